@@ -1,0 +1,69 @@
+# Every habit of the project is a target here; `make help` lists them.
+# All paths are relative and quoted by nature, so a checkout in "a folder with spaces" works.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+PY := .venv/bin/python
+PORT ?= 8000
+
+# Quiet, repeatable tools: kernels come from .venv, hashes have a fixed seed.
+export PYTHONHASHSEED := 0
+export JUPYTER_PREFER_ENV_PATH := 1
+export JUPYTER_PLATFORM_DIRS := 1
+export PYDEVD_DISABLE_FILE_VALIDATION := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup book html test lint types unit nbval notebooks sync data serve linkcheck lock wheel clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+.venv/.ready: requirements.txt pyproject.toml
+	@sh tools/venv.sh
+	@$(PY) -m pip install --quiet --requirement requirements.txt
+	@$(PY) -m pip install --quiet --no-deps --editable .
+	@touch .venv/.ready
+
+setup: .venv/.ready  ## create .venv from the lock and install the package
+
+html: .venv/.ready
+	@$(PY) tools/execution_cache.py
+	@$(PY) -m jupyter_book build . -W -n --keep-going --quiet
+
+book: html  ## build the book into _build/html
+	@echo "The book is built: _build/html/index.html"
+	@echo "Read it with 'make serve' at http://localhost:$(PORT)/"
+
+serve:  ## serve the built book on localhost
+	@test -f _build/html/index.html || { echo "No book yet: run 'make book' first." >&2; exit 1; }
+	@echo "http://localhost:$(PORT)/  (Ctrl-C stops)"
+	@$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+lint: .venv/.ready  ## ruff, check and format
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+types: .venv/.ready  ## mypy, strict
+	@$(PY) -m mypy
+
+test: lint types html  ## every test: style, types, units, laws, data, pages in a browser, notebooks
+	@$(PY) -m pytest tests notebooks --nbval --nbval-sanitize-with tests/nbval.cfg -n 2 --dist loadscope
+
+unit: .venv/.ready  ## the fast tests alone
+	@$(PY) -m pytest tests -m "not browser"
+
+notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
+	@$(PY) tools/notebooks.py
+
+linkcheck: .venv/.ready  ## follow the links that leave the book (needs a network)
+	@$(PY) -m jupyter_book build . --builder linkcheck --quiet
+
+lock: .venv/.ready  ## renew requirements.txt from pyproject.toml (needs uv)
+	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
+	@uv pip compile --quiet --universal --python-version 3.11 --extra book --extra test pyproject.toml \
+		--output-file requirements.txt --custom-compile-command "make lock"
+
+wheel: .venv/.ready  ## build the wheel into dist/
+	@$(PY) -m build --wheel --outdir dist .
+
+clean:  ## remove what was built, keep .venv
+	@rm -rf _build dist

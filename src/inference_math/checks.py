@@ -1,0 +1,96 @@
+"""What may go in: one place that turns bad input into an error that names the argument."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ANY_POSITIVE", "AT_LEAST_ZERO", "SHARE", "Interval", "as_numbers", "as_one_of", "as_whole"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The finite numbers that an argument accepts, from `low` (excluded if `open_low`) to `high`."""
+
+    low: float
+    high: float = math.inf
+    open_low: bool = False
+
+    def __str__(self) -> str:
+        if math.isinf(self.high):
+            return f"a finite number {'>' if self.open_low else '>='} {self.low:g}"
+        return f"a number from {self.low:g} to {self.high:g}"
+
+    def holds(self, values: NDArray[np.float64]) -> bool:
+        """Tell whether every one of `values` is finite and inside."""
+        if values.size == 0:
+            return True
+        # NaN fails both comparisons, so min and max alone decide; no temporary arrays.
+        low, high = values.min(), values.max()
+        above = low > self.low if self.open_low else low >= self.low
+        return bool(above and high <= self.high and high < math.inf)
+
+
+ANY_POSITIVE = Interval(0, open_low=True)
+AT_LEAST_ZERO = Interval(0)
+SHARE = Interval(0, 1)
+
+
+def as_numbers(argument: str, value: Any, accepted: Interval) -> NDArray[np.float64]:
+    """Return `value` as an array of floats (zero-dimensional for one number).
+
+    Raises
+    ------
+    TypeError
+        For anything but real numbers and arrays of them: strings, booleans, None, complex numbers,
+        masked arrays (whose mask would be lost).
+    ValueError
+        For NaN, infinity, or a number outside `accepted`.
+    """
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
+        array = np.asarray(float(value))
+    elif isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{argument} is a masked array; fill or drop the masked values first")
+    else:
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise TypeError(f"{argument} must be a number or a regular array of numbers: {error}") from error
+        if array.dtype.kind not in "iuf":
+            raise TypeError(f"{argument} must be a number or an array of numbers, not {value!r:.80}")
+        array = array.astype(np.float64, copy=False)
+    if not accepted.holds(array):
+        raise ValueError(f"{argument} must be {accepted}, not {_first_outside(array, accepted)!r}")
+    return array
+
+
+def as_whole(argument: str, value: Any, low: int = 1) -> int:
+    """Return `value` as an int; a number with a fraction, below `low`, or no number at all is refused."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{argument} must be a whole number, not {value!r:.80}")
+    if not math.isfinite(value) or value != int(value) or value < low:
+        raise ValueError(f"{argument} must be a whole number >= {low}, not {value!r}")
+    return int(value)
+
+
+def as_one_of(argument: str, value: Any, accepted: Iterable[str]) -> str:
+    """Return `value` if it is one of `accepted`; otherwise name the closest and all that would do."""
+    names = list(accepted)
+    if not isinstance(value, str):
+        raise TypeError(f"{argument} must be a name, not {value!r:.80}")
+    if value not in names:
+        close = get_close_matches(value, names, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"{argument} must be one of {', '.join(names)}, not {value!r}{hint}")
+    return value
+
+
+def _first_outside(array: NDArray[np.float64], accepted: Interval) -> float:
+    return next(float(v) for v in array.ravel() if not accepted.holds(np.asarray(v)))
