@@ -27,7 +27,7 @@ setup: .venv/.ready  ## create .venv from the lock and install the package
 
 html: .venv/.ready
 	@$(PY) tools/execution_cache.py
-	@$(PY) -m jupyter_book build . -W -n --keep-going --quiet
+	@.venv/bin/jupyter-book build . -W -n --keep-going --quiet
 
 book: html  ## build the book into _build/html
 	@echo "The book is built: _build/html/index.html"
@@ -46,7 +46,7 @@ types: .venv/.ready  ## mypy, strict
 	@$(PY) -m mypy
 
 test: lint types html  ## every test: style, types, units, laws, data, pages in a browser, notebooks
-	@$(PY) -m pytest tests notebooks --nbval --nbval-sanitize-with tests/nbval.cfg -n 2 --dist loadscope
+	@$(PY) -m pytest tests notebooks --nbval -n 2 --dist loadscope
 
 unit: .venv/.ready  ## the fast tests alone
 	@$(PY) -m pytest tests -m "not browser"
@@ -55,7 +55,7 @@ notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in 
 	@$(PY) tools/notebooks.py
 
 linkcheck: .venv/.ready  ## follow the links that leave the book (needs a network)
-	@$(PY) -m jupyter_book build . --builder linkcheck --quiet
+	@.venv/bin/jupyter-book build . --builder linkcheck --quiet
 
 lock: .venv/.ready  ## renew requirements.txt from pyproject.toml (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }

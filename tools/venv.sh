@@ -1,9 +1,13 @@
 #!/bin/sh
-# Creates .venv with the first supported Python that is here, or says in one line what is missing.
+# Creates .venv, unless it is there, with the first supported Python that is here, or says in one line what is missing.
 set -eu
+supported='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
+if .venv/bin/python -c "$supported" 2>/dev/null; then
+    exit 0
+fi
 for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3}; do
     if command -v "$candidate" >/dev/null 2>&1 &&
-        "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+        "$candidate" -c "$supported" 2>/dev/null; then
         "$candidate" -c 'import venv, ensurepip' 2>/dev/null || {
             echo "$candidate has no venv module: install it (Debian: apt install python3-venv)." >&2
             exit 1

@@ -75,9 +75,10 @@ def as_whole(argument: str, value: Any, low: int = 1) -> int:
     """Return `value` as an int; a number with a fraction, below `low`, or no number at all is refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{argument} must be a whole number, not {value!r:.80}")
-    if not math.isfinite(value) or value != int(value) or value < low:
+    number = float(value)
+    if not number.is_integer() or number < low:
         raise ValueError(f"{argument} must be a whole number >= {low}, not {value!r}")
-    return int(value)
+    return int(number)
 
 
 def as_one_of(argument: str, value: Any, accepted: Iterable[str]) -> str:

@@ -1,0 +1,170 @@
+"""What the book needs of Sphinx beyond its extensions.
+
+* MathJax and Vega are taken from installed PyPI packages, so that pages load nothing from elsewhere.
+* Launch buttons lead to the executed twin (.ipynb) of a chapter; edit links lead to its text.
+* The `badge` role names the evidence of a figure; the `formula` directive prints one of the package's,
+  `notation-table` and `formula-table` print all of them.
+* Every page carries the book's version and the digest of its data.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.directives.patches import MathDirective
+from sphinx.util.docutils import SphinxDirective
+
+EVIDENCE = ("measured", "projected", "simulated", "published", "schematic", "exact")
+THEBE = "THEBE_JS_URL"
+
+
+def prepare(app: Sphinx, config: Config) -> None:
+    """Put third-party scripts where `html_static_path` finds them; fill in the footer."""
+    vendor = Path(app.outdir).parent / "vendor"
+    _mathjax(vendor / "mathjax")
+    _vega(vendor / "vega.js")
+    config.html_static_path.append(os.path.relpath(vendor, app.confdir))
+    config.html_theme_options["extra_footer"] = _footer()
+
+
+def _mathjax(target: Path) -> None:
+    if target.exists():
+        return
+    files = importlib.metadata.files("sphinx-mathjax-offline") or []
+    script = next(Path(str(f.locate())) for f in files if f.name == "tex-chtml-full.js")
+    fonts = script.parent / "output" / "chtml" / "fonts" / "woff-v2"
+    target.mkdir(parents=True)
+    shutil.copy(script, target)
+    shutil.copytree(fonts, target / "output" / "chtml" / "fonts" / "woff-v2")
+
+
+def _vega(target: Path) -> None:
+    if target.exists():
+        return
+    import vl_convert
+
+    # A function call keeps the bundle's names out of the page; `vegaEmbed` is put on `window` by it.
+    bundle = vl_convert.javascript_bundle(vl_version="6.4")  # type: ignore[call-arg]  # its stub errs
+    target.write_text(f"(function(){{{bundle}}})();", encoding="utf-8")
+
+
+def _footer() -> str:
+    from inference_math import __version__, evidence
+
+    return (
+        f"<p class='edition'>Inference Math {__version__}, data {evidence.digest()}. "
+        "Text CC BY 4.0, code BSD-3-Clause.</p>"
+    )
+
+
+def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Mend what the theme makes of a page built from text, and load scripts where they are used."""
+    context["script_files"] = [s for s in context.get("script_files", []) if THEBE not in str(s)]
+    if 'class="live-figure"' in context.get("body", ""):
+        app.add_js_file("vega.js")
+        app.add_js_file("live.js")
+    twin = Path("notebooks", *Path(page).parts[1:]).with_suffix(".ipynb")
+    if page.startswith("book/") and (Path(app.srcdir) / twin).exists():
+        _point_to_twin(context.get("header_buttons", []), page, twin)
+
+
+def _point_to_twin(buttons: list[dict[str, Any]], page: str, twin: Path) -> None:
+    for group in buttons:
+        if group.get("label") == "launch-buttons":
+            for entry in group["buttons"]:
+                entry["url"] = entry["url"].replace(f"{page}.md", twin.as_posix())
+
+
+def badge(name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = None) -> Any:
+    """Role: the evidence badge of a figure, ``{badge}`measured` ``."""
+    if text not in EVIDENCE:
+        message = inliner.reporter.error(f"badge {text!r} is none of {', '.join(EVIDENCE)}", line=lineno)
+        return [inliner.problematic(rawtext, rawtext, message)], [message]
+    return [nodes.inline(rawtext, text, classes=["badge", f"badge-{text}"])], []
+
+
+class FormulaDirective(MathDirective):
+    """Directive: a numbered equation printed from the package, ``{formula} crossover``.
+
+    Its label is the formula's name, so ``{eq}`crossover` `` refers to it. Below stand the claim and the call.
+    """
+
+    option_spec: ClassVar[dict[str, Any]] = {}
+
+    def run(self) -> list[nodes.Node]:
+        from inference_math import theory
+
+        name = str(self.arguments[0]).strip()
+        if name not in theory.CATALOGUE:
+            raise self.error(f"no formula {name!r} in the catalogue")
+        formula = theory.CATALOGUE[name]
+        self.arguments = [formula.latex]
+        self.options["label"] = name
+        arguments = ", ".join(symbol.name for symbol in formula.arguments)
+        note = nodes.paragraph(classes=["formula-note"])
+        note += nodes.Text(f"Claim {formula.claim}. In the package: ")
+        note += nodes.literal(text=f"theory.{name}({arguments})")
+        return [*super().run(), note]
+
+
+class Generated(SphinxDirective):
+    """A table that the package writes: a subclass returns it as MyST text."""
+
+    def text(self) -> list[str]:
+        """Return the table's lines."""
+        raise NotImplementedError
+
+    def run(self) -> list[nodes.Node]:
+        content = nodes.container(classes=["generated"])
+        self.state.nested_parse(StringList(self.text(), source="inference_math"), self.content_offset, content)
+        return [content]
+
+
+class NotationTable(Generated):
+    """Directive: every symbol with its unit, meaning and accepted range."""
+
+    def text(self) -> list[str]:
+        from inference_math.notation import QUANTITIES
+
+        rows = [
+            f"| ${q.latex}$ | `{q.name}` | {q.meaning} | {q.unit} | {q.accepted} |"
+            for q in QUANTITIES.values()
+        ]
+        return ["| symbol | in Python | meaning | unit | accepts |", "|---|---|---|---|---|", *rows]
+
+
+class FormulaTable(Generated):
+    """Directive: every formula, with its claim, its source and a link to its derivation."""
+
+    def text(self) -> list[str]:
+        from inference_math.theory import CATALOGUE
+
+        lines = []
+        for claim in sorted({f.claim for f in CATALOGUE.values()}):
+            lines += [f"**{claim}**", ""]
+            for f in (f for f in CATALOGUE.values() if f.claim == claim):
+                call = ", ".join(s.name for s in f.arguments)
+                lines += [
+                    f"`theory.{f.name}({call})`", f": {f.meaning[0].upper()}{f.meaning[1:]}. Unit: {f.unit}. "
+                    f"Equation {{eq}}`{f.name}`. Source: {f.source}.", "", f"  ${f.latex}$", "",
+                ]  # fmt: skip
+        return lines
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register everything above."""
+    app.add_role("badge", badge)
+    app.add_directive("formula", FormulaDirective)
+    app.add_directive("notation-table", NotationTable)
+    app.add_directive("formula-table", FormulaTable)
+    app.connect("config-inited", prepare)
+    app.connect("html-page-context", finish_page, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -1,0 +1,47 @@
+"""Live figures in a running notebook: ipywidgets that drive the same specification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import ipywidgets
+
+__all__ = ["as_widget"]
+
+
+def as_widget(chart: Any) -> ipywidgets.VBox:
+    """Return sliders and lists for the bound parameters of `chart`, above the chart itself.
+
+    The parameters are shared: moving a control changes the figure, and `chart.params` in Python.
+    """
+    controls = {p["name"]: p for p in chart.to_dict().get("params", []) if "bind" in p}
+    figure = alt.JupyterChart(_without_controls(chart))
+    rows = []
+    for name, param in controls.items():
+        control = _control(param)
+        ipywidgets.link((control, "value"), (figure.params, name))
+        rows.append(control)
+    return ipywidgets.VBox([*rows, figure])
+
+
+def _control(param: dict[str, Any]) -> ipywidgets.Widget:
+    bind = param["bind"]
+    shared = {
+        "value": param["value"],
+        "description": bind["name"].strip(),
+        "style": {"description_width": "50%"},
+        "layout": {"width": "100%"},
+    }
+    if bind["input"] == "select":
+        return ipywidgets.Dropdown(options=bind["options"], **shared)
+    return ipywidgets.FloatSlider(min=bind["min"], max=bind["max"], step=bind["step"], **shared)
+
+
+def _without_controls(chart: Any) -> Any:
+    spec = chart.to_dict()
+    for param in spec.get("params", []):
+        param.pop("bind", None)
+    if spec.get("width") == "container":
+        spec["width"] = 640
+    return alt.Chart.from_dict(spec)

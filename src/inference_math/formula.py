@@ -1,0 +1,184 @@
+"""What a formula is: one SymPy expression from which everything else is printed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy.printing.jscode import JavascriptCodePrinter
+from sympy.printing.numpy import NumPyPrinter
+
+from inference_math.checks import as_numbers
+from inference_math.notation import QUANTITIES
+
+__all__ = ["Formula", "to_latex", "to_vega"]
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """A formula of the book: call it with numbers, print it, or take its expression further.
+
+    Parameters
+    ----------
+    name
+        The name in the catalogue, for example ``"crossover"``.
+    arguments
+        The symbols of `notation` that the expression contains, in the order of the signature.
+    expr
+        The right-hand side.
+    latex_name
+        The left-hand side, in LaTeX.
+    unit
+        Unit of the result in SI ("1" for a pure number).
+    claim, source
+        The claim that it states (``"C06"``) and where that was printed.
+    meaning
+        One plain sentence.
+
+    Examples
+    --------
+    >>> from inference_math import theory
+    >>> theory.crossover(e=9)
+    0.9
+    """
+
+    name: str
+    arguments: tuple[sp.Symbol, ...]
+    expr: sp.Expr
+    latex_name: str
+    unit: str
+    claim: str
+    source: str
+    meaning: str
+
+    def __post_init__(self) -> None:
+        if set(self.arguments) != self.expr.free_symbols:
+            raise ValueError(f"{self.name}: the arguments are not the symbols of the expression")
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Signature([inspect.Parameter(s.name, kind) for s in self.arguments])
+
+    def __call__(self, **arguments: Any) -> Any:
+        """Evaluate with NumPy: a float for numbers, an array when an argument is one (they broadcast).
+
+        Raises
+        ------
+        TypeError
+            For a missing or unknown argument, or one that is no number.
+        ValueError
+            For a number outside the range of its symbol (see `notation`), for shapes that do not
+            broadcast, and where the formula has no finite value.
+        """
+        names = [symbol.name for symbol in self.arguments]
+        _check_names(self.name, names, arguments)
+        given = [as_numbers(name, arguments[name], QUANTITIES[name].accepted) for name in names]
+        try:
+            shape = np.broadcast_shapes(*(a.shape for a in given))
+        except ValueError:
+            shapes = ", ".join(f"{n} {a.shape}" for n, a in zip(names, given, strict=True))
+            raise ValueError(f"{self.name}: shapes do not broadcast: {shapes}") from None
+        with np.errstate(all="ignore"):  # what is not finite is refused just below
+            result = np.asarray(self._evaluate(*given), dtype=np.float64)
+        if not np.isfinite(result).all():
+            raise ValueError(f"{self.name} has no finite value at {self._first_bad(names, given, result)}")
+        return float(result) if not shape else result
+
+    @cached_property
+    def _evaluate(self) -> Any:
+        return sp.lambdify(self.arguments, self.expr, modules="numpy", printer=_Numpy, cse=True)
+
+    def _first_bad(self, names: list[str], given: list[Any], result: Any) -> str:
+        where = np.unravel_index(np.argmin(np.isfinite(result)), result.shape)
+        values = (np.broadcast_to(a, result.shape)[where] for a in given)
+        return ", ".join(f"{n}={v:g}" for n, v in zip(names, values, strict=True))
+
+    @property
+    def latex(self) -> str:
+        """The equation in LaTeX, left and right side."""
+        return f"{self.latex_name} = {to_latex(self.expr)}"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex}$"
+
+    def vega(self, datum: Collection[str] = ()) -> str:
+        """Print the right-hand side as a Vega expression; see `to_vega`."""
+        return to_vega(self.expr, datum)
+
+    def equals(self, derived: sp.Expr) -> bool:
+        """Tell whether SymPy can show that `derived` is this formula's expression."""
+        return bool(sp.simplify(derived - self.expr) == 0)
+
+
+def _check_names(formula: str, names: list[str], given: Iterable[str]) -> None:
+    missing = [n for n in names if n not in given]
+    unknown = [n for n in given if n not in names]
+    if missing or unknown:
+        parts = [f"{word} {', '.join(which)}" for word, which in (("missing", missing), ("unknown", unknown)) if which]
+        raise TypeError(f"{formula}({', '.join(names)}): {'; '.join(parts)}")
+
+
+def _in_order(expr: sp.Expr) -> list[sp.Expr]:
+    # Max and Min keep their arguments in a set, whose order changes from run to run.
+    return sorted(expr.args, key=sp.default_sort_key)
+
+
+class _Numpy(NumPyPrinter):  # type: ignore[misc]
+    """Max and Min of arguments that broadcast; SymPy's own stacks them and needs equal shapes."""
+
+    def _print_Max(self, expr: sp.Expr) -> str:
+        return self._fold("maximum", expr)
+
+    def _print_Min(self, expr: sp.Expr) -> str:
+        return self._fold("minimum", expr)
+
+    def _fold(self, function: str, expr: sp.Expr) -> str:
+        name = self._module_format(f"numpy.{function}")
+        return reduce(lambda left, right: f"{name}({left}, {right})", map(self._print, _in_order(expr)))
+
+
+def to_latex(expr: sp.Basic) -> str:
+    """Print `expr` as the book does: constants first, then rising powers."""
+    return str(sp.latex(expr, order="rev-lex"))
+
+
+_VEGA_NODES = (
+    sp.Add, sp.Mul, sp.Pow, sp.Max, sp.Min, sp.Abs, sp.exp, sp.log, sp.floor, sp.ceiling,
+    sp.Symbol, sp.Rational, sp.Float, sp.NumberSymbol, sp.Piecewise, sp.functions.elementary.piecewise.ExprCondPair,
+    sp.core.relational.Relational, sp.logic.boolalg.BooleanAtom, sp.And, sp.Or, sp.Not,
+)  # fmt: skip
+
+
+class _Vega(JavascriptCodePrinter):  # type: ignore[misc]
+    """Vega's expression language: JavaScript without `Math.`."""
+
+    def __init__(self, datum: Collection[str]) -> None:
+        super().__init__()
+        self._datum = datum
+
+    def _print_Symbol(self, expr: sp.Symbol) -> str:
+        return f"datum.{expr.name}" if expr.name in self._datum else str(expr.name)
+
+    def _print_Max(self, expr: sp.Expr) -> str:
+        return f"max({', '.join(map(self._print, _in_order(expr)))})"
+
+    def _print_Min(self, expr: sp.Expr) -> str:
+        return f"min({', '.join(map(self._print, _in_order(expr)))})"
+
+
+def to_vega(expr: sp.Expr, datum: Collection[str] = ()) -> str:
+    """Print `expr` in Vega's expression language, for a curve that the browser computes.
+
+    Symbols named in `datum` are read from the row (the axis variable); all others are parameters
+    of the figure (sliders). Raises `ValueError` for anything that Vega cannot evaluate.
+    """
+    for node in sp.preorder_traversal(expr):
+        if not isinstance(node, _VEGA_NODES):
+            raise ValueError(f"Vega cannot evaluate {type(node).__name__}: {node}")
+    return str(_Vega(datum).doprint(expr)).replace("Math.", "").replace("\n", " ")

@@ -1,0 +1,109 @@
+"""The symbols: each one once, with its unit, its meaning and the numbers it accepts.
+
+A symbol is a SymPy symbol whose name is the ASCII argument name used everywhere in the package
+(`alpha`, `n_in`, …). It prints as the book writes it. `QUANTITIES` maps the name to its entry; the
+notation page of the book is generated from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import sympy as sp
+
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval
+
+__all__ = ["QUANTITIES", "NotationSymbol", "Quantity"]
+
+
+class NotationSymbol(sp.Symbol):  # type: ignore[misc]  # SymPy has no type information
+    """A SymPy symbol that prints as the notation page says."""
+
+    def _latex(self, printer: Any) -> str:
+        return QUANTITIES[self.name].latex
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One entry of the notation: ASCII `name`, `latex`, `unit` ("1" for a pure number), `meaning`."""
+
+    name: str
+    latex: str
+    unit: str
+    meaning: str
+    accepted: Interval
+
+    @property
+    def symbol(self) -> NotationSymbol:
+        """The SymPy symbol, positive or non-negative as `accepted` says."""
+        sign = {"positive": True} if self.accepted.open_low else {"nonnegative": True}
+        return NotationSymbol(self.name, **sign)
+
+
+_entries: dict[str, Quantity] = {}
+QUANTITIES: Mapping[str, Quantity] = MappingProxyType(_entries)
+
+
+def _define(name: str, latex: str, unit: str, accepted: Interval, meaning: str) -> NotationSymbol:
+    entry = _entries[name] = Quantity(name, latex, unit, meaning, accepted)
+    return entry.symbol
+
+
+# The model
+n_params = _define(
+    "n_params", r"\lvert\mathrm{model}\rvert", "1", ANY_POSITIVE,
+    "parameters of the layers' matrices, without embeddings and LM head; the active ones for a mixture of experts",
+)  # fmt: skip
+d_model = _define("d_model", "d", "1", ANY_POSITIVE, "hidden size")
+n_layers = _define("n_layers", "L", "1", ANY_POSITIVE, "layers")
+d_att = _define("d_att", r"d_{\mathrm{att}}", "1", ANY_POSITIVE, "query heads × head size")
+kv_token = _define(
+    "kv_token", r"\lvert\mathrm{KV_{token}}\rvert", "byte/token", ANY_POSITIVE,
+    "KV-cache bytes of one token, all layers",
+)  # fmt: skip
+
+# The inference unit
+flops = _define("flops", "F", "FLOP/s", ANY_POSITIVE, "compute rate of one inference unit")
+hbm_bw = _define("hbm_bw", r"\mathrm{BW}", "byte/s", ANY_POSITIVE, "HBM bandwidth of one inference unit")
+io_bw = _define(
+    "io_bw", r"\mathrm{BW_{io}}", "byte/s", ANY_POSITIVE, "bandwidth at which one inference unit reads the KV store"
+)
+
+# Costs of one token
+T = _define("T", "T", "s/token", ANY_POSITIVE, "prefill compute time of one token")
+R = _define("R", "R", "s/token", ANY_POSITIVE, "time to load the KV cache of one token")
+W = _define("W", "W", "s/token", AT_LEAST_ZERO, "time to write the KV cache of one token")
+e = _define("e", "e", "1", ANY_POSITIVE, "token acceleration of loading over computing, T/R")
+
+# Reuse
+alpha = _define("alpha", r"\alpha", "1", SHARE, "share of the prompt whose KV cache is stored")
+alpha_star = _define("alpha_star", r"\alpha^{*}", "1", SHARE, "crossover: the share at which loading and computing take equally long")
+phi = _define("phi", r"\varphi", "1", SHARE, "share of attention in the prefill time of the full prompt")
+x = _define("x", "x", "1", ANY_POSITIVE, "prefill speedup")
+
+# The workload
+n_in = _define("n_in", r"N_{\mathrm{in}}", "token", ANY_POSITIVE, "prompt tokens of a request")
+n_out = _define("n_out", r"N_{\mathrm{out}}", "token", ANY_POSITIVE, "output tokens of a request")
+rate = _define("rate", r"\lambda", "1/s", AT_LEAST_ZERO, "arrival rate of requests")
+latency = _define("latency", r"\tau", "s", AT_LEAST_ZERO, "time of a request in the system")
+
+# Serving
+B = _define("B", "B", "1", ANY_POSITIVE, "concurrent requests")
+b = _define("b", "b", "1", ANY_POSITIVE, "decodes in one step")
+chunk = _define("chunk", r"N_{c}", "token", ANY_POSITIVE, "prefill tokens in one step")
+ttft_1 = _define("ttft_1", r"\mathrm{TTFT}(1)", "s", ANY_POSITIVE, "time to first token of a request alone")
+tpot_1 = _define("tpot_1", r"\mathrm{TPOT}(1)", "s", ANY_POSITIVE, "time per output token of a request alone")
+delta_p = _define("delta_p", r"\Delta P", "s", AT_LEAST_ZERO, "what one more request adds to every step through its prefill")
+delta_h = _define("delta_h", r"\Delta H", "s", AT_LEAST_ZERO, "what one more request adds to every step through its KV-cache read")
+rho = _define("rho", r"\rho", "1", AT_LEAST_ZERO, "ΔP/ΔH")
+t_w = _define("t_w", "t_{w}", "s", AT_LEAST_ZERO, "time to read the weights once")
+sla_tpot = _define("sla_tpot", "S", "s", ANY_POSITIVE, "limit on TPOT")
+sla_ttft = _define("sla_ttft", r"S_{\mathrm{TTFT}}", "s", ANY_POSITIVE, "limit on TTFT")
+u = _define("u", "u", "1", SHARE, "share of the TPOT limit left after the weights are read, 1 − t_w/S")
+
+# Specialised hardware
+flop_ratio = _define("flop_ratio", "f", "1", ANY_POSITIVE, "FLOP/s of the prefill GPU over the baseline's")
+mbw_ratio = _define("mbw_ratio", "m", "1", ANY_POSITIVE, "HBM bandwidth of the decode GPU over the baseline's")

@@ -1,0 +1,154 @@
+"""Steps and prefills of a model, added up from measured operators of the H100.
+
+The sum of a model's matrix products, attention and all-reduces as measured one by one. It leaves out
+what lies between them (norms, activations, sampling, the host), so it is below an engine's step.
+Every function returns one row per measured point, times in seconds, so that nothing is extrapolated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from inference_math import evidence, theory
+from inference_math.catalogue import Model, as_precision, gpu
+from inference_math.checks import as_one_of, as_whole
+
+__all__ = ["H100", "H100_L2_BYTES", "Operators"]
+
+_US = 1e-6
+H100 = "h100-sxm"  # the GPU that the tables were measured on
+H100_L2_BYTES = 50e6  # NVIDIA H100 Tensor Core GPU Architecture whitepaper
+_ACTIVATION_BYTES = 2  # activations stay in BF16 whatever the weights are
+
+
+@dataclass(frozen=True)
+class Operators:
+    """The measured operators of one model on `tp` H100 GPUs.
+
+    Parameters
+    ----------
+    model
+        A dense model with GQA whose shapes are in the tables (llama-3-8b, llama-3-70b, qwen3-32b, …).
+    tp
+        GPUs that share the work, 1, 2, 4 or 8.
+    weights, kv
+        Precision of the weights and of the KV cache, "bf16" or "fp8".
+    engine
+        Whose kernels were timed, "vllm" or "trtllm".
+
+    Raises
+    ------
+    ValueError
+        For a shape, head split or engine that is not in the tables.
+    """
+
+    model: Model
+    tp: int = 1
+    weights: str = "bf16"
+    kv: str = "bf16"
+    engine: str = "vllm"
+
+    def __post_init__(self) -> None:
+        as_one_of("engine", self.engine, ("vllm", "trtllm"))
+        object.__setattr__(self, "tp", as_whole("tp", self.tp))
+        object.__setattr__(self, "weights", as_precision("weights", self.weights))
+        object.__setattr__(self, "kv", as_precision("kv", self.kv))
+
+    def steps(self) -> pd.DataFrame:
+        """Return decode steps: batch, context, and seconds of gemm, attention, allreduce and their sum, total.
+
+        Where `in_l2` is true, one layer's KV cache is no larger than the L2 cache. The benchmark repeats the
+        same layer, so it reads L2 there; a model that goes through all its layers reads HBM. The attention
+        of such a point is too fast.
+        """
+        points = self._attention("h100_decode_attention")
+        frame = points[["batch", "context"]].copy()
+        batch = frame["batch"].to_numpy()
+        layer_bytes = self.model.kv_token(self.kv) / self.model.n_layers / self.tp
+        frame["in_l2"] = frame["batch"] * frame["context"] * layer_bytes <= H100_L2_BYTES
+        return self._sum(frame, points, tokens=batch, sampled=batch)
+
+    def kv_reads(self) -> pd.DataFrame:
+        """Return the measured ΔH [C14] by context: what one more request adds to the attention of a step.
+
+        Columns: context; delta_h, the slope of the attention time against the batch, in seconds; points,
+        how many it is fitted to; share, of the datasheet's HBM bandwidth that it reaches. Fitted by least
+        squares on relative errors to points that do not fit L2, where there are at least two.
+        """
+        steps = self.steps()
+        rows = []
+        for context, points in steps[~steps["in_l2"]].groupby("context"):
+            if len(points) > 1:
+                slope = np.polyfit(points["batch"], points["attention"], 1, w=1 / points["attention"])[0]
+                rows.append((context, slope, len(points)))
+        frame = pd.DataFrame(rows, columns=["context", "delta_h", "points"])
+        limit = theory.delta_h(
+            n_in=frame["context"], kv_token=self.model.kv_token(self.kv), hbm_bw=self.tp * gpu(H100).hbm_bw
+        )
+        frame["share"] = limit / frame["delta_h"]
+        return frame
+
+    def prefills(self) -> pd.DataFrame:
+        """Return prefills of one prompt: n_in, and seconds of gemm, attention, allreduce and total."""
+        points = self._attention("h100_prefill_attention")
+        points = points[points["batch"] == 1]
+        frame = points[["length"]].rename(columns={"length": "n_in"})
+        return self._sum(frame, points, tokens=frame["n_in"].to_numpy(), sampled=np.ones(len(frame)))
+
+    def _sum(
+        self, frame: pd.DataFrame, points: pd.DataFrame, tokens: NDArray[np.int64], sampled: NDArray[Any]
+    ) -> pd.DataFrame:
+        shapes = self.model.gemm_shapes(self.tp)
+        head = shapes.pop("lm_head")
+        layer = sum(self._gemm(shape, self.weights, tokens) for shape in shapes.values())
+        # Engines keep the LM head in BF16; it works on the last token of each request.
+        frame["gemm"] = self.model.n_layers * layer + self._gemm(head, "bf16", sampled)
+        frame["attention"] = self.model.n_layers * points["time_us"] * _US
+        frame["allreduce"] = 2 * self.model.n_layers * self._allreduce(tokens)
+        frame["total"] = frame[["gemm", "attention", "allreduce"]].sum(axis=1)
+        return frame.reset_index(drop=True)
+
+    def _attention(self, table: str) -> pd.DataFrame:
+        heads, kv_heads = self.model.n_heads // self.tp, max(self.model.n_kv_heads // self.tp, 1)
+        split: dict[str, object] = {
+            "engine": self.engine, "kv_dtype": self.kv, "heads": heads, "kv_heads": kv_heads,
+            "head_size": self.model.head_size,
+        }  # fmt: skip
+        frame = evidence.load(table).frame
+        if "attn_dtype" in frame:
+            # TensorRT-LLM computes attention over an FP8 cache in FP8; vLLM in BF16.
+            split["attn_dtype"] = "fp8" if (self.engine, self.kv) == ("trtllm", "fp8") else "bf16"
+        rows = _where(frame, split)
+        if rows.empty:
+            raise ValueError(f"{table} has no rows for {self.model.name} at tp={self.tp}: {split}")
+        return rows
+
+    def _gemm(self, shape: tuple[int, int], dtype: str, tokens: NDArray[Any]) -> NDArray[np.float64]:
+        key = {"engine": self.engine, "dtype": dtype, "n": shape[0], "k": shape[1]}
+        rows = _where(evidence.load("h100_gemm").frame, key)
+        if rows.empty:
+            raise ValueError(f"h100_gemm has no rows for {self.model.name} at tp={self.tp}: {key}")
+        return _between(rows["tokens"], rows["time_us"], tokens)
+
+    def _allreduce(self, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+        if self.tp == 1:
+            return np.zeros(len(tokens))
+        rows = _where(evidence.load("h100_allreduce").frame, {"engine": self.engine, "gpus": self.tp})
+        return _between(rows["bytes"], rows["time_us"], tokens * self.model.d_model * _ACTIVATION_BYTES)
+
+
+def _where(frame: pd.DataFrame, key: dict[str, object]) -> pd.DataFrame:
+    chosen = np.logical_and.reduce([frame[column] == value for column, value in key.items()])
+    return frame[chosen]
+
+
+def _between(grid: pd.Series[int], time_us: pd.Series[float], wanted: NDArray[Any]) -> NDArray[np.float64]:
+    """Interpolate linearly between measured sizes (in seconds); outside them there is no answer."""
+    if wanted.min() < grid.min() or wanted.max() > grid.max():
+        raise ValueError(f"sizes must be from {grid.min()} to {grid.max()}, not {wanted.min()} to {wanted.max()}")
+    return np.asarray(np.interp(wanted, grid, time_us) * _US)

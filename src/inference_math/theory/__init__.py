@@ -1,0 +1,18 @@
+"""The formulas: each one a `Formula`, by name in this module and by ID in `CATALOGUE`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from inference_math.formula import Formula
+from inference_math.theory import interference, prefill, tokens
+from inference_math.theory.interference import *  # noqa: F403
+from inference_math.theory.prefill import *  # noqa: F403
+from inference_math.theory.tokens import *  # noqa: F403
+
+__all__ = ["CATALOGUE", *tokens.__all__, *prefill.__all__, *interference.__all__]
+
+CATALOGUE: Mapping[str, Formula] = MappingProxyType(
+    {name: getattr(module, name) for module in (tokens, prefill, interference) for name in module.__all__}
+)

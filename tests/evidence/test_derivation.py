@@ -1,0 +1,148 @@
+"""The scripts in tools/ derive the measured tables: all of them if the source is there, small data always."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from inference_math.evidence import data_dir
+
+ROOT = Path(__file__).parents[2]
+needs_source = pytest.mark.skipif(
+    not (find_spec("aiconfigurator_core") and find_spec("pyarrow")),
+    reason='the source is not installed (python -m pip install ".[derive]")',
+)
+
+
+def _tool(name: str) -> ModuleType:
+    spec = spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+h100 = _tool("derive_h100_operators")
+splitwise = _tool("derive_splitwise")
+
+
+@needs_source
+@pytest.mark.parametrize("name", h100.DERIVATIONS)
+def test_the_committed_tables_are_derived_byte_for_byte(name: str, tmp_path: Path) -> None:
+    h100.write(h100.DERIVATIONS[name](), tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_bytes() == (data_dir() / "measured" / f"{name}.csv").read_bytes()
+
+
+@needs_source
+def test_measured_gemm_times_are_the_raw_ones() -> None:
+    raw = h100._gemm_grid().rename(columns={"m": "tokens"})
+    ours = pd.read_csv(data_dir() / "measured" / "h100_gemm.csv")
+    both = ours.merge(raw, on=["engine", "dtype", "n", "k", "tokens"], suffixes=("", "_raw"))
+    assert len(both) == (ours.obtained == "measured").sum()
+    np.testing.assert_allclose(both.time_us, both.time_us_raw, rtol=5.01e-4)
+
+
+@needs_source
+def test_interpolation_errs_as_the_data_card_says() -> None:
+    check = h100.check_interpolation()
+    card = (data_dir() / "README.md").read_text(encoding="utf-8")
+    names = {"trtllm": "TensorRT-LLM", "vllm": "vLLM"}
+    for (engine, dtype), rows in check.groupby(["engine", "dtype"]):
+        inner, wide = (rows[rows.obtained == kind].iloc[0] for kind in ("interpolated", "extrapolated"))
+        cells = [names[engine], dtype.upper()]
+        cells += [f"{row[column]:.1f} %" for row in (inner, wide) for column in ("median %", "95th %")]
+        assert f"| {' | '.join(cells)} |" in card
+
+
+N, K = np.array([512.0, 2048.0, 8192.0]), np.array([1024.0, 4096.0])
+
+
+def test_interpolation_is_bilinear_in_the_logarithms() -> None:
+    values = 0.1 * np.log2(N)[:, None] + 0.02 * np.log2(K)[None, :] * np.log2(N)[:, None]
+    layers = np.stack([values, 2 * values])
+    n, k = 1000.0, 3000.0
+    exact = 0.1 * np.log2(n) + 0.02 * np.log2(k) * np.log2(n)
+    np.testing.assert_allclose(h100.interpolate(N, K, layers, n, k), [exact, 2 * exact])
+    np.testing.assert_allclose(h100.interpolate(N, K, layers, 2048, 4096), layers[:, 1, 1])
+
+
+def test_interpolation_holds_the_edge_for_wide_matrices_and_refuses_the_rest() -> None:
+    values = np.arange(6.0).reshape(3, 2)
+    assert h100.interpolate(N, K, values, 128256, 4096) == values[2, 1]
+    for n, k in [(256, 2048), (1024, 512), (1024, 8192)]:
+        with pytest.raises(ValueError, match="outside the measured grid"):
+            h100.interpolate(N, K, values, n, k)
+
+
+def test_a_missing_corner_spoils_only_its_own_cell() -> None:
+    values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, np.nan]])
+    assert h100.interpolate(N, K, values, 1024, 2048) == pytest.approx(2.5)
+    assert np.isnan(h100.interpolate(N, K, values, 4096, 2048))
+
+
+def test_the_floor_is_bytes_for_one_token_and_flops_for_many() -> None:
+    n, k = 8192, 8192
+    weights = n * k / 3.35e12 * 1e6
+    assert h100.gemm_floor("fp8", n, k, 1) == pytest.approx(weights, rel=1e-3)
+    assert h100.gemm_floor("bf16", n, k, 1) == pytest.approx(2 * weights, rel=1e-3)
+    assert h100.gemm_floor("fp8", n, k, 8192) == pytest.approx(2 * 8192 * n * k / 1978.9e12 * 1e6)
+
+
+def test_two_measurements_of_one_size_are_refused() -> None:
+    twice = pd.DataFrame({"n": [1, 1], "time_us": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="more than one measurement per n"):
+        h100._finish(twice, "n")
+
+
+def test_times_are_written_with_four_digits_and_lf(tmp_path: Path) -> None:
+    h100.write(pd.DataFrame({"n": [1, 2, 3], "time_us": [0.123456, 12345.6, 1234567.0]}), tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_bytes() == b"n,time_us\n1,0.1235\n2,12350\n3,1235000\n"
+
+
+HEADER = "model,hardware,prompt_size,batch_size,token_size,prompt_time,token_time,e2e_time,tensor_parallel\n"
+
+
+def _splitwise(tmp_path: Path) -> Path:
+    """Two good groups, one broken, and rows that are not wanted at all."""
+    rows = [f"llama2-70b,h100-80gb,512,1,11,{p},10,{p + 100},2" for p in (80, 90, 100, 110, 500)] * 3
+    rows += [f"llama2-70b,a100-80gb,512,32,11,{p},20,{1.2 * (p + 200)},2" for p in (600, 700)]
+    rows += ["llama2-70b,h100-80gb,512,64,11,50,10,301,2", "llama2-70b,h100-80gb-pcap,512,1,11,99,9,189,2"]
+    rows += ["bloom-176b,h100-80gb,512,1,11,99,9,189,8"]
+    path = tmp_path / "raw.csv"
+    path.write_text(HEADER + "\n".join(rows) + "\n")
+    return path
+
+
+def test_splitwise_takes_medians_over_distinct_runs_and_leaves_broken_groups_out(tmp_path: Path) -> None:
+    kept, broken = splitwise.derive(pd.read_csv(_splitwise(tmp_path)))
+    assert kept.to_dict("split")["data"] == [
+        ["a100-80gb", 2, 512, 32, 11, 650.0, 20.0, 2],
+        ["h100-sxm", 2, 512, 1, 11, 100.0, 10.0, 5],
+    ]
+    assert broken[["gpu", "batch", "total_ms"]].to_numpy().tolist() == [["h100-sxm", 64, 301.0]]
+
+
+def test_splitwise_script_says_what_it_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["", str(_splitwise(tmp_path)), "--out", str(tmp_path / "out")])
+    splitwise.main()
+    written = (tmp_path / "out" / "splitwise_llama2_70b.csv").read_text().splitlines()
+    assert written[0] == "gpu,tp,prompt,batch,output_tokens,prefill_ms,step_ms,repeats"
+    assert written[1:] == ["a100-80gb,2,512,32,11,650,20,2", "h100-sxm,2,512,1,11,100,10,5"]
+    assert "301" in capsys.readouterr().out
+
+
+def test_the_committed_splitwise_table_lacks_the_two_broken_groups() -> None:
+    table = pd.read_csv(data_dir() / "measured" / "splitwise_llama2_70b.csv")
+    assert len(table) == 112
+    assert table[(table.tp == 2) & (table.batch == 64)].empty
+    assert set(table.gpu) == {"h100-sxm", "a100-80gb"}
+    assert set(table.repeats) == {5}

@@ -1,0 +1,493 @@
+"""Models, GPUs and configurations against published numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import FrozenInstanceError, asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math.catalogue import GPUS, MODELS, Gpu, Model, as_precision, bytes_per_value, gpu, model
+
+DENSE = {
+    "num_hidden_layers": 32,
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+}
+LLAMA = {"model_type": "llama", **DENSE}
+QWEN3 = {**LLAMA, "model_type": "qwen3", "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936}
+QWEN3 |= {"num_hidden_layers": 36, "sliding_window": 4096, "use_sliding_window": False}
+OPT = {
+    "model_type": "opt",
+    "num_hidden_layers": 40,
+    "hidden_size": 5120,
+    "num_attention_heads": 40,
+    "ffn_dim": 20480,
+    "vocab_size": 50272,
+    "word_embed_proj_dim": 5120,
+    "do_layer_norm_before": True,
+}
+MIXTRAL = {**LLAMA, "model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2}
+MIXTRAL |= {"vocab_size": 32000, "sliding_window": None}
+DEEPSEEK = {
+    "model_type": "deepseek_v3",
+    "num_hidden_layers": 61,
+    "hidden_size": 7168,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 128,
+    "intermediate_size": 18432,
+    "moe_intermediate_size": 2048,
+    "n_routed_experts": 256,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 8,
+    "first_k_dense_replace": 3,
+    "moe_layer_freq": 1,
+    "num_nextn_predict_layers": 1,
+    "q_lora_rank": 1536,
+    "kv_lora_rank": 512,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "vocab_size": 129280,
+    "tie_word_embeddings": False,
+}
+# Qwen3-30B-A3B
+QWEN3_MOE = {
+    "model_type": "qwen3_moe",
+    "num_hidden_layers": 48,
+    "hidden_size": 2048,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "intermediate_size": 6144,
+    "moe_intermediate_size": 768,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+    "vocab_size": 151936,
+}
+
+
+def without(config: dict[str, Any], *fields: str) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in fields}
+
+
+def shape(of: Model) -> Model:
+    return replace(of, name="", source="", url="")
+
+
+def parameters(of: Model) -> int:
+    """What a model's name counts: everything that is stored."""
+    return of.n_params_total + of.vocab_params
+
+
+# --- models -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    {
+        "llama-2-70b": 68.98e9,
+        "llama-3-8b": 8.03e9,
+        "llama-3-70b": 70.6e9,
+        "llama-3-405b": 405.9e9,
+        "llama-13b": 13.0e9,
+        "opt-13b": 13.0e9,
+        "opt-66b": 66e9,
+        "qwen3-8b": 8.19e9,
+        "qwen3-14b": 14.77e9,
+        "qwen3-32b": 32.76e9,
+        "mixtral-8x7b": 46.7e9,
+        "deepseek-v3": 671e9,
+    }.items(),
+)
+def test_the_parameters_add_up_to_the_published_number(name: str, published: float) -> None:
+    assert parameters(model(name)) == pytest.approx(published, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "published"), [("mixtral-8x7b", 12.9e9), ("deepseek-v3", 37e9)])
+def test_active_parameters_of_a_mixture_of_experts(name: str, published: float) -> None:
+    assert model(name).n_params + model(name).vocab_params == pytest.approx(published, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "published"), [("qwen3-8b", 6.95e9), ("qwen3-14b", 13.2e9)])
+def test_layer_parameters_against_non_embedding_parameters_of_the_model_card(
+    name: str, published: float
+) -> None:
+    assert model(name).n_params == pytest.approx(published, rel=0.002)
+
+
+def test_llama_3_70b() -> None:
+    m = model("llama-3-70b")
+    assert m.n_params == m.n_params_total == 68_451_041_280
+    assert m.lm_head_params == m.embedding_params == 8192 * 128256
+    assert m.d_att == 8192
+    assert m.group_size == 8
+    assert m.n_params / (2 * m.n_layers * m.d_att) == 52_224  # C03
+    assert (m.kv_token("fp8"), m.kv_token("bf16")) == (163_840, 327_680)  # C01
+    assert m.weight_bytes("bf16") == 2 * parameters(m)
+    assert m.weight_bytes("fp8") == m.n_params + 2 * m.vocab_params
+    assert m.source == "meta-llama/Llama-3.1-70B"
+
+
+def test_kv_cache_of_an_opt_66b_prompt() -> None:
+    assert 512 * model("opt-66b").kv_token("fp16") == pytest.approx(1.208e9, rel=1e-3)  # C33
+
+
+def test_mla_caches_latent_and_rope() -> None:
+    m = model("deepseek-v3")
+    assert m.kv_token("bf16") == 61 * 576 * 2
+    assert m.d_att == 128 * (192 + 128) / 2
+    assert m.group_size == 2 * m.d_att / 576
+
+
+def test_tied_embeddings_are_stored_once() -> None:
+    assert model("opt-13b").vocab_params == model("opt-13b").embedding_params
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "weights", "kv", "n_out"),
+    [
+        ("llama-3-70b", "h100-sxm", "fp8", "fp8", 1414),
+        ("llama-3-70b", "h100-sxm", "fp8", "bf16", 707),
+        ("llama-3-70b", "h100-sxm", "bf16", "bf16", 1414),
+        ("llama-3-8b", "h100-sxm", "fp8", "fp8", 361),
+        ("llama-13b", "a6000", "fp16", "fp16", 153),
+        ("qwen3-14b", "h100-sxm", "bf16", "bf16", 546),
+    ],
+)
+def test_output_length_at_which_prefill_and_kv_read_cost_the_same(
+    name: str, device: str, weights: str, kv: str, n_out: int
+) -> None:
+    m = model(name)
+    assert 2 * m.n_params / (m.kv_token(kv) * gpu(device).ridge(weights)) == pytest.approx(
+        n_out, abs=1
+    )  # C18
+
+
+def test_precisions() -> None:
+    assert [bytes_per_value(p) for p in ("bf16", "fp16", "fp8")] == [2, 2, 1]
+    assert as_precision("kv", "fp16") == "bf16"
+    with pytest.raises(ValueError, match="kv must be one of bf16, fp8, fp16, not 'int4'"):
+        as_precision("kv", "int4")
+
+
+def test_models_that_make_no_sense_are_refused() -> None:
+    m = model("llama-3-8b")
+    for change, message in (
+        ({"n_layers": 0}, "n_layers must be a whole number >= 1, not 0"),
+        ({"d_model": math.nan}, "d_model must be a whole number"),
+        ({"d_ff": math.inf}, "d_ff must be a whole number"),
+        ({"vocab": -1}, "vocab must be a whole number"),
+        ({"n_kv_heads": 5}, "n_kv_heads must divide n_heads = 32, not 5"),
+        ({"n_experts": 4}, "n_active_experts must be a whole number >= 1"),
+        ({"n_experts": 4, "n_active_experts": 5, "d_expert": 64}, "n_active_experts must be at most"),
+        ({"attention": "mla"}, "kv_lora must be a whole number >= 1"),
+        ({"attention": "linear"}, "attention must be one of gqa, mla"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replace(m, **change)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="gated must be True or False"):
+        replace(m, gated="yes")  # type: ignore[arg-type]
+
+
+# --- catalogues -------------------------------------------------------------------------------------
+
+
+def test_names() -> None:
+    assert list(MODELS) == [
+        *("llama-2-70b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "llama-13b", "opt-13b", "opt-66b"),
+        *("qwen3-8b", "qwen3-14b", "qwen3-32b", "mixtral-8x7b", "deepseek-v3"),
+    ]
+    assert list(GPUS) == ["h100-sxm", "h200-sxm", "a100-80gb", "a6000", "h20", "b200"]
+    assert all(entry.source and entry.url for entry in (*MODELS.values(), *GPUS.values()))
+    assert MODELS["llama-3-8b"] is model("llama-3-8b")
+    assert "gpt-5" not in MODELS
+    assert MODELS.get("gpt-5") is None
+
+
+def test_unknown_names_are_refused_with_those_that_would_do() -> None:
+    with pytest.raises(
+        ValueError, match=r"model must be one of .*, not 'llama-3-7b'; did you mean 'llama-3-"
+    ):
+        model("llama-3-7b")
+    with pytest.raises(ValueError, match=r"gpu must be one of h100-sxm, .*, not 'h100'"):
+        gpu("h100")
+    with pytest.raises(KeyError, match=r"'gpt-5' is none of the models: llama-2-70b"):
+        MODELS["gpt-5"]
+
+
+def test_catalogues_cannot_be_changed() -> None:
+    with pytest.raises(TypeError):
+        MODELS["mine"] = model("llama-3-8b")  # type: ignore[index]
+    with pytest.raises(FrozenInstanceError):
+        model("llama-3-8b").n_layers = 1  # type: ignore[misc]
+
+
+# --- matrix products --------------------------------------------------------------------------------
+
+powers = st.integers(0, 3).map(lambda n: 2**n)
+dense_models = st.builds(
+    lambda layers, d_model, kv_heads, group, head_size, d_ff, vocab, gated: Model(
+        "random", layers, d_model, kv_heads * group, kv_heads, head_size, 8 * d_ff, vocab, gated
+    ),
+    st.integers(1, 100),
+    st.integers(1, 9999),
+    powers,
+    powers,
+    st.integers(1, 256),
+    st.integers(1, 9999),
+    st.integers(1, 200_000),
+    st.booleans(),
+)
+
+
+@given(dense_models)
+def test_gemm_shapes_cover_all_parameters(m: Model) -> None:
+    sizes = {name: n * k for name, (n, k) in m.gemm_shapes().items()}
+    assert sizes.pop("lm_head") == m.lm_head_params
+    assert m.n_layers * sum(sizes.values()) == m.n_params
+
+
+@given(dense_models, powers)
+def test_shards_add_up_and_kv_heads_are_replicated(m: Model, tp: int) -> None:
+    if m.n_heads % tp:
+        with pytest.raises(ValueError, match="tp must divide n_heads"):
+            m.gemm_shapes(tp)
+        return
+    sizes = {name: n * k for name, (n, k) in m.gemm_shapes(tp).items()}
+    assert 0 <= tp * sizes.pop("lm_head") - m.lm_head_params < tp * m.d_model
+    replicas = max(tp - m.n_kv_heads, 0) * 2 * m.head_size * m.d_model
+    assert m.n_layers * (tp * sum(sizes.values()) - replicas) == m.n_params
+
+
+def test_gemm_shapes_of_llama_3_70b() -> None:
+    assert model("llama-3-70b").gemm_shapes(tp=2) == {
+        "qkv": (5120, 8192),
+        "attention_out": (8192, 4096),
+        "gate_up": (28672, 8192),
+        "down": (8192, 14336),
+        "lm_head": (64128, 8192),
+    }
+    assert model("llama-3-8b").gemm_shapes(tp=16)["qkv"] == ((2 + 2) * 128, 4096)
+    assert model("opt-13b").gemm_shapes()["up"] == (20480, 5120)
+
+
+def test_gemm_shapes_are_refused() -> None:
+    with pytest.raises(ValueError, match="tp must divide n_heads = 32, not 3"):
+        model("llama-3-8b").gemm_shapes(3)
+    with pytest.raises(ValueError, match="tp must divide d_ff = 6, not 4"):
+        Model("odd", 1, 8, 4, 4, 2, 6, 10).gemm_shapes(4)
+    with pytest.raises(ValueError, match="tp must divide n_kv_heads = 6 or be a multiple"):
+        Model("odd", 1, 8, 12, 6, 2, 8, 10).gemm_shapes(4)
+    with pytest.raises(ValueError, match="tp must be a whole number"):
+        model("llama-3-8b").gemm_shapes(0)
+    for name in ("mixtral-8x7b", "deepseek-v3"):
+        with pytest.raises(ValueError, match=f"not for '{name}'"):
+            model(name).gemm_shapes()
+
+
+# --- Hugging Face configurations --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        (LLAMA, "llama-3-8b"),
+        ({**LLAMA, "model_type": "mistral", "sliding_window": None}, "llama-3-8b"),
+        ({**LLAMA, "model_type": "qwen2", "head_dim": 128}, "llama-3-8b"),
+        ({**LLAMA, "layer_types": ["full_attention"] * 32}, "llama-3-8b"),
+        (QWEN3, "qwen3-8b"),
+        (OPT, "opt-13b"),
+        (MIXTRAL, "mixtral-8x7b"),
+        (DEEPSEEK, "deepseek-v3"),
+        ({**DEEPSEEK, "model_type": "kimi_k2"}, "deepseek-v3"),
+    ],
+)
+def test_a_configuration_gives_the_model_of_the_catalogue(
+    config: dict[str, Any], name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    read = Model.from_config(path, name="mine")
+    assert shape(read) == shape(Model.from_config(config)) == shape(model(name))
+    assert (read.name, read.source) == ("mine", str(path))
+
+
+def test_missing_kv_heads_mean_mha() -> None:
+    m = Model.from_config(without(LLAMA, "num_key_value_heads"))
+    assert (m.n_kv_heads, m.head_size, m.tied_embeddings) == (32, 128, False)
+    assert Model.from_config({**LLAMA, "model_type": "qwen2", "num_key_value_heads": None}).n_kv_heads == 32
+
+
+def test_gpt_neox_has_a_plain_ffn() -> None:
+    m = Model.from_config({**without(LLAMA, "num_key_value_heads"), "model_type": "gpt_neox"})
+    assert (m.gated, m.group_size) == (False, 1)
+
+
+def test_qwen_mixtures_of_experts() -> None:
+    m = Model.from_config(QWEN3_MOE)
+    assert parameters(m) == pytest.approx(30.53e9, rel=0.001)
+    assert m.n_params + m.vocab_params == pytest.approx(3.35e9, rel=0.001)
+    assert Model.from_config({**QWEN3_MOE, "mlp_only_layers": [0, 5]}).n_dense_layers == 2
+    # Qwen2-57B-A14B: the shared experts' width together, 8 × 2560
+    m = Model.from_config(
+        {
+            **without(QWEN3_MOE, "head_dim"),
+            "model_type": "qwen2_moe",
+            "num_hidden_layers": 28,
+            "hidden_size": 3584,
+            "num_attention_heads": 28,
+            "num_experts": 64,
+            "moe_intermediate_size": 2560,
+            "shared_expert_intermediate_size": 20480,
+        }
+    )
+    assert m.n_shared_experts == 8
+    assert parameters(m) == pytest.approx(57.4e9, rel=0.002)
+
+
+def test_deepseek_v2_lite_does_not_compress_the_query() -> None:
+    lite = {
+        **DEEPSEEK,
+        "model_type": "deepseek_v2",
+        "num_hidden_layers": 27,
+        "hidden_size": 2048,
+        "q_lora_rank": None,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 16,
+        "intermediate_size": 10944,
+        "moe_intermediate_size": 1408,
+        "n_routed_experts": 64,
+        "n_shared_experts": 2,
+        "num_experts_per_tok": 6,
+        "first_k_dense_replace": 1,
+        "vocab_size": 102400,
+    }
+    assert parameters(Model.from_config(lite)) == pytest.approx(15.7e9, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({**LLAMA, "model_type": "mistral", "sliding_window": 4096}, "sliding_window = 4096: not modelled"),
+        ({**QWEN3, "use_sliding_window": True}, "sliding_window = 4096: not modelled"),
+        (
+            {**LLAMA, "model_type": "gpt_oss", "layer_types": ["sliding_attention", "full_attention"]},
+            "layer_types = .*: not modelled: sliding_attention",
+        ),
+        ({**LLAMA, "layer_types": ["linear_attention"]}, "layer_types = .*: not modelled: linear_attention"),
+        ({**LLAMA, "model_type": "jamba", "attn_layer_period": 8}, "attn_layer_period = 8: .*hybrid"),
+        ({**LLAMA, "model_type": "nemotron_h", "hybrid_override_pattern": "M-M*"}, "hybrid_override_pattern"),
+        ({**LLAMA, "model_type": "qwen3_next", "full_attention_interval": 4}, "full_attention_interval"),
+        ({**LLAMA, "model_type": "falcon_h1", "mamba_d_state": 256}, "mamba_d_state = 256: .*Mamba"),
+        ({**DEEPSEEK, "model_type": "deepseek_v32", "index_topk": 2048}, "index_topk = 2048: .*sparse"),
+        ({"model_type": "llava", "text_config": LLAMA}, "text_config = .*: not modelled: a nested"),
+        ({**LLAMA, "model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder = True"),
+        ({**LLAMA, "model_type": "mamba"}, "model_type must be one of llama, .*, not 'mamba'"),
+        (without(LLAMA, "model_type"), "model_type must be one of llama, .*, not ''"),
+        ({**OPT, "word_embed_proj_dim": 512}, "word_embed_proj_dim = 512: not modelled"),
+        ({**QWEN3_MOE, "decoder_sparse_step": 2}, "decoder_sparse_step = 2: not modelled"),
+        ({**DEEPSEEK, "moe_layer_freq": [0, 1]}, "moe_layer_freq = .*: not modelled"),
+        (without(LLAMA, "hidden_size"), "hidden_size is missing"),
+        (without(QWEN3, "head_dim"), "head_dim is missing"),
+        (without(MIXTRAL, "num_key_value_heads"), "num_key_value_heads is missing"),
+        (without(DEEPSEEK, "q_lora_rank"), "q_lora_rank is missing"),
+        ({**LLAMA, "vocab_size": "many"}, "vocab_size must be a whole number, not 'many'"),
+        ({**LLAMA, "num_hidden_layers": -1}, "num_hidden_layers must be a whole number >= 1, not -1"),
+        ({**LLAMA, "num_attention_heads": 24}, "num_attention_heads = 24: must divide hidden_size = 4096"),
+        ({**LLAMA, "num_key_value_heads": 5}, "n_kv_heads must divide n_heads = 32, not 5"),
+        ({**LLAMA, "tie_word_embeddings": "no"}, "tie_word_embeddings = 'no': must be true or false"),
+    ],
+)
+def test_a_configuration_is_refused_by_file_and_field(
+    config: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=rf"config\.json: {message}"):
+        Model.from_config(path)
+
+
+@pytest.mark.parametrize(("text", "message"), [("{", "cannot be read"), ("[1]", "must hold an object")])
+def test_files_that_are_no_configuration(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"config\.json {message}"):
+        Model.from_config(path)
+
+
+# --- GPUs -------------------------------------------------------------------------------------------
+
+
+def test_h100() -> None:
+    h100 = gpu("h100-sxm")
+    assert (h100.flops("bf16"), h100.flops("fp16"), h100.flops("fp8")) == (989.4e12, 989.4e12, 1978.9e12)
+    assert (h100.hbm_bw, h100.hbm_bytes, h100.link_bw, h100.pcie_bw) == (3.35e12, 80e9, 450e9, 64e9)
+    assert h100.ridge("bf16") == pytest.approx(295.3, abs=0.1)
+
+
+@pytest.mark.parametrize("name", ["a100-80gb", "a6000"])
+def test_fp8_is_refused_where_there_is_none(name: str) -> None:
+    with pytest.raises(ValueError, match=f"precision must be bf16 on {name}, not 'fp8' .not modelled"):
+        gpu(name).flops("fp8")
+
+
+def toml(values: dict[str, Any]) -> str:
+    return "\n".join(f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None)
+
+
+@pytest.mark.parametrize("name", ["h100-sxm", "a6000"])
+def test_a_gpu_survives_the_way_through_toml(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "gpu.toml"
+    path.write_text(toml(asdict(gpu(name))))
+    assert Gpu.from_toml(path) == gpu(name)
+
+
+MINE = {
+    "name": "mine",
+    "bf16_flops": 1e14,
+    "hbm_bw": 1e12,
+    "hbm_bytes": 24e9,
+    "link_bw": 32e9,
+    "pcie_bw": 32e9,
+}
+
+
+def test_a_gpu_of_ones_own_names_its_file_as_source(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.toml"
+    path.write_text(toml(MINE))
+    mine = Gpu.from_toml(str(path))
+    assert (mine.source, mine.fp8_flops, mine.ridge("bf16")) == (str(path), None, 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            toml({**MINE, "hbm_bandwidth": 1}),
+            "key must be one of name, .*, not 'hbm_bandwidth'; did you mean",
+        ),
+        (toml(without(MINE, "hbm_bw", "link_bw")), "missing: hbm_bw, link_bw"),
+        (toml({**MINE, "hbm_bw": -1.0}), "hbm_bw must be a finite number > 0, not -1"),
+        (toml(without(MINE, "hbm_bw")) + "\nhbm_bw = nan", "hbm_bw must be a finite number > 0, not nan"),
+        (toml(without(MINE, "hbm_bw")) + "\nhbm_bw = inf", "hbm_bw must be a finite number > 0, not inf"),
+        (toml({**MINE, "hbm_bw": "fast"}), "hbm_bw must be a number"),
+        (toml({**MINE, "name": 5}), "name must be text, not 5"),
+        ("name = ", "cannot be read"),
+    ],
+)
+def test_a_gpu_file_is_refused_by_file_and_key(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "gpu.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"gpu\.toml:? {message}"):
+        Gpu.from_toml(path)

@@ -1,0 +1,129 @@
+"""Laws and limits of prefill acceleration (C04–C10)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import theory as t
+
+share = st.floats(0, 1)
+inner = st.floats(1e-6, 1 - 1e-6)
+acceleration = st.floats(1e-3, 1e4)
+layers = st.integers(1, 500)
+seconds = st.floats(1e-9, 1e-2)
+
+
+@given(alpha=share, e=acceleration)
+def test_speedup_is_the_ratio_of_the_two_times(alpha, e):
+    vanilla = t.ttft_vanilla(n_in=1000, T=1e-4)
+    kv = t.ttft_kv(n_in=1000, T=1e-4, alpha=alpha, e=e, W=0)
+    assert vanilla / kv == pytest.approx(t.speedup_layerwise(alpha=alpha, e=e), rel=1e-9)
+
+
+@given(alpha=share, e=acceleration)
+def test_no_share_beats_the_crossover(alpha, e):
+    peak = t.speedup_layerwise(alpha=t.crossover(e=e), e=e)
+    assert peak == pytest.approx(1 + e, rel=1e-9)
+    assert t.speedup_layerwise(alpha=alpha, e=e) <= peak * (1 + 1e-9)
+
+
+@given(alpha=share, e=acceleration, phi=share)
+def test_the_causal_form_is_between_the_linear_one_and_half_of_it(alpha, e, phi):
+    linear = t.speedup_layerwise(alpha=alpha, e=e)
+    causal = t.speedup_layerwise_causal(alpha=alpha, e=e, phi=phi)
+    assert linear / 2 * (1 - 1e-9) <= causal <= linear * (1 + 1e-9)
+    assert t.speedup_layerwise_causal(alpha=alpha, e=e, phi=0) == pytest.approx(linear, rel=1e-12)
+
+
+@given(e=acceleration, phi=share)
+def test_at_the_causal_crossover_load_and_compute_take_equally_long(e, phi):
+    a = t.crossover_causal(e=e, phi=phi)
+    assert 0 < a <= 1
+    assert (1 - a) * (1 + a * phi) == pytest.approx(a / e, rel=1e-6, abs=1e-9)
+
+
+@given(e=acceleration)
+def test_without_attention_the_causal_crossover_is_the_talk_s(e):
+    assert t.crossover_causal(e=e, phi=0) == pytest.approx(t.crossover(e=e), rel=1e-12)
+
+
+def test_published_example_of_the_causal_correction():
+    assert t.speedup_layerwise_causal(alpha=0.9, e=1e6, phi=1) == pytest.approx(5.26, abs=0.005)
+
+
+@given(alpha=share, e=acceleration)
+def test_mixed_is_the_best_share_to_load(alpha, e):
+    best = max(t.speedup_layerwise(alpha=np.linspace(0, alpha, 401), e=e))
+    mixed = t.speedup_mixed(alpha=alpha, e=e)
+    assert mixed >= best * (1 - 1e-9)
+    assert mixed == pytest.approx(t.speedup_layerwise(alpha=min(alpha, t.crossover(e=e)), e=e), rel=1e-9)
+    assert mixed >= 1
+
+
+@given(e=st.floats(1e-3, 0.99))
+def test_loading_all_is_a_slow_down_exactly_beyond_e(e):
+    assert t.speedup_layerwise(alpha=min(1, e * 1.005), e=e) < 1
+    assert t.speedup_layerwise(alpha=e * 0.99, e=e) >= 1
+
+
+@given(alpha=st.floats(0, 0.999), e=acceleration)
+def test_faster_io_helps_exactly_below_the_acceleration_needed(alpha, e):
+    faster = t.speedup_layerwise(alpha=alpha, e=2 * e) > t.speedup_layerwise(alpha=alpha, e=e) * (1 + 1e-9)
+    needed = t.acceleration_needed(alpha=alpha)
+    if e < needed * (1 - 1e-6):
+        assert faster
+    if e >= needed:
+        assert not faster
+
+
+@given(alpha=share, e=acceleration, n_layers=layers)
+def test_a_pipeline_lies_between_its_limits(alpha, e, n_layers):
+    whole, layerwise = t.speedup_whole(alpha=alpha, e=e), t.speedup_layerwise(alpha=alpha, e=e)
+    pipelined = t.speedup_pipelined(alpha=alpha, e=e, n_layers=n_layers)
+    assert whole * (1 - 1e-9) <= pipelined <= layerwise * (1 + 1e-9)
+    assert t.speedup_pipelined(alpha=alpha, e=e, n_layers=1) == pytest.approx(whole, rel=1e-12)
+    assert t.speedup_pipelined(alpha=alpha, e=e, n_layers=1e9) == pytest.approx(layerwise, rel=1e-6)
+
+
+@given(alpha=inner, e=acceleration)
+def test_overlap_gains_at_most_two(alpha, e):
+    gain = t.pipelining_gain(alpha=alpha, e=e)
+    assert 1 <= gain <= 2
+    assert gain == pytest.approx(t.speedup_layerwise(alpha=alpha, e=e) / t.speedup_whole(alpha=alpha, e=e), rel=1e-9)
+
+
+@given(e=acceleration, n_layers=layers)
+def test_the_largest_pipeline_gain_is_at_the_crossover(e, n_layers):
+    peak = t.crossover(e=e)
+    at_peak = t.speedup_pipelined(alpha=peak, e=e, n_layers=n_layers) / t.speedup_whole(alpha=peak, e=e)
+    assert at_peak == pytest.approx(t.pipelining_gain_layers(n_layers=n_layers), rel=1e-9)
+    alpha = np.linspace(0, 1, 101)
+    gains = t.speedup_pipelined(alpha=alpha, e=e, n_layers=n_layers) / t.speedup_whole(alpha=alpha, e=e)
+    assert gains.max() <= at_peak * (1 + 1e-9)
+
+
+@given(e=acceleration, T=seconds, ratio=st.floats(0, 3))
+def test_shared_link_crossover(e, T, ratio):
+    a = t.crossover_shared_link(e=e, T=T, W=ratio * T)
+    if ratio >= 1:
+        assert a == pytest.approx(0, abs=1e-9 * e)
+    else:
+        link, compute = a / e + (1 - a) * ratio, 1 - a
+        assert link == pytest.approx(compute, rel=1e-6, abs=1e-9)
+    assert t.crossover_shared_link(e=e, T=T, W=0) == pytest.approx(t.crossover(e=e), rel=1e-12)
+
+
+@given(alpha=share, e=acceleration, T=seconds, ratio=st.floats(0, 1))
+def test_writes_no_slower_than_computing_do_not_matter(alpha, e, T, ratio):
+    with_writes = t.ttft_kv(n_in=100, T=T, alpha=alpha, e=e, W=ratio * T)
+    assert with_writes == t.ttft_kv(n_in=100, T=T, alpha=alpha, e=e, W=0)
+
+
+def test_the_talk_s_example():
+    assert t.crossover(e=9) == 0.9
+    assert t.speedup_layerwise(alpha=0.9, e=9) == pytest.approx(10)
+    assert t.speedup_layerwise(alpha=[0, 1], e=9).tolist() == [1, 9]
+    assert t.speedup_mixed(alpha=1, e=9) == pytest.approx(10)
