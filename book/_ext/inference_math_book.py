@@ -67,7 +67,8 @@ def _footer() -> str:
 
 def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
     """Mend what the theme makes of a page built from text, and load scripts where they are used."""
-    context["script_files"] = [s for s in context.get("script_files", []) if THEBE not in str(s)]
+    scripts = context["script_files"]  # changed in place: Sphinx keeps adding to this very list
+    scripts[:] = [s for s in scripts if THEBE not in str(getattr(s, "attributes", ""))]
     if 'class="live-figure"' in context.get("body", ""):
         app.add_js_file("vega.js")
         app.add_js_file("live.js")

@@ -25,11 +25,13 @@
     return { ...spec, params };
   };
 
+  // Every drawn row once: the rows of all data sets that hold a curve's values.
   const toCsv = (view) => {
-    const marks = Object.entries(view.getState({ data: (name) => name, signals: () => false }).data);
-    const rows = marks.map(([name]) => view.data(name)).filter((d) => d.length && "value" in d[0]).pop() || [];
-    const columns = Object.keys(rows[0] || {}).filter((c) => typeof rows[0][c] !== "object");
-    const cell = (v) => (/[",\n]/.test(String(v)) ? `"${String(v).replaceAll('"', '""')}"` : String(v));
+    const names = Object.keys(view.getState({ data: () => true, signals: () => false }).data);
+    const drawn = names.flatMap((name) => view.data(name)).filter((row) => "value" in row && "curve" in row);
+    const rows = [...new Map(drawn.map((row) => [JSON.stringify(row), row])).values()];
+    const columns = [...new Set(rows.flatMap(Object.keys))];
+    const cell = (v) => (/[",\n]/.test(String(v ?? "")) ? `"${String(v).replaceAll('"', '""')}"` : String(v ?? ""));
     return [columns, ...rows.map((r) => columns.map((c) => r[c]))].map((r) => r.map(cell).join(",")).join("\n") + "\n";
   };
 
@@ -66,6 +68,9 @@
       await draw(figure);
       offerCsv(figure);
     }
+    // Vega measures its container when the window changes; the theme moves sidebars without that.
+    const resized = new ResizeObserver(() => window.dispatchEvent(new Event("resize")));
+    figures.forEach((figure) => resized.observe(figure));
     let theme = document.documentElement.dataset.theme;
     new MutationObserver(() => {
       const now = document.documentElement.dataset.theme;

@@ -10,6 +10,7 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 import altair as alt
@@ -18,7 +19,7 @@ import sympy as sp
 from inference_math.formula import Formula, to_vega
 from inference_math.notation import QUANTITIES
 
-__all__ = ["COLOURS", "Live", "choice", "computed", "curves", "log_scale", "slider", "table"]
+__all__ = ["COLOURS", "Live", "choice", "computed", "curves", "log_scale", "rule", "slider", "table"]
 
 # Okabe and Ito's colours, told apart with any colour vision; dash patterns repeat the distinction.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -79,7 +80,18 @@ def table(name: str, rows: Mapping[str, Mapping[str, float]]) -> Any:
 
 def log_scale(low: float, high: float, base: float = 10) -> Any:
     """Return a logarithmic axis from `low` to `high`."""
-    return alt.Scale(type="log", base=base, domain=[low, high])
+    return alt.Scale(type="log", base=base, domain=[low, high], nice=False)
+
+
+def rule(position: Formula | sp.Expr, axis: sp.Symbol) -> Any:
+    """Return a vertical line that the browser puts at `position`; layer it over the chart of `curves`."""
+    expr = position.expr if isinstance(position, Formula) else position
+    return (
+        alt.Chart(alt.sequence(0, 1, 1, as_="i"))
+        .transform_calculate(**{axis.name: to_vega(expr)})
+        .mark_rule(strokeDash=[4, 3])
+        .encode(x=alt.X(axis.name, type="quantitative"))
+    )
 
 
 def curves(
@@ -128,7 +140,7 @@ def curves(
         .transform_fold(labels, as_=["curve", "value"])
         .mark_line(strokeWidth=2.5, clip=True)
         .encode(
-            x=alt.X(axis.name, type="quantitative", title=x_title or _label(axis), scale=x_scale),
+            x=alt.X(axis.name, type="quantitative", title=x_title or wrap(_label(axis), 36), scale=x_scale),
             y=alt.Y("value:Q", title=y_title, scale=y_scale),
             color=alt.Color("curve:N", legend=legend, scale=alt.Scale(domain=labels, range=list(COLOURS))),
             strokeDash=alt.StrokeDash("curve:N", legend=legend, scale=alt.Scale(domain=labels, range=dashes)),

@@ -1,0 +1,208 @@
+"""What a reader clicks: the built pages in headless Chromium, without a network."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inference_math import theory
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "_build" / "html"
+CHROMIUM = shutil.which("chromium")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND",
+]  # fmt: skip
+PAGES = [f"{page}.html" for page in re.findall(r"(?:file|root): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))]
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        CHROMIUM is None and not os.environ.get("CI"), reason="no Chromium: 'apt install chromium' (Debian)"
+    ),
+    pytest.mark.skipif(not SITE.exists(), reason="no built book: run 'make book'"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    assert CHROMIUM, "CI needs Chromium: apt install chromium"
+    with playwright.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Open a built page from disk and fail at the end if it complained or looked elsewhere."""
+    contexts, troubles = [], []
+
+    def opened(name: str, width: int = 1280, scheme: str = "light"):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: troubles.append(f"{name}: {error}"))
+        page.on("console", lambda m: troubles.append(f"{name}: {m.text}") if m.type == "error" else None)
+        page.on(
+            "request",
+            lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else troubles.append(f"{name}: {r.url}"),
+        )
+        page.goto((SITE / name).as_uri())
+        figures = page.locator(".live-figure").count()
+        page.wait_for_function(
+            "n => document.querySelectorAll('.live-figure[data-drawn=true]').length === n", arg=figures
+        )
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not troubles
+
+
+def values(page, figure: str) -> dict[str, np.ndarray]:
+    """Return what the figure drew: by curve, rows of (axis value, value)."""
+    rows = page.evaluate(
+        """id => {
+            const view = document.querySelector(`#${id} .live-figure`).view;
+            const names = Object.keys(view.getState({data: () => true, signals: () => false}).data);
+            return names.map(n => view.data(n)).flat().filter(r => "curve" in r && "value" in r);
+        }""",
+        figure,
+    )
+    axis = "alpha" if "alpha" in rows[0] else "n_in"
+    return {
+        c: np.unique(np.array([(r[axis], r["value"]) for r in rows if r["curve"] == c and "ms" not in r]), axis=0)
+        for c in {r["curve"] for r in rows}
+    }
+
+
+def set_slider(page, figure: str, name: str, value: float) -> None:
+    """Move a slider as a hand would: the input's value, then its event."""
+    page.locator(f"#{figure} .vega-bind", has_text=f"{name}:").locator("input").evaluate(
+        "(input, value) => { input.value = value; input.dispatchEvent(new Event('input', {bubbles: true})); }", value
+    )
+    page.wait_for_timeout(200)
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_pages_load_alone_fit_the_width_and_typeset(open_page, name, width, scheme):
+    page = open_page(name, width, scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    formulas = page.locator("span.math, div.math").count()
+    if formulas:
+        page.wait_for_function("document.querySelectorAll('mjx-container').length > 0")
+        page.wait_for_function("n => document.querySelectorAll('mjx-container').length >= n", arg=formulas)
+    assert page.locator("mjx-merror").count() == 0
+    for figure in page.locator(".live-figure").all():
+        box, drawing = figure.bounding_box(), figure.locator("svg.marks").bounding_box()
+        assert drawing["width"] > 200
+        assert drawing["x"] + drawing["width"] <= box["x"] + box["width"] + 1
+    assert all(page.locator("main img").evaluate_all("all => all.map(i => i.complete && i.naturalWidth > 0)"))
+
+
+@pytest.mark.parametrize(("e", "phi"), [(9, 0.05), (0.5, 0), (30, 1)])
+def test_the_speedup_figure_computes_what_python_computes(open_page, e, phi):
+    page = open_page("book/prefill/02-prefill-acceleration.html")
+    set_slider(page, "fig-speedup", "e", e)
+    set_slider(page, "fig-speedup", "phi", phi)
+    drawn = values(page, "fig-speedup")
+    expected = {
+        "load all that is stored (talk)": lambda a: theory.speedup_layerwise(alpha=a, e=e),
+        "load at most α* (mixed)": lambda a: theory.speedup_mixed(alpha=a, e=e),
+        "load all, causal attention": lambda a: theory.speedup_layerwise_causal(alpha=a, e=e, phi=phi),
+    }
+    assert set(drawn) == set(expected)
+    for curve, points in drawn.items():
+        assert len(points) == 401
+        np.testing.assert_allclose(points[:, 1], expected[curve](np.clip(points[:, 0], 0, 1)), rtol=1e-9)
+
+
+def test_the_pipeline_figure_follows_the_number_of_layers(open_page):
+    page = open_page("book/prefill/02-prefill-acceleration.html")
+    set_slider(page, "fig-pipeline", "n_layers", 3)
+    points = values(page, "fig-pipeline")["pipeline of L layers"]
+    expected = theory.speedup_pipelined(alpha=np.clip(points[:, 0], 0, 1), e=9, n_layers=3)
+    np.testing.assert_allclose(points[:, 1], expected, rtol=1e-9)
+
+
+def test_choosing_a_model_changes_the_token_time(open_page):
+    from inference_math import catalogue
+
+    page = open_page("book/prefill/01-cost-of-a-token.html")
+    page.locator("#fig-token-time .vega-bind", has_text="model").locator("select").select_option("llama-3-8b")
+    page.locator("#fig-token-time .vega-bind", has_text="GPU").locator("select").select_option("h200-sxm")
+    page.wait_for_timeout(200)
+    points = values(page, "fig-token-time")["T, causal"]
+    model, gpu = catalogue.model("llama-3-8b"), catalogue.gpu("h200-sxm")
+    expected = theory.token_time_causal(
+        n_params=model.n_params, n_layers=model.n_layers, d_att=model.d_att, n_in=points[:, 0], flops=gpu.flops("bf16")
+    )
+    np.testing.assert_allclose(points[:, 1], 1e6 * expected, rtol=1e-9)
+
+
+def test_the_measured_figure_moves_with_the_output(open_page):
+    from inference_math import catalogue
+
+    page = open_page("book/prefill/03-measured-h100.html")
+    set_slider(page, "fig-deltas-live", "n_out", 1000)
+    points = values(page, "fig-deltas-live")["ΔP"]
+    model, gpu = catalogue.model("llama-3-70b"), catalogue.gpu("h100-sxm")
+    per_token = theory.token_time_causal(
+        n_params=model.n_params, n_layers=model.n_layers, d_att=model.d_att, n_in=points[:, 0],
+        flops=2 * gpu.flops("fp8"),
+    )  # fmt: skip
+    expected = theory.delta_p(ttft_1=theory.ttft_vanilla(n_in=points[:, 0], T=per_token), n_out=1000)
+    np.testing.assert_allclose(points[:, 1], 1e3 * expected, rtol=1e-5)  # the table of units has six digits
+
+
+def test_a_slider_moves_by_keyboard(open_page):
+    page = open_page("book/prefill/02-prefill-acceleration.html")
+    slider = page.locator("#fig-speedup .vega-bind", has_text="e:").locator("input").first
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert float(slider.input_value()) == 9.25
+    page.wait_for_function("document.querySelector('#fig-speedup .live-figure').view.signal('e') === 9.25")
+
+
+def test_the_theme_can_change_and_the_slider_keeps_its_value(open_page):
+    page = open_page("book/prefill/02-prefill-acceleration.html")
+    set_slider(page, "fig-speedup", "e", 20)
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.wait_for_function(
+        "document.querySelector('#fig-speedup .vega-bind input') && "
+        "document.querySelector('#fig-speedup .live-figure').view.signal('e') === 20"
+    )
+    label = page.locator("#fig-speedup svg.marks .role-axis-title text").first
+    assert label.get_attribute("fill") == "#e6e6e6"
+
+
+def test_the_csv_button_saves_the_drawn_numbers(open_page):
+    import pandas as pd
+
+    page = open_page("book/prefill/02-prefill-acceleration.html")
+    with page.expect_download() as download:
+        page.locator("#fig-speedup .live-csv").click()
+    frame = pd.read_csv(download.value.path())
+    assert download.value.suggested_filename == "fig-speedup.csv"
+    assert set(frame.curve) == {
+        "load all that is stored (talk)", "load at most α* (mixed)", "load all, causal attention"
+    }  # fmt: skip
+    assert len(frame) == 3 * 401
+
+
+def test_search_finds_a_word(open_page):
+    page = open_page("search.html?q=crossover")
+    page.wait_for_selector("#search-results li a")
+    assert "Prefill acceleration" in page.locator("#search-results").inner_text()

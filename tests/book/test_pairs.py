@@ -1,0 +1,84 @@
+"""Every chapter's text and its executed twin tell the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+import yaml
+from jupytext.compare import compare_notebooks
+
+ROOT = Path(__file__).parents[2]
+TEXTS = sorted(p for p in (ROOT / "book").rglob("*.md") if "\nkernelspec:" in p.read_text(encoding="utf-8")[:800])
+UNEXECUTED = {"skip-execution", "nbval-skip"}
+
+
+def twin_of(text: Path) -> Path:
+    return (ROOT / "notebooks" / text.relative_to(ROOT / "book")).with_suffix(".ipynb")
+
+
+def code_cells(text: Path) -> list[nbformat.NotebookNode]:
+    return [c for c in nbformat.read(twin_of(text), as_version=4).cells if c.cell_type == "code"]
+
+
+def name(text: Path) -> str:
+    return text.relative_to(ROOT / "book").as_posix()
+
+
+def test_there_are_chapters_and_no_orphans():
+    assert len(TEXTS) >= 4
+    twins = {p for p in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts}
+    assert twins == {twin_of(t) for t in TEXTS}
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=name)
+def test_the_twin_has_the_text_s_cells(text):
+    compare_notebooks(nbformat.read(twin_of(text), as_version=4), jupytext.read(text), fmt="md:myst")
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=name)
+def test_the_twin_was_run_from_top_to_bottom(text):
+    run = [c for c in code_cells(text) if not UNEXECUTED & set(c.metadata.get("tags", ()))]
+    assert [c.execution_count for c in run] == list(range(1, len(run) + 1))
+    skipped = [c for c in code_cells(text) if UNEXECUTED & set(c.metadata.get("tags", ()))]
+    assert all(UNEXECUTED <= set(c.metadata.tags) and not c.outputs for c in skipped)
+    outputs = [o for c in run for o in c.outputs]
+    assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=name)
+def test_the_first_code_cell_installs_from_the_configured_repository(text):
+    url = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
+    assert re.search(r"%pip install --quiet git\+(\S+)", code_cells(text)[0].source)[1] == url
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=name)
+def test_figures_carry_badge_alt_text_and_numbers(text):
+    """A caption starts with a badge; a picture has alt text and a download; a live figure a widget cell."""
+    source = text.read_text(encoding="utf-8")
+    cells = [c.split("\n```", 1)[0] for c in source.split("```{code-cell} ipython3\n")[1:]]
+    for i, cell in enumerate(cells):
+        if "  figure:\n" not in cell:
+            continue
+        assert re.search(r'caption: "\{badge\}`\w+`', cell), cell[:200]
+        if "explore.Live(" in cell:
+            assert "alt_text=" in cell
+            assert ".widget()" in cells[i + 1] or text.name == "index.md"
+        else:
+            assert "    alt: " in cell
+            assert "figures.Download(" in cells[i + 1]
+
+
+NUMBER = re.compile(r"(?<![\w{`#.,])\d+(?:\.\d+)?\s?(?:µs|ms|%|GB/s|TB/s|TFLOP/s|GB|MB)\b")
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=name)
+def test_results_in_prose_are_computed_not_typed(text):
+    """After "In numbers." every result is glued: no number with a unit of time, rate or share is typed."""
+    paragraphs = re.findall(r"\*\*In numbers\.\*\*.*?\n\n", text.read_text(encoding="utf-8"), re.S)
+    typed = [NUMBER.findall(p) for p in paragraphs]
+    assert not any(typed), typed
+    assert all("{glue:text}" in p for p in paragraphs)

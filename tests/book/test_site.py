@@ -1,0 +1,109 @@
+"""The built book, as files: links that lead somewhere, nothing loaded from elsewhere, page metadata."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+from inference_math import __version__, evidence
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "_build" / "html"
+pytestmark = pytest.mark.skipif(not SITE.exists(), reason="no built book: run 'make book'")
+GENERATED = {"genindex.html", "search.html", "py-modindex.html", "prf-prf.html"}
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[Path, BeautifulSoup]:
+    found = sorted((SITE / "book").rglob("*.html"))
+    return {p: BeautifulSoup(p.read_text(encoding="utf-8"), "html.parser") for p in found}
+
+
+def test_every_page_of_the_contents_is_built(pages):
+    toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    listed = set(re.findall(r"(?:file|root): (\S+)", toc))
+    assert {p.relative_to(SITE).with_suffix("").as_posix() for p in pages} == listed
+
+
+def test_internal_links_and_anchors_exist(pages):
+    anchors = {p: {t["id"] for t in soup.find_all(id=True)} for p, soup in pages.items()}
+    broken = []
+    for page, soup in pages.items():
+        for tag, attribute in (("a", "href"), ("img", "src"), ("script", "src"), ("link", "href")):
+            for element in soup.find_all(tag, **{attribute: True}):
+                url = urlsplit(element[attribute])
+                if url.scheme or url.netloc:
+                    continue
+                target = (page.parent / unquote(url.path)).resolve() if url.path else page
+                if not target.exists() or (
+                    url.fragment and target in anchors and unquote(url.fragment) not in anchors[target]
+                ):
+                    broken.append(f"{page.relative_to(SITE)}: {element[attribute]}")
+    assert not broken
+
+
+def test_nothing_is_loaded_from_another_host(pages):
+    loading = (("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src"), ("source", "src"))
+    for page, soup in pages.items():
+        for tag, attribute in loading:
+            for element in soup.find_all(tag, **{attribute: True}):
+                if tag == "link" and not {"stylesheet", "preload", "icon", "modulepreload"} & set(element["rel"]):
+                    continue
+                assert not urlsplit(element[attribute]).netloc, f"{page}: {element[attribute]}"
+    for sheet in SITE.rglob("*.css"):
+        assert not re.search(r"url\(\s*['\"]?https?:|@import\s+['\"]?https?:", sheet.read_text(encoding="utf-8"))
+
+
+def test_every_page_names_its_edition_and_links_to_its_text(pages):
+    url = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
+    for page, soup in pages.items():
+        edition = soup.find(class_="edition").get_text()
+        assert __version__ in edition, page
+        assert evidence.digest() in edition, page
+        text = page.relative_to(SITE).with_suffix(".md").as_posix()
+        assert soup.find("a", href=f"{url}/edit/main/{text}"), page
+
+
+def test_launch_buttons_open_the_twin(pages):
+    launched = 0
+    for page, soup in pages.items():
+        for link in soup.find_all("a", href=re.compile("mybinder|colab")):
+            twin = re.search(r"notebooks/[\w./-]+\.ipynb$", link["href"])
+            assert twin, f"{page}: {link['href']}"
+            assert (ROOT / twin[0]).exists()
+            launched += 1
+    assert launched >= 8
+
+
+def test_live_figures_are_valid_vega_lite_and_small(pages):
+    import altair as alt
+
+    count = 0
+    for page, soup in pages.items():
+        for figure in soup.find_all(class_="live-figure"):
+            spec = json.loads(figure.script.string)
+            assert spec.pop("description")
+            alt.Chart.from_dict(spec)  # validates against the schema
+            count += 1
+        assert page.stat().st_size < 400_000, page
+    assert count >= 6
+
+
+def test_figures_and_equations_are_numbered_and_have_permalinks(pages):
+    equations = figures = 0
+    for soup in pages.values():
+        for equation in soup.select("div.math[id]"):
+            assert equation.find(class_="eqno").find("a", class_="headerlink")
+            equations += 1
+        for figure in soup.select("figure[id]"):
+            assert re.search(r"Fig\. \d", figure.figcaption.get_text())
+            assert figure.figcaption.find("a", class_="headerlink")
+            figures += 1
+    assert equations >= 20
+    assert figures >= 12
