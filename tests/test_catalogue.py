@@ -120,9 +120,7 @@ def test_active_parameters_of_a_mixture_of_experts(name: str, published: float) 
 
 
 @pytest.mark.parametrize(("name", "published"), [("qwen3-8b", 6.95e9), ("qwen3-14b", 13.2e9)])
-def test_layer_parameters_against_non_embedding_parameters_of_the_model_card(
-    name: str, published: float
-) -> None:
+def test_layer_parameters_against_non_embedding_parameters_of_the_model_card(name: str, published: float) -> None:
     assert model(name).n_params == pytest.approx(published, rel=0.002)
 
 
@@ -169,9 +167,7 @@ def test_output_length_at_which_prefill_and_kv_read_cost_the_same(
     name: str, device: str, weights: str, kv: str, n_out: int
 ) -> None:
     m = model(name)
-    assert 2 * m.n_params / (m.kv_token(kv) * gpu(device).ridge(weights)) == pytest.approx(
-        n_out, abs=1
-    )  # C18
+    assert 2 * m.n_params / (m.kv_token(kv) * gpu(device).ridge(weights)) == pytest.approx(n_out, abs=1)  # C18
 
 
 def test_precisions() -> None:
@@ -216,9 +212,7 @@ def test_names() -> None:
 
 
 def test_unknown_names_are_refused_with_those_that_would_do() -> None:
-    with pytest.raises(
-        ValueError, match=r"model must be one of .*, not 'llama-3-7b'; did you mean 'llama-3-"
-    ):
+    with pytest.raises(ValueError, match=r"model must be one of .*, not 'llama-3-7b'; did you mean 'llama-3-"):
         model("llama-3-7b")
     with pytest.raises(ValueError, match=r"gpu must be one of h100-sxm, .*, not 'h100'"):
         gpu("h100")
@@ -313,9 +307,7 @@ def test_gemm_shapes_are_refused() -> None:
         ({**DEEPSEEK, "model_type": "kimi_k2"}, "deepseek-v3"),
     ],
 )
-def test_a_configuration_gives_the_model_of_the_catalogue(
-    config: dict[str, Any], name: str, tmp_path: Path
-) -> None:
+def test_a_configuration_gives_the_model_of_the_catalogue(config: dict[str, Any], name: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
     read = Model.from_config(path, name="mine")
@@ -409,9 +401,7 @@ def test_deepseek_v2_lite_does_not_compress_the_query() -> None:
         ({**LLAMA, "tie_word_embeddings": "no"}, "tie_word_embeddings = 'no': must be true or false"),
     ],
 )
-def test_a_configuration_is_refused_by_file_and_field(
-    config: dict[str, Any], message: str, tmp_path: Path
-) -> None:
+def test_a_configuration_is_refused_by_file_and_field(config: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
     with pytest.raises(ValueError, match=rf"config\.json: {message}"):

@@ -9,14 +9,16 @@ import pytest
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, as_numbers, as_one_of, as_whole
 
 
-@pytest.mark.parametrize("value", [0.5, np.float32(0.5), Fraction(1, 2), np.array([0.0, 1.0]), [0, 1], pd.Series([0.1])])
+@pytest.mark.parametrize(
+    "value", [0.5, np.float32(0.5), Fraction(1, 2), np.array([0.0, 1.0]), [0, 1], pd.Series([0.1])]
+)
 def test_numbers_come_back_as_floats(value):
     assert as_numbers("alpha", value, SHARE).dtype == np.float64
 
 
 @pytest.mark.parametrize("value", ["0.5", None, True, [True], 1j, [1j], ["a"], [[1], [1, 2]], object(), {}])
 def test_what_is_no_number_is_a_type_error_that_names_the_argument(value):
-    with pytest.raises(TypeError, match="^alpha "):
+    with pytest.raises(TypeError, match=r"^alpha "):
         as_numbers("alpha", value, SHARE)
 
 

@@ -74,9 +74,7 @@ def test_frames_are_the_callers_own(folder: Path) -> None:
     assert evidence.load("small", folder).frame.time[0] == 0.5
 
 
-def test_an_installed_package_uses_the_data_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_package_uses_the_data_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "__file__", str(tmp_path / "src" / "inference_math" / "evidence.py"))
     assert evidence.data_dir() == tmp_path / "data"
     packaged = tmp_path / "src" / "inference_math" / "_data"

@@ -63,7 +63,11 @@ def execute(text: Path) -> bool:
     folder = twin_of(text).parent
     folder.mkdir(parents=True, exist_ok=True)
     NotebookClient(
-        notebook, record_timing=False, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook,
+        record_timing=False,
+        timeout=120,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
     ).execute()
     notebook.metadata.pop("language_info", None)  # names the Python version, which differs by machine
     nbformat.validate(notebook)

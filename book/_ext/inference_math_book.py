@@ -84,7 +84,9 @@ def _point_to_twin(buttons: list[dict[str, Any]], page: str, twin: Path) -> None
                 entry["url"] = entry["url"].replace(f"{page}.md", twin.as_posix())
 
 
-def badge(name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = None) -> Any:
+def badge(
+    name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = None
+) -> Any:
     """Role: the evidence badge of a figure, ``{badge}`measured` ``."""
     if text not in EVIDENCE:
         message = inliner.reporter.error(f"badge {text!r} is none of {', '.join(EVIDENCE)}", line=lineno)
@@ -103,7 +105,8 @@ class FormulaDirective(MathDirective):
     def run(self) -> list[nodes.Node]:
         from inference_math import theory
 
-        name = str(self.arguments[0]).strip()
+        self.arguments: list[str]
+        name = self.arguments[0].strip()
         if name not in theory.CATALOGUE:
             raise self.error(f"no formula {name!r} in the catalogue")
         formula = theory.CATALOGUE[name]
@@ -135,10 +138,7 @@ class NotationTable(Generated):
     def text(self) -> list[str]:
         from inference_math.notation import QUANTITIES
 
-        rows = [
-            f"| ${q.latex}$ | `{q.name}` | {q.meaning} | {q.unit} | {q.accepted} |"
-            for q in QUANTITIES.values()
-        ]
+        rows = [f"| ${q.latex}$ | `{q.name}` | {q.meaning} | {q.unit} | {q.accepted} |" for q in QUANTITIES.values()]
         return ["| symbol | in Python | meaning | unit | accepts |", "|---|---|---|---|---|", *rows]
 
 

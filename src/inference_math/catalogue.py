@@ -189,16 +189,12 @@ class Model:
             If `tp` does not divide the heads or the FFN; for MoE and MLA, whose products are others.
         """
         if self.n_experts or self.attention == "mla":
-            raise ValueError(
-                f"gemm_shapes are defined for dense models with GQA, not for {self.name!r} (MoE or MLA)"
-            )
+            raise ValueError(f"gemm_shapes are defined for dense models with GQA, not for {self.name!r} (MoE or MLA)")
         tp = as_whole("tp", tp)
         _divides("tp", tp, "n_heads", self.n_heads)
         _divides("tp", tp, "d_ff", self.d_ff)
         if self.n_kv_heads % tp and tp % self.n_kv_heads:
-            raise ValueError(
-                f"tp must divide n_kv_heads = {self.n_kv_heads} or be a multiple of it, not {tp}"
-            )
+            raise ValueError(f"tp must divide n_kv_heads = {self.n_kv_heads} or be a multiple of it, not {tp}")
         heads, kv_heads, d_ff = self.n_heads // tp, max(self.n_kv_heads // tp, 1), self.d_ff // tp
         return {
             "qkv": ((heads + 2 * kv_heads) * self.head_size, self.d_model),
@@ -211,18 +207,14 @@ class Model:
     @property
     def _kv_values(self) -> int:
         """Cached values of one token in one layer."""
-        return (
-            self.kv_lora + self.qk_rope if self.attention == "mla" else 2 * self.n_kv_heads * self.head_size
-        )
+        return self.kv_lora + self.qk_rope if self.attention == "mla" else 2 * self.n_kv_heads * self.head_size
 
     def _matrices(self, experts: int) -> int:
         """Parameters of all layers' matrices with `experts` routed experts in each MoE layer."""
         dense = self.n_dense_layers if self.n_experts else self.n_layers
         router = self.d_model * self.n_experts
         moe = router + (experts + self.n_shared_experts) * self._ffn(self.d_expert)
-        return (
-            self.n_layers * self._attention() + dense * self._ffn(self.d_ff) + (self.n_layers - dense) * moe
-        )
+        return self.n_layers * self._attention() + dense * self._ffn(self.d_ff) + (self.n_layers - dense) * moe
 
     def _ffn(self, width: int) -> int:
         return (3 if self.gated else 2) * self.d_model * width
@@ -232,9 +224,7 @@ class Model:
             return 2 * self.d_model * self.head_size * (self.n_heads + self.n_kv_heads)
         query = self.n_heads * (self.qk_nope + self.qk_rope)
         down = self.d_model * (self.q_lora + self.kv_lora + self.qk_rope)
-        up = (self.q_lora or self.d_model) * query + self.kv_lora * self.n_heads * (
-            self.qk_nope + self.v_head
-        )
+        up = (self.q_lora or self.d_model) * query + self.kv_lora * self.n_heads * (self.qk_nope + self.v_head)
         return down + up + self.n_heads * self.v_head * self.d_model
 
 
@@ -292,9 +282,7 @@ class Gpu:
         if as_precision("precision", precision) == "bf16":
             return self.bf16_flops
         if self.fp8_flops is None:
-            raise ValueError(
-                f"precision must be bf16 on {self.name}, not {precision!r} (not modelled: no FP8 unit)"
-            )
+            raise ValueError(f"precision must be bf16 on {self.name}, not {precision!r} (not modelled: no FP8 unit)")
         return self.fp8_flops
 
     def ridge(self, precision: str) -> float:

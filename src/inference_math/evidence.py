@@ -104,9 +104,7 @@ def _load(folder: Path, name: str) -> Table:
         frame=_frame(folder / resource["path"], resource["path"], schema),
         title=resource.get("title", name),
         units=MappingProxyType({field["name"]: field.get("unit", "") for field in schema["fields"]}),
-        meanings=MappingProxyType(
-            {field["name"]: field.get("description", "") for field in schema["fields"]}
-        ),
+        meanings=MappingProxyType({field["name"]: field.get("description", "") for field in schema["fields"]}),
         hardware=resource.get("hardware", ""),
         engine=resource.get("engine", ""),
         source=source.get("title", ""),
@@ -127,9 +125,7 @@ def _frame(path: Path, file: str, schema: Mapping[str, Any]) -> pd.DataFrame:
     expected = [field["name"] for field in schema["fields"]]
     if list(text.columns) != expected:
         raise ValueError(f"{file}: the columns must be {', '.join(expected)}, not {', '.join(text.columns)}")
-    frame = pd.DataFrame(
-        {field["name"]: _column(file, field, text[field["name"]]) for field in schema["fields"]}
-    )
+    frame = pd.DataFrame({field["name"]: _column(file, field, text[field["name"]]) for field in schema["fields"]})
     if key := list(schema.get("primaryKey", ())):
         repeated = frame.duplicated(key)
         if repeated.any():

@@ -140,7 +140,7 @@ class _Numpy(NumPyPrinter):  # type: ignore[misc]
 
     def _fold(self, function: str, expr: sp.Expr) -> str:
         name = self._module_format(f"numpy.{function}")
-        return reduce(lambda left, right: f"{name}({left}, {right})", map(self._print, _in_order(expr)))
+        return reduce(lambda left, right: f"{name}({left}, {right})", [str(self._print(a)) for a in _in_order(expr)])
 
 
 def to_latex(expr: sp.Basic) -> str:

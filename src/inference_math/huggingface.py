@@ -37,9 +37,7 @@ _FAMILIES = {
     "opt": _Family(needs=(), gated=False, tied=True, d_ff="ffn_dim"),
     "gpt_neox": _Family(needs=(), gated=False),
     "mixtral": _Family(n_experts="num_local_experts"),
-    "qwen2_moe": _Family(
-        needs=("num_key_value_heads", "shared_expert_intermediate_size"), n_experts="num_experts"
-    ),
+    "qwen2_moe": _Family(needs=("num_key_value_heads", "shared_expert_intermediate_size"), n_experts="num_experts"),
     "qwen3_moe": _Family(needs=("num_key_value_heads", "head_dim"), n_experts="num_experts"),
     "deepseek_v2": _DEEPSEEK,
     "deepseek_v3": _DEEPSEEK,
@@ -152,9 +150,7 @@ def _experts(config: _Config, n_experts: str) -> dict[str, int]:
     d_expert = config.whole(size)
     # Qwen states the width of all shared experts together, DeepSeek their number.
     shared = config.whole("shared_expert_intermediate_size", 0, low=0)
-    config.refuse(
-        shared % d_expert != 0, "shared_expert_intermediate_size", f"must be a multiple of {d_expert}"
-    )
+    config.refuse(shared % d_expert != 0, "shared_expert_intermediate_size", f"must be a multiple of {d_expert}")
     dense = len(config.get("mlp_only_layers", ()))
     return {
         "n_experts": config.whole(n_experts),

@@ -69,7 +69,11 @@ kv_token = _define(
 flops = _define("flops", "F", "FLOP/s", ANY_POSITIVE, "compute rate of one inference unit")
 hbm_bw = _define("hbm_bw", r"\mathrm{BW}", "byte/s", ANY_POSITIVE, "HBM bandwidth of one inference unit")
 io_bw = _define(
-    "io_bw", r"\mathrm{BW_{io}}", "byte/s", ANY_POSITIVE, "bandwidth at which one inference unit reads the KV store"
+    "io_bw",
+    r"\mathrm{BW_{io}}",
+    "byte/s",
+    ANY_POSITIVE,
+    "bandwidth at which one inference unit reads the KV store",
 )
 
 # Costs of one token
@@ -80,7 +84,13 @@ e = _define("e", "e", "1", ANY_POSITIVE, "token acceleration of loading over com
 
 # Reuse
 alpha = _define("alpha", r"\alpha", "1", SHARE, "share of the prompt whose KV cache is stored")
-alpha_star = _define("alpha_star", r"\alpha^{*}", "1", SHARE, "crossover: the share at which loading and computing take equally long")
+alpha_star = _define(
+    "alpha_star",
+    r"\alpha^{*}",
+    "1",
+    SHARE,
+    "crossover: the share at which loading and computing take equally long",
+)
 phi = _define("phi", r"\varphi", "1", SHARE, "share of attention in the prefill time of the full prompt")
 x = _define("x", "x", "1", ANY_POSITIVE, "prefill speedup")
 
@@ -96,8 +106,16 @@ b = _define("b", "b", "1", ANY_POSITIVE, "decodes in one step")
 chunk = _define("chunk", r"N_{c}", "token", ANY_POSITIVE, "prefill tokens in one step")
 ttft_1 = _define("ttft_1", r"\mathrm{TTFT}(1)", "s", ANY_POSITIVE, "time to first token of a request alone")
 tpot_1 = _define("tpot_1", r"\mathrm{TPOT}(1)", "s", ANY_POSITIVE, "time per output token of a request alone")
-delta_p = _define("delta_p", r"\Delta P", "s", AT_LEAST_ZERO, "what one more request adds to every step through its prefill")
-delta_h = _define("delta_h", r"\Delta H", "s", AT_LEAST_ZERO, "what one more request adds to every step through its KV-cache read")
+delta_p = _define(
+    "delta_p", r"\Delta P", "s", AT_LEAST_ZERO, "what one more request adds to every step through its prefill"
+)
+delta_h = _define(
+    "delta_h",
+    r"\Delta H",
+    "s",
+    AT_LEAST_ZERO,
+    "what one more request adds to every step through its KV-cache read",
+)
 rho = _define("rho", r"\rho", "1", AT_LEAST_ZERO, "ΔP/ΔH")
 t_w = _define("t_w", "t_{w}", "s", AT_LEAST_ZERO, "time to read the weights once")
 sla_tpot = _define("sla_tpot", "S", "s", ANY_POSITIVE, "limit on TPOT")

@@ -21,7 +21,9 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND",
 ]  # fmt: skip
-PAGES = [f"{page}.html" for page in re.findall(r"(?:file|root): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))]
+PAGES = [
+    f"{page}.html" for page in re.findall(r"(?:file|root): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+]
 
 pytestmark = [
     pytest.mark.browser,
@@ -56,7 +58,8 @@ def open_page(browser):
             "request",
             lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else troubles.append(f"{name}: {r.url}"),
         )
-        page.goto((SITE / name).as_uri())
+        path, _, query = name.partition("?")
+        page.goto(f"{(SITE / path).as_uri()}?{query}")
         figures = page.locator(".live-figure").count()
         page.wait_for_function(
             "n => document.querySelectorAll('.live-figure[data-drawn=true]').length === n", arg=figures
@@ -89,7 +92,8 @@ def values(page, figure: str) -> dict[str, np.ndarray]:
 def set_slider(page, figure: str, name: str, value: float) -> None:
     """Move a slider as a hand would: the input's value, then its event."""
     page.locator(f"#{figure} .vega-bind", has_text=f"{name}:").locator("input").evaluate(
-        "(input, value) => { input.value = value; input.dispatchEvent(new Event('input', {bubbles: true})); }", value
+        "(input, value) => { input.value = value; input.dispatchEvent(new Event('input', {bubbles: true})); }",
+        value,
     )
     page.wait_for_timeout(200)
 
@@ -147,7 +151,11 @@ def test_choosing_a_model_changes_the_token_time(open_page):
     points = values(page, "fig-token-time")["T, causal"]
     model, gpu = catalogue.model("llama-3-8b"), catalogue.gpu("h200-sxm")
     expected = theory.token_time_causal(
-        n_params=model.n_params, n_layers=model.n_layers, d_att=model.d_att, n_in=points[:, 0], flops=gpu.flops("bf16")
+        n_params=model.n_params,
+        n_layers=model.n_layers,
+        d_att=model.d_att,
+        n_in=points[:, 0],
+        flops=gpu.flops("bf16"),
     )
     np.testing.assert_allclose(points[:, 1], 1e6 * expected, rtol=1e-9)
 

@@ -51,9 +51,7 @@ def test_the_data_stay_small_and_portable() -> None:
     assert not [path.name for path in files if b"\r" in path.read_bytes()]
 
 
-@pytest.mark.parametrize(
-    "name", ["h100_decode_attention", "h100_prefill_attention", "h100_gemm", "h100_allreduce"]
-)
+@pytest.mark.parametrize("name", ["h100_decode_attention", "h100_prefill_attention", "h100_gemm", "h100_allreduce"])
 def test_no_time_beats_the_datasheet(name: str) -> None:
     frame = load(name).frame
     share = _floor_us(name, frame) / frame.time_us

@@ -16,7 +16,14 @@ from inference_math.formula import Formula
 from inference_math.notation import QUANTITIES, flops, hbm_bw, kv_token, n_in, n_layers, n_out, n_params
 
 ureg = pint.UnitRegistry(None)
-for definition in ("s = [time]", "byte = [data]", "token = []", "FLOP = []", "blink = 0.31 * s", "word = 4.7 * byte"):
+for definition in (
+    "s = [time]",
+    "byte = [data]",
+    "token = []",
+    "FLOP = []",
+    "blink = 0.31 * s",
+    "word = 4.7 * byte",
+):
     ureg.define(definition)
 
 

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 from inference_math.explore.live import *  # noqa: F403
-from inference_math.explore.live import __all__
+from inference_math.explore.live import __all__ as __all__

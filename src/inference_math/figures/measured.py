@@ -39,9 +39,7 @@ def deltas(ax: Axes, operators: Operators, n_out: float) -> pd.DataFrame:
     """Draw P07: measured ΔP and ΔH against prompt length (dots), and the same at datasheet rates (lines)."""
     prefills, reads = operators.prefills(), operators.kv_reads()
     measured_p = pd.DataFrame({"n_in": prefills.n_in, "delta_p": prefills.total / n_out})
-    measured = measured_p.merge(
-        reads.rename(columns={"context": "n_in"})[["n_in", "delta_h"]], on="n_in", how="outer"
-    )
+    measured = measured_p.merge(reads.rename(columns={"context": "n_in"})[["n_in", "delta_h"]], on="n_in", how="outer")
     measured = measured[measured.n_in.between(512, 16384)].reset_index(drop=True)
     limits = datasheet_deltas(operators, measured.n_in, n_out)
     for column, colour, marker, name in (

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from inference_math.explore.live import COLOURS
 
-__all__ = ["Download", "label_line", "use_book_style"]
+__all__ = ["Download", "Shown", "label_line", "use_book_style"]
 
 
 def use_book_style() -> None:
@@ -55,3 +55,22 @@ class Download:
             f"Download the numbers of this figure ({self.name}.csv)</a></p>"
         )
         return {"text/html": link, "text/plain": f"{self.name}.csv: {len(self.frame)} rows"}
+
+
+class Shown:
+    """A table of a page: rounded for reading, the same bytes in every run."""
+
+    def __init__(self, frame: pd.DataFrame, name: str, numbers: str = "{:,.1f}", index: bool = False) -> None:
+        self.frame = frame
+        self.name = name
+        self.numbers = numbers
+        self.index = index
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        decimals = self.frame.select_dtypes("float").columns
+        # The name replaces the random ids of the cells.
+        table = self.frame.style.set_uuid(self.name).format(self.numbers, subset=decimals)
+        return {
+            "text/html": (table if self.index else table.hide()).to_html(),
+            "text/plain": self.frame.to_string(index=self.index),
+        }

@@ -1,0 +1,91 @@
+"""The package as a user gets it: a wheel in an empty folder, and the README's example."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+import inference_math
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(root, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    # --no-isolation: the build backend is in the lock, so this needs no network.
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, root, cwd=out)
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    """Unpack the wheel where neither the checkout nor its data can be found."""
+    target = tmp_path_factory.mktemp("empty folder") / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
+    return target
+
+
+def run_installed(installed: Path, code: str) -> str:
+    # -I ignores the environment and the folder; the wheel stands before the editable install.
+    start = f"import sys; sys.path.insert(0, {str(installed)!r})\n"
+    return run(sys.executable, "-I", "-c", start + code, cwd=installed.parent)
+
+
+def test_the_readme_s_example_prints_what_it_says(root, installed):
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", readme, re.S)[1]
+    printed = re.search(r"```\n(.*?)```", readme[readme.index(code) + len(code) + 3 :], re.S)[1]
+    assert run_installed(installed, code) == printed
+
+
+def test_the_wheel_carries_its_data(installed):
+    code = (
+        "import inference_math; from inference_math import evidence, catalogue\n"
+        "assert inference_math.__file__.startswith(sys.path[0]), inference_math.__file__\n"
+        "print(evidence.digest(), *(len(evidence.load(t).frame) > 0 for t in evidence.tables()))"
+    )
+    digest, *loaded = run_installed(installed, code).split()
+    assert digest == inference_math.evidence.digest()
+    assert set(loaded) == {"True"}
+
+
+def test_version_and_licence_are_the_same_everywhere(root):
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    assert inference_math.__version__ == project["version"] == citation["version"]
+    assert project["license"] == citation["license"]
+    assert f"## {project['version']}" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_imports_go_one_way(root):
+    """Each module imports only from those below it."""
+    layers = [
+        {"checks"}, {"notation"}, {"formula"}, {"evidence", "huggingface"}, {"catalogue"}, {"theory"}, {"operators"},
+        {"explore", "figures"}, {"notebook"},
+    ]  # fmt: skip
+    rank = {name: i for i, layer in enumerate(layers) for name in layer}
+    source = root / "src" / "inference_math"
+    for path in source.rglob("*.py"):
+        own = path.relative_to(source).parts[0].removesuffix(".py")
+        if own == "__init__":
+            continue
+        imported = re.findall(
+            r"^\s*from inference_math(?:\.(\w+)\S*)? import (.+)", path.read_text(encoding="utf-8"), re.M
+        )
+        for module, names in imported:
+            for name in [module] if module else names.split(", "):
+                assert rank[name] <= rank[own], f"{path.name} imports {name}"
