@@ -56,6 +56,7 @@ class Operators:
     def __post_init__(self) -> None:
         as_one_of("engine", self.engine, ("vllm", "trtllm"))
         object.__setattr__(self, "tp", as_whole("tp", self.tp))
+        self.model.gemm_shapes(self.tp)  # refuses a model or a tp without such shapes, by name
         object.__setattr__(self, "weights", as_precision("weights", self.weights))
         object.__setattr__(self, "kv", as_precision("kv", self.kv))
 
