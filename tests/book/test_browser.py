@@ -89,7 +89,7 @@ def values(page, figure: str) -> dict[str, np.ndarray]:
         }""",
         figure,
     )
-    axis = "alpha" if "alpha" in rows[0] else "n_in"
+    axis = next(name for name in ("alpha", "n_in", "io_bw") if name in rows[0])
     return {
         c: np.unique(np.array([(r[axis], r["value"]) for r in rows if r["curve"] == c and "ms" not in r]), axis=0)
         for c in {r["curve"] for r in rows}
@@ -146,6 +146,26 @@ def test_the_pipeline_figure_follows_the_number_of_layers(open_page):
     points = values(page, "fig-pipeline")["pipeline of L layers"]
     expected = theory.speedup_pipelined(alpha=np.clip(points[:, 0], 0, 1), e=9, n_layers=3)
     np.testing.assert_allclose(points[:, 1], expected, rtol=1e-9)
+
+
+def test_the_bandwidth_figure_puts_the_formulas_into_each_other(open_page):
+    from inference_math import catalogue
+
+    page = open_page("book/prefill/02-prefill-acceleration.html")
+    set_slider(page, "fig-bandwidth", "alpha", 0.8)
+    drawn = values(page, "fig-bandwidth")
+    model, gpu = catalogue.model("llama-3-70b"), catalogue.gpu("h100-sxm")
+    shape = {"n_params": model.n_params, "n_layers": model.n_layers, "d_att": model.d_att, "n_in": 2048}
+    per_token = theory.token_time_causal(**shape, flops=gpu.flops("bf16"))
+    bandwidth = drawn["load at most α* (mixed)"][:, 0]
+    e = theory.token_acceleration(
+        T=per_token, R=theory.kv_load_time(kv_token=model.kv_token("bf16"), io_bw=1e9 * bandwidth)
+    )
+    # The table of models in the specification has six digits.
+    np.testing.assert_allclose(drawn["load at most α* (mixed)"][:, 1], theory.speedup_mixed(alpha=0.8, e=e), rtol=1e-5)
+    np.testing.assert_allclose(
+        drawn["load all that is stored"][:, 1], theory.speedup_layerwise(alpha=0.8, e=e), rtol=1e-5
+    )
 
 
 def test_choosing_a_model_changes_the_token_time(open_page):

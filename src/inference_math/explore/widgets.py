@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import altair as alt
@@ -16,6 +17,8 @@ def as_widget(chart: Any) -> ipywidgets.VBox:
     The parameters are shared: moving a control changes the figure, and `chart.params` in Python.
     """
     controls = {p["name"]: p for p in chart.to_dict().get("params", []) if "bind" in p}
+    if find_spec("vl_convert"):  # carries Vega's JavaScript, so that no network is needed
+        alt.JupyterChart.enable_offline()
     figure = alt.JupyterChart(_without_controls(chart))
     rows = []
     for name, param in controls.items():
