@@ -58,6 +58,8 @@ def test_the_slope_of_the_kv_read_is_near_the_bandwidth(tp, precision, engine):
     assert long.share.between(0.6, 1.0).all()
     expected = theory.delta_h(n_in=reads.context, kv_token=LLAMA.kv_token(precision), hbm_bw=tp * GPU.hbm_bw)
     np.testing.assert_allclose(reads.delta_h * reads.share, expected)
+    assert (reads.low <= reads.high).all()
+    assert (reads.high[reads.points == 2] == reads.share[reads.points == 2]).all()
 
 
 def test_points_inside_l2_are_marked_and_left_out_of_the_slope():

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from sympy.printing.jscode import JavascriptCodePrinter
+from sympy.printing.latex import LatexPrinter
 from sympy.printing.numpy import NumPyPrinter
 
 from inference_math.checks import as_numbers
@@ -143,9 +144,17 @@ class _Numpy(NumPyPrinter):  # type: ignore[misc]
         return reduce(lambda left, right: f"{name}({left}, {right})", [str(self._print(a)) for a in _in_order(expr)])
 
 
+class _Latex(LatexPrinter):  # type: ignore[misc]
+    """Sums as one writes them by hand: constants first, then rising powers, what is subtracted last."""
+
+    def _as_ordered_terms(self, expr: sp.Expr, order: Any = None) -> list[sp.Expr]:
+        terms = super()._as_ordered_terms(expr, order="rev-lex")
+        return sorted(terms, key=lambda term: bool(term.could_extract_minus_sign()))
+
+
 def to_latex(expr: sp.Basic) -> str:
-    """Print `expr` as the book does: constants first, then rising powers."""
-    return str(sp.latex(expr, order="rev-lex"))
+    """Print `expr` in LaTeX as the book does: 1 − α, L − 1, 1 + α/e − α."""
+    return str(_Latex().doprint(expr))
 
 
 _VEGA_NODES = (

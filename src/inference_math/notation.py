@@ -59,7 +59,13 @@ n_params = _define(
 )  # fmt: skip
 d_model = _define("d_model", "d", "1", ANY_POSITIVE, "hidden size")
 n_layers = _define("n_layers", "L", "1", ANY_POSITIVE, "layers")
-d_att = _define("d_att", r"d_{\mathrm{att}}", "1", ANY_POSITIVE, "query heads × head size")
+d_att = _define(
+    "d_att",
+    r"d_{\mathrm{att}}",
+    "1",
+    ANY_POSITIVE,
+    "query heads × head size; for MLA the mean of query and value widths",
+)
 kv_token = _define(
     "kv_token", r"\lvert\mathrm{KV_{token}}\rvert", "byte/token", ANY_POSITIVE,
     "KV-cache bytes of one token, all layers",

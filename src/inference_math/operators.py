@@ -1,8 +1,9 @@
 """Steps and prefills of a model, added up from measured operators of the H100.
 
 The sum of a model's matrix products, attention and all-reduces as measured one by one. It leaves out
-what lies between them (norms, activations, sampling, the host), so it is below an engine's step.
-Every function returns one row per measured point, times in seconds, so that nothing is extrapolated.
+what lies between them (norms, activations, sampling, the host).
+Every function returns one row per measured attention point, times in seconds. The matrix products of
+shapes that were not measured are interpolated (see the column `obtained` of the table and data/README.md).
 """
 
 from __future__ import annotations
@@ -78,21 +79,25 @@ class Operators:
         """Return the measured ΔH [C14] by context: what one more request adds to the attention of a step.
 
         Columns: context; delta_h, the slope of the attention time against the batch, in seconds; points,
-        how many it is fitted to; share, of the datasheet's HBM bandwidth that it reaches. Fitted by least
+        how many it is fitted to; share, of the datasheet's HBM bandwidth that it reaches; low and high, the
+        range of that share when one point is left out (equal to share for two points). Fitted by least
         squares on relative errors to points that do not fit L2, where there are at least two.
         """
         steps = self.steps()
         rows = []
         for context, points in steps[~steps["in_l2"]].groupby("context"):
             if len(points) > 1:
-                slope = np.polyfit(points["batch"], points["attention"], 1, w=1 / points["attention"])[0]
-                rows.append((context, slope, len(points)))
-        frame = pd.DataFrame(rows, columns=["context", "delta_h", "points"])
+                fewer = [points.drop(i) for i in points.index] if len(points) > 2 else [points]
+                slopes = [_slope(chosen) for chosen in fewer]
+                rows.append((context, _slope(points), len(points), max(slopes), min(slopes)))
+        frame = pd.DataFrame(rows, columns=["context", "delta_h", "points", "steepest", "flattest"])
         limit = theory.delta_h(
             n_in=frame["context"], kv_token=self.model.kv_token(self.kv), hbm_bw=self.tp * gpu(H100).hbm_bw
         )
-        frame["share"] = limit / frame["delta_h"]
-        return frame
+        frame["share"], frame["low"], frame["high"] = (
+            limit / frame[slope] for slope in ("delta_h", "steepest", "flattest")
+        )
+        return frame.drop(columns=["steepest", "flattest"])
 
     def prefills(self) -> pd.DataFrame:
         """Return prefills of one prompt: n_in, and seconds of gemm, attention, allreduce and total."""
@@ -141,6 +146,11 @@ class Operators:
             return np.zeros(len(tokens))
         rows = _where(evidence.load("h100_allreduce").frame, {"engine": self.engine, "gpus": self.tp})
         return _between(rows["bytes"], rows["time_us"], tokens * self.model.d_model * _ACTIVATION_BYTES)
+
+
+def _slope(points: pd.DataFrame) -> float:
+    """Return seconds of attention per request, fitted with weights that make all relative errors alike."""
+    return float(np.polyfit(points["batch"], points["attention"], 1, w=1 / points["attention"])[0])
 
 
 def _where(frame: pd.DataFrame, key: dict[str, object]) -> pd.DataFrame:

@@ -37,13 +37,21 @@ def test_datasheet_lines_are_the_formulas():
     np.testing.assert_allclose(frame.delta_h, theory.delta_h(n_in=n, kv_token=163_840, hbm_bw=2 * 3.35e12))
 
 
-def test_tpot_overhead_starts_at_zero_and_follows_its_line(ax):
+def test_tpot_overhead_starts_at_zero_and_adds_up(ax):
     frame = measured.tpot_overhead(ax, OPERATORS, context=2048, n_out=170)
     assert frame.decode_only[0] == frame.with_prefills[0] == frame.line_with_prefills[0] == 0
-    late = frame[frame.batch >= 32]
-    np.testing.assert_allclose(late.with_prefills, late.line_with_prefills, rtol=0.05)
+    np.testing.assert_allclose(frame.gemm + frame.attention + frame.allreduce, frame.decode_only, atol=1e-12)
+    # Outside L2 attention follows the line, and the whole step lies above it.
+    outside = frame[~frame.in_l2]
+    np.testing.assert_allclose(outside.attention, outside.line_decode_only, rtol=0.1)
+    assert (outside.decode_only > outside.line_decode_only).all()
+
+
+def test_prefills_are_drawn_only_when_asked_for(ax):
+    frame = measured.tpot_overhead(ax, OPERATORS, context=2048, n_out=170, prefills=False)
+    assert len(ax.lines) == 3  # filled dots, hollow dots, line
     hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
-    assert sum(len(line.get_xdata()) for line in hollow) == 2 * frame.in_l2.sum()
+    assert sum(len(line.get_xdata()) for line in hollow) == frame.in_l2.sum()
 
 
 def test_no_layer_outside_l2_beats_the_bandwidth(ax):

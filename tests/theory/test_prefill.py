@@ -116,6 +116,30 @@ def test_shared_link_crossover(e, T, ratio):
     assert t.crossover_shared_link(e=e, T=T, W=0) == pytest.approx(t.crossover(e=e), rel=1e-12)
 
 
+@given(e=acceleration, ratio=st.floats(0, 3))
+def test_a_shared_link_peaks_at_its_crossover_only_if_writing_is_no_slower_than_reading(e, ratio):
+    alpha = np.linspace(0, 1, 401)
+    x = 1 / np.maximum(alpha / e + (1 - alpha) * ratio, 1 - alpha)
+    star = t.crossover_shared_link(e=e, T=1.0, W=ratio)
+    at_star = 1 / max(star / e + (1 - star) * ratio, 1 - star)
+    if ratio <= 1 / e and ratio < 1:
+        assert x.max() <= at_star * (1 + 1e-9)
+    else:
+        best = x[-1] if ratio > 1 / e else x[0]
+        assert best >= x.max() * (1 - 1e-9)
+
+
+@given(e=acceleration, n_layers=layers, alpha=st.tuples(share, share))
+def test_past_the_crossover_a_pipeline_falls_only_if_e_is_below_its_layers(e, n_layers, alpha):
+    star = t.crossover(e=e)
+    low, high = sorted(star + (1 - star) * a for a in alpha)
+    before, after = (t.speedup_pipelined(alpha=min(a, 1), e=e, n_layers=n_layers) for a in (low, high))
+    if e < n_layers:
+        assert after <= before * (1 + 1e-9)
+    else:
+        assert after >= before * (1 - 1e-9)
+
+
 @given(alpha=share, e=acceleration, T=seconds, ratio=st.floats(0, 1))
 def test_writes_no_slower_than_computing_do_not_matter(alpha, e, T, ratio):
     with_writes = t.ttft_kv(n_in=100, T=T, alpha=alpha, e=e, W=ratio * T)

@@ -134,13 +134,19 @@ def curves(
     }
     labels: list[Any] = list(printed)
     dashes = [_DASHES[i] for i in range(len(labels))]
-    legend = alt.Legend(title=None, orient="top", columns=2, labelLimit=0, symbolSize=400)
+    legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=0, symbolSize=400)
     return (
         chart.transform_calculate(**printed)
         .transform_fold(labels, as_=["curve", "value"])
         .mark_line(strokeWidth=2.5, clip=True)
         .encode(
-            x=alt.X(axis.name, type="quantitative", title=x_title or wrap(_label(axis), 36), scale=x_scale),
+            x=alt.X(
+                axis.name,
+                type="quantitative",
+                title=x_title or wrap(_label(axis), 36),
+                scale=x_scale,
+                axis=alt.Axis(labelOverlap="greedy", labelSeparation=6),
+            ),
             y=alt.Y("value:Q", title=y_title, scale=y_scale),
             color=alt.Color("curve:N", legend=legend, scale=alt.Scale(domain=labels, range=list(COLOURS))),
             strokeDash=alt.StrokeDash("curve:N", legend=legend, scale=alt.Scale(domain=labels, range=dashes)),

@@ -53,37 +53,44 @@ def deltas(ax: Axes, operators: Operators, n_out: float) -> pd.DataFrame:
     return measured.merge(limits, on="n_in", suffixes=("_measured", "_datasheet"))
 
 
-def tpot_overhead(ax: Axes, operators: Operators, context: int, n_out: float) -> pd.DataFrame:
-    """Draw P06: what TPOT gains over a request alone, against the batch, without and with the others' prefills.
+def tpot_overhead(ax: Axes, operators: Operators, context: int, n_out: float, prefills: bool = True) -> pd.DataFrame:
+    """Draw P06: what TPOT gains over a request alone, against the batch, and the theory's line.
 
-    Dots: steps and prefills added up from measured operators; hollow where the KV cache of a layer fits L2.
-    Lines: (B−1)·ΔH and (B−1)·(ΔP+ΔH) with the measured ΔP and ΔH.
+    Dots: decode steps added up from measured operators; hollow where the KV cache of a layer fits L2. Line:
+    (B−1)·ΔH with the measured ΔH. With `prefills`, both also with (B−1)·ΔP on top: the same number is added
+    to dots and line, so that pair shows how large ΔP is and tests nothing.
     """
-    steps = operators.steps().query("context == @context").sort_values("batch")
+    steps = operators.steps().query("context == @context").sort_values("batch").reset_index(drop=True)
     prefill = operators.prefills().set_index("n_in").total[context]
     delta_h = operators.kv_reads().set_index("context").delta_h[context]
     delta_p = theory.delta_p(ttft_1=prefill, n_out=n_out)
     others = steps.batch - 1
-    frame = pd.DataFrame({"batch": steps.batch, "in_l2": steps.in_l2})
+    frame = steps[["batch", "in_l2"]].copy()
+    for kind in ("gemm", "attention", "allreduce"):
+        frame[kind] = steps[kind] - steps[kind].iloc[0]
     frame["decode_only"] = steps.total - steps.total.iloc[0]
     frame["with_prefills"] = frame.decode_only + others * delta_p
     frame["line_decode_only"] = others * delta_h
     frame["line_with_prefills"] = others * (delta_p + delta_h)
-    for column, colour, marker, text in (
-        ("with_prefills", COLOURS[0], "o", "ΔP+ΔH"),
-        ("decode_only", COLOURS[1], "s", "ΔH"),
-    ):
-        for hollow in (False, True):
-            part = frame[frame.in_l2 == hollow]
-            ax.plot(part.batch, 1e3 * part[column], marker, color=colour, mfc="white" if hollow else colour)
+    drawn = [("decode_only", COLOURS[1], "s", "ΔH", "decodes alone")]
+    if prefills:
+        drawn.insert(0, ("with_prefills", COLOURS[0], "o", "ΔP + ΔH", "with the others' prefills"))
+    for column, colour, marker, text, name in drawn:
+        for in_l2 in (False, True):
+            part = frame[frame.in_l2 == in_l2]
+            label = None if in_l2 else f"{name}, operators"
+            ax.plot(part.batch, 1e3 * part[column], marker, color=colour, mfc="white" if in_l2 else colour, label=label)
         ax.plot(frame.batch, 1e3 * frame[f"line_{column}"], "--", color=colour, label=f"(B − 1)({text})")
     ax.set(xlabel="batch, B (requests)", ylabel="TPOT(B) − TPOT(1) (ms)")
     ax.legend()
-    return frame.reset_index(drop=True)
+    return frame
 
 
-def attention_floor(ax: Axes, operators: Operators) -> pd.DataFrame:
-    """Draw the attention time of one layer against the KV bytes that it reads: floor, L2, HBM."""
+def attention_floor(ax: Axes, operators: Operators, long: int = 1024) -> pd.DataFrame:
+    """Draw the attention time of one layer against the KV bytes that it reads: floor, L2, HBM.
+
+    Dots for contexts of `long` tokens and more, crosses for shorter ones.
+    """
     steps = operators.steps()
     layers = operators.model.n_layers
     layer_bytes = operators.model.kv_token(operators.kv) / layers / operators.tp
@@ -95,10 +102,14 @@ def attention_floor(ax: Axes, operators: Operators) -> pd.DataFrame:
             "seconds": steps.attention / layers,
         }
     )
-    ax.loglog(frame.kv_bytes / 1e6, frame.seconds * 1e6, "o", color=COLOURS[0], markersize=4, label="measured")
+    for points, marker, colour, label in (
+        (frame[frame.context >= long], "o", COLOURS[0], f"context ≥ {long:,}"),
+        (frame[frame.context < long], "x", COLOURS[3], "shorter"),
+    ):
+        ax.loglog(points.kv_bytes / 1e6, points.seconds * 1e6, marker, color=colour, markersize=4, label=label)
     line = frame.kv_bytes.sort_values()
     ax.loglog(line / 1e6, line / gpu(H100).hbm_bw * 1e6, "--", color="black", label="bytes / datasheet bandwidth")
     ax.axvline(H100_L2_BYTES / 1e6, color=COLOURS[1], linestyle=":", label="L2 cache")
     ax.set(xlabel="KV cache read by one layer (MB)", ylabel="attention of one layer (µs)")
-    ax.legend(loc="upper left")
+    ax.legend(loc="upper left", fontsize=9)
     return frame

@@ -20,6 +20,7 @@ def use_book_style() -> None:
     mpl.rcParams.update(
         {
             "axes.prop_cycle": cycler(color=COLOURS),
+            "axes.axisbelow": True,
             "axes.grid": True,
             "axes.spines.right": False,
             "axes.spines.top": False,

@@ -83,7 +83,7 @@ crossover = Formula(
     unit="1",
     claim="C06",
     source=f"{A}; {B}; {C}",
-    meaning="stored share at which loading takes as long as computing the rest",
+    meaning="stored share at which loading takes as long as computing the rest, the best share to load",
 )
 crossover_causal = Formula(
     name="crossover_causal",
@@ -113,7 +113,7 @@ crossover_shared_link = Formula(
     unit="1",
     claim="C08",
     source=BOOK,
-    meaning="the crossover when reads and writes share one link; 0 when writing is slower than computing",
+    meaning="stored share from which a link shared by reads and writes is slower than computing; 0 for W ≥ T",
 )
 acceleration_needed = Formula(
     name="acceleration_needed",
@@ -123,7 +123,7 @@ acceleration_needed = Formula(
     unit="1",
     claim="C09",
     source=BOOK,
-    meaning="token acceleration from which faster IO brings nothing more",
+    meaning="token acceleration from which faster IO brings nothing more, with perfect overlap",
 )
 speedup_whole = Formula(
     name="speedup_whole",
@@ -143,7 +143,7 @@ speedup_pipelined = Formula(
     unit="1",
     claim="C10",
     source=BOOK,
-    meaning="prefill speedup when each layer's load runs one layer ahead of its compute",
+    meaning="prefill speedup when loads follow each other and a layer is computed once it is loaded",
 )
 pipelining_gain = Formula(
     name="pipelining_gain",
