@@ -73,7 +73,7 @@ speedup_layerwise_causal = Formula(
     unit="1",
     claim="C05",
     source=BOOK,
-    meaning="the same when the computed suffix attends to the loaded prefix",
+    meaning="prefill speedup with loading hidden behind computing, the suffix attending to the loaded prefix",
 )
 crossover = Formula(
     name="crossover",

@@ -91,7 +91,7 @@ attention_threshold_causal = Formula(
     unit="token",
     claim="C03",
     source=BOOK,
-    meaning="the same for causal attention",
+    meaning="prompt length at which causal attention costs as much as the matrices",
 )
 attention_share_causal = Formula(
     name="attention_share_causal",
