@@ -33,7 +33,7 @@ class Interval:
         if values.size == 0:
             return True
         # NaN fails both comparisons, so min and max alone decide; no temporary arrays.
-        low, high = values.min(), values.max()
+        low, high = np.min(values), np.max(values)
         above = low > self.low if self.open_low else low >= self.low
         return bool(above and high <= self.high and high < math.inf)
 

@@ -154,8 +154,7 @@ def _slope(points: pd.DataFrame) -> float:
 
 
 def _where(frame: pd.DataFrame, key: dict[str, object]) -> pd.DataFrame:
-    chosen = np.logical_and.reduce([frame[column] == value for column, value in key.items()])
-    return frame[chosen]
+    return frame[(frame[list(key)] == pd.Series(key)).all(axis=1)]
 
 
 def _between(grid: pd.Series[int], time_us: pd.Series[float], wanted: NDArray[Any]) -> NDArray[np.float64]:

@@ -60,6 +60,17 @@ def test_numbers_are_rounded_to_six_digits():
     assert value == {"a": {"x": 0.333333, "y": 123457000.0}}
 
 
+def test_noise_in_the_last_digit_does_not_change_the_page():
+    import pandas as pd
+
+    def page(x):
+        dots = alt.Chart(pd.DataFrame({"x": [x]})).mark_point().encode(x="x:Q")
+        return explore.Live(dots, "a")._repr_mimebundle_()["text/html"]
+
+    assert page(0.1 + 0.2) == page(0.3)
+    assert page(0.1) != page(0.3)
+
+
 def test_a_computed_parameter_and_a_rule_are_printed_from_sympy():
     assert explore.computed(e, 2 * phi).param.to_dict()["expr"] == "2*phi"
     rule = explore.rule(theory.crossover, alpha).to_dict()

@@ -35,7 +35,10 @@ class Live:
 
     def spec(self) -> dict[str, Any]:
         """Return the Vega-Lite specification; numbers rounded so that all machines print the same."""
-        spec: dict[str, Any] = _rounded(self.chart.to_dict())
+        spec: dict[str, Any] = self.chart.to_dict()
+        # Altair names a data set by a hash of its unrounded numbers, which differ between machines.
+        names = {name: f"rows-{i}" for i, name in enumerate(spec.get("datasets", ()))}
+        spec = _portable(spec, names)
         spec["description"] = self.alt_text
         return spec
 
@@ -167,11 +170,12 @@ def _label(symbol: sp.Symbol) -> str:
     return f"{symbol.name}: {quantity.meaning}{unit}"
 
 
-def _rounded(value: Any) -> Any:
+def _portable(value: Any, names: Mapping[str, str]) -> Any:
+    """Round all numbers to six digits and replace the data sets' names."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, dict):
-        return {k: _rounded(v) for k, v in value.items()}
+        return {names.get(k, k): _portable(v, names) for k, v in value.items()}
     if isinstance(value, list):
-        return [_rounded(v) for v in value]
-    return value
+        return [_portable(v, names) for v in value]
+    return names.get(value, value) if isinstance(value, str) else value
