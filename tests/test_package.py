@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import inference_math
+from inference_math import evidence
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -59,7 +60,7 @@ def test_the_wheel_carries_its_data(installed):
         "print(evidence.digest(), *(len(evidence.load(t).frame) > 0 for t in evidence.tables()))"
     )
     digest, *loaded = run_installed(installed, code).split()
-    assert digest == inference_math.evidence.digest()
+    assert digest == evidence.digest()
     assert set(loaded) == {"True"}
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from inference_math import evidence, theory
+from inference_math import theory
 
-__all__ = ["__version__", "evidence", "theory"]
+__all__ = ["__version__", "theory"]
 
 __version__ = version("inference-math")
