@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import subprocess
 import sys
@@ -70,6 +71,20 @@ def test_version_and_licence_are_the_same_everywhere(root):
     assert inference_math.__version__ == project["version"] == citation["version"]
     assert project["license"] == citation["license"]
     assert f"## {project['version']}" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_examples_in_docstrings_print_what_they_say():
+    for module in (inference_math, inference_math.formula):
+        result = doctest.testmod(module)
+        assert result.attempted
+        assert not result.failed
+
+
+def test_the_api_page_s_example_runs(root):
+    page = (root / "book" / "reference" / "api.md").read_text(encoding="utf-8")
+    scope: dict[str, object] = {}
+    exec(re.search(r"```python\n(.*?)```", page, re.S)[1], scope)
+    assert scope["llama"].name == "llama-3-70b"
 
 
 def test_imports_go_one_way(root):
