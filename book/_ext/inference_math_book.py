@@ -3,7 +3,7 @@
 * MathJax and Vega are taken from installed PyPI packages, so that pages load nothing from elsewhere.
 * Launch buttons lead to the executed twin (.ipynb) of a chapter; edit links lead to its text.
 * The `badge` role names the evidence of a figure; the `formula` directive prints one of the package's,
-  `notation-table` and `formula-table` print all of them.
+  `notation-table` and `formula-table` print all of them, `citation` prints the BibTeX entry.
 * Every page carries the book's version and the digest of its data.
 """
 
@@ -114,7 +114,8 @@ class FormulaDirective(MathDirective):
         self.options["label"] = name
         arguments = ", ".join(symbol.name for symbol in formula.arguments)
         note = nodes.paragraph(classes=["formula-note"])
-        note += nodes.Text(f"Claim {formula.claim}. In the package: ")
+        own = formula.source == "this book"
+        note += nodes.Text(f"{'This book, on claim' if own else 'Claim'} {formula.claim}. In the package: ")
         note += nodes.literal(text=f"theory.{name}({arguments})")
         return [*super().run(), note]
 
@@ -160,12 +161,32 @@ class FormulaTable(Generated):
         return lines
 
 
+class Citation(Generated):
+    """Directive: the BibTeX entry of this edition of the book."""
+
+    def text(self) -> list[str]:
+        from inference_math import __version__, evidence
+
+        return [
+            "```bibtex",
+            "@misc{inferencemath,",
+            "  author = {{The Inference Math developers}},",
+            "  title  = {Inference Math: the mathematics of LLM serving, derived, tested and measured},",
+            "  year   = {2026},",
+            f"  note   = {{Version {__version__}, data {evidence.digest()}}},",
+            f"  url    = {{{self.config.html_theme_options['repository_url']}}}",
+            "}",
+            "```",
+        ]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register everything above."""
     app.add_role("badge", badge)
     app.add_directive("formula", FormulaDirective)
     app.add_directive("notation-table", NotationTable)
     app.add_directive("formula-table", FormulaTable)
+    app.add_directive("citation", Citation)
     app.connect("config-inited", prepare)
     app.connect("html-page-context", finish_page, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -161,11 +161,11 @@ def test_the_bandwidth_figure_puts_the_formulas_into_each_other(open_page):
     e = theory.token_acceleration(
         T=per_token, R=theory.kv_load_time(kv_token=model.kv_token("bf16"), io_bw=1e9 * bandwidth)
     )
-    # The table of models in the specification has six digits.
-    np.testing.assert_allclose(drawn["load at most α* (mixed)"][:, 1], theory.speedup_mixed(alpha=0.8, e=e), rtol=1e-5)
-    np.testing.assert_allclose(
-        drawn["load all that is stored"][:, 1], theory.speedup_layerwise(alpha=0.8, e=e), rtol=1e-5
-    )
+    phi = theory.attention_share_causal(**shape)
+    best = np.minimum(0.8, theory.crossover_causal(e=e, phi=phi))
+    for curve, share in (("load at most α* (mixed)", best), ("load all that is stored", 0.8)):
+        expected = theory.speedup_layerwise_causal(alpha=share, e=e, phi=phi)
+        np.testing.assert_allclose(drawn[curve][:, 1], expected, rtol=1e-6)
 
 
 def test_choosing_a_model_changes_the_token_time(open_page):

@@ -140,6 +140,16 @@ def test_past_the_crossover_a_pipeline_falls_only_if_e_is_below_its_layers(e, n_
         assert after >= before * (1 - 1e-9)
 
 
+@given(e=acceleration, n_layers=layers, alpha=st.tuples(share, share))
+def test_up_to_the_crossover_a_pipeline_rises_only_if_e_is_above_one_over_its_layers(e, n_layers, alpha):
+    low, high = sorted(t.crossover(e=e) * a for a in alpha)
+    before, after = (t.speedup_pipelined(alpha=a, e=e, n_layers=n_layers) for a in (low, high))
+    if e > 1 / n_layers:
+        assert after >= before * (1 - 1e-9)
+    else:
+        assert after <= before * (1 + 1e-9)
+
+
 @given(alpha=share, e=acceleration, T=seconds, ratio=st.floats(0, 1))
 def test_writes_no_slower_than_computing_do_not_matter(alpha, e, T, ratio):
     with_writes = t.ttft_kv(n_in=100, T=T, alpha=alpha, e=e, W=ratio * T)
