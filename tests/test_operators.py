@@ -86,6 +86,18 @@ def test_slope_recovers_a_planted_bandwidth(monkeypatch):
     np.testing.assert_allclose(operators(1, "bf16").kv_reads().share, 0.9, rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["llama-3-8b", "qwen3-14b", "qwen3-32b", "llama-3-70b"])
+def test_products_follow_the_roofline_from_above(name):
+    model = catalogue.model(name)
+    frame = Operators(model).products()
+    floor = np.maximum(2 * model.n_params * frame.tokens / GPU.flops("bf16"), 2 * model.n_params / GPU.hbm_bw)
+    share = floor / frame.gemm
+    assert share.between(0.3, 1).all()
+    assert share.iloc[0] > 0.7  # one token reads all weights at most of the bandwidth
+    row = Operators(model).prefills().set_index("n_in").gemm[2048]
+    assert frame.set_index("tokens").gemm[2048] < row  # the LM head comes on top
+
+
 def test_one_gpu_has_no_all_reduce_and_more_gpus_do():
     assert (operators(1, "fp8").steps().allreduce == 0).all()
     assert (operators(2, "fp8").steps().allreduce > 0).all()

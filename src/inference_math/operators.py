@@ -75,6 +75,11 @@ class Operators:
         frame["in_l2"] = frame["batch"] * frame["context"] * layer_bytes <= H100_L2_BYTES
         return self._sum(frame, points, tokens=batch, sampled=batch)
 
+    def products(self) -> pd.DataFrame:
+        """Return the matrix products of all layers, LM head aside: tokens put through at once, gemm in seconds."""
+        tokens = np.unique(evidence.load("h100_gemm").frame["tokens"])
+        return pd.DataFrame({"tokens": tokens, "gemm": self._layers(tokens)})
+
     def kv_reads(self) -> pd.DataFrame:
         """Return the measured ΔH [C14] by context: what one more request adds to the attention of a step.
 
@@ -109,15 +114,19 @@ class Operators:
     def _sum(
         self, frame: pd.DataFrame, points: pd.DataFrame, tokens: NDArray[np.int64], sampled: NDArray[Any]
     ) -> pd.DataFrame:
-        shapes = self.model.gemm_shapes(self.tp)
-        head = shapes.pop("lm_head")
-        layer = sum(self._gemm(shape, self.weights, tokens) for shape in shapes.values())
         # Engines keep the LM head in BF16; it works on the last token of each request.
-        frame["gemm"] = self.model.n_layers * layer + self._gemm(head, "bf16", sampled)
+        head = self._gemm(self.model.gemm_shapes(self.tp)["lm_head"], "bf16", sampled)
+        frame["gemm"] = self._layers(tokens) + head
         frame["attention"] = self.model.n_layers * points["time_us"] * _US
         frame["allreduce"] = 2 * self.model.n_layers * self._allreduce(tokens)
         frame["total"] = frame[["gemm", "attention", "allreduce"]].sum(axis=1)
         return frame.reset_index(drop=True)
+
+    def _layers(self, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+        shapes = self.model.gemm_shapes(self.tp)
+        del shapes["lm_head"]
+        one = [self._gemm(shape, self.weights, tokens) for shape in shapes.values()]
+        return np.asarray(self.model.n_layers * np.sum(one, axis=0))
 
     def _attention(self, table: str) -> pd.DataFrame:
         heads, kv_heads = self.model.n_heads // self.tp, max(self.model.n_kv_heads // self.tp, 1)
