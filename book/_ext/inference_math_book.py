@@ -104,6 +104,7 @@ class FormulaDirective(MathDirective):
 
     def run(self) -> list[nodes.Node]:
         from inference_math import theory
+        from inference_math.theory import BOOK
 
         self.arguments: list[str]
         name = self.arguments[0].strip()
@@ -112,11 +113,10 @@ class FormulaDirective(MathDirective):
         formula = theory.CATALOGUE[name]
         self.arguments = [formula.latex]
         self.options["label"] = name
-        arguments = ", ".join(symbol.name for symbol in formula.arguments)
         note = nodes.paragraph(classes=["formula-note"])
-        own = formula.source == "this book"
+        own = formula.source == BOOK
         note += nodes.Text(f"{'This book, on claim' if own else 'Claim'} {formula.claim}. In the package: ")
-        note += nodes.literal(text=f"theory.{name}({arguments})")
+        note += nodes.literal(text=f"theory.{formula.usage}")
         return [*super().run(), note]
 
 
@@ -153,9 +153,8 @@ class FormulaTable(Generated):
         for claim in sorted({f.claim for f in CATALOGUE.values()}):
             lines += [f"**{claim}**", ""]
             for f in (f for f in CATALOGUE.values() if f.claim == claim):
-                call = ", ".join(s.name for s in f.arguments)
                 lines += [
-                    f"`theory.{f.name}({call})`", f": {f.meaning[0].upper()}{f.meaning[1:]}. Unit: {f.unit}. "
+                    f"`theory.{f.usage}`", f": {f.meaning[0].upper()}{f.meaning[1:]}. Unit: {f.unit}. "
                     f"Equation {{eq}}`{f.name}`. Source: {f.source}.", "", f"  ${f.latex}$", "",
                 ]  # fmt: skip
         return lines

@@ -142,6 +142,11 @@ class Model:
         return self._matrices(self.n_active_experts)
 
     @property
+    def shape(self) -> dict[str, float]:
+        """What the cost formulas of `theory.tokens` take of a model: n_params, n_layers and d_att, by name."""
+        return {"n_params": self.n_params, "n_layers": self.n_layers, "d_att": self.d_att}
+
+    @property
     def n_params_total(self) -> int:
         """As `n_params`, with every expert: what lies in memory."""
         return self._matrices(self.n_experts)
@@ -176,6 +181,10 @@ class Model:
         """
         return self.n_layers * self._kv_values * bytes_per_value(precision)
 
+    def heads_on(self, tp: int) -> tuple[int, int]:
+        """Return (query heads, KV heads) on one of `tp` GPUs; KV heads fewer than `tp` are replicated."""
+        return self.n_heads // tp, max(self.n_kv_heads // tp, 1)
+
     def gemm_shapes(self, tp: int = 1) -> dict[str, tuple[int, int]]:
         """Return (n, k) of the matrix products on one of `tp` GPUs, fused as vLLM and TensorRT-LLM do.
 
@@ -195,7 +204,8 @@ class Model:
         _divides("tp", tp, "d_ff", self.d_ff)
         if self.n_kv_heads % tp and tp % self.n_kv_heads:
             raise ValueError(f"tp must divide n_kv_heads = {self.n_kv_heads} or be a multiple of it, not {tp}")
-        heads, kv_heads, d_ff = self.n_heads // tp, max(self.n_kv_heads // tp, 1), self.d_ff // tp
+        heads, kv_heads = self.heads_on(tp)
+        d_ff = self.d_ff // tp
         return {
             "qkv": ((heads + 2 * kv_heads) * self.head_size, self.d_model),
             "attention_out": (self.d_model, heads * self.head_size),

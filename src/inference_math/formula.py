@@ -66,6 +66,11 @@ class Formula:
         kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Signature([inspect.Parameter(s.name, kind) for s in self.arguments])
 
+    @property
+    def usage(self) -> str:
+        """How it is called: ``"speedup_layerwise(alpha, e)"``."""
+        return f"{self.name}({', '.join(symbol.name for symbol in self.arguments)})"
+
     def __call__(self, **arguments: Any) -> Any:
         """Evaluate with NumPy: a float for numbers, an array when an argument is one (they broadcast).
 
@@ -78,7 +83,7 @@ class Formula:
             broadcast, and where the formula has no finite value.
         """
         names = [symbol.name for symbol in self.arguments]
-        _check_names(self.name, names, arguments)
+        _check_names(self.usage, names, arguments)
         given = [as_numbers(name, arguments[name], QUANTITIES[name].accepted) for name in names]
         try:
             shape = np.broadcast_shapes(*(a.shape for a in given))
@@ -117,12 +122,12 @@ class Formula:
         return bool(sp.simplify(derived - self.expr) == 0)
 
 
-def _check_names(formula: str, names: list[str], given: Iterable[str]) -> None:
+def _check_names(usage: str, names: list[str], given: Iterable[str]) -> None:
     missing = [n for n in names if n not in given]
     unknown = [n for n in given if n not in names]
     if missing or unknown:
         parts = [f"{word} {', '.join(which)}" for word, which in (("missing", missing), ("unknown", unknown)) if which]
-        raise TypeError(f"{formula}({', '.join(names)}): {'; '.join(parts)}")
+        raise TypeError(f"{usage}: {'; '.join(parts)}")
 
 
 def _in_order(expr: sp.Expr) -> list[sp.Expr]:

@@ -64,16 +64,13 @@ class Operators:
     def steps(self) -> pd.DataFrame:
         """Return decode steps: batch, context, and seconds of gemm, attention, allreduce and their sum, total.
 
-        Where `in_l2` is true, one layer's KV cache is no larger than the L2 cache. The benchmark repeats the
-        same layer, so it reads L2 there; a model that goes through all its layers reads HBM. The attention
-        of such a point is too fast.
+        `kv_bytes` is the KV cache that one layer reads on one GPU; where `in_l2` is true, it fits the L2 cache.
+        The benchmark repeats the same layer, so it reads L2 there; a model that goes through all its layers
+        reads HBM. The attention of such a point is too fast.
         """
-        points = self._attention("h100_decode_attention")
-        frame = points[["batch", "context"]].copy()
+        frame = self._decode_attention()
         batch = frame["batch"].to_numpy()
-        layer_bytes = self.model.kv_token(self.kv) / self.model.n_layers / self.tp
-        frame["in_l2"] = frame["batch"] * frame["context"] * layer_bytes <= H100_L2_BYTES
-        return self._sum(frame, points, tokens=batch, sampled=batch)
+        return self._with_rest(frame, tokens=batch, sampled=batch)
 
     def products(self) -> pd.DataFrame:
         """Return the matrix products of all layers, LM head aside: tokens put through at once, gemm in seconds."""
@@ -88,9 +85,9 @@ class Operators:
         range of that share when one point is left out (equal to share for two points). Fitted by least
         squares on relative errors to points that do not fit L2, where there are at least two.
         """
-        steps = self.steps()
+        reads = self._decode_attention()
         rows = []
-        for context, points in steps[~steps["in_l2"]].groupby("context"):
+        for context, points in reads[~reads["in_l2"]].groupby("context"):
             if len(points) > 1:
                 fewer = [points.drop(i) for i in points.index] if len(points) > 2 else [points]
                 slopes = [_slope(chosen) for chosen in fewer]
@@ -107,20 +104,27 @@ class Operators:
     def prefills(self) -> pd.DataFrame:
         """Return prefills of one prompt: n_in, and seconds of gemm, attention, allreduce and total."""
         points = self._attention("h100_prefill_attention")
-        points = points[points["batch"] == 1]
-        frame = points[["length"]].rename(columns={"length": "n_in"})
-        return self._sum(frame, points, tokens=frame["n_in"].to_numpy(), sampled=np.ones(len(frame)))
+        frame = points.loc[points["batch"] == 1, ["length", "attention"]].rename(columns={"length": "n_in"})
+        return self._with_rest(frame, tokens=frame["n_in"].to_numpy(), sampled=np.ones(len(frame)))
 
-    def _sum(
-        self, frame: pd.DataFrame, points: pd.DataFrame, tokens: NDArray[np.int64], sampled: NDArray[Any]
-    ) -> pd.DataFrame:
+    def _decode_attention(self) -> pd.DataFrame:
+        frame = self._attention("h100_decode_attention")[["batch", "context", "attention"]].copy()
+        layer_token = self.model.kv_token(self.kv) / self.model.n_layers / self.tp
+        frame["kv_bytes"] = frame["batch"] * frame["context"] * layer_token
+        frame["in_l2"] = frame["kv_bytes"] <= H100_L2_BYTES
+        return frame
+
+    def _with_rest(self, frame: pd.DataFrame, tokens: NDArray[np.int64], sampled: NDArray[Any]) -> pd.DataFrame:
+        """Complete `frame`, which has attention: `tokens` go through the layers, `sampled` through the LM head."""
         # Engines keep the LM head in BF16; it works on the last token of each request.
         head = self._gemm(self.model.gemm_shapes(self.tp)["lm_head"], "bf16", sampled)
-        frame["gemm"] = self._layers(tokens) + head
-        frame["attention"] = self.model.n_layers * points["time_us"] * _US
-        frame["allreduce"] = 2 * self.model.n_layers * self._allreduce(tokens)
-        frame["total"] = frame[["gemm", "attention", "allreduce"]].sum(axis=1)
-        return frame.reset_index(drop=True)
+        parts = {
+            "gemm": self._layers(tokens) + head,
+            "attention": frame["attention"],
+            "allreduce": 2 * self.model.n_layers * self._allreduce(tokens),
+        }
+        sums = pd.DataFrame(parts, index=frame.index).assign(total=lambda part: part.sum(axis=1))
+        return frame.drop(columns="attention").join(sums).reset_index(drop=True)
 
     def _layers(self, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
         shapes = self.model.gemm_shapes(self.tp)
@@ -129,7 +133,8 @@ class Operators:
         return np.asarray(self.model.n_layers * np.sum(one, axis=0))
 
     def _attention(self, table: str) -> pd.DataFrame:
-        heads, kv_heads = self.model.n_heads // self.tp, max(self.model.n_kv_heads // self.tp, 1)
+        """Return the rows of one attention table for this model, with the seconds of all its layers."""
+        heads, kv_heads = self.model.heads_on(self.tp)
         split: dict[str, object] = {
             "engine": self.engine, "kv_dtype": self.kv, "heads": heads, "kv_heads": kv_heads,
             "head_size": self.model.head_size,
@@ -141,7 +146,7 @@ class Operators:
         rows = _where(frame, split)
         if rows.empty:
             raise ValueError(f"{table} has no rows for {self.model.name} at tp={self.tp}: {split}")
-        return rows
+        return rows.assign(attention=self.model.n_layers * rows["time_us"] * _US)
 
     def _gemm(self, shape: tuple[int, int], dtype: str, tokens: NDArray[Any]) -> NDArray[np.float64]:
         key = {"engine": self.engine, "dtype": dtype, "n": shape[0], "k": shape[1]}

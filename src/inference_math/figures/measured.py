@@ -19,10 +19,7 @@ __all__ = ["attention_floor", "datasheet_deltas", "deltas", "tpot_overhead"]
 def datasheet_deltas(operators: Operators, n_in: pd.Series[int], n_out: float) -> pd.DataFrame:
     """Return ΔP and ΔH in seconds at datasheet rates, for the prompt lengths `n_in`: the theory's lines."""
     model, unit = operators.model, gpu(H100)
-    per_token = theory.token_time_causal(
-        n_params=model.n_params, n_layers=model.n_layers, d_att=model.d_att, n_in=n_in,
-        flops=operators.tp * unit.flops(operators.weights),
-    )  # fmt: skip
+    per_token = theory.token_time_causal(**model.shape, n_in=n_in, flops=operators.tp * unit.flops(operators.weights))
     ttft = theory.ttft_vanilla(n_in=n_in, T=per_token)
     return pd.DataFrame(
         {
@@ -92,16 +89,7 @@ def attention_floor(ax: Axes, operators: Operators, long: int = 1024) -> pd.Data
     Dots for contexts of `long` tokens and more, crosses for shorter ones.
     """
     steps = operators.steps()
-    layers = operators.model.n_layers
-    layer_bytes = operators.model.kv_token(operators.kv) / layers / operators.tp
-    frame = pd.DataFrame(
-        {
-            "batch": steps.batch,
-            "context": steps.context,
-            "kv_bytes": steps.batch * steps.context * layer_bytes,
-            "seconds": steps.attention / layers,
-        }
-    )
+    frame = steps[["batch", "context", "kv_bytes"]].assign(seconds=steps.attention / operators.model.n_layers)
     for points, marker, colour, label in (
         (frame[frame.context >= long], "o", COLOURS[0], f"context ≥ {long:,}"),
         (frame[frame.context < long], "x", COLOURS[3], "shorter"),

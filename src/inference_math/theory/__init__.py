@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from inference_math.formula import Formula
 from inference_math.theory import interference, prefill, tokens
+from inference_math.theory._talks import BOOK as BOOK
 from inference_math.theory.interference import *  # noqa: F403
 from inference_math.theory.prefill import *  # noqa: F403
 from inference_math.theory.tokens import *  # noqa: F403
