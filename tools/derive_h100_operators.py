@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from tables import write
 
 from inference_math.catalogue import GPUS, MODELS, bytes_per_value
 
@@ -54,9 +55,8 @@ def main() -> None:
     if options.check_interpolation:
         print(check_interpolation().to_string(index=False))
         return
-    options.out.mkdir(parents=True, exist_ok=True)
     for name, derive in DERIVATIONS.items():
-        write(derive(), options.out / f"{name}.csv")
+        write(derive(), options.out / f"{name}.csv", "time_us")
     print(
         f"Left out: head sizes other than 128, sliding windows, batches above {MAX_DECODES} (decode) and"
         f" {MAX_PREFILLS} (prefill),\ncontexts below {MIN_CONTEXT} and prompts below {MIN_LENGTH} tokens,"
@@ -194,10 +194,7 @@ def gemm_shapes() -> set[tuple[int, int]]:
 
 def head_splits() -> set[tuple[int, int]]:
     """Return (query heads, KV heads) on one GPU of every deployment."""
-    return {
-        (MODELS[name].n_heads // tp, max(MODELS[name].n_kv_heads // tp, 1))
-        for name, sizes in DEPLOYMENTS.items() for tp in sizes
-    }  # fmt: skip
+    return {MODELS[name].heads_on(tp) for name, sizes in DEPLOYMENTS.items() for tp in sizes}
 
 
 def package_folder() -> Path:
@@ -256,13 +253,6 @@ def _finish(table: pd.DataFrame, key: str, *more: str) -> pd.DataFrame:
     if table.duplicated(columns).any():
         raise ValueError(f"more than one measurement per {', '.join(columns)}")
     return table.sort_values(columns)[[*columns, "time_us", *more]].reset_index(drop=True)
-
-
-def write(table: pd.DataFrame, path: Path) -> None:
-    """Write times with four significant digits, lines ending in LF."""
-    times = table.time_us.map(lambda t: f"{float(f'{t:.4g}'):.10g}")
-    table.assign(time_us=times).to_csv(path, index=False, lineterminator="\n")
-    print(f"{path}: {len(table)} rows, {path.stat().st_size / 1e3:.0f} kB")
 
 
 if __name__ == "__main__":

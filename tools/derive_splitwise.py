@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 
 import pandas as pd
+from tables import write
 
 # The names of data/gpus.csv. "h100-80gb-pcap" is left out: its prompt times are the H100's times 1.3.
 GPU = {"a100-80gb": "a100-80gb", "h100-80gb": "h100-sxm"}
@@ -28,12 +29,7 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, default=Path("data/measured"))
     options = arguments.parse_args()
     table, broken = derive(pd.read_csv(options.raw))
-    path = options.out / "splitwise_llama2_70b.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for column in ("prefill_ms", "step_ms"):
-        table[column] = table[column].map(lambda t: f"{float(f'{t:.4g}'):.10g}")
-    table.to_csv(path, index=False, lineterminator="\n")
-    print(f"{path}: {len(table)} rows, {path.stat().st_size / 1e3:.0f} kB")
+    write(table, options.out / "splitwise_llama2_70b.csv", "prefill_ms", "step_ms")
     print("Left out: BLOOM, the power-capped H100, and broken:")
     print(broken.to_string(index=False))
 

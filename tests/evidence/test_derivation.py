@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
+import derive_h100_operators as h100
+import derive_splitwise as splitwise
 import numpy as np
 import pandas as pd
 import pytest
 
 from inference_math.evidence import data_dir
 
-ROOT = Path(__file__).parents[2]
 needs_source = pytest.mark.skipif(
     not (find_spec("aiconfigurator_core") and find_spec("pyarrow")),
     reason='the source is not installed (python -m pip install ".[derive]")',
 )
 
 
-def _tool(name: str) -> ModuleType:
-    spec = spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-h100 = _tool("derive_h100_operators")
-splitwise = _tool("derive_splitwise")
-
-
 @needs_source
 @pytest.mark.parametrize("name", h100.DERIVATIONS)
 def test_the_committed_tables_are_derived_byte_for_byte(name: str, tmp_path: Path) -> None:
-    h100.write(h100.DERIVATIONS[name](), tmp_path / "again.csv")
+    h100.write(h100.DERIVATIONS[name](), tmp_path / "again.csv", "time_us")
     assert (tmp_path / "again.csv").read_bytes() == (data_dir() / "measured" / f"{name}.csv").read_bytes()
 
 
@@ -102,7 +89,7 @@ def test_two_measurements_of_one_size_are_refused() -> None:
 
 
 def test_times_are_written_with_four_digits_and_lf(tmp_path: Path) -> None:
-    h100.write(pd.DataFrame({"n": [1, 2, 3], "time_us": [0.123456, 12345.6, 1234567.0]}), tmp_path / "t.csv")
+    h100.write(pd.DataFrame({"n": [1, 2, 3], "time_us": [0.123456, 12345.6, 1234567.0]}), tmp_path / "t.csv", "time_us")
     assert (tmp_path / "t.csv").read_bytes() == b"n,time_us\n1,0.1235\n2,12350\n3,1235000\n"
 
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
+import execution_cache
 import nbformat
 import pytest
 
+import notebooks
+
 TOOLS = Path(__file__).parents[2] / "tools"
-
-
-def tool(name: str):
-    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -37,7 +30,6 @@ def checkout(tmp_path, monkeypatch):
 
 
 def test_a_twin_is_written_once_and_then_unchanged(checkout):
-    notebooks = tool("notebooks")
     (text,) = notebooks.chapters()
     assert notebooks.execute(text)
     first = notebooks.twin_of(text).read_bytes()
@@ -50,7 +42,6 @@ def test_a_twin_is_written_once_and_then_unchanged(checkout):
 
 
 def test_the_repository_s_address_is_written_from_the_configuration(checkout):
-    notebooks = tool("notebooks")
     (text,) = notebooks.chapters()
     notebooks.name_repository(text)
     assert "git+https://example.org/a/b\n" in text.read_text()
@@ -58,14 +49,13 @@ def test_the_repository_s_address_is_written_from_the_configuration(checkout):
 
 
 def test_caches_are_dropped_when_code_or_data_changed_and_only_then(checkout):
-    cache = tool("execution_cache")
     (checkout / "src").mkdir()
     (checkout / "src" / "a.py").write_text("a = 1\n")
-    cache.main()
+    execution_cache.main()
     remembered = checkout / "_build" / ".jupyter_cache"
     remembered.mkdir()
-    cache.main()
+    execution_cache.main()
     assert remembered.exists()
     (checkout / "src" / "a.py").write_text("a = 2\n")
-    cache.main()
+    execution_cache.main()
     assert not remembered.exists()
