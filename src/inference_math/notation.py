@@ -72,6 +72,11 @@ kv_token = _define(
 )  # fmt: skip
 
 # The inference unit
+hbm_bytes = _define("hbm_bytes", r"\mathrm{HBM}", "byte", ANY_POSITIVE, "HBM capacity of one inference unit")
+weight_bytes = _define("weight_bytes", r"\mathrm{weights}", "byte", ANY_POSITIVE, "bytes of all weights")
+kv_capacity = _define(
+    "kv_capacity", r"C_{\mathrm{KV}}", "token", AT_LEAST_ZERO, "tokens whose KV cache fits beside the weights"
+)
 flops = _define("flops", "F", "FLOP/s", ANY_POSITIVE, "compute rate of one inference unit")
 hbm_bw = _define("hbm_bw", r"\mathrm{BW}", "byte/s", ANY_POSITIVE, "HBM bandwidth of one inference unit")
 io_bw = _define(
@@ -103,6 +108,13 @@ x = _define("x", "x", "1", ANY_POSITIVE, "prefill speedup")
 # The workload
 n_in = _define("n_in", r"N_{\mathrm{in}}", "token", ANY_POSITIVE, "prompt tokens of a request")
 n_out = _define("n_out", r"N_{\mathrm{out}}", "token", ANY_POSITIVE, "output tokens of a request")
+cv = _define(
+    "cv",
+    r"c_{v}",
+    "1",
+    AT_LEAST_ZERO,
+    "coefficient of variation of the output lengths: 0 for equal ones, nearly 1 for geometric ones",
+)
 rate = _define("rate", r"\lambda", "1/s", AT_LEAST_ZERO, "arrival rate of requests")
 latency = _define("latency", r"\tau", "s", AT_LEAST_ZERO, "time of a request in the system")
 
@@ -123,6 +135,14 @@ delta_h = _define(
     "what one more request adds to every step through its KV-cache read",
 )
 rho = _define("rho", r"\rho", "1", AT_LEAST_ZERO, "ΔP/ΔH")
+z = _define(
+    "z",
+    "z",
+    "1",
+    AT_LEAST_ZERO,
+    "share of a decode's own compute time T that lengthens the step: 0 if hidden under the weight read",
+)
+q = _define("q", "q", "1", SHARE, "quantile: 0.99 for P99")
 t_w = _define("t_w", "t_{w}", "s", AT_LEAST_ZERO, "time to read the weights once")
 sla_tpot = _define("sla_tpot", "S", "s", ANY_POSITIVE, "limit on TPOT")
 sla_ttft = _define("sla_ttft", r"S_{\mathrm{TTFT}}", "s", ANY_POSITIVE, "limit on TTFT")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math.catalogue import GPUS
+from inference_math.catalogue import GPUS, MODELS
 from inference_math.evidence import data_dir, load
 
 PACKAGE: dict[str, Any] = json.loads((data_dir() / "datapackage.json").read_text(encoding="utf-8"))
@@ -74,3 +74,20 @@ def _floor_us(name: str, t: pd.DataFrame) -> pd.Series[float]:
         return 2 * t.batch * t.length**2 * t.heads * t.head_size / t.attn_dtype.map(PEAK) * 1e6
     # However it is reduced, each GPU sends and receives its tensor once.
     return t.bytes / H100.link_bw * 1e6
+
+
+def test_served_tokens_are_consistent_and_not_faster_than_reading_the_weights() -> None:
+    table = load("mlenergy").frame
+    mean_ms = table.batch / table.output_tokens_per_s * 1e3
+    assert (table.batch <= table.max_num_seqs).all()
+    assert (table.batch >= 0.85 * table.max_num_seqs).all()
+    assert (table.itl_p50_ms <= table.itl_p90_ms).all()
+    assert (mean_ms / table.itl_p50_ms).between(1, 1.31).all()
+    for _, rows in table.groupby(["served_model", "tp"]):
+        assert rows.itl_p50_ms.is_monotonic_increasing
+        assert rows.itl_p90_ms.is_monotonic_increasing
+    weights = table.model.map({name: 2 * (m.n_params_total + m.lm_head_params) for name, m in MODELS.items()})
+    share = weights / table.tp / H100.hbm_bw * 1e3 / table.itl_p50_ms
+    assert share.max() < 1
+    # A wrong unit or TP would pass the line above: at the smallest batch weights are most of a step.
+    assert share[table.max_num_seqs == 8].min() > 0.5

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import derive_h100_operators as h100
+import derive_mlenergy as mlenergy
 import derive_splitwise as splitwise
 import numpy as np
 import pandas as pd
@@ -133,3 +134,51 @@ def test_the_committed_splitwise_table_lacks_the_two_broken_groups() -> None:
     assert table[(table.tp == 2) & (table.batch == 64)].empty
     assert set(table.gpu) == {"h100-sxm", "a100-80gb"}
     assert set(table.repeats) == {5}
+
+
+def _mlenergy(tmp_path: Path) -> Path:
+    """Four wanted rows in no order, and each way of not being wanted: task, GPU, precision, model."""
+    rows = [
+        "Qwen__Qwen3-8B__lm-arena-chat,H100,1,1,1,8,7.971976,8.203724,8.684439,961.71168,646.56933",
+        "meta-llama__Llama-3.3-70B-Instruct__lm-arena-chat,H100,4,4,1,8,7.97643,16.86663,17.01442,464.6269,408.8447",
+        "meta-llama__Llama-3.1-70B-Instruct__lm-arena-chat,H100,4,4,1,1024,898.45283,105.61014,151.6728,6827.2079,350.5",
+        "meta-llama__Llama-3.1-70B-Instruct__lm-arena-chat,H100,4,4,1,16,15.95377,17.69743,18.10662,862.6481,354.4248",
+        "Qwen__Qwen3-8B__gpqa,H100,1,1,1,8,8,8,9,900,6000",
+        "Qwen__Qwen3-8B__lm-arena-chat,B200,1,1,1,8,8,5,6,1600,646",
+        "meta-llama__Llama-3.1-70B-Instruct-FP8__lm-arena-chat,H100,4,4,1,8,8,12,13,660,350",
+        "google__gemma-3-12b-it__lm-arena-chat,H100,1,1,1,8,8,13,14,604,728",
+    ]
+    path = tmp_path / "raw.csv"
+    path.write_text("model,gpu,n,tp,ep,mns,B,itl50,itl90,thr,out\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_mlenergy_script_selects_names_and_sorts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["", str(_mlenergy(tmp_path)), "--out", str(tmp_path / "out")])
+    mlenergy.main()
+    assert (tmp_path / "out" / "mlenergy.csv").read_text().splitlines() == [
+        "model,served_model,gpu,tp,max_num_seqs,batch,itl_p50_ms,itl_p90_ms,output_tokens_per_s,output_tokens",
+        "llama-3-70b,meta-llama/Llama-3.1-70B-Instruct,h100-sxm,4,16,15.95,17.7,18.11,862.6,354.4",
+        "llama-3-70b,meta-llama/Llama-3.1-70B-Instruct,h100-sxm,4,1024,898.5,105.6,151.7,6827,350.5",
+        "llama-3-70b,meta-llama/Llama-3.3-70B-Instruct,h100-sxm,4,8,7.976,16.87,17.01,464.6,408.8",
+        "qwen3-8b,Qwen/Qwen3-8B,h100-sxm,1,8,7.972,8.204,8.684,961.7,646.6",
+    ]
+
+
+def test_mlenergy_refuses_a_file_without_its_columns(tmp_path: Path) -> None:
+    raw = pd.read_csv(_mlenergy(tmp_path)).drop(columns=["itl90", "B"])
+    with pytest.raises(ValueError, match="lacks the columns B, itl90"):
+        mlenergy.derive(raw)
+
+
+def test_the_committed_mlenergy_table_is_what_the_data_card_says() -> None:
+    table = pd.read_csv(data_dir() / "measured" / "mlenergy.csv")
+    assert len(table) == 64
+    assert set(table.served_model) == set(mlenergy.MODEL)
+    pd.testing.assert_frame_equal(table, table.sort_values(mlenergy.KEY, ignore_index=True))
+    full = table.batch >= 0.996 * table.max_num_seqs
+    assert (~full).sum() == 7
+    card = (data_dir() / "README.md").read_text(encoding="utf-8")
+    for _, row in table[~full].iterrows():
+        name = row.served_model.split("/")[1].removesuffix("-Instruct")
+        assert f"| {name} | {row.tp} | {row.max_num_seqs:,} | {row.batch:g} |" in card

@@ -6,14 +6,23 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_math.formula import Formula
-from inference_math.theory import interference, prefill, tokens
+from inference_math.theory import interference, prefill, regimes, sla, tokens
 from inference_math.theory._talks import BOOK as BOOK
 from inference_math.theory.interference import *  # noqa: F403
 from inference_math.theory.prefill import *  # noqa: F403
+from inference_math.theory.regimes import *  # noqa: F403
+from inference_math.theory.sla import *  # noqa: F403
 from inference_math.theory.tokens import *  # noqa: F403
 
-__all__ = ["CATALOGUE", *tokens.__all__, *prefill.__all__, *interference.__all__]
+__all__ = [
+    "CATALOGUE",
+    *tokens.__all__,
+    *prefill.__all__,
+    *interference.__all__,
+    *sla.__all__,
+    *regimes.__all__,
+]
 
 CATALOGUE: Mapping[str, Formula] = MappingProxyType(
-    {name: getattr(module, name) for module in (tokens, prefill, interference) for name in module.__all__}
+    {name: getattr(module, name) for module in (tokens, prefill, interference, sla, regimes) for name in module.__all__}
 )

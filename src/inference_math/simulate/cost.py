@@ -1,0 +1,98 @@
+"""What a step costs: the affine cost of the talks and its overlap models, or any callable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import hypot
+from typing import Protocol
+
+from inference_math.checks import AT_LEAST_ZERO, as_numbers, as_one_of
+
+__all__ = ["OVERLAPS", "Cost", "StepCost"]
+
+OVERLAPS = ("none", "quadrature", "serial-kv", "full")
+
+
+class Cost(Protocol):
+    """Seconds of a step that decodes one token of `decodes` requests and computes `tokens` of some prompts.
+
+    `context` is the number of tokens whose KV cache the decodes read, summed over requests; `prefills` the
+    prompts computed, a chunk counting as its share of what is to compute of its prompt; `pairs` the (token,
+    earlier token) pairs of the prompts' causal attention.
+
+    A cost may also have ``line(decodes)``, seconds ``(fixed, per_token)`` of a step without prefills as
+    ``fixed + per_token * context``, or None. The simulator then skips the steps in which nothing happens.
+    """
+
+    def __call__(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
+        """Return seconds."""
+        ...
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """The cost of a step from a handful of coefficients, all in seconds.
+
+    Parameters
+    ----------
+    t_w
+        Reading the weights once.
+    T
+        Matrices of one prompt token.
+    T_decode
+        Matrices of one decoded token (the talks leave it out: 0).
+    prompt
+        One prompt, whatever its length: the talks' TTFT(1).
+    pair
+        One (token, earlier token) pair of a prompt's attention.
+    delta_h
+        KV-cache read of one decode, whatever its context: the talks' ΔH.
+    kv_read
+        Reading one token's KV cache.
+    overlap
+        What runs at the same time. "none": everything adds (the talks' interference). "quadrature": the
+        weight read and the matrices' compute add as √(a² + b²). "serial-kv": the weight read hides under the
+        matrices' compute or the other way round, everything else adds (claim C24). "full": all reads hide under
+        all compute or the other way round (claim C23).
+
+    Raises
+    ------
+    ValueError
+        For a negative or non-finite coefficient, or another name of `overlap`.
+    """
+
+    t_w: float
+    T: float = 0.0
+    T_decode: float = 0.0
+    prompt: float = 0.0
+    pair: float = 0.0
+    delta_h: float = 0.0
+    kv_read: float = 0.0
+    overlap: str = "none"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.name != "overlap":
+                value = as_numbers(field.name, getattr(self, field.name), AT_LEAST_ZERO)
+                object.__setattr__(self, field.name, float(value))
+        as_one_of("overlap", self.overlap, OVERLAPS)
+
+    def __call__(self, decodes: int, context: int, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0) -> float:
+        """Return the seconds of a step; see `Cost` for the arguments."""
+        matrices = self.T * tokens + self.T_decode * decodes
+        prompts = self.prompt * prefills + self.pair * pairs
+        reads = self.delta_h * decodes + self.kv_read * context
+        if self.overlap == "none":
+            return self.t_w + matrices + prompts + reads
+        if self.overlap == "quadrature":
+            return hypot(self.t_w, matrices) + prompts + reads
+        if self.overlap == "serial-kv":
+            return max(self.t_w, matrices) + prompts + reads
+        return max(self.t_w + reads, matrices + prompts)
+
+    def line(self, decodes: int) -> tuple[float, float] | None:
+        """Return (fixed, per token of context) of a step that only decodes; None where it is no line."""
+        fixed = self(decodes, 0)
+        if self.overlap == "full" and self.T_decode * decodes > self.t_w + self.delta_h * decodes:
+            return None  # compute-bound until the context has grown enough
+        return fixed, self.kv_read

@@ -1,0 +1,217 @@
+"""One engine: requests that decode together, prompts that are computed beside them, step after step."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from math import ceil, inf, nan, sqrt
+from typing import NamedTuple
+
+from inference_math.simulate.cost import Cost
+from inference_math.simulate.record import Record
+
+__all__ = ["Batch", "Engine", "Request"]
+
+
+class Request(NamedTuple):
+    """One request: a running number, when its user sent it, prompt, output and stored prompt tokens."""
+
+    number: int
+    arrival: float
+    n_in: int
+    n_out: int
+    cached: int
+
+
+class Batch:
+    """The decoding requests of one engine, and its clock.
+
+    A request that decodes its j-th token reads the KV cache of n_in + j − 1 tokens.
+    """
+
+    def __init__(self, cost: Cost, record: Record, number: int = 0) -> None:
+        self.cost = cost
+        self.record = record
+        self.number = number
+        self.now = 0.0
+        self.step = 0
+        self.size = 0
+        self.context = 0
+        # (last step, number, admitted, first token, request): the next to finish is on top.
+        self._ends: list[tuple[int, int, float, float, Request]] = []
+        # First tokens of those who come from elsewhere: their next gap began before they joined.
+        self._fresh: list[float] = []
+        self._lines: dict[int, tuple[float, float] | None] = {}
+        self._line = getattr(cost, "line", lambda decodes: None)
+
+    def join(self, request: Request, admitted: float, first_token: float, done: int = 1) -> None:
+        """Let `request`, which has `done` tokens, decode from the next step on."""
+        last = self.step + request.n_out - done
+        heappush(self._ends, (last, request.number, admitted, first_token, request))
+        self.size += 1
+        self.context += request.n_in + done
+        if first_token < self.now:
+            self._fresh.append(first_token)
+
+    def after(self, seconds: float, decodes: int) -> None:
+        """Move the clock over one step in which `decodes` requests got a token."""
+        self.now += seconds
+        self.step += 1
+        self.context += decodes
+        self.record.run(seconds, 0.0, 1, decodes)
+
+    def until_event(self) -> float:
+        """Return where `decode` gets to: the next finish, or the end of a step after which there is more to see."""
+        steps, first, rise = self._ahead()
+        if self._fresh:
+            steps = 1
+        return self.now + steps * first + rise * steps * (steps - 1) / 2
+
+    def decode(self, until: float = inf) -> None:
+        """Run steps without prefills to the next finish, or to the end of the step that `until` falls in."""
+        steps, first, rise = self._ahead()
+        if self._fresh:
+            steps = 1
+        elif until < inf:
+            steps = max(1, min(steps, _steps_to(until - self.now, first, rise)))
+        if self.record.logs:
+            self._log(steps, first, rise)
+        self.record.run(first, rise, steps, self.size - len(self._fresh))
+        for first_token in self._fresh:
+            self.record.gap(self.now + first - first_token)
+        self._fresh.clear()
+        self.now += steps * first + rise * steps * (steps - 1) / 2
+        self.step += steps
+        self.context += steps * self.size
+
+    def finished(self) -> Iterator[Request]:
+        """Yield the requests whose last token is out, and take them out of the batch."""
+        while self._ends and self._ends[0][0] <= self.step:
+            _, _, admitted, first_token, request = heappop(self._ends)
+            self.size -= 1
+            self.context -= request.n_in + request.n_out
+            self.record.request(
+                request.arrival, admitted, first_token, self.now, request.n_in, request.n_out, request.cached
+            )
+            yield request
+
+    def _ahead(self) -> tuple[int, float, float]:
+        """Return the steps to the next finish, the seconds of the first, and by how much each next is longer."""
+        size = self.size
+        if size not in self._lines:
+            self._lines[size] = self._line(size)
+        line = self._lines[size]
+        if line is None:
+            return 1, self.cost(size, self.context, 0.0, 0, 0.0), 0.0
+        fixed, per_token = line
+        return self._ends[0][0] - self.step, fixed + per_token * self.context, per_token * size
+
+    def _log(self, steps: int, first: float, rise: float) -> None:
+        start, context = self.now, self.context
+        for i in range(steps):
+            seconds = first + rise * i
+            self.record.step(self.number, start, seconds, self.size, context, 0.0, 0)
+            start += seconds
+            context += self.size
+
+
+class Engine:
+    """A batch with a queue before it: who is admitted, and which prompt tokens the next step computes.
+
+    Prompts are computed in the order of arrival, beside the decodes, at most `budget` tokens of both in a step.
+    A request is admitted when a place and room for the KV cache of all its tokens are free. `blocking_load` is
+    what the engine waits for a stored token, in seconds, while it computes others.
+    """
+
+    def __init__(
+        self, cost: Cost, record: Record, *, budget: float, max_batch: float, kv_capacity: float, blocking_load: float
+    ) -> None:
+        self.batch = Batch(cost, record)
+        self.waiting: deque[Request] = deque()
+        self._cost = cost
+        self._record = record
+        self._budget = budget
+        self._places = max_batch
+        self._room = kv_capacity
+        self._load = blocking_load
+        self._prompts: deque[tuple[Request, float]] = deque()  # admitted, prompt not yet computed
+        self._progress = 0  # tokens of the first of them that are there
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.batch.size or self._prompts or self.waiting)
+
+    def advance(self, until: float) -> list[Request]:
+        """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
+        waiting = self.waiting
+        while waiting and self._fits(waiting[0]):
+            self._admit(waiting.popleft())
+        batch = self.batch
+        if self._prompts and batch.size < self._budget:
+            self._mixed_step()
+        else:  # who comes while there is no place will not start before somebody finishes
+            batch.decode(inf if waiting or self._places < 1 else until)
+        done = list(batch.finished())
+        for request in done:
+            self._places += 1
+            self._room += request.n_in + request.n_out
+        return done
+
+    def resume(self, request: Request, done: int) -> None:
+        """Put in a request that is already under way, with `done` tokens: a start in the steady state."""
+        self._places -= 1
+        self._room -= request.n_in + request.n_out
+        self.batch.join(request, nan, nan, done)
+
+    def _fits(self, request: Request) -> bool:
+        return self._places >= 1 and self._room >= request.n_in + request.n_out
+
+    def _admit(self, request: Request) -> None:
+        self._places -= 1
+        self._room -= request.n_in + request.n_out
+        if not self._prompts:
+            self._progress = request.cached
+        self._prompts.append((request, self.batch.now))
+
+    def _mixed_step(self) -> None:
+        """Compute prompt tokens beside the decodes; a prompt that is complete has its first token at the end."""
+        batch, prompts = self.batch, self._prompts
+        decodes, context = batch.size, batch.context
+        budget = self._budget - decodes
+        complete: list[tuple[Request, float]] = []
+        tokens, pairs, prefills, load = 0, 0.0, 0.0, 0.0
+        while prompts and budget >= 1:
+            request = prompts[0][0]
+            start, end = self._progress, request.n_in
+            if start == request.cached:
+                load += self._load * request.cached
+            if end - start > budget:
+                end = start + int(budget)
+            budget -= end - start
+            tokens += end - start
+            pairs += (end * end - start * start) / 2
+            prefills += (end - start) / (request.n_in - request.cached)
+            self._progress = end
+            if end == request.n_in:
+                complete.append(prompts.popleft())
+                self._progress = prompts[0][0].cached if prompts else 0
+        seconds = self._cost(decodes, context, prefills, tokens, pairs)
+        if load:  # the engine waits for the store, layer by layer beside its computing
+            alone = self._cost(decodes, context, 0.0, 0, 0.0)
+            seconds = alone + max(seconds - alone, load)
+        if self._record.logs:
+            self._record.step(0, batch.now, seconds, decodes, context, prefills, tokens)
+        batch.after(seconds, decodes)
+        for request, admitted in complete:
+            batch.join(request, admitted, batch.now)
+
+
+def _steps_to(seconds: float, first: float, rise: float) -> int:
+    """Return how many steps, each `rise` longer than the last, it takes to last `seconds`."""
+    if rise <= 0:
+        return ceil(seconds / first)
+    # k·first + rise·k(k−1)/2 = seconds
+    half = first - rise / 2
+    return ceil((sqrt(half * half + 2 * rise * seconds) - half) / rise)

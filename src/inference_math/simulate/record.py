@@ -1,0 +1,192 @@
+"""What a simulation remembers: requests, the gaps between tokens as a histogram, on request the steps."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+__all__ = ["GapHistogram", "Record", "Run"]
+
+_BINS_PER_E = 1000  # a bin is 0.1 % wide
+_ROWS = 16384  # runs of steps that are put into the histogram at once
+
+
+class GapHistogram:
+    """Times between two tokens of a request, counted in bins 0.1 % wide.
+
+    `mean`, `count` and `largest` are exact; a quantile is right to half a bin. Empty: NaN.
+    """
+
+    def __init__(self) -> None:
+        self._bins: dict[int, float] = {}
+        self.count = 0
+        self.total = 0.0
+        self.largest = 0.0
+
+    def add(self, gaps: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
+        """Count each of `gaps`, in seconds, as often as `weights` says."""
+        if not gaps.size:
+            return
+        logs = np.floor(np.log(np.maximum(gaps, 1e-12)) * _BINS_PER_E).astype(np.int64)
+        low = int(logs.min())
+        counts = np.bincount(logs - low, weights)
+        for i in np.flatnonzero(counts).tolist():
+            self._bins[low + i] = self._bins.get(low + i, 0.0) + float(counts[i])
+        self.count += int(weights.sum())
+        self.total += float(gaps @ weights)
+        self.largest = max(self.largest, float(gaps.max()))
+
+    @property
+    def mean(self) -> float:
+        """Mean gap in seconds."""
+        return self.total / self.count if self.count else float("nan")
+
+    def quantile(self, q: float) -> float:
+        """Return the smallest gap, in seconds, that at least the share `q` of all gaps does not exceed."""
+        frame = self.frame()
+        if frame.empty:
+            return float("nan")
+        reached = frame["count"].cumsum().to_numpy() >= q * self.count * (1 - 1e-12)
+        return float(frame["gap"].to_numpy()[np.argmax(reached)])
+
+    def frame(self) -> pd.DataFrame:
+        """Return the bins that are not empty: gap (the bin's middle, s) and count."""
+        bins = np.array(sorted(self._bins), dtype=np.float64)
+        counts = [self._bins[int(i)] for i in bins]
+        return pd.DataFrame({"gap": np.exp((bins + 0.5) / _BINS_PER_E), "count": counts})
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a simulation found.
+
+    Attributes
+    ----------
+    requests
+        One row per request that finished after the warm-up, in that order: user's `arrival`, `admitted` (its
+        first step starts), `first_token`, `finished`, `n_in`, `n_out`, `cached`; and `ttft`, `tpot` (NaN for a
+        single token) and `latency`. Seconds and tokens.
+    gaps
+        Histogram of the times between two tokens, all requests together.
+    seconds, steps
+        How long the measured part lasted, and its engine steps (of all engines).
+    every_gap
+        Every gap in seconds, if asked for.
+    log
+        Every step, if asked for: engine, start, seconds, decodes, context, prefills, tokens.
+    """
+
+    requests: pd.DataFrame
+    gaps: GapHistogram
+    seconds: float
+    steps: int
+    every_gap: NDArray[np.float64] | None
+    log: pd.DataFrame | None
+
+    @property
+    def request_rate(self) -> float:
+        """Requests finished per second."""
+        return len(self.requests) / self.seconds
+
+    def summary(self) -> pd.Series[float]:
+        """Return means and P50, P90, P99 of TTFT, TPOT and gap, in seconds, and the request rate (1/s)."""
+        values: dict[str, float] = {}
+        for name in ("ttft", "tpot", "latency"):
+            column = self.requests[name].dropna()
+            values[f"{name}_mean"] = float(column.mean())
+            for q in (50, 90, 99):
+                values[f"{name}_p{q}"] = float(column.quantile(q / 100))
+        values["gap_mean"] = self.gaps.mean
+        values |= {f"gap_p{q}": self.gaps.quantile(q / 100) for q in (50, 90, 99)}
+        return pd.Series(values | {"request_rate": self.request_rate})
+
+
+class Record:
+    """Collects while a simulation runs; nothing in it grows with the tokens unless it is asked for."""
+
+    COLUMNS = ("arrival", "admitted", "first_token", "finished", "n_in", "n_out", "cached")
+
+    def __init__(self, warmup: int, every_gap: bool, log: bool) -> None:
+        self._warmup = warmup
+        self.finished = 0
+        self._start = 0.0
+        self._rows = array("d")
+        self._runs = array("d")
+        self.steps = 0
+        self.histogram = GapHistogram()
+        self._every: list[NDArray[np.float64]] | None = [] if every_gap else None
+        self._log: list[tuple[Any, ...]] | None = [] if log else None
+        self.logs = log
+
+    def run(self, first: float, rise: float, steps: int, decodes: int) -> None:
+        """Note `steps` steps in a row: the first takes `first` seconds, each one after it `rise` more."""
+        self.steps += steps
+        if decodes:
+            self._runs.extend((first, rise, steps, decodes))
+            if len(self._runs) >= 4 * _ROWS:
+                self._flush()
+
+    def gap(self, seconds: float) -> None:
+        """Note one gap that is no step of its engine."""
+        self._runs.extend((seconds, 0.0, 1.0, 1.0))
+
+    def request(self, *row: float) -> None:
+        """Note a request that has finished; `row` has the values of `COLUMNS`."""
+        self.finished += 1
+        if self.finished > self._warmup:
+            self._rows.extend(row)
+        elif self.finished == self._warmup:
+            self._restart(row[3])
+
+    def step(self, *row: Any) -> None:
+        """Note one step in the log."""
+        if self._log is not None:
+            self._log.append(row)
+
+    def result(self, end: float) -> Run:
+        """Return what was found, measured from the end of the warm-up to `end`."""
+        self._flush()
+        rows = np.frombuffer(self._rows, dtype=np.float64).reshape(-1, len(self.COLUMNS))
+        requests = pd.DataFrame(rows, columns=list(self.COLUMNS))
+        tokens = ["n_in", "n_out", "cached"]
+        requests[tokens] = requests[tokens].astype(np.int64)
+        requests["ttft"] = requests.first_token - requests.arrival
+        more = requests.n_out - 1
+        requests["tpot"] = (requests.finished - requests.first_token) / more.where(more > 0)
+        requests["latency"] = requests.finished - requests.arrival
+        names = ["engine", "start", "seconds", "decodes", "context", "prefills", "tokens"]
+        return Run(
+            requests=requests,
+            gaps=self.histogram,
+            seconds=end - self._start,
+            steps=self.steps,
+            every_gap=None if self._every is None else np.concatenate([np.empty(0), *self._every]),
+            log=None if self._log is None else pd.DataFrame(self._log, columns=names),
+        )
+
+    def _flush(self) -> None:
+        """Move the runs of steps into the histogram."""
+        first, rise, steps, decodes = np.frombuffer(self._runs, dtype=np.float64).reshape(-1, 4).T.copy()
+        self._runs = array("d")
+        lengths = steps.astype(np.int64)
+        # 0, 1, 2, … within each run.
+        nth = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        gaps = np.repeat(first, lengths) + np.repeat(rise, lengths) * nth
+        weights = np.repeat(decodes, lengths)
+        self.histogram.add(gaps, weights)
+        if self._every is not None:
+            self._every.append(np.repeat(gaps, weights.astype(np.int64)))
+
+    def _restart(self, now: float) -> None:
+        """Forget what was measured so far: the warm-up is over."""
+        self._start = now
+        self._runs = array("d")
+        self.steps = 0
+        self.histogram = GapHistogram()
+        if self._every is not None:
+            self._every = []

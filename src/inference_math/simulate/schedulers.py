@@ -1,0 +1,84 @@
+"""Who is computed when: the schedulers, and how stored KV caches are loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from inference_math.checks import AT_LEAST_ZERO, Interval, as_numbers, as_whole
+
+__all__ = ["Aggregated", "Chunked", "Disaggregated", "Reuse", "Scheduler"]
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    """One engine, prefill first: whoever is admitted has the whole prompt computed in the next step.
+
+    `max_batch` requests at most; `kv_capacity` tokens, of which a request reserves n_in + n_out on admission.
+    """
+
+    max_batch: float = inf
+    kv_capacity: float = inf
+
+    def __post_init__(self) -> None:
+        _check_limits(self)
+
+
+@dataclass(frozen=True)
+class Chunked:
+    """One engine, chunked prefill: a step has all decodes and fills up to `budget` tokens with prompts."""
+
+    budget: int
+    max_batch: float = inf
+    kv_capacity: float = inf
+
+    def __post_init__(self) -> None:
+        as_whole("budget", self.budget)
+        _check_limits(self)
+
+
+@dataclass(frozen=True)
+class Disaggregated:
+    """A pool for prefills and a pool for decodes.
+
+    Each of `prefill_units` computes one prompt at a time and sends its KV cache over a link of its own,
+    `transfer` seconds a token. The cache goes to that of `decode_units` which has the fewest requests.
+    `max_batch` and `kv_capacity` hold for each decode unit.
+    """
+
+    prefill_units: int = 1
+    decode_units: int = 1
+    transfer: float = 0.0
+    max_batch: float = inf
+    kv_capacity: float = inf
+
+    def __post_init__(self) -> None:
+        as_whole("prefill_units", self.prefill_units)
+        as_whole("decode_units", self.decode_units)
+        as_numbers("transfer", self.transfer, AT_LEAST_ZERO)
+        _check_limits(self)
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """How the stored share of a prompt is loaded: `R` seconds a token.
+
+    Blocking: the engine loads layer by layer beside its own computing and waits for the slower of the two.
+    Not blocking: requests wait for the store's one pipe, one after the other, and the engine goes on.
+    """
+
+    R: float
+    blocking: bool = True
+
+    def __post_init__(self) -> None:
+        as_numbers("R", self.R, AT_LEAST_ZERO)
+
+
+Scheduler = Aggregated | Chunked | Disaggregated
+
+
+def _check_limits(scheduler: Scheduler) -> None:
+    if scheduler.max_batch != inf:
+        as_whole("max_batch", scheduler.max_batch)
+    if scheduler.kv_capacity != inf:
+        as_numbers("kv_capacity", scheduler.kv_capacity, Interval(1))

@@ -1,0 +1,192 @@
+"""Simulations to call: users in a closed loop, random arrivals, a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+import numpy as np
+
+from inference_math.checks import ANY_POSITIVE, as_numbers, as_one_of, as_whole
+from inference_math.simulate.cost import Cost
+from inference_math.simulate.engine import Engine, Request
+from inference_math.simulate.record import Record, Run
+from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler
+from inference_math.simulate.systems import run_engine, run_pools
+from inference_math.simulate.users import Users, lengths, poisson
+from inference_math.workload import Requests, Source, Trace
+
+__all__ = ["closed_loop", "open_loop", "replay"]
+
+PREFILL_FIRST = Aggregated()
+
+
+def closed_loop(
+    source: Source,
+    cost: Cost,
+    *,
+    concurrency: int,
+    requests: int,
+    scheduler: Scheduler = PREFILL_FIRST,
+    reuse: Reuse | None = None,
+    start: str = "together",
+    warmup: int = 0,
+    seed: int = 0,
+    every_gap: bool = False,
+    log: bool = False,
+) -> Run:
+    """Simulate `concurrency` users, each of whom sends a request as soon as the last one has finished.
+
+    Parameters
+    ----------
+    source
+        A `Workload`, a `Trace`, or anything with their `draw`.
+    cost
+        Seconds of a step; see `Cost`.
+    concurrency
+        Users, B of claims C12 to C14.
+    requests, warmup
+        How many finished requests are measured, after how many that are not.
+    start
+        "together": all users begin at once, as benchmarks do. "steady": each begins somewhere in the middle
+        of a request, as if the system had run for ever; not for pools.
+    seed
+        The same seed gives the same run.
+    every_gap, log
+        Keep every gap between tokens, every step; both need memory that grows with the tokens.
+
+    Raises
+    ------
+    ValueError
+        For a count below 1, an unknown start, a request that does not fit the KV cache.
+    """
+    users_at_once = as_whole("concurrency", concurrency)
+    as_one_of("start", start, ("together", "steady"))
+    rng = np.random.default_rng(seed)
+    resumed: list[tuple[Request, int]] = []
+    fresh = users_at_once
+    if start == "steady":
+        if isinstance(scheduler, Disaggregated):
+            raise ValueError("start must be 'together' for a Disaggregated scheduler, not 'steady'")
+        resumed = _under_way(source.draw(64 * max(users_at_once, 64), rng), users_at_once, rng)
+        fresh -= len(resumed)
+    users = _users(source, None, fresh, scheduler, reuse, rng)
+    return _simulate(users, cost, scheduler, reuse, requests, warmup, every_gap, log, resumed)
+
+
+def open_loop(
+    source: Source,
+    cost: Cost,
+    *,
+    rate: float,
+    requests: int,
+    scheduler: Scheduler = PREFILL_FIRST,
+    reuse: Reuse | None = None,
+    warmup: int = 0,
+    seed: int = 0,
+    every_gap: bool = False,
+    log: bool = False,
+) -> Run:
+    """Simulate requests that arrive at random, `rate` per second on average (a Poisson process).
+
+    TTFT then contains the time in the queue. The other parameters are those of `closed_loop`.
+    """
+    per_second = float(as_numbers("rate", rate, ANY_POSITIVE))
+    rng = np.random.default_rng(seed)
+    times = poisson(per_second, np.random.default_rng(rng.integers(2**63)))
+    users = _users(source, times, 0, scheduler, reuse, rng)
+    return _simulate(users, cost, scheduler, reuse, requests, warmup, every_gap, log, [])
+
+
+def replay(
+    trace: Trace,
+    cost: Cost,
+    *,
+    scheduler: Scheduler = PREFILL_FIRST,
+    reuse: Reuse | None = None,
+    warmup: int = 0,
+    every_gap: bool = False,
+    log: bool = False,
+) -> Run:
+    """Play a trace at its own arrival times until its last request has finished."""
+    if trace.arrival is None:
+        raise ValueError("trace must have arrival times")
+    sizes = zip(*(column.tolist() for column in trace.rows()), strict=True)
+    users = Users(sizes, iter(trace.arrival.tolist()), 0, _pipe(reuse), scheduler.kv_capacity)
+    return _simulate(users, cost, scheduler, reuse, len(trace.n_in) - warmup, warmup, every_gap, log, [])
+
+
+def _users(
+    source: Source,
+    times: Iterator[float] | None,
+    count: int,
+    scheduler: Scheduler,
+    reuse: Reuse | None,
+    rng: np.random.Generator,
+) -> Users:
+    return Users(lengths(source, rng), times, count, _pipe(reuse), scheduler.kv_capacity)
+
+
+def _simulate(
+    users: Users,
+    cost: Cost,
+    scheduler: Scheduler,
+    reuse: Reuse | None,
+    requests: int,
+    warmup: int,
+    every_gap: bool,
+    log: bool,
+    resumed: list[tuple[Request, int]],
+) -> Run:
+    # Requests under way at the start have no TTFT: they are counted as warm-up.
+    skipped = as_whole("warmup", warmup, 0) + len(resumed)
+    wanted = as_whole("requests", requests) + skipped
+    record = Record(skipped, every_gap, log)
+    blocking = reuse.R if reuse is not None and reuse.blocking else 0.0
+    if isinstance(scheduler, Disaggregated):
+        end = run_pools(
+            cost,
+            users,
+            record,
+            wanted,
+            prefill_units=scheduler.prefill_units,
+            decode_units=scheduler.decode_units,
+            transfer=scheduler.transfer,
+            max_batch=scheduler.max_batch,
+            kv_capacity=scheduler.kv_capacity,
+            blocking_load=blocking,
+        )
+    else:
+        engine = Engine(
+            cost,
+            record,
+            budget=scheduler.budget if isinstance(scheduler, Chunked) else inf,
+            max_batch=scheduler.max_batch,
+            kv_capacity=scheduler.kv_capacity,
+            blocking_load=blocking,
+        )
+        for request, done in resumed:
+            engine.resume(request, done)
+        end = run_engine(engine, users, record, wanted)
+    return record.result(end)
+
+
+def _under_way(drawn: Requests, slots: int, rng: np.random.Generator) -> list[tuple[Request, int]]:
+    """Return the requests of slots that are decoding at a random moment, with the tokens they have.
+
+    A long answer is met more often than a short one, and anywhere in it: the renewal argument. A slot that would
+    be met in its prefill is left out, and begins with a new request.
+    """
+    weights = drawn.n_out / drawn.n_out.sum()
+    chosen = rng.choice(len(weights), size=slots, p=weights)
+    under_way = []
+    for i, row in enumerate(chosen.tolist()):
+        n_in, n_out = int(drawn.n_in[row]), int(drawn.n_out[row])
+        done = int(rng.integers(n_out))
+        if done:
+            under_way.append((Request(-i, 0.0, n_in, n_out, int(drawn.cached[row])), done))
+    return under_way
+
+
+def _pipe(reuse: Reuse | None) -> float:
+    return 0.0 if reuse is None or reuse.blocking else reuse.R

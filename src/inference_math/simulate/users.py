@@ -1,0 +1,87 @@
+"""Who sends requests, and when: a fixed number of users, or a stream of arrivals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from inference_math.simulate.engine import Request
+from inference_math.workload import Source
+
+__all__ = ["Users", "lengths", "poisson"]
+
+_BLOCK = 4096  # requests drawn at once
+
+
+def lengths(source: Source, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
+    """Yield n_in, n_out and cached tokens of one request after the other, without end."""
+    while True:
+        drawn = source.draw(_BLOCK, rng)
+        yield from zip(*(column.tolist() for column in drawn), strict=True)
+
+
+def poisson(rate: float, rng: np.random.Generator) -> Iterator[float]:
+    """Yield arrival times in seconds, `rate` a second on average, without end."""
+    now = 0.0
+    while True:
+        times = now + np.cumsum(rng.exponential(1 / rate, _BLOCK))
+        now = float(times[-1])
+        yield from times.tolist()
+
+
+class Users:
+    """Requests on their way to the system, sent by users or read from a store before they arrive.
+
+    Without `arrivals`, each of `concurrency` users sends the next request as soon as the last has finished.
+    `load` is the time that the store's one pipe takes for a stored token: requests wait for it one after the
+    other, the system goes on meanwhile.
+    """
+
+    def __init__(
+        self,
+        sizes: Iterator[tuple[int, int, int]],
+        arrivals: Iterator[float] | None,
+        concurrency: int,
+        load: float,
+        kv_capacity: float,
+    ) -> None:
+        self._sizes = sizes
+        self._arrivals = arrivals
+        self._concurrency = concurrency
+        self._load = load
+        self._kv_capacity = kv_capacity
+        self._pipe_free = 0.0
+        self._number = 0
+
+    def first(self) -> list[tuple[float, Request]]:
+        """Return the requests of the start, each with the time from which it can be served."""
+        if self._arrivals is not None:
+            return self.after_arrival()
+        return [pair for _ in range(self._concurrency) for pair in self._send(0.0)]
+
+    def after_arrival(self) -> list[tuple[float, Request]]:
+        """Return who comes after an arrival: the next of a stream, nobody of a fixed number of users."""
+        if self._arrivals is None:
+            return []
+        now = next(self._arrivals, None)
+        return [] if now is None else self._send(now)
+
+    def after_finish(self, now: float) -> list[tuple[float, Request]]:
+        """Return who comes when a request has finished at `now`: its user again, nobody of a stream."""
+        return [] if self._arrivals is not None else self._send(now)
+
+    def _send(self, now: float) -> list[tuple[float, Request]]:
+        drawn = next(self._sizes, None)
+        if drawn is None:
+            return []
+        n_in, n_out, cached = drawn
+        if n_in + n_out > self._kv_capacity:
+            raise ValueError(
+                f"kv_capacity must hold the longest request, {n_in + n_out} tokens, not {self._kv_capacity:g}"
+            )
+        self._number += 1
+        ready = now
+        if self._load and cached:
+            self._pipe_free = ready = max(self._pipe_free, now) + self._load * cached
+        return [(ready, Request(self._number, now, n_in, n_out, cached))]

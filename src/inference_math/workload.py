@@ -1,0 +1,152 @@
+"""What users send: prompt and output lengths, the reusable share of the prompt, arrivals.
+
+A `Workload` has given means; a `Trace` repeats recorded requests. Both draw requests for the simulator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from inference_math.checks import AT_LEAST_ZERO, SHARE, Interval, as_numbers, as_one_of, as_whole
+
+__all__ = ["Requests", "Source", "Trace", "Workload"]
+
+_TOKENS = Interval(1)
+
+
+class Requests(NamedTuple):
+    """Requests drawn: prompt tokens, output tokens, and those prompt tokens whose KV cache is stored."""
+
+    n_in: NDArray[np.int64]
+    n_out: NDArray[np.int64]
+    cached: NDArray[np.int64]
+
+
+class Source(Protocol):
+    """Anything that draws requests."""
+
+    def draw(self, count: int, rng: np.random.Generator) -> Requests:
+        """Return `count` requests, independent of each other."""
+        ...
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Requests of `n_in` prompt tokens and `n_out` output tokens on average.
+
+    Parameters
+    ----------
+    n_in, n_out
+        Tokens, at least one.
+    alpha
+        Share of the prompt whose KV cache is stored; at least the last token is computed.
+    lengths
+        Output lengths: "fixed", all `n_out`; "geometric", of mean `n_out`, as if each token could be the last.
+
+    Raises
+    ------
+    ValueError
+        For a length below 1, an alpha outside [0, 1], another name of `lengths`.
+    """
+
+    n_in: float
+    n_out: float
+    alpha: float = 0.0
+    lengths: str = "fixed"
+
+    def __post_init__(self) -> None:
+        as_numbers("n_in", self.n_in, _TOKENS)
+        as_numbers("n_out", self.n_out, _TOKENS)
+        as_numbers("alpha", self.alpha, SHARE)
+        as_one_of("lengths", self.lengths, ("fixed", "geometric"))
+
+    @property
+    def cv(self) -> float:
+        """Coefficient of variation of the output lengths."""
+        return 0.0 if self.lengths == "fixed" else float(np.sqrt(1 - 1 / self.n_out))
+
+    def draw(self, count: int, rng: np.random.Generator) -> Requests:
+        """Return `count` requests; prompt lengths, and fixed output lengths, must be whole numbers."""
+        n_in = np.full(count, as_whole("n_in", self.n_in))
+        if self.lengths == "fixed":
+            n_out = np.full(count, as_whole("n_out", self.n_out))
+        else:
+            n_out = rng.geometric(1 / self.n_out, count)
+        return Requests(n_in, n_out, _cached(n_in, self.alpha))
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Recorded requests.
+
+    `draw` takes rows at random, with replacement; `simulate.replay` plays them at their own arrival times.
+
+    Parameters
+    ----------
+    n_in, n_out
+        Tokens of each request, whole numbers.
+    arrival
+        Seconds since the start, not decreasing; may be left out where only lengths matter.
+    alpha
+        Share of each prompt whose KV cache is stored.
+
+    Raises
+    ------
+    ValueError
+        For no requests, columns of unequal length, values out of range, arrivals that go back in time.
+    """
+
+    n_in: Any
+    n_out: Any
+    arrival: Any = None
+    alpha: Any = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("n_in", "n_out"):
+            values = as_numbers(name, getattr(self, name), _TOKENS)
+            if values.ndim != 1 or not values.size or (values % 1).any():
+                raise ValueError(f"{name} must be a list of whole numbers, one for each request")
+            object.__setattr__(self, name, values.astype(np.int64))
+        alpha = np.broadcast_to(as_numbers("alpha", self.alpha, SHARE), self.n_in.shape)
+        object.__setattr__(self, "alpha", alpha)
+        if self.arrival is not None:
+            arrival = as_numbers("arrival", self.arrival, AT_LEAST_ZERO)
+            if (np.diff(arrival) < 0).any():
+                raise ValueError("arrival must not decrease")
+            object.__setattr__(self, "arrival", arrival)
+        lengths = {name: np.shape(v) for name in ("n_in", "n_out", "arrival") if (v := getattr(self, name)) is not None}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"n_in, n_out and arrival must have the same length, not {lengths}")
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame) -> Trace:
+        """Return the trace of a table with the columns n_in, n_out and, if known, arrival and alpha."""
+        missing = [name for name in ("n_in", "n_out") if name not in frame]
+        if missing:
+            raise ValueError(f"frame must have the columns n_in and n_out; missing: {', '.join(missing)}")
+        known = {name: frame[name].to_numpy() for name in ("n_in", "n_out", "arrival", "alpha") if name in frame}
+        return cls(**known)
+
+    @property
+    def cv(self) -> float:
+        """Coefficient of variation of the output lengths."""
+        return float(np.std(self.n_out) / np.mean(self.n_out))
+
+    def rows(self) -> Requests:
+        """Return all requests in their order."""
+        return Requests(self.n_in, self.n_out, _cached(self.n_in, self.alpha))
+
+    def draw(self, count: int, rng: np.random.Generator) -> Requests:
+        """Return `count` of the requests, each drawn at random."""
+        chosen = rng.integers(len(self.n_in), size=count)
+        return Requests(*(column[chosen] for column in self.rows()))
+
+
+def _cached(n_in: NDArray[np.int64], alpha: Any) -> NDArray[np.int64]:
+    stored = np.round(alpha * n_in).astype(np.int64)
+    return np.asarray(np.minimum(stored, n_in - 1))
