@@ -6,7 +6,7 @@ A `Workload` has given means; a `Trace` repeats recorded requests. Both draw req
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from inference_math.checks import AT_LEAST_ZERO, SHARE, Interval, as_numbers, as_one_of, as_whole
 
-__all__ = ["Requests", "Source", "Trace", "Workload"]
+__all__ = ["Requests", "Source", "Trace", "Workload", "as_number"]
 
 _TOKENS = Interval(1)
 
@@ -27,6 +27,7 @@ class Requests(NamedTuple):
     cached: NDArray[np.int64]
 
 
+@runtime_checkable
 class Source(Protocol):
     """Anything that draws requests."""
 
@@ -60,9 +61,9 @@ class Workload:
     lengths: str = "fixed"
 
     def __post_init__(self) -> None:
-        as_numbers("n_in", self.n_in, _TOKENS)
-        as_numbers("n_out", self.n_out, _TOKENS)
-        as_numbers("alpha", self.alpha, SHARE)
+        as_number("n_in", self.n_in, _TOKENS)
+        as_number("n_out", self.n_out, _TOKENS)
+        as_number("alpha", self.alpha, SHARE)
         as_one_of("lengths", self.lengths, ("fixed", "geometric"))
 
     @property
@@ -72,11 +73,11 @@ class Workload:
 
     def draw(self, count: int, rng: np.random.Generator) -> Requests:
         """Return `count` requests; prompt lengths, and fixed output lengths, must be whole numbers."""
-        n_in = np.full(count, as_whole("n_in", self.n_in))
+        n_in = np.full(as_whole("count", count, 0), as_whole("n_in", self.n_in))
         if self.lengths == "fixed":
-            n_out = np.full(count, as_whole("n_out", self.n_out))
+            n_out = np.full(n_in.size, as_whole("n_out", self.n_out))
         else:
-            n_out = rng.geometric(1 / self.n_out, count)
+            n_out = rng.geometric(1 / self.n_out, n_in.size)
         return Requests(n_in, n_out, _cached(n_in, self.alpha))
 
 
@@ -93,7 +94,7 @@ class Trace:
     arrival
         Seconds since the start, not decreasing; may be left out where only lengths matter.
     alpha
-        Share of each prompt whose KV cache is stored.
+        Share of each prompt whose KV cache is stored; one number for all, or one for each.
 
     Raises
     ------
@@ -112,16 +113,17 @@ class Trace:
             if values.ndim != 1 or not values.size or (values % 1).any():
                 raise ValueError(f"{name} must be a list of whole numbers, one for each request")
             object.__setattr__(self, name, values.astype(np.int64))
-        alpha = np.broadcast_to(as_numbers("alpha", self.alpha, SHARE), self.n_in.shape)
-        object.__setattr__(self, "alpha", alpha)
+        alpha = as_numbers("alpha", self.alpha, SHARE)
+        object.__setattr__(self, "alpha", alpha if alpha.ndim else np.full(self.n_in.shape, alpha))
+        columns = ["n_in", "n_out", "alpha"]
         if self.arrival is not None:
-            arrival = as_numbers("arrival", self.arrival, AT_LEAST_ZERO)
-            if (np.diff(arrival) < 0).any():
-                raise ValueError("arrival must not decrease")
-            object.__setattr__(self, "arrival", arrival)
-        lengths = {name: np.shape(v) for name in ("n_in", "n_out", "arrival") if (v := getattr(self, name)) is not None}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"n_in, n_out and arrival must have the same length, not {lengths}")
+            object.__setattr__(self, "arrival", as_numbers("arrival", self.arrival, AT_LEAST_ZERO))
+            columns.append("arrival")
+        shapes = {name: getattr(self, name).shape for name in columns}
+        if len(set(shapes.values())) > 1:
+            raise ValueError(f"{', '.join(columns)} must have the same length, not {shapes}")
+        if self.arrival is not None and (np.diff(self.arrival) < 0).any():
+            raise ValueError("arrival must not decrease")
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame) -> Trace:
@@ -143,8 +145,16 @@ class Trace:
 
     def draw(self, count: int, rng: np.random.Generator) -> Requests:
         """Return `count` of the requests, each drawn at random."""
-        chosen = rng.integers(len(self.n_in), size=count)
+        chosen = rng.integers(len(self.n_in), size=as_whole("count", count, 0))
         return Requests(*(column[chosen] for column in self.rows()))
+
+
+def as_number(argument: str, value: Any, accepted: Interval) -> float:
+    """Return `value` as one float; an array of several is refused, too."""
+    number = as_numbers(argument, value, accepted)
+    if number.ndim:
+        raise TypeError(f"{argument} must be one number, not {value!r:.80}")
+    return float(number)
 
 
 def _cached(n_in: NDArray[np.int64], alpha: Any) -> NDArray[np.int64]:

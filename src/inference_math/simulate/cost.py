@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from math import hypot
+from math import hypot, inf, isclose
 from typing import Protocol
 
-from inference_math.checks import AT_LEAST_ZERO, as_numbers, as_one_of
+from inference_math.checks import AT_LEAST_ZERO, as_one_of
+from inference_math.workload import as_number
 
-__all__ = ["OVERLAPS", "Cost", "StepCost"]
+__all__ = ["OVERLAPS", "Cost", "StepCost", "line_of", "seconds_of"]
 
 OVERLAPS = ("none", "quadrature", "serial-kv", "full")
 
@@ -18,7 +19,7 @@ class Cost(Protocol):
 
     `context` is the number of tokens whose KV cache the decodes read, summed over requests; `prefills` the
     prompts computed, a chunk counting as its share of what is to compute of its prompt; `pairs` the (token,
-    earlier token) pairs of the prompts' causal attention.
+    earlier token) pairs of the prompts' causal attention. A step takes a finite time > 0.
 
     A cost may also have ``line(decodes)``, seconds ``(fixed, per_token)`` of a step without prefills as
     ``fixed + per_token * context``, or None. The simulator then skips the steps in which nothing happens.
@@ -73,8 +74,8 @@ class StepCost:
     def __post_init__(self) -> None:
         for field in fields(self):
             if field.name != "overlap":
-                value = as_numbers(field.name, getattr(self, field.name), AT_LEAST_ZERO)
-                object.__setattr__(self, field.name, float(value))
+                value = as_number(field.name, getattr(self, field.name), AT_LEAST_ZERO)
+                object.__setattr__(self, field.name, value)
         as_one_of("overlap", self.overlap, OVERLAPS)
 
     def __call__(self, decodes: int, context: int, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0) -> float:
@@ -96,3 +97,26 @@ class StepCost:
         if self.overlap == "full" and self.T_decode * decodes > self.t_w + self.delta_h * decodes:
             return None  # compute-bound until the context has grown enough
         return fixed, self.kv_read
+
+
+def seconds_of(cost: Cost, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
+    """Return the seconds of a step, and refuse a cost with which time would not go on."""
+    seconds = cost(decodes, context, prefills, tokens, pairs)
+    try:
+        if 0 < seconds < inf:
+            return seconds
+    except TypeError:
+        pass
+    step = f"cost({decodes}, {context}, {prefills:g}, {tokens}, {pairs:g})"
+    raise ValueError(f"cost must be a finite number of seconds > 0, but {step} is {seconds!r:.80}")
+
+
+def line_of(cost: Cost, decodes: int, context: int) -> tuple[float, float] | None:
+    """Return the line of `cost`, if it has one, after a look whether it is true where it is needed first."""
+    line: tuple[float, float] | None = getattr(cost, "line", lambda _: None)(decodes)
+    if line is not None:
+        fixed, per_token = line
+        seconds = seconds_of(cost, decodes, context, 0.0, 0, 0.0)
+        if not (fixed >= 0 and per_token >= 0 and isclose(fixed + per_token * context, seconds, rel_tol=1e-6)):
+            raise ValueError(f"cost.line({decodes}) must agree with cost({decodes}, {context}, …), {seconds:g}: {line}")
+    return line

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import ceil, inf, nan, sqrt
 from typing import NamedTuple
 
-from inference_math.simulate.cost import Cost
+from inference_math.simulate.cost import Cost, line_of, seconds_of
 from inference_math.simulate.record import Record
 
 __all__ = ["Batch", "Engine", "Request"]
@@ -43,7 +43,6 @@ class Batch:
         # First tokens of those who come from elsewhere: their next gap began before they joined.
         self._fresh: list[float] = []
         self._lines: dict[int, tuple[float, float] | None] = {}
-        self._line = getattr(cost, "line", lambda decodes: None)
 
     def join(self, request: Request, admitted: float, first_token: float, done: int = 1) -> None:
         """Let `request`, which has `done` tokens, decode from the next step on."""
@@ -100,10 +99,10 @@ class Batch:
         """Return the steps to the next finish, the seconds of the first, and by how much each next is longer."""
         size = self.size
         if size not in self._lines:
-            self._lines[size] = self._line(size)
+            self._lines[size] = line_of(self.cost, size, self.context)
         line = self._lines[size]
         if line is None:
-            return 1, self.cost(size, self.context, 0.0, 0, 0.0), 0.0
+            return 1, seconds_of(self.cost, size, self.context, 0.0, 0, 0.0), 0.0
         fixed, per_token = line
         return self._ends[0][0] - self.step, fixed + per_token * self.context, per_token * size
 
@@ -135,8 +134,9 @@ class Engine:
         self._places = max_batch
         self._room = kv_capacity
         self._load = blocking_load
-        self._prompts: deque[tuple[Request, float]] = deque()  # admitted, prompt not yet computed
+        self._prompts: deque[Request] = deque()  # admitted, prompt not yet computed
         self._progress = 0  # tokens of the first of them that are there
+        self._started = 0.0  # when its first own step began
 
     @property
     def idle(self) -> bool:
@@ -173,7 +173,7 @@ class Engine:
         self._room -= request.n_in + request.n_out
         if not self._prompts:
             self._progress = request.cached
-        self._prompts.append((request, self.batch.now))
+        self._prompts.append(request)
 
     def _mixed_step(self) -> None:
         """Compute prompt tokens beside the decodes; a prompt that is complete has its first token at the end."""
@@ -183,9 +183,10 @@ class Engine:
         complete: list[tuple[Request, float]] = []
         tokens, pairs, prefills, load = 0, 0.0, 0.0, 0.0
         while prompts and budget >= 1:
-            request = prompts[0][0]
+            request = prompts[0]
             start, end = self._progress, request.n_in
             if start == request.cached:
+                self._started = batch.now
                 load += self._load * request.cached
             if end - start > budget:
                 end = start + int(budget)
@@ -195,9 +196,9 @@ class Engine:
             prefills += (end - start) / (request.n_in - request.cached)
             self._progress = end
             if end == request.n_in:
-                complete.append(prompts.popleft())
-                self._progress = prompts[0][0].cached if prompts else 0
-        seconds = self._cost(decodes, context, prefills, tokens, pairs)
+                complete.append((prompts.popleft(), self._started))
+                self._progress = prompts[0].cached if prompts else 0
+        seconds = seconds_of(self._cost, decodes, context, prefills, tokens, pairs)
         if load:  # the engine waits for the store, layer by layer beside its computing
             alone = self._cost(decodes, context, 0.0, 0, 0.0)
             seconds = alone + max(seconds - alone, load)
@@ -210,8 +211,6 @@ class Engine:
 
 def _steps_to(seconds: float, first: float, rise: float) -> int:
     """Return how many steps, each `rise` longer than the last, it takes to last `seconds`."""
-    if rise <= 0:
-        return ceil(seconds / first)
-    # k·first + rise·k(k−1)/2 = seconds
+    # k·first + rise·k(k−1)/2 = seconds, solved without a difference of large numbers
     half = first - rise / 2
-    return ceil((sqrt(half * half + 2 * rise * seconds) - half) / rise)
+    return ceil(2 * seconds / (half + sqrt(half * half + 2 * rise * seconds)))

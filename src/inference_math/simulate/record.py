@@ -10,10 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from inference_math.checks import SHARE
+from inference_math.workload import as_number
+
 __all__ = ["GapHistogram", "Record", "Run"]
 
 _BINS_PER_E = 1000  # a bin is 0.1 % wide
-_ROWS = 16384  # runs of steps that are put into the histogram at once
+_STEPS = 2**16  # are put into the histogram at once
 
 
 class GapHistogram:
@@ -48,10 +51,11 @@ class GapHistogram:
 
     def quantile(self, q: float) -> float:
         """Return the smallest gap, in seconds, that at least the share `q` of all gaps does not exceed."""
+        share = as_number("q", q, SHARE)
         frame = self.frame()
         if frame.empty:
             return float("nan")
-        reached = frame["count"].cumsum().to_numpy() >= q * self.count * (1 - 1e-12)
+        reached = frame["count"].cumsum().to_numpy() >= share * self.count * (1 - 1e-12)
         return float(frame["gap"].to_numpy()[np.argmax(reached)])
 
     def frame(self) -> pd.DataFrame:
@@ -68,9 +72,10 @@ class Run:
     Attributes
     ----------
     requests
-        One row per request that finished after the warm-up, in that order: user's `arrival`, `admitted` (its
-        first step starts), `first_token`, `finished`, `n_in`, `n_out`, `cached`; and `ttft`, `tpot` (NaN for a
-        single token) and `latency`. Seconds and tokens.
+        One row per request that finished after the warm-up, in that order: user's `arrival`, `admitted` (the
+        first step that computes its prompt starts), `first_token`, `finished`, `n_in`, `n_out`, `cached`; and
+        `ttft`, `tpot` (NaN for a single token) and `latency`. Seconds and tokens. What was before the start of a
+        request that was under way is NaN.
     gaps
         Histogram of the times between two tokens, all requests together.
     seconds, steps
@@ -91,7 +96,7 @@ class Run:
     @property
     def request_rate(self) -> float:
         """Requests finished per second."""
-        return len(self.requests) / self.seconds
+        return len(self.requests) / self.seconds if self.seconds else float("nan")
 
     def summary(self) -> pd.Series[float]:
         """Return means and P50, P90, P99 of TTFT, TPOT and gap, in seconds, and the request rate (1/s)."""
@@ -113,10 +118,11 @@ class Record:
 
     def __init__(self, warmup: int, every_gap: bool, log: bool) -> None:
         self._warmup = warmup
-        self.finished = 0
+        self.measured = 0
         self._start = 0.0
         self._rows = array("d")
         self._runs = array("d")
+        self._pending = 0  # steps in them
         self.steps = 0
         self.histogram = GapHistogram()
         self._every: list[NDArray[np.float64]] | None = [] if every_gap else None
@@ -128,20 +134,24 @@ class Record:
         self.steps += steps
         if decodes:
             self._runs.extend((first, rise, steps, decodes))
-            if len(self._runs) >= 4 * _ROWS:
+            self._pending += steps
+            if self._pending >= _STEPS:
                 self._flush()
 
     def gap(self, seconds: float) -> None:
         """Note one gap that is no step of its engine."""
         self._runs.extend((seconds, 0.0, 1.0, 1.0))
+        self._pending += 1
 
     def request(self, *row: float) -> None:
         """Note a request that has finished; `row` has the values of `COLUMNS`."""
-        self.finished += 1
-        if self.finished > self._warmup:
+        if self._warmup:
+            self._warmup -= 1
+            if not self._warmup:
+                self._restart(row[3])
+        elif row[3] > self._start:  # those who finish with the last of the warm-up belong to it
+            self.measured += 1
             self._rows.extend(row)
-        elif self.finished == self._warmup:
-            self._restart(row[3])
 
     def step(self, *row: Any) -> None:
         """Note one step in the log."""
@@ -172,7 +182,7 @@ class Record:
     def _flush(self) -> None:
         """Move the runs of steps into the histogram."""
         first, rise, steps, decodes = np.frombuffer(self._runs, dtype=np.float64).reshape(-1, 4).T.copy()
-        self._runs = array("d")
+        self._runs, self._pending = array("d"), 0
         lengths = steps.astype(np.int64)
         # 0, 1, 2, … within each run.
         nth = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -185,7 +195,7 @@ class Record:
     def _restart(self, now: float) -> None:
         """Forget what was measured so far: the warm-up is over."""
         self._start = now
-        self._runs = array("d")
+        self._runs, self._pending = array("d"), 0
         self.steps = 0
         self.histogram = GapHistogram()
         if self._every is not None:

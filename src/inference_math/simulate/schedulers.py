@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from inference_math.checks import AT_LEAST_ZERO, Interval, as_numbers, as_whole
+from inference_math.checks import AT_LEAST_ZERO, Interval, as_whole
+from inference_math.workload import as_number
 
 __all__ = ["Aggregated", "Chunked", "Disaggregated", "Reuse", "Scheduler"]
 
@@ -55,7 +56,7 @@ class Disaggregated:
     def __post_init__(self) -> None:
         as_whole("prefill_units", self.prefill_units)
         as_whole("decode_units", self.decode_units)
-        as_numbers("transfer", self.transfer, AT_LEAST_ZERO)
+        as_number("transfer", self.transfer, AT_LEAST_ZERO)
         _check_limits(self)
 
 
@@ -71,7 +72,9 @@ class Reuse:
     blocking: bool = True
 
     def __post_init__(self) -> None:
-        as_numbers("R", self.R, AT_LEAST_ZERO)
+        as_number("R", self.R, AT_LEAST_ZERO)
+        if not isinstance(self.blocking, bool):
+            raise TypeError(f"blocking must be True or False, not {self.blocking!r:.80}")
 
 
 Scheduler = Aggregated | Chunked | Disaggregated
@@ -81,4 +84,4 @@ def _check_limits(scheduler: Scheduler) -> None:
     if scheduler.max_batch != inf:
         as_whole("max_batch", scheduler.max_batch)
     if scheduler.kv_capacity != inf:
-        as_numbers("kv_capacity", scheduler.kv_capacity, Interval(1))
+        as_number("kv_capacity", scheduler.kv_capacity, Interval(1))

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import inf
+from collections.abc import Callable, Iterator
+from math import inf, nan
+from typing import Any
 
 import numpy as np
 
-from inference_math.checks import ANY_POSITIVE, as_numbers, as_one_of, as_whole
+from inference_math.checks import ANY_POSITIVE, as_one_of, as_whole
 from inference_math.simulate.cost import Cost
 from inference_math.simulate.engine import Engine, Request
 from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler
 from inference_math.simulate.systems import run_engine, run_pools
-from inference_math.simulate.users import Users, lengths, poisson
-from inference_math.workload import Requests, Source, Trace
+from inference_math.simulate.users import Users, drawn, lengths, poisson
+from inference_math.workload import Requests, Source, Trace, as_number
 
 __all__ = ["closed_loop", "open_loop", "replay"]
 
 PREFILL_FIRST = Aggregated()
+
+_KINDS: dict[str, tuple[Any, str]] = {
+    "source": (Source, "a Workload, a Trace, or anything with their draw"),
+    "trace": (Trace, "a Trace"),
+    "cost": (Callable, "a StepCost or a function with its arguments"),
+    "scheduler": (Scheduler, "an Aggregated, a Chunked or a Disaggregated"),
+    "reuse": (Reuse | None, "a Reuse or None"),
+}
 
 
 def closed_loop(
@@ -46,10 +55,11 @@ def closed_loop(
     concurrency
         Users, B of claims C12 to C14.
     requests, warmup
-        How many finished requests are measured, after how many that are not.
+        How many finished requests are measured, after how many that are not. Who finishes in the same step as
+        the last of them, or in another engine's at the same time, counts, too.
     start
         "together": all users begin at once, as benchmarks do. "steady": each begins somewhere in the middle
-        of a request, as if the system had run for ever; not for pools.
+        of a request, as if the system had run for ever, as far as places and room allow; not for pools.
     seed
         The same seed gives the same run.
     every_gap, log
@@ -57,18 +67,21 @@ def closed_loop(
 
     Raises
     ------
+    TypeError
+        For a source, cost, scheduler or reuse that is none.
     ValueError
-        For a count below 1, an unknown start, a request that does not fit the KV cache.
+        For a count below 1, an unknown start, a request that does not fit the KV cache, a step that takes no time.
     """
+    _check(source=source, cost=cost, scheduler=scheduler, reuse=reuse)
     users_at_once = as_whole("concurrency", concurrency)
     as_one_of("start", start, ("together", "steady"))
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     resumed: list[tuple[Request, int]] = []
     fresh = users_at_once
     if start == "steady":
         if isinstance(scheduler, Disaggregated):
             raise ValueError("start must be 'together' for a Disaggregated scheduler, not 'steady'")
-        resumed = _under_way(source.draw(64 * max(users_at_once, 64), rng), users_at_once, rng)
+        resumed = _under_way(drawn(source, 64 * max(users_at_once, 64), rng), users_at_once, scheduler, rng)
         fresh -= len(resumed)
     users = _users(source, None, fresh, scheduler, reuse, rng)
     return _simulate(users, cost, scheduler, reuse, requests, warmup, every_gap, log, resumed)
@@ -91,8 +104,9 @@ def open_loop(
 
     TTFT then contains the time in the queue. The other parameters are those of `closed_loop`.
     """
-    per_second = float(as_numbers("rate", rate, ANY_POSITIVE))
-    rng = np.random.default_rng(seed)
+    _check(source=source, cost=cost, scheduler=scheduler, reuse=reuse)
+    per_second = as_number("rate", rate, ANY_POSITIVE)
+    rng = _generator(seed)
     times = poisson(per_second, np.random.default_rng(rng.integers(2**63)))
     users = _users(source, times, 0, scheduler, reuse, rng)
     return _simulate(users, cost, scheduler, reuse, requests, warmup, every_gap, log, [])
@@ -109,11 +123,15 @@ def replay(
     log: bool = False,
 ) -> Run:
     """Play a trace at its own arrival times until its last request has finished."""
+    _check(trace=trace, cost=cost, scheduler=scheduler, reuse=reuse)
     if trace.arrival is None:
         raise ValueError("trace must have arrival times")
+    measured = len(trace.n_in) - as_whole("warmup", warmup, 0)
+    if measured < 1:
+        raise ValueError(f"warmup must be less than the {len(trace.n_in)} requests of the trace, not {warmup}")
     sizes = zip(*(column.tolist() for column in trace.rows()), strict=True)
     users = Users(sizes, iter(trace.arrival.tolist()), 0, _pipe(reuse), scheduler.kv_capacity)
-    return _simulate(users, cost, scheduler, reuse, len(trace.n_in) - warmup, warmup, every_gap, log, [])
+    return _simulate(users, cost, scheduler, reuse, measured, warmup, every_gap, log, [])
 
 
 def _users(
@@ -140,7 +158,7 @@ def _simulate(
 ) -> Run:
     # Requests under way at the start have no TTFT: they are counted as warm-up.
     skipped = as_whole("warmup", warmup, 0) + len(resumed)
-    wanted = as_whole("requests", requests) + skipped
+    wanted = as_whole("requests", requests)
     record = Record(skipped, every_gap, log)
     blocking = reuse.R if reuse is not None and reuse.blocking else 0.0
     if isinstance(scheduler, Disaggregated):
@@ -171,22 +189,38 @@ def _simulate(
     return record.result(end)
 
 
-def _under_way(drawn: Requests, slots: int, rng: np.random.Generator) -> list[tuple[Request, int]]:
+def _under_way(
+    requests: Requests, slots: int, scheduler: Aggregated | Chunked, rng: np.random.Generator
+) -> list[tuple[Request, int]]:
     """Return the requests of slots that are decoding at a random moment, with the tokens they have.
 
     A long answer is met more often than a short one, and anywhere in it: the renewal argument. A slot that would
-    be met in its prefill is left out, and begins with a new request.
+    be met in its prefill is left out, and begins with a new request; so is one that does not fit.
     """
-    weights = drawn.n_out / drawn.n_out.sum()
+    weights = requests.n_out / requests.n_out.sum()
+    room = scheduler.kv_capacity
     chosen = rng.choice(len(weights), size=slots, p=weights)
-    under_way = []
+    under_way: list[tuple[Request, int]] = []
     for i, row in enumerate(chosen.tolist()):
-        n_in, n_out = int(drawn.n_in[row]), int(drawn.n_out[row])
+        n_in, n_out = int(requests.n_in[row]), int(requests.n_out[row])
         done = int(rng.integers(n_out))
-        if done:
-            under_way.append((Request(-i, 0.0, n_in, n_out, int(drawn.cached[row])), done))
+        if done and len(under_way) < scheduler.max_batch and n_in + n_out <= room:
+            room -= n_in + n_out
+            under_way.append((Request(-i, nan, n_in, n_out, int(requests.cached[row])), done))
     return under_way
 
 
 def _pipe(reuse: Reuse | None) -> float:
     return 0.0 if reuse is None or reuse.blocking else reuse.R
+
+
+def _generator(seed: int) -> np.random.Generator:
+    as_whole("seed", seed, 0)
+    return np.random.default_rng(int(seed))
+
+
+def _check(**arguments: object) -> None:
+    for name, value in arguments.items():
+        kind, words = _KINDS[name]
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be {words}, not {value!r:.80}")

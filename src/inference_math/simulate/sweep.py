@@ -73,5 +73,5 @@ def _gathered(futures: list[Future[dict[str, Any]]], bar: Any) -> list[dict[str,
 def _row(simulate: Callable[..., Any], setting: Mapping[str, Any], seed: int) -> dict[str, Any]:
     found = simulate(seed=seed, **setting)
     summary = found.summary() if hasattr(found, "summary") else found
-    plain = {name: value for name, value in setting.items() if isinstance(value, str | int | float)}
+    plain = {name: value for name, value in setting.items() if isinstance(value, str | int | float | np.generic)}
     return plain | dict(summary)

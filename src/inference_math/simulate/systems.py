@@ -6,7 +6,7 @@ from collections import deque
 from heapq import heapify, heappop, heappush
 from math import inf
 
-from inference_math.simulate.cost import Cost
+from inference_math.simulate.cost import Cost, seconds_of
 from inference_math.simulate.engine import Batch, Engine, Request
 from inference_math.simulate.record import Record
 from inference_math.simulate.users import Users
@@ -15,11 +15,11 @@ __all__ = ["run_engine", "run_pools"]
 
 
 def run_engine(engine: Engine, users: Users, record: Record, wanted: float) -> float:
-    """Serve until `wanted` requests have finished or nobody comes any more; return when that was."""
+    """Serve until `wanted` requests are measured or nobody comes any more; return when that was."""
     coming = [(ready, request.number, request) for ready, request in users.first()]
     heapify(coming)
     batch, waiting = engine.batch, engine.waiting
-    while record.finished < wanted:
+    while record.measured < wanted:
         while coming and coming[0][0] <= batch.now:
             waiting.append(heappop(coming)[2])
             for ready, request in users.after_arrival():
@@ -31,10 +31,10 @@ def run_engine(engine: Engine, users: Users, record: Record, wanted: float) -> f
             continue
         for _ in engine.advance(coming[0][0] if coming else inf):
             for ready, request in users.after_finish(batch.now):
-                if ready <= batch.now:
-                    waiting.append(request)
-                else:
+                if coming or ready > batch.now:
                     heappush(coming, (ready, request.number, request))
+                else:
+                    waiting.append(request)
     return batch.now
 
 
@@ -102,7 +102,7 @@ class _PrefillPool:
         start = max(ready, free)
         tokens = request.n_in - request.cached
         pairs = (request.n_in**2 - request.cached**2) / 2
-        seconds = max(self._cost(0, 0, 1.0, tokens, pairs), self._load * request.cached)
+        seconds = max(seconds_of(self._cost, 0, 0, 1.0, tokens, pairs), self._load * request.cached)
         end = start + seconds
         heappush(self._free, (end, unit))
         self._record.run(seconds, 0.0, 1, 0)
@@ -156,7 +156,7 @@ def run_pools(
 
     now = 0.0
     arrive(users.first())
-    while events and record.finished < wanted:
+    while events and record.measured < wanted:
         now, _, kind, what = heappop(events)
         if kind == _ARRIVE:
             (request,) = what
@@ -179,4 +179,6 @@ def run_pools(
             unit, version = what
             if version == unit.version:
                 settle(unit, unit.next_event())
+    for unit in units:  # steps without an event
+        unit.advance(now)
     return max([now, *(unit.batch.now for unit in units)])

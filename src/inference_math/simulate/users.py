@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heappop, heappush
 
 import numpy as np
 
 from inference_math.simulate.engine import Request
-from inference_math.workload import Source
+from inference_math.workload import Requests, Source
 
-__all__ = ["Users", "lengths", "poisson"]
+__all__ = ["Users", "drawn", "lengths", "poisson"]
 
 _BLOCK = 4096  # requests drawn at once
+
+
+def drawn(source: Source, count: int, rng: np.random.Generator) -> Requests:
+    """Return requests drawn from `source`, which may be anybody's, after a look at them."""
+    n_in, n_out, cached = (np.asarray(column) for column in source.draw(count, rng))
+    whole = all(column.dtype.kind in "iu" for column in (n_in, n_out, cached))
+    if not (whole and n_in.size and (n_out >= 1).all() and (cached >= 0).all() and (cached < n_in).all()):
+        raise ValueError("source must draw requests of whole numbers n_in >= 1, n_out >= 1 and 0 <= cached < n_in")
+    return Requests(n_in, n_out, cached)
 
 
 def lengths(source: Source, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
     """Yield n_in, n_out and cached tokens of one request after the other, without end."""
     while True:
-        drawn = source.draw(_BLOCK, rng)
-        yield from zip(*(column.tolist() for column in drawn), strict=True)
+        yield from zip(*(column.tolist() for column in drawn(source, _BLOCK, rng)), strict=True)
 
 
 def poisson(rate: float, rng: np.random.Generator) -> Iterator[float]:
@@ -47,7 +56,10 @@ class Users:
         kv_capacity: float,
     ) -> None:
         self._sizes = sizes
-        self._arrivals = arrivals
+        self._streams = arrivals is not None
+        self._arrivals = arrivals or iter(())
+        self._coming = next(self._arrivals, None)
+        self._loading: list[tuple[float, int, Request]] = []  # sent in a stream, by when they are ready
         self._concurrency = concurrency
         self._load = load
         self._kv_capacity = kv_capacity
@@ -56,20 +68,26 @@ class Users:
 
     def first(self) -> list[tuple[float, Request]]:
         """Return the requests of the start, each with the time from which it can be served."""
-        if self._arrivals is not None:
+        if self._streams:
             return self.after_arrival()
         return [pair for _ in range(self._concurrency) for pair in self._send(0.0)]
 
     def after_arrival(self) -> list[tuple[float, Request]]:
-        """Return who comes after an arrival: the next of a stream, nobody of a fixed number of users."""
-        if self._arrivals is None:
+        """Return who comes after an arrival: the next of a stream to be ready, nobody of a fixed number of users."""
+        loading = self._loading
+        # Who has nothing to load overtakes those who wait for the store.
+        while self._coming is not None and not (loading and loading[0][0] <= self._coming):
+            for ready, request in self._send(self._coming):
+                heappush(loading, (ready, request.number, request))
+            self._coming = next(self._arrivals, None)
+        if not loading:
             return []
-        now = next(self._arrivals, None)
-        return [] if now is None else self._send(now)
+        ready, _, request = heappop(loading)
+        return [(ready, request)]
 
     def after_finish(self, now: float) -> list[tuple[float, Request]]:
         """Return who comes when a request has finished at `now`: its user again, nobody of a stream."""
-        return [] if self._arrivals is not None else self._send(now)
+        return [] if self._streams else self._send(now)
 
     def _send(self, now: float) -> list[tuple[float, Request]]:
         drawn = next(self._sizes, None)

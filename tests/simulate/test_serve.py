@@ -1,0 +1,250 @@
+"""The three ways to simulate: users in a closed loop, random arrivals, a trace."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost, closed_loop, open_loop, replay
+from inference_math.workload import Requests, Trace, Workload
+
+COST = StepCost(t_w=0.02, T=1e-4, delta_h=1e-4, kv_read=1e-7, pair=1e-8)
+USERS = Workload(200, 30, lengths="geometric")
+SCHEDULERS = [Aggregated(), Chunked(128), Disaggregated()]
+
+
+class InTurn:
+    """A source that gives its requests in their order."""
+
+    def __init__(self, n_in, n_out):
+        self.requests = Requests(np.array(n_in), np.array(n_out), np.zeros(len(n_in), dtype=int))
+
+    def draw(self, count, rng):
+        return self.requests
+
+
+@given(slots=st.integers(1, 8), seed=st.integers(0, 2**32), most=st.sampled_from([1, 2, 30]))
+def test_a_closed_loop_is_a_sum_over_slots(slots, seed, most):
+    """A slot starts a request when the last is out, so counted in steps it does not know of the others."""
+    rng = np.random.default_rng(seed)
+    n_in, n_out = rng.integers(1, 200, 60), rng.integers(1, most, 60, endpoint=True)
+    run = closed_loop(InTurn(n_in, n_out), COST, concurrency=slots, requests=40, log=True)
+    ends, starts = np.zeros(slots, dtype=int), np.zeros(60, dtype=int)
+    last = np.zeros(slots, dtype=int)  # of two that end together, the one sent first goes on first
+    for number in range(60):
+        slot = np.lexsort((last, ends))[0]
+        starts[number], last[slot] = ends[slot], number
+        ends[slot] += n_out[number]
+    steps = np.arange(min(ends))[:, None]
+    prompts = steps == starts
+    decodes = (steps > starts) & (steps < starts + n_out)
+    context = decodes * (n_in + steps - starts)
+    seconds = [
+        COST(*step)
+        for step in zip(
+            decodes.sum(1), context.sum(1), prompts.sum(1), prompts @ n_in, prompts @ (n_in**2 / 2), strict=True
+        )
+    ]
+    clock = np.concatenate([[0.0], np.cumsum(seconds)])
+    measured = len(run.requests)
+    order = np.lexsort((np.arange(60), starts + n_out))[:measured]
+    np.testing.assert_allclose(run.requests.arrival, clock[starts[order]], atol=1e-9)
+    np.testing.assert_allclose(run.requests.first_token, clock[starts[order] + 1])
+    np.testing.assert_allclose(run.requests.finished, clock[(starts + n_out)[order]])
+    assert run.requests[["n_in", "n_out"]].to_numpy().tolist() == np.column_stack([n_in, n_out])[order].tolist()
+    np.testing.assert_allclose(run.log.seconds, seconds[: len(run.log)])
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
+def test_a_closed_loop_always_has_its_users(scheduler):
+    """Each request is sent when another has finished, and never are there more than users."""
+    run = closed_loop(USERS, COST, concurrency=7, requests=200, scheduler=scheduler, log=True)
+    requests = run.requests
+    assert (requests.arrival == 0).sum() == 7
+    assert set(requests.arrival) <= {0.0, *requests.finished}
+    assert run.log.decodes.max() <= 7
+    if not isinstance(scheduler, Disaggregated):
+        assert (run.log.decodes + np.ceil(run.log.prefills)).min() >= 1
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
+def test_requests_in_service_are_rate_times_time_in_service(scheduler):
+    """Little's law, with the rate that was asked for; 20 runs give the error bar."""
+    misses, sizes = [], []
+    for seed in range(20):
+        run = open_loop(USERS, COST, rate=4.0, requests=2000, scheduler=scheduler, seed=seed)
+        requests, end = run.requests, run.seconds
+        grid = np.linspace(0.05, 0.95, 2000) * end
+        inside = np.searchsorted(np.sort(requests.arrival), grid) - np.searchsorted(
+            requests.finished.sort_values(), grid
+        )
+        sizes.append(inside.mean())
+        misses.append(inside.mean() - 4.0 * requests.latency.mean())
+    error = np.std(misses) / np.sqrt(len(misses))
+    assert error < 0.02 * np.mean(sizes)
+    assert abs(np.mean(misses)) < 3.5 * error
+
+
+def test_arrivals_keep_their_rate_and_do_not_depend_on_the_system():
+    runs = [open_loop(USERS, COST, rate=3.0, requests=500, seed=5, scheduler=s) for s in SCHEDULERS]
+    arrivals = [np.sort(run.requests.arrival)[:400] for run in runs]
+    assert (arrivals[0] == arrivals[1]).all()
+    assert (arrivals[0] == arrivals[2]).all()
+    assert arrivals[0][-1] == pytest.approx(400 / 3, rel=3 / np.sqrt(400))
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
+def test_a_replay_plays_every_request_at_its_time(scheduler):
+    rng = np.random.default_rng(2)
+    trace = Trace(rng.integers(1, 300, 200), rng.integers(1, 50, 200), np.cumsum(rng.exponential(0.2, 200)))
+    run = replay(trace, COST, scheduler=scheduler)
+    found = run.requests.sort_values("arrival")
+    assert (found[["n_in", "n_out"]].to_numpy() == np.column_stack([trace.n_in, trace.n_out])).all()
+    assert (found.arrival == trace.arrival).all()
+    assert run.seconds == run.requests.finished.max()
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
+@pytest.mark.parametrize("how", [{"concurrency": 8}, {"rate": 4.0}, {"concurrency": 8, "start": "steady"}], ids=str)
+def test_the_same_seed_gives_the_same_run_and_another_another(scheduler, how):
+    if "start" in how and isinstance(scheduler, Disaggregated):
+        return
+    simulate = open_loop if "rate" in how else closed_loop
+    setting = {"requests": 100, "scheduler": scheduler, "every_gap": True, "log": True, **how}
+    one, same, other = (simulate(USERS, COST, seed=seed, **setting) for seed in (1, 1, 2))
+    assert one.requests.equals(same.requests)
+    assert one.log.equals(same.log)
+    assert (one.every_gap == same.every_gap).all()
+    assert not one.requests.equals(other.requests)
+
+
+@pytest.mark.parametrize("kept", ["every_gap", "log"])
+def test_what_is_kept_does_not_change_the_run(kept):
+    plain = closed_loop(USERS, COST, concurrency=5, requests=100)
+    full = closed_loop(USERS, COST, concurrency=5, requests=100, **{kept: True})
+    assert getattr(plain, kept) is None
+    assert getattr(full, kept) is not None
+    assert full.requests.equals(plain.requests)
+    assert full.gaps.frame().equals(plain.gaps.frame())
+
+
+@pytest.mark.parametrize(
+    "scheduler", [Aggregated(), Aggregated(max_batch=3), Aggregated(kv_capacity=1200), Chunked(64, 5, 1500)], ids=repr
+)
+def test_a_steady_start_keeps_to_users_and_limits(scheduler):
+    """As many as there are users, minus those who are met in their prefill or for whom there is no room."""
+    run = closed_loop(USERS, COST, concurrency=12, requests=300, scheduler=scheduler, start="steady", log=True)
+    most = min(12, scheduler.max_batch)
+    assert run.log.decodes.iloc[0] > 0
+    assert (run.log.decodes + np.ceil(run.log.prefills)).max() <= most
+    assert (run.log.context <= scheduler.kv_capacity).all()
+    if scheduler.kv_capacity == inf:
+        assert (run.log.decodes + run.log.prefills).min() == most if scheduler == Aggregated() else True
+
+
+def test_who_was_under_way_at_the_start_has_no_times_before_it():
+    """A long answer outlasts the warm-up: it finishes, but nobody saw when it was sent."""
+    run = closed_loop(USERS, COST, concurrency=60, requests=300, start="steady")
+    unseen = run.requests[run.requests.arrival.isna()]
+    seen = run.requests.drop(unseen.index)
+    assert len(unseen)
+    assert unseen[["admitted", "first_token", "ttft", "tpot", "latency"]].isna().all(axis=None)
+    assert seen[["admitted", "first_token", "ttft", "latency"]].notna().all(axis=None)
+    assert run.request_rate == len(run.requests) / run.seconds
+    assert np.isfinite(run.summary()).all()
+
+
+SETTING = {"concurrency": 2, "requests": 5}
+NO_SYSTEMS = [
+    ({"cost": 0.02}, TypeError, "cost must be a StepCost or a function"),
+    (
+        {"scheduler": "chunked"},
+        TypeError,
+        "scheduler must be an Aggregated, a Chunked or a Disaggregated, not 'chunked'",
+    ),
+    ({"scheduler": Chunked}, TypeError, "scheduler must be an Aggregated, a Chunked or a Disaggregated, not <class"),
+    ({"scheduler": None}, TypeError, "scheduler must be"),
+    ({"reuse": 1e-6}, TypeError, "reuse must be a Reuse or None, not 1e-06"),
+    ({"scheduler": Aggregated(kv_capacity=100)}, ValueError, "kv_capacity must hold the longest request"),
+    ({"scheduler": Disaggregated(kv_capacity=100)}, ValueError, "kv_capacity must hold the longest request"),
+    ({"warmup": -1}, ValueError, "warmup must be a whole number >= 0, not -1"),
+    ({"warmup": 0.5}, ValueError, "warmup must be a whole number >= 0, not 0.5"),
+    ({"warmup": "10"}, TypeError, "warmup must be a whole number"),
+]
+NO_DRAWS = [
+    ({"source": 5}, TypeError, "source must be a Workload, a Trace, or anything with their draw, not 5"),
+    ({"requests": 0}, ValueError, "requests must be a whole number >= 1, not 0"),
+    ({"requests": 1.5}, ValueError, "requests must be a whole number >= 1, not 1.5"),
+    ({"requests": inf}, ValueError, "requests must be a whole number"),
+    ({"requests": True}, TypeError, "requests must be a whole number"),
+    ({"seed": -1}, ValueError, "seed must be a whole number >= 0, not -1"),
+    ({"seed": "1"}, TypeError, "seed must be a whole number"),
+    ({"source": Workload(10.5, 5)}, ValueError, "n_in must be a whole number"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        *NO_SYSTEMS,
+        *NO_DRAWS,
+        ({"concurrency": 0}, ValueError, "concurrency must be a whole number >= 1, not 0"),
+        ({"concurrency": 2.5}, ValueError, "concurrency must be a whole number >= 1, not 2.5"),
+        ({"concurrency": None}, TypeError, "concurrency must be a whole number"),
+        ({"start": "x"}, ValueError, "start must be one of together, steady, not 'x'"),
+        ({"start": "steady", "scheduler": Disaggregated()}, ValueError, "start must be 'together' for a Disaggregated"),
+    ],
+)
+def test_a_closed_loop_that_makes_no_sense_is_refused_by_name(arguments, error, words):
+    with pytest.raises(error, match=words):
+        closed_loop(**{"source": USERS, "cost": COST, "concurrency": 2, "requests": 5, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        *NO_SYSTEMS,
+        *NO_DRAWS,
+        ({"rate": -1}, ValueError, "rate must be a finite number > 0, not -1"),
+        ({"rate": 0}, ValueError, "rate must be a finite number > 0, not 0"),
+        ({"rate": inf}, ValueError, "rate must be a finite number > 0, not inf"),
+        ({"rate": [1.0, 2.0]}, TypeError, "rate must be one number"),
+    ],
+)
+def test_an_open_loop_that_makes_no_sense_is_refused_by_name(arguments, error, words):
+    with pytest.raises(error, match=words):
+        open_loop(**{"source": USERS, "cost": COST, "rate": 2.0, "requests": 5, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        *NO_SYSTEMS,
+        ({"trace": USERS}, TypeError, "trace must be a Trace, not Workload"),
+        ({"trace": Trace([200], [30])}, ValueError, "trace must have arrival times"),
+        ({"warmup": 3}, ValueError, "warmup must be less than the 3 requests of the trace, not 3"),
+    ],
+)
+def test_a_replay_that_makes_no_sense_is_refused_by_name(arguments, error, words):
+    trace = Trace([200, 300, 200], [30, 20, 10], arrival=[0.0, 1.0, 2.0])
+    with pytest.raises(error, match=words):
+        replay(**{"trace": trace, "cost": COST, **arguments})
+
+
+def test_a_replay_of_which_nothing_is_left_after_the_warm_up_has_no_rate():
+    trace = Trace([100] * 3, [5] * 3, arrival=[0.0] * 3)
+    run = replay(trace, COST, warmup=1)
+    assert run.requests.empty
+    assert np.isnan(run.request_rate)
+
+
+def test_reuse_and_limits_go_together():
+    """Requests that wait for the store do not hold a place in the engine."""
+    users = Workload(100, 20, alpha=0.5)
+    setting = {"concurrency": 10, "requests": 100, "reuse": Reuse(1e-3, blocking=False)}
+    run = closed_loop(users, COST, scheduler=Aggregated(max_batch=2), log=True, **setting)
+    assert (run.log.decodes + run.log.prefills).max() == 2

@@ -1,0 +1,131 @@
+"""The same table on every executor."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+
+from inference_math.simulate import StepCost, closed_loop, sweep
+from inference_math.workload import Workload
+
+USERS = Workload(100, 10, lengths="geometric")
+COST = StepCost(t_w=0.02, T=1e-4)
+
+
+def settings(count=6):
+    # The first take longest, so that they finish last where several run at once.
+    return [{"source": USERS, "cost": COST, "concurrency": 1 + i, "requests": 40 * (count - i)} for i in range(count)]
+
+
+@pytest.fixture(scope="module")
+def here():
+    return sweep(closed_loop, settings(), seed=3)
+
+
+@pytest.fixture(scope="module")
+def dask():
+    """A Dask cluster inside this process, without a dashboard and its port."""
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client.get_executor()
+
+
+def test_a_row_is_a_run_in_the_order_of_the_settings(here):
+    assert here.concurrency.tolist() == [1, 2, 3, 4, 5, 6]
+    assert here.requests.tolist() == [240, 200, 160, 120, 80, 40]
+    assert {"ttft_mean", "tpot_p99", "gap_p50", "request_rate"} <= set(here.columns)
+    assert here.request_rate.is_monotonic_increasing
+
+
+def test_threads_find_the_same(here):
+    with ThreadPoolExecutor(2) as executor:
+        pd.testing.assert_frame_equal(sweep(closed_loop, settings(), seed=3, executor=executor), here)
+
+
+def test_processes_find_the_same(here):
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
+        pd.testing.assert_frame_equal(sweep(closed_loop, settings(), seed=3, executor=executor), here)
+
+
+def test_a_dask_cluster_finds_the_same(here, dask):
+    pd.testing.assert_frame_equal(sweep(closed_loop, settings(), seed=3, executor=dask), here)
+
+
+def test_a_dask_cluster_hands_over_futures_of_the_standard_library(dask):
+    assert isinstance(dask.submit(len, "abc"), Future)
+
+
+def test_seeds_follow_from_the_seed_and_the_position_alone(here):
+    again = sweep(closed_loop, settings(), seed=3)
+    pd.testing.assert_frame_equal(again, here)
+    fewer = sweep(closed_loop, settings()[:2], seed=3)
+    pd.testing.assert_frame_equal(fewer, here.head(2))
+    assert not sweep(closed_loop, settings(), seed=4).ttft_mean.equals(here.ttft_mean)
+    twice = sweep(closed_loop, settings(1) * 2)
+    assert twice.ttft_mean[0] != twice.ttft_mean[1]
+
+
+ASKED = []  # by this process
+
+
+def refuse_three(seed, n):
+    ASKED.append(n)
+    if n == 3:
+        raise RuntimeError("three")
+    time.sleep(0.01)
+    return {"n": n, "square": n * n}
+
+
+def test_a_row_may_be_any_mapping_and_has_the_plain_settings():
+    frame = sweep(refuse_three, [{"n": np.int64(n)} for n in (1, 2)])
+    assert frame.to_dict("list") == {"n": [1, 2], "square": [1, 4]}
+
+
+def own(seed, size, name, extra):
+    return {"seed": seed}
+
+
+def test_settings_that_are_numbers_or_names_are_kept():
+    frame = sweep(own, [{"size": np.float32(2.5), "name": "a", "extra": [1, 2]}])
+    assert frame.drop(columns="seed").to_dict("list") == {"size": [2.5], "name": ["a"]}
+
+
+def test_no_settings_no_rows():
+    assert sweep(closed_loop, []).empty
+
+
+@pytest.mark.parametrize("executor", [None, "threads", "dask"])
+def test_what_a_simulation_raises_comes_through_and_the_rest_is_cancelled(executor, dask):
+    ASKED.clear()
+
+    def run(where):
+        with pytest.raises(RuntimeError, match="three"):
+            sweep(refuse_three, [{"n": n} for n in range(3, 60)], executor=where)
+
+    if executor == "threads":
+        with ThreadPoolExecutor(1) as threads:
+            run(threads)
+    else:
+        run(dask if executor == "dask" else None)
+    assert 1 <= len(ASKED) < 30
+
+
+@pytest.mark.parametrize(
+    ("progress", "count", "shown"), [(True, 2, True), (False, 20, False), (None, 2, False), (None, 20, False)]
+)
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor])
+def test_progress_is_shown_when_asked_for(capsys, progress, count, shown, executor):
+    """Unasked it is shown for many settings on a terminal, which this is not."""
+    where = executor and executor(1)
+    sweep(own, [{"size": 1, "name": "", "extra": None}] * count, executor=where, progress=progress)
+    if where:
+        where.shutdown()
+    assert (f"{count}/{count}" in capsys.readouterr().err) == shown

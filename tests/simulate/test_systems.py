@@ -1,0 +1,319 @@
+"""The systems against plain loops over their steps, and the laws that all of them keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, nan
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math.simulate import OVERLAPS, Aggregated, Chunked, Disaggregated, Reuse, StepCost, replay
+from inference_math.workload import Trace
+
+
+@dataclass
+class Sent:
+    """A request of the plain loop."""
+
+    arrival: float
+    n_in: int
+    n_out: int
+    cached: int
+    ready: float = 0.0  # what the store has to load is there
+    computed: int = 0
+    tokens: int = 0
+    admitted: float = nan
+    first_token: float = nan
+    last: float = nan
+
+
+def sent(trace, reuse):
+    """Return the requests of a trace in the order in which the system sees them."""
+    requests, pipe = [], 0.0
+    for arrival, *tokens in zip(trace.arrival, *trace.rows(), strict=True):
+        one = Sent(float(arrival), *map(int, tokens))
+        one.ready, one.computed = one.arrival, one.cached
+        if reuse and not reuse.blocking and one.cached:
+            one.ready = pipe = max(pipe, one.arrival) + reuse.R * one.cached
+        requests.append(one)
+    return sorted(requests, key=lambda one: one.ready)
+
+
+def played(trace, cost, scheduler, reuse):
+    """Every step of one engine, one after the other: lists, sums over them, nothing skipped."""
+    budget = scheduler.budget if isinstance(scheduler, Chunked) else inf
+    waiting = sent(trace, reuse)
+    now, inside, gone, gaps = 0.0, [], [], []
+    while waiting or inside:
+        if not inside:
+            now = max(now, waiting[0].ready)
+        while waiting and waiting[0].ready <= now and len(inside) < scheduler.max_batch:
+            if sum(one.n_in + one.n_out for one in [*inside, waiting[0]]) > scheduler.kv_capacity:
+                break
+            inside.append(waiting.pop(0))
+        decoding = [one for one in inside if one.tokens]
+        context = sum(one.n_in + one.tokens for one in decoding)
+        left, chunks, load = budget - len(decoding), [], 0.0
+        for one in inside:
+            chunk = min(one.n_in - one.computed, left)
+            if not one.tokens and chunk > 0:
+                if one.computed == one.cached:
+                    one.admitted = now
+                    load += reuse.R * one.cached if reuse and reuse.blocking else 0.0
+                chunks.append((one, int(chunk)))
+                left -= chunk
+        shares = sum(chunk / (one.n_in - one.cached) for one, chunk in chunks)
+        pairs = sum(((one.computed + chunk) ** 2 - one.computed**2) / 2 for one, chunk in chunks)
+        seconds = cost(len(decoding), context, shares, sum(chunk for _, chunk in chunks), pairs)
+        if load:
+            seconds = max(seconds, cost(len(decoding), context, 0.0, 0, 0.0) + load)
+        now += seconds
+        for one in decoding:
+            gaps.append(now - one.last)
+            one.last, one.tokens = now, one.tokens + 1
+        for one, chunk in chunks:
+            one.computed += chunk
+            if one.computed == one.n_in:
+                one.first_token = one.last = now
+                one.tokens = 1
+        gone += [one for one in inside if one.tokens == one.n_out]
+        inside = [one for one in inside if one.tokens != one.n_out]
+    return gone, gaps
+
+
+coefficient = st.floats(0.001, 1).map(lambda x: x * 1.0123456789)
+costs = st.builds(
+    StepCost,
+    t_w=coefficient,
+    T=coefficient,
+    T_decode=st.just(0.0) | coefficient,
+    prompt=coefficient,
+    pair=st.just(0.0) | coefficient,
+    delta_h=coefficient,
+    kv_read=st.just(0.0) | coefficient,
+    overlap=st.sampled_from(OVERLAPS),
+)
+reuses = st.none() | st.builds(Reuse, R=coefficient, blocking=st.booleans())
+
+
+@st.composite
+def traces(draw):
+    """A dozen requests; prompts of different lengths, so that a request is known by its own."""
+    count = draw(st.integers(1, 12))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return Trace(
+        n_in=rng.permutation(30)[:count] + 1,
+        n_out=rng.integers(1, draw(st.sampled_from([1, 3, 12])), count, endpoint=True),
+        arrival=np.cumsum(rng.exponential(draw(st.sampled_from([0.0, 1.0, 10.0, 100.0])), count)),
+        alpha=rng.choice([0.0, 0.5, 1.0], count) if draw(st.booleans()) else 0.0,
+    )
+
+
+max_batches = st.sampled_from([1, 2, 5, inf])
+capacities = st.sampled_from([42, 60, 100, inf])
+one_engine = st.builds(Aggregated, max_batches, capacities) | st.builds(
+    Chunked, st.sampled_from([1, 2, 3, 7, 16, 64]), max_batches, capacities
+)
+
+
+pools = st.builds(
+    Disaggregated, st.integers(1, 2), st.integers(1, 2), st.just(0.0) | coefficient, max_batches, capacities
+)
+
+
+class DecodeUnit:
+    """A decode unit of the plain loop: complete steps only, so its clock may be ahead of the last event."""
+
+    def __init__(self, cost, scheduler, gone, gaps):
+        self.cost, self.scheduler, self.gone, self.gaps = cost, scheduler, gone, gaps
+        self.now, self.inside, self.queue = 0.0, [], []
+
+    def seconds(self):
+        return self.cost(len(self.inside), sum(one.n_in + one.tokens for one in self.inside), 0.0, 0, 0.0)
+
+    def step(self):
+        self.now += self.seconds()
+        for one in self.inside:
+            self.gaps.append(self.now - one.last)
+            one.last, one.tokens = self.now, one.tokens + 1
+        self.gone += [one for one in self.inside if one.tokens == one.n_out]
+        self.inside = [one for one in self.inside if one.tokens != one.n_out]
+        self.admit()
+
+    def admit(self):
+        while self.queue and len(self.inside) < self.scheduler.max_batch:
+            if sum(one.n_in + one.n_out for one in [*self.inside, self.queue[0]]) > self.scheduler.kv_capacity:
+                break
+            self.inside.append(self.queue.pop(0))
+
+
+def pooled(trace, cost, scheduler, reuse):
+    """Every prompt and every step of two pools, one after the other."""
+    gone, gaps, joining = [], [], []
+    free, link = [0.0] * scheduler.prefill_units, [0.0] * scheduler.prefill_units
+    for one in sent(trace, reuse):
+        unit = free.index(min(free))
+        one.admitted = max(one.ready, free[unit])
+        load = reuse.R * one.cached if reuse and reuse.blocking else 0.0
+        computing = cost(0, 0, 1.0, one.n_in - one.cached, (one.n_in**2 - one.cached**2) / 2)
+        one.first_token = one.last = free[unit] = one.admitted + max(computing, load)
+        one.tokens = 1
+        link[unit] = max(link[unit], one.first_token) + scheduler.transfer * one.n_in
+        if one.n_out == 1:
+            gone.append(one)
+        else:
+            joining.append((link[unit], one))
+    units = [DecodeUnit(cost, scheduler, gone, gaps) for _ in range(scheduler.decode_units)]
+    for time, one in sorted(joining, key=lambda pair: pair[0]):
+        for unit in units:
+            while unit.inside and unit.now + unit.seconds() <= time:
+                unit.step()
+        unit = min(units, key=lambda unit: len(unit.inside) + len(unit.queue))
+        unit.queue.append(one)
+        if not unit.inside:
+            unit.now = max(unit.now, time)
+            unit.admit()
+        elif unit.now < time:
+            unit.step()
+        else:
+            unit.admit()
+    for unit in units:
+        while unit.inside:
+            unit.step()
+    return gone, gaps
+
+
+@given(trace=traces(), cost=costs, scheduler=one_engine | pools, reuse=reuses)
+def test_a_system_is_its_plain_loop(trace, cost, scheduler, reuse):
+    run = replay(trace, cost, scheduler=scheduler, reuse=reuse, every_gap=True)
+    plain = pooled if isinstance(scheduler, Disaggregated) else played
+    gone, gaps = plain(trace, cost, scheduler, reuse)
+    assert sorted(run.requests.n_in) == sorted(one.n_in for one in gone)
+    found = run.requests.set_index("n_in").loc[[one.n_in for one in gone]]
+    for column, name in (("admitted",) * 2, ("first_token",) * 2, ("finished", "last")):
+        np.testing.assert_allclose(found[column], [getattr(one, name) for one in gone], rtol=1e-9, err_msg=column)
+    np.testing.assert_allclose(np.sort(run.every_gap), np.sort(gaps), rtol=1e-9)
+
+
+# The log says nothing of pairs, so the laws that recompute a step leave them out.
+loggable = costs.map(lambda cost: replace(cost, pair=0.0))
+cases = st.tuples(traces(), loggable, one_engine | pools, reuses)
+
+
+def logged(case):
+    trace, cost, scheduler, reuse = case
+    return replay(trace, cost, scheduler=scheduler, reuse=reuse, every_gap=True, log=True)
+
+
+@given(cases)
+def test_every_token_is_computed_once(case):
+    run = logged(case)
+    requests, log = run.requests, run.log
+    assert len(requests) == len(case[0].n_in)
+    assert log.decodes.sum() == run.gaps.count == len(run.every_gap) == (requests.n_out - 1).sum()
+    assert log.tokens.sum() == (requests.n_in - requests.cached).sum()
+    assert log.prefills.sum() == pytest.approx(len(requests))
+    assert len(log) == run.steps
+
+
+@given(cases)
+def test_a_step_takes_what_it_costs_and_longer_only_for_the_store(case):
+    _, cost, _, reuse = case
+    log = logged(case).log
+    expected = [cost(*step, 0.0) for step in zip(log.decodes, log.context, log.prefills, log.tokens, strict=True)]
+    if reuse and reuse.blocking:
+        assert (log.seconds >= np.array(expected) * (1 - 1e-9)).all()
+    else:
+        np.testing.assert_allclose(log.seconds, expected, rtol=1e-9)
+
+
+@given(cases)
+def test_an_engine_does_one_step_at_a_time(case):
+    for _, steps in logged(case).log.groupby("engine"):
+        ends = (steps.start + steps.seconds).to_numpy()
+        assert (steps.start.to_numpy()[1:] >= ends[:-1] * (1 - 1e-9)).all()
+
+
+@given(cases)
+def test_a_request_is_sent_admitted_answered_and_finished_in_this_order(case):
+    run = logged(case)
+    requests = run.requests
+    assert (requests.arrival <= requests.admitted).all()
+    assert (requests.admitted < requests.first_token).all()
+    assert ((requests.first_token < requests.finished) == (requests.n_out > 1)).all()
+    assert run.seconds == pytest.approx(requests.finished.max())
+
+
+@given(cases)
+def test_who_is_ready_first_is_admitted_first(case):
+    trace, _, _, reuse = case
+    admitted = logged(case).requests.set_index("n_in").admitted
+    in_order = admitted.loc[[one.n_in for one in sent(trace, reuse)]]
+    assert in_order.is_monotonic_increasing
+
+
+def beside(run, start):
+    """Return the requests that are in the engine during the step that begins at `start`."""
+    requests = run.requests
+    return requests[(requests.admitted <= start + 1e-9) & (requests.finished > start + 1e-9)]
+
+
+@given(trace=traces(), cost=loggable, scheduler=one_engine, reuse=reuses)
+def test_an_engine_keeps_its_limits_and_lets_nobody_wait_within_them(trace, cost, scheduler, reuse):
+    run = logged((trace, cost, scheduler, reuse))
+    budget = scheduler.budget if isinstance(scheduler, Chunked) else inf
+    for step in run.log.itertuples():
+        inside = beside(run, step.start)
+        reserved = (inside.n_in + inside.n_out).sum()
+        assert len(inside) <= scheduler.max_batch
+        assert reserved <= scheduler.kv_capacity
+        assert step.tokens == 0 or step.decodes + step.tokens <= budget
+        known = run.requests.set_index("n_in").admitted
+        ready = [one for one in sent(trace, reuse) if one.ready < step.start - 1e-9]
+        waiting = [one for one in ready if known[one.n_in] > step.start + 1e-9]
+        if waiting:
+            full = len(inside) == scheduler.max_batch
+            crowded = reserved + waiting[0].n_in + waiting[0].n_out > scheduler.kv_capacity
+            assert full or crowded or step.decodes + step.tokens >= budget
+
+
+@given(trace=traces(), cost=loggable, scheduler=one_engine, reuse=reuses)
+def test_an_engine_rests_only_when_nobody_is_there(trace, cost, scheduler, reuse):
+    run = logged((trace, cost, scheduler, reuse))
+    finished = run.requests.set_index("n_in").finished
+    end = 0.0
+    for step in run.log.itertuples():
+        if step.start > end + 1e-9:
+            there = [one for one in sent(trace, reuse) if one.ready < step.start - 1e-9]
+            assert all(finished[one.n_in] <= end + 1e-9 for one in there)
+        end = step.start + step.seconds
+
+
+@given(cases)
+def test_decode_units_keep_their_limits(case):
+    scheduler = case[2]
+    log = logged(case).log
+    assert (log.decodes <= scheduler.max_batch).all()
+    assert (log.context <= scheduler.kv_capacity).all()
+
+
+@given(cases)
+def test_little_s_law(case):
+    """What requests spend in the system is the time integral of how many there are, of its parts as well."""
+    run = logged(case)
+    requests, log = run.requests, run.log
+    events = pd.concat([pd.Series(1, requests.arrival), pd.Series(-1, requests.finished)]).sort_index()
+    inside = events.cumsum().to_numpy()[:-1] @ np.diff(events.index)
+    assert inside == pytest.approx(requests.latency.sum())
+    decoding = (requests.finished - requests.first_token).sum()
+    prefilling = (requests.first_token - requests.admitted).sum()
+    if isinstance(case[2], Disaggregated):  # requests wait between the pools
+        assert (log.seconds * log.decodes).sum() <= decoding * (1 + 1e-9)
+    else:
+        assert (log.seconds * log.decodes).sum() == pytest.approx(decoding)
+    if not isinstance(case[2], Chunked):  # a chunk is only a part of a prompt
+        assert (log.seconds * log.prefills).sum() == pytest.approx(prefilling)

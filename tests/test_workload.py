@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from inference_math.workload import Source, Trace, Workload
+
+tokens = st.integers(1, 10_000)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+@given(n_in=tokens, n_out=tokens, alpha=st.floats(0, 1), lengths=st.sampled_from(["fixed", "geometric"]))
+def test_what_is_drawn_can_be_served(n_in, n_out, alpha, lengths):
+    """Whole numbers; at least one token out, and at least the last of the prompt to compute."""
+    drawn = Workload(n_in, n_out, alpha, lengths).draw(5, np.random.default_rng(0))
+    assert all(column.dtype == np.int64 and column.shape == (5,) for column in drawn)
+    assert (drawn.n_in == n_in).all()
+    assert (drawn.n_out >= 1).all()
+    assert (drawn.cached == min(round(alpha * n_in), n_in - 1)).all()
+    if lengths == "fixed":
+        assert (drawn.n_out == n_out).all()
+
+
+@pytest.mark.parametrize("n_out", [1, 1.5, 20, 170.5])
+def test_geometric_lengths_have_their_mean_and_their_spread(n_out, rng):
+    users = Workload(100, n_out, lengths="geometric")
+    drawn = users.draw(50_000, rng).n_out
+    assert drawn.mean() == pytest.approx(n_out, abs=4 * drawn.std() / np.sqrt(drawn.size) + 1e-12)
+    assert drawn.std() / drawn.mean() == pytest.approx(users.cv, rel=0.03, abs=1e-12)
+    if n_out > 1:
+        edges = np.arange(1, int(3 * n_out))
+        counts = [(drawn == length).sum() for length in edges] + [(drawn > edges[-1]).sum()]
+        law = stats.geom(1 / n_out)
+        expected = drawn.size * np.append(law.pmf(edges), law.sf(edges[-1]))
+        kept = expected > 5
+        assert stats.chi2.sf((((counts - expected) ** 2 / expected)[kept]).sum(), kept.sum() - 1) > 0.01
+
+
+def test_fixed_lengths_do_not_vary():
+    assert Workload(100, 20).cv == 0
+
+
+def test_a_trace_is_played_as_recorded_and_drawn_with_replacement(rng):
+    trace = Trace([10, 20, 30], [1, 2, 3], alpha=[0.0, 0.5, 1.0])
+    assert np.column_stack(trace.rows()).tolist() == [[10, 1, 0], [20, 2, 10], [30, 3, 29]]
+    drawn = np.column_stack(trace.draw(30_000, rng))
+    rows, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert rows.tolist() == np.column_stack(trace.rows()).tolist()
+    assert stats.chisquare(counts).pvalue > 0.01
+    assert trace.cv == pytest.approx(np.std([1, 2, 3]) / 2)
+
+
+def test_a_trace_is_read_from_a_frame():
+    frame = pd.DataFrame({"n_in": [5, 6], "n_out": [1, 2], "arrival": [0.5, 0.5], "alpha": 0.5, "user": ["a", "b"]})
+    trace = Trace.from_frame(frame)
+    assert trace.arrival.tolist() == [0.5, 0.5]
+    assert trace.rows().cached.tolist() == [2, 3]
+    assert Trace.from_frame(frame[["n_in", "n_out"]]).arrival is None
+    with pytest.raises(ValueError, match="frame must have the columns n_in and n_out; missing: n_out"):
+        Trace.from_frame(frame.drop(columns="n_out"))
+
+
+@pytest.mark.parametrize("source", [Workload(10, 5), Trace([10], [5])])
+def test_both_are_sources_and_draw_as_many_as_asked(source, rng):
+    assert isinstance(source, Source)
+    for count in (0, 1, 7):
+        assert all(len(column) == count for column in source.draw(count, rng))
+    for bad in (-1, 2.5):
+        with pytest.raises(ValueError, match="count must be a whole number >= 0"):
+            source.draw(bad, rng)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"n_in": 0}, ValueError, "n_in must be a finite number >= 1, not 0"),
+        ({"n_out": 0.5}, ValueError, "n_out must be a finite number >= 1, not 0.5"),
+        ({"n_in": float("nan")}, ValueError, "n_in must be a finite number"),
+        ({"n_in": "10"}, TypeError, "n_in must be a number"),
+        ({"n_in": [10, 20]}, TypeError, r"n_in must be one number, not \[10, 20\]"),
+        ({"n_out": np.array([10])}, TypeError, "n_out must be one number"),
+        ({"alpha": 2}, ValueError, "alpha must be a number from 0 to 1, not 2"),
+        ({"alpha": [0.1, 0.2]}, TypeError, "alpha must be one number"),
+        ({"lengths": "exponential"}, ValueError, "lengths must be one of fixed, geometric, not 'exponential'"),
+        ({"lengths": None}, TypeError, "lengths must be a name"),
+    ],
+)
+def test_a_workload_that_makes_no_sense_is_refused_by_name(arguments, error, words):
+    with pytest.raises(error, match=words):
+        Workload(**{"n_in": 10, "n_out": 5, **arguments})
+
+
+@pytest.mark.parametrize("name", ["n_in", "n_out"])
+def test_only_whole_numbers_of_tokens_can_be_drawn(name, rng):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number"):
+        Workload(**{"n_in": 10, "n_out": 5, name: 10.5}).draw(1, rng)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"n_in": []}, ValueError, "n_in must be a list of whole numbers"),
+        ({"n_in": 5}, ValueError, "n_in must be a list of whole numbers"),
+        ({"n_in": [1.5, 2]}, ValueError, "n_in must be a list of whole numbers"),
+        ({"n_in": [[1, 2]]}, ValueError, "n_in must be a list of whole numbers"),
+        ({"n_out": [0, 1]}, ValueError, "n_out must be a finite number >= 1, not 0"),
+        ({"n_out": ["a", "b"]}, TypeError, "n_out must be a number or an array"),
+        ({"n_out": [1, 2, 3]}, ValueError, "n_in, n_out, alpha must have the same length"),
+        ({"alpha": [0.1, 0.2, 0.3]}, ValueError, "n_in, n_out, alpha must have the same length"),
+        ({"alpha": 1.5}, ValueError, "alpha must be a number from 0 to 1"),
+        ({"arrival": [1.0, 0.5]}, ValueError, "arrival must not decrease"),
+        ({"arrival": [-1.0, 0.5]}, ValueError, "arrival must be a finite number >= 0"),
+        ({"arrival": [0.0, float("nan")]}, ValueError, "arrival must be a finite number >= 0"),
+        ({"arrival": [1.0]}, ValueError, "n_in, n_out, alpha, arrival must have the same length"),
+        ({"arrival": 1.0}, ValueError, "n_in, n_out, alpha, arrival must have the same length"),
+    ],
+)
+def test_a_trace_that_makes_no_sense_is_refused_by_name(arguments, error, words):
+    with pytest.raises(error, match=words):
+        Trace(**{"n_in": [1, 2], "n_out": [1, 2], **arguments})
