@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import inference_math
+import inference_math.simulate
 from inference_math import evidence
 
 
@@ -74,7 +75,7 @@ def test_version_and_licence_are_the_same_everywhere(root):
 
 
 def test_examples_in_docstrings_print_what_they_say():
-    for module in (inference_math, inference_math.formula):
+    for module in (inference_math, inference_math.formula, inference_math.simulate):
         result = doctest.testmod(module)
         assert result.attempted
         assert not result.failed
@@ -90,8 +91,8 @@ def test_the_api_page_s_example_runs(root):
 def test_imports_go_one_way(root):
     """Each module imports only from those below it."""
     layers = [
-        {"checks"}, {"notation"}, {"formula"}, {"evidence", "huggingface"}, {"catalogue"}, {"theory"}, {"operators"},
-        {"explore", "figures"}, {"notebook"},
+        {"checks"}, {"notation"}, {"formula"}, {"evidence", "huggingface"}, {"catalogue"}, {"theory"},
+        {"operators", "workload", "latency"}, {"simulate"}, {"costs"}, {"explore", "figures"}, {"notebook"},
     ]  # fmt: skip
     rank = {name: i for i, layer in enumerate(layers) for name in layer}
     source = root / "src" / "inference_math"

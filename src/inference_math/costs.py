@@ -198,17 +198,17 @@ def measured(operators: Operators, n_in: Any, n_out: Any, *, cv: float = 0) -> C
 def step_cost(operators: Operators) -> StepCost:
     """Return the cost of a step for prompts of any length, read off measured operators.
 
-    The weight read is the step of one request without its KV read. A prompt token costs the slope of matrices and
-    all-reduce from 512 to 4,096 tokens, a pair the attention of a prompt of 4,096, a cached token the KV read at
-    2,048. Everything adds. Four numbers read off, not a fit.
+    The weight read is the step of one request without its KV read. Prompt and cached tokens are priced at 2,048
+    tokens: what matrices and all-reduce of a prompt take beyond the weight read, and the KV read. A pair costs what
+    the attention of a prompt of 4,096 does. Everything adds. Four numbers read off, not a fit.
     """
     prefills = operators.prefills().set_index("n_in")
-    linear = prefills.gemm + prefills.allreduce
     per_request = operators.kv_reads().set_index("context").delta_h[2048]
     alone = operators.steps().query("batch == 1 and context == 2048").total.iloc[0]
+    t_w = float(alone - per_request)
     return StepCost(
-        t_w=float(alone - per_request),
-        T=float((linear[4096] - linear[512]) / (4096 - 512)),
+        t_w=t_w,
+        T=float(prefills.gemm[2048] + prefills.allreduce[2048] - t_w) / 2048,
         pair=float(prefills.attention[4096] / (4096**2 / 2)),
         kv_read=float(per_request / 2048),
     )

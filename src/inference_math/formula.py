@@ -150,11 +150,11 @@ class _Numpy(NumPyPrinter):  # type: ignore[misc]
 
 
 class _Latex(LatexPrinter):  # type: ignore[misc]
-    """Sums as one writes them by hand: constants first, then rising powers, what is subtracted last."""
+    """Sums as one writes them by hand: short terms first, then rising powers, what is subtracted last."""
 
     def _as_ordered_terms(self, expr: sp.Expr, order: Any = None) -> list[sp.Expr]:
         terms = super()._as_ordered_terms(expr, order="rev-lex")
-        return sorted(terms, key=lambda term: bool(term.could_extract_minus_sign()))
+        return sorted(terms, key=lambda term: (bool(term.could_extract_minus_sign()), term.has(sp.Add)))
 
 
 def to_latex(expr: sp.Basic) -> str:

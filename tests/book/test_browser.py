@@ -13,7 +13,8 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from inference_math import theory
+from inference_math import catalogue, costs, latency, theory
+from inference_math.operators import Operators
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -89,7 +90,7 @@ def values(page, figure: str) -> dict[str, np.ndarray]:
         }""",
         figure,
     )
-    axis = next(name for name in ("alpha", "n_in", "io_bw") if name in rows[0])
+    axis = next(name for name in ("alpha", "k", "n_in", "io_bw", "B") if name in rows[0])
     return {
         c: np.unique(np.array([(r[axis], r["value"]) for r in rows if r["curve"] == c and "ms" not in r]), axis=0)
         for c in {r["curve"] for r in rows}
@@ -149,8 +150,6 @@ def test_the_pipeline_figure_follows_the_number_of_layers(open_page):
 
 
 def test_the_bandwidth_figure_puts_the_formulas_into_each_other(open_page):
-    from inference_math import catalogue
-
     page = open_page("book/prefill/02-prefill-acceleration.html")
     set_slider(page, "fig-bandwidth", "alpha", 0.8)
     drawn = values(page, "fig-bandwidth")
@@ -169,8 +168,6 @@ def test_the_bandwidth_figure_puts_the_formulas_into_each_other(open_page):
 
 
 def test_choosing_a_model_changes_the_token_time(open_page):
-    from inference_math import catalogue
-
     page = open_page("book/prefill/01-cost-of-a-token.html")
     page.locator("#fig-token-time .vega-bind", has_text="model").locator("select").select_option("llama-3-8b")
     page.locator("#fig-token-time .vega-bind", has_text="GPU").locator("select").select_option("h200-sxm")
@@ -188,8 +185,6 @@ def test_choosing_a_model_changes_the_token_time(open_page):
 
 
 def test_the_measured_figure_moves_with_the_output(open_page):
-    from inference_math import catalogue
-
     page = open_page("book/prefill/03-measured-h100.html")
     set_slider(page, "fig-deltas-live", "n_out", 1000)
     points = values(page, "fig-deltas-live")["ΔP"]
@@ -200,6 +195,90 @@ def test_the_measured_figure_moves_with_the_output(open_page):
     )  # fmt: skip
     expected = theory.delta_p(ttft_1=theory.ttft_vanilla(n_in=points[:, 0], T=per_token), n_out=1000)
     np.testing.assert_allclose(points[:, 1], 1e3 * expected, rtol=1e-5)  # the table of units has six digits
+
+
+def test_the_means_follow_the_sliders(open_page):
+    page = open_page("book/interference/02-delta-p-and-delta-h.html")
+    set_slider(page, "fig-means", "n_out", 16)
+    set_slider(page, "fig-means", "t_w", 0.02)
+    drawn = values(page, "fig-means")
+    common = {"n_out": 16, "delta_h": 0.00007}
+    for curve, formula in {
+        "TTFT, complete": lambda B: theory.expected_ttft_full(B=B, ttft_1=0.13, t_w=0.02, **common),
+        "TPOT, complete": lambda B: theory.expected_tpot_full(
+            B=B, tpot_1=0.02007, delta_p=0.13 / 16, T=1, z=0, **common
+        ),
+        "TPOT, as printed": lambda B: theory.expected_tpot(B=B, tpot_1=0.02007, delta_p=0.13 / 16, delta_h=0.00007),
+    }.items():
+        np.testing.assert_allclose(drawn[curve][:, 1], 1e3 * formula(drawn[curve][:, 0]), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("B", "n_out"), [(32, 170), (1, 170), (256, 2)])
+def test_the_gap_figure_draws_the_binomial_law(open_page, B, n_out):
+    page = open_page("book/interference/02-delta-p-and-delta-h.html")
+    set_slider(page, "fig-gap-live", "B", B)
+    set_slider(page, "fig-gap-live", "n_out", n_out)
+    points = values(page, "fig-gap-live")["tokens"]
+    expected = latency.prefills_beside(B, n_out).pmf(points[:, 0])
+    np.testing.assert_allclose(points[:, 1], expected, rtol=1e-7, atol=1e-9)
+
+
+def test_the_limits_figure_draws_the_floored_limits(open_page):
+    page = open_page("book/interference/03-meeting-the-sla.html")
+    set_slider(page, "fig-limits-live", "n_out", 128)
+    set_slider(page, "fig-limits-live", "alpha", 0.9)
+    drawn = values(page, "fig-limits-live")
+    room = costs.measured(Operators(catalogue.model("llama-3-70b"), weights="fp8", kv="fp8"), 1000, 64).kv_capacity
+    n_in = drawn["memory"][:, 0]
+    expected = theory.max_batch_memory(kv_capacity=room, n_in=n_in, n_out=128)
+    assert (np.abs(drawn["memory"][:, 1] - expected) <= 1).all()  # the capacity has six digits in the page
+    assert (drawn["TPOT"][:, 1] % 1 == 0).all()
+    assert (np.diff(drawn["TTFT"][:, 1]) <= 0).all()
+
+
+def test_the_gain_figure_orders_its_curves(open_page):
+    page = open_page("book/interference/03-meeting-the-sla.html")
+    set_slider(page, "fig-gain-live", "e", 4)
+    drawn = values(page, "fig-gain-live")
+    shares = np.clip(drawn["engine does not wait"][:, 0], 0, 1)
+    expected = theory.batch_gain_async(delta_p=0.0008, delta_h=0.00008, alpha=shares, e=4)
+    np.testing.assert_allclose(drawn["engine does not wait"][:, 1], expected, rtol=1e-9)
+    waits = drawn["engine waits for the store"][:, 1]
+    assert (waits <= expected * (1 + 1e-9)).all()
+
+
+def test_the_workload_figure_says_the_ratio(open_page):
+    page = open_page("book/interference/04-short-and-long-prompts.html")
+    page.locator("#fig-workload .vega-bind", has_text="model").locator("select").select_option("llama-13b")
+    page.locator("#fig-workload .vega-bind", has_text="GPU").locator("select").select_option("a6000")
+    page.locator("#fig-workload .vega-bind", has_text="precision").locator("select").select_option("bf16")
+    page.wait_for_timeout(200)
+    (ratio,) = page.evaluate(
+        """() => {
+            const view = document.querySelector("#fig-workload .live-figure").view;
+            const names = Object.keys(view.getState({data: () => true, signals: () => false}).data);
+            return [...new Set(names.flatMap(n => view.data(n)).filter(r => "ratio" in r).map(r => r.ratio))];
+        }"""
+    )
+    model, gpu = catalogue.model("llama-13b"), catalogue.gpu("a6000")
+    prompt, output = 2**11.1, 2**7.4
+    per_token = theory.token_time_causal(**model.shape, n_in=prompt, flops=gpu.bf16_flops)
+    delta_p = theory.delta_p(ttft_1=prompt * per_token, n_out=output)
+    context = theory.mean_context(n_in=prompt, n_out=output, cv=0)
+    delta_h = theory.delta_h(n_in=context, kv_token=model.kv_token("bf16"), hbm_bw=gpu.hbm_bw)
+    assert ratio == pytest.approx(delta_p / delta_h, rel=1e-4)
+
+
+def test_the_timeline_steps_from_step_to_step(open_page):
+    page = open_page("book/interference/01-inside-a-step.html")
+    bind = page.locator("#fig-step-through .vega-bind")
+    for scheduler in ("prefill first", "chunked prefill, 256 tokens", "two pools (two units)"):
+        bind.locator("select").select_option(scheduler)
+        for step in (1, 12, 500):
+            set_slider(page, "fig-step-through", "step", step)
+            text = page.locator("#fig-step-through svg.marks .mark-text text", has_text="step ").text_content()
+            number, last = map(int, re.match(r"step (\d+) of (\d+): \d+ decodes, \d+ prompt tokens", text).groups())
+            assert number == min(step, last)
 
 
 def test_a_slider_moves_by_keyboard(open_page):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,15 +22,7 @@ from inference_math.simulate import (
 from inference_math.simulate.engine import _steps_to
 from inference_math.workload import Workload
 
-COEFFICIENTS = {
-    "t_w": 0.02,
-    "T": 4e-5,
-    "T_decode": 9e-5,
-    "prompt": 1e-3,
-    "pair": 2e-9,
-    "delta_h": 3e-5,
-    "kv_read": 4e-8,
-}
+COST = StepCost(t_w=0.02, T=4e-5, T_decode=9e-5, prompt=1e-3, pair=2e-9, delta_h=3e-5, kv_read=4e-8)
 SCHEDULERS = [
     Aggregated(),
     Aggregated(max_batch=5, kv_capacity=6000),
@@ -43,7 +37,7 @@ SCHEDULERS = [
 @pytest.mark.parametrize("how", [{"concurrency": 12}, {"rate": 4.0}], ids=["closed", "open"])
 def test_skipping_steps_changes_nothing(overlap, scheduler, how):
     """A cost whose line is not known is asked for every step."""
-    cost = StepCost(**COEFFICIENTS, overlap=overlap)
+    cost = replace(COST, overlap=overlap)
     users = Workload(1000, 30, alpha=0.3, lengths="geometric")
     simulate = closed_loop if "concurrency" in how else open_loop
     setting = {"requests": 150, "scheduler": scheduler, "reuse": Reuse(1e-5, blocking=False), "every_gap": True, **how}
@@ -74,9 +68,8 @@ class Flat:
 
 
 def test_a_line_that_is_not_the_cost_is_refused():
-    with pytest.raises(
-        ValueError, match=r"cost\.line\(1\) must agree with cost\(1, 101, …\), 0\.020101: \(0\.02, 0\.0\)"
-    ):
+    words = r"cost\.line\(1\) must agree with cost\(1, 101, …\), 0\.020101: \(0\.02, 0\.0\)"
+    with pytest.raises(ValueError, match=words):
         closed_loop(Workload(100, 10), Flat(), concurrency=1, requests=1)
 
 

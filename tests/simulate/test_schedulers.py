@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import theory
-from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost, closed_loop
-from inference_math.workload import Workload
+from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost, closed_loop, replay
+from inference_math.workload import Trace, Workload
 
 T, N_IN = 1e-4, 1000
 PROMPT_ONLY = StepCost(t_w=0, T=T)  # of answers of one token, so that no step is without a prompt
@@ -57,19 +57,12 @@ def test_the_pipe_of_the_store_caps_the_throughput(scheduler):
 
 def test_a_blocking_store_holds_up_the_decodes_beside_it():
     """The step that computes the second prompt lasts as long as its load, beyond what the decode takes."""
-    cost = StepCost(t_w=0.02, T=1e-4)
-    run = closed_loop(
-        Workload(100, 3, alpha=0.5),
-        cost,
-        concurrency=2,
-        requests=2,
-        reuse=Reuse(0.01),
-        scheduler=Aggregated(),
-        log=True,
-    )
-    first = run.log.iloc[0]
-    assert first.prefills == 2
-    assert first.seconds == pytest.approx(0.02 + 2 * 50 * 0.01)
+    cost = StepCost(t_w=0.02, T=1e-4, delta_h=1e-3)
+    trace = Trace([100, 100], [9, 9], arrival=[0.0, 0.6], alpha=0.5)
+    run = replay(trace, cost, reuse=Reuse(0.01), log=True)
+    second = run.log[run.log.tokens > 0].iloc[1]
+    assert second.decodes == 1
+    assert second.seconds == pytest.approx(0.02 + 0.001 + 50 * 0.01)
 
 
 def test_stored_tokens_cost_nothing_without_a_store():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import inf
 
 import numpy as np
@@ -72,16 +73,15 @@ def test_a_closed_loop_always_has_its_users(scheduler):
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
-def test_requests_in_service_are_rate_times_time_in_service(scheduler):
+def test_requests_in_the_system_are_rate_times_latency(scheduler):
     """Little's law, with the rate that was asked for; 20 runs give the error bar."""
     misses, sizes = [], []
     for seed in range(20):
         run = open_loop(USERS, COST, rate=4.0, requests=2000, scheduler=scheduler, seed=seed)
         requests, end = run.requests, run.seconds
         grid = np.linspace(0.05, 0.95, 2000) * end
-        inside = np.searchsorted(np.sort(requests.arrival), grid) - np.searchsorted(
-            requests.finished.sort_values(), grid
-        )
+        came, went = (np.searchsorted(np.sort(requests[name]), grid) for name in ("arrival", "finished"))
+        inside = came - went
         sizes.append(inside.mean())
         misses.append(inside.mean() - 4.0 * requests.latency.mean())
     error = np.std(misses) / np.sqrt(len(misses))
@@ -108,11 +108,15 @@ def test_a_replay_plays_every_request_at_its_time(scheduler):
     assert run.seconds == run.requests.finished.max()
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
-@pytest.mark.parametrize("how", [{"concurrency": 8}, {"rate": 4.0}, {"concurrency": 8, "start": "steady"}], ids=str)
+@pytest.mark.parametrize(
+    ("scheduler", "how"),
+    [
+        *product(SCHEDULERS, [{"concurrency": 8}, {"rate": 4.0}]),
+        *product(SCHEDULERS[:2], [{"concurrency": 8, "start": "steady"}]),
+    ],
+    ids=str,
+)
 def test_the_same_seed_gives_the_same_run_and_another_another(scheduler, how):
-    if "start" in how and isinstance(scheduler, Disaggregated):
-        return
     simulate = open_loop if "rate" in how else closed_loop
     setting = {"requests": 100, "scheduler": scheduler, "every_gap": True, "log": True, **how}
     one, same, other = (simulate(USERS, COST, seed=seed, **setting) for seed in (1, 1, 2))
@@ -138,12 +142,12 @@ def test_what_is_kept_does_not_change_the_run(kept):
 def test_a_steady_start_keeps_to_users_and_limits(scheduler):
     """As many as there are users, minus those who are met in their prefill or for whom there is no room."""
     run = closed_loop(USERS, COST, concurrency=12, requests=300, scheduler=scheduler, start="steady", log=True)
-    most = min(12, scheduler.max_batch)
-    assert run.log.decodes.iloc[0] > 0
-    assert (run.log.decodes + np.ceil(run.log.prefills)).max() <= most
+    inside = run.log.decodes + np.ceil(run.log.prefills)
+    assert run.log.decodes[0] > 0
+    assert inside.max() <= min(12, scheduler.max_batch)
     assert (run.log.context <= scheduler.kv_capacity).all()
-    if scheduler.kv_capacity == inf:
-        assert (run.log.decodes + run.log.prefills).min() == most if scheduler == Aggregated() else True
+    if scheduler == Aggregated():
+        assert (inside == 12).all()
 
 
 def test_who_was_under_way_at_the_start_has_no_times_before_it():
@@ -158,16 +162,11 @@ def test_who_was_under_way_at_the_start_has_no_times_before_it():
     assert np.isfinite(run.summary()).all()
 
 
-SETTING = {"concurrency": 2, "requests": 5}
-NO_SYSTEMS = [
+EVERYWHERE = [
     ({"cost": 0.02}, TypeError, "cost must be a StepCost or a function"),
-    (
-        {"scheduler": "chunked"},
-        TypeError,
-        "scheduler must be an Aggregated, a Chunked or a Disaggregated, not 'chunked'",
-    ),
-    ({"scheduler": Chunked}, TypeError, "scheduler must be an Aggregated, a Chunked or a Disaggregated, not <class"),
-    ({"scheduler": None}, TypeError, "scheduler must be"),
+    ({"scheduler": "chunked"}, TypeError, "scheduler must be .* or a Disaggregated, not 'chunked'"),
+    ({"scheduler": Chunked}, TypeError, "scheduler must be .* or a Disaggregated, not <class"),
+    ({"scheduler": None}, TypeError, "scheduler must be .*, not None"),
     ({"reuse": 1e-6}, TypeError, "reuse must be a Reuse or None, not 1e-06"),
     ({"scheduler": Aggregated(kv_capacity=100)}, ValueError, "kv_capacity must hold the longest request"),
     ({"scheduler": Disaggregated(kv_capacity=100)}, ValueError, "kv_capacity must hold the longest request"),
@@ -175,7 +174,7 @@ NO_SYSTEMS = [
     ({"warmup": 0.5}, ValueError, "warmup must be a whole number >= 0, not 0.5"),
     ({"warmup": "10"}, TypeError, "warmup must be a whole number"),
 ]
-NO_DRAWS = [
+DRAWN = [
     ({"source": 5}, TypeError, "source must be a Workload, a Trace, or anything with their draw, not 5"),
     ({"requests": 0}, ValueError, "requests must be a whole number >= 1, not 0"),
     ({"requests": 1.5}, ValueError, "requests must be a whole number >= 1, not 1.5"),
@@ -190,8 +189,8 @@ NO_DRAWS = [
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        *NO_SYSTEMS,
-        *NO_DRAWS,
+        *EVERYWHERE,
+        *DRAWN,
         ({"concurrency": 0}, ValueError, "concurrency must be a whole number >= 1, not 0"),
         ({"concurrency": 2.5}, ValueError, "concurrency must be a whole number >= 1, not 2.5"),
         ({"concurrency": None}, TypeError, "concurrency must be a whole number"),
@@ -207,8 +206,8 @@ def test_a_closed_loop_that_makes_no_sense_is_refused_by_name(arguments, error, 
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        *NO_SYSTEMS,
-        *NO_DRAWS,
+        *EVERYWHERE,
+        *DRAWN,
         ({"rate": -1}, ValueError, "rate must be a finite number > 0, not -1"),
         ({"rate": 0}, ValueError, "rate must be a finite number > 0, not 0"),
         ({"rate": inf}, ValueError, "rate must be a finite number > 0, not inf"),
@@ -223,7 +222,7 @@ def test_an_open_loop_that_makes_no_sense_is_refused_by_name(arguments, error, w
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        *NO_SYSTEMS,
+        *EVERYWHERE,
         ({"trace": USERS}, TypeError, "trace must be a Trace, not Workload"),
         ({"trace": Trace([200], [30])}, ValueError, "trace must have arrival times"),
         ({"warmup": 3}, ValueError, "warmup must be less than the 3 requests of the trace, not 3"),

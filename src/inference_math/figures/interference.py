@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import ScalarFormatter
 from numpy.typing import NDArray
 
 from inference_math import evidence, latency
@@ -129,9 +130,11 @@ def weights_and_compute(ax: Axes, operators: Operators, most: int = 1024) -> pd.
     drawn = products[products.index <= most].reset_index().rename(columns={"gemm": "measured"})
     compute = drawn.tokens * T
     forms = {"sum": t_w + compute, "quadrature": np.hypot(t_w, compute), "maximum": np.maximum(t_w, compute)}
-    ax.loglog(drawn.tokens, 1e3 * drawn.measured, "o", color=COLOURS[0], markersize=4, label="measured")
+    ax.loglog(drawn.tokens, 1e3 * drawn.measured, "o", base=2, color=COLOURS[0], markersize=4, label="measured")
     for (name, values), dash in zip(forms.items(), (":", "-", "--"), strict=True):
-        ax.loglog(drawn.tokens, 1e3 * values, dash, color=COLOURS[1], label=name, linewidth=1.6)
+        ax.loglog(drawn.tokens, 1e3 * values, dash, base=2, color=COLOURS[1], label=name, linewidth=1.6)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(ScalarFormatter())
     ax.set(xlabel="tokens in the step (token)", ylabel="matrix products (ms)")
     ax.legend()
     return drawn.assign(**forms, t_w=t_w, T=T)

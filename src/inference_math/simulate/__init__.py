@@ -7,7 +7,7 @@ trace. A scheduler says who is computed when, a cost what a step takes, `Reuse` 
 >>> from inference_math.workload import Workload
 >>> cost = simulate.StepCost(t_w=0.020, prompt=0.2, delta_h=0.0001)
 >>> run = simulate.closed_loop(Workload(2048, 170), cost, concurrency=1, requests=10)
->>> round(run.requests.tpot.mean(), 6)
+>>> print(f"{run.requests.tpot.mean():.4f}")
 0.0201
 """
 

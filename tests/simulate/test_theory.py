@@ -1,0 +1,126 @@
+"""The simulator against closed forms: interference of B requests, and queues with one server."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from inference_math import theory
+from inference_math.simulate import Aggregated, Disaggregated, StepCost, closed_loop, open_loop
+from inference_math.workload import Workload
+
+T_W, TTFT_1, DELTA_H = 0.02, 0.2, 4e-4
+COST = StepCost(t_w=T_W, prompt=TTFT_1, delta_h=DELTA_H)
+SETTINGS = [(2, 12), (8, 40), (16, 20), (32, 170), (64, 100)]
+
+
+def steady(B, n_out, **kept):
+    """Many requests of geometric length from the middle of the steady state, prefill first."""
+    users = Workload(500, n_out, lengths="geometric")
+    return closed_loop(users, COST, concurrency=B, requests=60_000, start="steady", seed=7, **kept)
+
+
+@pytest.mark.parametrize(("B", "n_out"), SETTINGS)
+def test_means_are_those_of_the_interference_model(B, n_out):
+    """Gap and TTFT to 1 %, whatever T is where none of the decodes' compute is exposed, and the request rate."""
+    run = steady(B, n_out)
+    delta_p = theory.delta_p(ttft_1=TTFT_1, n_out=n_out)
+    gap = theory.expected_tpot_full(
+        B=B, n_out=n_out, tpot_1=T_W + DELTA_H, delta_p=delta_p, delta_h=DELTA_H, T=1e-4, z=0
+    )
+    ttft = theory.expected_ttft_full(B=B, n_out=n_out, ttft_1=TTFT_1, delta_h=DELTA_H, t_w=T_W)
+    rate = theory.request_rate(B=B, n_out=n_out, t_w=T_W, delta_p=delta_p, delta_h=DELTA_H)
+    assert run.gaps.mean == pytest.approx(gap, rel=0.01)
+    assert run.requests.ttft.mean() == pytest.approx(ttft, rel=0.01)
+    assert run.request_rate == pytest.approx(rate, rel=0.01)
+
+
+@pytest.mark.parametrize(("B", "n_out"), SETTINGS)
+def test_quantiles_of_the_gap_are_those_of_a_binomial_number_of_prefills(B, n_out):
+    gaps = steady(B, n_out).gaps
+    others = stats.binom(B - 1, 1 / n_out)
+    for q in (0.5, 0.9, 0.99):
+        k = others.ppf(q)
+        # A finite run cannot tell on which side of q a step of the law lies that comes too near.
+        assert min(others.cdf(k) - q, q - others.cdf(k - 1)) > 2e-4
+        expected = T_W + DELTA_H + (B - 1 - k) * DELTA_H + k * TTFT_1
+        assert gaps.quantile(q) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(("B", "n_out"), SETTINGS)
+def test_prefills_in_a_step_are_binomial(B, n_out):
+    """Step after step independent, so that a chi-square test holds; beside a decode, they are those of B − 1."""
+    log = steady(B, n_out, log=True).log
+    for slots, weights in ((B, np.ones(len(log))), (B - 1, log.decodes / B)):
+        law = stats.binom(slots, 1 / n_out)
+        counts = np.bincount(log.prefills.astype(int), weights, minlength=B + 1)
+        expected = weights.sum() * law.pmf(np.arange(B + 1))
+        kept = expected > 10
+        observed = np.append(counts[kept], counts[~kept].sum())
+        predicted = np.append(expected[kept], expected[~kept].sum())
+        miss = ((observed - predicted) ** 2 / np.maximum(predicted, 1)).sum()
+        assert stats.chi2.sf(miss, kept.sum() - 1) > 0.005
+
+
+@pytest.mark.parametrize(("B", "n_out"), [(1, 5), (8, 20), (20, 8)])
+def test_users_with_equal_answers_who_start_together_stay_together(B, n_out):
+    """All prompts in one step of every cycle: the phases lock."""
+    run = closed_loop(Workload(50, n_out), COST, concurrency=B, requests=10 * B, log=True)
+    prefills = run.log.prefills.to_numpy().reshape(10, n_out)
+    assert (prefills[:, 0] == B).all()
+    assert (prefills[:, 1:] == 0).all()
+    assert run.requests.ttft.to_numpy() == pytest.approx(T_W + B * TTFT_1)
+
+
+@pytest.mark.parametrize("start", ["together", "steady"])
+def test_equal_answers_take_equally_long_whatever_their_phases(start):
+    """A request of n steps meets each of the B slots in each of its n phases once."""
+    B, n_in, n_out = 16, 300, 40
+    cost = StepCost(t_w=T_W, T=1e-4, T_decode=2e-5, prompt=0.1, pair=1e-8, delta_h=DELTA_H, kv_read=1e-7)
+    run = closed_loop(Workload(n_in, n_out), cost, concurrency=B, requests=20 * B, start=start)
+    context = (n_out - 1) * n_in + n_out * (n_out - 1) / 2
+    expected = n_out * T_W + B * (cost(n_out - 1, context, 1, n_in, n_in**2 / 2) - T_W)
+    assert run.requests.latency.to_numpy() == pytest.approx(expected)
+    assert run.requests.ttft.std() > 0 if start == "steady" else run.requests.ttft.std() < 1e-9
+
+
+SERVICE = COST(0, 0, 1.0, 500, 0.0)
+
+
+@pytest.mark.parametrize("load", [0.5, 0.8])
+@pytest.mark.parametrize(
+    ("scheduler", "n_out", "service"),
+    [
+        (Aggregated(max_batch=1), 1, SERVICE),
+        (Aggregated(max_batch=1), 4, SERVICE + 3 * COST(1, 0)),
+        (Disaggregated(), 1, SERVICE),
+    ],
+    ids=str,
+)
+def test_one_at_a_time_is_the_queue_m_d_1(load, scheduler, n_out, service):
+    """The mean wait is that of Pollaczek and Khinchine; the error bar is of 25 batches of a run."""
+    run = open_loop(
+        Workload(500, n_out), COST, rate=load / service, requests=50_000, warmup=1000, scheduler=scheduler, seed=11
+    )
+    waits = (run.requests.admitted - run.requests.arrival).to_numpy()
+    batches = waits.reshape(25, 2000).mean(axis=1)
+    error = batches.std(ddof=1) / np.sqrt(25)
+    expected = load * service / (2 * (1 - load))
+    assert error < 0.04 * expected
+    assert abs(batches.mean() - expected) < 3 * error
+    assert run.requests.latency.to_numpy() - waits == pytest.approx(service)
+
+
+@pytest.mark.parametrize("units", [2, 5])
+def test_prefill_units_are_the_servers_of_one_queue(units):
+    """Nobody waits while a unit is free: Lindley's recursion of several servers (Kiefer and Wolfowitz)."""
+    run = open_loop(
+        Workload(500, 1), COST, rate=0.9 * units / SERVICE, requests=3000, scheduler=Disaggregated(prefill_units=units)
+    )
+    free = np.zeros(units)
+    for request in run.requests.sort_values("arrival").itertuples():
+        start = max(request.arrival, free[0])
+        assert request.admitted == pytest.approx(start)
+        free[0] = start + SERVICE
+        free.sort()
