@@ -276,7 +276,7 @@ def test_the_timeline_steps_from_step_to_step(open_page):
         bind.locator("select").select_option(scheduler)
         for step in (1, 12, 500):
             set_slider(page, "fig-step-through", "step", step)
-            text = page.locator("#fig-step-through svg.marks .mark-text text", has_text="step ").text_content()
+            text = page.locator("#fig-step-through svg.marks .role-title-text text").text_content()
             number, last = map(int, re.match(r"step (\d+) of (\d+): \d+ decodes, \d+ prompt tokens", text).groups())
             assert number == min(step, last)
 
