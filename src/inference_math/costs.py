@@ -198,19 +198,23 @@ def measured(operators: Operators, n_in: Any, n_out: Any, *, cv: float = 0) -> C
 def step_cost(operators: Operators) -> StepCost:
     """Return the cost of a step for prompts of any length, read off measured operators.
 
-    The weight read is the step of one request without its KV read. Prompt and cached tokens are priced at 2,048
-    tokens: what matrices and all-reduce of a prompt take beyond the weight read, and the KV read. A pair costs what
-    the attention of a prompt of 4,096 does. Everything adds. Four numbers read off, not a fit.
+    t_w is the step of one request without its KV read: the weights, and all else that does not grow. Matrices and
+    all-reduce share a step with it in quadrature, at a price per token that gives back a prompt of 2,048. A cached
+    token is priced at a context of 2,048, a pair by the attention of a prompt of 4,096. Four numbers read off, no fit.
     """
     prefills = operators.prefills().set_index("n_in")
     per_request = operators.kv_reads().set_index("context").delta_h[2048]
     alone = operators.steps().query("batch == 1 and context == 2048").total.iloc[0]
     t_w = float(alone - per_request)
+    linear = float(prefills.gemm[2048] + prefills.allreduce[2048])
+    T = float(np.sqrt(linear**2 - t_w**2)) / 2048
     return StepCost(
         t_w=t_w,
-        T=float(prefills.gemm[2048] + prefills.allreduce[2048] - t_w) / 2048,
+        T=T,
+        T_decode=T,
         pair=float(prefills.attention[4096] / (4096**2 / 2)),
         kv_read=float(per_request / 2048),
+        overlap="quadrature",
     )
 
 

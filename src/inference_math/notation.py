@@ -122,7 +122,20 @@ latency = _define("latency", r"\tau", "s", AT_LEAST_ZERO, "time of a request in 
 B = _define("B", "B", "1", ANY_POSITIVE, "concurrent requests")
 b = _define("b", "b", "1", ANY_POSITIVE, "decodes in one step")
 chunk = _define("chunk", r"N_{c}", "token", ANY_POSITIVE, "prefill tokens in one step")
-ttft_1 = _define("ttft_1", r"\mathrm{TTFT}(1)", "s", ANY_POSITIVE, "time to first token of a request alone")
+ttft_1 = _define(
+    "ttft_1",
+    r"\mathrm{TTFT}(1)",
+    "s",
+    ANY_POSITIVE,
+    "time to first token of a request alone, the weight read not counted where it is counted apart",
+)
+ttft_alone = _define(
+    "ttft_alone",
+    r"\mathrm{TTFT}_{\mathrm{alone}}",
+    "s",
+    ANY_POSITIVE,
+    "time to first token of a request alone as measured, the weight read in it",
+)
 tpot_1 = _define("tpot_1", r"\mathrm{TPOT}(1)", "s", ANY_POSITIVE, "time per output token of a request alone")
 delta_p = _define(
     "delta_p", r"\Delta P", "s", AT_LEAST_ZERO, "what one more request adds to every step through its prefill"

@@ -67,7 +67,7 @@ def test_the_histogram_does_not_depend_on_how_often_it_is_filled(monkeypatch):
     assert (at_once.every_gap == in_parts.every_gap).all()
 
 
-@pytest.mark.parametrize("scheduler", [Aggregated(), Chunked(64)], ids=repr)
+@pytest.mark.parametrize("scheduler", [Aggregated(), Chunked(64), Disaggregated()], ids=repr)
 def test_the_warm_up_is_left_out_and_changes_nothing_else(scheduler):
     setting = {"concurrency": 8, "scheduler": scheduler, "every_gap": True}
     whole = closed_loop(USERS, COST, requests=300, **setting)

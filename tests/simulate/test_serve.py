@@ -21,8 +21,8 @@ SCHEDULERS = [Aggregated(), Chunked(128), Disaggregated()]
 class InTurn:
     """A source that gives its requests in their order."""
 
-    def __init__(self, n_in, n_out):
-        self.requests = Requests(np.array(n_in), np.array(n_out), np.zeros(len(n_in), dtype=int))
+    def __init__(self, n_in, n_out, cached=0):
+        self.requests = Requests(*np.broadcast_arrays(n_in, n_out, cached))
 
     def draw(self, count, rng):
         return self.requests
@@ -150,6 +150,16 @@ def test_a_steady_start_keeps_to_users_and_limits(scheduler):
         assert (inside == 12).all()
 
 
+def test_a_steady_start_is_steady():
+    """Short answers end sooner and long ones are met more often: from the first step on, prompts come as ever."""
+    users, B, steps = Trace([10, 10], [2, 100]), 3000, 60
+    run = closed_loop(users, COST, concurrency=B, requests=1000, start="steady", log=True)
+    expected = B * steps / np.mean(users.n_out)
+    assert len(run.log) > steps
+    assert run.log.prefills[:steps].sum() == pytest.approx(expected, abs=4 * np.sqrt(expected))
+    assert run.log.prefills[: steps // 2].sum() == pytest.approx(expected / 2, abs=4 * np.sqrt(expected / 2))
+
+
 def test_who_was_under_way_at_the_start_has_no_times_before_it():
     """A long answer outlasts the warm-up: it finishes, but nobody saw when it was sent."""
     run = closed_loop(USERS, COST, concurrency=60, requests=300, start="steady")
@@ -239,6 +249,24 @@ def test_a_replay_of_which_nothing_is_left_after_the_warm_up_has_no_rate():
     run = replay(trace, COST, warmup=1)
     assert run.requests.empty
     assert np.isnan(run.request_rate)
+
+
+def test_users_queue_in_the_order_in_which_their_requests_are_ready():
+    """Who has something to load is overtaken; a prompt of its own length tells when a request was sent."""
+    rng = np.random.default_rng(4)
+    n_in = np.arange(100, 160)
+    users = InTurn(n_in, rng.integers(1, 6, 60), rng.choice([0, 50], 60))
+    reuse, one = Reuse(2e-3, blocking=False), Aggregated(max_batch=1)
+    run = closed_loop(users, COST, concurrency=4, requests=50, scheduler=one, reuse=reuse)
+    requests = run.requests.sort_values("n_in").head(40)
+    assert requests.n_in.tolist() == n_in[:40].tolist()
+    ready, pipe = [], 0.0
+    for request in requests.itertuples():
+        if request.cached:
+            pipe = max(pipe, request.arrival) + reuse.R * request.cached
+        ready.append(pipe if request.cached else request.arrival)
+    assert not (np.diff(ready) > 0).all()
+    assert requests.assign(ready=ready).sort_values("ready", kind="stable").admitted.is_monotonic_increasing
 
 
 def test_reuse_and_limits_go_together():

@@ -8,7 +8,7 @@ from math import inf, nan
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_math.simulate import OVERLAPS, Aggregated, Chunked, Disaggregated, Reuse, StepCost, replay
@@ -187,6 +187,7 @@ def pooled(trace, cost, scheduler, reuse):
     return gone, gaps
 
 
+@settings(max_examples=600)
 @given(trace=traces(), cost=costs, scheduler=one_engine | pools, reuse=reuses)
 def test_a_system_is_its_plain_loop(trace, cost, scheduler, reuse):
     run = replay(trace, cost, scheduler=scheduler, reuse=reuse, every_gap=True)
@@ -197,6 +198,14 @@ def test_a_system_is_its_plain_loop(trace, cost, scheduler, reuse):
     for column, name in (("admitted",) * 2, ("first_token",) * 2, ("finished", "last")):
         np.testing.assert_allclose(found[column], [getattr(one, name) for one in gone], rtol=1e-9, err_msg=column)
     np.testing.assert_allclose(np.sort(run.every_gap), np.sort(gaps), rtol=1e-9)
+
+
+def test_a_request_goes_to_the_decode_unit_with_the_fewest_waiting_ones_too():
+    """Two units of one place each: the third request waits in the first unit, so the fourth waits in the second."""
+    trace = Trace([10, 20, 30, 40], [50, 100, 100, 2], arrival=[0.0, 1.0, 2.0, 3.0])
+    two = Disaggregated(decode_units=2, max_batch=1)
+    finished = replay(trace, StepCost(t_w=0.1), scheduler=two).requests.set_index("n_in").finished
+    assert finished[40] == pytest.approx(finished[20] + 0.1)
 
 
 # The log says nothing of pairs, so the laws that recompute a step leave them out.

@@ -21,8 +21,8 @@ def test_delta_p_and_delta_h():
 
 
 def test_a_prefill_alone_contains_the_weight_read_once():
-    assert theory.delta_p_net(ttft_1=0.120, t_w=0.020, n_out=100) == pytest.approx(1e-3)
-    assert theory.delta_p_net(ttft_1=0.010, t_w=0.020, n_out=100) == 0
+    assert theory.delta_p_net(ttft_alone=0.120, t_w=0.020, n_out=100) == pytest.approx(1e-3)
+    assert theory.delta_p_net(ttft_alone=0.010, t_w=0.020, n_out=100) == 0
 
 
 @given(B=batches, n_out=st.integers(2, 5000))

@@ -102,11 +102,21 @@ def gap_steps(ax: Axes, run: Run, law: Mapping[str, float], B: int, n_out: float
     """
     bins = run.gaps.frame()
     longer = 1 - bins["count"].cumsum() / run.gaps.count
-    ax.step(1e3 * bins.gap, longer.clip(lower=1e-12), where="post", color=COLOURS[0], label="simulated")
+    times = np.concatenate([[0.0], bins.gap])
+    ax.step(
+        1e3 * times,
+        np.concatenate([[1.0], longer.clip(lower=1e-12)]),
+        where="post",
+        color=COLOURS[0],
+        label="simulated",
+    )
     k = np.arange(B)
     gap = law["tpot_1"] + (B - 1 - k) * law["delta_h"] + k * n_out * law["delta_p"]
     tail = latency.prefills_beside(B, n_out).sf(k)
-    ax.step(1e3 * gap, np.maximum(tail, 1e-12), where="post", color="black", linestyle="--", label="binomial law")
+    shown = tail > 1e-5
+    dashed = np.concatenate([[1.0], np.maximum(tail, 1e-12)])
+    law_times = 1e3 * np.concatenate([[0.0], gap])
+    ax.step(law_times, dashed, where="post", color="black", linestyle="--", label="binomial law")
     for q in (0.5, 0.9, 0.99):
         at = 1e3 * float(latency.gap_quantile(q, B, n_out, **law))
         ax.plot(at, 1 - q, "o", color=COLOURS[1])
@@ -115,7 +125,7 @@ def gap_steps(ax: Axes, run: Run, law: Mapping[str, float], B: int, n_out: float
         xlabel="gap between two tokens (ms)", ylabel="share of longer gaps (no unit)", yscale="log", ylim=(1e-4, 1.3)
     )
     ax.legend()
-    shown = tail > 1e-5
+    ax.set_xlim(0, 1.15e3 * gap[shown].max())
     return pd.DataFrame({"prefills": k[shown], "gap_s": gap[shown], "share_longer": tail[shown]})
 
 

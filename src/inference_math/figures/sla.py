@@ -83,6 +83,7 @@ def binding_map(ax: Axes, numbers: Costs, sla_tpot: Sequence[float], sla_ttft: S
     for name, colour in zip(names, colours, strict=True):
         ax.plot([], [], "s", color=colour, markersize=10, label=name)
     ax.set(xlabel="limit on TPOT (ms)", ylabel="limit on TTFT (ms)", xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+    ax.locator_params(axis="x", nbins=4)
     ax.grid(visible=False)
     return frame[["sla_tpot", "sla_ttft", "batch", "binding"]]
 

@@ -141,7 +141,6 @@ class Record:
     def gap(self, seconds: float) -> None:
         """Note one gap that is no step of its engine."""
         self._runs.extend((seconds, 0.0, 1.0, 1.0))
-        self._pending += 1
 
     def request(self, *row: float) -> None:
         """Note a request that has finished; `row` has the values of `COLUMNS`."""

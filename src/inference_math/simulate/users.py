@@ -90,10 +90,10 @@ class Users:
         return [] if self._streams else self._send(now)
 
     def _send(self, now: float) -> list[tuple[float, Request]]:
-        drawn = next(self._sizes, None)
-        if drawn is None:
+        sizes = next(self._sizes, None)
+        if sizes is None:
             return []
-        n_in, n_out, cached = drawn
+        n_in, n_out, cached = sizes
         if n_in + n_out > self._kv_capacity:
             raise ValueError(
                 f"kv_capacity must hold the longest request, {n_in + n_out} tokens, not {self._kv_capacity:g}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sympy as sp
 
 from inference_math.formula import Formula
-from inference_math.notation import B, T, cv, hbm_bw, kv_token, n_in, n_out, t_w, tpot_1, ttft_1, z
+from inference_math.notation import B, T, cv, hbm_bw, kv_token, n_in, n_out, t_w, tpot_1, ttft_1, ttft_alone, z
 from inference_math.notation import delta_h as _delta_h
 from inference_math.notation import delta_p as _delta_p
 from inference_math.theory._talks import BOOK
@@ -52,8 +52,8 @@ delta_p = Formula(
 )
 delta_p_net = Formula(
     name="delta_p_net",
-    arguments=(ttft_1, t_w, n_out),
-    expr=sp.Max(0, ttft_1 - t_w) / n_out,
+    arguments=(ttft_alone, t_w, n_out),
+    expr=sp.Max(0, ttft_alone - t_w) / n_out,
     latex_name=r"\Delta P_{\mathrm{net}}",
     unit="s",
     claim="C14",
