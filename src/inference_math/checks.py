@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ANY_POSITIVE", "AT_LEAST_ZERO", "SHARE", "Interval", "as_numbers", "as_one_of", "as_whole"]
+__all__ = ["ANY_POSITIVE", "AT_LEAST_ZERO", "SHARE", "Interval", "as_number", "as_numbers", "as_one_of", "as_whole"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,14 @@ def as_numbers(argument: str, value: Any, accepted: Interval) -> NDArray[np.floa
     if not accepted.holds(array):
         raise ValueError(f"{argument} must be {accepted}, not {_first_outside(array, accepted)!r}")
     return array
+
+
+def as_number(argument: str, value: Any, accepted: Interval) -> float:
+    """Return `value` as one float; an array of several is refused, too."""
+    number = as_numbers(argument, value, accepted)
+    if number.ndim:
+        raise TypeError(f"{argument} must be one number, not {value!r:.80}")
+    return float(number)
 
 
 def as_whole(argument: str, value: Any, low: int = 1) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_numbers
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_number, as_numbers
 
 __all__ = ["gap_quantile", "max_batch_quantile", "max_batch_ttft_quantile", "prefills_beside", "ttft_quantile"]
 
@@ -50,18 +50,18 @@ def ttft_quantile(q: float, B: Any, n_out: Any, ttft_1: float, delta_h: float, t
 
 def max_batch_quantile(q: float, sla_tpot: float, n_out: float, tpot_1: float, delta_p: float, delta_h: float) -> int:
     """Return the largest batch of which the share `q` of all gaps meets the limit `sla_tpot`; 0 if none does."""
-    limit = float(as_numbers("sla_tpot", sla_tpot, ANY_POSITIVE))
+    limit = as_number("sla_tpot", sla_tpot, ANY_POSITIVE)
     return _largest(lambda B: gap_quantile(q, B, n_out, tpot_1, delta_p, delta_h) <= limit)
 
 
 def max_batch_ttft_quantile(q: float, sla_ttft: float, n_out: float, ttft_1: float, delta_h: float, t_w: float) -> int:
     """Return the largest batch of which the share `q` of all requests meets the limit `sla_ttft`; 0 if none does."""
-    limit = float(as_numbers("sla_ttft", sla_ttft, ANY_POSITIVE))
+    limit = as_number("sla_ttft", sla_ttft, ANY_POSITIVE)
     return _largest(lambda B: ttft_quantile(q, B, n_out, ttft_1, delta_h, t_w) <= limit)
 
 
 def _step_quantile(q: float, B: Any, n_out: Any, own: Any, delta_p: Any, delta_h: Any) -> Any:
-    share = float(as_numbers("q", q, SHARE))
+    share = as_number("q", q, SHARE)
     prefill = as_numbers("delta_p", delta_p, AT_LEAST_ZERO) * as_numbers("n_out", n_out, _TOKENS)
     read = as_numbers("delta_h", delta_h, AT_LEAST_ZERO)
     law = prefills_beside(B, n_out)

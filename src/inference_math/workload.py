@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from inference_math.checks import AT_LEAST_ZERO, SHARE, Interval, as_numbers, as_one_of, as_whole
+from inference_math.checks import AT_LEAST_ZERO, SHARE, Interval, as_number, as_numbers, as_one_of, as_whole
 
-__all__ = ["Requests", "Source", "Trace", "Workload", "as_number"]
+__all__ = ["Requests", "Source", "Trace", "Workload"]
 
 _TOKENS = Interval(1)
 
@@ -147,14 +147,6 @@ class Trace:
         """Return `count` of the requests, each drawn at random."""
         chosen = rng.integers(len(self.n_in), size=as_whole("count", count, 0))
         return Requests(*(column[chosen] for column in self.rows()))
-
-
-def as_number(argument: str, value: Any, accepted: Interval) -> float:
-    """Return `value` as one float; an array of several is refused, too."""
-    number = as_numbers(argument, value, accepted)
-    if number.ndim:
-        raise TypeError(f"{argument} must be one number, not {value!r:.80}")
-    return float(number)
 
 
 def _cached(n_in: NDArray[np.int64], alpha: Any) -> NDArray[np.int64]:

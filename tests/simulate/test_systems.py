@@ -160,7 +160,9 @@ def pooled(trace, cost, scheduler, reuse):
         one.admitted = max(one.ready, free[unit])
         load = reuse.R * one.cached if reuse and reuse.blocking else 0.0
         computing = cost(0, 0, 1.0, one.n_in - one.cached, (one.n_in**2 - one.cached**2) / 2)
-        one.first_token = one.last = free[unit] = one.admitted + max(computing, load)
+        one.first_token = one.last = free[unit] = one.admitted + max(
+            computing, cost(0, 0, 0.0, 0, 0.0) + load if load else 0.0
+        )
         one.tokens = 1
         link[unit] = max(link[unit], one.first_token) + scheduler.transfer * one.n_in
         if one.n_out == 1:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 from math import hypot, inf, isclose
 from typing import Protocol
 
-from inference_math.checks import AT_LEAST_ZERO, as_one_of
-from inference_math.workload import as_number
+from inference_math.checks import AT_LEAST_ZERO, as_number, as_one_of
 
 __all__ = ["OVERLAPS", "Cost", "StepCost", "line_of", "seconds_of"]
 
@@ -109,6 +108,12 @@ def seconds_of(cost: Cost, decodes: int, context: int, prefills: float, tokens: 
         pass
     step = f"cost({decodes}, {context}, {prefills:g}, {tokens}, {pairs:g})"
     raise ValueError(f"cost must be a finite number of seconds > 0, but {step} is {seconds!r:.80}")
+
+
+def waiting_for(load: float, seconds: float, cost: Cost, decodes: int, context: int) -> float:
+    """Return the seconds of a step whose prompts need `load` from the store while they compute, layer by layer."""
+    alone = cost(decodes, context, 0.0, 0, 0.0)
+    return alone + max(seconds - alone, load)
 
 
 def line_of(cost: Cost, decodes: int, context: int) -> tuple[float, float] | None:

@@ -8,10 +8,10 @@ from heapq import heappop, heappush
 from math import ceil, inf, nan, sqrt
 from typing import NamedTuple
 
-from inference_math.simulate.cost import Cost, line_of, seconds_of
+from inference_math.simulate.cost import Cost, line_of, seconds_of, waiting_for
 from inference_math.simulate.record import Record
 
-__all__ = ["Batch", "Engine", "Request"]
+__all__ = ["Batch", "Engine", "Request", "Room"]
 
 
 class Request(NamedTuple):
@@ -115,6 +115,28 @@ class Batch:
             context += self.size
 
 
+class Room:
+    """Places and tokens of KV cache that are free; a request reserves all its tokens from the start."""
+
+    def __init__(self, places: float, tokens: float) -> None:
+        self.places = places
+        self.tokens = tokens
+
+    def fits(self, request: Request) -> bool:
+        """Tell whether there is room for `request` now."""
+        return self.places >= 1 and self.tokens >= request.n_in + request.n_out
+
+    def take(self, request: Request) -> None:
+        """Reserve the room of `request`."""
+        self.places -= 1
+        self.tokens -= request.n_in + request.n_out
+
+    def give_back(self, request: Request) -> None:
+        """Free the room of `request`."""
+        self.places += 1
+        self.tokens += request.n_in + request.n_out
+
+
 class Engine:
     """A batch with a queue before it: who is admitted, and which prompt tokens the next step computes.
 
@@ -131,8 +153,7 @@ class Engine:
         self._cost = cost
         self._record = record
         self._budget = budget
-        self._places = max_batch
-        self._room = kv_capacity
+        self._room = Room(max_batch, kv_capacity)
         self._load = blocking_load
         self._prompts: deque[Request] = deque()  # admitted, prompt not yet computed
         self._progress = 0  # tokens of the first of them that are there
@@ -146,31 +167,25 @@ class Engine:
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
         waiting = self.waiting
-        while waiting and self._fits(waiting[0]):
+        while waiting and self._room.fits(waiting[0]):
             self._admit(waiting.popleft())
         batch = self.batch
         if self._prompts and batch.size < self._budget:
             self._mixed_step()
         else:  # who comes while there is no place will not start before somebody finishes
-            batch.decode(inf if waiting or self._places < 1 else until)
+            batch.decode(inf if waiting or self._room.places < 1 else until)
         done = list(batch.finished())
         for request in done:
-            self._places += 1
-            self._room += request.n_in + request.n_out
+            self._room.give_back(request)
         return done
 
     def resume(self, request: Request, done: int) -> None:
         """Put in a request that is already under way, with `done` tokens: a start in the steady state."""
-        self._places -= 1
-        self._room -= request.n_in + request.n_out
+        self._room.take(request)
         self.batch.join(request, nan, nan, done)
 
-    def _fits(self, request: Request) -> bool:
-        return self._places >= 1 and self._room >= request.n_in + request.n_out
-
     def _admit(self, request: Request) -> None:
-        self._places -= 1
-        self._room -= request.n_in + request.n_out
+        self._room.take(request)
         if not self._prompts:
             self._progress = request.cached
         self._prompts.append(request)
@@ -199,9 +214,8 @@ class Engine:
                 complete.append((prompts.popleft(), self._started))
                 self._progress = prompts[0].cached if prompts else 0
         seconds = seconds_of(self._cost, decodes, context, prefills, tokens, pairs)
-        if load:  # the engine waits for the store, layer by layer beside its computing
-            alone = self._cost(decodes, context, 0.0, 0, 0.0)
-            seconds = alone + max(seconds - alone, load)
+        if load:
+            seconds = waiting_for(load, seconds, self._cost, decodes, context)
         if self._record.logs:
             self._record.step(0, batch.now, seconds, decodes, context, prefills, tokens)
         batch.after(seconds, decodes)

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from inference_math.checks import SHARE
-from inference_math.workload import as_number
+from inference_math.checks import SHARE, as_number
 
 __all__ = ["GapHistogram", "Record", "Run"]
 

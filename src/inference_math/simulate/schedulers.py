@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from inference_math.checks import AT_LEAST_ZERO, Interval, as_whole
-from inference_math.workload import as_number
+from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_whole
 
 __all__ = ["Aggregated", "Chunked", "Disaggregated", "Reuse", "Scheduler"]
 

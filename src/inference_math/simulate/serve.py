@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from inference_math.checks import ANY_POSITIVE, as_one_of, as_whole
+from inference_math.checks import ANY_POSITIVE, as_number, as_one_of, as_whole
 from inference_math.simulate.cost import Cost
 from inference_math.simulate.engine import Engine, Request
 from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler
 from inference_math.simulate.systems import run_engine, run_pools
 from inference_math.simulate.users import Users, drawn, lengths, poisson
-from inference_math.workload import Requests, Source, Trace, as_number
+from inference_math.workload import Requests, Source, Trace
 
 __all__ = ["closed_loop", "open_loop", "replay"]
 

@@ -6,8 +6,8 @@ from collections import deque
 from heapq import heapify, heappop, heappush
 from math import inf
 
-from inference_math.simulate.cost import Cost, seconds_of
-from inference_math.simulate.engine import Batch, Engine, Request
+from inference_math.simulate.cost import Cost, seconds_of, waiting_for
+from inference_math.simulate.engine import Batch, Engine, Request, Room
 from inference_math.simulate.record import Record
 from inference_math.simulate.users import Users
 
@@ -45,8 +45,7 @@ class _DecodeUnit:
         self.batch = batch
         self.queue: deque[tuple[Request, float, float]] = deque()
         self.version = 0
-        self._places = max_batch
-        self._room = kv_capacity
+        self._room = Room(max_batch, kv_capacity)
 
     @property
     def load(self) -> int:
@@ -67,21 +66,16 @@ class _DecodeUnit:
 
     def admit(self) -> None:
         """Let join who fits."""
-        while self.queue:
-            request, admitted, first_token = self.queue[0]
-            if self._places < 1 or self._room < request.n_in + request.n_out:
-                return
-            self.queue.popleft()
-            self._places -= 1
-            self._room -= request.n_in + request.n_out
+        while self.queue and self._room.fits(self.queue[0][0]):
+            request, admitted, first_token = self.queue.popleft()
+            self._room.take(request)
             self.batch.join(request, admitted, first_token)
 
     def _decode(self, until: float) -> list[Request]:
         self.batch.decode(until)
         done = list(self.batch.finished())
         for request in done:
-            self._places += 1
-            self._room += request.n_in + request.n_out
+            self._room.give_back(request)
         return done
 
 
@@ -102,7 +96,9 @@ class _PrefillPool:
         start = max(ready, free)
         tokens = request.n_in - request.cached
         pairs = (request.n_in**2 - request.cached**2) / 2
-        seconds = max(seconds_of(self._cost, 0, 0, 1.0, tokens, pairs), self._load * request.cached)
+        seconds = seconds_of(self._cost, 0, 0, 1.0, tokens, pairs)
+        if load := self._load * request.cached:
+            seconds = waiting_for(load, seconds, self._cost, 0, 0)
         end = start + seconds
         heappush(self._free, (end, unit))
         self._record.run(seconds, 0.0, 1, 0)
