@@ -35,13 +35,13 @@ class GapHistogram:
         if not gaps.size:
             return
         logs = np.floor(np.log(np.maximum(gaps, 1e-12)) * _BINS_PER_E).astype(np.int64)
-        low = int(logs.min())
+        low = int(np.min(logs))
         counts = np.bincount(logs - low, weights)
         for i in np.flatnonzero(counts).tolist():
             self._bins[low + i] = self._bins.get(low + i, 0.0) + float(counts[i])
         self.count += int(weights.sum())
         self.total += float(gaps @ weights)
-        self.largest = max(self.largest, float(gaps.max()))
+        self.largest = max(self.largest, float(np.max(gaps)))
 
     @property
     def mean(self) -> float:
