@@ -40,6 +40,8 @@ class Formula:
         The claim that it states (``"C06"``) and where that was printed.
     meaning
         One plain sentence.
+    domain
+        A condition on the arguments without which the formula means nothing, for example ``sla_tpot > t_w``.
 
     Examples
     --------
@@ -56,9 +58,10 @@ class Formula:
     claim: str
     source: str
     meaning: str
+    domain: sp.Basic = sp.true
 
     def __post_init__(self) -> None:
-        if set(self.arguments) != self.expr.free_symbols:
+        if set(self.arguments) != self.expr.free_symbols or not self.domain.free_symbols <= set(self.arguments):
             raise ValueError(f"{self.name}: the arguments are not the symbols of the expression")
 
     @property
@@ -80,7 +83,7 @@ class Formula:
             For a missing or unknown argument, or one that is no number.
         ValueError
             For a number outside the range of its symbol (see `notation`), for shapes that do not
-            broadcast, and where the formula has no finite value.
+            broadcast, outside the formula's domain, and where it has no finite value.
         """
         names = [symbol.name for symbol in self.arguments]
         _check_names(self.usage, names, arguments)
@@ -92,17 +95,24 @@ class Formula:
             raise ValueError(f"{self.name}: shapes do not broadcast: {shapes}") from None
         with np.errstate(all="ignore"):  # what is not finite is refused just below
             result = np.asarray(self._evaluate(*given), dtype=np.float64)
+            inside = np.broadcast_to(self._in_domain(*given), shape)
+        if not inside.all():
+            raise ValueError(f"{self.name} needs {self.domain}, not {self._first(names, given, ~inside)}")
         if not np.isfinite(result).all():
-            raise ValueError(f"{self.name} has no finite value at {self._first_bad(names, given, result)}")
+            raise ValueError(f"{self.name} has no finite value at {self._first(names, given, ~np.isfinite(result))}")
         return float(result) if not shape else result
 
     @cached_property
     def _evaluate(self) -> Any:
         return sp.lambdify(self.arguments, self.expr, modules="numpy", printer=_Numpy, cse=True)
 
-    def _first_bad(self, names: list[str], given: list[Any], result: Any) -> str:
-        where = np.unravel_index(np.argmin(np.isfinite(result)), result.shape)
-        values = (np.broadcast_to(a, result.shape)[where] for a in given)
+    @cached_property
+    def _in_domain(self) -> Any:
+        return sp.lambdify(self.arguments, self.domain, modules="numpy", printer=_Numpy)
+
+    def _first(self, names: list[str], given: list[Any], bad: Any) -> str:
+        where = np.unravel_index(np.argmax(bad), bad.shape)
+        values = (np.broadcast_to(a, bad.shape)[where] for a in given)
         return ", ".join(f"{n}={v:g}" for n, v in zip(names, values, strict=True))
 
     @property

@@ -115,6 +115,7 @@ cv = _define(
     AT_LEAST_ZERO,
     "coefficient of variation of the output lengths: 0 for equal ones, nearly 1 for geometric ones",
 )
+pd_ratio = _define("pd_ratio", r"\pi", "1", ANY_POSITIVE, "prompt tokens per output token, P:D")
 rate = _define("rate", r"\lambda", "1/s", AT_LEAST_ZERO, "arrival rate of requests")
 latency = _define("latency", r"\tau", "s", AT_LEAST_ZERO, "time of a request in the system")
 

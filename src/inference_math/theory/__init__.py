@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_math.formula import Formula
-from inference_math.theory import interference, prefill, regimes, sla, tokens
+from inference_math.theory import chunked, interference, prefill, regimes, sla, tokens
 from inference_math.theory._talks import BOOK as BOOK
+from inference_math.theory.chunked import *  # noqa: F403
 from inference_math.theory.interference import *  # noqa: F403
 from inference_math.theory.prefill import *  # noqa: F403
 from inference_math.theory.regimes import *  # noqa: F403
@@ -21,8 +22,13 @@ __all__ = [
     *interference.__all__,
     *sla.__all__,
     *regimes.__all__,
+    *chunked.__all__,
 ]
 
 CATALOGUE: Mapping[str, Formula] = MappingProxyType(
-    {name: getattr(module, name) for module in (tokens, prefill, interference, sla, regimes) for name in module.__all__}
+    {
+        name: getattr(module, name)
+        for module in (tokens, prefill, interference, sla, regimes, chunked)
+        for name in module.__all__
+    }
 )

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import simulate, theory
+from inference_math.workload import Workload
+
+times = st.floats(1e-5, 1.0)
+decodes = st.floats(1, 500)
+
+
+@given(b=decodes, t_w=times, delta_p=times, delta_h=times)
+def test_gains_at_equal_batch_are_ordered_and_at_most_two(b, t_w, delta_p, delta_h):
+    """1 ≤ serial KV ≤ full ≤ 2; and the talk's is the full one without the weight read."""
+    numbers = {"b": b, "t_w": t_w, "delta_p": delta_p, "delta_h": delta_h}
+    serial, full = theory.chunked_gain_serial(**numbers), theory.chunked_gain_weights(**numbers)
+    assert serial * (1 + 1e-12) >= 1
+    assert serial <= full * (1 + 1e-12)
+    assert full <= 2 * (1 + 1e-12)
+    talk = theory.chunked_gain(delta_p=delta_p, delta_h=delta_h)
+    assert theory.chunked_gain_weights(**(numbers | {"t_w": 0})) == pytest.approx(talk)
+
+
+@given(t_w=times, delta_p=times, delta_h=times, room=times)
+def test_gains_at_an_equal_limit_are_batches_that_just_meet_it(t_w, delta_p, delta_h, room):
+    S = t_w + room
+    numbers = {"delta_p": delta_p, "delta_h": delta_h, "t_w": t_w, "sla_tpot": S}
+    whole = room / (delta_p + delta_h)  # the batch of whole prefills
+    for gain, step in (
+        (theory.chunked_gain_sla(**numbers), lambda b: max(b * delta_p, t_w + b * delta_h)),
+        (theory.chunked_gain_sla_serial(**numbers), lambda b: max(t_w, b * delta_p) + b * delta_h),
+    ):
+        assert step(gain * whole) == pytest.approx(S)
+    u = 1 - t_w / S
+    assert theory.chunked_gain_sla(**numbers) <= (1 + 1 / u) * (1 + 1e-9)
+    assert theory.chunked_gain_sla_serial(**numbers) <= theory.chunked_gain_sla(**numbers) * (1 + 1e-12)
+
+
+@given(b=decodes, t_w=times, T=st.floats(1e-6, 1e-3), delta_h=times, pd_ratio=st.floats(0.1, 500))
+def test_the_balanced_chunk_gives_the_balanced_gain(b, t_w, T, delta_h, pd_ratio):
+    at = {"b": b, "chunk": b * pd_ratio, "pd_ratio": pd_ratio, "T": T, "t_w": t_w, "delta_h": delta_h}
+    balanced = {"b": b, "t_w": t_w, "delta_p": pd_ratio * T, "delta_h": delta_h}
+    assert theory.chunked_gain_offbalance(**at) == pytest.approx(theory.chunked_gain_weights(**balanced))
+    assert theory.chunked_gain_offbalance_serial(**at) == pytest.approx(theory.chunked_gain_serial(**balanced))
+
+
+def test_chunk_size_is_the_flow_balance():
+    assert theory.chunk_size(b=32, n_in=3072, n_out=64) == 1536
+    assert theory.chunk_budget(b=32, T=1e-4, delta_h=1e-4, sla_tpot=0.0432) == pytest.approx(400)
+    assert theory.chunk_budget(b=32, T=1e-4, delta_h=1e-2, sla_tpot=0.04) == 0
+
+
+@given(b=decodes, t_w=times, delta_p=times, delta_h=times)
+def test_ttft_is_never_shorter_than_alone(b, t_w, delta_p, delta_h):
+    numbers = {"b": b, "t_w": t_w, "delta_p": delta_p, "delta_h": delta_h}
+    assert theory.ttft_chunked(**numbers) >= 1
+    serial = theory.ttft_chunked_serial(**numbers)
+    assert serial == pytest.approx(max(1, t_w / (b * delta_p)) + delta_h / delta_p)
+
+
+@pytest.mark.parametrize(("overlap", "name"), [("full", ""), ("serial-kv", "_serial")])
+@pytest.mark.parametrize(("n_out", "chunk"), [(256, 512), (512, 256), (512, 1024)])
+def test_the_simulator_gains_what_the_formula_says(overlap, name, n_out, chunk):
+    T, t_w, delta_h = 7e-5, 0.0165, 9.5e-5
+    cost = simulate.StepCost(t_w=t_w, T=T, delta_h=delta_h, overlap=overlap)
+    run = simulate.closed_loop(
+        Workload(3072, n_out), cost, concurrency=32, requests=3000, warmup=300, start="steady", seed=3, log=True,
+        scheduler=simulate.Chunked(chunk + 32),
+    )  # fmt: skip
+    b = float(np.mean(run.log.decodes))
+    formula = theory.CATALOGUE[f"chunked_gain_offbalance{name}"]
+    gain = formula(b=b, chunk=chunk, pd_ratio=3072 / n_out, T=T, t_w=t_w, delta_h=delta_h)
+    whole = b / (t_w + b * (3072 / n_out * T + delta_h))  # tokens per second of whole prefills
+    assert run.request_rate * n_out / whole == pytest.approx(gain, rel=0.01)

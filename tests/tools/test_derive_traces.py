@@ -1,0 +1,80 @@
+"""The tables of recorded requests: derived from small files, and as the data card says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import derive_traces
+import pytest
+
+from inference_math.evidence import data_dir, load
+
+
+def _traces(folder: Path) -> list[str]:
+    """Two Mooncake files of one prompt sent twice and another, two of Azure."""
+    prompts = [(0, 1000, 10, [0, 1]), (500, 1000, 10, [0, 1]), (4000, 2040, 40, [0, 2, 3, 4])]
+    lines = [{"timestamp": t, "input_length": n, "output_length": out, "hash_ids": ids} for t, n, out, ids in prompts]
+    for name in ("conversation_trace.jsonl", "synthetic_trace.jsonl"):
+        (folder / name).write_text("\n".join(map(json.dumps, lines)))
+    rows = ["TIMESTAMP,ContextTokens,GeneratedTokens", "2023-11-16 18:15:46.5,100,3", "2023-11-16 18:15:47.75,200,1"]
+    for name in ("AzureLLMInferenceTrace_conv.csv", "AzureLLMInferenceTrace_code.csv"):
+        (folder / name).write_text("\r\n".join(rows))
+    return [str(folder / name) for name in derive_traces.FILES.values()]
+
+
+def test_script_writes_three_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["", *_traces(tmp_path), "--out", str(tmp_path / "out")])
+    derive_traces.main()
+    lengths, reuse, alpha = (
+        (tmp_path / "out" / f"traces_{name}.csv").read_text().splitlines() for name in ("lengths", "reuse", "alpha")
+    )
+    assert lengths[5] == (
+        "mooncake-conversation,n_in,3,4.0,1346.67,490.26,1000,1000,1000,1000,1000,1000,2040,2040,2040,2040,2040,1"
+    )
+    assert lengths[2] == "azure-code,n_out,2,1.25,2.0,1.0,1,1,1,1,1,1,3,3,3,3,3,-1"
+    assert len(lengths) == 1 + 2 * 4
+    # 999 tokens of the second prompt and 512 of the third, of 4,040, in a cache of all five blocks.
+    assert reuse[-1] == "mooncake-synthetic,2560,0.375,0.374,0.4167"
+    assert alpha[1] == (
+        "mooncake-conversation,3,4040,0.374,0.4167,0.4243,0,0,0,0,0,0.251,0.999,0.999,0.999,0.999,0.999,"
+        "0.3333,0.3333,0.3333"
+    )
+    assert len(alpha) == 3
+
+
+def test_a_spoilt_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = _traces(tmp_path)
+    Path(files[0]).write_text(Path(files[0]).read_text() + "\n{")
+    monkeypatch.setattr(sys, "argv", ["", *files, "--out", str(tmp_path / "out")])
+    with pytest.raises(ValueError, match=r"conversation_trace.jsonl, line 4"):
+        derive_traces.main()
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_three_tables_agree() -> None:
+    lengths, reuse, alpha = (load(f"traces_{name}").frame for name in ("lengths", "reuse", "alpha"))
+    assert lengths.trace.unique().tolist() == sorted(derive_traces.FILES)
+    quantiles = lengths[derive_traces.ALPHA]
+    assert (quantiles.diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
+    for _, row in alpha.iterrows():
+        prompts = lengths[(lengths.trace == row.trace) & (lengths.quantity == "n_in")].iloc[0]
+        assert row.requests == prompts.requests
+        assert row.prompt_tokens == pytest.approx(prompts["mean"] * prompts.requests, abs=0.005 * prompts.requests)
+        curve = reuse[reuse.trace == row.trace]
+        assert curve.capacity_tokens.is_monotonic_increasing
+        assert (curve[["block_share", "token_share", "mean_alpha"]].diff().dropna() >= 0).all(axis=None)
+        assert curve.token_share.iloc[-1] == row.token_share
+        assert curve.mean_alpha.iloc[-1] == row["mean"]
+        assert (curve.capacity_tokens % 512 == 0).all()
+
+
+def test_the_data_card_gives_the_lengths() -> None:
+    card = (data_dir() / "README.md").read_text(encoding="utf-8")
+    table = load("traces_lengths").frame.set_index(["trace", "quantity"])
+    for trace in derive_traces.FILES:
+        prompts, outputs = table.loc[(trace, "n_in")], table.loc[(trace, "n_out")]
+        numbers = [prompts["mean"], prompts.p50, prompts.p99, outputs["mean"], outputs.p50, outputs.p99]
+        cells = [trace, f"{prompts.requests:,.0f}", f"{prompts.duration_s:,.0f} s", *(f"{n:,.0f}" for n in numbers)]
+        assert f"| {' | '.join(cells)} |" in card

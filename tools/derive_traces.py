@@ -1,0 +1,86 @@
+"""Derive data/measured/traces_lengths.csv, traces_reuse.csv and traces_alpha.csv from recorded requests.
+
+    python tools/derive_traces.py conversation_trace.jsonl synthetic_trace.jsonl \\
+        AzureLLMInferenceTrace_conv.csv AzureLLMInferenceTrace_code.csv
+
+The first two are in `FAST25-release/traces` of github.com/kvcache-ai/Mooncake at 3b5a5941 (Apache-2.0), the others
+in `data` of github.com/Azure/AzurePublicDataset at b469a113 (CC BY 4.0).
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from tables import write
+
+from inference_math.traces import QUANTILES, Read, length_quantiles, read, reuse_curve
+
+FILES = {"mooncake-conversation": "conversation_trace.jsonl", "mooncake-synthetic": "synthetic_trace.jsonl",
+         "azure-conversation": "AzureLLMInferenceTrace_conv.csv",
+         "azure-code": "AzureLLMInferenceTrace_code.csv"}  # fmt: skip
+CAPACITIES = 40
+SMALLEST = 10  # blocks
+HIGH = (0.5, 0.9, 0.99)
+ALPHA = [f"p{q}" for q in QUANTILES]
+
+
+def main() -> None:
+    """Write the three tables."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    for trace, file in FILES.items():
+        arguments.add_argument(trace, type=Path, help=file)
+    arguments.add_argument("--out", type=Path, default=Path("data/measured"))
+    options = vars(arguments.parse_args())
+    traces = {trace: read(options[trace], strict=True) for trace in FILES}
+    known = {trace: this for trace, this in traces.items() if this.requests.blocks.notna().all()}
+    write(lengths(traces), options["out"] / "traces_lengths.csv", "correlation")
+    write(reuse(known), options["out"] / "traces_reuse.csv", "block_share", "token_share", "mean_alpha")
+    shares = ["token_share", "mean", "std", *ALPHA, *(f"share_{high}" for high in HIGH)]
+    write(alpha(known), options["out"] / "traces_alpha.csv", *shares)
+
+
+def lengths(traces: dict[str, Read]) -> pd.DataFrame:
+    """Return the distribution of the prompt and the output lengths of each trace."""
+    tables = []
+    for trace, this in traces.items():
+        requests = this.requests
+        table = length_quantiles(requests.n_in, requests.n_out).rename_axis("quantity").reset_index()
+        table = table.rename(columns={"count": "requests"}).round({"mean": 2, "std": 2})
+        table.insert(0, "trace", trace)
+        table.insert(3, "duration_s", round(float(requests.arrival.iloc[-1]), 3))
+        tables.append(table.assign(correlation=requests.n_in.corr(requests.n_out)))
+    return pd.concat(tables).sort_values(["trace", "quantity"], ignore_index=True)
+
+
+def reuse(traces: dict[str, Read]) -> pd.DataFrame:
+    """Return the LRU curve of each trace at about `CAPACITIES` capacities, the last of them all its blocks."""
+    tables = []
+    for trace, this in traces.items():
+        blocks = list(this.requests.blocks)
+        stored = len(set().union(*blocks))
+        steps = np.unique(np.geomspace(min(SMALLEST, stored), stored, CAPACITIES).round().astype(np.int64))
+        curve = reuse_curve(blocks, this.requests.n_in, this.block_tokens, steps * this.block_tokens)
+        curve["capacity"] = curve.capacity.astype(np.int64)
+        curve.insert(0, "trace", trace)
+        tables.append(curve.rename(columns={"capacity": "capacity_tokens"}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def alpha(traces: dict[str, Read]) -> pd.DataFrame:
+    """Return the distribution over the requests of the share that an unlimited cache finds."""
+    rows = []
+    for trace, this in traces.items():
+        recorded = this.trace()
+        n_in, shares = recorded.n_in, recorded.alpha
+        row = {"trace": trace, "requests": len(n_in), "prompt_tokens": int(n_in.sum())}
+        row |= {"token_share": float(shares @ n_in / n_in.sum()), "mean": shares.mean(), "std": shares.std()}
+        row |= dict(zip(ALPHA, np.percentile(shares, QUANTILES, method="inverted_cdf"), strict=True))
+        rows.append(row | {f"share_{high}": (shares >= high).mean() for high in HIGH})
+    return pd.DataFrame(rows)
+
+
+if __name__ == "__main__":
+    main()
