@@ -49,8 +49,8 @@ def test_the_balanced_chunk_gives_the_balanced_gain(b, t_w, T, delta_h, pd_ratio
 
 def test_chunk_size_is_the_flow_balance():
     assert theory.chunk_size(b=32, n_in=3072, n_out=64) == 1536
-    assert theory.chunk_budget(b=32, T=1e-4, delta_h=1e-4, sla_tpot=0.0432) == pytest.approx(400)
-    assert theory.chunk_budget(b=32, T=1e-4, delta_h=1e-2, sla_tpot=0.04) == 0
+    assert theory.chunk_budget(b=32, T=1e-4, delta_h=1e-4, t_w=0.02, sla_tpot=0.0432) == pytest.approx(400)
+    assert theory.chunk_budget(b=32, T=1e-4, delta_h=1e-4, t_w=0.0401, sla_tpot=0.0432) == 0
 
 
 @given(b=decodes, t_w=times, delta_p=times, delta_h=times)
@@ -74,4 +74,20 @@ def test_the_simulator_gains_what_the_formula_says(overlap, name, n_out, chunk):
     formula = theory.CATALOGUE[f"chunked_gain_offbalance{name}"]
     gain = formula(b=b, chunk=chunk, pd_ratio=3072 / n_out, T=T, t_w=t_w, delta_h=delta_h)
     whole = b / (t_w + b * (3072 / n_out * T + delta_h))  # tokens per second of whole prefills
+    assert run.request_rate * n_out / whole == pytest.approx(gain, rel=0.01)
+
+
+@pytest.mark.parametrize("n_out", [96, 128])
+def test_a_chunk_that_is_too_small_starves_the_decodes_as_the_formula_says(n_out):
+    T, t_w, delta_h, chunk, b = 7e-5, 0.0165, 9.5e-5, 512, 32
+    cost = simulate.StepCost(t_w=t_w, T=T, delta_h=delta_h, overlap="serial-kv")
+    run = simulate.closed_loop(
+        Workload(3072, n_out), cost, concurrency=2 * b, requests=3000, warmup=300, log=True,
+        scheduler=simulate.Chunked(chunk + 16, max_batch=b),
+    )  # fmt: skip
+    pd_ratio = 3072 / n_out
+    tokens = float(run.log.tokens.mean())  # what the budget leaves to prompts
+    gain = theory.chunked_gain_offbalance_serial(b=b, chunk=tokens, pd_ratio=pd_ratio, T=T, t_w=t_w, delta_h=delta_h)
+    whole = b / (t_w + b * (pd_ratio * T + delta_h))
+    assert tokens / pd_ratio < b
     assert run.request_rate * n_out / whole == pytest.approx(gain, rel=0.01)

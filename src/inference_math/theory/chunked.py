@@ -56,13 +56,13 @@ chunk_size = Formula(
 )
 chunk_budget = Formula(
     name="chunk_budget",
-    arguments=(b, T, delta_h, sla_tpot),
-    expr=sp.Max(0, sla_tpot - b * delta_h) / T,
+    arguments=(b, T, delta_h, t_w, sla_tpot),
+    expr=sp.Piecewise(((sla_tpot - b * delta_h) / T, t_w + b * delta_h <= sla_tpot), (0, True)),
     latex_name=r"N_{c}^{\max}",
     unit="token",
     claim="C22",
     source=BOOK,
-    meaning="largest chunk beside b decodes that keeps a step under the limit, the weight read hidden",
+    meaning="largest chunk beside b decodes that keeps a step under the limit, the weight read hidden; 0 if none does",
 )
 chunked_gain = Formula(
     name="chunked_gain",
