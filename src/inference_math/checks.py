@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ANY_POSITIVE", "AT_LEAST_ZERO", "SHARE", "Interval", "as_number", "as_numbers", "as_one_of", "as_whole"]
+__all__ = [
+    "ANY_POSITIVE",
+    "AT_LEAST_ONE",
+    "AT_LEAST_ZERO",
+    "SHARE",
+    "Interval",
+    "as_counts",
+    "as_number",
+    "as_numbers",
+    "as_one_of",
+    "as_whole",
+]
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,7 @@ class Interval:
 
 ANY_POSITIVE = Interval(0, open_low=True)
 AT_LEAST_ZERO = Interval(0)
+AT_LEAST_ONE = Interval(1)
 SHARE = Interval(0, 1)
 
 
@@ -87,6 +99,14 @@ def as_whole(argument: str, value: Any, low: int = 1) -> int:
     if not number.is_integer() or number < low:
         raise ValueError(f"{argument} must be a whole number >= {low}, not {value!r}")
     return int(number)
+
+
+def as_counts(argument: str, value: Any) -> NDArray[np.int64]:
+    """Return `value` as a list of whole numbers >= 1, at least one of them."""
+    counts = as_numbers(argument, value, AT_LEAST_ONE)
+    if counts.ndim != 1 or not counts.size or (counts % 1).any():
+        raise ValueError(f"{argument} must be a list of whole numbers, one for each request")
+    return counts.astype(np.int64)
 
 
 def as_one_of(argument: str, value: Any, accepted: Iterable[str]) -> str:

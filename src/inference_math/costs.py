@@ -6,7 +6,7 @@ the H100. Both give the same `Costs`, which the formulas of `theory` and the sim
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,11 @@ class Costs:
         """ΔP."""
         return theory.delta_p(ttft_1=self.ttft_1, n_out=self.n_out)
 
+    @property
+    def law(self) -> dict[str, Any]:
+        """What the quantiles of `latency` and the batch limits of `theory` take: tpot_1, delta_p, delta_h."""
+        return {"tpot_1": self.tpot_1, "delta_p": self.delta_p, "delta_h": self.read}
+
     def tpot(self, B: Any) -> Any:
         """Return the mean time per output token with `B` concurrent requests [C14, corrected]."""
         return theory.expected_tpot_full(
@@ -83,14 +88,12 @@ class Costs:
 
     def with_prefill(self, speedup: Any) -> Costs:
         """Return the same with prefills that hold up the engine `speedup` times shorter."""
-        return Costs(
-            self.n_in, self.n_out, self.t_w, self.ttft_1 / speedup, self.delta_h, self.T_decode, self.kv_capacity
-        )
+        return replace(self, ttft_1=self.ttft_1 / speedup)
 
-    def batch_limits(self, sla_tpot: float, sla_ttft: float) -> pd.DataFrame:
+    def batch_limits(self, sla_tpot: Any, sla_ttft: Any) -> pd.DataFrame:
         """Return the largest batch by each of `LIMITS`, their smallest, `batch`, and which it is, `binding`.
 
-        One row for each prompt and output length. `binding` is "none fits" where the batch is 0.
+        One row for each prompt and output length, or pair of limits. `binding` is "none fits" where the batch is 0.
         """
         by_limit = {
             "TPOT": theory.max_batch(
@@ -134,9 +137,7 @@ def datasheet(
     """
     gpus = as_whole("tp", tp)
     precision = as_precision("weights", weights)
-    room = theory.kv_capacity(
-        hbm_bytes=gpus * unit.hbm_bytes, weight_bytes=model.weight_bytes(precision), kv_token=model.kv_token(kv)
-    )
+    room = _room(model, unit, gpus, precision, kv)
     if not room:
         raise ValueError(f"tp must leave room for a KV cache: {model.name} in {precision} fills {gpus} {unit.name}")
     T = theory.token_time_causal(**model.shape, n_in=n_in, flops=gpus * unit.flops(precision))
@@ -179,7 +180,6 @@ def measured(operators: Operators, n_in: Any, n_out: Any, *, cv: float = 0) -> C
     alone = steps[steps.batch == 1].sort_values("context")
     t_w = np.interp(context, alone.context, alone.total) - delta_h - T_decode
     ttft = np.interp(n_in, prefills.n_in, prefills.total)
-    weights = operators.model.weight_bytes(operators.weights)
     return Costs(
         n_in=n_in,
         n_out=n_out,
@@ -187,11 +187,7 @@ def measured(operators: Operators, n_in: Any, n_out: Any, *, cv: float = 0) -> C
         ttft_1=_plain(np.maximum(ttft - t_w, 1e-9)),
         delta_h=_plain(delta_h),
         T_decode=T_decode,
-        kv_capacity=theory.kv_capacity(
-            hbm_bytes=operators.tp * gpu(H100).hbm_bytes,
-            weight_bytes=weights,
-            kv_token=operators.model.kv_token(operators.kv),
-        ),
+        kv_capacity=_room(operators.model, gpu(H100), operators.tp, operators.weights, operators.kv),
     )
 
 
@@ -224,6 +220,14 @@ def smallest_tp(model: Model, unit: Gpu, precision: str, share: float = 0.9) -> 
         if model.weight_bytes(precision) <= share * tp * unit.hbm_bytes:
             return tp
     return None
+
+
+def _room(model: Model, unit: Gpu, gpus: int, weights: str, kv: str) -> float:
+    """Return the tokens whose KV cache fits beside the weights."""
+    capacity: float = theory.kv_capacity(
+        hbm_bytes=gpus * unit.hbm_bytes, weight_bytes=model.weight_bytes(weights), kv_token=model.kv_token(kv)
+    )
+    return capacity
 
 
 def _within(argument: str, value: Any, low: float, high: float) -> None:

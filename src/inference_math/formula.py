@@ -95,9 +95,10 @@ class Formula:
             raise ValueError(f"{self.name}: shapes do not broadcast: {shapes}") from None
         with np.errstate(all="ignore"):  # what is not finite is refused just below
             result = np.asarray(self._evaluate(*given), dtype=np.float64)
-            inside = np.broadcast_to(self._in_domain(*given), shape)
-        if not inside.all():
-            raise ValueError(f"{self.name} needs {self.domain}, not {self._first(names, given, ~inside)}")
+        if self.domain is not sp.true:
+            outside = ~np.broadcast_to(self._in_domain(*given), shape)
+            if outside.any():
+                raise ValueError(f"{self.name} needs {self.domain}, not {self._first(names, given, outside)}")
         if not np.isfinite(result).all():
             raise ValueError(f"{self.name} has no finite value at {self._first(names, given, ~np.isfinite(result))}")
         return float(result) if not shape else result

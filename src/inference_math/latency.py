@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_number, as_numbers
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, SHARE, as_number, as_numbers
 
 __all__ = ["gap_quantile", "max_batch_quantile", "max_batch_ttft_quantile", "prefills_beside", "ttft_quantile"]
-
-_TOKENS = Interval(1)
 
 
 def prefills_beside(B: Any, n_out: Any) -> Any:
@@ -24,10 +22,10 @@ def prefills_beside(B: Any, n_out: Any) -> Any:
 
     Binom(B − 1, 1/n_out); `B` a whole number (or an array of them) >= 1, `n_out` >= 1 the mean output tokens.
     """
-    requests = as_numbers("B", B, _TOKENS)
+    requests = as_numbers("B", B, AT_LEAST_ONE)
     if (requests % 1).any():
         raise ValueError(f"B must be a whole number, not {B!r:.80}")
-    return stats.binom(requests - 1, 1 / as_numbers("n_out", n_out, _TOKENS))
+    return stats.binom(requests - 1, 1 / as_numbers("n_out", n_out, AT_LEAST_ONE))
 
 
 def gap_quantile(q: float, B: Any, n_out: Any, tpot_1: float, delta_p: float, delta_h: float) -> Any:
@@ -45,7 +43,7 @@ def ttft_quantile(q: float, B: Any, n_out: Any, ttft_1: float, delta_h: float, t
     The same law beside the request's own prefill; its mean is `theory.expected_ttft_full`.
     """
     own = as_numbers("ttft_1", ttft_1, ANY_POSITIVE) + as_numbers("t_w", t_w, AT_LEAST_ZERO)
-    return _step_quantile(q, B, n_out, own, ttft_1 / as_numbers("n_out", n_out, _TOKENS), delta_h)
+    return _step_quantile(q, B, n_out, own, ttft_1 / as_numbers("n_out", n_out, AT_LEAST_ONE), delta_h)
 
 
 def max_batch_quantile(q: float, sla_tpot: float, n_out: float, tpot_1: float, delta_p: float, delta_h: float) -> int:
@@ -62,7 +60,7 @@ def max_batch_ttft_quantile(q: float, sla_ttft: float, n_out: float, ttft_1: flo
 
 def _step_quantile(q: float, B: Any, n_out: Any, own: Any, delta_p: Any, delta_h: Any) -> Any:
     share = as_number("q", q, SHARE)
-    prefill = as_numbers("delta_p", delta_p, AT_LEAST_ZERO) * as_numbers("n_out", n_out, _TOKENS)
+    prefill = as_numbers("delta_p", delta_p, AT_LEAST_ZERO) * as_numbers("n_out", n_out, AT_LEAST_ONE)
     read = as_numbers("delta_h", delta_h, AT_LEAST_ZERO)
     law = prefills_beside(B, n_out)
     # A prefill shorter than a read would turn the order of the steps round.

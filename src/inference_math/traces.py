@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_numbers, as_one_of, as_whole
+from inference_math.checks import AT_LEAST_ZERO, as_counts, as_number, as_numbers, as_one_of, as_whole
 from inference_math.workload import Trace
 
 __all__ = ["QUANTILES", "Read", "length_quantiles", "read", "reusable", "reuse_curve"]
@@ -40,7 +40,6 @@ Blocks = Sequence[Sequence[Hashable]]
 QUANTILES = (0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100)
 """Per cent, as the tables give them."""
 
-_TOKENS = Interval(1)
 _MOST = 2**53  # beyond it a float, and so the arithmetic with shares, is no longer exact
 
 
@@ -306,15 +305,13 @@ def _number(text: str) -> float:
 def _prompt_tokens(blocks: Blocks, n_in: Any, block_tokens: int) -> NDArray[np.int64]:
     """Return the prompt lengths after holding the blocks against them and against each other."""
     size = as_whole("block_tokens", block_tokens)
-    tokens = as_numbers("n_in", n_in, _TOKENS)
-    if tokens.ndim != 1 or not tokens.size or (tokens % 1).any():
-        raise ValueError("n_in must be a list of whole numbers, one for each request")
+    tokens = as_counts("n_in", n_in)
     if len(blocks) != tokens.size:
         raise ValueError(f"blocks and n_in must have the same length, not {len(blocks)} and {tokens.size}")
     before: dict[Hashable, Hashable] = {}
     for request, (prompt, length) in enumerate(zip(blocks, tokens, strict=True)):
-        if len(prompt) != _block_count(int(length), size):
-            raise ValueError(f"blocks: request {request} has {len(prompt)} for {length:g} tokens, {size} in a block")
+        if len(prompt) != _block_count(length, size):
+            raise ValueError(f"blocks: request {request} has {len(prompt)} for {length} tokens, {size} in a block")
         previous: Hashable = _START
         for block in prompt:
             if before.setdefault(block, previous) != previous:
@@ -323,7 +320,7 @@ def _prompt_tokens(blocks: Blocks, n_in: Any, block_tokens: int) -> NDArray[np.i
                     "an id must name the whole prompt up to its block"
                 )
             previous = block
-    return tokens.astype(np.int64)
+    return tokens
 
 
 _START = object()

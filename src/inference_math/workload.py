@@ -12,11 +12,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from inference_math.checks import AT_LEAST_ZERO, SHARE, Interval, as_number, as_numbers, as_one_of, as_whole
+from inference_math.checks import (
+    AT_LEAST_ONE,
+    AT_LEAST_ZERO,
+    SHARE,
+    as_counts,
+    as_number,
+    as_numbers,
+    as_one_of,
+    as_whole,
+)
 
 __all__ = ["Requests", "Source", "Trace", "Workload"]
-
-_TOKENS = Interval(1)
 
 
 class Requests(NamedTuple):
@@ -61,8 +68,8 @@ class Workload:
     lengths: str = "fixed"
 
     def __post_init__(self) -> None:
-        as_number("n_in", self.n_in, _TOKENS)
-        as_number("n_out", self.n_out, _TOKENS)
+        as_number("n_in", self.n_in, AT_LEAST_ONE)
+        as_number("n_out", self.n_out, AT_LEAST_ONE)
         as_number("alpha", self.alpha, SHARE)
         as_one_of("lengths", self.lengths, ("fixed", "geometric"))
 
@@ -109,10 +116,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         for name in ("n_in", "n_out"):
-            values = as_numbers(name, getattr(self, name), _TOKENS)
-            if values.ndim != 1 or not values.size or (values % 1).any():
-                raise ValueError(f"{name} must be a list of whole numbers, one for each request")
-            object.__setattr__(self, name, values.astype(np.int64))
+            object.__setattr__(self, name, as_counts(name, getattr(self, name)))
         alpha = as_numbers("alpha", self.alpha, SHARE)
         object.__setattr__(self, "alpha", alpha if alpha.ndim else np.full(self.n_in.shape, alpha))
         columns = ["n_in", "n_out", "alpha"]

@@ -19,7 +19,7 @@ import sympy as sp
 from inference_math.formula import Formula, to_vega
 from inference_math.notation import QUANTITIES
 
-__all__ = ["COLOURS", "Live", "choice", "computed", "curves", "log_scale", "rule", "slider", "table", "to_vega"]
+__all__ = ["COLOURS", "Live", "choice", "computed", "curves", "log_scale", "rule", "slider", "table"]
 
 # Okabe and Ito's colours, told apart with any colour vision; dash patterns repeat the distinction.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -41,9 +41,7 @@ def segments(run: Run, cost: Cost) -> pd.DataFrame:
     A decode step that another prompt lengthens is cut in two: what the step would have cost without, and the
     bubble. Requests are numbered in the order in which they were sent, steps by their start.
     """
-    if run.log is None:
-        raise ValueError("run must have a log: simulate with log=True")
-    log = run.log.sort_values(["start", "engine"]).reset_index(drop=True)
+    log = _log(run).sort_values(["start", "engine"]).reset_index(drop=True)
     alone = [cost(int(d), int(c), 0.0, 0, 0.0) for d, c in zip(log.decodes, log.context, strict=True)]
     log["end"] = log.start + log.seconds
     log["decoded"] = np.where(log.decodes > 0, log.start + np.minimum(alone, log.seconds), log.start)
@@ -68,6 +66,12 @@ def segments(run: Run, cost: Cost) -> pd.DataFrame:
     return frame[frame.end - frame.start > _SHORT].sort_values(["start", "request"]).reset_index(drop=True)
 
 
+def _log(run: Run) -> pd.DataFrame:
+    if run.log is None:
+        raise ValueError("run must have a log: simulate with log=True")
+    return run.log
+
+
 def timeline(ax: Axes, frame: pd.DataFrame) -> None:
     """Draw the rows of `segments`, one lane for each request."""
     for kind in [kind for kind in KINDS if (frame.kind == kind).any()]:
@@ -85,9 +89,7 @@ def timeline(ax: Axes, frame: pd.DataFrame) -> None:
 
 def concurrency_counts(run: Run, B: int, n_out: float) -> pd.DataFrame:
     """Return how often k of B requests prefill in one step of a logged run, and Binom(B, 1/n_out)."""
-    if run.log is None:
-        raise ValueError("run must have a log: simulate with log=True")
-    counts = run.log.prefills.round().astype(int).value_counts(normalize=True)
+    counts = _log(run).prefills.round().astype(int).value_counts(normalize=True)
     k = np.arange(int(counts.index.max()) + 1)
     return pd.DataFrame(
         {"k": k, "simulated": counts.reindex(k, fill_value=0.0).to_numpy(),

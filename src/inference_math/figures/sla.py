@@ -19,7 +19,7 @@ from inference_math.figures.style import label_line
 
 __all__ = ["batch_by_limit", "batch_by_prompt", "binding_map", "catalogue_limits", "efficiency"]
 
-_MARKERS = {"TPOT": "o", "TTFT": "^", "memory": "s", "none fits": "x"}
+_MARKERS = {"TPOT": "o", "TTFT": "^", "memory": "s"}
 
 
 def batch_by_prompt(
@@ -38,8 +38,8 @@ def batch_by_prompt(
         last = shown.iloc[-1]
         label_line(ax, last.n_in, last.batch, f"α = {alpha:g}", colour)
         tables.append(frame)
-    for binding in ("TPOT", "TTFT", "memory"):
-        ax.loglog([], [], _MARKERS[binding], color="black", label=f"{binding} binds")
+    for binding, marker in _MARKERS.items():
+        ax.loglog([], [], marker, color="black", label=f"{binding} binds")
     ax.set(xlabel="prompt length (token)", ylabel="largest batch (requests)")
     ax.legend()
     return pd.concat(tables, ignore_index=True)
@@ -47,7 +47,7 @@ def batch_by_prompt(
 
 def batch_by_limit(ax: Axes, numbers: Costs, limits: Sequence[float]) -> pd.DataFrame:
     """Draw the largest batch against the limit on the gap, kept by the mean, by P90 and by P99 of all gaps."""
-    law = {"tpot_1": numbers.tpot_1, "delta_p": numbers.delta_p, "delta_h": numbers.read}
+    law = numbers.law
     rows = []
     for limit in limits:
         row = {"sla_tpot": limit, "mean": int(theory.max_batch(sla_tpot=limit, **law))}
@@ -65,12 +65,8 @@ def batch_by_limit(ax: Axes, numbers: Costs, limits: Sequence[float]) -> pd.Data
 def binding_map(ax: Axes, numbers: Costs, sla_tpot: Sequence[float], sla_ttft: Sequence[float]) -> pd.DataFrame:
     """Draw which limit binds over the plane of both limits: regions by colour, borders by their closed forms."""
     names = ["none fits", "TPOT", "TTFT", "memory"]
-    rows = [
-        numbers.batch_limits(tpot, ttft).iloc[0].to_dict() | {"sla_tpot": tpot, "sla_ttft": ttft}
-        for ttft in sla_ttft
-        for tpot in sla_tpot
-    ]
-    frame = pd.DataFrame(rows)
+    tpots, ttfts = (axis.ravel() for axis in np.meshgrid(sla_tpot, sla_ttft))
+    frame = numbers.batch_limits(tpots, ttfts).assign(sla_tpot=tpots, sla_ttft=ttfts)
     grid = frame.binding.map(names.index).to_numpy().reshape(len(sla_ttft), len(sla_tpot))
     x, y = 1e3 * np.asarray(sla_tpot), 1e3 * np.asarray(sla_ttft)
     colours = ["#dddddd", COLOURS[5], COLOURS[4], COLOURS[3]]
@@ -112,19 +108,18 @@ def catalogue_limits(
     FP8 where the GPU has it, BF16 elsewhere; as few GPUs as leave a tenth of HBM for the KV cache. One row for each
     model, GPU, prompt and stored share: tp, batch, binding ("does not fit" for eight GPUs).
     """
-    rows = []
+    prompts = np.asarray(n_in)
+    tables = []
     for model in catalogue.MODELS.values():
         for unit in catalogue.GPUS.values():
             precision = "fp8" if unit.fp8_flops else "bf16"
             tp = costs.smallest_tp(model, unit, precision)
             for alpha in alphas:
-                x = theory.speedup_layerwise(alpha=alpha, e=e)
-                for prompt in n_in:
-                    key = {"model": model.name, "gpu": unit.name, "alpha": alpha, "n_in": prompt, "tp": tp}
-                    if tp is None:
-                        rows.append(key | {"batch": 0, "binding": "does not fit"})
-                        continue
-                    plain = costs.datasheet(model, unit, prompt, n_out, tp=tp, weights=precision, kv=precision)
-                    limit = plain.with_prefill(x).batch_limits(sla_tpot, sla_ttft).iloc[0]
-                    rows.append(key | {"batch": int(limit.batch), "binding": limit.binding})
-    return pd.DataFrame(rows)
+                limits = pd.DataFrame({"batch": 0, "binding": "does not fit"}, index=range(prompts.size))
+                if tp is not None:
+                    plain = costs.datasheet(model, unit, prompts, n_out, tp=tp, weights=precision, kv=precision)
+                    faster = plain.with_prefill(theory.speedup_layerwise(alpha=alpha, e=e))
+                    limits = faster.batch_limits(sla_tpot, sla_ttft)[["batch", "binding"]]
+                key = {"model": model.name, "gpu": unit.name, "alpha": alpha, "n_in": prompts, "tp": tp}
+                tables.append(pd.DataFrame(key, index=limits.index).join(limits))
+    return pd.concat(tables, ignore_index=True)

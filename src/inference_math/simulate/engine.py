@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from heapq import heappop, heappush
 from math import ceil, inf, nan, sqrt
 from typing import NamedTuple
@@ -24,15 +23,38 @@ class Request(NamedTuple):
     cached: int
 
 
+class Room:
+    """Places and tokens of KV cache that are free; a request reserves all its tokens from the start."""
+
+    def __init__(self, places: float, tokens: float) -> None:
+        self.places = places
+        self.tokens = tokens
+
+    def fits(self, request: Request) -> bool:
+        """Tell whether there is room for `request` now."""
+        return self.places >= 1 and self.tokens >= request.n_in + request.n_out
+
+    def take(self, request: Request) -> None:
+        """Reserve the room of `request`."""
+        self.places -= 1
+        self.tokens -= request.n_in + request.n_out
+
+    def give_back(self, request: Request) -> None:
+        """Free the room of `request`."""
+        self.places += 1
+        self.tokens += request.n_in + request.n_out
+
+
 class Batch:
     """The decoding requests of one engine, and its clock.
 
     A request that decodes its j-th token reads the KV cache of n_in + j − 1 tokens.
     """
 
-    def __init__(self, cost: Cost, record: Record, number: int = 0) -> None:
+    def __init__(self, cost: Cost, record: Record, room: Room, number: int = 0) -> None:
         self.cost = cost
         self.record = record
+        self.room = room
         self.number = number
         self.now = 0.0
         self.step = 0
@@ -63,16 +85,12 @@ class Batch:
     def until_event(self) -> float:
         """Return where `decode` gets to: the next finish, or the end of a step after which there is more to see."""
         steps, first, rise = self._ahead()
-        if self._fresh:
-            steps = 1
         return self.now + steps * first + rise * steps * (steps - 1) / 2
 
     def decode(self, until: float = inf) -> None:
         """Run steps without prefills to the next finish, or to the end of the step that `until` falls in."""
         steps, first, rise = self._ahead()
-        if self._fresh:
-            steps = 1
-        elif until < inf:
+        if until < inf:
             steps = max(1, min(steps, _steps_to(until - self.now, first, rise)))
         if self.record.logs:
             self._log(steps, first, rise)
@@ -84,8 +102,9 @@ class Batch:
         self.step += steps
         self.context += steps * self.size
 
-    def finished(self) -> Iterator[Request]:
-        """Yield the requests whose last token is out, and take them out of the batch."""
+    def finished(self) -> list[Request]:
+        """Take the requests whose last token is out out of the batch, and return them."""
+        done = []
         while self._ends and self._ends[0][0] <= self.step:
             _, _, admitted, first_token, request = heappop(self._ends)
             self.size -= 1
@@ -93,10 +112,12 @@ class Batch:
             self.record.request(
                 request.arrival, admitted, first_token, self.now, request.n_in, request.n_out, request.cached
             )
-            yield request
+            self.room.give_back(request)
+            done.append(request)
+        return done
 
     def _ahead(self) -> tuple[int, float, float]:
-        """Return the steps to the next finish, the seconds of the first, and by how much each next is longer."""
+        """Return the steps to the next event, the seconds of the first, and by how much each next is longer."""
         size = self.size
         if size not in self._lines:
             self._lines[size] = line_of(self.cost, size, self.context)
@@ -104,7 +125,8 @@ class Batch:
         if line is None:
             return 1, seconds_of(self.cost, size, self.context, 0.0, 0, 0.0), 0.0
         fixed, per_token = line
-        return self._ends[0][0] - self.step, fixed + per_token * self.context, per_token * size
+        steps = 1 if self._fresh else self._ends[0][0] - self.step
+        return steps, fixed + per_token * self.context, per_token * size
 
     def _log(self, steps: int, first: float, rise: float) -> None:
         start, context = self.now, self.context
@@ -113,28 +135,6 @@ class Batch:
             self.record.step(self.number, start, seconds, self.size, context, 0.0, 0)
             start += seconds
             context += self.size
-
-
-class Room:
-    """Places and tokens of KV cache that are free; a request reserves all its tokens from the start."""
-
-    def __init__(self, places: float, tokens: float) -> None:
-        self.places = places
-        self.tokens = tokens
-
-    def fits(self, request: Request) -> bool:
-        """Tell whether there is room for `request` now."""
-        return self.places >= 1 and self.tokens >= request.n_in + request.n_out
-
-    def take(self, request: Request) -> None:
-        """Reserve the room of `request`."""
-        self.places -= 1
-        self.tokens -= request.n_in + request.n_out
-
-    def give_back(self, request: Request) -> None:
-        """Free the room of `request`."""
-        self.places += 1
-        self.tokens += request.n_in + request.n_out
 
 
 class Engine:
@@ -148,12 +148,11 @@ class Engine:
     def __init__(
         self, cost: Cost, record: Record, *, budget: float, max_batch: float, kv_capacity: float, blocking_load: float
     ) -> None:
-        self.batch = Batch(cost, record)
+        self.batch = Batch(cost, record, Room(max_batch, kv_capacity))
         self.waiting: deque[Request] = deque()
         self._cost = cost
         self._record = record
         self._budget = budget
-        self._room = Room(max_batch, kv_capacity)
         self._load = blocking_load
         self._prompts: deque[Request] = deque()  # admitted, prompt not yet computed
         self._progress = 0  # tokens of the first of them that are there
@@ -166,26 +165,22 @@ class Engine:
 
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
-        waiting = self.waiting
-        while waiting and self._room.fits(waiting[0]):
+        waiting, batch = self.waiting, self.batch
+        while waiting and batch.room.fits(waiting[0]):
             self._admit(waiting.popleft())
-        batch = self.batch
         if self._prompts and batch.size < self._budget:
             self._mixed_step()
         else:  # who comes while there is no place will not start before somebody finishes
-            batch.decode(inf if waiting or self._room.places < 1 else until)
-        done = list(batch.finished())
-        for request in done:
-            self._room.give_back(request)
-        return done
+            batch.decode(inf if waiting or batch.room.places < 1 else until)
+        return batch.finished()
 
     def resume(self, request: Request, done: int) -> None:
         """Put in a request that is already under way, with `done` tokens: a start in the steady state."""
-        self._room.take(request)
+        self.batch.room.take(request)
         self.batch.join(request, nan, nan, done)
 
     def _admit(self, request: Request) -> None:
-        self._room.take(request)
+        self.batch.room.take(request)
         if not self._prompts:
             self._progress = request.cached
         self._prompts.append(request)

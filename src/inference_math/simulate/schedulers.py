@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_whole
+from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_number, as_whole
 
 __all__ = ["Aggregated", "Chunked", "Disaggregated", "Reuse", "Scheduler"]
 
@@ -83,4 +83,4 @@ def _check_limits(scheduler: Scheduler) -> None:
     if scheduler.max_batch != inf:
         as_whole("max_batch", scheduler.max_batch)
     if scheduler.kv_capacity != inf:
-        as_number("kv_capacity", scheduler.kv_capacity, Interval(1))
+        as_number("kv_capacity", scheduler.kv_capacity, AT_LEAST_ONE)

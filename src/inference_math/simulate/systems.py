@@ -41,11 +41,10 @@ def run_engine(engine: Engine, users: Users, record: Record, wanted: float) -> f
 class _DecodeUnit:
     """A decode engine of the pool with its own queue for admission."""
 
-    def __init__(self, batch: Batch, max_batch: float, kv_capacity: float) -> None:
+    def __init__(self, batch: Batch) -> None:
         self.batch = batch
         self.queue: deque[tuple[Request, float, float]] = deque()
         self.version = 0
-        self._room = Room(max_batch, kv_capacity)
 
     @property
     def load(self) -> int:
@@ -66,17 +65,15 @@ class _DecodeUnit:
 
     def admit(self) -> None:
         """Let join who fits."""
-        while self.queue and self._room.fits(self.queue[0][0]):
+        room = self.batch.room
+        while self.queue and room.fits(self.queue[0][0]):
             request, admitted, first_token = self.queue.popleft()
-            self._room.take(request)
+            room.take(request)
             self.batch.join(request, admitted, first_token)
 
     def _decode(self, until: float) -> list[Request]:
         self.batch.decode(until)
-        done = list(self.batch.finished())
-        for request in done:
-            self._room.give_back(request)
-        return done
+        return self.batch.finished()
 
 
 class _PrefillPool:
@@ -129,7 +126,9 @@ def run_pools(
     A decode unit takes part with the events that concern it; its clock may be ahead by the rest of a step.
     """
     prefill = _PrefillPool(cost, record, prefill_units, blocking_load, transfer)
-    units = [_DecodeUnit(Batch(cost, record, prefill_units + i), max_batch, kv_capacity) for i in range(decode_units)]
+    units = [
+        _DecodeUnit(Batch(cost, record, Room(max_batch, kv_capacity), prefill_units + i)) for i in range(decode_units)
+    ]
     events: list[tuple[float, int, int, tuple]] = []  # type: ignore[type-arg]
     order = 0
 
