@@ -1,4 +1,4 @@
-"""Derive data/measured/traces_lengths.csv, traces_reuse.csv and traces_alpha.csv from recorded requests.
+"""Derive data/measured/traces_lengths.csv, _reuse.csv, _alpha.csv and _saving.csv from recorded requests.
 
     python tools/derive_traces.py conversation_trace.jsonl synthetic_trace.jsonl \\
         AzureLLMInferenceTrace_conv.csv AzureLLMInferenceTrace_code.csv
@@ -25,10 +25,11 @@ CAPACITIES = 40
 SMALLEST = 10  # blocks
 HIGH = (0.5, 0.9, 0.99)
 ALPHA = [f"p{q}" for q in QUANTILES]
+E = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 1e9)  # the last is as good as infinite
 
 
 def main() -> None:
-    """Write the three tables."""
+    """Write the four tables."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     for trace, file in FILES.items():
         arguments.add_argument(trace, type=Path, help=file)
@@ -40,6 +41,7 @@ def main() -> None:
     write(reuse(known), options["out"] / "traces_reuse.csv", "block_share", "token_share", "mean_alpha")
     shares = ["token_share", "mean", "std", *ALPHA, *(f"share_{high}" for high in HIGH)]
     write(alpha(known), options["out"] / "traces_alpha.csv", *shares)
+    write(saving(known), options["out"] / "traces_saving.csv", "e", "saved_load_all", "saved_mixed")
 
 
 def lengths(traces: dict[str, Read]) -> pd.DataFrame:
@@ -79,6 +81,24 @@ def alpha(traces: dict[str, Read]) -> pd.DataFrame:
         row |= {"token_share": float(shares @ n_in / n_in.sum()), "mean": shares.mean(), "std": shares.std()}
         row |= dict(zip(ALPHA, np.percentile(shares, QUANTILES, method="inverted_cdf"), strict=True))
         rows.append(row | {f"share_{high}": (shares >= high).mean() for high in HIGH})
+    return pd.DataFrame(rows)
+
+
+def saving(traces: dict[str, Read]) -> pd.DataFrame:
+    """Return the share of all prefill time that an unlimited cache saves, by e, if a token's time is constant.
+
+    A prompt takes n_in without the cache, max(1 - alpha, alpha/e) of it when all stored tokens are loaded beside
+    the computing of the others, and max(1 - alpha, 1/(1 + e)) of it when some of them are computed instead.
+    """
+    rows = []
+    for trace, this in traces.items():
+        recorded = this.trace()
+        n_in, shares = recorded.n_in, recorded.alpha
+        for e in E:
+            load_all = n_in * np.maximum(1 - shares, shares / e)
+            mixed = n_in * np.maximum(1 - shares, 1 / (1 + e))
+            saved = {"saved_load_all": 1 - load_all.sum() / n_in.sum(), "saved_mixed": 1 - mixed.sum() / n_in.sum()}
+            rows.append({"trace": trace, "e": e} | saved)
     return pd.DataFrame(rows)
 
 

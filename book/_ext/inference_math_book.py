@@ -3,7 +3,8 @@
 * MathJax and Vega are taken from installed PyPI packages, so that pages load nothing from elsewhere.
 * Launch buttons lead to the executed twin (.ipynb) of a chapter; edit links lead to its text.
 * The `badge` role names the evidence of a figure; the `formula` directive prints one of the package's,
-  `notation-table` and `formula-table` print all of them, `citation` prints the BibTeX entry.
+  `notation-table` and `formula-table` print all of them, `claims-ledger` judges the claims,
+  `citation` prints the BibTeX entry.
 * Every page carries the book's version and the digest of its data.
 """
 
@@ -11,9 +12,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import shutil
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from docutils import nodes
 from docutils.statemachine import StringList
@@ -21,6 +23,9 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.directives.patches import MathDirective
 from sphinx.util.docutils import SphinxDirective
+
+if TYPE_CHECKING:
+    from inference_math.claims import Claim
 
 EVIDENCE = ("measured", "projected", "simulated", "published", "schematic", "exact")
 THEBE = "THEBE_JS_URL"
@@ -160,6 +165,93 @@ class FormulaTable(Generated):
         return lines
 
 
+class ClaimsLedger(Generated):
+    """Directive: the verdicts at a glance, then a section for each claim with the anchor ``c01`` to ``c37``."""
+
+    CITED: ClassVar[dict[str, str]] = {"A": "hillel2026principles", "B": "hillel2025cpp", "C": "hillel2025sdc"}
+
+    def text(self) -> list[str]:
+        from inference_math.claims import VERDICTS, load_claims
+
+        claims = load_claims()
+        lines = ["| verdict | number | it means | claims |", "|---|---|---|---|"]
+        for verdict, meaning in VERDICTS.items():
+            ids = [c.id for c in claims if c.verdict == verdict]
+            links = ", ".join(f"{{ref}}`{i} <{i.lower()}>`" for i in ids) or "none"
+            lines.append(f"| {self.verdict(verdict)} | {len(ids)} | {meaning} | {links} |")
+        lines += ["", "| claim | what it is about | verdict | derived in |", "|---|---|---|---|"]
+        for c in claims:
+            derived = self.link(c.derivation) if c.derivation else "–"
+            lines.append(f"| {{ref}}`{c.id} <{c.id.lower()}>` | {c.title} | {self.verdict(c.verdict)} | {derived} |")
+        return lines
+
+    def run(self) -> list[nodes.Node]:
+        from inference_math.claims import load_claims
+
+        found = super().run()
+        for claim in load_claims():
+            title, anchor = f"{claim.id} · {claim.title}", claim.id.lower()
+            section = nodes.section("", nodes.title(title, title), ids=[anchor], names=[anchor], classes=["claim"])
+            self.state.document.note_explicit_target(section, section)  # so that {ref}`C06 <c06>` leads here
+            lines = StringList(self.entry(claim), source="data/claims.toml")
+            self.state.nested_parse(lines, self.content_offset, section)
+            found.append(section)
+        return found
+
+    def entry(self, claim: Claim) -> list[str]:
+        """Return the lines of one claim."""
+        from inference_math.theory import CATALOGUE
+
+        says = f"{self.verdict(claim.verdict)} {claim.condition}".rstrip()
+        lines = [f"{says}.", ""] if claim.condition else [says, ""]
+        if claim.quote:
+            plain = re.sub(r"([!-/:-@[-`{-~])", r"\\\1", claim.quote)  # no sign of a quote is markup
+            lines += [f"> {plain}", "", f"Printed in {self.printed(claim)}.", ""]
+        else:
+            lines += ["A claim of this book.", ""]
+        lines += [f"**As we read it.** {claim.reading}", "", f"**Taken for granted:** {'; '.join(claim.assumptions)}."]
+        if claim.corrected:
+            lines += ["", f"**As derived.** {claim.corrected}"]
+        if claim.derivation:
+            page = claim.derivation.partition("#")[0]
+            anchor = f", {self.link(claim.derivation)}" if "#" in claim.derivation else ""
+            lines += ["", f"**Derived in** [](/{page}.md){anchor}."]
+        if claim.formulas:
+            formulas = (f"{{eq}}`{name}` `{CATALOGUE[name].usage}`" for name in claim.formulas)
+            lines += ["", f"**In the package:** {', '.join(formulas)}."]
+        if claim.evidence:
+            lines += ["", "**Evidence**", ""]
+        lines += [f"* {{badge}}`{e.kind}` {self.link(e.page)}: {e.says}" for e in claim.evidence]
+        if claim.checks:
+            lines += ["", f"<details><summary>Tests that check it ({len(claim.checks)})</summary>", ""]
+            lines += [*(f"* `{test}`" for test in claim.checks), "", "</details>"]
+        return lines
+
+    def printed(self, claim: Claim) -> str:
+        """Return the sources of a claim with their slides or sections."""
+        from inference_math.claims import SEEDS
+
+        cited = {letter: f"{{cite}}`{key}`" for letter, key in self.CITED.items()}
+        return "; ".join(f"{cited.get(letter, SEEDS[letter])}, *{place}*" for letter, place in claim.seeds.items())
+
+    @staticmethod
+    def verdict(text: str) -> str:
+        """Return a verdict as a span: words first, colour second."""
+        return f"[{text}]{{.verdict .verdict-{text.replace(' ', '-')}}}"
+
+    @staticmethod
+    def link(page: str) -> str:
+        """Return the reference to an anchor, numbered where it has a number; to the page where there is none."""
+        page, _, anchor = page.partition("#")
+        kind, _, name = anchor.partition("-")
+        if not anchor:
+            return f"[](/{page}.md)"
+        if kind == "equation":
+            return f"Eq. {{eq}}`{name.replace('-', '_')}`"
+        role = {"fig": "numref", "thm": "prf:ref", "cor": "prf:ref"}.get(kind, "ref")
+        return f"{{{role}}}`{anchor}`"
+
+
 class Citation(Generated):
     """Directive: the BibTeX entry of this edition of the book."""
 
@@ -185,6 +277,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("formula", FormulaDirective)
     app.add_directive("notation-table", NotationTable)
     app.add_directive("formula-table", FormulaTable)
+    app.add_directive("claims-ledger", ClaimsLedger)
     app.add_directive("citation", Citation)
     app.connect("config-inited", prepare)
     app.connect("html-page-context", finish_page, priority=900)

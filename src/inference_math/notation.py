@@ -14,7 +14,7 @@ from typing import Any
 
 import sympy as sp
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, SHARE, Interval
 
 __all__ = ["QUANTITIES", "NotationSymbol", "Quantity"]
 
@@ -118,6 +118,11 @@ cv = _define(
 pd_ratio = _define("pd_ratio", r"\pi", "1", ANY_POSITIVE, "prompt tokens per output token, P:D")
 rate = _define("rate", r"\lambda", "1/s", AT_LEAST_ZERO, "arrival rate of requests")
 latency = _define("latency", r"\tau", "s", AT_LEAST_ZERO, "time of a request in the system")
+load = _define("load", r"\ell", "1", SHARE, "share of its time that a prefill unit works")
+cv_in = _define(
+    "cv_in", r"c_{\mathrm{in}}", "1", AT_LEAST_ZERO, "coefficient of variation of the prefill times; 0 for equal ones"
+)
+turns = _define("turns", "K", "1", AT_LEAST_ONE, "turns of a conversation")
 
 # Serving
 B = _define("B", "B", "1", ANY_POSITIVE, "concurrent requests")
@@ -162,6 +167,17 @@ sla_tpot = _define("sla_tpot", "S", "s", ANY_POSITIVE, "limit on TPOT")
 sla_ttft = _define("sla_ttft", r"S_{\mathrm{TTFT}}", "s", ANY_POSITIVE, "limit on TTFT")
 u = _define("u", "u", "1", SHARE, "share of the TPOT limit left after the weights are read, 1 − t_w/S")
 
+# Pools
+prefill_units = _define("prefill_units", r"n_{p}", "1", ANY_POSITIVE, "inference units of the prefill pool")
+decode_units = _define("decode_units", r"n_{d}", "1", ANY_POSITIVE, "inference units of the decode pool")
+units = _define("units", r"w", "1", AT_LEAST_ONE, "inference units that each keep a KV store of their own")
+
 # Specialised hardware
 flop_ratio = _define("flop_ratio", "f", "1", ANY_POSITIVE, "FLOP/s of the prefill GPU over the baseline's")
 mbw_ratio = _define("mbw_ratio", "m", "1", ANY_POSITIVE, "HBM bandwidth of the decode GPU over the baseline's")
+prefill_cost = _define(
+    "prefill_cost", r"c_{p}", "1", ANY_POSITIVE, "price or power of the prefill GPU over the baseline's"
+)
+decode_cost = _define(
+    "decode_cost", r"c_{d}", "1", ANY_POSITIVE, "price or power of the decode GPU over the baseline's"
+)

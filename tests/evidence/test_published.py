@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math.catalogue import MODELS
+from inference_math.catalogue import GPUS, MODELS
 from inference_math.evidence import data_dir, load
 
 
@@ -69,6 +69,62 @@ def test_offloaded_cache_comes_at_the_speed_of_pcie() -> None:
     ratio = table.compute_ms / table.load_ms
     assert ratio.is_monotonic_increasing
     assert ratio.iloc[-1] == pytest.approx(22, abs=0.1)
+
+
+def test_cachedattention_has_a_hit_rate_and_a_saving_of_each_model() -> None:
+    table = load("cachedattention").frame.set_index("quantity")
+    for model in ("13b", "65b", "70b", "falcon_40b"):
+        hit, saved = table.value[f"hit_rate_{model}"], table.value[f"ttft_saved_{model}"]
+        # Only what is found can be saved.
+        assert 0 < saved <= hit < 1
+    shares = table[table.unit == "1"].value
+    assert len(shares) == 2 + 2 * 4 + 1
+    assert shares.between(0, 1).all()
+
+
+def test_tighter_latency_takes_context_gpus_away_from_large_models() -> None:
+    table = load("beyond_the_buzz").frame.set_index("model")
+    fall = table.ratio_tight / table.ratio_loose
+    assert list(fall.index) == ["8b", "70b", "405b", "deepseek-r1"]
+    assert fall.iloc[0] == 1
+    assert fall.is_monotonic_decreasing
+    assert (table.prompt_tokens == 8 * table.output_tokens).all()
+
+
+def test_jax_book_reads_weights_and_caches_once_per_step() -> None:
+    table = load("jax_book").frame
+    bytes_read = 6.7 * table.batch + 26
+    np.testing.assert_allclose(table.step_ms, bytes_read / (8 * 0.82), atol=0.006)
+    model = MODELS["llama-13b"]
+    assert 8192 * model.kv_token("bf16") / 1e9 == pytest.approx(6.7, abs=0.02)
+    assert 2 * (model.n_params_total + model.lm_head_params) / 1e9 == pytest.approx(26, abs=0.3)
+
+
+def test_kv_tiers_are_those_of_eight_h100() -> None:
+    tiers = load("kv_tiers").frame.set_index("tier")
+    h100 = GPUS["h100-sxm"]
+    bandwidth = [h100.hbm_bw, h100.pcie_bw, 14e9, 400e9 / 8]
+    assert tiers.read_bw.to_dict() == dict(zip(["hbm", "dram", "local_ssd", "network_store"], bandwidth, strict=True))
+    assert tiers.read_bw["local_ssd"] < h100.pcie_bw / 4  # four lanes of sixteen
+    assert tiers.capacity_node["hbm"] == 8 * h100.hbm_bytes
+    assert tiers.capacity_node["local_ssd"] == pytest.approx(8 * 3.84e12)
+    assert tiers.capacity_node.dropna().is_monotonic_increasing
+    # Only what is a class of sharable tiers is shared.
+    assert (tiers.shared == tiers.classification.isin(["S2", "S3"])).all()
+
+
+def test_kv_tiers_are_empty_where_there_is_no_source() -> None:
+    tiers = load("kv_tiers").frame.set_index("tier")
+    empty = {column: tiers.index[tiers[column].isna()].tolist() for column in tiers}
+    assert {column: names for column, names in empty.items() if names} == {
+        "latency": ["hbm", "dram", "network_store"],
+        "capacity_node": ["network_store"],
+        "price_per_gb": ["hbm", "network_store"],
+        "price_when": ["hbm", "network_store"],
+    }
+    assert tiers.price_per_gb["dram"] == pytest.approx(900 / 64, rel=1e-3)
+    assert tiers.price_per_gb["local_ssd"] == pytest.approx(10950 / 30e3, rel=1e-3)
+    assert tiers.url.str.startswith("https://").all()
 
 
 HEADER = "prompt_k_tokens,ttft_gpu_compute_ms,ttft_load_from_cpu_ms"

@@ -48,6 +48,17 @@ cost_ratio_short(n_params, kv_token, hbm_bw, flops, n_out)
 break_even_output(n_params, kv_token, hbm_bw, flops)
 cost_ratio_long(n_layers, d_att, kv_token, hbm_bw, flops, n_in, n_out)
 cost_ratio_long_printed(n_params, kv_token, hbm_bw, flops, n_in, n_out)
+chunk_size(b, n_in, n_out)
+chunked_gain(delta_p, delta_h)
+chunked_gain_weights(b, t_w, delta_p, delta_h)
+chunked_gain_serial(b, t_w, delta_p, delta_h)
+chunked_gain_sla(delta_p, delta_h, t_w, sla_tpot)
+pdd_split(delta_p, delta_h, t_w, sla_tpot)
+pdd_gain(delta_p, delta_h, t_w, sla_tpot)
+pdd_gain_specialised(delta_p, delta_h, flop_ratio, mbw_ratio)
+pdd_concurrency(sla_ttft, n_out, sla_tpot)
+transfer_bandwidth(rate, n_in, kv_token)
+littles_law(rate, latency)
 """.splitlines()
 
 
@@ -65,7 +76,8 @@ def test_numpy_computes_what_sympy_means(formula, data):
     given_ = {}
     for symbol in formula.arguments:
         high = 0.99 if QUANTITIES[symbol.name].accepted.high == 1 else 1e3
-        low = 1.01 if symbol.name == "n_out" else 0.01  # a request has at least one output token
+        # A request has at least one output token.
+        low = 1.01 if symbol.name == "n_out" else max(0.01, QUANTITIES[symbol.name].accepted.low)
         given_[symbol.name] = data.draw(st.floats(low, high), label=symbol.name)
     assume(bool(formula.domain.subs({s: given_[s.name] for s in formula.arguments})))
     exact = in_forty_digits(formula, given_)
@@ -90,8 +102,9 @@ def high_precision(name):
 
 @EVERY
 def test_a_million_points_keep_the_shape(formula):
-    grid = np.linspace(0.1, 0.9, 10**6)
-    sensible = {"n_out": 64, "sla_tpot": 9}  # at least one token; a limit above the weight read
+    grid = np.linspace(0.1, 0.9, 10**6) + QUANTITIES[formula.arguments[0].name].accepted.low
+    # At least one token; a limit above the weight read; at least one unit.
+    sensible = {"n_out": 64, "sla_tpot": 9, "units": 4}
     first, *others = [s.name for s in formula.arguments]
     arguments = {first: grid} | {name: sensible.get(name, 0.5) for name in others}
     assert formula(**arguments).shape == grid.shape

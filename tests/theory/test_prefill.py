@@ -161,3 +161,26 @@ def test_the_talk_s_example():
     assert t.speedup_layerwise(alpha=0.9, e=9) == pytest.approx(10)
     assert t.speedup_layerwise(alpha=[0, 1], e=9).tolist() == [1, 9]
     assert t.speedup_mixed(alpha=1, e=9) == pytest.approx(10)
+
+
+def simulated_reuse(turns, units, conversations, seed):
+    """Send each turn to a unit at random; a unit knows the conversation up to the last turn it served."""
+    rng = np.random.default_rng(seed)
+    found = total = 0
+    for _ in range(conversations):
+        last = np.zeros(units, dtype=int)
+        for turn in range(1, turns + 1):
+            unit = rng.integers(units)
+            found += last[unit]
+            total += turn
+            last[unit] = turn
+    return found / total
+
+
+@pytest.mark.parametrize(("turns", "units"), [(15, 1), (15, 4), (6, 8)])
+def test_reuse_of_a_conversation(turns, units):
+    shared = t.reuse_conversation(turns=turns)
+    local = t.reuse_local(turns=turns, units=units)
+    assert local == pytest.approx(simulated_reuse(turns, units, 4000, 1), abs=0.01)
+    assert local <= shared * (1 + 1e-12)
+    assert t.reuse_local(turns=turns, units=1) == pytest.approx(shared)

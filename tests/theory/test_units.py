@@ -35,7 +35,9 @@ def in_other_units(value: float, unit: str) -> tuple[float, pint.Quantity]:
 
 
 def keeps_its_unit(formula: Formula) -> bool:
-    arguments = {s.name: 0.31 + 0.17 * i for i, s in enumerate(formula.arguments)}
+    # Nothing below the least number accepted (the largest share is set just below).
+    lowest = {s.name: QUANTITIES[s.name].accepted.low for s in formula.arguments}
+    arguments = {name: 0.31 + 0.17 * i + low for i, (name, low) in enumerate(lowest.items())}
     for name in arguments:
         if QUANTITIES[name].accepted.high == 1:
             arguments[name] = 0.37

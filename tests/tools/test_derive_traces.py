@@ -24,11 +24,12 @@ def _traces(folder: Path) -> list[str]:
     return [str(folder / name) for name in derive_traces.FILES.values()]
 
 
-def test_script_writes_three_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_script_writes_four_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["", *_traces(tmp_path), "--out", str(tmp_path / "out")])
     derive_traces.main()
-    lengths, reuse, alpha = (
-        (tmp_path / "out" / f"traces_{name}.csv").read_text().splitlines() for name in ("lengths", "reuse", "alpha")
+    lengths, reuse, alpha, saving = (
+        (tmp_path / "out" / f"traces_{name}.csv").read_text().splitlines()
+        for name in ("lengths", "reuse", "alpha", "saving")
     )
     assert lengths[5] == (
         "mooncake-conversation,n_in,3,4.0,1346.67,490.26,1000,1000,1000,1000,1000,1000,2040,2040,2040,2040,2040,1"
@@ -42,6 +43,11 @@ def test_script_writes_three_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "0.3333,0.3333,0.3333"
     )
     assert len(alpha) == 3
+    # At e = 1 the prompts take 1000 + 999 + 1528 of 4,040 if all is loaded, 1000 + 500 + 1528 if half at most is.
+    assert saving[0] == "trace,e,saved_load_all,saved_mixed"
+    assert saving[3] == "mooncake-conversation,1,0.127,0.2505"
+    assert saving[11] == "mooncake-conversation,1000000000,0.374,0.374"
+    assert len(saving) == 1 + 2 * 11
 
 
 def test_a_spoilt_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +74,19 @@ def test_the_three_tables_agree() -> None:
         assert curve.token_share.iloc[-1] == row.token_share
         assert curve.mean_alpha.iloc[-1] == row["mean"]
         assert (curve.capacity_tokens % 512 == 0).all()
+
+
+def test_savings_rise_with_e_to_the_reusable_share() -> None:
+    saving, alpha = load("traces_saving").frame, load("traces_alpha").frame.set_index("trace")
+    assert saving.trace.unique().tolist() == list(alpha.index)
+    for trace, rows in saving.groupby("trace"):
+        assert rows.e.tolist() == list(derive_traces.E)
+        for column in ("saved_load_all", "saved_mixed"):
+            assert rows[column].is_monotonic_increasing
+            assert rows[column].iloc[-1] == alpha.token_share[trace]
+        # Who may compute some of the stored tokens never loses; who must load them all does if e is small.
+        assert (rows.saved_mixed >= rows.saved_load_all.clip(lower=0)).all()
+        assert ((rows.saved_load_all < 0) == (rows.e < 1)).all()
 
 
 def test_the_data_card_gives_the_lengths() -> None:

@@ -6,14 +6,27 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_math.formula import Formula
-from inference_math.theory import chunked, interference, prefill, regimes, sla, tokens
+from inference_math.theory import (
+    chunked,
+    disaggregation,
+    interference,
+    prefill,
+    queueing,
+    regimes,
+    sla,
+    tokens,
+    unit_time,
+)
 from inference_math.theory._talks import BOOK as BOOK
 from inference_math.theory.chunked import *  # noqa: F403
+from inference_math.theory.disaggregation import *  # noqa: F403
 from inference_math.theory.interference import *  # noqa: F403
 from inference_math.theory.prefill import *  # noqa: F403
+from inference_math.theory.queueing import *  # noqa: F403
 from inference_math.theory.regimes import *  # noqa: F403
 from inference_math.theory.sla import *  # noqa: F403
 from inference_math.theory.tokens import *  # noqa: F403
+from inference_math.theory.unit_time import *  # noqa: F403
 
 __all__ = [
     "CATALOGUE",
@@ -23,12 +36,15 @@ __all__ = [
     *sla.__all__,
     *regimes.__all__,
     *chunked.__all__,
+    *disaggregation.__all__,
+    *unit_time.__all__,
+    *queueing.__all__,
 ]
 
 CATALOGUE: Mapping[str, Formula] = MappingProxyType(
     {
         name: getattr(module, name)
-        for module in (tokens, prefill, interference, sla, regimes, chunked)
+        for module in (tokens, prefill, interference, sla, regimes, chunked, disaggregation, unit_time, queueing)
         for name in module.__all__
     }
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sympy as sp
 
 from inference_math.formula import Formula
-from inference_math.notation import T, W, alpha, e, n_in, n_layers, phi
+from inference_math.notation import T, W, alpha, e, n_in, n_layers, phi, turns, units
 from inference_math.theory._talks import BOOK, A, B, C
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
     "crossover_shared_link",
     "pipelining_gain",
     "pipelining_gain_layers",
+    "reuse_conversation",
+    "reuse_local",
     "speedup_layerwise",
     "speedup_layerwise_causal",
     "speedup_mixed",
@@ -34,6 +36,7 @@ _compute = 1 - alpha
 _compute_causal = (1 - alpha) * (1 + alpha * phi)
 _causal_slope = 1 / e + 1 - phi
 _write_room = sp.Max(0, 1 - W / T)
+_elsewhere = 1 - 1 / units  # probability that a turn goes to another unit than the one before
 
 ttft_vanilla = Formula(
     name="ttft_vanilla",
@@ -164,4 +167,24 @@ pipelining_gain_layers = Formula(
     claim="C10",
     source=BOOK,
     meaning="the largest gain of an L-layer pipeline, reached at the crossover",
+)
+reuse_conversation = Formula(
+    name="reuse_conversation",
+    arguments=(turns,),
+    expr=(turns - 1) / (turns + 1),
+    latex_name=r"\alpha_{K}",
+    unit="1",
+    claim="C11",
+    source=BOOK,
+    meaning="share of all prompt tokens of a conversation that earlier turns had, for turns of equal length",
+)
+reuse_local = Formula(
+    name="reuse_local",
+    arguments=(turns, units),
+    expr=1 - 2 * units / (turns * (turns + 1)) * (turns - (units - 1) * (1 - _elsewhere**turns)),
+    latex_name=r"\alpha_{K,w}",
+    unit="1",
+    claim="C32",
+    source=BOOK,
+    meaning="the same when each turn goes to a unit at random and finds what that unit has kept itself",
 )

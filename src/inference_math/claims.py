@@ -1,0 +1,150 @@
+"""The claims of the talks: how the book reads each, what it found, and where to check that.
+
+To read the ledger, `data/claims.toml`, is to check it: no claim holds without a derivation and a test.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from inference_math.checks import as_one_of
+from inference_math.evidence import data_dir
+from inference_math.theory import CATALOGUE
+from inference_math.theory._talks import A, B, C, D, E
+
+__all__ = ["EVIDENCE", "SEEDS", "VERDICTS", "Claim", "Evidence", "load_claims"]
+
+SEEDS: Mapping[str, str] = MappingProxyType({"A": A, "B": B, "C": C, "D": D, "E": E})
+VERDICTS: Mapping[str, str] = MappingProxyType(
+    {
+        "holds": "right as printed, under the assumptions of its source",
+        "holds if": "right under one more condition, which stands beside the verdict",
+        "misprint": "the idea is sound, the printed form is not; the entry has the form that follows",
+        "refuted": "wrong under its own assumptions; the entry says what is right",
+        "not checkable": "we have neither a derivation nor data that could decide it",
+    }
+)
+EVIDENCE = ("exact", "measured", "projected", "simulated", "published", "schematic")
+_COUNT, _QUOTED = 37, 25
+_TEST = re.compile(r"tests/[\w/]+\.py::test_\w+(\[.+\])?")
+_PAGE = re.compile(r"book/[\w/-]+(#[\w-]+)?")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One piece of evidence: its badge, the page (with the figure's anchor) where it is, and what it says."""
+
+    kind: str
+    page: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One entry of the ledger; texts are MyST.
+
+    `seeds` maps the letter of a source in `SEEDS` to a slide or section. The book's own claims have neither
+    seeds nor quote. `condition` completes "holds if"; `corrected` is what the derivation gives where that differs.
+    """
+
+    id: str
+    title: str
+    reading: str
+    assumptions: tuple[str, ...]
+    verdict: str
+    seeds: Mapping[str, str] = field(default_factory=dict)
+    quote: str = ""
+    condition: str = ""
+    corrected: str = ""
+    formulas: tuple[str, ...] = ()
+    derivation: str = ""
+    checks: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+
+
+_KEYS = tuple(key.name for key in fields(Claim))  # the first five have no default
+
+
+def load_claims(path: Path | None = None) -> tuple[Claim, ...]:
+    """Return the claims C01 to C37 of the ledger at `path` (default: that of the package).
+
+    Raises
+    ------
+    TypeError
+        For a value of the wrong kind or an empty one, naming claim and key.
+    ValueError
+        For a file that cannot be read or lacks claims, for keys and values that are not accepted, and for a
+        verdict without what it needs, naming claim, key and value.
+    """
+    path = path or data_dir() / "claims.toml"
+    try:
+        entries = tomllib.loads(path.read_text(encoding="utf-8")).get("claim", [])
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    if len(entries) != _COUNT:
+        raise ValueError(f"{path} must have {_COUNT} tables [[claim]], C01 to C{_COUNT}, not {len(entries)}")
+    return tuple(_claim(f"C{number:02}", entry) for number, entry in enumerate(entries, start=1))
+
+
+def _claim(expected: str, entry: Mapping[str, Any]) -> Claim:
+    if entry.get("id") != expected:
+        raise ValueError(f"the claims must be in order: id must be {expected!r} here, not {entry.get('id')!r}")
+    for key in entry:
+        as_one_of(f"{expected}: a key", key, _KEYS)
+    if missing := [key for key in _KEYS[:5] if key not in entry]:
+        raise ValueError(f"{expected}: missing {', '.join(missing)}")
+    return _checked(Claim(**{key: _read(f"{expected}: {key}", key, value) for key, value in entry.items()}))
+
+
+def _read(argument: str, key: str, value: Any) -> Any:
+    if key == "seeds":
+        pairs = _filled(argument, value, dict, "a table").items()
+        return {as_one_of(argument, letter, SEEDS): _filled(argument, place, str, "a text") for letter, place in pairs}
+    if key == "evidence":
+        return tuple(_evidence(argument, item) for item in _filled(argument, value, list, "a list of tables"))
+    if key in ("assumptions", "formulas", "checks"):
+        return tuple(_filled(argument, v, str, "a text") for v in _filled(argument, value, list, "a list of texts"))
+    return _filled(argument, value, str, "a text")
+
+
+def _filled(argument: str, value: Any, kind: type, words: str) -> Any:
+    if not isinstance(value, kind) or not value:
+        raise TypeError(f"{argument} must be {words}, not empty, not {value!r:.80}")
+    return value
+
+
+def _evidence(argument: str, item: Any) -> Evidence:
+    if not isinstance(item, dict) or set(item) != {"kind", "page", "says"}:
+        raise TypeError(f"{argument}: each must be a table with kind, page and says, not {item!r:.80}")
+    as_one_of(f"{argument}: kind", item["kind"], EVIDENCE)
+    return Evidence(**{key: _filled(f"{argument}: {key}", value, str, "a text") for key, value in item.items()})
+
+
+def _checked(claim: Claim) -> Claim:
+    """Hold the values of an entry against each other and against the catalogue."""
+    as_one_of(f"{claim.id}: verdict", claim.verdict, VERDICTS)
+    pages, words = [item.page for item in claim.evidence], len(claim.quote.split())
+    stated = {name: CATALOGUE[as_one_of(f"{claim.id}: formulas", name, CATALOGUE)].claim for name in claim.formulas}
+    strange = [f"{name} states {other}" for name, other in stated.items() if other != claim.id]
+    strange_tests = [test for test in claim.checks if not _TEST.fullmatch(test)]
+    strange_pages = [page for page in [claim.derivation, *pages] if page and not _PAGE.fullmatch(page)]
+    lacks = [key for key in ("derivation", "checks") if not getattr(claim, key) and claim.verdict != "not checkable"]
+    for wrong, message in (
+        (bool(claim.seeds) != bool(claim.quote), "seeds and quote go together; a claim of the book's own has neither"),
+        (words > _QUOTED, f"quote must have at most {_QUOTED} words, not {words}"),
+        (bool(claim.condition) != (claim.verdict == "holds if"), "condition goes with the verdict 'holds if' alone"),
+        (claim.verdict in ("misprint", "refuted") and not claim.corrected, f"{claim.verdict!r} needs corrected"),
+        (strange, f"formulas must state this claim, but {', '.join(strange)}"),
+        (strange_tests, f"checks must be like tests/file.py::test_name, not {', '.join(strange_tests)}"),
+        (strange_pages, f"pages must be like book/part/page#anchor, not {', '.join(strange_pages)}"),
+        (lacks, f"a claim without evidence cannot say {claim.verdict!r}: it lacks {' and '.join(lacks)}"),
+    ):
+        if wrong:
+            raise ValueError(f"{claim.id}: {message}")
+    return claim

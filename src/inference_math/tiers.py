@@ -1,0 +1,104 @@
+"""Where a KV cache may lie: the tiers of a node by name, how fast each loads, how much reuse its capacity finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from inference_math import theory
+from inference_math.checks import AT_LEAST_ZERO, as_numbers, as_one_of
+from inference_math.evidence import load
+
+__all__ = ["Tier", "reach", "tier", "tiers"]
+
+
+@dataclass(frozen=True)
+class Tier:
+    """One tier of a node of eight H100 [C32]; what its sources do not state is None.
+
+    Attributes
+    ----------
+    name, title
+        How it is called, and in words.
+    classification
+        The talks' class: S0 tiny, S1 larger and not sharable, S2 and S3 sharable, S3 with more speed.
+    shared
+        Whether other nodes can read it.
+    read_bw
+        Bytes per second that one GPU reads.
+    latency
+        Seconds to the first byte.
+    capacity_node
+        Bytes of one node.
+    price_per_gb
+        US dollars per GB, at the time that the table names.
+    """
+
+    name: str
+    title: str
+    classification: str
+    shared: bool
+    read_bw: float
+    latency: float | None
+    capacity_node: float | None
+    price_per_gb: float | None
+
+    def acceleration(self, T: Any, kv_token: Any, gpus: int = 1) -> Any:
+        """Return e: how much faster `gpus` GPUs load a token of `kv_token` bytes than compute it in `T` s [C04]."""
+        R = theory.kv_load_time(kv_token=kv_token, io_bw=gpus * self.read_bw)
+        return theory.token_acceleration(T=T, R=R)
+
+
+@lru_cache
+def tiers() -> Mapping[str, Tier]:
+    """Return the tiers of `data/published/kv_tiers.csv` by name, the fastest first."""
+    rows = load("kv_tiers").frame.sort_values("read_bw", ascending=False)
+    return MappingProxyType(
+        {
+            row["tier"]: Tier(
+                name=row["tier"],
+                title=row["title"],
+                classification=row["classification"],
+                shared=bool(row["shared"]),
+                read_bw=row["read_bw"],
+                latency=_known(row["latency"]),
+                capacity_node=_known(row["capacity_node"]),
+                price_per_gb=_known(row["price_per_gb"]),
+            )
+            for row in rows.to_dict("records")
+        }
+    )
+
+
+def tier(name: str) -> Tier:
+    """Return the tier `name`; an unknown name raises ValueError with those that would do."""
+    return tiers()[as_one_of("tier", name, tiers())]
+
+
+def reach(trace: str, tokens: Any) -> Any:
+    """Return the share of all prompt tokens that an LRU prefix cache of `tokens` finds in a recorded trace.
+
+    Read off `data/measured/traces_reuse.csv`, linear in the logarithm of the capacity between its rows; beyond
+    the last row nothing is gained, below the first nothing is found. For a trace of one's own see
+    `traces.reuse_curve`.
+
+    Raises
+    ------
+    ValueError
+        For a trace that is not in the table, and for a negative capacity.
+    """
+    frame = load("traces_reuse").frame
+    rows = frame[frame.trace == as_one_of("trace", trace, frame.trace.unique())]
+    capacity = as_numbers("tokens", tokens, AT_LEAST_ZERO)
+    found = np.interp(np.log(np.maximum(capacity, 1)), np.log(rows.capacity_tokens), rows.token_share, left=0.0)
+    return float(found) if not np.shape(found) else found
+
+
+def _known(value: Any) -> float | None:
+    return None if pd.isna(value) else float(value)

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import catalogue, simulate, theory
+from inference_math.notation import delta_h, delta_p, sla_tpot, t_w
+from inference_math.workload import Workload
+
+times = st.floats(1e-5, 1.0)
+
+
+def at(t_w, delta_p, delta_h, room):
+    return {"delta_p": delta_p, "delta_h": delta_h, "t_w": t_w, "sla_tpot": t_w + room}
+
+
+@given(t_w=times, delta_p=times, delta_h=times, room=times)
+def test_the_gain_is_the_ratio_of_rates_counted_from_the_pools(t_w, delta_p, delta_h, room):
+    numbers = at(t_w, delta_p, delta_h, room)
+    S, n_out = numbers["sla_tpot"], 100
+    decode_rate = room / delta_h / (n_out * S)  # requests/s of one decode unit
+    prefill_units = decode_rate * n_out * delta_p
+    assert theory.pdd_split(**numbers) == pytest.approx(prefill_units)
+    per_unit = decode_rate / (1 + prefill_units)
+    batch = 1 + (room - delta_h) / (delta_p + delta_h)  # mean TPOT = S
+    aggregated = batch / (n_out * (t_w + batch * (delta_p + delta_h)))
+    assert theory.pdd_gain(**numbers) == pytest.approx(per_unit / aggregated)
+
+
+@given(t_w=times, delta_p=times, delta_h=times, room=times)
+def test_the_gain_lies_between_one_and_one_over_u(t_w, delta_p, delta_h, room):
+    numbers = at(t_w, delta_p, delta_h, max(room, delta_h))  # a request alone meets the limit
+    u = 1 - t_w / numbers["sla_tpot"]
+    gain = theory.pdd_gain(**numbers)
+    assert gain * (1 + 1e-9) >= 1
+    assert gain <= 1 / u * (1 + 1e-9)
+    assert theory.pdd_gain_talk(**numbers) <= 1 / u * (1 + 1e-9)
+
+
+def test_the_gain_is_one_without_a_weight_read_and_where_one_request_fills_the_limit():
+    assert sp.simplify(theory.pdd_gain.expr.subs(t_w, 0) - 1) == 0
+    assert sp.simplify(theory.pdd_gain.expr.subs(sla_tpot, t_w + delta_h) - 1) == 0
+    bound = sp.limit(theory.pdd_gain_talk.expr, delta_p, sp.oo)
+    assert sp.simplify(bound - 1 / (1 - t_w / sla_tpot)) == 0
+
+
+@given(t_w=times, delta_p=times, delta_h=times, room=times, n_p=st.integers(1, 64), n_d=st.integers(1, 64))
+def test_whole_units_never_beat_the_best_split(t_w, delta_p, delta_h, room, n_p, n_d):
+    numbers = at(t_w, delta_p, delta_h, room)
+    best = theory.pdd_gain_talk(**numbers)
+    assert theory.pdd_gain_integer(**numbers, prefill_units=n_p, decode_units=n_d) <= best * (1 + 1e-9)
+    split = theory.pdd_split(**numbers)
+    assert theory.pdd_gain_integer(**numbers, prefill_units=split, decode_units=1) == pytest.approx(best)
+
+
+@given(delta_p=times, delta_h=times, f=st.floats(0.1, 10), m=st.floats(0.1, 10))
+def test_special_gpus_gain_a_harmonic_mean_of_both_ratios(delta_p, delta_h, f, m):
+    gain = theory.pdd_gain_specialised(delta_p=delta_p, delta_h=delta_h, flop_ratio=f, mbw_ratio=m)
+    assert min(f, m) * (1 - 1e-9) <= gain <= max(f, m) * (1 + 1e-9)
+    same = {"delta_p": delta_p, "delta_h": delta_h, "t_w": 0, "sla_tpot": 1, "flop_ratio": f, "mbw_ratio": m}
+    assert theory.pdd_gain_per_cost(**same, prefill_cost=1, decode_cost=1) == pytest.approx(gain)
+
+
+@given(t_w=times, delta_p=times, delta_h=times, room=times)
+def test_equal_gpus_at_equal_cost_gain_what_disaggregation_gains(t_w, delta_p, delta_h, room):
+    numbers = at(t_w, delta_p, delta_h, room)
+    same = {"flop_ratio": 1, "mbw_ratio": 1, "prefill_cost": 1, "decode_cost": 1}
+    assert theory.pdd_gain_per_cost(**numbers, **same) == pytest.approx(theory.pdd_gain_talk(**numbers))
+
+
+@pytest.mark.parametrize("gpu", catalogue.GPUS.values(), ids=lambda g: g.name)
+def test_a_decode_step_never_lasts_longer_than_reading_all_of_hbm(gpu):
+    """At datasheet rates: fill HBM with weights and KV caches, and read it."""
+    weights, cache = 0.4 * gpu.hbm_bytes, 0.6 * gpu.hbm_bytes
+    step = weights / gpu.hbm_bw + cache / gpu.hbm_bw
+    assert theory.hbm_read_time(hbm_bytes=gpu.hbm_bytes, hbm_bw=gpu.hbm_bw) == pytest.approx(step)
+
+
+def test_the_published_transfer():
+    """OPT-66B, 512 tokens: 1.125 GiB; ten per second are 96.6 Gbit/s [C33]."""
+    kv_token = catalogue.model("opt-66b").kv_token("bf16")
+    assert 512 * kv_token == pytest.approx(1.125 * 2**30)
+    assert 8 * theory.transfer_bandwidth(rate=10, n_in=512, kv_token=kv_token) == pytest.approx(96.6e9, rel=1e-3)
+
+
+def test_the_ratio_of_requests_is_littles_law_twice():
+    rate, S_ttft, n_out, S = 3.0, 0.4, 170, 0.04
+    prefill, decode = (theory.littles_law(rate=rate, latency=stay) for stay in (S_ttft, n_out * S))
+    assert theory.pdd_concurrency(sla_ttft=S_ttft, n_out=n_out, sla_tpot=S) == pytest.approx(prefill / decode)
+
+
+def pool_cost(t_w, prompt, read):
+    """The talk's costs: a step with decodes reads the weights, a prefill hides them."""
+    return lambda decodes, context, prefills, tokens, pairs: (
+        (t_w if decodes else 0) + prompt * prefills + read * decodes
+    )
+
+
+@pytest.mark.parametrize(("n_p", "n_d"), [(3, 1), (1, 1), (1, 4)])
+def test_the_simulated_pools_finish_what_the_slower_of_them_can(n_p, n_d):
+    t_w, prompt, read, n_out, S = 0.016, 0.14, 0.0004, 65, 0.040
+    batch = int((S - t_w) / read)
+    cost = pool_cost(t_w, prompt, read)
+    pools = simulate.Disaggregated(n_p, n_d, max_batch=batch)
+    run = simulate.closed_loop(
+        Workload(1024, n_out), cost, concurrency=n_d * batch + 4 * n_p, requests=4000, warmup=1500, scheduler=pools
+    )
+    decode = n_d * batch / ((n_out - 1) * (t_w + batch * read))
+    assert run.request_rate == pytest.approx(min(n_p / prompt, decode), rel=0.02)
+    assert np.mean(run.requests.tpot) <= S * (1 + 1e-2)
+
+
+def test_unit_times_are_ordered_and_equal_the_gains():
+    """theta_full <= theta_serial <= theta_PDD <= theta_agg wherever a step has room beside the weights."""
+    rng = np.random.default_rng(0)
+    t_ws, ps, hs, room = 10 ** rng.uniform(-5, 0, (4, 5000))
+    numbers = {"delta_p": ps, "delta_h": hs, "t_w": t_ws, "sla_tpot": t_ws + room}
+    aggregated, pdd, serial, full = (
+        theory.CATALOGUE[f"unit_time_{name}"](**numbers)
+        for name in ("aggregated", "disaggregated", "chunked_serial", "chunked")
+    )
+    assert (full <= serial).all()
+    assert (serial <= pdd * (1 + 1e-12)).all()
+    assert (pdd <= aggregated * (1 + 1e-12)).all()
+    assert aggregated / pdd == pytest.approx(theory.pdd_gain_talk(**numbers))
+    assert aggregated / full == pytest.approx(theory.chunked_gain_sla(**numbers))
+    assert aggregated / serial == pytest.approx(theory.chunked_gain_sla_serial(**numbers))
+
+
+def test_the_printed_split_and_the_printed_gain():
+    assert theory.pdd_split_printed.equals(theory.pdd_split.expr.subs(t_w, 0))
+    assert theory.pdd_gain_specialised_printed(mbw_ratio=2) == 2
+    assert theory.pdd_gain_specialised(delta_p=0.003, delta_h=1e-9, flop_ratio=2, mbw_ratio=1) == pytest.approx(2)
+    assert {delta_p, delta_h} <= theory.pdd_split.expr.free_symbols
