@@ -18,14 +18,18 @@ def found(numbers, S=0.04, S_ttft=1.0, **options):
     return architectures.compare(numbers, S, S_ttft, **options).set_index("architecture")
 
 
+def step_cost(numbers, n_in, overlap):
+    alone = numbers.ttft_1 + numbers.t_w
+    T = (np.sqrt(alone**2 - numbers.t_w**2) if overlap == "quadrature" else alone) / n_in
+    return simulate.StepCost(t_w=numbers.t_w, T=T, delta_h=numbers.read, overlap=overlap)
+
+
 @pytest.mark.parametrize("overlap", ["quadrature", "serial-kv", "full"])
 @pytest.mark.parametrize("n_out", [65, 257, 1025])
 def test_the_simulator_finishes_what_the_chunked_row_says(overlap, n_out):
     numbers = unit(n_out=n_out)
     row = found(numbers, overlap=overlap).loc["chunked"]
-    alone = numbers.ttft_1 + numbers.t_w
-    T = (np.sqrt(alone**2 - numbers.t_w**2) if overlap == "quadrature" else alone) / 2048
-    cost = simulate.StepCost(t_w=numbers.t_w, T=T, delta_h=numbers.read, overlap=overlap)
+    cost = step_cost(numbers, 2048, overlap)
     batch = round(row.batch)
     run = simulate.closed_loop(
         Workload(2048, n_out), cost, concurrency=batch + 40, requests=1500, warmup=200, log=True,
@@ -50,12 +54,27 @@ def test_the_simulator_finishes_what_the_disaggregated_row_says(n_out):
 
 
 def test_the_aggregated_row_is_the_largest_batch():
-    numbers = unit()
+    """With long prompts, of which hardly two meet in a step, it is the closed form's."""
+    numbers = unit(n_out=1024)
     row = found(numbers).loc["aggregated"]
-    assert row.batch == numbers.batch_limits(0.04, 1.0).batch[0]
-    assert row.rate == pytest.approx(numbers.rate(row.batch))
+    assert row.batch == pytest.approx(numbers.batch_limits(0.04, 1.0).batch[0], abs=3)
+    assert row.rate == pytest.approx(numbers.rate(row.batch), rel=0.02)
     tight = found(numbers, quantile=0.99).loc["aggregated"]
     assert 0 < tight.batch < row.batch
+
+
+@pytest.mark.parametrize("overlap", ["quadrature", "serial-kv", "full"])
+@pytest.mark.parametrize("n_in", [256, 2048])
+def test_the_simulator_finishes_what_the_aggregated_row_says(overlap, n_in):
+    numbers = unit(n_in=n_in, ttft_1=0.01 * n_in / 256)
+    row = found(numbers, overlap=overlap).loc["aggregated"]
+    run = simulate.closed_loop(
+        Workload(n_in, 65, lengths="geometric"), step_cost(numbers, n_in, overlap),
+        concurrency=int(row.batch), requests=8000, warmup=500, start="steady",
+    )  # fmt: skip
+    assert run.request_rate == pytest.approx(row.rate, rel=0.02)
+    assert run.gaps.mean == pytest.approx(0.04, rel=0.06)
+    assert float(run.requests.ttft.mean()) == pytest.approx(row.ttft, rel=0.02)
 
 
 @given(

@@ -1,12 +1,13 @@
 """Which architecture finishes most requests within an SLA: one unit's numbers, three ways to serve with them.
 
 All slots are always full and the queue of prompts never runs dry, as in `theory`; batches and pools are whole
-numbers, and HBM is finite. A prompt beside the weight read of its step costs `Costs.ttft_1`; computed in chunks
-that hide the weight read, or on a unit of its own, it costs the weight read more.
+numbers, and HBM is finite. What a prompt hides beside the weight read of its step is the same for whole prompts and
+for chunks; a unit of its own pays the weight read for each prompt.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,8 @@ def compare(
         Which share of the gaps and of the TTFTs must be within the limits; None: their means. Chunked and
         disaggregated decode steps are all alike, so for them it makes no difference.
     overlap
-        What hides in a mixed step, as in `simulate.StepCost`: "quadrature", the weight read beside the matrices as
-        H100 kernels do; "serial-kv", all of the weight read; "full", all reads [C23, C24].
+        What hides in a step with a prompt or a chunk, as in `simulate.StepCost`: "quadrature", weight read and
+        matrices as in H100 kernels; "serial-kv", all of the weight read; "full", all reads [C23, C24].
 
     Returns
     -------
@@ -64,7 +65,7 @@ def compare(
     share = None if quantile is None else as_number("quantile", quantile, SHARE)
     as_one_of("overlap", overlap, _OVERLAPS)
     rows = {
-        "aggregated": _aggregated(numbers, tpot, ttft, share),
+        "aggregated": _aggregated(numbers, tpot, ttft, share, overlap),
         "chunked": _chunked(numbers, tpot, ttft, overlap),
         "disaggregated": _disaggregated(numbers, tpot, ttft, pool),
     }
@@ -81,22 +82,44 @@ def _alone(numbers: Costs) -> float:
     return float(numbers.ttft_1 + numbers.t_w)
 
 
+def _compute(numbers: Costs, overlap: str) -> float:
+    """Return the seconds of a prompt's own compute, such that it takes `_alone` beside the weight read."""
+    alone = _alone(numbers)
+    return float(np.sqrt(alone**2 - numbers.t_w**2)) if overlap == "quadrature" else alone
+
+
 def _in_memory(numbers: Costs) -> int:
     return int(theory.max_batch_memory(kv_capacity=numbers.kv_capacity, n_in=numbers.n_in, n_out=numbers.n_out))
 
 
-def _aggregated(numbers: Costs, tpot: float, ttft: float, share: float | None) -> dict[str, Any]:
-    if share is None:
-        batch = int(numbers.batch_limits(tpot, ttft).batch[0])
-    else:
-        own = {"ttft_1": numbers.ttft_1, "delta_h": numbers.read, "t_w": numbers.t_w}
-        by_tpot = latency.max_batch_quantile(share, tpot, numbers.n_out, **numbers.law)
-        by_ttft = latency.max_batch_ttft_quantile(share, ttft, numbers.n_out, **own)
-        batch = min(by_tpot, by_ttft, _in_memory(numbers))
+def _aggregated(numbers: Costs, tpot: float, ttft: float, share: float | None, overlap: str) -> dict[str, Any]:
+    """Take the largest batch; who prefills beside whom is the binomial law of `latency.prefills_beside`."""
+    compute, read, n_out = _compute(numbers, overlap), float(numbers.read), numbers.n_out
+
+    def steps(B: int, own: int) -> Any:
+        """Return the law of the prefills beside a request, and the steps they make with its `own` (0 or 1)."""
+        law = latency.prefills_beside(B, n_out)
+        beside = np.arange(B)
+        return law, _mixed_step(overlap, numbers.t_w, (own + beside) * compute, (B - own - beside) * read)
+
+    def seen(B: int, own: int) -> float:
+        law, seconds = steps(B, own)
+        return float(seconds @ law.pmf(np.arange(B)) if share is None else seconds[int(law.ppf(share))])
+
+    def misses(B: int) -> bool:
+        return seen(B, 0) > tpot or seen(B, 1) > ttft
+
+    batch = bisect_left(range(1, _in_memory(numbers) + 1), True, key=misses)
     if not batch:
         return _NONE
-    rate = float(numbers.rate(batch))
-    return {"rate": rate, "batch": batch, "ttft": float(numbers.ttft(batch)), "step": batch / (numbers.n_out * rate)}
+    # Each of B requests prefills in one of n_out steps: the mean over both kinds of step.
+    step = ((n_out - 1) * _mean(steps(batch, 0)) + _mean(steps(batch, 1))) / n_out
+    return {"rate": batch / (n_out * step), "batch": batch, "ttft": seen(batch, 1), "step": step}
+
+
+def _mean(law_and_steps: Any) -> float:
+    law, seconds = law_and_steps
+    return float(seconds @ law.pmf(np.arange(seconds.size)))
 
 
 def _chunked(numbers: Costs, tpot: float, ttft: float, overlap: str) -> dict[str, Any]:
@@ -109,10 +132,7 @@ def _chunked(numbers: Costs, tpot: float, ttft: float, overlap: str) -> dict[str
     sizes = np.broadcast_to(np.geomspace(1, 4 * n_in, _CHUNKS), (b.size, _CHUNKS))
     chunk = np.hstack([balance, sizes])
     fed = np.minimum(b, chunk * n_out / n_in)  # a chunk that is too small starves decodes
-    alone = _alone(numbers)
-    # The chunk's own compute, such that a whole prompt takes what it takes alone.
-    matrices = np.sqrt(alone**2 - t_w**2) if overlap == "quadrature" else max(alone, t_w)
-    mixed = _mixed_step(overlap, t_w, chunk / n_in * matrices, fed * read)
+    mixed = _mixed_step(overlap, t_w, chunk / n_in * _compute(numbers, overlap), fed * read)
     bare = t_w + fed * read
     mean = bare + np.minimum(1, balance / chunk) * (mixed - bare)  # not every step has a chunk that is too large
     prompt = np.maximum(1, n_in / chunk) * mixed

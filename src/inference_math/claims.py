@@ -79,8 +79,7 @@ def load_claims(path: Path | None = None) -> tuple[Claim, ...]:
     TypeError
         For a value of the wrong kind or an empty one, naming claim and key.
     ValueError
-        For a file that cannot be read or lacks claims, for keys and values that are not accepted, and for a
-        verdict without what it needs, naming claim, key and value.
+        For a ledger that cannot be read or lacks claims, and for what is not accepted, naming claim, key and value.
     """
     path = path or data_dir() / "claims.toml"
     try:
@@ -115,7 +114,7 @@ def _read(argument: str, key: str, value: Any) -> Any:
 
 def _filled(argument: str, value: Any, kind: type, words: str) -> Any:
     if not isinstance(value, kind) or not value:
-        raise TypeError(f"{argument} must be {words}, not empty, not {value!r:.80}")
+        raise TypeError(f"{argument} must be {words} with something in it, not {value!r:.80}")
     return value
 
 

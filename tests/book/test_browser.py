@@ -90,7 +90,7 @@ def values(page, figure: str) -> dict[str, np.ndarray]:
         }""",
         figure,
     )
-    axis = next(name for name in ("alpha", "k", "n_in", "io_bw", "B") if name in rows[0])
+    axis = next(name for name in ("alpha", "k", "n_in", "io_bw", "B", "rho", "sla_tpot", "e") if name in rows[0])
     return {
         c: np.unique(np.array([(r[axis], r["value"]) for r in rows if r["curve"] == c and "ms" not in r]), axis=0)
         for c in {r["curve"] for r in rows}
@@ -267,6 +267,45 @@ def test_the_workload_figure_says_the_ratio(open_page):
     context = theory.mean_context(n_in=prompt, n_out=output, cv=0)
     delta_h = theory.delta_h(n_in=context, kv_token=model.kv_token("bf16"), hbm_bw=gpu.hbm_bw)
     assert ratio == pytest.approx(delta_p / delta_h, rel=1e-4)
+
+
+def test_the_special_gpus_figure_is_the_formula(open_page):
+    page = open_page("book/architectures/02-disaggregation.html")
+    figure = "fig-pdd-cost"
+    set_slider(page, figure, "flop_ratio", 2)
+    set_slider(page, figure, "decode_cost", 1.5)
+    rho, gain = values(page, figure)["special GPUs, per cost"].T
+    shown = (gain > 0) & (gain < 4)  # the axis is clamped
+    expected = theory.pdd_gain_per_cost(
+        delta_p=rho * 1e-4, delta_h=1e-4, t_w=0.016, sla_tpot=0.04,
+        flop_ratio=2, mbw_ratio=1.2, prefill_cost=1, decode_cost=1.5,
+    )  # fmt: skip
+    np.testing.assert_allclose(gain[shown], expected[shown], rtol=1e-9)
+
+
+def test_the_offloading_gains_meet_at_their_bound(open_page):
+    page = open_page("book/architectures/03-kv-cache-offloading.html")
+    set_slider(page, "fig-offload-gains", "alpha", 0.5)
+    drawn = values(page, "fig-offload-gains")
+    e = drawn["disaggregated"][:, 0]
+    numbers = {"delta_p": 8e-4, "delta_h": 1e-4, "t_w": 0.016, "sla_tpot": 0.04}
+    x = theory.speedup_mixed(alpha=0.5, e=e)
+    for curve, name in (("disaggregated", "pdd"), ("chunked, full overlap", "chunked")):
+        expected = theory.CATALOGUE[f"offload_gain_{name}"](**numbers, x=x)
+        np.testing.assert_allclose(drawn[curve][:, 1], expected, rtol=1e-9)
+        assert (expected <= theory.gain_bound(delta_p=8e-4, delta_h=1e-4)).all()
+
+
+def test_the_rates_keep_their_order_at_every_limit(open_page):
+    page = open_page("book/architectures/04-everything-together.html")
+    set_slider(page, "fig-order", "n_out", 500)
+    drawn = values(page, "fig-order")
+    names = ["aggregated", "disaggregated", "chunked, serial KV", "chunked, full overlap"]
+    rates = np.array([drawn[name][:, 1] for name in names])
+    assert (np.diff(rates, axis=0) >= -1e-12).all()
+    S = drawn["disaggregated"][:, 0]
+    theta = theory.unit_time_disaggregated(delta_p=0.147 / 500, delta_h=1e-4, t_w=0.0165, sla_tpot=S)
+    np.testing.assert_allclose(rates[1], 1 / (500 * theta), rtol=1e-9)
 
 
 def test_the_timeline_steps_from_step_to_step(open_page):

@@ -108,9 +108,9 @@ def mixed_steps(ax: Axes, operators: Operators, context: int, prompts: Sequence[
     for n in prompts:
         frame[f"with {n:,} tokens"] = prefills[n] + steps.attention.to_numpy()
     for name, colour, dash in zip(frame.columns[1:], COLOURS, _DASHES, strict=False):
-        ax.plot(frame.batch, 1e3 * frame[name], dash, marker=".", color=colour, label=name)
-    ax.set(xlabel="decodes in the step (requests)", ylabel="time of a step (ms)", yscale="log", xscale="log")
-    ax.legend()
+        ax.plot(frame.batch, 1e3 * frame[name], dash, marker=".", color=colour)
+        ax.annotate(name, (1, 1e3 * frame[name].iloc[0]), xytext=(0, 5), textcoords="offset points", color=colour)
+    ax.set(xlabel="decodes in the step (requests)", ylabel="time of a step (ms)", xscale="log", ylim=(0, None))
     return frame
 
 

@@ -37,15 +37,23 @@ def reuse_by_capacity(ax: Axes, traces: Sequence[str], tiers: Mapping[str, float
 
 
 def shares_of_requests(ax: Axes, traces: Sequence[str]) -> pd.DataFrame:
-    """Draw the distribution of α over requests with an unlimited cache: share of requests with at most that α."""
+    """Draw the distribution of α over requests with an unlimited cache: share of requests with at most that α.
+
+    Straight lines join the table's quantiles and its shares of requests above 0.5, 0.9 and 0.99.
+    """
     frame = evidence.load("traces_alpha").frame.set_index("trace").loc[list(traces)]
     quantiles = [name for name in frame.columns if name.startswith("p") and name[1:].isdigit()]
-    percent = [int(name[1:]) for name in quantiles]
+    above = [name for name in frame.columns if name.startswith("share_")]
+    tables = []
     for trace, colour, dash in zip(traces, COLOURS, _DASHES, strict=False):
-        ax.plot(frame.loc[trace, quantiles], percent, dash, marker=".", color=colour, label=trace)
+        points = [(float(frame.loc[trace, name]), float(name[1:])) for name in quantiles]
+        points += [(float(name.removeprefix("share_")), 100 * (1 - float(frame.loc[trace, name]))) for name in above]
+        rows = pd.DataFrame(sorted(points), columns=["alpha", "percent"])
+        ax.plot(rows.alpha, rows.percent, dash, marker=".", color=colour, label=trace)
+        tables.append(rows.assign(trace=trace))
     ax.set(xlabel="reusable share α of a prompt (no unit)", ylabel="requests with at most that (%)", xlim=(0, 1.01))
     ax.legend()
-    return frame[quantiles].reset_index()
+    return pd.concat(tables, ignore_index=True)
 
 
 def tier_plane(ax: Axes, tiers: pd.DataFrame) -> pd.DataFrame:
@@ -54,7 +62,7 @@ def tier_plane(ax: Axes, tiers: pd.DataFrame) -> pd.DataFrame:
         capacity, bandwidth = row["capacity"] / 1e12, row["read_bw"] / 1e9
         ax.loglog(capacity, bandwidth, "o", color=colour, markersize=9)
         label_line(ax, 1.06 * capacity, bandwidth, row["label"], "black")
-    ax.set(xlabel="capacity of a node (TB)", ylabel="read bandwidth of a GPU (GB/s)", xlim=(0.3, 600), ylim=(6, 9000))
+    ax.set(xlabel="capacity of a node (TB)", ylabel="read bandwidth of a GPU (GB/s)", xlim=(0.1, 8000), ylim=(6, 9000))
     return tiers
 
 
@@ -74,7 +82,7 @@ def saved_by_acceleration(ax: Axes, trace: str, tiers: Mapping[str, float]) -> p
             name, (e, 0.04), xycoords=("data", "axes fraction"), rotation=90, ha="right", va="bottom", fontsize=9
         )
     ax.set(xlabel="token acceleration e (no unit)", ylabel="share of prefill time saved", ylim=(-0.1, 1.15 * limit))
-    ax.legend(loc="lower right")
+    ax.legend(loc="center right")
     return frame
 
 

@@ -60,7 +60,8 @@ def decision_map(
         text = "" if row["best"] == "none fits" else "only" if np.isinf(row["margin"]) else f"{100 * row['margin']:.0f}"
         ax.text(i // len(n_out), i % len(n_out), text, ha="center", va="center", fontsize=8)
     for name, colour in zip(names, colours, strict=True):
-        ax.plot([], [], "s", color=colour, markersize=10, label=name)
+        if (frame.best == name).any():
+            ax.plot([], [], "s", color=colour, markersize=10, label=name)
     ax.set_xticks(range(len(n_in)), [f"{n:,}" for n in n_in], rotation=45)
     ax.set_yticks(range(len(n_out)), [f"{n:,}" for n in n_out])
     ax.set(xlabel="prompt (tokens)", ylabel="answer (tokens)")
@@ -118,6 +119,7 @@ def sarathi_costs(axes: Sequence[Any], model: Model, unit: Gpu) -> dict[str, pd.
     for name, colour, dash in (("decode", COLOURS[0], "-"), ("prefill", COLOURS[1], "--")):
         axes[2].loglog(tokens, intensity[name], dash, color=colour, label=name)
     axes[2].axhline(unit.ridge("bf16"), color="black", linewidth=0.9, linestyle=":")
+    axes[2].legend(fontsize=9)
     axes[2].set(xlabel="tokens or decodes at once", ylabel="FLOP per byte read")
     return {"cost": costs, "throughput": rates, "intensity": intensity}
 
@@ -134,5 +136,5 @@ def seats(ax: Axes, numbers: Costs, batches: Sequence[int], kv_token: float) -> 
     ax.plot(frame.stay, frame.seats, "o-", color=COLOURS[1], linewidth=1, label="a unit with so many seats")
     ax.plot(2.3, 23, "s", color="black", label="the restaurant")
     ax.set(xlabel="time that a request stays (s)", ylabel="requests inside")
-    ax.legend()
+    ax.legend(loc="lower right")
     return frame
