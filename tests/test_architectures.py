@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,8 +18,7 @@ def found(numbers, S=0.04, S_ttft=1.0, **options):
 
 
 def step_cost(numbers, n_in, overlap):
-    alone = numbers.ttft_1 + numbers.t_w
-    T = (np.sqrt(alone**2 - numbers.t_w**2) if overlap == "quadrature" else alone) / n_in
+    T = float(numbers.compute) / n_in
     return simulate.StepCost(t_w=numbers.t_w, T=T, delta_h=numbers.read, overlap=overlap)
 
 
@@ -47,8 +45,8 @@ def test_the_simulator_finishes_what_the_disaggregated_row_says(n_out):
     n_p = int(row.prefill_units)
     pools = simulate.Disaggregated(n_p, 8 - n_p, max_batch=int(row.batch))
     run = simulate.closed_loop(
-        Workload(2048, n_out), numbers.step_cost(), concurrency=8 * int(row.batch), requests=12_000, warmup=6000,
-        scheduler=pools,
+        Workload(2048, n_out), step_cost(numbers, 2048, "quadrature"),
+        concurrency=8 * int(row.batch), requests=12_000, warmup=6000, scheduler=pools,
     )  # fmt: skip
     assert run.request_rate / 8 == pytest.approx(row.rate, rel=0.02)
 
@@ -103,11 +101,37 @@ def test_without_limits_that_bind_the_closed_forms_come_back():
     S = 0.04
     law = {"delta_p": numbers.delta_p, "delta_h": numbers.read, "t_w": numbers.t_w, "sla_tpot": S}
     frame = found(numbers, S, 1e6, units=512, overlap="serial-kv")
-    prefill = (numbers.ttft_1 + numbers.t_w) / 4000  # its weight read, too
+    prefill = numbers.compute / 4000
     pdd = theory.unit_time_disaggregated(**(law | {"delta_p": prefill}))
     assert frame.rate["disaggregated"] == pytest.approx(1 / (4000 * pdd), rel=5e-3)
     serial = theory.unit_time_chunked_serial(**(law | {"delta_p": prefill}))
     assert frame.rate["chunked"] == pytest.approx(1 / (4000 * serial), rel=5e-3)
+
+
+@pytest.mark.parametrize("places", [1, 6, 40])
+def test_prompts_under_way_take_places(places):
+    """Against the simulator's best over many budgets, with an HBM for a few requests."""
+    numbers = unit(room=places * (2048 + 65))
+    row = found(numbers, 10, 10).loc["chunked"]
+    rates = [
+        simulate.closed_loop(
+            Workload(2048, 65), step_cost(numbers, 2048, "quadrature"), concurrency=3 * places, requests=300, warmup=30,
+            scheduler=simulate.Chunked(budget, kv_capacity=numbers.kv_capacity),
+        ).request_rate
+        for budget in (64, 256, 512, 1024, 2048, 4096)
+    ]  # fmt: skip
+    assert row.rate == pytest.approx(max(rates), rel=0.07)
+
+
+def test_a_store_shortens_the_prompts_own_compute():
+    numbers, ten = unit(), unit().with_prefill(10)
+    assert ten.compute == pytest.approx(numbers.compute / 10)
+    assert (found(ten).rate > found(numbers).rate).all()
+
+
+def test_answers_of_one_token_are_refused():
+    with pytest.raises(ValueError, match="answers of more than one token"):
+        found(unit(n_out=1))
 
 
 def test_what_does_not_fit_is_zero():

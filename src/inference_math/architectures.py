@@ -1,8 +1,8 @@
 """Which architecture finishes most requests within an SLA: one unit's numbers, three ways to serve with them.
 
 All slots are always full and the queue of prompts never runs dry, as in `theory`; batches and pools are whole
-numbers, and HBM is finite. What a prompt hides beside the weight read of its step is the same for whole prompts and
-for chunks; a unit of its own pays the weight read for each prompt.
+numbers, and HBM is finite. What a prompt hides beside the weight read of its step is the same for whole prompts, for
+chunks and on a unit of its own. Queues before the first token are not counted, for none of the three.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ __all__ = ["ARCHITECTURES", "compare"]
 ARCHITECTURES = ("aggregated", "chunked", "disaggregated")
 _MOST = 4096  # decodes in a step
 _CHUNKS = 60
+_NEARLY = 0.99
 _OVERLAPS = ("quadrature", "serial-kv", "full")
 
 
@@ -44,7 +45,7 @@ def compare(
         Inference units of the deployment: disaggregation splits them, the others run the same on each.
     quantile
         Which share of the gaps and of the TTFTs must be within the limits; None: their means. Chunked and
-        disaggregated decode steps are all alike, so for them it makes no difference.
+        disaggregated serving keep every step within its limit in either case.
     overlap
         What hides in a step with a prompt or a chunk, as in `simulate.StepCost`: "quadrature", weight read and
         matrices as in H100 kernels; "serial-kv", all of the weight read; "full", all reads [C23, C24].
@@ -53,21 +54,25 @@ def compare(
     -------
     pandas.DataFrame
         A row for each of `ARCHITECTURES`: rate (requests/s per unit, 0 where none fits), batch (mean decodes of a unit
-        that decodes), chunk (tokens), prefill_units, ttft and step (s; NaN where none fits).
+        that decodes, at most 4,096), chunk (prompt tokens in a step, on a prefill unit where there is one),
+        prefill_units, ttft and mean step (s; NaN where none fits).
 
     Raises
     ------
     ValueError
-        For a limit that is not positive, fewer than 2 units, a quantile outside (0, 1], another overlap.
+        For a limit that is not positive, fewer than 2 units, a quantile outside (0, 1], another overlap, and numbers
+        of answers of a single token, which have no gaps.
     """
     tpot, ttft = as_number("sla_tpot", sla_tpot, ANY_POSITIVE), as_number("sla_ttft", sla_ttft, ANY_POSITIVE)
     pool = as_whole("units", units, 2)
     share = None if quantile is None else as_number("quantile", quantile, SHARE)
     as_one_of("overlap", overlap, _OVERLAPS)
+    if not numbers.n_out > 1:
+        raise ValueError(f"numbers must be of answers of more than one token, not {numbers.n_out}")
     rows = {
         "aggregated": _aggregated(numbers, tpot, ttft, share, overlap),
         "chunked": _chunked(numbers, tpot, ttft, overlap),
-        "disaggregated": _disaggregated(numbers, tpot, ttft, pool),
+        "disaggregated": _disaggregated(numbers, tpot, ttft, pool, overlap),
     }
     columns = ["rate", "batch", "chunk", "prefill_units", "ttft", "step"]
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
@@ -77,67 +82,65 @@ def compare(
 _NONE: dict[str, float] = {"rate": 0.0, "batch": 0, "ttft": np.nan, "step": np.nan}
 
 
-def _alone(numbers: Costs) -> float:
-    """Return the seconds of a prompt that nothing runs beside."""
-    return float(numbers.ttft_1 + numbers.t_w)
-
-
-def _compute(numbers: Costs, overlap: str) -> float:
-    """Return the seconds of a prompt's own compute, such that it takes `_alone` beside the weight read."""
-    alone = _alone(numbers)
-    return float(np.sqrt(alone**2 - numbers.t_w**2)) if overlap == "quadrature" else alone
-
-
 def _in_memory(numbers: Costs) -> int:
-    return int(theory.max_batch_memory(kv_capacity=numbers.kv_capacity, n_in=numbers.n_in, n_out=numbers.n_out))
+    fits = theory.max_batch_memory(kv_capacity=numbers.kv_capacity, n_in=numbers.n_in, n_out=numbers.n_out)
+    return min(int(fits), _MOST)
+
+
+def _step(overlap: str, t_w: float, compute: Any, reads: Any) -> Any:
+    """Return the seconds of a step with prompts or a chunk; see `simulate.StepCost`, whose overlaps these are."""
+    if overlap == "full":
+        return np.maximum(compute, t_w + reads)
+    return (np.hypot(t_w, compute) if overlap == "quadrature" else np.maximum(t_w, compute)) + reads
 
 
 def _aggregated(numbers: Costs, tpot: float, ttft: float, share: float | None, overlap: str) -> dict[str, Any]:
     """Take the largest batch; who prefills beside whom is the binomial law of `latency.prefills_beside`."""
-    compute, read, n_out = _compute(numbers, overlap), float(numbers.read), numbers.n_out
 
     def steps(B: int, own: int) -> Any:
-        """Return the law of the prefills beside a request, and the steps they make with its `own` (0 or 1)."""
-        law = latency.prefills_beside(B, n_out)
+        """Return the steps by the number of prefills beside a request with its `own` (0 or 1), and their shares."""
         beside = np.arange(B)
-        return law, _mixed_step(overlap, numbers.t_w, (own + beside) * compute, (B - own - beside) * read)
+        shares = latency.prefills_beside(B, numbers.n_out).pmf(beside)
+        reads = (B - own - beside) * numbers.read
+        return _step(overlap, numbers.t_w, (own + beside) * numbers.compute, reads), shares
 
     def seen(B: int, own: int) -> float:
-        law, seconds = steps(B, own)
-        return float(seconds @ law.pmf(np.arange(B)) if share is None else seconds[int(law.ppf(share))])
+        seconds, shares = steps(B, own)
+        if share is None:
+            return float(seconds @ shares)
+        order = np.argsort(seconds)
+        reached = np.cumsum(shares[order]) >= share * (1 - 1e-12)
+        return float(seconds[order][np.argmax(reached)])
 
-    def misses(B: int) -> bool:
-        return seen(B, 0) > tpot or seen(B, 1) > ttft
-
-    batch = bisect_left(range(1, _in_memory(numbers) + 1), True, key=misses)
+    batch = bisect_left(range(1, _in_memory(numbers) + 1), True, key=lambda B: seen(B, 0) > tpot or seen(B, 1) > ttft)
     if not batch:
         return _NONE
     # Each of B requests prefills in one of n_out steps: the mean over both kinds of step.
-    step = ((n_out - 1) * _mean(steps(batch, 0)) + _mean(steps(batch, 1))) / n_out
-    return {"rate": batch / (n_out * step), "batch": batch, "ttft": seen(batch, 1), "step": step}
-
-
-def _mean(law_and_steps: Any) -> float:
-    law, seconds = law_and_steps
-    return float(seconds @ law.pmf(np.arange(seconds.size)))
+    decoding, prefilling = (float(seconds @ shares) for seconds, shares in (steps(batch, 0), steps(batch, 1)))
+    step = ((numbers.n_out - 1) * decoding + prefilling) / numbers.n_out
+    return {"rate": batch / (numbers.n_out * step), "batch": batch, "ttft": seen(batch, 1), "step": step}
 
 
 def _chunked(numbers: Costs, tpot: float, ttft: float, overlap: str) -> dict[str, Any]:
     """Take the batch and the chunk with the highest rate, among all batches and `_CHUNKS` sizes beside the balance."""
-    n_in, n_out, t_w, read = (float(v) for v in (numbers.n_in, numbers.n_out, numbers.t_w, numbers.read))
-    b = np.arange(1, min(_in_memory(numbers), _MOST) + 1, dtype=float)[:, None]
+    places = _in_memory(numbers)
+    b = np.arange(1, places + 1, dtype=float)[:, None]
     if not b.size:
         return _NONE
-    balance = theory.chunk_size(b=b, n_in=n_in, n_out=n_out)
+    n_in, t_w, read = float(numbers.n_in), float(numbers.t_w), float(numbers.read)
+    decoded = float(numbers.n_out) - 1  # the first token is the prompt's
+    balance = theory.chunk_size(b=b, n_in=n_in, n_out=decoded)
     sizes = np.broadcast_to(np.geomspace(1, 4 * n_in, _CHUNKS), (b.size, _CHUNKS))
     chunk = np.hstack([balance, sizes])
-    fed = np.minimum(b, chunk * n_out / n_in)  # a chunk that is too small starves decodes
-    mixed = _mixed_step(overlap, t_w, chunk / n_in * _compute(numbers, overlap), fed * read)
+    with_chunk = np.minimum(1, balance / chunk)  # share of the steps, where the chunk is too large
+    under_way = with_chunk * np.maximum(1, chunk / n_in)  # prompts that hold places, too
+    fed = np.minimum(np.minimum(b, chunk * decoded / n_in), np.maximum(places - under_way, 0))
+    mixed = _step(overlap, t_w, chunk / n_in * numbers.compute, fed * read)
     bare = t_w + fed * read
-    mean = bare + np.minimum(1, balance / chunk) * (mixed - bare)  # not every step has a chunk that is too large
-    prompt = np.maximum(1, n_in / chunk) * mixed
-    good = (mixed <= tpot) & (bare <= tpot) & (prompt <= ttft)
-    rate = np.where(good, fed / (n_out * mean), 0)
+    mean = bare + np.minimum(1, fed * n_in / (decoded * chunk)) * (mixed - bare)
+    prompt = (n_in / chunk + 1) * mixed  # it begins and ends somewhere within a chunk
+    good = (mixed <= tpot) & (prompt <= ttft) & (fed > 0)
+    rate = np.where(good, fed / (decoded * mean), 0)
     best = np.unravel_index(np.argmax(rate), rate.shape)
     if not rate[best]:
         return _NONE
@@ -145,25 +148,23 @@ def _chunked(numbers: Costs, tpot: float, ttft: float, overlap: str) -> dict[str
     return {name: float(values[best]) for name, values in found.items()}
 
 
-def _mixed_step(overlap: str, t_w: float, compute: Any, reads: Any) -> Any:
-    """Return the seconds of a step with a chunk; see `simulate.StepCost`, whose overlaps these are."""
-    if overlap == "full":
-        return np.maximum(compute, t_w + reads)
-    return (np.hypot(t_w, compute) if overlap == "quadrature" else np.maximum(t_w, compute)) + reads
-
-
-def _disaggregated(numbers: Costs, tpot: float, ttft: float, units: int) -> dict[str, Any]:
-    """Take the pools of which the slower one finishes most. The first token is the prefill's."""
-    alone = _alone(numbers)
-    batch = min(int((tpot - numbers.t_w) / numbers.read), _in_memory(numbers)) if tpot > numbers.t_w else 0
-    if batch < 1 or alone > ttft:
+def _disaggregated(numbers: Costs, tpot: float, ttft: float, units: int, overlap: str) -> dict[str, Any]:
+    """Take the pools of which the slower one finishes most, prompts computed together as far as that helps."""
+    t_w, read = float(numbers.t_w), float(numbers.read)
+    batch = min(int((tpot - t_w) / read), _in_memory(numbers)) if tpot > t_w else 0
+    together = np.arange(1, _MOST + 1)
+    seconds = _step(overlap, t_w, together * numbers.compute, 0.0)
+    together = together[seconds <= ttft]
+    if batch < 1 or not together.size:
         return _NONE
-    step = float(numbers.t_w + batch * numbers.read)
-    decode = batch / (max(numbers.n_out - 1, 1) * step)
-    prefill_units = np.arange(1, units)
-    rates = np.minimum(prefill_units / alone, (units - prefill_units) * decode) / units
-    best = int(np.argmax(rates))
+    step = t_w + batch * read
+    decode = batch / ((numbers.n_out - 1) * step)  # requests/s; the first token is the prefill's
+    prefill_units = np.arange(1, units)[:, None]
+    rates = np.minimum(prefill_units * together / seconds[: together.size], (units - prefill_units) * decode) / units
+    # More prompts together wait for each other: take the fewest that give nearly all.
+    prompts = int(np.argmax((rates >= _NEARLY * rates.max()).any(axis=0)))
+    split = int(np.argmax(rates[:, prompts]))
     return {
-        "rate": float(rates[best]), "batch": batch, "prefill_units": int(prefill_units[best]),
-        "ttft": alone, "step": step,
+        "rate": float(rates[split, prompts]), "batch": batch, "prefill_units": int(prefill_units[split, 0]),
+        "chunk": float(together[prompts] * numbers.n_in), "ttft": float(seconds[prompts]), "step": step,
     }  # fmt: skip

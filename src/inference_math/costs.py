@@ -42,6 +42,9 @@ class Costs:
         What one more decode adds besides: its own matrix products, and the all-reduce (z·T; 0 at datasheet rates).
     kv_capacity
         Tokens whose KV cache fits beside the weights.
+    compute
+        The prompt's own compute, whatever it hides beside. None: such that it adds `ttft_1` to a step where
+        weight read and compute share in quadrature, as measured kernels do.
     """
 
     n_in: Any
@@ -51,6 +54,11 @@ class Costs:
     delta_h: Any
     T_decode: Any
     kv_capacity: float
+    compute: Any = None
+
+    def __post_init__(self) -> None:
+        if self.compute is None:
+            object.__setattr__(self, "compute", np.sqrt((self.ttft_1 + self.t_w) ** 2 - self.t_w**2))
 
     @property
     def tpot_1(self) -> Any:
@@ -88,7 +96,7 @@ class Costs:
 
     def with_prefill(self, speedup: Any) -> Costs:
         """Return the same with prefills that hold up the engine `speedup` times shorter."""
-        return replace(self, ttft_1=self.ttft_1 / speedup)
+        return replace(self, ttft_1=self.ttft_1 / speedup, compute=self.compute / speedup)
 
     def batch_limits(self, sla_tpot: Any, sla_ttft: Any) -> pd.DataFrame:
         """Return the largest batch by each of `LIMITS`, their smallest, `batch`, and which it is, `binding`.
@@ -142,11 +150,13 @@ def datasheet(
         raise ValueError(f"tp must leave room for a KV cache: {model.name} in {precision} fills {gpus} {unit.name}")
     T = theory.token_time_causal(**model.shape, n_in=n_in, flops=gpus * unit.flops(precision))
     step_bytes = model.n_params_total * bytes_per_value(precision) + model.lm_head_params * bytes_per_value("bf16")
+    prompt = theory.ttft_vanilla(n_in=n_in, T=T)
     return Costs(
         n_in=n_in,
         n_out=n_out,
         t_w=step_bytes / (gpus * unit.hbm_bw),
-        ttft_1=theory.ttft_vanilla(n_in=n_in, T=T),
+        ttft_1=prompt,
+        compute=prompt,
         delta_h=theory.delta_h(
             n_in=theory.mean_context(n_in=n_in, n_out=n_out, cv=cv),
             kv_token=model.kv_token(kv),

@@ -21,9 +21,9 @@ def axes():
 def test_the_map_holds_the_formula():
     frame = plots.gain_map(axes(), {"here": (3.0, 0.6)})
     row = frame.sample(1, random_state=1).iloc[0]
-    expected = theory.pdd_gain_talk(delta_p=row.rho, delta_h=1, t_w=1 - row.u, sla_tpot=1)
+    expected = theory.pdd_gain(delta_p=row.rho / 400, delta_h=1 / 400, t_w=1 - row.u, sla_tpot=1)
     assert row.gain == pytest.approx(expected)
-    assert frame.gain.min() >= 1
+    assert frame.gain.min() >= 1 - 1e-12
 
 
 def test_the_tail_admits_less_than_the_mean():
@@ -54,6 +54,8 @@ def test_limits_are_read_between_the_simulated_rates():
     )
     assert plots.limit_reached(frame, "x", ttft_p90=0.3) == pytest.approx(2.5)
     assert plots.limit_reached(frame, "x", ttft_p90=0.3, tpot_p90=0.015) == pytest.approx(1.5)
+    assert plots.limit_reached(frame, "x", ttft_p90=0.05) == 0
+    assert np.isnan(plots.limit_reached(frame, "x", ttft_p90=9))
 
 
 def test_a_prompt_lengthens_a_step_by_what_it_takes_alone():

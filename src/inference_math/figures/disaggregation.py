@@ -25,11 +25,11 @@ _DASHES = ("-", "--", "-.", ":")
 
 
 def gain_map(ax: Axes, points: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
-    """Draw contours of the PDD gain over ρ = ΔP/ΔH and u = 1 − t_w/S, and named points (ρ, u)."""
+    """Draw contours of the PDD gain over ρ = ΔP/ΔH and u = 1 − t_w/S for ΔH = S/400, and named points (ρ, u)."""
     rho, u = np.geomspace(0.1, 1000, 81), np.linspace(0.2, 1, 41)
     grid_rho, grid_u = np.meshgrid(rho, u)
-    gain = theory.pdd_gain_talk(delta_p=grid_rho, delta_h=1, t_w=1 - grid_u, sla_tpot=1)
-    lines = ax.contour(rho, u, gain, levels=[1.05, 1.25, 1.5, 2, 3, 4], colors=COLOURS[0], linewidths=1.2)
+    gain = theory.pdd_gain(delta_p=grid_rho / 400, delta_h=1 / 400, t_w=1 - grid_u, sla_tpot=1)
+    lines = ax.contour(rho, u, gain, levels=[1.05, 1.25, 1.5, 2, 3], colors=COLOURS[0], linewidths=1.2)
     ax.clabel(lines, fmt="%g", fontsize=9)
     for name, (x, y) in points.items():
         ax.plot(x, y, "o", color=COLOURS[1], markersize=6)
@@ -91,10 +91,16 @@ def goodput(
 
 
 def limit_reached(frame: pd.DataFrame, serves: str, **limits: float) -> float:
-    """Return the rate, between those simulated, up to which `serves` meets all of ``ttft_p90=…, tpot_p90=…``."""
+    """Return the rate, between those simulated, up to which `serves` meets all of ``ttft_p90=…, tpot_p90=…``.
+
+    0 where the lowest rate misses a limit, NaN where the highest meets all.
+    """
     rows = frame[frame.serves == serves]
-    reached = [float(np.interp(limit, np.maximum.accumulate(rows[name]), rows.rate)) for name, limit in limits.items()]
-    return min(reached)
+    reached = [
+        np.interp(limit, np.maximum.accumulate(rows[name]), rows.rate, left=0, right=np.inf)
+        for name, limit in limits.items()
+    ]
+    return float(min(reached)) if np.isfinite(min(reached)) else float("nan")
 
 
 def mixed_steps(ax: Axes, operators: Operators, context: int, prompts: Sequence[int]) -> pd.DataFrame:

@@ -29,7 +29,7 @@ def reuse_by_capacity(ax: Axes, traces: Sequence[str], tiers: Mapping[str, float
     for name, capacity in tiers.items():
         ax.axvline(capacity, color="black", linewidth=0.9, linestyle=":")
         ax.annotate(
-            name, (capacity, 0.98), xycoords=("data", "axes fraction"), rotation=90, ha="right", va="top", fontsize=9
+            name, (capacity, 0.02), xycoords=("data", "axes fraction"), rotation=90, ha="right", va="bottom", fontsize=9
         )
     ax.set(xlabel="capacity (tokens)", ylabel="share of prompt tokens found", ylim=(0, None))
     ax.legend(loc="center left")
@@ -46,8 +46,8 @@ def shares_of_requests(ax: Axes, traces: Sequence[str]) -> pd.DataFrame:
     above = [name for name in frame.columns if name.startswith("share_")]
     tables = []
     for trace, colour, dash in zip(traces, COLOURS, _DASHES, strict=False):
-        points = [(float(frame.loc[trace, name]), float(name[1:])) for name in quantiles]
-        points += [(float(name.removeprefix("share_")), 100 * (1 - float(frame.loc[trace, name]))) for name in above]
+        points = [(float(frame[name][trace]), float(name[1:])) for name in quantiles]
+        points += [(float(name.removeprefix("share_")), 100 * (1 - float(frame[name][trace]))) for name in above]
         rows = pd.DataFrame(sorted(points), columns=["alpha", "percent"])
         ax.plot(rows.alpha, rows.percent, dash, marker=".", color=colour, label=trace)
         tables.append(rows.assign(trace=trace))
