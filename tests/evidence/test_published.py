@@ -127,6 +127,66 @@ def test_kv_tiers_are_empty_where_there_is_no_source() -> None:
     assert tiers.url.str.startswith("https://").all()
 
 
+def test_transferred_caches_are_those_of_the_prompt_in_binary_units() -> None:
+    table = load("kv_transfer").frame
+    moved = (table.prompt_tokens + 16) * MODELS["qwen3-8b"].kv_token("bf16")
+    assert len(table) == 9
+    # The printed sizes are rounded: to a MiB of twenty at worst.
+    np.testing.assert_allclose(table.kv_bytes, moved, rtol=0.0126)
+    np.testing.assert_allclose(table.bandwidth, moved / (table.transfer_ms / 1e3), rtol=0.01)
+    assert table.bandwidth.is_monotonic_increasing
+    assert table.bandwidth.iloc[-1] == pytest.approx(0.76 * 200e9, rel=0.005)
+    assert (table.transfer_ms / table.ttft_ms).max() < 0.043
+
+
+def test_tiers_help_only_caches_that_do_not_fit() -> None:
+    table = load("tiered_cache").frame
+    assert len(table) == 8
+    assert (table.engines * table.gpus_per_engine == 16).all()
+    assert (table.store_gb.isna() == (table.tier == "hbm")).all()
+    gains = {}
+    for name, rows in table.groupby(["prefix_tokens", "fits"]):
+        before, after = rows.tokens_per_s
+        gains[name] = after / before - 1
+    assert gains == pytest.approx(
+        {
+            (8000, "HBM"): -0.015,
+            (30000, "HBM and host"): 0.211,
+            (50000, "neither"): 0.227,
+            (70000, "neither"): 0.287,
+        },
+        abs=1e-3,
+    )
+    # Requests in the system times their tokens over their time.
+    tokens = table.prefix_tokens + table.question_tokens + table.output_tokens
+    np.testing.assert_allclose(table.concurrency * tokens / table.e2e_mean_s, table.tokens_per_s, rtol=0.04)
+
+
+def test_disaggregated_runs_keep_the_broken_one_and_say_so() -> None:
+    ratios = load("pd_ratio")
+    table = ratios.frame
+    assert len(table) == 57
+    broken = table.completed < 500
+    setting = ["prefill_workers", "decode_workers", "concurrency", "prompt_tokens", "output_tokens"]
+    assert table.loc[broken, setting].to_numpy().tolist() == [[1, 1, 128, 2048, 32784]]
+    assert any("380 of 500" in caution for caution in ratios.cautions)
+    assert (table.output_tokens_made < table.output_tokens).all()
+    # Requests in the system are about those allowed, fewer at the ends; a mean of products is no product of means.
+    whole = table[~broken]
+    time = (whole.ttft_mean_ms + (whole.output_tokens_made - 1) * whole.tpot_mean_ms) / 1e3
+    assert (whole.requests_per_s * time / whole.concurrency).between(0.71, 1.16).all()
+
+
+def test_later_runs_of_the_same_prompts_seem_to_compute_faster() -> None:
+    table = load("pd_ratio").frame
+    one = table[(table.prefill_workers == 1) & (table.decode_workers == 3)]
+    rate = (one.requests_per_s * one.prompt_tokens).set_axis(
+        pd.MultiIndex.from_frame(one[["prompt_tokens", "output_tokens", "concurrency"]])
+    )
+    assert rate[2048, 128, 128] == pytest.approx(rate[32784, 2048, 128], rel=0.01)
+    assert rate[2048, 128, 64] > 2.4 * rate[2048, 128, 128]
+
+
 HEADER = "prompt_k_tokens,ttft_gpu_compute_ms,ttft_load_from_cpu_ms"
 
 
