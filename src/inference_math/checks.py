@@ -16,6 +16,7 @@ __all__ = [
     "ANY_POSITIVE",
     "AT_LEAST_ONE",
     "AT_LEAST_ZERO",
+    "EFFICIENCY",
     "SHARE",
     "Interval",
     "as_counts",
@@ -37,6 +38,8 @@ class Interval:
     def __str__(self) -> str:
         if math.isinf(self.high):
             return f"a finite number {'>' if self.open_low else '>='} {self.low:g}"
+        if self.open_low:
+            return f"a number > {self.low:g} and <= {self.high:g}"
         return f"a number from {self.low:g} to {self.high:g}"
 
     def holds(self, values: NDArray[np.float64]) -> bool:
@@ -53,6 +56,7 @@ ANY_POSITIVE = Interval(0, open_low=True)
 AT_LEAST_ZERO = Interval(0)
 AT_LEAST_ONE = Interval(1)
 SHARE = Interval(0, 1)
+EFFICIENCY = Interval(0, 1, open_low=True)
 
 
 def as_numbers(argument: str, value: Any, accepted: Interval) -> NDArray[np.float64]:

@@ -103,6 +103,11 @@ class Formula:
             raise ValueError(f"{self.name} has no finite value at {self._first(names, given, ~np.isfinite(result))}")
         return float(result) if not shape else result
 
+    @property
+    def unchecked(self) -> Any:
+        """The compiled function of the arguments by position: no checks, for numbers that were checked before."""
+        return self._evaluate
+
     @cached_property
     def _evaluate(self) -> Any:
         return sp.lambdify(self.arguments, self.expr, modules="numpy", printer=_Numpy, cse=True)

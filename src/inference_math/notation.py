@@ -14,7 +14,7 @@ from typing import Any
 
 import sympy as sp
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, SHARE, Interval
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, EFFICIENCY, SHARE, Interval
 
 __all__ = ["QUANTITIES", "NotationSymbol", "Quantity"]
 
@@ -166,6 +166,22 @@ t_w = _define("t_w", "t_{w}", "s", AT_LEAST_ZERO, "time to read the weights once
 sla_tpot = _define("sla_tpot", "S", "s", ANY_POSITIVE, "limit on TPOT")
 sla_ttft = _define("sla_ttft", r"S_{\mathrm{TTFT}}", "s", ANY_POSITIVE, "limit on TTFT")
 u = _define("u", "u", "1", SHARE, "share of the TPOT limit left after the weights are read, 1 − t_w/S")
+
+# One step of a real unit
+tp = _define("tp", "g", "1", AT_LEAST_ONE, "GPUs that share the model")
+tokens = _define("tokens", "n", "token", AT_LEAST_ZERO, "tokens that go through the matrices in a step")
+cached = _define("cached", r"N_{\mathrm{cached}}", "token", AT_LEAST_ZERO, "prompt tokens whose KV cache is in HBM")
+step_bytes = _define("step_bytes", r"\mathrm{bytes}", "byte", AT_LEAST_ZERO, "bytes that a step reads from HBM once")
+sum_bytes = _define(
+    "sum_bytes", r"\mathrm{sums}", "byte", AT_LEAST_ZERO, "bytes of partial results that the GPUs add up in a step"
+)
+link_bw = _define("link_bw", r"\mathrm{BW_{link}}", "byte/s", ANY_POSITIVE, "bandwidth between GPUs, one direction")
+eff_memory = _define("eff_memory", r"\eta_{M}", "1", EFFICIENCY, "share of the HBM bandwidth that reading reaches")
+eff_compute = _define(
+    "eff_compute", r"\eta_{F}", "1", EFFICIENCY, "share of the compute rate that matrix products reach"
+)
+t_c = _define("t_c", "t_{c}", "s", AT_LEAST_ZERO, "compute of the matrix products of a step")
+t_rest = _define("t_rest", r"t_{\mathrm{rest}}", "s", AT_LEAST_ZERO, "all of a step but the matrix products")
 
 # Pools
 prefill_units = _define("prefill_units", r"n_{p}", "1", ANY_POSITIVE, "inference units of the prefill pool")

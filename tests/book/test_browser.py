@@ -90,7 +90,9 @@ def values(page, figure: str) -> dict[str, np.ndarray]:
         }""",
         figure,
     )
-    axis = next(name for name in ("alpha", "k", "n_in", "io_bw", "B", "rho", "sla_tpot", "e") if name in rows[0])
+    axis = next(
+        name for name in ("alpha", "k", "n_in", "io_bw", "B", "rho", "sla_tpot", "e", "tokens") if name in rows[0]
+    )
     return {
         c: np.unique(np.array([(r[axis], r["value"]) for r in rows if r["curve"] == c and "ms" not in r]), axis=0)
         for c in {r["curve"] for r in rows}
@@ -245,6 +247,19 @@ def test_the_gain_figure_orders_its_curves(open_page):
     np.testing.assert_allclose(drawn["engine does not wait"][:, 1], expected, rtol=1e-9)
     waits = drawn["engine waits for the store"][:, 1]
     assert (waits <= expected * (1 + 1e-9)).all()
+
+
+def test_the_unit_figure_is_the_formula(open_page):
+    page = open_page("book/predictions/01-one-unit.html")
+    set_slider(page, "fig-step-live", "eff_memory", 0.5)
+    set_slider(page, "fig-step-live", "eff_compute", 0.25)
+    drawn = values(page, "fig-step-live")
+    tokens = drawn["both, in quadrature"][:, 0]
+    llama, h100 = catalogue.model("llama-3-70b"), catalogue.gpu("h100-sxm")
+    t_w = theory.read_time(step_bytes=llama.weight_bytes("fp8"), hbm_bw=2 * h100.hbm_bw, eff_memory=0.5)
+    t_c = theory.matrix_time(n_params=llama.n_params, tokens=tokens, flops=2 * h100.fp8_flops, eff_compute=0.25)
+    expected = 1000 * theory.step_time(t_w=t_w, t_c=t_c, t_rest=0)
+    np.testing.assert_allclose(drawn["both, in quadrature"][:, 1], expected, rtol=1e-4)
 
 
 def test_the_workload_figure_says_the_ratio(open_page):

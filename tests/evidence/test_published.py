@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import derive_kv_offload as kv_offload
+import derive_silybench as silybench
 import numpy as np
 import pandas as pd
 import pytest
@@ -203,3 +204,32 @@ def test_kv_offload_script_counts_tokens_and_sorts(tmp_path: Path, monkeypatch: 
 def test_kv_offload_refuses_a_file_without_its_columns() -> None:
     with pytest.raises(ValueError, match="lacks the columns ttft_gpu_compute_ms, ttft_load_from_cpu_ms"):
         kv_offload.derive(pd.DataFrame({"prompt_k_tokens": [10]}))
+
+
+def test_closed_loop_is_consistent_and_67_of_its_77_rows_are_used() -> None:
+    closed = load("silybench")
+    table = closed.frame
+    assert len(table) == 77
+    assert table.used.sum() == 67
+    assert closed.licence == "CC-BY-4.0"
+    assert "for validation only" in closed.title
+    assert "no default coefficient of the package is fitted" in closed.cautions[0]
+    np.testing.assert_allclose(table.requests_per_s * table.output_tokens, table.output_tokens_per_s, rtol=1e-4)
+    # Users in the system over their rate; at 4 users the last of 13 waves is half empty.
+    used = table[table.used]
+    whole = used.concurrency / used.requests_per_s / used.e2e_s
+    np.testing.assert_allclose(whole, np.where(used.concurrency == 4, 13 / 12.5, 1), rtol=1e-4)
+    # Between the median time of all tokens alone and what all would take at the 95th percentiles.
+    later = used.output_tokens - 1
+    assert (later * used.itl_median_ms / 1e3 < used.e2e_s).all()
+    assert (used.e2e_s < (used.ttft_p95_ms + later * used.tpot_p95_ms) / 1e3).all()
+
+
+def test_closed_loop_has_a_cache_in_bf16_beside_weights_of_either_precision() -> None:
+    shape = MODELS["qwen3-8b"]
+    head = 2 * (shape.embedding_params + shape.lm_head_params)
+    weights = {"bf16": 2 * shape.n_params_total + head, "fp8": shape.n_params_total + head}
+    for precision, tokens in silybench.KV_TOKENS.items():
+        memory = GPUS["h100-sxm"].hbm_bytes
+        assert 0.89 < (weights[precision] + tokens * shape.kv_token("bf16")) / memory < 0.92
+        assert (weights[precision] + tokens * shape.kv_token("fp8")) / memory < 0.56

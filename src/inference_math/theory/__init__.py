@@ -14,6 +14,7 @@ from inference_math.theory import (
     queueing,
     regimes,
     sla,
+    step,
     tokens,
     unit_time,
 )
@@ -25,6 +26,7 @@ from inference_math.theory.prefill import *  # noqa: F403
 from inference_math.theory.queueing import *  # noqa: F403
 from inference_math.theory.regimes import *  # noqa: F403
 from inference_math.theory.sla import *  # noqa: F403
+from inference_math.theory.step import *  # noqa: F403
 from inference_math.theory.tokens import *  # noqa: F403
 from inference_math.theory.unit_time import *  # noqa: F403
 
@@ -39,12 +41,13 @@ __all__ = [
     *disaggregation.__all__,
     *unit_time.__all__,
     *queueing.__all__,
+    *step.__all__,
 ]
 
 CATALOGUE: Mapping[str, Formula] = MappingProxyType(
     {
         name: getattr(module, name)
-        for module in (tokens, prefill, interference, sla, regimes, chunked, disaggregation, unit_time, queueing)
+        for module in (tokens, prefill, interference, sla, regimes, chunked, disaggregation, unit_time, queueing, step)
         for name in module.__all__
     }
 )

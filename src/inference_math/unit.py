@@ -1,0 +1,272 @@
+"""One inference unit: a model on `tp` GPUs in some precision under an engine, and the seconds of its steps.
+
+The terms are those of `theory.step`, at datasheet rates over efficiencies in (0, 1]: no step is shorter than the
+hardware allows. The efficiencies are fitted to measured operators of the H100 (`calibrate`), and used for every GPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from inference_math import catalogue, theory
+from inference_math.catalogue import Gpu, Model, as_precision, bytes_per_value
+from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_numbers, as_one_of, as_whole
+from inference_math.costs import Costs
+from inference_math.evidence import load
+from inference_math.workload import Workload
+
+__all__ = ["ENGINES", "Coefficients", "Unit", "activation_bytes", "matrix_bytes"]
+
+ENGINES = ("vllm", "trtllm", "sglang")
+_ACTIVATION = 2  # bytes of an activation, whatever the precision of the weights
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """What a step reaches of the datasheet: shares in (0, 1] of bandwidth and compute, and seconds besides.
+
+    `memory` of the HBM bandwidth, `bf16` and `fp8` of the compute rates; `layer` seconds of each layer in a step,
+    `request` seconds of each decode in a step.
+    """
+
+    memory: float = 1.0
+    bf16: float = 1.0
+    fp8: float = 1.0
+    layer: float = 0.0
+    request: float = 0.0
+
+    @classmethod
+    def of(cls, engine: str) -> Coefficients:
+        """Return what was fitted to the operators of `engine`; for sglang, to those of the other two together."""
+        frame = load("coefficients").frame
+        rows = frame[frame["engine"] == as_one_of("engine", engine, ENGINES)]
+        return cls(**{name: float(value) for name, value in zip(rows["name"], rows["value"], strict=True)})
+
+    def compute(self, precision: str) -> float:
+        """Return the share of the compute rate in `precision`."""
+        return self.fp8 if precision == "fp8" else self.bf16
+
+
+def matrix_bytes(model: Model, tp: int) -> float:
+    """Return the bytes that the matrix products of one layer take in and put out for one token, on one GPU."""
+    query, cache, hidden, ffn = _widths(model, tp)
+    wide = 2 * ffn if model.gated else ffn
+    return _ACTIVATION * ((hidden + query + cache) + (query + hidden) + (hidden + wide) + (ffn + hidden))
+
+
+def activation_bytes(model: Model, tp: int) -> float:
+    """Return the bytes that norms, rotation and activation of one layer read and write for one token, on one GPU.
+
+    Two norms read the residual and a branch and write both again; the rotation reads and writes queries and keys;
+    the activation reads what the first FFN matrices put out and writes what the last one takes in.
+    """
+    query, cache, hidden, ffn = _widths(model, tp)
+    wide = 2 * ffn if model.gated else ffn
+    return _ACTIVATION * (8 * hidden + 2 * (query + cache / 2) + wide + ffn)
+
+
+def _widths(model: Model, tp: int) -> tuple[float, float, float, float]:
+    """Return the widths of queries, of keys and values together, of the residual, and of the FFN, on one GPU."""
+    cache = model.kv_token("bf16") / model.n_layers / bytes_per_value("bf16")
+    ffn = model.d_ff if not model.n_experts else model.d_expert * (model.n_active_experts + model.n_shared_experts)
+    return model.d_att / tp, max(cache / tp, cache / max(model.n_kv_heads, 1)), model.d_model, ffn / tp
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A model on `tp` GPUs; see `Unit.of`. Times in seconds: floats, or arrays where an argument is one."""
+
+    model: Model
+    gpu: Gpu
+    tp: int
+    weights: str
+    kv: str
+    engine: str
+    coefficients: Coefficients
+
+    @classmethod
+    def of(
+        cls,
+        model: str | Model,
+        gpu: str | Gpu,
+        tp: int = 1,
+        weights: str = "bf16",
+        kv: str = "bf16",
+        engine: str = "vllm",
+        coefficients: Coefficients | None = None,
+    ) -> Unit:
+        """Return the unit of a model and a GPU, by name or your own, with the coefficients of `engine`.
+
+        Raises
+        ------
+        ValueError
+            For unknown names, FP8 weights on a GPU without it, a `tp` that does not divide the heads or is too
+            small for the weights.
+        """
+        of = catalogue.model(model) if isinstance(model, str) else model
+        on = catalogue.gpu(gpu) if isinstance(gpu, str) else gpu
+        gpus, precision = as_whole("tp", tp), as_precision("weights", weights)
+        if precision == "fp8" and on.fp8_flops is None:
+            raise ValueError(f"weights must be bf16 on {on.name}, not {weights!r} (not modelled: no FP8 unit)")
+        if of.n_heads % gpus:
+            raise ValueError(f"tp must divide n_heads = {of.n_heads}, not {gpus}")
+        if of.weight_bytes(precision) >= gpus * on.hbm_bytes:
+            least = -(-of.weight_bytes(precision) // on.hbm_bytes)
+            raise ValueError(f"tp must be at least {least:g} for {of.name} in {precision} on {on.name}, not {gpus}")
+        found = Coefficients.of(engine) if coefficients is None else coefficients
+        return cls(of, on, gpus, precision, as_precision("kv", kv), as_one_of("engine", engine, ENGINES), found)
+
+    @property
+    def limit(self) -> Unit:
+        """The same at datasheet rates, nothing added: no real unit is faster."""
+        return replace(self, coefficients=Coefficients())
+
+    @property
+    def kv_capacity(self) -> float:
+        """Tokens whose KV cache fits beside the weights."""
+        room: float = theory.kv_capacity(
+            hbm_bytes=self.tp * self.gpu.hbm_bytes,
+            weight_bytes=self.model.weight_bytes(self.weights),
+            kv_token=self.model.kv_token(self.kv),
+        )
+        return room
+
+    def step_time(self, decodes: Any, context: Any, prefill_tokens: Any = 0, cached: Any = 0) -> Any:
+        """Return the time of a step of `decodes` at a mean `context`, beside `prefill_tokens` of one prompt.
+
+        The prompt's tokens also see `cached` tokens before them. All arguments broadcast.
+        """
+        B, read = as_numbers("decodes", decodes, AT_LEAST_ZERO), as_numbers("context", context, AT_LEAST_ZERO)
+        new, known = (
+            as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO), as_numbers("cached", cached, AT_LEAST_ZERO)
+        )  # fmt: skip
+        return _plain(self._step(B, read, new, known, 1.0))
+
+    def parts(self, decodes: float, context: float, prefill_tokens: float = 0) -> dict[str, float]:
+        """Return what a step consists of, in seconds; the sum is `step_time` of the same arguments."""
+        terms, tokens = self._terms, decodes + prefill_tokens
+        parts = {
+            "KV cache": terms["read"] * decodes * context,
+            "attention of the prompt": terms["pair"] * prefill_tokens**2 / 2,
+            "activations": terms["move"] * tokens,
+            "all-reduce": terms["links"] * tokens,
+            "layers": terms["fixed"] + self.coefficients.request * decodes,
+        }
+        whole = self.step_time(decodes, context, prefill_tokens)
+        return {"weights and matrices": whole - sum(parts.values())} | parts
+
+    def prefill_time(self, n_in: Any, batch: Any = 1, cached: Any = 0) -> Any:
+        """Return the time of `batch` prompts of `n_in` tokens computed at once, of each `cached` in HBM already."""
+        total, prompts = as_numbers("n_in", n_in, AT_LEAST_ONE), as_numbers("batch", batch, AT_LEAST_ONE)
+        known = as_numbers("cached", cached, AT_LEAST_ZERO)
+        if (known >= total).any():
+            raise ValueError(f"cached must be below n_in, not {cached!r:.80}")
+        return _plain(self._step(0.0, 0.0, total - known, known, prompts))
+
+    def _step(self, decodes: Any, context: Any, new: Any, cached: Any, prompts: Any) -> Any:
+        terms = self._terms
+        tokens = decodes + prompts * new
+        sampled = np.maximum(decodes + prompts * np.minimum(new, 1), 1)
+        rest = (
+            terms["read"] * decodes * context
+            + terms["pair"] * prompts * new * (cached + new / 2)
+            + (terms["move"] + terms["links"]) * tokens
+            + self.coefficients.request * decodes
+            + terms["fixed"]
+        )
+        matrices = terms["matrices"] * tokens + terms["head"] * sampled
+        return theory.step_time.unchecked(self._weight_time(tokens), matrices, rest)
+
+    def _weight_time(self, tokens: Any) -> Any:
+        """Return t_w; of a mixture of experts those are read that some token has chosen."""
+        if not self.model.n_experts:
+            return self._terms["t_w"]
+        model = self.model
+        routed = (model.n_params_total - model.n_params) / (1 - model.n_active_experts / model.n_experts)
+        missed = (1 - model.n_active_experts / model.n_experts) ** np.maximum(tokens, 1)
+        return self._terms["t_w"] - missed * self._read(routed * bytes_per_value(self.weights))
+
+    def _read(self, size: float) -> float:
+        """Return the seconds of `size` bytes, spread over the GPUs, from HBM."""
+        seconds: float = theory.read_time(
+            step_bytes=size, hbm_bw=self.tp * self.gpu.hbm_bw, eff_memory=self.coefficients.memory
+        )
+        return seconds
+
+    @cached_property
+    def _terms(self) -> dict[str, float]:
+        """Return what one of each costs: the formulas of `theory.step` at one token, one pair, one step."""
+        model, found, layers = self.model, self.coefficients, self.model.n_layers
+        weights, half = self.tp * self.gpu.flops(self.weights), self.tp * self.gpu.bf16_flops
+        head = model.lm_head_params
+        replicated = max(1.0, self.tp / model.n_kv_heads) if model.attention == "gqa" else self.tp
+        one = {"tokens": 1, "flops": half, "eff_compute": found.bf16}
+        pairs = {"n_layers": layers, "d_att": model.d_att, "n_in": 1, "flops": half, "eff_compute": found.bf16}
+        per_layer = matrix_bytes(model, self.tp) + activation_bytes(model, self.tp)
+        sums = 2 * layers * model.d_model * _ACTIVATION
+        return {
+            "t_w": self._read(model.n_params_total * bytes_per_value(self.weights) + head * _ACTIVATION),
+            "matrices": theory.matrix_time(
+                n_params=model.n_params, tokens=1, flops=weights, eff_compute=found.compute(self.weights)
+            ),
+            "head": theory.matrix_time(n_params=head, **one),
+            "read": replicated * self._read(model.kv_token(self.kv)),
+            "pair": theory.attention_time(cached=1, **pairs) - theory.attention_time(cached=0, **pairs),
+            "move": self.tp * self._read(layers * per_layer),
+            "links": theory.allreduce_time(sum_bytes=sums, tp=self.tp, link_bw=self.gpu.link_bw),
+            "fixed": layers * found.layer,
+        }
+
+    def costs(self, work: Workload) -> Costs:
+        """Return the talks' numbers of a workload: t_w, TTFT(1), ΔH, a decode's own share, KV capacity."""
+        context = theory.mean_context(n_in=work.n_in, n_out=max(work.n_out, 1.001), cv=work.cv)
+        read = self._terms["read"] * context
+        bare = self.step_time(1, context) - read
+        own = (self.step_time(64, 0) - self.step_time(1, 0)) / 63
+        alone = self._first(work)
+        return Costs(
+            n_in=work.n_in, n_out=work.n_out, t_w=bare - own, ttft_1=alone - (bare - own), delta_h=read,
+            T_decode=own, kv_capacity=self.kv_capacity,
+        )  # fmt: skip
+
+    def ttft(self, work: Workload, concurrency: Any) -> Any:
+        """Return the mean time to first token with so many users at once, prefill first [C13]."""
+        users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
+        return _plain(self._mean_step(work, users, own=1.0))
+
+    def tpot(self, work: Workload, concurrency: Any) -> Any:
+        """Return the mean time per output token with so many users at once, prefill first [C14]."""
+        users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
+        return _plain(self._mean_step(work, users, own=0.0))
+
+    def e2e(self, work: Workload, concurrency: Any) -> Any:
+        """Return the mean latency of a request: its TTFT, and its TPOT for each token after the first."""
+        return self.ttft(work, concurrency) + (work.n_out - 1) * self.tpot(work, concurrency)
+
+    def _first(self, work: Workload) -> float:
+        return float(self.prefill_time(work.n_in, cached=work.alpha * (work.n_in - 1)))
+
+    def _mean_step(self, work: Workload, users: Any, own: float) -> Any:
+        """Return the mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0).
+
+        Each of the others prefills in one of n_out steps [C12]; what a prompt adds is linear here, as it is for
+        prompts longer than the weight read.
+        """
+        context = theory.mean_context(n_in=work.n_in, n_out=max(work.n_out, 1.001), cv=work.cv)
+        cached = work.alpha * (work.n_in - 1)
+        new = work.n_in - cached
+        others = users - 1
+        decodes = others + 1 - own
+        base = self._step(decodes, context, own * new, cached, 1.0)
+        fewer = np.maximum(decodes - 1, 0)
+        one_more = self._step(fewer, context, new, cached, 1.0 + own)
+        none_more = self._step(fewer, context, own * new, cached, 1.0)
+        return base + others / work.n_out * (one_more - none_more)
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if np.ndim(value) == 0 else value

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from inference_math import calibrate, evidence
+from inference_math.unit import Coefficients
+
+
+@pytest.fixture(scope="module")
+def steps():
+    return calibrate.composed_steps()
+
+
+def test_the_committed_coefficients_are_the_fit(steps):
+    table = evidence.load("coefficients").frame.set_index(["engine", "name"])
+    for engine in ("vllm", "trtllm"):
+        found = calibrate.fit(steps[steps.engine == engine])
+        for name in calibrate.COEFFICIENTS:
+            row = table.loc[(engine, name)]
+            assert getattr(found.coefficients, name) == pytest.approx(row.value, rel=1e-3)
+            assert row.low <= row.value * (1 + 1e-3)
+            assert row.value <= row.high * (1 + 1e-3)
+        assert found.mape == pytest.approx(table.loc[(engine, "memory")].mape, rel=1e-3)
+
+
+def test_a_model_that_was_left_out_is_predicted_as_well(steps):
+    """What transfers to a new model: an error near that of the fit itself."""
+    frame = calibrate.left_out(steps[steps.engine == "vllm"], "model")
+    assert len(frame) == 5
+    assert frame.mape.max() < 0.1
+
+
+def test_the_fit_finds_what_made_the_steps(steps):
+    truth = Coefficients(memory=0.8, bf16=0.6, fp8=0.45, layer=3e-5)
+    made = steps.assign(measured=calibrate.predicted(steps, truth))
+    found = calibrate.fit(made).coefficients
+    for name in calibrate.COEFFICIENTS:
+        assert getattr(found, name) == pytest.approx(getattr(truth, name), rel=1e-4)
+
+
+def test_no_measured_step_beats_the_datasheet(steps):
+    """The composed work at full rates is below every measured time: nothing was counted twice."""
+    work = calibrate.predicted(steps, Coefficients())
+    assert (work < steps.measured * 1.02).mean() > 0.999
+    assert np.isfinite(work).all()
+
+
+def test_one_precision_is_not_enough(steps):
+    with pytest.raises(ValueError, match="steps must be of both precisions, not bf16"):
+        calibrate.fit(steps[steps.weights_in == "bf16"])

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import catalogue, evidence, theory
+from inference_math.operators import Operators
+from inference_math.unit import ENGINES, Coefficients, Unit
+from inference_math.workload import Workload
+
+TALK = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
+
+
+def fitting_units():
+    """Every model, GPU, TP and precision of the catalogue that fits."""
+    for model in catalogue.MODELS:
+        for gpu in catalogue.GPUS:
+            for tp in (1, 2, 4, 8):
+                for precision in ("bf16", "fp8"):
+                    try:
+                        yield Unit.of(model, gpu, tp=tp, weights=precision, kv=precision)
+                    except ValueError:
+                        continue
+
+
+UNITS = list(fitting_units())
+
+
+def floor(unit, decodes, context, prefill):
+    """Seconds that the datasheet allows: all bytes over all bandwidth, all FLOPs over all compute."""
+    model, gpu, tp = unit.model, unit.gpu, unit.tp
+    tokens = decodes + prefill
+    width = catalogue.bytes_per_value(unit.weights)
+    weights = (model.n_params if model.n_experts else model.n_params_total) * width
+    cache = decodes * context * model.kv_token(unit.kv)
+    reading = (weights + cache) / (tp * gpu.hbm_bw)
+    work = 2 * model.n_params * tokens / gpu.flops(unit.weights)
+    scores = 4 * model.n_layers * model.d_att * prefill**2 / 2 / gpu.bf16_flops
+    return np.maximum(reading, (work + scores) / tp)
+
+
+def test_no_prediction_beats_the_hardware():
+    decodes, context, prefill = (
+        grid.ravel() for grid in np.meshgrid([0, 1, 7, 64, 500], [1, 2000, 100_000], [0, 1, 128, 4096, 30_000])
+    )
+    some = decodes + prefill > 0
+    decodes, context, prefill = decodes[some], context[some], prefill[some]
+    assert len(UNITS) > 250
+    for unit in UNITS:
+        predicted = unit.step_time(decodes, context, prefill)
+        assert (predicted >= floor(unit, decodes, context, prefill) * (1 - 1e-9)).all(), unit
+        assert (predicted >= unit.limit.step_time(decodes, context, prefill)).all(), unit
+
+
+@given(decodes=st.floats(0, 500), context=st.floats(1, 50_000), tokens=st.integers(0, 8192))
+def test_more_work_never_takes_less_time(decodes, context, tokens):
+    one = TALK.step_time(decodes, context, tokens)
+    assert TALK.step_time(decodes + 1, context, tokens) >= one
+    assert TALK.step_time(decodes, context + 1, tokens) >= one
+    assert TALK.step_time(decodes, context, tokens + 1) >= one
+    assert TALK.step_time(decodes, context, tokens, cached=100) >= one
+
+
+@given(n_in=st.integers(2, 20_000), share=st.floats(0, 0.99))
+def test_a_cached_prefix_saves_its_tokens_not_the_attention_to_them(n_in, share):
+    cached = int(share * (n_in - 1))
+    whole, rest = TALK.prefill_time(n_in), TALK.prefill_time(n_in, cached=cached)
+    assert rest <= whole * (1 + 1e-12)
+    assert rest >= TALK.prefill_time(n_in - cached) * (1 - 1e-12)
+    # Two prompts at once share the weight read.
+    assert TALK.prefill_time(n_in, batch=2) <= 2 * whole
+
+
+def test_the_terms_are_the_formulas():
+    """A decode step of Llama-3-70B, added up by hand."""
+    c, gpu, llama = TALK.coefficients, catalogue.gpu("h100-sxm"), catalogue.model("llama-3-70b")
+    bandwidth = {"hbm_bw": 2 * gpu.hbm_bw, "eff_memory": c.memory}
+    size = llama.n_params + 2 * llama.lm_head_params
+    t_w = theory.read_time(step_bytes=size, **bandwidth)
+    t_c = theory.matrix_time(n_params=llama.n_params, tokens=32, flops=2 * gpu.fp8_flops, eff_compute=c.fp8)
+    t_c += theory.matrix_time(n_params=llama.lm_head_params, tokens=32, flops=2 * gpu.bf16_flops, eff_compute=c.bf16)
+    cache = theory.read_time(step_bytes=32 * 2048 * llama.kv_token("fp8"), **bandwidth)
+    sums = theory.allreduce_time(sum_bytes=32 * 2 * 80 * 8192 * 2, tp=2, link_bw=gpu.link_bw)
+    # Per layer, token and GPU, in values: matrices in and out, then norms, rotation, activation.
+    h, q, kv, f = 8192, 4096, 1024, 14336
+    values = (h + q + kv) + (q + h) + (h + 2 * f) + (f + h) + 8 * h + 2 * (q + kv / 2) + 3 * f
+    moved = theory.read_time(step_bytes=32 * 80 * 2 * values, hbm_bw=gpu.hbm_bw, eff_memory=c.memory)
+    expected = theory.step_time(t_w=t_w, t_c=t_c, t_rest=cache + sums + moved + 80 * c.layer)
+    assert TALK.step_time(32, 2048) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("model", "tp", "precision"), [("llama-3-8b", 1, "bf16"), ("llama-3-70b", 2, "fp8")])
+def test_a_step_is_near_its_measured_operators(model, tp, precision):
+    """Within a fifth of the sum of operators at each point of the table that is no cache effect."""
+    unit = Unit.of(model, "h100-sxm", tp=tp, weights=precision, kv=precision)
+    steps = Operators(unit.model, tp=tp, weights=precision, kv=precision).steps().query("not in_l2")
+    ratio = unit.step_time(steps.batch.to_numpy(), steps.context.to_numpy()) / steps.total
+    assert ratio.between(0.8, 1.35).all()
+    assert ratio.mean() == pytest.approx(1.05, abs=0.08)  # activations are in the unit, in no operator
+
+
+def test_silybench_is_predicted_zero_shot():
+    """The bar: 6.5 % of the end-to-end latency on points that nothing was fitted to [Qwen3-8B, vLLM 0.30]."""
+    rows = evidence.load("silybench").frame.query("used")
+    errors = []
+    for row in rows.itertuples():
+        unit = Unit.of("qwen3-8b", "h100-sxm", weights=row.precision, kv="bf16")
+        work = Workload(row.prompt_tokens, row.output_tokens)
+        errors.append(unit.e2e(work, row.concurrency) / row.e2e_s - 1)
+        assert unit.limit.e2e(work, row.concurrency) < row.e2e_s
+    assert len(errors) == 67
+    assert np.mean(np.abs(errors)) <= 0.065
+
+
+def test_costs_are_those_of_the_steps():
+    work = Workload(2048, 170)
+    costs = TALK.costs(work)
+    assert costs.tpot_1 == pytest.approx(TALK.step_time(1, 2048 + 85))
+    assert costs.ttft_1 + costs.t_w == pytest.approx(TALK.prefill_time(2048))
+    assert costs.kv_capacity == TALK.kv_capacity
+    assert TALK.tpot(work, 1) == pytest.approx(costs.tpot_1)
+    assert TALK.ttft(work, 1) == pytest.approx(TALK.prefill_time(2048))
+    # The closed forms and the unit's own means agree where prompts hide the weight read.
+    users = np.array([1, 8, 32])
+    assert TALK.tpot(work, users) == pytest.approx(costs.tpot(users), rel=0.06)
+    assert TALK.ttft(work, users) == pytest.approx(costs.ttft(users), rel=0.06)
+
+
+def test_the_parts_make_the_step():
+    parts = TALK.parts(32, 2048, 512)
+    assert sum(parts.values()) == pytest.approx(TALK.step_time(32, 2048, 512))
+    assert all(seconds >= 0 for seconds in parts.values())
+    assert TALK.parts(1, 2048)["attention of the prompt"] == 0
+
+
+def test_experts_are_read_as_tokens_choose_them():
+    unit = Unit.of("mixtral-8x7b", "h100-sxm", tp=4)
+    one, many = unit.step_time(np.array([1, 512]), 1)
+    assert many > 2 * one
+    assert one > 2 * unit.model.n_params / (4 * 3.35e12)
+
+
+def test_arguments_broadcast_and_answers_are_fast():
+    assert TALK.step_time(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
+    assert isinstance(TALK.step_time(32, 2048), float)
+    decodes = np.linspace(1, 256, 10**6)
+    start = time.perf_counter()
+    TALK.step_time(decodes, 2048)
+    assert time.perf_counter() - start < 5  # over a million a second on an idle machine; loose for a busy one
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_coefficients_are_shares(engine):
+    c = Coefficients.of(engine)
+    assert 0 < c.memory <= 1
+    assert 0 < c.fp8 < c.bf16 <= 1
+    assert 0 <= c.layer < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "llama-9"}, "model must be one of"),
+        ({"gpu": "h1000"}, "gpu must be one of"),
+        ({"gpu": "a100-80gb", "weights": "fp8"}, "weights must be bf16 on a100-80gb"),
+        ({"weights": "int4"}, "weights must be"),
+        ({"tp": 1, "weights": "bf16"}, "tp must be at least 2 for llama-3-70b"),
+        ({"tp": 3}, "tp must divide n_heads"),
+        ({"tp": 0}, "tp must be"),
+        ({"engine": "mine"}, "engine must be one of"),
+    ],
+)
+def test_bad_units(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Unit.of(**({"model": "llama-3-70b", "gpu": "h100-sxm", "tp": 2, "weights": "fp8"} | arguments))
+
+
+def test_bad_steps():
+    with pytest.raises(ValueError, match="decodes must be"):
+        TALK.step_time(-1, 10)
+    with pytest.raises(ValueError, match="context must be"):
+        TALK.step_time(1, np.inf)
+    with pytest.raises(ValueError, match="cached must be below n_in"):
+        TALK.prefill_time(100, cached=100)
+    with pytest.raises(ValueError, match="concurrency must be"):
+        TALK.tpot(Workload(10, 10), 0)
+
+
+def test_importing_takes_no_tables():
+    code = "import time; t = time.perf_counter(); import inference_math.unit; print(time.perf_counter() - t)"
+    seconds = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert seconds < 10  # about a second on an idle machine
