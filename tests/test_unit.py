@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math import catalogue, evidence, theory
+from inference_math import catalogue, evidence, simulate, theory
 from inference_math.operators import Operators
-from inference_math.unit import ENGINES, Coefficients, Unit
+from inference_math.unit import Unit
 from inference_math.workload import Workload
 
 TALK = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
@@ -155,12 +155,67 @@ def test_arguments_broadcast_and_answers_are_fast():
     assert time.perf_counter() - start < 5  # over a million a second on an idle machine; loose for a busy one
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_coefficients_are_shares(engine):
-    c = Coefficients.of(engine)
-    assert 0 < c.memory <= 1
-    assert 0 < c.fp8 < c.bf16 <= 1
-    assert 0 <= c.layer < 1e-3
+@given(decodes=st.integers(0, 300), context=st.integers(1, 9000), tokens=st.integers(0, 5000))
+def test_the_simulator_s_cost_is_the_step(decodes, context, tokens):
+    prompts = int(tokens > 0)
+    cost = TALK.step_cost(decodes, decodes * context, prompts, tokens, tokens**2 / 2)
+    assert cost == pytest.approx(TALK.step_time(decodes, context, tokens), rel=1e-12)
+    fixed, per_token = TALK.step_cost.line(decodes)
+    assert fixed + per_token * decodes * context == pytest.approx(TALK.step_time(decodes, context), rel=1e-12)
+
+
+def test_the_simulated_engine_has_the_predicted_means():
+    """Closed loop, prefill first, as the formulas assume."""
+    work = Workload(2048, 256)
+    run = simulate.closed_loop(work, TALK.step_cost, concurrency=24, requests=1500, warmup=200, start="steady")
+    assert run.requests.latency.mean() == pytest.approx(TALK.e2e(work, 24), rel=0.02)
+
+
+def test_token_time_and_decode_share():
+    assert TALK.token_time(2048) == pytest.approx(TALK.prefill_time(2048) / 2048)
+    share = TALK.decode_share(np.array([0, 1, 64, 4096]))
+    assert (np.diff(share) > 0).all()
+    assert share[0] == 0
+    # z is the slope of the step beside what adds in any case: activations and all-reduce.
+    step = TALK.step_time(np.array([64 - 0.5, 64 + 0.5]), 0)
+    terms = TALK._terms
+    slope = np.diff(step)[0] - terms["move"] - terms["links"]
+    assert slope / (terms["matrices"] + terms["head"]) == pytest.approx(share[2], rel=1e-3)
+
+
+WORK = Workload(2048, 170)
+
+
+@pytest.mark.parametrize("quantity", ["ttft", "tpot", "e2e"])
+def test_intervals_hold_the_value_and_keep_the_floor(quantity):
+    users = np.array([1, 8, 64])
+    found = TALK.predict(quantity, WORK, users)
+    assert found.value == pytest.approx(getattr(TALK, quantity)(WORK, users))
+    assert (found.low < found.value).all()
+    assert (found.value < found.high).all()
+    assert (found.low >= getattr(TALK.limit, quantity)(WORK, users)).all()
+    narrow = TALK.predict(quantity, WORK, users, level=0.5)
+    assert (narrow.high - narrow.low < found.high - found.low).all()
+    assert found.mode == "zero-shot"
+    assert not found.outside
+
+
+def test_the_datasheet_has_no_interval():
+    found = TALK.limit.predict("e2e", WORK, 8)
+    assert found.low == found.value == found.high
+
+
+def test_a_prediction_says_what_was_never_calibrated():
+    found = Unit.of("deepseek-v3", "b200", tp=8, weights="fp8", kv="fp8").predict("tpot", Workload(20_000, 100), 4)
+    assert [line.split()[0] for line in found.outside] == ["kind", "gpu", "n_in"]
+    assert "MLA" in str(found)
+    (line,) = TALK.predict("tpot", WORK, 500).outside
+    assert "that the KV cache holds" in line
+    assert Unit.of("mixtral-8x7b", "h100-sxm", tp=4).kind == "mixture of experts"
+    with pytest.raises(ValueError, match="quantity must be one of"):
+        TALK.predict("itl", WORK, 1)
+    with pytest.raises(ValueError, match="level must be"):
+        TALK.predict("tpot", WORK, 1, level=1.2)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from inference_math import catalogue, theory
+from inference_math.coefficients import DATASHEET, Coefficients
+from inference_math.evidence import load
 from inference_math.operators import H100, Operators
-from inference_math.unit import Coefficients, matrix_bytes
+from inference_math.unit import Unit, matrix_bytes
 
-__all__ = ["COEFFICIENTS", "Fit", "composed_steps", "fit", "left_out"]
+__all__ = ["FITTED", "Fit", "composed_steps", "fit", "jackknife", "left_out", "request_overhead"]
 
-COEFFICIENTS = ("memory", "bf16", "fp8", "layer")
+FITTED = ("memory", "bf16", "fp8", "layer")
 MODELS = ("llama-3-8b", "llama-3-70b", "qwen3-8b", "qwen3-14b", "qwen3-32b")
+_CHAT = 512  # tokens of a prompt, where nobody says
 _START, _LOW, _HIGH = (0.9, 0.7, 0.5, 5e-5), (0.1, 0.1, 0.1, 0.0), (1.0, 1.0, 1.0, 1e-3)
 
 
@@ -103,7 +106,7 @@ def _work(model: Any, tp: int, weights: str, kv: str, batch: Any, context: Any, 
 
 
 def fit(steps: pd.DataFrame) -> Fit:
-    """Fit the four `COEFFICIENTS` to composed steps: least squares of log(predicted / measured).
+    """Fit the four `FITTED` to composed steps: least squares of log(predicted / measured).
 
     Raises
     ------
@@ -112,16 +115,21 @@ def fit(steps: pd.DataFrame) -> Fit:
     """
     if set(steps["weights_in"]) != {"bf16", "fp8"}:
         raise ValueError(f"steps must be of both precisions, not {', '.join(sorted(set(steps['weights_in'])))}")
-    groups = steps.groupby(["engine", "model", "tp", "weights_in", "kv", "phase"])["measured"].transform("size")
-    weight = 1 / np.sqrt(groups.to_numpy())
+    weight = 1 / np.sqrt(_sizes(steps))
     measured = steps["measured"].to_numpy()
 
     def misses(values: NDArray[np.float64]) -> Any:
-        return weight * np.log(predicted(steps, Coefficients(*values)) / measured)
+        return weight * np.log(predicted(steps, _of(values)) / measured)
 
     found = least_squares(misses, _START, bounds=(_LOW, _HIGH), x_scale=_START)
-    coefficients = Coefficients(*(float(v) for v in found.x))
+    coefficients = _of(found.x)
     return Fit(coefficients, *_errors(steps, coefficients))
+
+
+def _of(values: Any) -> Coefficients:
+    """Return coefficients of the fitted four; KV caches are read at the share of all reads."""
+    memory, bf16, fp8, layer = (float(value) for value in values)
+    return Coefficients(memory=memory, bf16=bf16, fp8=fp8, kv=memory, layer=layer)
 
 
 def predicted(steps: pd.DataFrame, coefficients: Coefficients) -> NDArray[np.float64]:
@@ -143,13 +151,44 @@ def left_out(steps: pd.DataFrame, by: str) -> pd.DataFrame:
     rows = []
     for value in steps[by].unique():
         found = fit(steps[steps[by] != value])
-        _, error = _errors(steps[steps[by] == value], found.coefficients)
-        values = {name: getattr(found.coefficients, name) for name in COEFFICIENTS}
-        rows.append({by: value, **values, "mape": error})
+        tested, error = _errors(steps[steps[by] == value], found.coefficients)
+        values = {name: getattr(found.coefficients, name) for name in FITTED}
+        spread = float(np.sqrt(np.average(np.log1p(tested["error"]) ** 2, weights=1 / _sizes(tested))))
+        rows.append({by: value, **values, "mape": error, "spread": spread})
     return pd.DataFrame(rows)
+
+
+def jackknife(others: pd.DataFrame) -> pd.Series:
+    """Return the standard deviation of each of `FITTED` from the fits of `left_out`."""
+    deviations = others[list(FITTED)] - others[list(FITTED)].mean()
+    return ((len(others) - 1) / len(others) * (deviations**2).sum()) ** 0.5
+
+
+def request_overhead(coefficients: Coefficients, context: float = _CHAT) -> float:
+    """Return what vLLM 0.11 adds to a step for each request beyond its kernels, in seconds, from ML.ENERGY's medians.
+
+    A fit of one number to log(measured / predicted) of batches of chats on the H100, with the other coefficients
+    given; the prompts, of unknown length, are taken as `context` tokens.
+    """
+    table = load("mlenergy").frame
+    parts = []
+    for (model, gpu, tp), rows in table.groupby(["model", "gpu", "tp"]):
+        unit = Unit.of(str(model), str(gpu), tp=int(str(tp)), calibration=replace(DATASHEET, coefficients=coefficients))
+        parts.append(rows.assign(step=unit.step_time(rows["batch"], context + rows["output_tokens"] / 2)))
+    found = pd.concat(parts)
+
+    def misses(seconds: NDArray[np.float64]) -> Any:
+        return np.log((found["step"] + seconds[0] * 1e-6 * found["batch"]) / (found["itl_p50_ms"] / 1e3))
+
+    return float(least_squares(misses, 10.0, bounds=(0, 1000)).x[0]) * 1e-6
 
 
 def _errors(steps: pd.DataFrame, coefficients: Coefficients) -> tuple[pd.DataFrame, float]:
     error = predicted(steps, coefficients) / steps["measured"].to_numpy() - 1
-    groups = steps.groupby(["engine", "model", "tp", "weights_in", "kv", "phase"])["measured"].transform("size")
-    return steps.assign(error=error), float(np.average(np.abs(error), weights=1 / groups.to_numpy()))
+    return steps.assign(error=error), float(np.average(np.abs(error), weights=1 / _sizes(steps)))
+
+
+def _sizes(steps: pd.DataFrame) -> NDArray[np.float64]:
+    """Return for each row how many its unit and phase have."""
+    groups = steps.groupby(["engine", "model", "tp", "weights_in", "kv", "phase"])
+    return np.asarray(groups["measured"].transform("size"), dtype=np.float64)

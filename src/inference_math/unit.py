@@ -1,54 +1,30 @@
 """One inference unit: a model on `tp` GPUs in some precision under an engine, and the seconds of its steps.
 
 The terms are those of `theory.step`, at datasheet rates over efficiencies in (0, 1]: no step is shorter than the
-hardware allows. The efficiencies are fitted to measured operators of the H100 (`calibrate`), and used for every GPU.
+hardware allows. The efficiencies are fitted to measured operators of the H100 (`calibrate`), and used for every GPU, or
+to runs of an engine (`profiles`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import hypot
 from typing import Any
 
 import numpy as np
 
 from inference_math import catalogue, theory
 from inference_math.catalogue import Gpu, Model, as_precision, bytes_per_value
-from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_numbers, as_one_of, as_whole
+from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, SHARE, as_number, as_numbers, as_one_of, as_whole
+from inference_math.coefficients import DATASHEET, ENGINES, Calibration, Coefficients, Prediction
 from inference_math.costs import Costs
-from inference_math.evidence import load
 from inference_math.workload import Workload
 
-__all__ = ["ENGINES", "Coefficients", "Unit", "activation_bytes", "matrix_bytes"]
+__all__ = ["Steps", "Unit", "activation_bytes", "matrix_bytes"]
 
-ENGINES = ("vllm", "trtllm", "sglang")
 _ACTIVATION = 2  # bytes of an activation, whatever the precision of the weights
-
-
-@dataclass(frozen=True)
-class Coefficients:
-    """What a step reaches of the datasheet: shares in (0, 1] of bandwidth and compute, and seconds besides.
-
-    `memory` of the HBM bandwidth, `bf16` and `fp8` of the compute rates; `layer` seconds of each layer in a step,
-    `request` seconds of each decode in a step.
-    """
-
-    memory: float = 1.0
-    bf16: float = 1.0
-    fp8: float = 1.0
-    layer: float = 0.0
-    request: float = 0.0
-
-    @classmethod
-    def of(cls, engine: str) -> Coefficients:
-        """Return what was fitted to the operators of `engine`; for sglang, to those of the other two together."""
-        frame = load("coefficients").frame
-        rows = frame[frame["engine"] == as_one_of("engine", engine, ENGINES)]
-        return cls(**{name: float(value) for name, value in zip(rows["name"], rows["value"], strict=True)})
-
-    def compute(self, precision: str) -> float:
-        """Return the share of the compute rate in `precision`."""
-        return self.fp8 if precision == "fp8" else self.bf16
+_DRAWS = 128  # of coefficients, for an interval
 
 
 def matrix_bytes(model: Model, tp: int) -> float:
@@ -86,7 +62,7 @@ class Unit:
     weights: str
     kv: str
     engine: str
-    coefficients: Coefficients
+    calibration: Calibration
 
     @classmethod
     def of(
@@ -97,9 +73,9 @@ class Unit:
         weights: str = "bf16",
         kv: str = "bf16",
         engine: str = "vllm",
-        coefficients: Coefficients | None = None,
+        calibration: Calibration | None = None,
     ) -> Unit:
-        """Return the unit of a model and a GPU, by name or your own, with the coefficients of `engine`.
+        """Return the unit of a model and a GPU, by name or your own; zero-shot where no `calibration` is given.
 
         Raises
         ------
@@ -117,13 +93,35 @@ class Unit:
         if of.weight_bytes(precision) >= gpus * on.hbm_bytes:
             least = -(-of.weight_bytes(precision) // on.hbm_bytes)
             raise ValueError(f"tp must be at least {least:g} for {of.name} in {precision} on {on.name}, not {gpus}")
-        found = Coefficients.of(engine) if coefficients is None else coefficients
-        return cls(of, on, gpus, precision, as_precision("kv", kv), as_one_of("engine", engine, ENGINES), found)
+        under = as_one_of("engine", engine, ENGINES)
+        found = Calibration.zero_shot(under) if calibration is None else calibration
+        return cls(of, on, gpus, precision, as_precision("kv", kv), under, found)
 
     @property
     def limit(self) -> Unit:
         """The same at datasheet rates, nothing added: no real unit is faster."""
-        return replace(self, coefficients=Coefficients())
+        return self.calibrated(DATASHEET)
+
+    @property
+    def name(self) -> str:
+        """The unit in words."""
+        return f"{self.model.name} ({self.weights}, KV {self.kv}) on {self.tp} x {self.gpu.name}, {self.engine}"
+
+    @property
+    def coefficients(self) -> Coefficients:
+        """What the unit reaches of the datasheet."""
+        return self.calibration.coefficients
+
+    @property
+    def kind(self) -> str:
+        """What the model is to a calibration: "dense", "mixture of experts" or "MLA"."""
+        if self.model.attention != "gqa":
+            return self.model.attention.upper()
+        return "mixture of experts" if self.model.n_experts else "dense"
+
+    def calibrated(self, calibration: Calibration) -> Unit:
+        """Return the same under another calibration."""
+        return replace(self, calibration=calibration)
 
     @property
     def kv_capacity(self) -> float:
@@ -190,11 +188,10 @@ class Unit:
         missed = (1 - model.n_active_experts / model.n_experts) ** np.maximum(tokens, 1)
         return self._terms["t_w"] - missed * self._read(routed * bytes_per_value(self.weights))
 
-    def _read(self, size: float) -> float:
-        """Return the seconds of `size` bytes, spread over the GPUs, from HBM."""
-        seconds: float = theory.read_time(
-            step_bytes=size, hbm_bw=self.tp * self.gpu.hbm_bw, eff_memory=self.coefficients.memory
-        )
+    def _read(self, size: float, share: float | None = None) -> float:
+        """Return the seconds of `size` bytes, spread over the GPUs, from HBM; `share` of its rate, else `memory`."""
+        reached = self.coefficients.memory if share is None else share
+        seconds: float = theory.read_time(step_bytes=size, hbm_bw=self.tp * self.gpu.hbm_bw, eff_memory=reached)
         return seconds
 
     @cached_property
@@ -214,12 +211,27 @@ class Unit:
                 n_params=model.n_params, tokens=1, flops=weights, eff_compute=found.compute(self.weights)
             ),
             "head": theory.matrix_time(n_params=head, **one),
-            "read": replicated * self._read(model.kv_token(self.kv)),
+            "read": replicated * self._read(model.kv_token(self.kv), found.kv),
             "pair": theory.attention_time(cached=1, **pairs) - theory.attention_time(cached=0, **pairs),
             "move": self.tp * self._read(layers * per_layer),
             "links": theory.allreduce_time(sum_bytes=sums, tp=self.tp, link_bw=self.gpu.link_bw),
             "fixed": layers * found.layer,
         }
+
+    def token_time(self, n_in: Any) -> Any:
+        """Return T: the prefill of a prompt of `n_in` tokens, per token [C02]."""
+        return self.prefill_time(n_in) / n_in
+
+    def decode_share(self, decodes: Any) -> Any:
+        """Return z beside so many decodes: how much of one more decode's compute lengthens the step [C14]."""
+        tokens = as_numbers("decodes", decodes, AT_LEAST_ZERO)
+        matrices = (self._terms["matrices"] + self._terms["head"]) * tokens
+        return _plain(theory.decode_share.unchecked(self._weight_time(tokens), matrices))
+
+    @property
+    def step_cost(self) -> Steps:
+        """The cost of a step for the simulator: the same terms."""
+        return Steps(self)
 
     def costs(self, work: Workload) -> Costs:
         """Return the talks' numbers of a workload: t_w, TTFT(1), ΔH, a decode's own share, KV capacity."""
@@ -235,20 +247,59 @@ class Unit:
 
     def ttft(self, work: Workload, concurrency: Any) -> Any:
         """Return the mean time to first token with so many users at once, prefill first [C13]."""
-        users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
-        return _plain(self._mean_step(work, users, own=1.0))
+        return self._seen(work, concurrency, own=1.0)
 
     def tpot(self, work: Workload, concurrency: Any) -> Any:
         """Return the mean time per output token with so many users at once, prefill first [C14]."""
-        users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
-        return _plain(self._mean_step(work, users, own=0.0))
+        return self._seen(work, concurrency, own=0.0)
 
     def e2e(self, work: Workload, concurrency: Any) -> Any:
         """Return the mean latency of a request: its TTFT, and its TPOT for each token after the first."""
         return self.ttft(work, concurrency) + (work.n_out - 1) * self.tpot(work, concurrency)
 
+    def predict(self, quantity: str, work: Workload, concurrency: Any, level: float = 0.9) -> Prediction:
+        """Return `quantity` ("ttft", "tpot" or "e2e") with an interval, and what was never calibrated.
+
+        The interval holds the mean over many requests with probability `level`, as far as the calibration's
+        covariance and spread go; its low end is never below the datasheet's limit.
+        """
+        asked = as_one_of("quantity", quantity, ("ttft", "tpot", "e2e"))
+        tail = (1 - as_number("level", level, SHARE)) / 2
+        drawn = [
+            getattr(self.calibrated(one), asked)(work, concurrency) * noise
+            for one, noise in self.calibration.draws(_DRAWS)
+        ]
+        low, high = np.quantile(drawn, (tail, 1 - tail), axis=0)
+        low = np.maximum(low, getattr(self.limit, asked)(work, concurrency))
+        value = getattr(self, asked)(work, concurrency)
+        return Prediction(
+            value, _plain(low), _plain(high), level, self.calibration.mode, self.outside(work, concurrency)
+        )
+
+    def outside(self, work: Workload, concurrency: Any) -> tuple[str, ...]:
+        """Return a sentence for each input that the calibration does not cover, or that the KV cache cannot hold."""
+        found = self.calibration.outside(
+            engine=self.engine, model=self.model.name, kind=self.kind, gpu=self.gpu.name, tp=self.tp,
+            weights=self.weights, kv=self.kv, n_in=work.n_in, n_out=work.n_out, concurrency=concurrency,
+        )  # fmt: skip
+        fits = theory.max_batch_memory(kv_capacity=self.kv_capacity, n_in=work.n_in, n_out=work.n_out)
+        if np.max(concurrency) > fits:
+            found += (
+                f"concurrency {np.max(concurrency):g} is more than the {fits:g} requests that the KV cache holds",
+            )
+        return found
+
     def _first(self, work: Workload) -> float:
         return float(self.prefill_time(work.n_in, cached=work.alpha * (work.n_in - 1)))
+
+    def _seen(self, work: Workload, concurrency: Any, own: float) -> Any:
+        """Return the mean step of `_mean_step`, moved by the calibration's anchor, not below the datasheet's."""
+        users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
+        mean = self._mean_step(work, users, own)
+        if self.calibration.anchors:
+            moved = mean + self.calibration.anchor(work.n_in, work.n_out)
+            mean = np.maximum(moved, self.limit._mean_step(work, users, own))
+        return _plain(mean)
 
     def _mean_step(self, work: Workload, users: Any, own: float) -> Any:
         """Return the mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0).
@@ -266,6 +317,25 @@ class Unit:
         one_more = self._step(fewer, context, new, cached, 1.0 + own)
         none_more = self._step(fewer, context, own * new, cached, 1.0)
         return base + others / work.n_out * (one_more - none_more)
+
+
+class Steps:
+    """`Unit.step_time` as a `simulate.Cost`: whole batches of any mix, fast in a loop."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit, self._terms, self._request = unit, unit._terms, unit.coefficients.request
+
+    def __call__(self, decodes: int, context: int, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0) -> float:
+        """Return the seconds of a step; see `simulate.Cost` for the arguments."""
+        terms, together = self._terms, decodes + tokens
+        matrices = terms["matrices"] * together + terms["head"] * max(decodes + prefills, 1.0)
+        t_w = float(self._unit._weight_time(together)) if self._unit.model.n_experts else terms["t_w"]
+        rest = terms["read"] * context + terms["pair"] * pairs + (terms["move"] + terms["links"]) * together
+        return hypot(t_w, matrices) + rest + self._request * decodes + terms["fixed"]
+
+    def line(self, decodes: int) -> tuple[float, float]:
+        """Return (fixed, per token of context) of a step that only decodes."""
+        return self(decodes, 0), self._terms["read"]
 
 
 def _plain(value: Any) -> Any:

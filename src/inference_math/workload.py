@@ -1,4 +1,4 @@
-"""What users send: prompt and output lengths, the reusable share of the prompt, arrivals.
+"""What users send: prompt and output lengths, the reusable share of the prompt, arrivals; and what they expect.
 
 A `Workload` has given means; a `Trace` repeats recorded requests. Both draw requests for the simulator.
 """
@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from inference_math.checks import (
+    ANY_POSITIVE,
     AT_LEAST_ONE,
     AT_LEAST_ZERO,
     SHARE,
@@ -23,7 +24,7 @@ from inference_math.checks import (
     as_whole,
 )
 
-__all__ = ["Requests", "Source", "Trace", "Workload"]
+__all__ = ["SLA", "Requests", "Source", "Trace", "Workload"]
 
 
 class Requests(NamedTuple):
@@ -73,6 +74,16 @@ class Workload:
         as_number("alpha", self.alpha, SHARE)
         as_one_of("lengths", self.lengths, ("fixed", "geometric"))
 
+    @classmethod
+    def from_trace(cls, trace: Trace) -> Workload:
+        """Return the mean lengths of a trace, the stored share of all its prompt tokens, and geometric outputs.
+
+        Real answers vary about as much as geometric ones; `Trace.cv` tells how much those of `trace` do.
+        """
+        requests = trace.rows()
+        stored = float(requests.cached.sum() / requests.n_in.sum())
+        return cls(float(requests.n_in.mean()), float(requests.n_out.mean()), stored, "geometric")
+
     @property
     def cv(self) -> float:
         """Coefficient of variation of the output lengths."""
@@ -86,6 +97,30 @@ class Workload:
         else:
             n_out = rng.geometric(1 / self.n_out, n_in.size)
         return Requests(n_in, n_out, _cached(n_in, self.alpha))
+
+
+@dataclass(frozen=True)
+class SLA:
+    """Limits on the time to first token and per output token, in seconds.
+
+    `quantile` is the share of the requests' TTFTs, and of the gaps between tokens, that must be within; None: the
+    means must.
+
+    Raises
+    ------
+    ValueError
+        For a limit that is not positive, a quantile outside (0, 1).
+    """
+
+    ttft: float
+    tpot: float
+    quantile: float | None = None
+
+    def __post_init__(self) -> None:
+        as_number("ttft", self.ttft, ANY_POSITIVE)
+        as_number("tpot", self.tpot, ANY_POSITIVE)
+        if self.quantile is not None and not 0 < as_number("quantile", self.quantile, SHARE) < 1:
+            raise ValueError(f"quantile must be a number between 0 and 1, not {self.quantile!r}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,104 @@
+"""The command line: `python -m inference_math plan …` and `python -m inference_math profile …`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from inference_math import profiles
+from inference_math.coefficients import ENGINES, Calibration
+from inference_math.planner import fleet, plan
+from inference_math.runs import read
+from inference_math.tiers import tier
+from inference_math.unit import Unit
+from inference_math.workload import SLA, Workload
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit status: 0, 1 where no architecture meets the SLA, 2 for bad input."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+    except (ValueError, TypeError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return status
+
+
+def _plan(options: argparse.Namespace) -> int:
+    work = Workload(options.prompt, options.output, options.alpha)
+    sla = SLA(options.ttft, options.tpot, options.quantile)
+    place = None if options.tier is None else tier(options.tier)
+    found = plan(_unit(options), work, sla, units=options.units, tier=place, price=options.price)
+    many = fleet(found, options.rate) if options.rate is not None and found.feasible else None
+    if options.json:
+        print(json.dumps(found.to_dict() | ({"fleet": vars(many)} if many else {}), indent=2, allow_nan=False))
+    else:
+        print(found)
+        if many:
+            print(f"Fleet: {many}.")
+    return 0 if found.feasible else 1
+
+
+def _profile(options: argparse.Namespace) -> int:
+    unit = _unit(options)
+    measured = read(*options.runs)
+    found = profiles.fit((unit, measured))
+    calibrated = profiles.anchored(unit.calibrated(found.calibration), measured) if options.anchor else None
+    calibration = calibrated.calibration if calibrated else found.calibration
+    calibration.save(options.out)
+    for name in profiles.PROFILED:
+        kept = " (kept: the runs do not tell)" if name in found.kept else ""
+        print(f"{name:8} {getattr(calibration.coefficients, name):.4g} ± {calibration.sd(name):.2g}{kept}")
+    print(f"mean error on {len(found.table)} runs: {found.mape:.1%}; written to {options.out}")
+    for row in found.unusable.to_dict("records"):
+        print(f"not used: {row['source']}: {row['reason']}")
+    return 0
+
+
+def _unit(options: argparse.Namespace) -> Unit:
+    calibration = None if options.calibration is None else Calibration.load(options.calibration)
+    kv = options.kv or options.weights
+    return Unit.of(options.model, options.gpu, options.tp, options.weights, kv, options.engine, calibration)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m inference_math", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    unit = argparse.ArgumentParser(add_help=False)
+    unit.add_argument("--model", required=True, help="name in the catalogue, for example llama-3-70b")
+    unit.add_argument("--gpu", required=True, help="name in the catalogue, for example h100-sxm")
+    unit.add_argument("--tp", type=int, default=1, help="GPUs of a unit (default 1)")
+    unit.add_argument("--weights", default="bf16", help="bf16 or fp8 (default bf16)")
+    unit.add_argument("--kv", help="precision of the KV cache (default: that of the weights)")
+    unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(ENGINES)} (default vllm)")
+    unit.add_argument("--calibration", metavar="FILE", help="a profile of your engine (default: zero-shot)")
+
+    planner = commands.add_parser("plan", parents=[unit], help="answers under an SLA")
+    planner.add_argument("--prompt", type=float, required=True, help="prompt tokens")
+    planner.add_argument("--output", type=float, required=True, help="output tokens")
+    planner.add_argument("--alpha", type=float, default=0.0, help="share of the prompt that is stored (default 0)")
+    planner.add_argument("--tier", help="where it is stored: dram, local_ssd, … (default: in HBM)")
+    planner.add_argument("--ttft", type=float, required=True, help="limit in seconds")
+    planner.add_argument("--tpot", type=float, required=True, help="limit in seconds")
+    planner.add_argument("--quantile", type=float, help="share that must meet the limits, e.g. 0.9 (default: means)")
+    planner.add_argument("--units", type=int, default=8, help="units that disaggregation splits (default 8)")
+    planner.add_argument("--price", type=float, help="US dollars for a GPU and hour")
+    planner.add_argument("--rate", type=float, help="requests per second: how many replicas?")
+    planner.add_argument("--json", action="store_true", help="print JSON")
+    planner.set_defaults(run=_plan)
+
+    profile = commands.add_parser("profile", parents=[unit], help="fit coefficients to runs of your engine")
+    profile.add_argument("runs", nargs="+", help="result files: vllm bench serve, GuideLLM, genai-perf, CSV")
+    profile.add_argument("--anchor", action="store_true", help="also move predictions by the runs of one user")
+    profile.add_argument("--out", required=True, metavar="FILE", help="TOML file to write")
+    profile.set_defaults(run=_profile)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,14 @@
+"""Answers under an SLA: which batch and what binds, which chunk, which split, whether offloading pays, and how sure.
+
+Every number is a formula of `theory` fed with a unit's calibrated costs, or the comparison of `architectures`; its
+interval comes from the same numbers under draws of the calibration.
+"""
+
+from __future__ import annotations
+
+from inference_math.planner.deployment import Answer, Plan, plan
+from inference_math.planner.sensitivity import sensitivity, sweep
+from inference_math.planner.solve import costs_of, offloading
+from inference_math.planner.traffic import Fleet, fleet
+
+__all__ = ["Answer", "Fleet", "Plan", "costs_of", "fleet", "offloading", "plan", "sensitivity", "sweep"]

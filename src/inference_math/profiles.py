@@ -1,0 +1,199 @@
+"""A unit fitted to runs of your own engine: five coefficients from a handful of runs, and anchors.
+
+What the runs cannot tell is not guessed: the fit starts from the zero-shot coefficients, lets each move as far as
+engines of the last years differ, and a coefficient on which the runs say nothing keeps its zero-shot value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from inference_math.coefficients import COEFFICIENTS, SHARES, Anchor, Calibration, Coefficients
+from inference_math.runs import Runs
+from inference_math.unit import Unit
+from inference_math.workload import Workload
+
+__all__ = ["PROFILED", "Profile", "anchored", "fit"]
+
+PROFILED = ("bf16", "fp8", "kv", "layer", "request")
+# One standard deviation: of the logarithm of a share, of the layer's time relative to zero-shot, seconds of a request.
+_WIDTH = {"bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0, "request": 60e-6}
+_NOISE = 0.05  # of the logarithm of a latency: repeats, and what the form leaves out
+_UNTOLD = 0.99  # of the starting width: a coefficient that is left so wide was not told by the runs
+_FEWEST, _SPAN, _FULL = 6, 4, 0.97
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """A calibration from runs; `table` of these with `predicted` and `error`, `unusable` with reasons, `mape`.
+
+    `kept` names the coefficients on which the runs say nothing and which keep their zero-shot value.
+    """
+
+    calibration: Calibration
+    table: pd.DataFrame
+    unusable: pd.DataFrame
+    kept: tuple[str, ...]
+
+    @property
+    def mape(self) -> float:
+        """Mean size of the relative error on the runs themselves."""
+        return float(self.table["error"].abs().mean())
+
+
+def fit(*measured: tuple[Unit, Runs]) -> Profile:
+    """Fit `PROFILED` to the end-to-end latencies of runs, each beside the unit that it was run on.
+
+    Least squares of log(predicted / measured) from the engine's zero-shot coefficients. End-to-end latency alone
+    decides: in closed loops that start together, the split between TTFT and TPOT wanders.
+
+    Raises
+    ------
+    ValueError
+        For units of different engines or GPUs; for runs too few or too much alike, saying what is missing.
+    """
+    if not measured:
+        raise ValueError("measured must have at least one (unit, runs)")
+    units = [unit for unit, _ in measured]
+    if len({(unit.engine, unit.gpu.name) for unit in units}) > 1:
+        raise ValueError("measured must be of one engine on one kind of GPU")
+    usable, unusable = zip(*(_sorted_out(unit, runs) for unit, runs in measured), strict=True)
+    table = pd.concat([rows.assign(unit=i) for i, rows in enumerate(usable)], ignore_index=True)
+    _refuse_alike(table)
+    start = Calibration.zero_shot(units[0].engine)
+    seconds = table["e2e"].to_numpy(dtype=float)
+
+    def misses(moved: NDArray[np.float64]) -> Any:
+        at = replace(start, coefficients=_moved(start.coefficients, moved))
+        return np.concatenate([np.log(_predicted(units, table, at) / seconds) / _NOISE, moved])
+
+    found = least_squares(misses, np.zeros(len(PROFILED)), bounds=_bounds(start.coefficients))
+    values = _moved(start.coefficients, found.x)
+    logs = found.fun[: len(table)] * _NOISE
+    told = found.jac[: len(table)] * _NOISE
+    calibration, kept = _judged(start, values, found.x, told, logs)
+    calibration = replace(calibration, scope=_scope(units, table))
+    predicted = _predicted(units, table, calibration)
+    shown = table.drop(columns="unit").assign(predicted=predicted, error=predicted / seconds - 1)
+    return Profile(calibration, shown, pd.concat(unusable, ignore_index=True), kept)
+
+
+def anchored(unit: Unit, runs: Runs) -> Unit:
+    """Return `unit` moved by what its runs of one user at a time took longer than predicted, per output token.
+
+    Other loads and lengths move by the same seconds per token, that of the run with the nearest lengths.
+
+    Raises
+    ------
+    ValueError
+        For runs without one of a concurrency of 1.
+    """
+    rows, _ = _sorted_out(unit, runs)
+    alone = rows[(rows["concurrency"] - 1).abs() < 0.05]
+    if alone.empty:
+        raise ValueError("runs must have at least one usable run of concurrency 1, as an anchor")
+    bare = unit.calibrated(replace(unit.calibration, anchors=()))
+    anchors = []
+    for n_in, n_out, users, seconds in alone[["n_in", "n_out", "concurrency", "e2e"]].to_numpy(dtype=float).tolist():
+        missing = seconds - bare.e2e(Workload(n_in, n_out), users)
+        anchors.append(Anchor(n_in, n_out, missing / n_out))
+    return unit.calibrated(replace(unit.calibration, anchors=tuple(anchors)))
+
+
+def _sorted_out(unit: Unit, runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the runs whose requests all fit the KV cache, and the others with the reason."""
+    rows = runs.table
+    full = rows["concurrency"] * (rows["n_in"] + rows["n_out"]) > _FULL * unit.kv_capacity
+    reason = f"more than {_FULL:.0%} of the KV cache's {unit.kv_capacity:.0f} tokens: requests wait or are preempted"
+    left = pd.DataFrame({"source": rows.loc[full, "source"], "reason": reason})
+    return rows[~full].reset_index(drop=True), pd.concat([runs.unusable, left], ignore_index=True)
+
+
+def _refuse_alike(table: pd.DataFrame) -> None:
+    missing = []
+    if len(table) < _FEWEST:
+        missing.append(f"at least {_FEWEST} usable runs (there are {len(table)})")
+    elif table["concurrency"].max() < _SPAN * table["concurrency"].min():
+        missing.append(f"concurrencies that span a factor of {_SPAN}")
+    if len(table) >= _FEWEST and len(table[["n_in", "n_out"]].drop_duplicates()) < 2:
+        missing.append("a second prompt or output length")
+    if missing:
+        raise ValueError(f"runs must have {' and '.join(missing)}: without, the coefficients cannot be told apart")
+
+
+def _moved(start: Coefficients, moved: NDArray[np.float64]) -> Coefficients:
+    """Return the coefficients so many standard deviations away from the start."""
+    values = {}
+    for name, step in zip(PROFILED, moved.tolist(), strict=True):
+        before, wide = getattr(start, name), _WIDTH[name] * step
+        if name in SHARES:
+            values[name] = min(before * float(np.exp(wide)), 1.0)
+        else:
+            values[name] = max(before * (1 + wide) if name == "layer" else before + wide, 0.0)
+    return replace(start, **values)
+
+
+def _bounds(start: Coefficients) -> tuple[list[float], list[float]]:
+    """Return how far each may move: shares up to 1, seconds down to 0 (the start must lie inside)."""
+    low = [-np.inf if name in SHARES else -(1 / _WIDTH[name] if name == "layer" else 1e-9) for name in PROFILED]
+    high = [-np.log(getattr(start, n)) / _WIDTH[n] + 1e-9 if n in SHARES else np.inf for n in PROFILED]
+    return low, high
+
+
+def _predicted(units: Sequence[Unit], table: pd.DataFrame, calibration: Calibration) -> NDArray[np.float64]:
+    seconds = np.empty(len(table))
+    users = table["concurrency"].to_numpy(dtype=float)
+    shapes: Any = table.groupby(["unit", "n_in", "n_out"]).indices
+    for (unit, n_in, n_out), rows in shapes.items():
+        at = units[int(unit)].calibrated(calibration)
+        seconds[rows] = at.e2e(Workload(float(n_in), float(n_out)), users[rows])
+    return seconds
+
+
+def _judged(
+    start: Calibration, values: Coefficients, moved: NDArray[np.float64], told: Any, logs: Any
+) -> tuple[Calibration, tuple[str, ...]]:
+    """Return the calibration with what the runs leave uncertain, and the coefficients that they do not tell."""
+    precision = told.T @ told
+    width = np.linalg.inv(precision / _NOISE**2 + np.eye(len(PROFILED)))
+    used = len(PROFILED) - np.trace(width)  # coefficients that the runs decide, in effect
+    spread = float(np.sqrt(np.sum(logs**2) / max(len(logs) - used, 1)))
+    width = np.linalg.inv(precision / max(spread, 1e-3) ** 2 + np.eye(len(PROFILED)))
+    kept = tuple(n for n, sd in zip(PROFILED, np.sqrt(np.diag(width)), strict=True) if sd > _UNTOLD)
+    scale = np.array([_WIDTH[n] * _per_width(start.coefficients, values, n) for n in PROFILED])
+    covariance = start.covariance.copy()
+    places = [COEFFICIENTS.index(name) for name in PROFILED]
+    free = [i for i, name in enumerate(PROFILED) if name not in kept]
+    for i in free:  # kv is a coefficient of its own now
+        covariance[places[i], :] = covariance[:, places[i]] = 0.0
+    for i in free:
+        for j in free:
+            covariance[places[i], places[j]] = width[i, j] * scale[i] * scale[j]
+    final = replace(values, **{name: getattr(start.coefficients, name) for name in kept})
+    return replace(start, mode="profile", coefficients=final, covariance=covariance, spread=spread), kept
+
+
+def _per_width(start: Coefficients, values: Coefficients, name: str) -> float:
+    """Return what a coefficient changes by when it moves by one unit of what `_WIDTH` states."""
+    if name in SHARES:
+        return float(getattr(values, name))
+    return start.layer if name == "layer" else 1.0
+
+
+def _scope(units: Sequence[Unit], table: pd.DataFrame) -> dict[str, tuple[Any, ...]]:
+    def names(attribute: Any) -> tuple[str, ...]:
+        return tuple(sorted({attribute(unit) for unit in units}))
+
+    ranges = {c: (float(table[c].min()), float(table[c].max())) for c in ("n_in", "n_out", "concurrency")}
+    gpus = [unit.tp for unit in units]
+    return {
+        "engine": names(lambda u: u.engine), "model": names(lambda u: u.model.name), "gpu": names(lambda u: u.gpu.name),
+        "weights": names(lambda u: u.weights), "kv": names(lambda u: u.kv), "tp": (min(gpus), max(gpus)),
+    } | ranges  # fmt: skip

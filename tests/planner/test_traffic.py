@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from inference_math import planner
+from inference_math.tiers import tier
+from inference_math.unit import Unit
+from inference_math.workload import SLA, Trace, Workload
+
+UNIT = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
+FOUND = planner.plan(UNIT, Workload(2200, 170), SLA(ttft=2.0, tpot=0.050), intervals=False)
+
+
+def test_a_fleet_meets_the_share_and_one_replica_less_does_not():
+    many = planner.fleet(FOUND, 40)
+    assert many.goodput >= 0.9 > many.one_less
+    assert many.replicas >= many.least
+    assert many.gpus == many.replicas * many.units * 2
+    assert f"{many.replicas} replicas" in str(many)
+
+
+def test_more_traffic_and_stricter_shares_need_more():
+    counts = [planner.fleet(FOUND, rate).replicas for rate in (5, 20, 80)]
+    assert counts == sorted(counts)
+    assert planner.fleet(FOUND, 20, quantile=0.99).replicas >= counts[1]
+
+
+def test_a_single_replica_has_none_less():
+    few = planner.fleet(FOUND, 0.5)
+    assert few.replicas == 1
+    assert np.isnan(few.one_less)
+    assert "less" not in str(few)
+
+
+def test_pools_and_tiers_are_simulated_as_planned():
+    split = planner.plan(UNIT, Workload(2200, 170), SLA(ttft=0.4, tpot=0.040), intervals=False)
+    assert split.best == "disaggregated"
+    many = planner.fleet(split, 30)
+    assert many.units == 8
+    assert many.goodput >= 0.9
+    stored = planner.plan(
+        UNIT, Workload(2200, 170, alpha=0.9), SLA(ttft=2.0, tpot=0.050), tier=tier("local_ssd"), intervals=False
+    )
+    assert planner.fleet(stored, 40).replicas < planner.fleet(FOUND, 40).replicas
+
+
+def test_a_trace_is_dealt_out_to_the_replicas():
+    rng = np.random.default_rng(0)
+    arrival = np.cumsum(rng.exponential(1 / 20, 2000))
+    trace = Trace(rng.integers(500, 3000, 2000), rng.geometric(1 / 150, 2000), arrival=arrival)
+    work = Workload.from_trace(trace)
+    assert work.n_in == pytest.approx(trace.n_in.mean())
+    assert work.n_out == pytest.approx(trace.n_out.mean())
+    found = planner.plan(UNIT, work, SLA(ttft=2.0, tpot=0.060), intervals=False)
+    many = planner.fleet(found, trace)
+    assert many.rate == pytest.approx(20, rel=0.1)
+    assert many.goodput >= 0.9 > many.one_less
+
+
+def test_the_stored_share_of_a_trace_is_that_of_its_tokens():
+    trace = Trace([1000, 3000], [10, 30], alpha=[0.0, 0.8])
+    work = Workload.from_trace(trace)
+    assert work.alpha == pytest.approx(2400 / 4000)
+    assert work.lengths == "geometric"
+
+
+def test_what_no_fleet_can_do(monkeypatch):
+    impossible = planner.plan(UNIT, Workload(2200, 170), SLA(0.1, 0.01), intervals=False)
+    with pytest.raises(ValueError, match="found must be a plan that some architecture meets"):
+        planner.fleet(impossible, 1)
+    with pytest.raises(ValueError, match="traffic must be"):
+        planner.fleet(FOUND, -1)
+    with pytest.raises(ValueError, match="a trace with arrival times"):
+        planner.fleet(FOUND, Trace([10], [10]))
+    monkeypatch.setattr("inference_math.planner.traffic._MOST", 1)
+    with pytest.raises(ValueError, match=r"traffic must leave 100% .* with 9 replicas"):
+        planner.fleet(FOUND, 40, quantile=0.9999)

@@ -1,0 +1,76 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from inference_math.__main__ import main
+from inference_math.coefficients import Calibration
+from inference_math.unit import Unit
+from inference_math.workload import Workload
+
+UNIT = ["--model", "llama-3-70b", "--gpu", "h100-sxm", "--tp", "2", "--weights", "fp8"]
+SENT = ["--prompt", "2200", "--output", "170", "--ttft", "1", "--tpot", "0.04"]
+
+
+def test_a_plan_prints(capsys):
+    assert main(["plan", *UNIT, *SENT]) == 0
+    assert "Verdict: " in capsys.readouterr().out
+
+
+def test_a_plan_in_json_with_a_fleet(capsys):
+    assert (
+        main(["plan", *UNIT, *SENT, "--json", "--rate", "20", "--price", "2.5", "--alpha", "0.5", "--tier", "dram"])
+        == 0
+    )
+    content = json.loads(capsys.readouterr().out)
+    assert content["fleet"]["goodput"] >= 0.9
+    assert content["tier"] == "dram"
+    assert content["answers"]["usd_per_million"]["value"] > 0
+
+
+def test_an_impossible_sla_is_exit_status_1(capsys):
+    assert main(["plan", *UNIT, "--prompt", "2200", "--output", "170", "--ttft", "0.1", "--tpot", "0.01"]) == 1
+    assert "would meet the SLA" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["plan", "--model", "llama-9", "--gpu", "h100-sxm", *SENT], "model must be one of"),
+        (["plan", *UNIT, *SENT, "--tier", "tape"], "tier must be one of"),
+        (["plan", *UNIT, *SENT, "--calibration", "nowhere.toml"], "nowhere.toml"),
+        (["profile", *UNIT, "nowhere.json", "--out", "x.toml"], "nowhere.json"),
+    ],
+)
+def test_bad_input_is_exit_status_2(arguments, words, capsys):
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_from_runs_to_a_plan(tmp_path, capsys):
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
+    lines = ["n_in,n_out,concurrency,e2e"]
+    for n_in, n_out in ((512, 128), (4096, 256)):
+        lines += [f"{n_in},{n_out},{b},{1.1 * unit.e2e(Workload(n_in, n_out), b)}" for b in (1, 4, 16, 64)]
+    lines.append("512,128,4,")
+    source, out = tmp_path / "runs.csv", tmp_path / "mine.toml"
+    source.write_text("\n".join(lines))
+    assert main(["profile", *UNIT, str(source), "--anchor", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "not used: runs.csv#10" in printed
+    assert len(Calibration.load(out).anchors) == 2
+    assert main(["plan", *UNIT, *SENT, "--calibration", str(out)]) == 0
+    assert "profile coefficients" in capsys.readouterr().out
+
+
+def test_it_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "inference_math", "plan", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "--max" not in done.stdout
+    assert "--prompt" in done.stdout
