@@ -94,7 +94,7 @@ def test_imports_go_one_way(root):
         {"checks"}, {"notation"}, {"formula"}, {"evidence", "huggingface"}, {"catalogue"}, {"theory"},
         {"operators", "workload", "traces", "latency", "claims", "tiers", "coefficients", "runs"},
         {"simulate"}, {"costs"},
-        {"architectures", "unit"}, {"calibrate", "profiles", "planner"}, {"explore", "figures"},
+        {"architectures", "unit"}, {"calibrate", "profiles", "planner"}, {"accuracy"}, {"explore", "figures"},
         {"notebook", "__main__"},
     ]  # fmt: skip
     rank = {name: i for i, layer in enumerate(layers) for name in layer}

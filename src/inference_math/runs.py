@@ -184,7 +184,7 @@ def _from_json(text: str) -> list[_Found]:
             found.append((_aiperf, value))
         else:
             raise ValueError(f"object {number} is in no known format")
-    return [(f"#{i}" if len(found) > 1 else "", *run) for i, run in enumerate(found, start=1)]
+    return [(f"#{number}" if len(found) > 1 else "", *run) for number, run in enumerate(found, start=1)]
 
 
 def _values(text: str) -> Iterator[Any]:
@@ -198,8 +198,9 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def _from_csv(text: str) -> list[_Found]:
-    rows = [(i, [cell.strip() for cell in row]) for i, row in enumerate(csv.reader(io.StringIO(text)), start=1)]
-    (_, header), *rows = [(i, row) for i, row in rows if any(row)] or [(0, [])]
+    cells = csv.reader(io.StringIO(text), skipinitialspace=True)
+    rows = [(number, [cell.strip() for cell in row]) for number, row in enumerate(cells, start=1)]
+    (_, header), *rows = [(number, row) for number, row in rows if any(row)] or [(0, [])]
     if not set(_COLUMNS) & set(header):
         raise ValueError("is empty or in no known format")
     missing = [name for name in _COLUMNS[:3] if name not in header]
@@ -209,7 +210,7 @@ def _from_csv(text: str) -> list[_Found]:
         raise ValueError(f"columns are missing: {', '.join(missing)}")
     if twice := [name for name in (*_COLUMNS, "requests") if header.count(name) > 1]:
         raise ValueError(f"columns occur twice: {', '.join(twice)}")
-    return [(f"#{i}", _csv, (header, row)) for i, row in rows]
+    return [(f"#{number}", _csv, (header, row)) for number, row in rows]
 
 
 def _csv(data: tuple[list[str], list[str]]) -> _Run:
@@ -305,7 +306,7 @@ def _loop(config: dict[str, Any]) -> float:
     if isinstance(config.get("phases"), list):  # AIPerf from 0.9 on
         phases = [p for p in config["phases"] if (_at(p, "kind") or _at(p, "name")) != "warmup"]
         if len(phases) != 1 or any(_at(phases[0], key) for key in ("adaptive_scale", "rate_series")):
-            raise _UnusableError("phases or a load that changed on purpose: the means belong to no one load")
+            raise _UnusableError("several phases, or a load changed on purpose: the means belong to no one load")
         constant = _at(phases[0], "type") == "concurrency" and not _at(phases[0], "concurrency_ramp")
         return _number({"concurrency": 1, **phases[0]}, "concurrency") if constant else math.nan
     if _at(config, "input", "fixed_schedule"):
@@ -332,9 +333,9 @@ def _at(data: Any, *path: str) -> Any:
 
 
 def _number(data: Any, *path: str) -> float:
-    """Return the number at `path`; NaN where there is none (genai-perf writes "" for that)."""
+    """Return the number >= 0 at `path`, NaN where there is nothing; anything else makes the run unusable."""
     value = _at(data, *path)
-    if value is None or value == "":
+    if value is None:
         return math.nan
     try:
         return as_number(".".join(path), value, AT_LEAST_ZERO)

@@ -190,3 +190,24 @@ def test_answers_need_a_second_token():
         SLA(1, 1, 1.0)
     with pytest.raises(ValueError, match="tpot must be"):
         SLA(1, 0)
+
+
+def test_the_frontier_is_what_the_costs_say():
+    costs = UNIT.costs(WORK)
+    frame = planner.frontier(UNIT, WORK, [1, 8, 64, 4096])
+    assert list(frame.batch) == [1, 8, 64]  # more do not fit the KV cache
+    assert frame.per_user.to_numpy() == pytest.approx(1 / costs.tpot(np.array([1, 8, 64])))
+    assert frame.per_gpu.to_numpy() == pytest.approx(costs.rate(np.array([1, 8, 64])) * 170 / 2)
+    for name in ("per_user", "per_gpu"):
+        assert (frame[f"{name}_low"] < frame[name]).all()
+        assert (frame[name] < frame[f"{name}_high"]).all()
+
+
+def test_batches_by_prompt_fall_and_hold_the_closed_form():
+    frame = planner.batches(UNIT, WORK, LIMITS, [500, 2200, 6000])
+    assert (np.diff(frame.batch) < 0).all()
+    assert (frame.batch_low <= frame.batch).all()
+    assert (frame.batch <= frame.batch_high).all()
+    assert frame.batch[1] == UNIT.costs(WORK).batch_limits(0.040, 1.0).batch[0]
+    stored = planner.batches(UNIT, replace(WORK, alpha=0.9), LIMITS, [500, 2200, 6000], tier("dram"))
+    assert (stored.batch >= frame.batch).all()

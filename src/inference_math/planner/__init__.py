@@ -7,8 +7,21 @@ interval comes from the same numbers under draws of the calibration.
 from __future__ import annotations
 
 from inference_math.planner.deployment import Answer, Plan, plan
+from inference_math.planner.frontier import batches, frontier
 from inference_math.planner.sensitivity import sensitivity, sweep
 from inference_math.planner.solve import costs_of, offloading
 from inference_math.planner.traffic import Fleet, fleet
 
-__all__ = ["Answer", "Fleet", "Plan", "costs_of", "fleet", "offloading", "plan", "sensitivity", "sweep"]
+__all__ = [
+    "Answer",
+    "Fleet",
+    "Plan",
+    "batches",
+    "costs_of",
+    "fleet",
+    "frontier",
+    "offloading",
+    "plan",
+    "sensitivity",
+    "sweep",
+]

@@ -14,7 +14,7 @@ from inference_math.tiers import Tier, tiers
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
-__all__ = ["Case", "Solved", "costs_of", "offloading", "solve"]
+__all__ = ["Case", "Solved", "batch_limits", "costs_of", "offloading", "solve", "stretched"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def solve(case: Case, *, factor: float = 1.0, users: float | None = None) -> Sol
     `users` is the batch at which TTFT and TPOT are taken; None: the largest that meets the SLA, or one.
     """
     unit, work, sla = case.unit, case.work, case.sla
-    costs = _stretched(costs_of(unit, work, case.tier), factor)
+    costs = stretched(costs_of(unit, work, case.tier), factor)
     limits = batch_limits(costs, sla)
     binding = min(LIMITS, key=lambda name: limits[name])
     compared = architectures.compare(costs, sla.tpot, sla.ttft, units=case.units, quantile=sla.quantile)
@@ -138,6 +138,7 @@ def batch_limits(costs: Costs, sla: SLA) -> dict[str, int]:
     }
 
 
-def _stretched(costs: Costs, factor: float) -> Costs:
+def stretched(costs: Costs, factor: float) -> Costs:
+    """Return the costs with every time so many times longer."""
     times = ("t_w", "ttft_1", "delta_h", "T_decode", "compute")
     return replace(costs, **{name: getattr(costs, name) * factor for name in times})

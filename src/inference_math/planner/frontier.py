@@ -1,0 +1,63 @@
+"""Curves with intervals: what users and GPUs get by batch, and the largest batch by prompt length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from inference_math import theory
+from inference_math.costs import Costs
+from inference_math.planner.solve import batch_limits, costs_of, stretched
+from inference_math.tiers import Tier
+from inference_math.unit import Unit
+from inference_math.workload import SLA, Workload
+
+__all__ = ["batches", "frontier"]
+
+_DRAWS = 32
+_TAIL = 0.05
+
+
+def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None = None) -> pd.DataFrame:
+    """Return tokens per second of one user and of one GPU for each batch that fits the KV cache, prefill first.
+
+    Columns: batch; per_user and per_gpu, each with _low and _high (90 %).
+    """
+    most = theory.max_batch_memory(kv_capacity=unit.kv_capacity, n_in=work.n_in, n_out=work.n_out)
+    B = np.array([size for size in sizes if size <= most], dtype=float)
+    user = _spread(unit, work, tier, lambda costs: 1 / costs.tpot(B))
+    gpu = _spread(unit, work, tier, lambda costs: costs.rate(B) * costs.n_out / unit.tp)
+    columns = {"batch": B.astype(int)}
+    for name, (value, low, high) in (("per_user", user), ("per_gpu", gpu)):
+        columns |= {name: value, f"{name}_low": low, f"{name}_high": high}
+    return pd.DataFrame(columns)
+
+
+def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: Tier | None = None) -> pd.DataFrame:
+    """Return the largest batch under an SLA for each prompt length, prefill first, and which limit binds.
+
+    Columns: n_in, batch, batch_low, batch_high (90 %), binding. In closed form: the parts of a step add.
+    """
+    rows = []
+    for n_in in prompts:
+        sent = replace(work, n_in=n_in)
+        limits = batch_limits(costs_of(unit, sent, tier), sla)
+        binding = min(limits, key=lambda name: limits[name])
+        _, low, high = _spread(unit, sent, tier, lambda costs: np.array(min(batch_limits(costs, sla).values())))
+        rows.append({"n_in": n_in, "batch": limits[binding], "batch_low": low, "batch_high": high, "binding": binding})
+    return pd.DataFrame(rows)
+
+
+def _spread(
+    unit: Unit, work: Workload, tier: Tier | None, ask: Callable[[Costs], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what is asked of the costs, and its interval under draws of the calibration."""
+    drawn = [
+        ask(stretched(costs_of(unit.calibrated(one), work, tier), factor))
+        for one, factor in unit.calibration.draws(_DRAWS)
+    ]
+    low, high = np.quantile(drawn, (_TAIL, 1 - _TAIL), axis=0, method="inverted_cdf")
+    return ask(costs_of(unit, work, tier)), low, high

@@ -1,0 +1,81 @@
+"""What aiconfigurator predicts for the closed loop: the committed table, and the script that wrote it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import peers
+import pytest
+
+from inference_math import catalogue, evidence
+
+QWEN, H100 = catalogue.model("qwen3-8b"), catalogue.gpu("h100-sxm")
+
+
+@pytest.fixture(scope="module")
+def committed() -> pd.DataFrame:
+    return pd.read_csv(evidence.data_dir() / "published" / "peers.csv")
+
+
+@pytest.fixture(scope="module")
+def measured() -> pd.DataFrame:
+    return evidence.load("silybench").frame.query("used")
+
+
+def test_without_aiconfigurator_the_script_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(sys, "argv", ["", "--out", str(tmp_path)])
+    assert peers.main() == 2
+    assert capsys.readouterr().out == (
+        "aiconfigurator-core is not installed; run: python -m pip install aiconfigurator-core==0.12.0\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.11.0")
+    with pytest.raises(peers.MissingError, match=r"must be 0\.12\.0, not 0\.11\.0; run: python -m pip install"):
+        peers.predict(pd.DataFrame())
+
+
+def test_the_table_has_a_row_for_each_row_in_use(committed: pd.DataFrame, measured: pd.DataFrame) -> None:
+    pd.testing.assert_frame_equal(committed[peers.KEY], measured[peers.KEY].reset_index(drop=True), check_dtype=False)
+    assert committed[["tool", "version", "way"]].drop_duplicates().to_numpy().tolist() == [
+        ["aiconfigurator", "0.12.0", "static"]
+    ]
+    e2e = committed.ttft_s + (committed.output_tokens - 1) * committed.tpot_s
+    np.testing.assert_allclose(committed.e2e_s, e2e, rtol=1e-4)
+
+
+def test_no_prediction_is_below_what_the_hardware_must_do(committed: pd.DataFrame) -> None:
+    weights = committed.precision.map(QWEN.weight_bytes) / H100.hbm_bw
+    attention = 2 * QWEN.n_layers * QWEN.d_att * committed.prompt_tokens**2 / H100.bf16_flops
+    matrices = 2 * QWEN.n_params * committed.prompt_tokens / committed.precision.map(H100.flops)
+    assert (committed.tpot_s < weights).sum() == 0
+    assert (committed.ttft_s < committed.concurrency * (matrices + attention)).sum() == 0
+
+
+@pytest.mark.parametrize(("precision", "percent"), [("bf16", 5.4), ("fp8", 4.4)])
+def test_error_of_the_end_to_end_latency(
+    precision: str, percent: float, committed: pd.DataFrame, measured: pd.DataFrame
+) -> None:
+    chosen = (committed.precision == precision).to_numpy()
+    error = (committed.e2e_s[chosen] / measured.e2e_s.to_numpy()[chosen] - 1).abs().mean()
+    assert 100 * error == pytest.approx(percent, abs=0.05)
+
+
+def test_aiconfigurator_gives_the_rows_of_the_table(committed: pd.DataFrame, measured: pd.DataFrame) -> None:
+    try:
+        found = peers.formatted(peers.predict(measured.iloc[::16]))
+    except peers.MissingError as error:
+        pytest.skip(str(error))
+    times = ["ttft_s", "tpot_s", "e2e_s"]
+    np.testing.assert_allclose(found[times].astype(float), committed[times].iloc[::16], rtol=1e-4)
