@@ -12,7 +12,7 @@ export JUPYTER_PLATFORM_DIRS := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup book html test lint types unit nbval notebooks sync data benchmark serve linkcheck lock wheel clean
+.PHONY: help setup book html test lint types unit nbval notebooks sync data bench serve linkcheck lock wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -54,7 +54,7 @@ unit: .venv/.ready  ## the fast tests alone
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py
 
-benchmark: .venv/.ready  ## steps per second of the simulator
+bench: .venv/.ready  ## predictions and simulated steps per second, import time, installed size, beside peers
 	@$(PY) tools/benchmark.py
 
 linkcheck: .venv/.ready  ## follow the links that leave the book (needs a network)

@@ -69,7 +69,7 @@ def predict(rows: pd.DataFrame, way: str = STATIC) -> pd.DataFrame:
         Where aiconfigurator-core is not installed in the version of the table.
     """
     _require()
-    run = {precision: _session(precision) for precision in rows["precision"].unique()}
+    run = {precision: session(precision) for precision in rows["precision"].unique()}
     table = rows[KEY].reset_index(drop=True)
     found = pd.DataFrame([run[row.precision](row, way) for row in table.itertuples()], columns=["ttft_s", "tpot_s"])
     e2e = found["ttft_s"] + (table["output_tokens"] - 1) * found["tpot_s"]
@@ -100,7 +100,7 @@ def _require() -> None:
         raise MissingError(f"aiconfigurator-core must be {VERSION}, not {version}; run: {install}")
 
 
-def _session(precision: str) -> Callable[[Any, str], tuple[float, float]]:
+def session(precision: str) -> Callable[[Any, str], tuple[float, float]]:
     """Return a function of a row and a way: TTFT and TPOT in seconds, KV cache and attention in BF16."""
     # Imported here and by name: whoever only reads the table needs none of it.
     common, config, models, perf_database, factory = (

@@ -131,7 +131,9 @@ class Calibration:
         points = qmc.Halton(centre.size + 1, scramble=False).random(count + 1)[1:]  # the first has a zero
         normal = norm.ppf(points)
         scale, axes = np.linalg.eigh(self.covariance)
-        drawn = centre + normal[:, :-1] @ (axes * np.sqrt(np.maximum(scale, 0))).T
+        # The symmetric root: unlike the axes themselves it is the same on every machine.
+        root = axes @ np.diag(np.sqrt(np.maximum(scale, 0))) @ axes.T
+        drawn = centre + normal[:, :-1] @ root
         for i, name in enumerate(COEFFICIENTS):
             drawn[:, i] = np.clip(drawn[:, i], *((_LEAST, 1) if name in SHARES else (0, np.inf)))
         factors = np.exp(self.spread * normal[:, -1])

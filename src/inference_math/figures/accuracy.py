@@ -76,7 +76,7 @@ def implied_share(axes: tuple[Axes, Axes], frame: pd.DataFrame, units: Mapping[t
 
 
 def intervals(ax: Axes, frame: pd.DataFrame, x: str, y: str, by: str) -> pd.DataFrame:
-    """Draw curves of the columns `x` and `y` with the intervals `x`_low, `x`_high (if there) and `y`_low, `y`_high."""
+    """Draw curves of the columns `x` and `y`; columns of these names with _low and _high, if there, become bars."""
     for value, colour, mark in zip(frame[by].unique(), COLOURS, "os^Dv", strict=False):
         rows = frame[frame[by] == value]
         spread = {}

@@ -13,15 +13,5 @@ from inference_math.planner.solve import costs_of, offloading
 from inference_math.planner.traffic import Fleet, fleet
 
 __all__ = [
-    "Answer",
-    "Fleet",
-    "Plan",
-    "batches",
-    "costs_of",
-    "fleet",
-    "frontier",
-    "offloading",
-    "plan",
-    "sensitivity",
-    "sweep",
-]
+    "Answer", "Fleet", "Plan", "batches", "costs_of", "fleet", "frontier", "offloading", "plan", "sensitivity", "sweep",
+]  # fmt: skip

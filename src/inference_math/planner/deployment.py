@@ -36,7 +36,7 @@ class Answer:
     why: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """What `plan` found; prints as a table, in a notebook as HTML.
 
@@ -98,7 +98,7 @@ class Plan:
         )  # fmt: skip
         return content
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return text.as_text(self)
 
     def _repr_html_(self) -> str:
