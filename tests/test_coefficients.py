@@ -109,8 +109,21 @@ def test_impossible_coefficients(values, words):
 def test_impossible_calibrations():
     with pytest.raises(ValueError, match="covariance must be 6 x 6"):
         replace(VLLM, covariance=np.eye(5))
-    with pytest.raises(ValueError, match="covariance must be"):
-        replace(VLLM, covariance=-np.eye(6))
+    skewed = np.eye(6)
+    skewed[0, 1] = 0.5
+    negative = np.eye(6)
+    negative[0, 1] = negative[1, 0] = 2.0
+    for matrix in (-np.eye(6), skewed, negative):
+        with pytest.raises(ValueError, match="symmetric and positive semidefinite"):
+            replace(VLLM, covariance=matrix)
+    for scope in ({"tp": [1]}, {"gpu": "h100-sxm"}, {"tp": []}, {"n_in": [5, 1]}, {"tp": 5}):
+        with pytest.raises(ValueError, match="scope"):
+            replace(VLLM, scope=scope)
+    with pytest.raises(ValueError, match="spread must be"):
+        replace(VLLM, spread=300.0)
+    for bad in ({"n_in": 0}, {"seconds": np.nan}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            Anchor(**({"n_in": 10, "n_out": 10, "seconds": 0.1} | bad))
     with pytest.raises(ValueError, match="engine must be one of"):
         Calibration.zero_shot("mine")
     with pytest.raises(ValueError, match="name must be one of"):

@@ -115,13 +115,14 @@ def test_a_saved_profile_predicts_the_same(tmp_path):
 
 
 def test_anchored_predictions_stay_above_the_floor():
-    """Runs that claim the impossible move predictions to the datasheet, not beyond."""
-    unit = UNITS["bf16"]
-    quick = runs([2048], [128], [1], [0.01])
+    """A run at the limit itself moves others to the datasheet, not beyond."""
+    unit, work = UNITS["bf16"], Workload(2048, 128)
+    quick = runs([2048], [128], [1], [1.001 * unit.limit.e2e(work, 1)])
     moved = profiles.anchored(unit, quick)
-    work = Workload(2048, 128)
-    assert moved.tpot(work, 8) == unit.limit.tpot(work, 8)
-    assert moved.ttft(work, 8) >= unit.limit.ttft(work, 8)
+    assert moved.e2e(work, 1) == pytest.approx(quick.table.e2e[0], rel=0.02)  # the first token cannot be that fast
+    short = Workload(64, 128)
+    assert moved.tpot(short, 8) == unit.limit.tpot(short, 8)
+    assert moved.ttft(short, 8) >= unit.limit.ttft(short, 8)
     # Anchors replace anchors.
     assert profiles.anchored(moved, quick).calibration.anchors == moved.calibration.anchors
 
@@ -133,6 +134,39 @@ def test_saturated_runs_are_listed_not_used():
     (row,) = found.unusable.itertuples()
     assert row.source == f"run {len(GRID)}"
     assert "KV cache" in row.reason
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"e2e": 0.001}, "faster than the hardware allows"),
+        ({"concurrency": 0.5}, "less than one request at a time"),
+        ({"e2e": np.nan}, "a number that is none"),
+    ],
+)
+def test_impossible_runs_are_listed_not_used(change, reason):
+    measured = made_by(UNITS["bf16"])
+    table = measured.table.copy()
+    for column, value in change.items():
+        table.loc[3, column] = value
+    found = profiles.fit((UNITS["bf16"], Runs(table, measured.unusable)))
+    assert len(found.table) == len(GRID) - 1
+    assert reason in found.unusable.reason[0]
+
+
+def test_a_little_less_than_one_user_is_one():
+    """Little's law of a run of one user at a time comes out just below 1."""
+    measured = made_by(UNITS["bf16"])
+    table = measured.table.assign(concurrency=measured.table.concurrency.replace(1.0, 0.98))
+    found = profiles.fit((UNITS["bf16"], Runs(table, measured.unusable)))
+    assert found.table.concurrency.min() == 1
+
+
+def test_runs_of_another_kind_are_refused():
+    measured = made_by(UNITS["bf16"])
+    slow = Runs(measured.table.assign(e2e=1000 * measured.table.e2e), measured.unusable)
+    with pytest.raises(ValueError, match="with times in seconds: the best fit is"):
+        profiles.fit((UNITS["bf16"], slow))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 import time
@@ -251,3 +252,40 @@ def test_importing_takes_no_tables():
     code = "import time; t = time.perf_counter(); import inference_math.unit; print(time.perf_counter() - t)"
     seconds = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
     assert seconds < 10  # about a second on an idle machine
+
+
+@given(
+    model=st.sampled_from(["llama-3-8b", "llama-3-70b", "mixtral-8x7b"]),
+    n_in=st.integers(32, 4000), n_out=st.integers(2, 500), users=st.integers(1, 300), share=st.sampled_from([0, 0.9]),
+)  # fmt: skip
+def test_no_mean_beats_the_hardware(model, n_in, n_out, users, share):
+    """Little's law: what all requests need of the compute units cannot pass faster than at full rate."""
+    unit = Unit.of(model, "h200-sxm", 4)
+    work = Workload(n_in, n_out, share)
+    tokens = n_in - share * (n_in - 1) + n_out - 1
+    least = users * 2 * unit.model.n_params * tokens / (4 * unit.gpu.bf16_flops)
+    for one in (unit, unit.limit):
+        assert one.e2e(work, users) >= least * (1 - 1e-9)
+    assert unit.predict("e2e", work, users).low >= least * (1 - 1e-9)
+
+
+def test_a_cached_prefix_is_read():
+    """The last token of a long prompt costs what a decode at that context costs."""
+    unit = Unit.of("qwen3-8b", "h100-sxm")
+    assert unit.prefill_time(300_000, cached=299_999) == pytest.approx(unit.step_time(1, 300_000), rel=0.02)
+    chunk = unit.step_cost(8, 8 * 2048, 0.25, 512, 512 * (1536 + 256))
+    assert chunk == pytest.approx(unit._step(8, 2048, 512, 1536, 1.0), rel=1e-3)
+
+
+def test_caches_are_held_more_than_once_where_gpus_outnumber_kv_heads():
+    room = {tp: Unit.of("llama-3-8b", "h200-sxm", tp).kv_capacity for tp in (8, 16)}
+    assert room[16] < 1.1 * room[8]  # eight KV heads: the second half of the GPUs holds copies
+    deep = Unit.of("deepseek-v3", "h200-sxm", 8, "fp8", "fp8")
+    free = 8 * deep.gpu.hbm_bytes - deep.model.weight_bytes("fp8")
+    assert deep.kv_capacity == pytest.approx(free / 8 / deep.model.kv_token("fp8"))
+
+
+def test_experts_all_of_which_are_active_are_a_dense_model():
+    mixtral = catalogue.model("mixtral-8x7b")
+    dense = dataclasses.replace(mixtral, n_active_experts=8)
+    assert np.isfinite(Unit.of(dense, "h200-sxm", 4).step_time(1, 100))

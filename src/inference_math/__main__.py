@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from inference_math import profiles
 from inference_math.coefficients import ENGINES, Calibration
 from inference_math.planner import fleet, plan
+from inference_math.planner.text import plain
 from inference_math.runs import read
 from inference_math.tiers import tier
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
 __all__ = ["main"]
+
+_LONG = 60  # seconds: whoever asks for more means milliseconds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,13 +37,15 @@ def _plan(options: argparse.Namespace) -> int:
     sla = SLA(options.ttft, options.tpot, options.quantile)
     place = None if options.tier is None else tier(options.tier)
     found = plan(_unit(options), work, sla, units=options.units, tier=place, price=options.price)
+    if options.ttft > _LONG or options.tpot > _LONG:
+        print(f"note: limits are in seconds; {max(options.ttft, options.tpot):g} s is long", file=sys.stderr)
     many = fleet(found, options.rate) if options.rate is not None and found.feasible else None
     if options.json:
-        print(json.dumps(found.to_dict() | ({"fleet": vars(many)} if many else {}), indent=2, allow_nan=False))
+        print(json.dumps(plain(found.to_dict() | ({"fleet": vars(many)} if many else {})), indent=2, allow_nan=False))
     else:
         print(found)
         if many:
-            print(f"Fleet: {many}.")
+            print(f"\nFleet, the smallest of all architectures with random arrivals, 90% within both limits:\n{many}")
     return 0 if found.feasible else 1
 
 
@@ -53,7 +58,11 @@ def _profile(options: argparse.Namespace) -> int:
     calibration.save(options.out)
     for name in profiles.PROFILED:
         kept = " (kept: the runs do not tell)" if name in found.kept else ""
-        print(f"{name:8} {getattr(calibration.coefficients, name):.4g} ± {calibration.sd(name):.2g}{kept}")
+        scale, unit_of = (1e6, " µs") if name in ("layer", "request") else (1, "")
+        value, sd = scale * getattr(calibration.coefficients, name), scale * calibration.sd(name)
+        print(f"{name:8} {value:.3g} ± {sd:.2g}{unit_of}{kept}")
+    for one in calibration.anchors:
+        print(f"anchor   {1e3 * one.seconds:+.3g} ms a token at {one.n_in:g} in, {one.n_out:g} out")
     print(f"mean error on {len(found.table)} runs: {found.mape:.1%}; written to {options.out}")
     for row in found.unusable.to_dict("records"):
         print(f"not used: {row['source']}: {row['reason']}")

@@ -85,9 +85,8 @@ def _work(model: Any, tp: int, weights: str, kv: str, batch: Any, context: Any, 
     gpu = catalogue.gpu(H100)
     bandwidth, half = {"hbm_bw": tp * gpu.hbm_bw, "eff_memory": 1}, {"flops": tp * gpu.bf16_flops, "eff_compute": 1}
     tokens, layers = batch + n_in, model.n_layers
-    replicated = max(1.0, tp / model.n_kv_heads)
     size = model.n_params_total * catalogue.bytes_per_value(weights) + 2 * model.lm_head_params
-    reads = batch * context * replicated * model.kv_token(kv) + tp * layers * tokens * matrix_bytes(model, tp)
+    reads = batch * context * model.kv_copies(tp) * model.kv_token(kv) + tp * layers * tokens * matrix_bytes(model, tp)
     return pd.DataFrame(
         {
             "weights": theory.read_time(step_bytes=size, **bandwidth),

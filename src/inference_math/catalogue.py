@@ -174,6 +174,10 @@ class Model:
         vocabulary = self.vocab_params * bytes_per_value("bf16")
         return self.n_params_total * bytes_per_value(precision) + vocabulary
 
+    def kv_copies(self, tp: int) -> float:
+        """Return how often `tp` GPUs hold each token's KV cache: more than once if they outnumber the KV heads."""
+        return float(tp) if self.attention == "mla" else max(1.0, tp / self.n_kv_heads)
+
     def kv_token(self, precision: str) -> int:
         """Return ``|KV_token|``, the KV-cache bytes of one token in all layers [C01].
 

@@ -13,7 +13,7 @@ import numpy as np
 import tomlkit
 from numpy.typing import NDArray
 
-from inference_math.checks import AT_LEAST_ZERO, EFFICIENCY, as_number, as_one_of
+from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, EFFICIENCY, Interval, as_number, as_one_of
 from inference_math.evidence import load
 
 __all__ = ["COEFFICIENTS", "DATASHEET", "ENGINES", "Anchor", "Calibration", "Coefficients", "Prediction"]
@@ -64,6 +64,11 @@ class Anchor:
     n_out: float
     seconds: float
 
+    def __post_init__(self) -> None:
+        as_number("n_in", self.n_in, AT_LEAST_ONE)
+        as_number("n_out", self.n_out, AT_LEAST_ONE)
+        as_number("seconds", self.seconds, Interval(-np.inf))
+
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
@@ -94,13 +99,13 @@ class Calibration:
     anchors: tuple[Anchor, ...] = ()
 
     def __post_init__(self) -> None:
-        as_number("spread", self.spread, AT_LEAST_ZERO)
+        as_number("spread", self.spread, Interval(0, 2))
         size = len(COEFFICIENTS)
         matrix = np.asarray(self.covariance, dtype=np.float64)
-        if matrix.shape != (size, size) or not np.isfinite(matrix).all() or (np.diag(matrix) < 0).any():
-            raise ValueError(f"covariance must be {size} x {size} finite numbers with a diagonal >= 0")
+        if matrix.shape != (size, size) or not np.isfinite(matrix).all() or not _is_covariance(matrix):
+            raise ValueError(f"covariance must be {size} x {size} finite numbers, symmetric and positive semidefinite")
         object.__setattr__(self, "covariance", matrix)
-        object.__setattr__(self, "scope", MappingProxyType({name: tuple(v) for name, v in self.scope.items()}))
+        object.__setattr__(self, "scope", MappingProxyType({name: _scope(name, v) for name, v in self.scope.items()}))
 
     @classmethod
     def zero_shot(cls, engine: str) -> Calibration:
@@ -135,7 +140,7 @@ class Calibration:
         root = axes @ np.diag(np.sqrt(np.maximum(scale, 0))) @ axes.T
         drawn = centre + normal[:, :-1] @ root
         for i, name in enumerate(COEFFICIENTS):
-            drawn[:, i] = np.clip(drawn[:, i], *((_LEAST, 1) if name in SHARES else (0, np.inf)))
+            drawn[:, i] = np.clip(drawn[:, i], *((min(_LEAST, centre[i]), 1) if name in SHARES else (0, np.inf)))
         factors = np.exp(self.spread * normal[:, -1])
         return [
             (replace(self, coefficients=Coefficients(*row)), float(factor))
@@ -210,7 +215,6 @@ ZERO_SHOT_SCOPE: Mapping[str, tuple[Any, ...]] = {
     "n_in": (1, 16_384),
     "concurrency": (1, 512),
 }
-DATASHEET = Calibration("datasheet", Coefficients(), np.zeros((len(COEFFICIENTS), len(COEFFICIENTS))), 0.0)
 
 
 @dataclass(frozen=True)
@@ -234,6 +238,22 @@ class Prediction:
         return "; ".join((numbers, *self.outside))
 
 
+def _is_covariance(matrix: NDArray[np.float64]) -> bool:
+    scale = np.sqrt(np.maximum(np.outer(np.diag(matrix), np.diag(matrix)), 1e-300))
+    symmetric = np.allclose(matrix / scale, matrix.T / scale, rtol=1e-6, atol=1e-9)
+    return bool(symmetric and (np.diag(matrix) >= 0).all() and np.linalg.eigvalsh(matrix / scale).min() > -1e-6)
+
+
+def _scope(name: str, values: Any) -> tuple[Any, ...]:
+    """Return names, or the two ends of a range."""
+    found = tuple(values) if isinstance(values, list | tuple) else ()
+    if found and all(isinstance(value, str) for value in found):
+        return found
+    if len(found) == 2 and all(isinstance(value, int | float) for value in found) and found[0] <= found[1]:
+        return found
+    raise ValueError(f"scope.{name} must be names or the two ends of a range, not {values!r:.80}")
+
+
 def _digits(value: Any) -> str:
     return f"{value:.4g}" if np.ndim(value) == 0 else str(np.asarray(value).round(6).tolist())
 
@@ -241,3 +261,6 @@ def _digits(value: Any) -> str:
 def _range(values: Any) -> str:
     low, high = np.min(values), np.max(values)
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+DATASHEET = Calibration("datasheet", Coefficients(), np.zeros((len(COEFFICIENTS), len(COEFFICIENTS))), 0.0)

@@ -6,6 +6,7 @@ the H100. Both give the same `Costs`, which the formulas of `theory` and the sim
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,6 +46,9 @@ class Costs:
     compute
         The prompt's own compute, whatever it hides beside. None: such that it adds `ttft_1` to a step where
         weight read and compute share in quadrature, as measured kernels do.
+    mixed
+        Seconds of a step with so many decodes and prompts, a chunk counting as its share of one; where whoever made
+        these numbers knows it better than they tell. None: they tell all.
     """
 
     n_in: Any
@@ -55,6 +59,7 @@ class Costs:
     T_decode: Any
     kv_capacity: float
     compute: Any = None
+    mixed: Callable[[Any, Any], Any] | None = None
 
     def __post_init__(self) -> None:
         if self.compute is None:
@@ -96,7 +101,14 @@ class Costs:
 
     def with_prefill(self, speedup: Any) -> Costs:
         """Return the same with prefills that hold up the engine `speedup` times shorter."""
-        return replace(self, ttft_1=self.ttft_1 / speedup, compute=self.compute / speedup)
+        return replace(self, ttft_1=self.ttft_1 / speedup, compute=self.compute / speedup, mixed=None)
+
+    def stretched(self, factor: float) -> Costs:
+        """Return the same with every time so many times longer."""
+        times = ("t_w", "ttft_1", "delta_h", "T_decode", "compute")
+        mixed = self.mixed
+        longer = None if mixed is None else lambda decodes, prompts: factor * mixed(decodes, prompts)
+        return replace(self, **{name: getattr(self, name) * factor for name in times}, mixed=longer)
 
     def batch_limits(self, sla_tpot: Any, sla_ttft: Any) -> pd.DataFrame:
         """Return the largest batch by each of `LIMITS`, their smallest, `batch`, and which it is, `binding`.
@@ -235,7 +247,9 @@ def smallest_tp(model: Model, unit: Gpu, precision: str, share: float = 0.9) -> 
 def _room(model: Model, unit: Gpu, gpus: int, weights: str, kv: str) -> float:
     """Return the tokens whose KV cache fits beside the weights."""
     capacity: float = theory.kv_capacity(
-        hbm_bytes=gpus * unit.hbm_bytes, weight_bytes=model.weight_bytes(weights), kv_token=model.kv_token(kv)
+        hbm_bytes=gpus * unit.hbm_bytes,
+        weight_bytes=model.weight_bytes(weights),
+        kv_token=model.kv_copies(gpus) * model.kv_token(kv),
     )
     return capacity
 

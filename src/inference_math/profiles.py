@@ -28,6 +28,7 @@ _WIDTH = {"bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0, "request": 60e-6}
 _NOISE = 0.05  # of the logarithm of a latency: repeats, and what the form leaves out
 _UNTOLD = 0.99  # of the starting width: a coefficient that is left so wide was not told by the runs
 _FEWEST, _SPAN, _FULL = 6, 4, 0.97
+_HOPELESS = 0.3  # mean error of a fit that fits nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,8 @@ def fit(*measured: tuple[Unit, Runs]) -> Profile:
     Raises
     ------
     ValueError
-        For units of different engines or GPUs; for runs too few or too much alike, saying what is missing.
+        For units of different engines or GPUs; for runs too few or too much alike, saying what is missing; for runs
+        that no coefficients describe.
     """
     if not measured:
         raise ValueError("measured must have at least one (unit, runs)")
@@ -82,6 +84,11 @@ def fit(*measured: tuple[Unit, Runs]) -> Profile:
     calibration = replace(calibration, scope=_scope(units, table))
     predicted = _predicted(units, table, calibration)
     shown = table.drop(columns="unit").assign(predicted=predicted, error=predicted / seconds - 1)
+    size = shown["error"].abs()
+    if size.mean() > _HOPELESS:
+        worst = shown["source"].iloc[int(size.to_numpy().argmax())]
+        fit_is = f"the best fit is {size.mean():.0%} off, most at {worst}"
+        raise ValueError(f"runs must be of these units, with times in seconds: {fit_is}")
     return Profile(calibration, shown, pd.concat(unusable, ignore_index=True), kept)
 
 
@@ -109,11 +116,25 @@ def anchored(unit: Unit, runs: Runs) -> Unit:
 
 def _sorted_out(unit: Unit, runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the runs whose requests all fit the KV cache, and the others with the reason."""
-    rows = runs.table
+    rows = runs.table.assign(concurrency=runs.table["concurrency"].where(lambda c: ~c.between(0.95, 1), 1.0))
+    columns = ["n_in", "n_out", "concurrency", "e2e"]
+    unusable = [runs.unusable]
+    sound = np.isfinite(rows[columns].to_numpy(dtype=float)) & (rows[columns].to_numpy(dtype=float) > 0)
+    few = ~sound.all(axis=1) | (rows["concurrency"] < 1).to_numpy()
+    unusable.append(_left(rows[few], "less than one request at a time, or a number that is none"))
+    rows = rows[~few]
+    points = rows[columns].to_numpy(dtype=float).tolist()
+    quick = np.array([unit.limit.e2e(Workload(n_in, n_out), users) > e2e for n_in, n_out, users, e2e in points], bool)
+    unusable.append(_left(rows[quick], "faster than the hardware allows: are the times in seconds, is it this unit?"))
+    rows = rows[~quick]
     full = rows["concurrency"] * (rows["n_in"] + rows["n_out"]) > _FULL * unit.kv_capacity
     reason = f"more than {_FULL:.0%} of the KV cache's {unit.kv_capacity:.0f} tokens: requests wait or are preempted"
-    left = pd.DataFrame({"source": rows.loc[full, "source"], "reason": reason})
-    return rows[~full].reset_index(drop=True), pd.concat([runs.unusable, left], ignore_index=True)
+    unusable.append(_left(rows[full], reason))
+    return rows[~full].reset_index(drop=True), pd.concat(unusable, ignore_index=True)
+
+
+def _left(rows: pd.DataFrame, reason: str) -> pd.DataFrame:
+    return pd.DataFrame({"source": rows["source"], "reason": reason}).astype(object)
 
 
 def _refuse_alike(table: pd.DataFrame) -> None:

@@ -99,7 +99,7 @@ class Unit:
 
     @property
     def limit(self) -> Unit:
-        """The same at datasheet rates, nothing added: no real unit is faster."""
+        """The same form at datasheet rates, nothing added."""
         return self.calibrated(DATASHEET)
 
     @property
@@ -129,7 +129,7 @@ class Unit:
         room: float = theory.kv_capacity(
             hbm_bytes=self.tp * self.gpu.hbm_bytes,
             weight_bytes=self.model.weight_bytes(self.weights),
-            kv_token=self.model.kv_token(self.kv),
+            kv_token=self.model.kv_copies(self.tp) * self.model.kv_token(self.kv),
         )
         return room
 
@@ -170,7 +170,7 @@ class Unit:
         tokens = decodes + prompts * new
         sampled = np.maximum(decodes + prompts * np.minimum(new, 1), 1)
         rest = (
-            terms["read"] * decodes * context
+            terms["read"] * (decodes * context + prompts * cached)
             + terms["pair"] * prompts * new * (cached + new / 2)
             + (terms["move"] + terms["links"]) * tokens
             + self.coefficients.request * decodes
@@ -181,7 +181,7 @@ class Unit:
 
     def _weight_time(self, tokens: Any) -> Any:
         """Return t_w; of a mixture of experts those are read that some token has chosen."""
-        if not self.model.n_experts:
+        if self.model.n_active_experts == self.model.n_experts:  # dense, or all experts in every token
             return self._terms["t_w"]
         model = self.model
         routed = (model.n_params_total - model.n_params) / (1 - model.n_active_experts / model.n_experts)
@@ -200,19 +200,19 @@ class Unit:
         model, found, layers = self.model, self.coefficients, self.model.n_layers
         weights, half = self.tp * self.gpu.flops(self.weights), self.tp * self.gpu.bf16_flops
         head = model.lm_head_params
-        replicated = max(1.0, self.tp / model.n_kv_heads) if model.attention == "gqa" else self.tp
         one = {"tokens": 1, "flops": half, "eff_compute": found.bf16}
         pairs = {"n_layers": layers, "d_att": model.d_att, "n_in": 1, "flops": half, "eff_compute": found.bf16}
         per_layer = matrix_bytes(model, self.tp) + activation_bytes(model, self.tp)
         sums = 2 * layers * model.d_model * _ACTIVATION
+        pair = theory.attention_time(cached=1, **pairs) - theory.attention_time(cached=0, **pairs)
         return {
             "t_w": self._read(model.n_params_total * bytes_per_value(self.weights) + head * _ACTIVATION),
             "matrices": theory.matrix_time(
                 n_params=model.n_params, tokens=1, flops=weights, eff_compute=found.compute(self.weights)
             ),
             "head": theory.matrix_time(n_params=head, **one),
-            "read": replicated * self._read(model.kv_token(self.kv), found.kv),
-            "pair": theory.attention_time(cached=1, **pairs) - theory.attention_time(cached=0, **pairs),
+            "read": max(model.kv_copies(self.tp) * self._read(model.kv_token(self.kv), found.kv), 2 * pair),
+            "pair": pair,
             "move": self.tp * self._read(layers * per_layer),
             "links": theory.allreduce_time(sum_bytes=sums, tp=self.tp, link_bw=self.gpu.link_bw),
             "fixed": layers * found.layer,
@@ -240,9 +240,14 @@ class Unit:
         bare = self.step_time(1, context) - read
         own = (self.step_time(64, 0) - self.step_time(1, 0)) / 63
         alone = self._first(work)
+        cached = work.alpha * (work.n_in - 1)
+
+        def mixed(decodes: Any, prompts: Any) -> Any:
+            return self._step(decodes, context, work.n_in - cached, cached, prompts)
+
         return Costs(
             n_in=work.n_in, n_out=work.n_out, t_w=bare - own, ttft_1=alone - (bare - own), delta_h=read,
-            T_decode=own, kv_capacity=self.kv_capacity,
+            T_decode=own, kv_capacity=self.kv_capacity, mixed=mixed,
         )  # fmt: skip
 
     def ttft(self, work: Workload, concurrency: Any) -> Any:
@@ -270,8 +275,10 @@ class Unit:
             for one, noise in self.calibration.draws(_DRAWS)
         ]
         low, high = np.quantile(drawn, (tail, 1 - tail), axis=0)
-        low = np.maximum(low, getattr(self.limit, asked)(work, concurrency))
         value = getattr(self, asked)(work, concurrency)
+        # Draws of what cannot be negative lean to one side: at small levels the value may lie beside their quantiles.
+        low = np.maximum(np.minimum(low, value), getattr(self.limit, asked)(work, concurrency))
+        high = np.maximum(high, value)
         return Prediction(
             value, _plain(low), _plain(high), level, self.calibration.mode, self.outside(work, concurrency)
         )
@@ -304,19 +311,20 @@ class Unit:
     def _mean_step(self, work: Workload, users: Any, own: float) -> Any:
         """Return the mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0).
 
-        Each of the others prefills in one of n_out steps [C12]; what a prompt adds is linear here, as it is for
-        prompts longer than the weight read.
+        Each of the others prefills in one of n_out steps, independently [C12]. A step of a dense model is convex in
+        its prompts, so two numbers lie below the binomial mean: what the first prompt adds in the place of a decode,
+        times the mean number of prompts, and the step at that mean number. The larger is taken: the first is nearly
+        exact for few prompts, the second for many.
         """
         context = theory.mean_context(n_in=work.n_in, n_out=max(work.n_out, 1.001), cv=work.cv)
         cached = work.alpha * (work.n_in - 1)
         new = work.n_in - cached
         others = users - 1
-        decodes = others + 1 - own
-        base = self._step(decodes, context, own * new, cached, 1.0)
+        decodes, beside = others + 1 - own, others / work.n_out
+        base = self._step(decodes, context, new, cached, own)
         fewer = np.maximum(decodes - 1, 0)
-        one_more = self._step(fewer, context, new, cached, 1.0 + own)
-        none_more = self._step(fewer, context, own * new, cached, 1.0)
-        return base + others / work.n_out * (one_more - none_more)
+        first = self._step(fewer, context, new, cached, own + 1) - base
+        return np.maximum(base + beside * first, self._step(decodes - beside, context, new, cached, own + beside))
 
 
 class Steps:
@@ -330,7 +338,9 @@ class Steps:
         terms, together = self._terms, decodes + tokens
         matrices = terms["matrices"] * together + terms["head"] * max(decodes + prefills, 1.0)
         t_w = float(self._unit._weight_time(together)) if self._unit.model.n_experts else terms["t_w"]
-        rest = terms["read"] * context + terms["pair"] * pairs + (terms["move"] + terms["links"]) * together
+        # Pairs are tokens times what each sees: what is cached, and half of its own chunk.
+        cached = max(pairs / tokens - tokens / 2, 0.0) if tokens else 0.0
+        rest = terms["read"] * (context + cached) + terms["pair"] * pairs + (terms["move"] + terms["links"]) * together
         return hypot(t_w, matrices) + rest + self._request * decodes + terms["fixed"]
 
     def line(self, decodes: int) -> tuple[float, float]:

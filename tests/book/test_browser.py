@@ -15,6 +15,8 @@ import pytest
 
 from inference_math import catalogue, costs, latency, theory
 from inference_math.operators import Operators
+from inference_math.unit import Unit
+from inference_math.workload import Workload
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -260,6 +262,24 @@ def test_the_unit_figure_is_the_formula(open_page):
     t_c = theory.matrix_time(n_params=llama.n_params, tokens=tokens, flops=2 * h100.fp8_flops, eff_compute=0.25)
     expected = 1000 * theory.step_time(t_w=t_w, t_c=t_c, t_rest=0)
     np.testing.assert_allclose(drawn["both, in quadrature"][:, 1], expected, rtol=1e-4)
+
+
+def test_the_plan_figure_is_the_closed_form(open_page):
+    """Rates of a chosen unit, stored prompts among them, as theory.unit_time_* with the unit's own costs."""
+    page = open_page("book/predictions/03-plan-a-deployment.html")
+    page.locator("#fig-plan-live .vega-bind", has_text="unit").locator("select").select_option("Qwen3-32B FP8, 1 H100")
+    set_slider(page, "fig-plan-live", "prompt", 4000)
+    set_slider(page, "fig-plan-live", "output", 300)
+    drawn = values(page, "fig-plan-live")["aggregated"]
+    costs = Unit.of("qwen3-32b", "h100-sxm", 1, "fp8", "fp8").costs(Workload(4000, 300))
+    limits = drawn[drawn[:, 0] > 1.2 * costs.t_w]
+    expected = 1 / (300 * theory.unit_time_aggregated(
+        delta_p=costs.delta_p, delta_h=costs.read, t_w=costs.t_w, sla_tpot=limits[:, 0]
+    ))  # fmt: skip
+    assert len(limits) > 50
+    np.testing.assert_allclose(limits[:, 1], expected, rtol=0.03)  # the figure has one price a token, and a pair
+    set_slider(page, "fig-plan-live", "stored", 0.9)
+    assert (values(page, "fig-plan-live")["aggregated"][-50:, 1] > drawn[-50:, 1]).all()
 
 
 def test_the_workload_figure_says_the_ratio(open_page):

@@ -26,6 +26,22 @@ def test_more_traffic_and_stricter_shares_need_more():
     assert planner.fleet(FOUND, 20, quantile=0.99).replicas >= counts[1]
 
 
+def test_the_fleet_is_the_smallest_of_all_architectures():
+    """Queues decide: the highest mean rate need not need the fewest GPUs."""
+    tight = planner.plan(UNIT, Workload(2200, 170), SLA(0.4, 0.04), price=2.5, intervals=False)
+    sizes = {}
+    for name in ("aggregated", "chunked", "disaggregated"):
+        sizes[name] = planner.fleet(tight, 40, architecture=name).gpus
+    best = planner.fleet(tight, 40)
+    assert best.gpus == min(sizes.values())
+    assert sizes[best.architecture] == best.gpus
+    assert sizes["chunked"] > 1.5 * best.gpus
+    assert best.usd_per_million == pytest.approx(best.gpus * 2.5 / (40 * 170 * 3600) * 1e6)
+    assert best.usd_per_million > tight["usd_per_million"]  # which is that of full load
+    with pytest.raises(ValueError, match="architecture must be one of"):
+        planner.fleet(tight, 40, architecture="split")
+
+
 def test_a_single_replica_has_none_less():
     few = planner.fleet(FOUND, 0.5)
     assert few.replicas == 1
@@ -36,7 +52,7 @@ def test_a_single_replica_has_none_less():
 def test_pools_and_tiers_are_simulated_as_planned():
     split = planner.plan(UNIT, Workload(2200, 170), SLA(ttft=0.4, tpot=0.040), intervals=False)
     assert split.best == "disaggregated"
-    many = planner.fleet(split, 30)
+    many = planner.fleet(split, 30, architecture="disaggregated")
     assert many.units == 8
     assert many.goodput >= 0.9
     stored = planner.plan(
@@ -74,5 +90,5 @@ def test_what_no_fleet_can_do(monkeypatch):
     with pytest.raises(ValueError, match="a trace with arrival times"):
         planner.fleet(FOUND, Trace([10], [10]))
     monkeypatch.setattr("inference_math.planner.traffic._MOST", 1)
-    with pytest.raises(ValueError, match=r"traffic must leave 100% .* with 9 replicas"):
+    with pytest.raises(ValueError, match=r"traffic must leave 100% .* with \d+ replicas \(chunked\)"):
         planner.fleet(FOUND, 40, quantile=0.9999)

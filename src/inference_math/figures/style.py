@@ -70,7 +70,7 @@ class Shown:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         decimals = self.frame.select_dtypes("float").columns
         # The name replaces the random ids of the cells.
-        table = self.frame.style.set_uuid(self.name).format(self.numbers, subset=decimals)
+        table = self.frame.style.set_uuid(self.name).format(self.numbers, subset=decimals, na_rep="–")
         return {
             "text/html": (table if self.index else table.hide()).to_html(),
             "text/plain": self.frame.to_string(index=self.index),

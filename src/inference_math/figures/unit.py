@@ -16,20 +16,25 @@ from inference_math.explore.live import COLOURS
 from inference_math.operators import Operators
 from inference_math.unit import Unit
 
-__all__ = ["errors_by_phase", "parity", "products", "step_parts"]
+__all__ = ["combined", "errors_by_phase", "parity", "products", "step_parts"]
 
 
-def products(ax: Axes, operators: Operators) -> pd.DataFrame:
-    """Draw the measured matrix products of all layers against the tokens, and three ways to combine two limits."""
+def combined(operators: Operators) -> pd.DataFrame:
+    """Return the measured matrix products of all layers by tokens, and three ways to combine the two limits."""
     frame = operators.products().query("tokens <= 4096")
     alone = frame.gemm.iloc[0]
     most = frame.iloc[-1]
     compute = float(np.sqrt(most.gemm**2 - alone**2) / most.tokens) * frame.tokens
-    frame = frame.assign(
+    return frame.assign(
         quadrature=theory.step_time(t_w=alone, t_c=compute, t_rest=0),
         maximum=np.maximum(alone, compute),
         added=alone + compute,
     )
+
+
+def products(ax: Axes, operators: Operators) -> pd.DataFrame:
+    """Draw what `combined` returns."""
+    frame = combined(operators)
     ax.loglog(frame.tokens, 1e3 * frame.gemm, "o", color="black", markersize=4, label="measured")
     for name, colour, dash in (("quadrature", 0, "-"), ("maximum", 1, "--"), ("added", 2, ":")):
         ax.loglog(frame.tokens, 1e3 * frame[name], dash, color=COLOURS[colour], label=name)

@@ -21,6 +21,8 @@ __all__ = ["Answer", "Plan", "plan"]
 _DRAWS = 32
 _TAIL = 0.05
 _CLEAR = 0.9  # of the draws must name the same architecture
+_CAREFUL = 0.1  # of the draws may be slower than that whose settings are recommended
+_NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,9 @@ class Plan:
     verdict
         The same in a sentence, and whether the calibration is sure enough to say so.
     settings
-        What to start the engine with.
+        What to start the engine with; of the draw that is slower than nine in ten, so that most keep the SLA.
+    kept
+        Share of the draws in which these settings keep the SLA; NaN without intervals.
     advice
         Where the SLA cannot be met: by how much it is missed, and what would meet it.
     outside
@@ -67,6 +71,7 @@ class Plan:
     best: str
     verdict: str
     settings: Mapping[str, Any]
+    kept: float
     advice: tuple[str, ...]
     outside: tuple[str, ...]
 
@@ -93,7 +98,8 @@ class Plan:
                 "feasible": self.feasible, "best": self.best, "verdict": self.verdict,
                 "answers": {name: asdict(answer) for name, answer in self.answers.items()},
                 "architectures": self.compared.to_dict("records"), "offloading": self.offloading.to_dict("records"),
-                "settings": dict(self.settings), "advice": list(self.advice), "outside": list(self.outside),
+                "settings": dict(self.settings), "settings_keep_sla": self.kept,
+                "advice": list(self.advice), "outside": list(self.outside),
             }
         )  # fmt: skip
         return content
@@ -141,21 +147,42 @@ def plan(
     case = Case(unit, work, sla, as_whole("units", units, 2), tier, rent)
     centre = solve(case)
     drawn = unit.calibration.draws(_DRAWS) if intervals else []
-    users = max(centre.numbers["batch"], 1)
-    draws = [solve(replace(case, unit=unit.calibrated(one)), factor=f, users=users) for one, f in drawn]
-    compared = _ranked(centre, draws)
-    row: Any = compared.set_index("architecture").loc[centre.best or "aggregated"]
+    draws = [solve(replace(case, unit=unit.calibrated(one)), factor=f, order=centre.order) for one, f in drawn]
+    chosen: Any = _careful(centre, draws)
     return Plan(
         case,
         _answers(case, centre, draws),
-        compared,
+        _ranked(centre, draws),
         offloading(case),
         centre.best,
-        _verdict(compared, centre),
-        _settings(unit.engine, row, case.units) if centre.best else {},
+        _verdict(centre, draws),
+        _settings(case, chosen) if centre.best else {},
+        float(np.mean([_keeps(case, one, chosen) for one in draws])) if draws and centre.best else np.nan,
         () if centre.best else tuple(_advice(case)),
-        unit.outside(work, max(float(row["batch"]), 1)),
+        unit.outside(work, max(float(chosen["batch"]), 1)),
     )
+
+
+def _careful(centre: Solved, draws: list[Solved]) -> Any:
+    """Return the best architecture's row in the draw that is slower than nine in ten; without draws, the centre's."""
+    name = centre.best or "aggregated"
+    rows: list[Any] = [one.compared.set_index("architecture").loc[name] for one in draws or [centre]]
+    rows.sort(key=lambda row: float(row["rate"]))
+    return next((row for row in rows[int(_CAREFUL * len(rows)) :] if row["rate"] > 0), rows[-1])
+
+
+def _keeps(case: Case, one: Solved, row: Any) -> bool:
+    """Tell whether the settings of a row keep the SLA under a draw, by the step that they make."""
+    mixed, n_in = one.costs.mixed, float(case.work.n_in)
+    assert mixed is not None
+    decodes, chunk = float(row["batch"]), float(row["chunk"])
+    if row.name == "aggregated":
+        return decodes <= min(one.numbers["batch_tpot"], one.numbers["batch_ttft"])
+    if row.name == "chunked":
+        step = float(mixed(decodes, chunk / n_in))
+        return step <= case.sla.tpot * _NEARLY and (n_in / chunk + 1) * step <= case.sla.ttft * _NEARLY
+    prompts = float(mixed(0.0, chunk / n_in))
+    return float(mixed(decodes, 0.0)) <= case.sla.tpot * _NEARLY and prompts <= case.sla.ttft * _NEARLY
 
 
 def _ranked(centre: Solved, draws: list[Solved]) -> pd.DataFrame:
@@ -163,7 +190,8 @@ def _ranked(centre: Solved, draws: list[Solved]) -> pd.DataFrame:
     frame = centre.compared.copy()
     if draws:
         rates = np.array([one.compared["rate"] for one in draws])
-        frame["rate_low"], frame["rate_high"] = _interval(rates)
+        low, high = _interval(rates)
+        frame["rate_low"], frame["rate_high"] = np.minimum(low, frame["rate"]), np.maximum(high, frame["rate"])
         wins = np.bincount(rates.argmax(axis=1)[rates.max(axis=1) > 0], minlength=len(frame))
         frame["best_in"] = wins / len(draws)
     return frame
@@ -173,80 +201,96 @@ def _interval(drawn: Any) -> Any:
     return np.quantile(drawn, (_TAIL, 1 - _TAIL), axis=0, method="inverted_cdf")
 
 
-# Name, unit, formula and meaning of each answer; {binding}, {units}, {best} and {at} are the plan's.
+# Name, unit, formula and meaning of each answer; {binding}, {units} and {best} are the plan's.
 _WORDS = (
-    ("batch", "requests", "", "largest, prefill first, on steps in quadrature; {binding} binds"),
-    ("batch_tpot", "requests", "max_batch", "as far as TPOT allows, if the parts of a step add"),
-    ("batch_ttft", "requests", "max_batch_ttft_full", "as far as TTFT allows, likewise"),
+    ("rate", "requests/s", "request_rate", "of a unit at full load, {best}"),
+    ("margin", "1", "", "lead of {best} over {second}"),
+    ("tokens_per_gpu", "token/s", "", "output of one GPU at full load, {best}"),
+    ("usd_per_million", "USD", "", "for a million output tokens at full load"),
+    ("ttft", "s", "expected_ttft_full", "{best}, without queues"),
+    ("tpot", "s", "expected_tpot_full", "{best}"),
+    ("batch", "requests", "max_batch", "largest with prefill first; {binding} binds"),
+    ("batch_tpot", "requests", "max_batch", "as far as TPOT allows"),
+    ("batch_ttft", "requests", "max_batch_ttft_full", "as far as TTFT allows"),
     ("batch_memory", "requests", "max_batch_memory", "as far as the KV cache holds them"),
-    ("tpot", "s", "expected_tpot_full", "mean {at}"),
-    ("ttft", "s", "expected_ttft_full", "mean {at}"),
-    ("t_w", "s", "step_time", "part of a step that all requests share"),
-    ("delta_p", "s", "delta_p", "what one more request adds to each step by its prefill"),
-    ("delta_h", "s", "delta_h", "what one more request adds to each step by its decode"),
-    ("concurrent_prefills", "requests", "concurrent_prefills", "in prefill beside a request, on average"),
-    ("chunk", "token", "chunk_size", "of a prompt in each step, chunked prefill at its best"),
+    ("chunk", "token", "chunk_size", "computed of prompts in each step, chunked prefill at its best"),
     ("chunked_gain", "1", "chunked_gain_serial", "rate of chunked over whole prefills"),
     ("prefill_units", "units", "pdd_split", "of {units}, disaggregated at its best"),
     ("pdd_gain", "1", "pdd_gain", "rate of disaggregated over aggregated serving"),
+    ("t_w", "s", "step_time", "part of a step that all requests share"),
+    ("delta_p", "s", "delta_p", "what one more request adds to each step by its prefill"),
+    ("delta_h", "s", "delta_h", "what one more request adds to each step by its decode"),
+    ("concurrent_prefills", "requests", "concurrent_prefills", "in prefill beside a request, prefill first"),
     ("pdd_concurrency", "1", "pdd_concurrency", "requests in prefill for each in decode, both limits used up"),
-    ("rate", "requests/s", "request_rate", "of a unit, {best}"),
-    ("margin", "1", "", "lead over the next architecture"),
-    ("tokens_per_gpu", "token/s", "", "output of one GPU, {best}"),
-    ("usd_per_million", "USD", "", "for a million output tokens"),
 )
 
 
 def _answers(case: Case, centre: Solved, draws: list[Solved]) -> dict[str, Answer]:
-    words = {"binding": centre.binding, "units": case.units, "best": centre.best or "nothing meets the SLA"}
-    words["at"] = "at that batch" if centre.numbers["batch"] else "of a request alone"
+    words = {"binding": centre.binding, "units": case.units, "best": centre.order[0], "second": centre.order[1]}
     answers = {}
     for name, measure, formula, why in _WORDS:
         value = centre.numbers.get(name, np.nan)
         if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
             continue
-        drawn = np.array([one.numbers[name] for one in draws] or [value])
+        # A plan takes all that the limits allow, whatever the draw: they have no interval of their own.
+        drawn = np.array([one.numbers[name] for one in draws if name not in ("ttft", "tpot")] or [value])
         low, high = _interval(drawn[np.isfinite(drawn)])
-        answers[name] = Answer(name, value, float(low), float(high), measure, formula, why.format(**words))
+        low, high = min(float(low), value), max(float(high), value)
+        meaning = why.format(**words) if centre.best else why.partition(",")[0].format(**words)
+        answers[name] = Answer(name, value, low, high, measure, formula, meaning)
     return answers
 
 
-def _verdict(compared: pd.DataFrame, centre: Solved) -> str:
+def _verdict(centre: Solved, draws: list[Solved]) -> str:
     if not centre.best:
         return "no architecture meets the SLA"
-    order = compared.sort_values("rate", ascending=False)
-    first, second = order.iloc[0], order.iloc[1]
-    lead = f"{first['architecture']} serves {first['rate']:.3g} requests/s per unit"
-    if second["rate"] > 0:
-        lead += f", {first['rate'] / second['rate'] - 1:.0%} more than {second['architecture']}"
-    if "best_in" not in compared or first["best_in"] >= _CLEAR:
+    first, second = centre.order
+    lead = f"{first} serves {centre.numbers['rate']:.3g} requests/s per unit at full load"
+    if np.isfinite(centre.numbers["margin"]):
+        lead += f", {centre.numbers['margin']:.0%} more than {second}"
+    ahead = float(np.mean([one.numbers["margin"] > 0 for one in draws])) if draws else 1.0
+    if ahead >= _CLEAR or not np.isfinite(centre.numbers["margin"]):
         return lead
-    return f"{lead}; too close to call: it is ahead in {first['best_in']:.0%} of the draws of the calibration"
+    return f"{lead}; too close to call: it is ahead in {ahead:.0%} of the draws of the calibration"
 
 
-# How engines call the most requests in a step, and the tokens of a step; and what turns chunks off.
-_FLAGS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "vllm": ("--max-num-seqs", "--max-num-batched-tokens", {"--no-enable-chunked-prefill": ""}),
-    "trtllm": ("--max_batch_size", "--max_num_tokens", {}),
-    "sglang": ("--max-running-requests", "--chunked-prefill-size", {"--chunked-prefill-size": -1}),
-}
+def _settings(case: Case, row: Any) -> dict[str, Any]:
+    """Return the engine's settings for an architecture; the pools of a disaggregated one in units.
 
-
-def _settings(engine: str, row: Any, units: int) -> dict[str, Any]:
-    """Return the engine's settings for an architecture; the pools of a disaggregated one in units."""
-    seqs, tokens, whole = _FLAGS[engine]
-    batch = int(np.ceil(row["batch"]))
+    vLLM and TensorRT-LLM count all computed tokens of a step, SGLang the chunk alone.
+    """
+    engine, batch = case.unit.engine, int(np.ceil(row["batch"]))
+    seqs, tokens = _NAMES[engine]
     if row.name == "aggregated":
-        return {seqs: batch} | whole
+        return {seqs: batch} | _WHOLE[engine]
+    prompts = float(row["chunk"]) / case.work.n_in  # of them a chunk is, or a prefill unit takes together
+    computed = max(int(np.ceil(row["chunk"] * (1 - case.work.alpha))), 1)
     if row.name == "chunked":
-        chunk = int(np.ceil(row["chunk"]))
-        # SGLang counts the chunk alone, the others all tokens of a step. One more request is in prefill.
-        return {seqs: batch + 1, tokens: chunk if engine == "sglang" else chunk + batch}
+        places = {seqs: batch + int(np.ceil(prompts))}
+        return places | {tokens: computed if engine == "sglang" else computed + batch} | _CHUNKED[engine]
     prefill = int(row["prefill_units"])
     return {
-        "prefill units": prefill, f"prefill {tokens}": int(np.ceil(row["chunk"])),
-        "decode units": units - prefill, f"decode {seqs}": batch,
+        "prefill units": prefill, f"prefill {tokens}": computed,
+        "decode units": case.units - prefill, f"decode {seqs}": batch,
     }  # fmt: skip
+
+
+# How engines call the most requests in a step and the tokens of a step; what turns chunks off, and on.
+_NAMES = {
+    "vllm": ("--max-num-seqs", "--max-num-batched-tokens"),
+    "trtllm": ("max_batch_size", "max_num_tokens"),
+    "sglang": ("--max-running-requests", "--chunked-prefill-size"),
+}
+_WHOLE: dict[str, dict[str, Any]] = {
+    "vllm": {"--no-enable-chunked-prefill": "", "--max-num-batched-tokens": "(the longest prompt or more)"},
+    "trtllm": {"enable_chunked_prefill": "false"},
+    "sglang": {"--chunked-prefill-size": -1},
+}
+_CHUNKED: dict[str, dict[str, Any]] = {
+    "vllm": {},
+    "trtllm": {"enable_chunked_prefill": "true"},
+    "sglang": {"--enable-mixed-chunk": ""},
+}
 
 
 def _advice(case: Case) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from inference_math import theory
 from inference_math.costs import Costs
-from inference_math.planner.solve import batch_limits, costs_of, stretched
+from inference_math.planner.solve import batch_limits, costs_of, floored
 from inference_math.tiers import Tier
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
@@ -39,7 +39,7 @@ def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None
 def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: Tier | None = None) -> pd.DataFrame:
     """Return the largest batch under an SLA for each prompt length, prefill first, and which limit binds.
 
-    Columns: n_in, batch, batch_low, batch_high (90 %), binding. In closed form: the parts of a step add.
+    Columns: n_in, batch, batch_low, batch_high (90 %), binding. The mean, or a quantile, of steps by the binomial law.
     """
     rows = []
     for n_in in prompts:
@@ -55,8 +55,9 @@ def _spread(
     unit: Unit, work: Workload, tier: Tier | None, ask: Callable[[Costs], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what is asked of the costs, and its interval under draws of the calibration."""
+    least = costs_of(unit.limit, work, tier)
     drawn = [
-        ask(stretched(costs_of(unit.calibrated(one), work, tier), factor))
+        ask(floored(costs_of(unit.calibrated(one), work, tier), least, factor))
         for one, factor in unit.calibration.draws(_DRAWS)
     ]
     low, high = np.quantile(drawn, (_TAIL, 1 - _TAIL), axis=0, method="inverted_cdf")

@@ -20,6 +20,7 @@ from inference_math.workload import SLA, Workload
 __all__ = ["sensitivity", "sweep"]
 
 _SWING = 0.2  # of an input
+_LEAST = {"n_in": 1.0, "n_out": 1.01, "alpha": 0.0}
 _WIDE = 1.645  # standard deviations of a coefficient: 90 % lie within
 
 
@@ -65,7 +66,7 @@ def _moved(case: Case) -> Iterator[tuple[str, list[float], list[Case]]]:
     for name in ("n_in", "n_out", "alpha"):
         value, most = getattr(work, name), 1.0 if name == "alpha" else np.inf
         if value:
-            ends = [value * (1 - _SWING), min(value * (1 + _SWING), most)]
+            ends = [max(value * (1 - _SWING), _LEAST[name]), min(value * (1 + _SWING), most)]
             yield name, ends, [replace(case, work=replace(work, **{name: end})) for end in ends]
     for name in ("ttft", "tpot"):
         ends = [getattr(sla, name) * (1 - _SWING), getattr(sla, name) * (1 + _SWING)]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from inference_math import architectures, latency, theory
+from inference_math import architectures, theory
 from inference_math.costs import LIMITS, Costs
 from inference_math.tiers import Tier, tiers
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
-__all__ = ["Case", "Solved", "batch_limits", "costs_of", "offloading", "solve", "stretched"]
+__all__ = ["Case", "Solved", "batch_limits", "costs_of", "floored", "offloading", "solve"]
 
 
 @dataclass(frozen=True)
@@ -31,51 +32,60 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """All numbers by name, the comparison of architectures, and which limit binds the batch of prefill first."""
+    """All numbers by name, the comparison of architectures, what requests cost, which limit binds prefill first."""
 
     numbers: Mapping[str, float]
     compared: pd.DataFrame
+    costs: Costs
     binding: str
 
     @property
+    def order(self) -> tuple[str, str]:
+        """The two architectures with the highest rates."""
+        names = self.compared.sort_values("rate", ascending=False, kind="stable")["architecture"].tolist()
+        return str(names[0]), str(names[1])
+
+    @property
     def best(self) -> str:
-        """The architecture with the highest rate; "" where none meets the SLA."""
-        row = self.compared["rate"].to_numpy().argmax()
-        return str(self.compared["architecture"].iloc[row]) if self.compared["rate"].iloc[row] > 0 else ""
+        """The first of them; "" where none meets the SLA."""
+        return self.order[0] if self.compared["rate"].max() > 0 else ""
 
 
-def solve(case: Case, *, factor: float = 1.0, users: float | None = None) -> Solved:
-    """Return the numbers of a case; `factor` stretches every time.
+def solve(case: Case, *, factor: float = 1.0, order: tuple[str, str] | None = None) -> Solved:
+    """Return the numbers of a case; `factor` stretches every time, as far as the datasheet allows.
 
-    `users` is the batch at which TTFT and TPOT are taken; None: the largest that meets the SLA, or one.
+    `order` names the architectures whose rate and lead are asked for; None: the two with the highest rates.
     """
     unit, work, sla = case.unit, case.work, case.sla
-    costs = stretched(costs_of(unit, work, case.tier), factor)
+    costs = floored(costs_of(unit, work, case.tier), costs_of(unit.limit, work, case.tier), factor)
     limits = batch_limits(costs, sla)
-    binding = min(LIMITS, key=lambda name: limits[name])
     compared = architectures.compare(costs, sla.tpot, sla.ttft, units=case.units, quantile=sla.quantile)
-    batch = float(compared.set_index("architecture")["batch"]["aggregated"])
-    at = max(batch, 1) if users is None else users
-    numbers = {
-        "batch": batch, "batch_tpot": limits["TPOT"], "batch_ttft": limits["TTFT"], "batch_memory": limits["memory"],
-        "ttft": float(costs.ttft(at)), "tpot": float(costs.tpot(at)),
+    rows = compared.set_index("architecture")
+    batch = float(rows["batch"]["aggregated"])
+    numbers: dict[str, float] = {f"batch_{name.lower()}": limits[name] for name in LIMITS}
+    numbers |= {
+        "batch": batch,
         "t_w": float(costs.t_w), "delta_p": float(costs.delta_p), "delta_h": float(costs.read),
-        "concurrent_prefills": theory.concurrent_prefills(B=at, n_out=work.n_out),
+        "concurrent_prefills": theory.concurrent_prefills(B=max(batch, 1), n_out=work.n_out),
         "pdd_concurrency": theory.pdd_concurrency(sla_ttft=sla.ttft, n_out=work.n_out, sla_tpot=sla.tpot),
+        # Of a prompt an engine counts what it computes.
+        "chunk": float(rows["chunk"]["chunked"]) * (1 - work.alpha),
+        "prefill_units": float(rows["prefill_units"]["disaggregated"]),
     }  # fmt: skip
-    return Solved(numbers | _of_architectures(case, compared), compared, binding if batch else "nothing")
+    binding = " and ".join(name for name in LIMITS if limits[name] == min(limits.values()))
+    found = Solved(numbers, compared, costs, binding)
+    return Solved(numbers | _of_architectures(case, compared, order or found.order), compared, costs, binding)
 
 
-def _of_architectures(case: Case, compared: pd.DataFrame) -> dict[str, float]:
+def _of_architectures(case: Case, compared: pd.DataFrame, order: tuple[str, str]) -> dict[str, float]:
     rows = compared.set_index("architecture")
     rates = {str(name): float(rate) for name, rate in rows["rate"].items()}
-    rate, plain = max(rates.values()), rates["aggregated"]
-    second = sorted(rates.values())[-2]
+    rate, second, plain = rates[order[0]], rates[order[1]], rates["aggregated"]
     tokens = rate * case.work.n_out / case.unit.tp
     numbers = {
-        "chunk": float(rows["chunk"]["chunked"]),
+        "ttft": float(rows["ttft"][order[0]]),
+        "tpot": float(rows["tpot"][order[0]]),
         "chunked_gain": rates["chunked"] / plain if plain else np.nan,
-        "prefill_units": float(rows["prefill_units"]["disaggregated"]),
         "pdd_gain": rates["disaggregated"] / plain if plain else np.nan,
         "rate": rate,
         "margin": rate / second - 1 if second else np.nan,
@@ -96,7 +106,19 @@ def costs_of(unit: Unit, work: Workload, tier: Tier | None) -> Costs:
         return in_hbm
     R = theory.kv_load_time(kv_token=unit.model.kv_token(unit.kv), io_bw=unit.tp * tier.read_bw)
     load = R * work.alpha * work.n_in
-    return in_hbm if load <= in_hbm.ttft_1 else replace(in_hbm, ttft_1=load, compute=None)
+    mixed = in_hbm.mixed
+    assert mixed is not None
+
+    def waits(decodes: Any, prompts: Any) -> Any:
+        bare = mixed(decodes, 0.0)
+        return bare + np.maximum(mixed(decodes, prompts) - bare, load * prompts)
+
+    return replace(in_hbm, ttft_1=max(load, in_hbm.ttft_1), compute=None, mixed=waits)
+
+
+def floored(costs: Costs, least: Costs, factor: float) -> Costs:
+    """Return the costs with every time `factor` times longer, none below that of `least`, at datasheet rates."""
+    return costs.stretched(max(factor, *(getattr(least, n) / getattr(costs, n) for n in ("t_w", "ttft_1", "read"))))
 
 
 def offloading(case: Case) -> pd.DataFrame:
@@ -123,22 +145,10 @@ def offloading(case: Case) -> pd.DataFrame:
 
 
 def batch_limits(costs: Costs, sla: SLA) -> dict[str, int]:
-    """Return the largest batch by each of `LIMITS`, with prefill first: of means, or of a quantile."""
-    if sla.quantile is None:
-        row = costs.batch_limits(sla.tpot, sla.ttft).iloc[0]
-        return {name: int(row[name]) for name in LIMITS}
-    q, law = sla.quantile, {"delta_h": float(costs.read), "n_out": float(costs.n_out)}
-    gaps = {"tpot_1": float(costs.tpot_1), "delta_p": float(costs.delta_p)}
-    first = {"ttft_1": float(costs.ttft_1), "t_w": float(costs.t_w)}
+    """Return the largest batch by each of `LIMITS`, prefill first: of means, or of a quantile."""
     memory = theory.max_batch_memory(kv_capacity=costs.kv_capacity, n_in=costs.n_in, n_out=costs.n_out)
     return {
-        "TPOT": latency.max_batch_quantile(q, sla.tpot, **law, **gaps),
-        "TTFT": latency.max_batch_ttft_quantile(q, sla.ttft, **law, **first),
+        "TPOT": architectures.largest_batch(costs, sla_tpot=sla.tpot, quantile=sla.quantile),
+        "TTFT": architectures.largest_batch(costs, sla_ttft=sla.ttft, quantile=sla.quantile),
         "memory": int(memory),
     }
-
-
-def stretched(costs: Costs, factor: float) -> Costs:
-    """Return the costs with every time so many times longer."""
-    times = ("t_w", "ttft_1", "delta_h", "T_decode", "compute")
-    return replace(costs, **{name: getattr(costs, name) * factor for name in times})

@@ -20,36 +20,35 @@ __all__ = ["as_html", "as_text", "plain"]
 def as_text(found: Plan) -> str:
     """Return the plan as lines for a terminal."""
     answers = list(found.answers.values())
-    lines = [*_heading(found), ""]
+    lines = [*_heading(found), "", f"Verdict: {found.verdict}."]
+    lines += [f"! {line}" for line in found.advice]
+    if found.settings:
+        lines.append(_start(found))
+    lines.append("")
     wide = [max(map(len, column)) for column in zip(*((a.name, _shown(a)) for a in answers), strict=True)]
     for a in answers:
         formula = f"  [{a.formula}]" if a.formula else ""
         lines.append(f"{a.name:{wide[0]}}  {_shown(a):{wide[1]}}  {a.why}{formula}")
-    lines += ["", "Architectures, at their best within the SLA (rates in requests/s per unit)", _table(found.compared)]
-    if len(found.offloading) > 1:
-        lines += ["", "Loading the stored share of the prompts, by where it lies", _table(found.offloading)]
-    lines += ["", f"Verdict: {found.verdict}."]
-    if found.settings:
-        lines.append(f"Start with: {_settings(found)}")
-    lines += [f"! {line}" for line in found.advice]
-    lines += [f"! not calibrated: {line}" for line in found.outside]
+    for title, table in _tables(found).items():
+        lines += ["", title, table.to_string(index=False, na_rep="")]
+    if found.outside:
+        lines += ["", *(f"! not calibrated: {line}" for line in found.outside)]
     return "\n".join(lines)
 
 
 def as_html(found: Plan) -> str:
     """Return the plan as HTML."""
-    rows = [(a.name.replace("_", " "), _shown(a), a.why, a.formula) for a in found.answers.values()]
-    tables = [pd.DataFrame(rows, columns=["answer", "value (90 % interval)", "meaning", "formula"]), found.compared]
-    if len(found.offloading) > 1:
-        tables.append(found.offloading)
+    rows = [(a.name, _shown(a), a.why, a.formula) for a in found.answers.values()]
     parts = [f"<p>{escape(line)}</p>" for line in _heading(found)]
-    parts += [table.to_html(index=False, na_rep="", float_format=_digits, border=0) for table in tables]
-    parts.append(f"<p><strong>{escape(found.verdict)}.</strong></p>")
-    if found.settings:
-        parts.append(f"<p>Start with <code>{escape(_settings(found))}</code></p>")
+    parts.append(f"<p><strong>{escape(found.verdict[0].upper() + found.verdict[1:])}.</strong></p>")
     parts += [f"<p>{escape(line)}</p>" for line in found.advice]
+    if found.settings:
+        parts.append(f"<p>{escape(_start(found))}</p>")
+    parts.append(_html(pd.DataFrame(rows, columns=["answer", "value (90 %)", "meaning", "formula"])))
+    for title, table in _tables(found).items():
+        parts.append(f"<p>{escape(title)}</p>{_html(table)}")
     parts += [f"<p>Not calibrated: {escape(line)}</p>" for line in found.outside]
-    return "".join(parts)
+    return f'<div class="plan">{"".join(parts)}</div>'
 
 
 def plain(value: Any) -> Any:
@@ -92,9 +91,38 @@ def _digits(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
-def _settings(found: Plan) -> str:
-    return ", ".join(f"{name} {value}".strip() for name, value in found.settings.items())
+def _start(found: Plan) -> str:
+    settings = ", ".join(f"{name} {value}".strip() for name, value in found.settings.items())
+    kept = "" if np.isnan(found.kept) else f" (keeps the SLA in {found.kept:.0%} of the draws)"
+    return f"Start with{kept}: {settings}"
 
 
-def _table(frame: pd.DataFrame) -> str:
-    return frame.to_string(index=False, float_format=_digits, na_rep="")
+def _tables(found: Plan) -> dict[str, pd.DataFrame]:
+    """Return the architectures, and what stored caches gain if there are any, by their titles; all cells are text."""
+    rows = found.compared
+    span = _column(rows, "rate")
+    if "rate_low" in rows:
+        low, high = _column(rows, "rate_low"), _column(rows, "rate_high")
+        span = span + " (" + low + " to " + high + ")"
+    columns = {"architecture": rows["architecture"], "requests/s": span.where(rows["rate"] > 0, "none")}
+    columns |= {"decodes": _column(rows, "batch"), "prompt tokens": _column(rows, "chunk")}
+    columns |= {"prefill units": _column(rows, "prefill_units")}
+    columns |= {"TTFT (ms)": _column(rows, "ttft", 1e3), "TPOT (ms)": _column(rows, "tpot", 1e3)}
+    if "best_in" in rows:
+        columns["best in"] = _column(rows, "best_in", 100) + " %"
+    tables = {"Architectures at their best within the SLA, of one unit": pd.DataFrame(columns)}
+    if len(found.offloading) > 1:
+        stored = found.offloading
+        named = {"e": "e", "speedup": "prefill speedup", "rate": "requests/s", "gain": "gain"}
+        tables["The stored share of the prompts, by where it lies"] = pd.DataFrame(
+            {"where": stored["where"]} | {title: _column(stored, name) for name, title in named.items()}
+        )
+    return tables
+
+
+def _column(frame: pd.DataFrame, name: str, scale: float = 1.0) -> pd.Series:
+    return (scale * frame[name]).map(lambda number: "" if pd.isna(number) else _digits(number))
+
+
+def _html(table: pd.DataFrame) -> str:
+    return table.to_html(index=False, na_rep="", border=0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inference_math import simulate, theory
-from inference_math.checks import ANY_POSITIVE, SHARE, as_number, as_whole
+from inference_math.checks import ANY_POSITIVE, SHARE, as_number, as_one_of, as_whole
 from inference_math.planner.deployment import Plan
 from inference_math.planner.solve import Case
 from inference_math.workload import Source, Trace, Workload
@@ -25,6 +25,8 @@ class Fleet:
 
     Attributes
     ----------
+    architecture
+        What each replica is.
     replicas, units, gpus
         Replicas; units of each (one, or both pools of a disaggregated one); GPUs of all.
     rate
@@ -35,8 +37,11 @@ class Fleet:
         Share of the simulated requests whose TTFT and whose mean TPOT both meet their limits.
     one_less
         The same with one replica less; NaN where there is none less.
+    usd_per_million
+        US dollars for a million output tokens at this rate; NaN where the plan has no price.
     """
 
+    architecture: str
     replicas: int
     units: int
     gpus: int
@@ -44,56 +49,112 @@ class Fleet:
     least: int
     goodput: float
     one_less: float
+    usd_per_million: float
 
     def __str__(self) -> str:
-        fewer = "" if np.isnan(self.one_less) else f" (with one replica less {self.one_less:.1%})"
+        fewer = "" if np.isnan(self.one_less) else f"; with one replica less {self.one_less:.1%}"
+        cost = "" if np.isnan(self.usd_per_million) else f", {self.usd_per_million:.3g} USD per million output tokens"
+        many = "replica" if self.replicas == 1 else "replicas"
         return (
-            f"{self.replicas} replicas, {self.gpus} GPUs, serve {self.rate:.4g} requests/s: "
-            f"{self.goodput:.1%} of the simulated requests meet both limits{fewer}"
+            f"{self.architecture}: {self.replicas} {many}, {self.gpus} GPUs, for {self.rate:.4g} requests/s{cost}\n"
+            f"  {self.goodput:.1%} of the simulated requests meet both limits{fewer}"
         )
 
 
-def fleet(found: Plan, traffic: float | Trace, *, quantile: float = 0.9, requests: int = 1000, seed: int = 0) -> Fleet:
-    """Return how many replicas of a plan's best architecture meet its SLA for the share `quantile` of the requests.
+def fleet(
+    found: Plan,
+    traffic: float | Trace,
+    *,
+    architecture: str | None = None,
+    quantile: float = 0.9,
+    requests: int = 3000,
+    seed: int = 0,
+) -> Fleet:
+    """Return how many replicas of a plan's architecture meet its SLA for the share `quantile` of the requests.
 
     Requests arrive at random, `traffic` of them per second, with geometric answers; or a trace is played, whose
-    requests go to the replicas in turn. One replica is simulated for each number that is tried.
+    requests go to the replicas in turn. One replica is simulated for each number that is tried; of both halves of
+    its time the worse one counts, so that a queue that grows is seen. `architecture` None: each that the plan has is
+    tried, and the one with the fewest GPUs returned; the highest mean rate need not be it, for means know no queue.
 
     Raises
     ------
     ValueError
-        For a plan that meets its SLA nowhere, a trace without arrivals, and traffic whose tail no number of
-        replicas (up to 16 times what the means ask for) brings within the SLA.
+        For a plan that meets its SLA nowhere, an unknown architecture, a trace without arrivals, and traffic whose
+        tail no number of replicas (up to 16 times what the means ask for) brings within the SLA.
     """
     if not found.feasible:
         raise ValueError("found must be a plan that some architecture meets: " + "; ".join(found.advice))
-    share = as_number("quantile", quantile, SHARE)
-    count = as_whole("requests", requests)
-    rate = _rate(traffic)
-    units = found.case.units if found.best == "disaggregated" else 1
-    least = ceil(rate / (found["rate"] * units))
-    tried: dict[int, float] = {}
+    share, count, rate = as_number("quantile", quantile, SHARE), as_whole("requests", requests), _rate(traffic)
+    rates = found.compared.set_index("architecture")["rate"]
+    possible = [str(name) for name, served in rates.items() if served > 0]
+    if architecture is not None:
+        possible = [as_one_of("architecture", architecture, possible)]
+    fleets, failures = [], []
+    for name in possible:
+        sized = _Replica(found, name, traffic, rate, count, seed)
+        try:
+            fleets.append(sized.smallest(share))
+        except ValueError as error:
+            failures.append(str(error))
+    if not fleets:
+        raise ValueError("; ".join(failures))
+    return min(fleets, key=lambda one: one.gpus)
 
-    def met(replicas: int) -> float:
-        if replicas not in tried:
-            tried[replicas] = _goodput(found, traffic, rate, replicas, count, seed)
-        return tried[replicas]
 
-    low, high = least - 1, least
-    while met(high) < share:
-        low, high = high, 2 * high
-        if high > _MOST * least:
-            raise ValueError(
-                f"traffic must leave {share:.0%} of the requests within the SLA; with {low} replicas, "
-                f"{low / least:.3g} times what mean rates ask for, it is {met(low):.1%}"
-            )
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if met(middle) >= share else (middle, high)
-    return Fleet(
-        replicas=high, units=units, gpus=high * units * found.case.unit.tp, rate=rate, least=least,
-        goodput=met(high), one_less=met(high - 1) if high > 1 else np.nan,
-    )  # fmt: skip
+class _Replica:
+    """One replica of many, simulated under its part of the traffic."""
+
+    def __init__(self, found: Plan, name: str, traffic: float | Trace, rate: float, count: int, seed: int) -> None:
+        self._found, self._name, self._traffic, self._rate = found, name, traffic, rate
+        self._count, self._seed = count, seed
+        self._row: Any = found.compared.set_index("architecture").loc[name]
+        self._tried: dict[int, float] = {}
+
+    def smallest(self, share: float) -> Fleet:
+        """Return the fewest replicas of which the share of the requests is met."""
+        case = self._found.case
+        units = case.units if self._name == "disaggregated" else 1
+        least = ceil(self._rate / (self._row["rate"] * units))
+        low, high = least - 1, least
+        while self.met(high) < share:
+            low, high = high, 2 * high
+            if high > _MOST * least:
+                raise ValueError(
+                    f"traffic must leave {share:.0%} of the requests within the SLA; with {low} replicas "
+                    f"({self._name}), {low / least:.3g} times what mean rates ask for, it is {self.met(low):.1%}"
+                )
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.met(middle) >= share else (middle, high)
+        gpus = high * units * case.unit.tp
+        tokens = self._rate * case.work.n_out * 3600
+        return Fleet(
+            self._name, replicas=high, units=units, gpus=gpus, rate=self._rate, least=least,
+            goodput=self.met(high), one_less=self.met(high - 1) if high > 1 else np.nan,
+            usd_per_million=np.nan if case.price is None else gpus * case.price / tokens * 1e6,
+        )  # fmt: skip
+
+    def met(self, replicas: int) -> float:
+        """Return the share of one replica's requests that meet both limits, of the worse half of its time."""
+        if replicas not in self._tried:
+            case = self._found.case
+            rows = self._run(replicas).requests
+            good = (rows["ttft"] <= case.sla.ttft) & ~(rows["tpot"] > case.sla.tpot)
+            half = len(good) // 2
+            self._tried[replicas] = float(min(good[:half].mean(), good[half:].mean())) if half else float(good.mean())
+        return self._tried[replicas]
+
+    def _run(self, replicas: int) -> simulate.Run:
+        case = self._found.case
+        options: dict[str, Any] = {"scheduler": _scheduler(case, self._row), "reuse": _reuse(case)}
+        cost = case.unit.step_cost
+        if isinstance(self._traffic, Trace):
+            return simulate.replay(_every(self._traffic, replicas), cost, **options)
+        rate, warmup = self._rate / replicas, self._count // 10
+        return simulate.open_loop(
+            _random(case.work), cost, rate=rate, requests=self._count, warmup=warmup, seed=self._seed, **options
+        )
 
 
 def _rate(traffic: float | Trace) -> float:
@@ -102,22 +163,6 @@ def _rate(traffic: float | Trace) -> float:
     if traffic.arrival is None or traffic.arrival[-1] <= traffic.arrival[0]:
         raise ValueError("traffic must be a trace with arrival times, or requests per second")
     return float((len(traffic.n_in) - 1) / (traffic.arrival[-1] - traffic.arrival[0]))
-
-
-def _goodput(found: Plan, traffic: float | Trace, rate: float, replicas: int, count: int, seed: int) -> float:
-    """Return the share of one replica's requests that meet both limits."""
-    case = found.case
-    options: dict[str, Any] = {"scheduler": _scheduler(found), "reuse": _reuse(case)}
-    cost = case.unit.step_cost
-    if isinstance(traffic, Trace):
-        run = simulate.replay(_every(traffic, replicas), cost, **options)
-    else:
-        run = simulate.open_loop(
-            _random(case.work), cost, rate=rate / replicas, requests=count, warmup=count // 10, seed=seed, **options
-        )
-    rows = run.requests
-    slow = (rows["ttft"] > case.sla.ttft) | (rows["tpot"] > case.sla.tpot)
-    return float(1 - slow.mean())
 
 
 def _random(work: Workload) -> Source:
@@ -132,17 +177,17 @@ def _every(trace: Trace, replicas: int) -> Trace:
     return Trace(trace.n_in[::replicas], trace.n_out[::replicas], arrival=trace.arrival[::replicas], alpha=alpha)
 
 
-def _scheduler(found: Plan) -> simulate.Scheduler:
-    """Return the best architecture as the simulator's scheduler."""
-    row: Any = found.compared.set_index("architecture").loc[found.best]
-    unit, batch = found.case.unit, ceil(row["batch"])
-    if found.best == "aggregated":
+def _scheduler(case: Case, row: Any) -> simulate.Scheduler:
+    """Return an architecture of the comparison as the simulator's scheduler."""
+    unit, batch = case.unit, ceil(row["batch"])
+    if row.name == "aggregated":
         return simulate.Aggregated(batch, unit.kv_capacity)
-    if found.best == "chunked":
-        return simulate.Chunked(ceil(row["chunk"]) + batch, batch + 1, unit.kv_capacity)
+    if row.name == "chunked":
+        prompts, computed = row["chunk"] / case.work.n_in, row["chunk"] * (1 - case.work.alpha)
+        return simulate.Chunked(ceil(computed) + batch, batch + ceil(prompts), unit.kv_capacity)
     prefill = int(row["prefill_units"])
     transfer = theory.kv_load_time(kv_token=unit.model.kv_token(unit.kv), io_bw=unit.tp * unit.gpu.pcie_bw)
-    return simulate.Disaggregated(prefill, found.case.units - prefill, transfer, batch, unit.kv_capacity)
+    return simulate.Disaggregated(prefill, case.units - prefill, transfer, batch, unit.kv_capacity)
 
 
 def _reuse(case: Case) -> simulate.Reuse | None:
