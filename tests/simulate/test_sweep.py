@@ -108,14 +108,14 @@ def test_what_a_simulation_raises_comes_through_and_the_rest_is_cancelled(execut
 
     def run(where):
         with pytest.raises(RuntimeError, match="three"):
-            sweep(refuse_three, [{"n": n} for n in range(3, 60)], executor=where)
+            sweep(refuse_three, [{"n": n} for n in range(3, 300)], executor=where)
 
     if executor == "threads":
         with ThreadPoolExecutor(1) as threads:
             run(threads)
     else:
         run(dask if executor == "dask" else None)
-    assert 1 <= len(ASKED) < 30
+    assert 1 <= len(ASKED) < 150  # a busy machine takes a while to cancel
 
 
 @pytest.mark.parametrize(
