@@ -204,7 +204,7 @@ def _interval(drawn: Any) -> Any:
 # Name, unit, formula and meaning of each answer; {binding}, {units} and {best} are the plan's.
 _WORDS = (
     ("rate", "requests/s", "request_rate", "of a unit at full load, {best}"),
-    ("margin", "1", "", "lead of {best} over {second}"),
+    ("margin", "fraction", "", "lead of {best} over {second}"),
     ("tokens_per_gpu", "token/s", "", "output of one GPU at full load, {best}"),
     ("usd_per_million", "USD", "", "for a million output tokens at full load"),
     ("ttft", "s", "expected_ttft_full", "{best}, without queues"),

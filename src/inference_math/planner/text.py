@@ -80,8 +80,12 @@ def _promised(sla: SLA) -> str:
     return f"{which} TTFT within {1e3 * sla.ttft:g} ms, {which} TPOT within {1e3 * sla.tpot:g} ms"
 
 
+# How a unit is printed where people use another: factor and word.
+_PRINTED = {"s": (1e3, " ms"), "1": (1, ""), "fraction": (100, " %")}
+
+
 def _shown(answer: Answer) -> str:
-    scale, unit = (1e3, " ms") if answer.unit == "s" else (1, "" if answer.unit == "1" else f" {answer.unit}")
+    scale, unit = _PRINTED.get(answer.unit, (1, f" {answer.unit}"))
     value, low, high = (_digits(scale * number) for number in (answer.value, answer.low, answer.high))
     span = "" if low == high == value else f" ({low} to {high})"
     return f"{value}{span}{unit}"
