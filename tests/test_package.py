@@ -93,7 +93,7 @@ def test_imports_go_one_way(root):
     layers = [
         {"checks"}, {"notation"}, {"formula"}, {"evidence", "huggingface"}, {"catalogue"}, {"theory"},
         {"operators", "workload", "traces", "latency", "claims", "tiers", "coefficients", "runs"},
-        {"simulate"}, {"costs"},
+        {"simulate", "solver"}, {"costs"},
         {"architectures", "unit"}, {"calibrate", "profiles", "planner"}, {"accuracy"}, {"explore", "figures"},
         {"notebook", "__main__"},
     ]  # fmt: skip

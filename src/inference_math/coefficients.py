@@ -241,7 +241,7 @@ class Prediction:
 def _is_covariance(matrix: NDArray[np.float64]) -> bool:
     scale = np.sqrt(np.maximum(np.outer(np.diag(matrix), np.diag(matrix)), 1e-300))
     symmetric = np.allclose(matrix / scale, matrix.T / scale, rtol=1e-6, atol=1e-9)
-    return bool(symmetric and (np.diag(matrix) >= 0).all() and np.linalg.eigvalsh(matrix / scale).min() > -1e-6)
+    return bool(symmetric and (np.diag(matrix) >= 0).all() and np.min(np.linalg.eigvalsh(matrix / scale)) > -1e-6)
 
 
 def _scope(name: str, values: Any) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ the H100. Both give the same `Costs`, which the formulas of `theory` and the sim
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,6 +65,12 @@ class Costs:
         if self.compute is None:
             object.__setattr__(self, "compute", np.sqrt((self.ttft_1 + self.t_w) ** 2 - self.t_w**2))
 
+    @classmethod
+    def of(cls, found: Mapping[str, Any], n_in: float, n_out: float, kv_capacity: float) -> Costs:
+        """Return what `solver.steps.costs` found, as these."""
+        times = {name: found[name] for name in ("t_w", "ttft_1", "delta_h", "mixed")}
+        return cls(n_in=n_in, n_out=n_out, T_decode=found["own"], kv_capacity=kv_capacity, **times)
+
     @property
     def tpot_1(self) -> Any:
         """Time per output token of a request alone."""
@@ -102,13 +108,6 @@ class Costs:
     def with_prefill(self, speedup: Any) -> Costs:
         """Return the same with prefills that hold up the engine `speedup` times shorter."""
         return replace(self, ttft_1=self.ttft_1 / speedup, compute=self.compute / speedup, mixed=None)
-
-    def stretched(self, factor: float) -> Costs:
-        """Return the same with every time so many times longer."""
-        times = ("t_w", "ttft_1", "delta_h", "T_decode", "compute")
-        mixed = self.mixed
-        longer = None if mixed is None else lambda decodes, prompts: factor * mixed(decodes, prompts)
-        return replace(self, **{name: getattr(self, name) * factor for name in times}, mixed=longer)
 
     def batch_limits(self, sla_tpot: Any, sla_ttft: Any) -> pd.DataFrame:
         """Return the largest batch by each of `LIMITS`, their smallest, `batch`, and which it is, `binding`.

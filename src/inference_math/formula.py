@@ -17,7 +17,7 @@ from sympy.printing.numpy import NumPyPrinter
 from inference_math.checks import as_numbers
 from inference_math.notation import QUANTITIES
 
-__all__ = ["Formula", "to_latex", "to_vega"]
+__all__ = ["Formula", "to_javascript", "to_latex", "to_vega"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +109,17 @@ class Formula:
         return self._evaluate
 
     @cached_property
+    def plain(self) -> Any:
+        """The same on plain numbers, without NumPy: for loops, and for what a browser runs, too."""
+        return sp.lambdify(self.arguments, self.expr, modules="math", cse=True)
+
+    @property
+    def javascript(self) -> str:
+        """The right-hand side as a JavaScript function of the arguments by position."""
+        arguments = ", ".join(symbol.name for symbol in self.arguments)
+        return f"function {self.name}({arguments}) {{ return {to_javascript(self.expr)}; }}"
+
+    @cached_property
     def _evaluate(self) -> Any:
         return sp.lambdify(self.arguments, self.expr, modules="numpy", printer=_Numpy, cse=True)
 
@@ -178,17 +189,17 @@ def to_latex(expr: sp.Basic) -> str:
     return str(_Latex().doprint(expr))
 
 
-_VEGA_NODES = (
+_BROWSER_NODES = (
     sp.Add, sp.Mul, sp.Pow, sp.Max, sp.Min, sp.Abs, sp.exp, sp.log, sp.floor, sp.ceiling,
     sp.Symbol, sp.Rational, sp.Float, sp.NumberSymbol, sp.Piecewise, sp.functions.elementary.piecewise.ExprCondPair,
     sp.core.relational.Relational, sp.logic.boolalg.BooleanAtom, sp.And, sp.Or, sp.Not,
 )  # fmt: skip
 
 
-class _Vega(JavascriptCodePrinter):  # type: ignore[misc]
-    """Vega's expression language: JavaScript without `Math.`."""
+class _JavaScript(JavascriptCodePrinter):  # type: ignore[misc]
+    """JavaScript with the arguments of Max and Min in an order that does not change."""
 
-    def __init__(self, datum: Collection[str]) -> None:
+    def __init__(self, datum: Collection[str] = ()) -> None:
         super().__init__()
         self._datum = datum
 
@@ -196,10 +207,18 @@ class _Vega(JavascriptCodePrinter):  # type: ignore[misc]
         return f"datum.{expr.name}" if expr.name in self._datum else str(expr.name)
 
     def _print_Max(self, expr: sp.Expr) -> str:
-        return f"max({', '.join(map(self._print, _in_order(expr)))})"
+        return f"Math.max({', '.join(map(self._print, _in_order(expr)))})"
 
     def _print_Min(self, expr: sp.Expr) -> str:
-        return f"min({', '.join(map(self._print, _in_order(expr)))})"
+        return f"Math.min({', '.join(map(self._print, _in_order(expr)))})"
+
+
+def to_javascript(expr: sp.Expr, datum: Collection[str] = ()) -> str:
+    """Print `expr` in JavaScript; raises `ValueError` for anything that a browser cannot evaluate."""
+    for node in sp.preorder_traversal(expr):
+        if not isinstance(node, _BROWSER_NODES):
+            raise ValueError(f"a browser cannot evaluate {type(node).__name__}: {node}")
+    return str(_JavaScript(datum).doprint(expr)).replace("\n", " ")
 
 
 def to_vega(expr: sp.Expr, datum: Collection[str] = ()) -> str:
@@ -208,7 +227,4 @@ def to_vega(expr: sp.Expr, datum: Collection[str] = ()) -> str:
     Symbols named in `datum` are read from the row (the axis variable); all others are parameters
     of the figure (sliders). Raises `ValueError` for anything that Vega cannot evaluate.
     """
-    for node in sp.preorder_traversal(expr):
-        if not isinstance(node, _VEGA_NODES):
-            raise ValueError(f"Vega cannot evaluate {type(node).__name__}: {node}")
-    return str(_Vega(datum).doprint(expr)).replace("Math.", "").replace("\n", " ")
+    return to_javascript(expr, datum).replace("Math.", "")  # Vega's language is JavaScript without `Math.`

@@ -7,7 +7,7 @@ to runs of an engine (`profiles`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import hypot
 from typing import Any
@@ -19,9 +19,10 @@ from inference_math.catalogue import Gpu, Model, as_precision, bytes_per_value
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, SHARE, as_number, as_numbers, as_one_of, as_whole
 from inference_math.coefficients import DATASHEET, ENGINES, Calibration, Coefficients, Prediction
 from inference_math.costs import Costs
+from inference_math.solver.steps import Numbers, costs, loads, unit_numbers, unit_terms
 from inference_math.workload import Workload
 
-__all__ = ["Steps", "Unit", "activation_bytes", "matrix_bytes"]
+__all__ = ["Steps", "Unit", "activation_bytes", "matrix_bytes", "rates_of", "shape_of"]
 
 _ACTIVATION = 2  # bytes of an activation, whatever the precision of the weights
 _DRAWS = 128  # of coefficients, for an interval
@@ -50,6 +51,27 @@ def _widths(model: Model, tp: int) -> tuple[float, float, float, float]:
     cache = model.kv_token("bf16") / model.n_layers / bytes_per_value("bf16")
     ffn = model.d_ff if not model.n_experts else model.d_expert * (model.n_active_experts + model.n_shared_experts)
     return model.d_att / tp, max(cache / tp, cache / max(model.n_kv_heads, 1)), model.d_model, ffn / tp
+
+
+def shape_of(model: Model, tp: int) -> dict[str, float]:
+    """Return what a step on `tp` GPUs needs to know of a model, as plain numbers for `solver.steps`."""
+    share = model.n_active_experts / model.n_experts if model.n_experts else 1.0
+    routed = (model.n_params_total - model.n_params) / (1 - share) if share < 1 else 0.0
+    return {
+        **model.shape, "n_params_total": model.n_params_total, "head_params": model.lm_head_params,
+        "vocab_params": model.vocab_params, "routed_params": routed, "idle": 1 - share,
+        "kv_values": model.kv_token("bf16") / bytes_per_value("bf16"), "kv_copies": model.kv_copies(tp),
+        "layer_bytes": matrix_bytes(model, tp) + activation_bytes(model, tp),
+        "sum_bytes": 2 * model.n_layers * model.d_model * _ACTIVATION,
+    }  # fmt: skip
+
+
+def rates_of(gpu: Gpu) -> dict[str, Any]:
+    """Return a GPU's rates and bytes, as plain numbers for `solver.steps`; fp8_flops None where it has none."""
+    return {
+        "hbm_bytes": gpu.hbm_bytes, "hbm_bw": gpu.hbm_bw, "link_bw": gpu.link_bw,
+        "bf16_flops": gpu.bf16_flops, "fp8_flops": gpu.fp8_flops,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -126,11 +148,7 @@ class Unit:
     @property
     def kv_capacity(self) -> float:
         """Tokens whose KV cache fits beside the weights."""
-        room: float = theory.kv_capacity(
-            hbm_bytes=self.tp * self.gpu.hbm_bytes,
-            weight_bytes=self.model.weight_bytes(self.weights),
-            kv_token=self.model.kv_copies(self.tp) * self.model.kv_token(self.kv),
-        )
+        room: float = self.numbers["kv_capacity"]
         return room
 
     def step_time(self, decodes: Any, context: Any, prefill_tokens: Any = 0, cached: Any = 0) -> Any:
@@ -166,57 +184,18 @@ class Unit:
         return _plain(self._step(0.0, 0.0, total - known, known, prompts))
 
     def _step(self, decodes: Any, context: Any, new: Any, cached: Any, prompts: Any) -> Any:
-        terms = self._terms
-        tokens = decodes + prompts * new
-        sampled = np.maximum(decodes + prompts * np.minimum(new, 1), 1)
-        rest = (
-            terms["read"] * (decodes * context + prompts * cached)
-            + terms["pair"] * prompts * new * (cached + new / 2)
-            + (terms["move"] + terms["links"]) * tokens
-            + self.coefficients.request * decodes
-            + terms["fixed"]
-        )
-        matrices = terms["matrices"] * tokens + terms["head"] * sampled
-        return theory.step_time.unchecked(self._weight_time(tokens), matrices, rest)
-
-    def _weight_time(self, tokens: Any) -> Any:
-        """Return t_w; of a mixture of experts those are read that some token has chosen."""
-        if self.model.n_active_experts == self.model.n_experts:  # dense, or all experts in every token
-            return self._terms["t_w"]
-        model = self.model
-        routed = (model.n_params_total - model.n_params) / (1 - model.n_active_experts / model.n_experts)
-        missed = (1 - model.n_active_experts / model.n_experts) ** np.maximum(tokens, 1)
-        return self._terms["t_w"] - missed * self._read(routed * bytes_per_value(self.weights))
-
-    def _read(self, size: float, share: float | None = None) -> float:
-        """Return the seconds of `size` bytes, spread over the GPUs, from HBM; `share` of its rate, else `memory`."""
-        reached = self.coefficients.memory if share is None else share
-        seconds: float = theory.read_time(step_bytes=size, hbm_bw=self.tp * self.gpu.hbm_bw, eff_memory=reached)
-        return seconds
+        parts = loads(self._terms, decodes, context, new, cached, prompts, np.maximum, np.minimum)
+        return theory.step_time.unchecked(*parts)
 
     @cached_property
-    def _terms(self) -> dict[str, float]:
-        """Return what one of each costs: the formulas of `theory.step` at one token, one pair, one step."""
-        model, found, layers = self.model, self.coefficients, self.model.n_layers
-        weights, half = self.tp * self.gpu.flops(self.weights), self.tp * self.gpu.bf16_flops
-        head = model.lm_head_params
-        one = {"tokens": 1, "flops": half, "eff_compute": found.bf16}
-        pairs = {"n_layers": layers, "d_att": model.d_att, "n_in": 1, "flops": half, "eff_compute": found.bf16}
-        per_layer = matrix_bytes(model, self.tp) + activation_bytes(model, self.tp)
-        sums = 2 * layers * model.d_model * _ACTIVATION
-        pair = theory.attention_time(cached=1, **pairs) - theory.attention_time(cached=0, **pairs)
-        return {
-            "t_w": self._read(model.n_params_total * bytes_per_value(self.weights) + head * _ACTIVATION),
-            "matrices": theory.matrix_time(
-                n_params=model.n_params, tokens=1, flops=weights, eff_compute=found.compute(self.weights)
-            ),
-            "head": theory.matrix_time(n_params=head, **one),
-            "read": max(model.kv_copies(self.tp) * self._read(model.kv_token(self.kv), found.kv), 2 * pair),
-            "pair": pair,
-            "move": self.tp * self._read(layers * per_layer),
-            "links": theory.allreduce_time(sum_bytes=sums, tp=self.tp, link_bw=self.gpu.link_bw),
-            "fixed": layers * found.layer,
-        }
+    def numbers(self) -> Numbers:
+        """The unit as the plain numbers that `solver` takes."""
+        shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
+        return unit_numbers(shape, rates, self.tp, self.weights, self.kv)
+
+    @cached_property
+    def _terms(self) -> Numbers:
+        return unit_terms(self.numbers, asdict(self.coefficients))
 
     def token_time(self, n_in: Any) -> Any:
         """Return T: the prefill of a prompt of `n_in` tokens, per token [C02]."""
@@ -225,30 +204,22 @@ class Unit:
     def decode_share(self, decodes: Any) -> Any:
         """Return z beside so many decodes: how much of one more decode's compute lengthens the step [C14]."""
         tokens = as_numbers("decodes", decodes, AT_LEAST_ZERO)
-        matrices = (self._terms["matrices"] + self._terms["head"]) * tokens
-        return _plain(theory.decode_share.unchecked(self._weight_time(tokens), matrices))
+        weights, matrices, _ = loads(self._terms, tokens, 0, 0, 0, 0, np.maximum, np.minimum)
+        return _plain(theory.decode_share.unchecked(weights, np.where(tokens > 0, matrices, 0)))
 
     @property
     def step_cost(self) -> Steps:
         """The cost of a step for the simulator: the same terms."""
         return Steps(self)
 
-    def costs(self, work: Workload) -> Costs:
-        """Return the talks' numbers of a workload: t_w, TTFT(1), ΔH, a decode's own share, KV capacity."""
-        context = theory.mean_context(n_in=work.n_in, n_out=max(work.n_out, 1.001), cv=work.cv)
-        read = self._terms["read"] * context
-        bare = self.step_time(1, context) - read
-        own = (self.step_time(64, 0) - self.step_time(1, 0)) / 63
-        alone = self._first(work)
-        cached = work.alpha * (work.n_in - 1)
+    def costs(self, work: Workload, read_bw: float = 0.0) -> Costs:
+        """Return the talks' numbers of a workload: t_w, TTFT(1), ΔH, a decode's own share, KV capacity.
 
-        def mixed(decodes: Any, prompts: Any) -> Any:
-            return self._step(decodes, context, work.n_in - cached, cached, prompts)
-
-        return Costs(
-            n_in=work.n_in, n_out=work.n_out, t_w=bare - own, ttft_1=alone - (bare - own), delta_h=read,
-            T_decode=own, kv_capacity=self.kv_capacity, mixed=mixed,
-        )  # fmt: skip
+        What is stored of the prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by
+        layer, waiting where that takes longer than computing the rest [C05].
+        """
+        found = costs(self.numbers, self._terms, work.plain, as_number("read_bw", read_bw, AT_LEAST_ZERO))
+        return Costs.of(found, work.n_in, work.n_out, self.kv_capacity)
 
     def ttft(self, work: Workload, concurrency: Any) -> Any:
         """Return the mean time to first token with so many users at once, prefill first [C13]."""
@@ -337,11 +308,12 @@ class Steps:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
         terms, together = self._terms, decodes + tokens
         matrices = terms["matrices"] * together + terms["head"] * max(decodes + prefills, 1.0)
-        t_w = float(self._unit._weight_time(together)) if self._unit.model.n_experts else terms["t_w"]
+        t_w = terms["t_w"] - terms["idle"] ** max(together, 1) * terms["routed"] if terms["routed"] else terms["t_w"]
         # Pairs are tokens times what each sees: what is cached, and half of its own chunk.
         cached = max(pairs / tokens - tokens / 2, 0.0) if tokens else 0.0
         rest = terms["read"] * (context + cached) + terms["pair"] * pairs + (terms["move"] + terms["links"]) * together
-        return hypot(t_w, matrices) + rest + self._request * decodes + terms["fixed"]
+        seconds: float = hypot(t_w, matrices) + rest + self._request * decodes + terms["fixed"]
+        return seconds
 
     def line(self, decodes: int) -> tuple[float, float]:
         """Return (fixed, per token of context) of a step that only decodes."""

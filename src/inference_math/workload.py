@@ -81,13 +81,18 @@ class Workload:
         Real answers vary about as much as geometric ones; `Trace.cv` tells how much those of `trace` do.
         """
         requests = trace.rows()
-        stored = float(requests.cached.sum() / requests.n_in.sum())
+        stored = float(requests.cached.sum()) / float(requests.n_in.sum())
         return cls(float(requests.n_in.mean()), float(requests.n_out.mean()), stored, "geometric")
 
     @property
     def cv(self) -> float:
         """Coefficient of variation of the output lengths."""
         return 0.0 if self.lengths == "fixed" else float(np.sqrt(1 - 1 / self.n_out))
+
+    @property
+    def plain(self) -> dict[str, float]:
+        """The means as plain numbers, which `solver` takes."""
+        return {"n_in": float(self.n_in), "n_out": float(self.n_out), "alpha": float(self.alpha), "cv": self.cv}
 
     def draw(self, count: int, rng: np.random.Generator) -> Requests:
         """Return `count` requests; prompt lengths, and fixed output lengths, must be whole numbers."""

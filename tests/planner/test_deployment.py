@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math import architectures, planner, theory
+from inference_math import architectures, planner, solver, theory
 from inference_math.coefficients import DATASHEET
 from inference_math.planner.solve import Case, solve
 from inference_math.tiers import tier, tiers
@@ -114,7 +114,7 @@ def test_stored_caches_gain_and_slower_tiers_gain_less():
     disk = planner.plan(UNIT, work, LIMITS, tier=tier("local_ssd"), intervals=False)
     assert disk["rate"] == pytest.approx(table.rate["local_ssd"])
     # A store slower than computing makes prefills longer.
-    slow = planner.costs_of(UNIT, work, replace(tier("local_ssd"), read_bw=1e8))
+    slow = UNIT.costs(work, 2 * 1e8)
     assert slow.ttft_1 == pytest.approx(0.9 * 2200 * UNIT.model.kv_token("fp8") / (2 * 1e8))
     assert slow.ttft_1 > UNIT.costs(WORK).ttft_1
 
@@ -122,14 +122,13 @@ def test_stored_caches_gain_and_slower_tiers_gain_less():
 @pytest.mark.parametrize("engine", ["vllm", "trtllm", "sglang"])
 @pytest.mark.parametrize("best", architectures.ARCHITECTURES)
 def test_settings_speak_the_engine_s_language(engine, best, monkeypatch):
-    real = architectures.compare
+    real = solver.plan.compared
 
-    def only(*arguments, **options):
-        frame = real(*arguments, **options)
-        frame.loc[frame.architecture != best, "rate"] *= 1e-3
-        return frame
+    def only(*arguments):
+        rows = real(*arguments)
+        return {name: row if name == best else row | {"rate": row["rate"] * 1e-3} for name, row in rows.items()}
 
-    monkeypatch.setattr(architectures, "compare", only)
+    monkeypatch.setattr(solver.plan, "compared", only)
     found = planner.plan(replace(UNIT, engine=engine), WORK, LIMITS, intervals=False)
     assert found.best == best
     row = found.compared.set_index("architecture").loc[best]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from inference_math.planner.deployment import Answer, Plan, plan
 from inference_math.planner.frontier import batches, frontier
 from inference_math.planner.sensitivity import sensitivity, sweep
-from inference_math.planner.solve import costs_of, offloading
+from inference_math.planner.solve import offloading
 from inference_math.planner.traffic import Fleet, fleet
 
 __all__ = [
-    "Answer", "Fleet", "Plan", "batches", "costs_of", "fleet", "frontier", "offloading", "plan", "sensitivity", "sweep",
+    "Answer", "Fleet", "Plan", "batches", "fleet", "frontier", "offloading", "plan", "sensitivity", "sweep",
 ]  # fmt: skip

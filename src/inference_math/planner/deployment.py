@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from inference_math import solver
 from inference_math.checks import ANY_POSITIVE, as_number, as_whole
 from inference_math.planner import text
-from inference_math.planner.solve import Case, Solved, costs_of, offloading, solve
+from inference_math.planner.solve import Case, Solved, offloading, solve
 from inference_math.tiers import Tier
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
@@ -19,10 +20,7 @@ from inference_math.workload import SLA, Workload
 __all__ = ["Answer", "Plan", "plan"]
 
 _DRAWS = 32
-_TAIL = 0.05
 _CLEAR = 0.9  # of the draws must name the same architecture
-_CAREFUL = 0.1  # of the draws may be slower than that whose settings are recommended
-_NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ def plan(
     centre = solve(case)
     drawn = unit.calibration.draws(_DRAWS) if intervals else []
     draws = [solve(replace(case, unit=unit.calibrated(one)), factor=f, order=centre.order) for one, f in drawn]
-    chosen: Any = _careful(centre, draws)
+    chosen = solver.careful(centre.best or "aggregated", [one.found for one in draws or [centre]])
     return Plan(
         case,
         _answers(case, centre, draws),
@@ -156,33 +154,18 @@ def plan(
         offloading(case),
         centre.best,
         _verdict(centre, draws),
-        _settings(case, chosen) if centre.best else {},
-        float(np.mean([_keeps(case, one, chosen) for one in draws])) if draws and centre.best else np.nan,
+        solver.settings(case.plain, centre.best, chosen) if centre.best else {},
+        _kept(case, centre.best, draws, chosen),
         () if centre.best else tuple(_advice(case)),
         unit.outside(work, max(float(chosen["batch"]), 1)),
     )
 
 
-def _careful(centre: Solved, draws: list[Solved]) -> Any:
-    """Return the best architecture's row in the draw that is slower than nine in ten; without draws, the centre's."""
-    name = centre.best or "aggregated"
-    rows: list[Any] = [one.compared.set_index("architecture").loc[name] for one in draws or [centre]]
-    rows.sort(key=lambda row: float(row["rate"]))
-    return next((row for row in rows[int(_CAREFUL * len(rows)) :] if row["rate"] > 0), rows[-1])
-
-
-def _keeps(case: Case, one: Solved, row: Any) -> bool:
-    """Tell whether the settings of a row keep the SLA under a draw, by the step that they make."""
-    mixed, n_in = one.costs.mixed, float(case.work.n_in)
-    assert mixed is not None
-    decodes, chunk = float(row["batch"]), float(row["chunk"])
-    if row.name == "aggregated":
-        return decodes <= min(one.numbers["batch_tpot"], one.numbers["batch_ttft"])
-    if row.name == "chunked":
-        step = float(mixed(decodes, chunk / n_in))
-        return step <= case.sla.tpot * _NEARLY and (n_in / chunk + 1) * step <= case.sla.ttft * _NEARLY
-    prompts = float(mixed(0.0, chunk / n_in))
-    return float(mixed(decodes, 0.0)) <= case.sla.tpot * _NEARLY and prompts <= case.sla.ttft * _NEARLY
+def _kept(case: Case, best: str, draws: list[Solved], row: Any) -> float:
+    """Return the share of the draws in which the settings of a row keep the SLA."""
+    if not draws or not best:
+        return np.nan
+    return float(np.mean([solver.keeps(case.plain, best, one.found, row) for one in draws]))
 
 
 def _ranked(centre: Solved, draws: list[Solved]) -> pd.DataFrame:
@@ -190,15 +173,11 @@ def _ranked(centre: Solved, draws: list[Solved]) -> pd.DataFrame:
     frame = centre.compared.copy()
     if draws:
         rates = np.array([one.compared["rate"] for one in draws])
-        low, high = _interval(rates)
-        frame["rate_low"], frame["rate_high"] = np.minimum(low, frame["rate"]), np.maximum(high, frame["rate"])
+        ends = [solver.interval(*pair) for pair in zip(frame["rate"], rates.T.tolist(), strict=True)]
+        frame["rate_low"], frame["rate_high"] = np.transpose(ends)
         wins = np.bincount(rates.argmax(axis=1)[rates.max(axis=1) > 0], minlength=len(frame))
         frame["best_in"] = wins / len(draws)
     return frame
-
-
-def _interval(drawn: Any) -> Any:
-    return np.quantile(drawn, (_TAIL, 1 - _TAIL), axis=0, method="inverted_cdf")
 
 
 # Name, unit, formula and meaning of each answer; {binding}, {units} and {best} are the plan's.
@@ -229,13 +208,11 @@ def _answers(case: Case, centre: Solved, draws: list[Solved]) -> dict[str, Answe
     words = {"binding": centre.binding, "units": case.units, "best": centre.order[0], "second": centre.order[1]}
     answers = {}
     for name, measure, formula, why in _WORDS:
-        value = centre.numbers.get(name, np.nan)
+        value = float(centre.numbers[name])
         if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
             continue
         # A plan takes all that the limits allow, whatever the draw: they have no interval of their own.
-        drawn = np.array([one.numbers[name] for one in draws if name not in ("ttft", "tpot")] or [value])
-        low, high = _interval(drawn[np.isfinite(drawn)])
-        low, high = min(float(low), value), max(float(high), value)
+        low, high = solver.interval(value, [one.numbers[name] for one in draws if name not in ("ttft", "tpot")])
         meaning = why.format(**words) if centre.best else why.partition(",")[0].format(**words)
         answers[name] = Answer(name, value, low, high, measure, formula, meaning)
     return answers
@@ -244,7 +221,7 @@ def _answers(case: Case, centre: Solved, draws: list[Solved]) -> dict[str, Answe
 def _verdict(centre: Solved, draws: list[Solved]) -> str:
     if not centre.best:
         return "no architecture meets the SLA"
-    first, second = centre.order
+    first, second, *_ = centre.order
     lead = f"{first} serves {centre.numbers['rate']:.3g} requests/s per unit at full load"
     if np.isfinite(centre.numbers["margin"]):
         lead += f", {centre.numbers['margin']:.0%} more than {second}"
@@ -254,49 +231,10 @@ def _verdict(centre: Solved, draws: list[Solved]) -> str:
     return f"{lead}; too close to call: it is ahead in {ahead:.0%} of the draws of the calibration"
 
 
-def _settings(case: Case, row: Any) -> dict[str, Any]:
-    """Return the engine's settings for an architecture; the pools of a disaggregated one in units.
-
-    vLLM and TensorRT-LLM count all computed tokens of a step, SGLang the chunk alone.
-    """
-    engine, batch = case.unit.engine, int(np.ceil(row["batch"]))
-    seqs, tokens = _NAMES[engine]
-    if row.name == "aggregated":
-        return {seqs: batch} | _WHOLE[engine]
-    prompts = float(row["chunk"]) / case.work.n_in  # of them a chunk is, or a prefill unit takes together
-    computed = max(int(np.ceil(row["chunk"] * (1 - case.work.alpha))), 1)
-    if row.name == "chunked":
-        places = {seqs: batch + int(np.ceil(prompts))}
-        return places | {tokens: computed if engine == "sglang" else computed + batch} | _CHUNKED[engine]
-    prefill = int(row["prefill_units"])
-    return {
-        "prefill units": prefill, f"prefill {tokens}": computed,
-        "decode units": case.units - prefill, f"decode {seqs}": batch,
-    }  # fmt: skip
-
-
-# How engines call the most requests in a step and the tokens of a step; what turns chunks off, and on.
-_NAMES = {
-    "vllm": ("--max-num-seqs", "--max-num-batched-tokens"),
-    "trtllm": ("max_batch_size", "max_num_tokens"),
-    "sglang": ("--max-running-requests", "--chunked-prefill-size"),
-}
-_WHOLE: dict[str, dict[str, Any]] = {
-    "vllm": {"--no-enable-chunked-prefill": "", "--max-num-batched-tokens": "(the longest prompt or more)"},
-    "trtllm": {"enable_chunked_prefill": "false"},
-    "sglang": {"--chunked-prefill-size": -1},
-}
-_CHUNKED: dict[str, dict[str, Any]] = {
-    "vllm": {},
-    "trtllm": {"enable_chunked_prefill": "true"},
-    "sglang": {"--enable-mixed-chunk": ""},
-}
-
-
 def _advice(case: Case) -> Iterator[str]:
     """Yield by how much a request alone misses each limit, and which changes would meet them all."""
     unit, work, sla = case.unit, case.work, case.sla
-    costs = costs_of(unit, work, case.tier)
+    costs = unit.costs(work, case.read_bw)
     missed = False
     for name, alone, limit in (("TPOT", costs.tpot_1, sla.tpot), ("TTFT", costs.ttft_1 + costs.t_w, sla.ttft)):
         if alone > limit:

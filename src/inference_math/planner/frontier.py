@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from inference_math import theory
-from inference_math.costs import Costs
-from inference_math.planner.solve import batch_limits, costs_of, floored
+from inference_math import solver, theory
+from inference_math.planner.solve import Case, costs_under
 from inference_math.tiers import Tier
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
@@ -28,8 +27,9 @@ def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None
     """
     most = theory.max_batch_memory(kv_capacity=unit.kv_capacity, n_in=work.n_in, n_out=work.n_out)
     B = np.array([size for size in sizes if size <= most], dtype=float)
-    user = _spread(unit, work, tier, lambda costs: 1 / costs.tpot(B))
-    gpu = _spread(unit, work, tier, lambda costs: costs.rate(B) * costs.n_out / unit.tp)
+    case = Case(unit, work, SLA(1, 1), tier=tier)
+    user = _spread(case, lambda one, factor: 1 / costs_under(one, factor).tpot(B))
+    gpu = _spread(case, lambda one, factor: costs_under(one, factor).rate(B) * work.n_out / unit.tp)
     columns = {"batch": B.astype(int)}
     for name, (value, low, high) in (("per_user", user), ("per_gpu", gpu)):
         columns |= {name: value, f"{name}_low": low, f"{name}_high": high}
@@ -43,22 +43,21 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
     """
     rows = []
     for n_in in prompts:
-        sent = replace(work, n_in=n_in)
-        limits = batch_limits(costs_of(unit, sent, tier), sla)
+        case = Case(unit, replace(work, n_in=n_in), sla, tier=tier)
+        limits = _limits(case)
         binding = min(limits, key=lambda name: limits[name])
-        _, low, high = _spread(unit, sent, tier, lambda costs: np.array(min(batch_limits(costs, sla).values())))
+        _, low, high = _spread(case, lambda one, factor: np.array(min(_limits(one, factor).values())))
         rows.append({"n_in": n_in, "batch": limits[binding], "batch_low": low, "batch_high": high, "binding": binding})
     return pd.DataFrame(rows)
 
 
-def _spread(
-    unit: Unit, work: Workload, tier: Tier | None, ask: Callable[[Costs], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what is asked of the costs, and its interval under draws of the calibration."""
-    least = costs_of(unit.limit, work, tier)
-    drawn = [
-        ask(floored(costs_of(unit.calibrated(one), work, tier), least, factor))
-        for one, factor in unit.calibration.draws(_DRAWS)
-    ]
+def _limits(case: Case, factor: float = 1.0) -> dict[str, int]:
+    return solver.batch_limits(case.plain, costs_under(case, factor).mixed)
+
+
+def _spread(case: Case, ask: Callable[[Case, float], np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what is asked of a case, and its interval under draws of the calibration."""
+    unit = case.unit
+    drawn = [ask(replace(case, unit=unit.calibrated(one)), factor) for one, factor in unit.calibration.draws(_DRAWS)]
     low, high = np.quantile(drawn, (_TAIL, 1 - _TAIL), axis=0, method="inverted_cdf")
-    return ask(costs_of(unit, work, tier)), low, high
+    return ask(case, 1.0), low, high

@@ -1,21 +1,23 @@
-"""All numbers of a deployment under one calibration: the formulas of `theory`, and three ways to serve compared."""
+"""A case as the plain numbers of `solver`, which does the arithmetic, and what it finds as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from inference_math import architectures, theory
-from inference_math.costs import LIMITS, Costs
+from inference_math import solver
+from inference_math.architectures import as_frame
+from inference_math.coefficients import DATASHEET
+from inference_math.costs import Costs
 from inference_math.tiers import Tier, tiers
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
-__all__ = ["Case", "Solved", "batch_limits", "costs_of", "floored", "offloading", "solve"]
+__all__ = ["Case", "Solved", "costs_under", "offloading", "solve"]
 
 
 @dataclass(frozen=True)
@@ -29,96 +31,77 @@ class Case:
     tier: Tier | None = None
     price: float | None = None
 
+    @property
+    def read_bw(self) -> float:
+        """Bytes per second that the unit loads from its tier; 0 for HBM."""
+        return self.unit.tp * self.tier.read_bw if self.tier else 0.0
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The case as `solver.plan` takes it."""
+        return {
+            "unit": self.unit.numbers, "work": self.work.plain, "engine": self.unit.engine, "units": self.units,
+            "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
+            "read_bw": self.read_bw, "price": self.price or 0.0,
+        }  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """All numbers by name, the comparison of architectures, what requests cost, which limit binds prefill first."""
+    """What `solver.plan.solve` found: all numbers by name, the rows of architectures, which limit binds prefill first.
 
-    numbers: Mapping[str, float]
-    compared: pd.DataFrame
-    costs: Costs
-    binding: str
+    `order` names the architectures by their rate, the highest first; `best` is "" where none meets the SLA.
+    """
+
+    found: Mapping[str, Any]
 
     @property
-    def order(self) -> tuple[str, str]:
-        """The two architectures with the highest rates."""
-        names = self.compared.sort_values("rate", ascending=False, kind="stable")["architecture"].tolist()
-        return str(names[0]), str(names[1])
+    def numbers(self) -> Mapping[str, float]:
+        """All numbers by name; NaN for what there is not."""
+        numbers: Mapping[str, float] = self.found["numbers"]
+        return numbers
+
+    @property
+    def rows(self) -> Mapping[str, Mapping[str, float]]:
+        """What each architecture does at its best."""
+        rows: Mapping[str, Mapping[str, float]] = self.found["rows"]
+        return rows
+
+    @property
+    def compared(self) -> pd.DataFrame:
+        """The same as a table, `architectures.compare`."""
+        return as_frame(self.found["rows"])
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The architectures, the highest rate first."""
+        return tuple(self.found["order"])
 
     @property
     def best(self) -> str:
-        """The first of them; "" where none meets the SLA."""
-        return self.order[0] if self.compared["rate"].max() > 0 else ""
+        """The first of them."""
+        return str(self.found["best"])
+
+    @property
+    def binding(self) -> str:
+        """What limits the batch, prefill first."""
+        return " and ".join(self.found["binding"])
 
 
-def solve(case: Case, *, factor: float = 1.0, order: tuple[str, str] | None = None) -> Solved:
+def costs_under(case: Case, factor: float = 1.0) -> Costs:
+    """Return what the requests of a case cost, every time `factor` times longer, none below the datasheet's."""
+    work, unit = case.work, case.unit
+    found = solver.under(case.plain, asdict(unit.coefficients), asdict(DATASHEET.coefficients), factor)
+    return Costs.of(found, work.n_in, work.n_out, unit.kv_capacity)
+
+
+def solve(case: Case, *, factor: float = 1.0, order: tuple[str, ...] = ()) -> Solved:
     """Return the numbers of a case; `factor` stretches every time, as far as the datasheet allows.
 
-    `order` names the architectures whose rate and lead are asked for; None: the two with the highest rates.
+    `order` names the architectures whose rate and lead are asked for; none: the two with the highest rates.
     """
-    unit, work, sla = case.unit, case.work, case.sla
-    costs = floored(costs_of(unit, work, case.tier), costs_of(unit.limit, work, case.tier), factor)
-    limits = batch_limits(costs, sla)
-    compared = architectures.compare(costs, sla.tpot, sla.ttft, units=case.units, quantile=sla.quantile)
-    rows = compared.set_index("architecture")
-    batch = float(rows["batch"]["aggregated"])
-    numbers: dict[str, float] = {f"batch_{name.lower()}": limits[name] for name in LIMITS}
-    numbers |= {
-        "batch": batch,
-        "t_w": float(costs.t_w), "delta_p": float(costs.delta_p), "delta_h": float(costs.read),
-        "concurrent_prefills": theory.concurrent_prefills(B=max(batch, 1), n_out=work.n_out),
-        "pdd_concurrency": theory.pdd_concurrency(sla_ttft=sla.ttft, n_out=work.n_out, sla_tpot=sla.tpot),
-        # Of a prompt an engine counts what it computes.
-        "chunk": float(rows["chunk"]["chunked"]) * (1 - work.alpha),
-        "prefill_units": float(rows["prefill_units"]["disaggregated"]),
-    }  # fmt: skip
-    binding = " and ".join(name for name in LIMITS if limits[name] == min(limits.values()))
-    found = Solved(numbers, compared, costs, binding)
-    return Solved(numbers | _of_architectures(case, compared, order or found.order), compared, costs, binding)
-
-
-def _of_architectures(case: Case, compared: pd.DataFrame, order: tuple[str, str]) -> dict[str, float]:
-    rows = compared.set_index("architecture")
-    rates = {str(name): float(rate) for name, rate in rows["rate"].items()}
-    rate, second, plain = rates[order[0]], rates[order[1]], rates["aggregated"]
-    tokens = rate * case.work.n_out / case.unit.tp
-    numbers = {
-        "ttft": float(rows["ttft"][order[0]]),
-        "tpot": float(rows["tpot"][order[0]]),
-        "chunked_gain": rates["chunked"] / plain if plain else np.nan,
-        "pdd_gain": rates["disaggregated"] / plain if plain else np.nan,
-        "rate": rate,
-        "margin": rate / second - 1 if second else np.nan,
-        "tokens_per_gpu": tokens,
-    }
-    if case.price is not None:
-        numbers["usd_per_million"] = case.price / 3600 / tokens * 1e6 if tokens else np.nan
-    return numbers
-
-
-def costs_of(unit: Unit, work: Workload, tier: Tier | None) -> Costs:
-    """Return the costs of `work` with its stored share in HBM, or loaded from `tier` beside computing the rest.
-
-    The engine loads all that is stored, layer by layer, and waits where that takes longer than computing [C05].
-    """
-    in_hbm = unit.costs(work)
-    if tier is None or not work.alpha:
-        return in_hbm
-    R = theory.kv_load_time(kv_token=unit.model.kv_token(unit.kv), io_bw=unit.tp * tier.read_bw)
-    load = R * work.alpha * work.n_in
-    mixed = in_hbm.mixed
-    assert mixed is not None
-
-    def waits(decodes: Any, prompts: Any) -> Any:
-        bare = mixed(decodes, 0.0)
-        return bare + np.maximum(mixed(decodes, prompts) - bare, load * prompts)
-
-    return replace(in_hbm, ttft_1=max(load, in_hbm.ttft_1), compute=None, mixed=waits)
-
-
-def floored(costs: Costs, least: Costs, factor: float) -> Costs:
-    """Return the costs with every time `factor` times longer, none below that of `least`, at datasheet rates."""
-    return costs.stretched(max(factor, *(getattr(least, n) / getattr(costs, n) for n in ("t_w", "ttft_1", "read"))))
+    found, least = asdict(case.unit.coefficients), asdict(DATASHEET.coefficients)
+    return Solved(solver.solve(case.plain, found, least, factor, list(order)))
 
 
 def offloading(case: Case) -> pd.DataFrame:
@@ -128,27 +111,11 @@ def offloading(case: Case) -> pd.DataFrame:
     than computed), speedup (of what a prefill adds to the steps of others), rate (requests/s per unit, of the best
     architecture) and gain (of the rate, over computing all).
     """
-    unit, work, sla = case.unit, case.work, case.sla
-    places: list[tuple[str, Workload, Tier | None]] = [("nowhere", replace(work, alpha=0.0), None)]
-    if work.alpha:
-        places += [(name, work, tier) for name, tier in tiers().items()]
-    T, rows = unit.token_time(work.n_in), []
-    for where, sent, tier in places:
-        costs = costs_of(unit, sent, tier)
-        rate = architectures.compare(costs, sla.tpot, sla.ttft, units=case.units, quantile=sla.quantile)["rate"].max()
-        e = tier.acceleration(T, unit.model.kv_token(unit.kv), unit.tp) if tier else np.nan
-        rows.append({"where": where, "e": e, "ttft_1": float(costs.ttft_1), "rate": rate})
-    frame = pd.DataFrame(rows)
-    frame["speedup"] = frame["ttft_1"].iloc[0] / frame["ttft_1"]
-    frame["gain"] = frame["rate"] / frame["rate"].iloc[0] if frame["rate"].iloc[0] else np.nan
+    unit = case.unit
+    read_bws = {name: unit.tp * one.read_bw for name, one in tiers().items()}
+    frame = pd.DataFrame(solver.gains(case.plain, asdict(unit.coefficients), read_bws))
+    T, kv_token = unit.token_time(case.work.n_in), unit.model.kv_token(unit.kv)
+    frame["e"] = [
+        tiers()[where].acceleration(T, kv_token, unit.tp) if where in tiers() else np.nan for where in frame["where"]
+    ]
     return frame[["where", "e", "speedup", "rate", "gain"]]
-
-
-def batch_limits(costs: Costs, sla: SLA) -> dict[str, int]:
-    """Return the largest batch by each of `LIMITS`, prefill first: of means, or of a quantile."""
-    memory = theory.max_batch_memory(kv_capacity=costs.kv_capacity, n_in=costs.n_in, n_out=costs.n_out)
-    return {
-        "TPOT": architectures.largest_batch(costs, sla_tpot=sla.tpot, quantile=sla.quantile),
-        "TTFT": architectures.largest_batch(costs, sla_ttft=sla.ttft, quantile=sla.quantile),
-        "memory": int(memory),
-    }

@@ -1,0 +1,23 @@
+"""The arithmetic of a plan in plain Python: numbers, lists, dicts and functions, no arrays, no classes, no checks.
+
+The book prints these functions as JavaScript, and the formulas that they call from SymPy: the planner's page computes
+what `planner.plan` computes, because it is the same code. Keep to what both languages have: `max` and `min` of two
+numbers, sorting with a key, no default arguments, no truth of lists.
+"""
+
+from inference_math.solver.plan import (
+    batch_limits,
+    careful,
+    compared,
+    gains,
+    interval,
+    keeps,
+    replicas,
+    settings,
+    solve,
+    under,
+)
+
+__all__ = [
+    "batch_limits", "careful", "compared", "gains", "interval", "keeps", "replicas", "settings", "solve", "under",
+]  # fmt: skip
