@@ -11,7 +11,7 @@ from pathlib import Path
 
 BUILD = Path("_build")
 STAMP = BUILD / "inputs.sha256"
-WATCHED = ("src/**/*.py", "data/**/*", "book/_ext/*.py", "requirements.txt", "_config.yml")
+WATCHED = ("src/**/*.py", "data/**/*", "book/_ext/**/*.py", "requirements.txt", "_config.yml")
 REMEMBERED = (".jupyter_cache", ".doctrees", "html/.doctrees")
 
 

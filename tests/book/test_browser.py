@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,68 +16,17 @@ from inference_math.operators import Operators
 from inference_math.unit import Unit
 from inference_math.workload import Workload
 
-playwright = pytest.importorskip("playwright.sync_api")
-
 ROOT = Path(__file__).parents[2]
-SITE = ROOT / "_build" / "html"
-CHROMIUM = shutil.which("chromium")
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-]  # fmt: skip
 PAGES = [
     f"{page}.html" for page in re.findall(r"(?:file|root): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
 ]
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None and not os.environ.get("CI"), reason="no Chromium: 'apt install chromium' (Debian)"
-    ),
-    pytest.mark.skipif(not SITE.exists(), reason="no built book: run 'make book'"),
-]
+pytestmark = pytest.mark.browser
 
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *args):
         pass
-
-
-@pytest.fixture(scope="module")
-def browser():
-    assert CHROMIUM, "CI needs Chromium: apt install chromium"
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def open_page(browser):
-    """Open a built page from disk and fail at the end if it complained or looked elsewhere."""
-    contexts, troubles = [], []
-
-    def opened(name: str, width: int = 1280, scheme: str = "light"):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: troubles.append(f"{name}: {error}"))
-        page.on("console", lambda m: troubles.append(f"{name}: {m.text}") if m.type == "error" else None)
-        page.on(
-            "request",
-            lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else troubles.append(f"{name}: {r.url}"),
-        )
-        page.goto((SITE / name).as_uri())
-        figures = page.locator(".live-figure").count()
-        page.wait_for_function(
-            "n => document.querySelectorAll('.live-figure[data-drawn=true]').length === n", arg=figures
-        )
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert not troubles
 
 
 def values(page, figure: str) -> dict[str, np.ndarray]:
@@ -389,9 +336,9 @@ def test_the_csv_button_saves_the_drawn_numbers(open_page):
     assert len(frame) == 3 * 401
 
 
-def test_search_finds_a_word(browser):
+def test_search_finds_a_word(browser, site):
     """Search fetches pages for its excerpts, which browsers allow from a server only: as `make serve` does."""
-    handler = partial(Quiet, directory=SITE)
+    handler = partial(Quiet, directory=site)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         page = browser.new_page()

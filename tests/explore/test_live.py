@@ -78,7 +78,7 @@ def test_a_computed_parameter_and_a_rule_are_printed_from_sympy():
 
 
 def test_what_vega_cannot_evaluate_is_refused_before_it_reaches_a_page():
-    with pytest.raises(ValueError, match="Vega cannot evaluate Sum"):
+    with pytest.raises(ValueError, match="a browser cannot evaluate Sum"):
         explore.curves({"c": sp.Sum(alpha, (e, 1, 3))}, alpha, (0, 1, 1), params=[], y_title="")
 
 

@@ -17,10 +17,10 @@ from inference_math.tiers import Tier
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
-__all__ = ["Answer", "Plan", "plan"]
+__all__ = ["ANSWERS", "CLEAR", "DRAWS", "Answer", "Plan", "plan"]
 
-_DRAWS = 32
-_CLEAR = 0.9  # of the draws must name the same architecture
+DRAWS = 32
+CLEAR = 0.9  # of the draws must name the same architecture
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def plan(
         raise ValueError(f"work.n_out must be more than one token, not {work.n_out:g}")
     case = Case(unit, work, sla, as_whole("units", units, 2), tier, rent)
     centre = solve(case)
-    drawn = unit.calibration.draws(_DRAWS) if intervals else []
+    drawn = unit.calibration.draws(DRAWS) if intervals else []
     draws = [solve(replace(case, unit=unit.calibrated(one)), factor=f, order=centre.order) for one, f in drawn]
     chosen = solver.careful(centre.best or "aggregated", [one.found for one in draws or [centre]])
     return Plan(
@@ -181,7 +181,7 @@ def _ranked(centre: Solved, draws: list[Solved]) -> pd.DataFrame:
 
 
 # Name, unit, formula and meaning of each answer; {binding}, {units} and {best} are the plan's.
-_WORDS = (
+ANSWERS = (
     ("rate", "requests/s", "request_rate", "of a unit at full load, {best}"),
     ("margin", "fraction", "", "lead of {best} over {second}"),
     ("tokens_per_gpu", "token/s", "", "output of one GPU at full load, {best}"),
@@ -207,7 +207,7 @@ _WORDS = (
 def _answers(case: Case, centre: Solved, draws: list[Solved]) -> dict[str, Answer]:
     words = {"binding": centre.binding, "units": case.units, "best": centre.order[0], "second": centre.order[1]}
     answers = {}
-    for name, measure, formula, why in _WORDS:
+    for name, measure, formula, why in ANSWERS:
         value = float(centre.numbers[name])
         if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
             continue
@@ -226,7 +226,7 @@ def _verdict(centre: Solved, draws: list[Solved]) -> str:
     if np.isfinite(centre.numbers["margin"]):
         lead += f", {centre.numbers['margin']:.0%} more than {second}"
     ahead = float(np.mean([one.numbers["margin"] > 0 for one in draws])) if draws else 1.0
-    if ahead >= _CLEAR or not np.isfinite(centre.numbers["margin"]):
+    if ahead >= CLEAR or not np.isfinite(centre.numbers["margin"]):
         return lead
     return f"{lead}; too close to call: it is ahead in {ahead:.0%} of the draws of the calibration"
 

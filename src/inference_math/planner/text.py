@@ -14,7 +14,7 @@ from inference_math.workload import SLA, Workload
 if TYPE_CHECKING:
     from inference_math.planner.deployment import Answer, Plan
 
-__all__ = ["as_html", "as_text", "plain"]
+__all__ = ["PRINTED", "as_html", "as_text", "plain", "shown", "start"]
 
 
 def as_text(found: Plan) -> str:
@@ -23,12 +23,12 @@ def as_text(found: Plan) -> str:
     lines = [*_heading(found), "", f"Verdict: {found.verdict}."]
     lines += [f"! {line}" for line in found.advice]
     if found.settings:
-        lines.append(_start(found))
+        lines.append(start(found))
     lines.append("")
-    wide = [max(map(len, column)) for column in zip(*((a.name, _shown(a)) for a in answers), strict=True)]
+    wide = [max(map(len, column)) for column in zip(*((a.name, shown(a)) for a in answers), strict=True)]
     for a in answers:
         formula = f"  [{a.formula}]" if a.formula else ""
-        lines.append(f"{a.name:{wide[0]}}  {_shown(a):{wide[1]}}  {a.why}{formula}")
+        lines.append(f"{a.name:{wide[0]}}  {shown(a):{wide[1]}}  {a.why}{formula}")
     for title, table in _tables(found).items():
         lines += ["", title, table.to_string(index=False, na_rep="")]
     if found.outside:
@@ -38,12 +38,12 @@ def as_text(found: Plan) -> str:
 
 def as_html(found: Plan) -> str:
     """Return the plan as HTML."""
-    rows = [(a.name, _shown(a), a.why, a.formula) for a in found.answers.values()]
+    rows = [(a.name, shown(a), a.why, a.formula) for a in found.answers.values()]
     parts = [f"<p>{escape(line)}</p>" for line in _heading(found)]
     parts.append(f"<p><strong>{escape(found.verdict[0].upper() + found.verdict[1:])}.</strong></p>")
     parts += [f"<p>{escape(line)}</p>" for line in found.advice]
     if found.settings:
-        parts.append(f"<p>{escape(_start(found))}</p>")
+        parts.append(f"<p>{escape(start(found))}</p>")
     parts.append(_html(pd.DataFrame(rows, columns=["answer", "value (90 %)", "meaning", "formula"])))
     for title, table in _tables(found).items():
         parts.append(f"<p>{escape(title)}</p>{_html(table)}")
@@ -81,11 +81,11 @@ def _promised(sla: SLA) -> str:
 
 
 # How a unit is printed where people use another: factor and word.
-_PRINTED = {"s": (1e3, " ms"), "1": (1, ""), "fraction": (100, " %")}
+PRINTED = {"s": (1e3, " ms"), "1": (1, ""), "fraction": (100, " %")}
 
 
-def _shown(answer: Answer) -> str:
-    scale, unit = _PRINTED.get(answer.unit, (1, f" {answer.unit}"))
+def shown(answer: Answer) -> str:
+    scale, unit = PRINTED.get(answer.unit, (1, f" {answer.unit}"))
     value, low, high = (_digits(scale * number) for number in (answer.value, answer.low, answer.high))
     span = "" if low == high == value else f" ({low} to {high})"
     return f"{value}{span}{unit}"
@@ -95,7 +95,7 @@ def _digits(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
-def _start(found: Plan) -> str:
+def start(found: Plan) -> str:
     settings = ", ".join(f"{name} {value}".strip() for name, value in found.settings.items())
     kept = "" if np.isnan(found.kept) else f" (keeps the SLA in {found.kept:.0%} of the draws)"
     return f"Start with{kept}: {settings}"

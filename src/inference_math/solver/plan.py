@@ -1,7 +1,7 @@
 """All numbers of a deployment under one calibration, three ways to serve compared, and what an engine is told.
 
-What is asked is a dict: unit (`Unit.numbers`), work (n_in, n_out, alpha, cv), ttft and tpot (s), quantile (0: means), units,
-read_bw (bytes/s of the tier for the unit; 0: HBM), price (of a GPU and hour; 0: unknown), engine.
+What is asked is a dict: unit (`steps.unit_numbers`), work (n_in, n_out, alpha, cv), ttft and tpot (s), quantile (0:
+means), units, read_bw (bytes/s that the unit loads from its tier; 0: HBM), price (of a GPU and hour; 0: none), engine.
 """
 
 from __future__ import annotations

@@ -9,14 +9,15 @@ from dataclasses import asdict
 from typing import Any
 
 from inference_math import catalogue, theory
-from inference_math.coefficients import DATASHEET, ENGINES, Calibration
+from inference_math.coefficients import DATASHEET, ENGINES, ZERO_SHOT_SCOPE, Calibration
+from inference_math.planner.deployment import ANSWERS, CLEAR, DRAWS
+from inference_math.planner.text import PRINTED
 from inference_math.solver import plan, search, steps
 from inference_math.tiers import tiers
 from inference_math.unit import rates_of, shape_of
 
 __all__ = ["data", "script"]
 
-_DRAWS = 32
 _MODULES = (steps, search, plan)
 # What Python's built-ins and its module math are in JavaScript, where a name is passed on, too.
 _PRELUDE = """
@@ -43,18 +44,25 @@ def data() -> dict[str, Any]:
     """Return the catalogue, the zero-shot calibrations with their draws, and the tiers, as plain numbers."""
     return {
         "models": {
-            name: {str(tp): shape_of(model, tp) for tp in (1, 2, 4, 8) if model.n_heads % tp == 0}
+            name: {
+                "dense": model.attention == "gqa" and not model.n_experts,
+                "tp": {str(tp): shape_of(model, tp) for tp in (1, 2, 4, 8) if model.n_heads % tp == 0},
+            }
             for name, model in catalogue.MODELS.items()
         },
         "gpus": {name: rates_of(gpu) for name, gpu in catalogue.GPUS.items()},
         "engines": {engine: _coefficients(Calibration.zero_shot(engine)) for engine in ENGINES},
         "datasheet": asdict(DATASHEET.coefficients),
+        "answers": ANSWERS,
+        "printed": PRINTED,
+        "clear": CLEAR,
+        "scope": {name: ZERO_SHOT_SCOPE[name] for name in ("gpu", "n_in", "concurrency")},
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
 
 
 def _coefficients(calibration: Calibration) -> dict[str, Any]:
-    drawn = [asdict(one.coefficients) | {"factor": factor} for one, factor in calibration.draws(_DRAWS)]
+    drawn = [asdict(one.coefficients) | {"factor": factor} for one, factor in calibration.draws(DRAWS)]
     names = list(drawn[0])
     return {
         "found": asdict(calibration.coefficients),

@@ -1,0 +1,31 @@
+"""What the book needs of Sphinx beyond its extensions.
+
+* MathJax and Vega are taken from installed PyPI packages, so that pages load nothing from elsewhere (`assets`).
+* Launch buttons lead to the executed twin (.ipynb) of a chapter; edit links lead to its text (`assets`).
+* The `badge` role names the evidence of a figure; the `formula` directive prints one of the package's,
+  `notation-table` and `formula-table` print all of them, `citation` prints the BibTeX entry (`formulas`).
+* `claims-ledger` judges the claims (`ledger`); `planner` is the planner's form and tables (`planner`).
+* Every page carries the book's version and the digest of its data (`assets`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sphinx.application import Sphinx
+
+from inference_math_book import assets, formulas, ledger, planner
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register everything above."""
+    app.add_role("badge", formulas.badge)
+    app.add_directive("formula", formulas.FormulaDirective)
+    app.add_directive("notation-table", formulas.NotationTable)
+    app.add_directive("formula-table", formulas.FormulaTable)
+    app.add_directive("claims-ledger", ledger.ClaimsLedger)
+    app.add_directive("citation", formulas.Citation)
+    app.add_directive("planner", planner.Planner)
+    app.connect("config-inited", assets.prepare)
+    app.connect("html-page-context", assets.finish_page, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -1,0 +1,86 @@
+"""Scripts of a page, from installed packages and from ours: no page loads anything from elsewhere."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+__all__ = ["finish_page", "prepare"]
+
+THEBE = "THEBE_JS_URL"
+
+
+def prepare(app: Sphinx, config: Config) -> None:
+    """Put third-party scripts where `html_static_path` finds them; fill in the footer."""
+    vendor = Path(app.outdir).parent / "vendor"
+    _mathjax(vendor / "mathjax")
+    _vega(vendor / "vega.js")
+    _planner(vendor / "inference_math.js")
+    config.html_static_path.append(os.path.relpath(vendor, app.confdir))
+    config.html_theme_options["extra_footer"] = _footer()
+
+
+def _mathjax(target: Path) -> None:
+    if target.exists():
+        return
+    files = importlib.metadata.files("sphinx-mathjax-offline") or []
+    script = next(Path(str(f.locate())) for f in files if f.name == "tex-chtml-full.js")
+    fonts = script.parent / "output" / "chtml" / "fonts" / "woff-v2"
+    target.mkdir(parents=True)
+    shutil.copy(script, target)
+    shutil.copytree(fonts, target / "output" / "chtml" / "fonts" / "woff-v2")
+
+
+def _vega(target: Path) -> None:
+    if target.exists():
+        return
+    import vl_convert
+
+    # A function call keeps the bundle's names out of the page; `vegaEmbed` is put on `window` by it.
+    bundle = vl_convert.javascript_bundle(vl_version="6.4")  # type: ignore[call-arg]  # its stub errs
+    target.write_text(f"(function(){{{bundle}}})();", encoding="utf-8")
+
+
+def _planner(target: Path) -> None:
+    from inference_math.explore import browser
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(browser.script(), encoding="utf-8")
+
+
+def _footer() -> str:
+    from inference_math import __version__, evidence
+
+    return (
+        f"<p class='edition'>Inference Math {__version__}, data {evidence.digest()}. "
+        "Text CC BY 4.0, code BSD-3-Clause.</p>"
+    )
+
+
+def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Mend what the theme makes of a page built from text, and load scripts where they are used."""
+    scripts = context["script_files"]  # changed in place: Sphinx keeps adding to this very list
+    scripts[:] = [s for s in scripts if THEBE not in str(getattr(s, "attributes", ""))]
+    if 'class="live-figure"' in context.get("body", ""):
+        app.add_js_file("vega.js")
+        app.add_js_file("share.js")
+        app.add_js_file("live.js")
+    if 'id="planner-form"' in context.get("body", ""):
+        for script in ("inference_math.js", "share.js", "planner.js"):
+            app.add_js_file(script, loading_method="defer")
+    twin = Path("notebooks", *Path(page).parts[1:]).with_suffix(".ipynb")
+    if page.startswith("book/") and (Path(app.srcdir) / twin).exists():
+        _point_to_twin(context.get("header_buttons", []), page, twin)
+
+
+def _point_to_twin(buttons: list[dict[str, Any]], page: str, twin: Path) -> None:
+    for group in buttons:
+        if group.get("label") == "launch-buttons":
+            for entry in group["buttons"]:
+                entry["url"] = entry["url"].replace(f"{page}.md", twin.as_posix())

@@ -1,0 +1,109 @@
+"""What is printed from the package: badges, equations, tables of symbols and formulas, the citation."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.directives.patches import MathDirective
+from sphinx.util.docutils import SphinxDirective
+
+__all__ = ["Citation", "FormulaDirective", "FormulaTable", "Generated", "NotationTable", "badge"]
+
+EVIDENCE = ("measured", "projected", "simulated", "published", "schematic", "exact")
+
+
+def badge(
+    name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = None
+) -> Any:
+    """Role: the evidence badge of a figure, ``{badge}`measured` ``."""
+    if text not in EVIDENCE:
+        message = inliner.reporter.error(f"badge {text!r} is none of {', '.join(EVIDENCE)}", line=lineno)
+        return [inliner.problematic(rawtext, rawtext, message)], [message]
+    return [nodes.inline(rawtext, text, classes=["badge", f"badge-{text}"])], []
+
+
+class FormulaDirective(MathDirective):
+    """Directive: a numbered equation printed from the package, ``{formula} crossover``.
+
+    Its label is the formula's name, so ``{eq}`crossover` `` refers to it. Below stand the claim and the call.
+    """
+
+    option_spec: ClassVar[dict[str, Any]] = {}
+
+    def run(self) -> list[nodes.Node]:
+        from inference_math import theory
+        from inference_math.theory import BOOK
+
+        self.arguments: list[str]
+        name = self.arguments[0].strip()
+        if name not in theory.CATALOGUE:
+            raise self.error(f"no formula {name!r} in the catalogue")
+        formula = theory.CATALOGUE[name]
+        self.arguments = [formula.latex]
+        self.options["label"] = name
+        note = nodes.paragraph(classes=["formula-note"])
+        own = formula.source == BOOK
+        note += nodes.Text(f"{'This book, on claim' if own else 'Claim'} {formula.claim}. In the package: ")
+        note += nodes.literal(text=f"theory.{formula.usage}")
+        return [*super().run(), note]
+
+
+class Generated(SphinxDirective):
+    """A table that the package writes: a subclass returns it as MyST text."""
+
+    def text(self) -> list[str]:
+        """Return the table's lines."""
+        raise NotImplementedError
+
+    def run(self) -> list[nodes.Node]:
+        content = nodes.container(classes=["generated"])
+        self.state.nested_parse(StringList(self.text(), source="inference_math"), self.content_offset, content)
+        return [content]
+
+
+class NotationTable(Generated):
+    """Directive: every symbol with its unit, meaning and accepted range."""
+
+    def text(self) -> list[str]:
+        from inference_math.notation import QUANTITIES
+
+        rows = [f"| ${q.latex}$ | `{q.name}` | {q.meaning} | {q.unit} | {q.accepted} |" for q in QUANTITIES.values()]
+        return ["| symbol | in Python | meaning | unit | accepts |", "|---|---|---|---|---|", *rows]
+
+
+class FormulaTable(Generated):
+    """Directive: every formula, with its claim, its source and a link to its derivation."""
+
+    def text(self) -> list[str]:
+        from inference_math.theory import CATALOGUE
+
+        lines = []
+        for claim in sorted({f.claim for f in CATALOGUE.values()}):
+            lines += [f"**{claim}**", ""]
+            for f in (f for f in CATALOGUE.values() if f.claim == claim):
+                lines += [
+                    f"`theory.{f.usage}`", f": {f.meaning[0].upper()}{f.meaning[1:]}. Unit: {f.unit}. "
+                    f"Equation {{eq}}`{f.name}`. Source: {f.source}.", "", f"  ${f.latex}$", "",
+                ]  # fmt: skip
+        return lines
+
+
+class Citation(Generated):
+    """Directive: the BibTeX entry of this edition of the book."""
+
+    def text(self) -> list[str]:
+        from inference_math import __version__, evidence
+
+        return [
+            "```bibtex",
+            "@misc{inferencemath,",
+            "  author = {{The Inference Math developers}},",
+            "  title  = {Inference Math: the mathematics of LLM serving, derived, tested and measured},",
+            "  year   = {2026},",
+            f"  note   = {{Version {__version__}, data {evidence.digest()}}},",
+            f"  url    = {{{self.config.html_theme_options['repository_url']}}}",
+            "}",
+            "```",
+        ]

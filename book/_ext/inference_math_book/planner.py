@@ -1,0 +1,124 @@
+"""The planner's form and tables; what they compute is `inference_math.explore.browser`, printed as a script."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+
+__all__ = ["Planner"]
+
+# Name, label with unit, smallest, largest, step, value; sliders are logarithmic where `log`.
+FIELDS: tuple[tuple[str, str, float, float, float, float, bool], ...] = (
+    ("prompt", "Prompt (tokens)", 1, 100_000, 1, 2200, True),
+    ("output", "Output (tokens)", 2, 10_000, 1, 170, True),
+    ("stored", "Stored share of the prompt (%)", 0, 100, 0.1, 0, False),
+    ("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 400, True),
+    ("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 40, True),
+    ("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True),
+)
+SMALL = (
+    ("units", "Units of the deployment", 2, 64, 1, 8),
+    ("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5),
+)
+
+
+def presets() -> dict[str, dict[str, Any]]:
+    """Return set-ups by name: those of the talks, and some that readers ask about."""
+    from inference_math import theory
+
+    stored = {turns: round(100 * theory.reuse_conversation(turns=turns), 1) for turns in (6.5, 15)}
+    seventy = {"model": "llama-3-70b", "tp": "2", "weights": "fp8", "kv": "fp8", "prompt": 2200, "output": 170}
+    qwen = {"model": "qwen3-14b", "tp": "1", "weights": "bf16", "kv": "bf16", "prompt": 9600, "output": 100}
+    return {
+        "The talks' cluster: 70B, 2,200 in, 170 out": seventy | {"stored": 0, "tier": "hbm"},
+        "The same, 15 turns on a local SSD": seventy | {"stored": stored[15], "tier": "local_ssd"},
+        "The talks' Qwen3-14B: 9,600 in, 6.5 turns": qwen | {"stored": stored[6.5], "tier": "dram", "ttft": 1000},
+        "Chat on an 8B": qwen | {"model": "llama-3-8b", "prompt": 500, "output": 300, "stored": 0, "tier": "hbm"},
+        "Documents on a 70B": seventy
+        | {"prompt": 12000, "output": 300, "tp": "4", "ttft": 2000, "stored": 0, "tier": "hbm"},
+    }  # fmt: skip
+
+
+def form() -> str:
+    """Return the form as HTML."""
+    from inference_math import catalogue
+    from inference_math.coefficients import ENGINES
+    from inference_math.tiers import tiers
+
+    models = {name: name for name in catalogue.MODELS}
+    tier_names = {"hbm": "HBM, where it is computed with"}
+    tier_names |= {name: one.title for name, one in tiers().items() if name != "hbm"}
+    precisions = {"fp8": "FP8", "bf16": "BF16"}
+    first = [
+        _select("preset", "Set-up", {"": "yours", **{name: name for name in presets()}}, ""),
+        _select("model", "Model", models, "llama-3-70b"),
+        _select("gpu", "GPU", {name: name for name in catalogue.GPUS}, "h100-sxm"),
+        _select("tp", "GPUs of a unit (TP)", {str(tp): str(tp) for tp in (1, 2, 4, 8)}, "2"),
+        _select("weights", "Weights", precisions, "fp8"),
+        _select("kv", "KV cache", precisions, "fp8"),
+        *(_number(*field) for field in FIELDS),
+    ]
+    more = [
+        _select("engine", "Engine", {"vllm": "vLLM", "trtllm": "TensorRT-LLM", "sglang": "SGLang"}, ENGINES[0]),
+        _select("tier", "What is stored lies in", tier_names, "hbm"),
+        _select("promise", "The limits hold for", {"mean": "the mean", "0.9": "P90", "0.99": "P99"}, "mean"),
+        _select("lengths", "Output lengths", {"fixed": "all the same", "geometric": "geometric"}, "fixed"),
+        *(_number(*field, False, slider=False) for field in SMALL),
+    ]
+    known = escape(json.dumps(presets()), quote=True)
+    return (
+        f'<form id="planner-form" data-presets="{known}" aria-label="Planner">'
+        f'<div class="planner-fields">{"".join(first)}</div>'
+        "<details open><summary>Engine, tier, quantile, pools, price</summary>"
+        f'<div class="planner-fields">{"".join(more)}</div></details><div class="planner-tools"></div></form>'
+        '<div class="planner-answer" aria-live="polite"><p id="planner-verdict">This page needs JavaScript.</p>'
+        '<p id="planner-settings"></p><ul id="planner-notes"></ul></div>'
+    )
+
+
+def _select(name: str, label: str, options: dict[str, str], value: str) -> str:
+    shown = "".join(
+        f'<option value="{escape(key, quote=True)}"{" selected" if key == value else ""}>{escape(text)}</option>'
+        for key, text in options.items()
+    )
+    return f'<div class="planner-field"><label>{escape(label)}<select name="{name}">{shown}</select></label></div>'
+
+
+def _number(
+    name: str, label: str, low: float, high: float, step: float, value: float, log: bool, *, slider: bool = True
+) -> str:
+    limits = f'min="{low:g}" max="{high:g}" step="{step:g}" value="{value:g}"'
+    number = f'<input type="number" name="{name}" {limits} inputmode="decimal">'
+    scale = "log" if log else "linear"
+    moved = (
+        f'<input type="range" data-for="{name}" data-scale="{scale}" min="0" max="1000" aria-label="{escape(label)}">'
+    )
+    return f'<div class="planner-field"><label>{escape(label)}{number}</label>{moved if slider else ""}</div>'
+
+
+class Planner(SphinxDirective):
+    """Directive: the form, what it answers with the equation behind each number, architectures and tiers."""
+
+    def run(self) -> list[nodes.Node]:
+        from inference_math.planner.deployment import ANSWERS
+
+        lines = ["| answer | value (90 % of the calibration) | what it is | equation |", "|---|---|---|---|"]
+        for name, _, formula, _ in ANSWERS:
+            spans = (f'<span data-{kind}="{name}"></span>' for kind in ("value", "why"))
+            equation = f"{{eq}}`{formula}`" if formula else ""
+            lines.append(f"| `{name}` | {' | '.join(spans)} | {equation} |")
+        content = nodes.container(classes=["planner-table", "generated"])
+        content += nodes.raw("", form(), format="html")
+        self.state.nested_parse(StringList(lines, source="inference_math"), self.content_offset, content)
+        for name, title in (
+            ("architectures", "Architectures at their best within the SLA"),
+            ("tiers", "Where the stored share may lie"),
+        ):
+            table = f'<section id="planner-{name}"><h3>{title}</h3><div class="plan"><table></table></div></section>'
+            content += nodes.raw("", table, format="html")
+        return [content]

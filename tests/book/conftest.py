@@ -1,0 +1,64 @@
+"""The built pages in headless Chromium, without a network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+SITE = Path(__file__).parents[2] / "_build" / "html"
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The folder of the built book."""
+    if not SITE.exists():
+        pytest.skip("no built book: run 'make book'")
+    return SITE
+
+
+@pytest.fixture(scope="module")
+def browser(site):
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium")
+    if chromium is None and not os.environ.get("CI"):
+        pytest.skip("no Chromium: 'apt install chromium' (Debian)")
+    assert chromium, "CI needs Chromium: apt install chromium"
+    with playwright.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, site):
+    """Open a built page from disk and fail at the end if it complained or looked elsewhere."""
+    contexts, troubles = [], []
+
+    def opened(name: str, width: int = 1280, scheme: str = "light"):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: troubles.append(f"{name}: {error}"))
+        page.on("console", lambda m: troubles.append(f"{name}: {m.text}") if m.type == "error" else None)
+        page.on(
+            "request",
+            lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else troubles.append(f"{name}: {r.url}"),
+        )
+        page.goto((site / name.partition("#")[0]).as_uri() + name[len(name.partition("#")[0]) :])
+        figures = page.locator(".live-figure").count()
+        page.wait_for_function(
+            "n => document.querySelectorAll('.live-figure[data-drawn=true]').length === n", arg=figures
+        )
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not troubles

@@ -1,0 +1,197 @@
+"""The planner's page against the package."""
+
+from __future__ import annotations
+
+import random
+from statistics import median
+
+import numpy as np
+import pytest
+
+from inference_math import SLA, Unit, Workload, catalogue, plan
+from inference_math.planner import text
+from inference_math.planner.deployment import ANSWERS
+from inference_math.tiers import tier, tiers
+
+pytestmark = pytest.mark.browser
+PAGE = "book/planner.html"
+DEFAULT = {
+    "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "fp8", "engine": "vllm",
+    "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
+    "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5",
+}  # fmt: skip
+SOLVE = """given => {
+    const math = window.inferenceMath, page = window.inferenceMathPlanner;
+    const asked = page.question(given);
+    const found = math.solve(asked, page.coefficients(given.engine), math.data.datasheet, 1, []);
+    const speeds = Object.fromEntries(Object.entries(math.data.tiers).map(([n, t]) => [n, given.tp * t.read_bw]));
+    const told = found.best ? math.settings(asked, found.best, math.careful(found.best, [found])) : {};
+    const known = (v) => Number.isFinite(v) ? v : null;
+    const finite = (rows) => Object.fromEntries(Object.entries(rows).map(([n, v]) => [n, known(v)]));
+    return {
+        numbers: finite(found.numbers), best: found.best, settings: told,
+        rows: Object.fromEntries(Object.entries(found.rows).map(([n, row]) => [n, finite(row)])),
+        gains: math.gains(asked, page.coefficients(given.engine), speeds).map((row) => [row.where, row.rate]),
+    };
+}"""
+
+
+def planned(given, **options):
+    """Return the package's plan for the settings of the form."""
+    unit = Unit.of(
+        given["model"], given["gpu"], int(given["tp"]), given["weights"], given["kv"], given["engine"]
+    )  # fmt: skip
+    work = Workload(float(given["prompt"]), float(given["output"]), float(given["stored"]) / 100, given["lengths"])
+    quantile = None if given["promise"] == "mean" else float(given["promise"])
+    return plan(
+        unit, work, SLA(float(given["ttft"]) / 1000, float(given["tpot"]) / 1000, quantile), units=int(given["units"]),
+        tier=None if given["tier"] == "hbm" else tier(given["tier"]), price=float(given["price"]), **options,
+    )  # fmt: skip
+
+
+def settings(count):
+    """Yield settings that are units."""
+    rng, found = random.Random(7), 0
+    pick = {
+        "model": list(catalogue.MODELS), "gpu": list(catalogue.GPUS), "tp": ["1", "2", "4", "8"],
+        "weights": ["bf16", "fp8"], "kv": ["bf16", "fp8"], "engine": ["vllm", "trtllm", "sglang"],
+        "tier": ["hbm", *(name for name in tiers() if name != "hbm")], "promise": ["mean", "0.9", "0.99"],
+        "lengths": ["fixed", "geometric"], "units": ["2", "8", "13"], "price": ["2.5", "9"],
+    }  # fmt: skip
+    while found < count:
+        given = {name: rng.choice(values) for name, values in pick.items()} | {"traffic": "40"}
+        given |= {
+            "prompt": f"{10 ** rng.uniform(0, 4.6):.0f}", "output": f"{10 ** rng.uniform(0.4, 3.5):.0f}",
+            "stored": rng.choice(["0", "50", "87.5", "100"]), "ttft": f"{10 ** rng.uniform(1.5, 4):.0f}",
+            "tpot": f"{10 ** rng.uniform(0.8, 2.3):.1f}",
+        }  # fmt: skip
+        try:
+            Unit.of(given["model"], given["gpu"], int(given["tp"]), given["weights"], given["kv"])
+        except ValueError:
+            continue
+        found += 1
+        yield given
+
+
+def test_numbers_are_those_of_the_package(open_page):
+    page, met = open_page(PAGE), 0
+    for given in settings(200):
+        expected, found = planned(given, intervals=False), page.evaluate(SOLVE, given)
+        assert found["best"] == expected.best
+        met += bool(expected.best)
+        values = {name: answer.value for name, answer in expected.answers.items()}
+        assert {n for n, v in found["numbers"].items() if v is not None} == set(values)
+        assert {n: found["numbers"][n] for n in values} == pytest.approx(values, rel=1e-9), given
+        for row in expected.compared.to_dict("records"):
+            name = row.pop("architecture")
+            kept = {key: value for key, value in row.items() if np.isfinite(value)}
+            assert {key: found["rows"][name][key] for key in kept} == pytest.approx(kept, rel=1e-9)
+        assert found["settings"] == dict(expected.settings)
+        assert dict(found["gains"]) == pytest.approx(dict(expected.offloading[["where", "rate"]].to_numpy()), rel=1e-9)
+    assert met > 60
+
+
+def complete(page):
+    page.wait_for_selector("#planner-form[data-complete=true]")
+
+
+def fill(page, name, value):
+    page.locator(f"#planner-form input[name={name}]").fill(str(value))
+    complete(page)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"prompt": "500", "stored": "90", "ttft": "300"}, {"ttft": "100", "tpot": "10"}]
+)
+def test_the_page_says_what_the_package_prints(open_page, changes):
+    page = open_page(PAGE)
+    complete(page)
+    for name, value in changes.items():
+        fill(page, name, value)
+    expected = planned(DEFAULT | changes)
+    for name, *_ in ANSWERS:
+        shown = page.locator(f"[data-value={name}]").inner_text()
+        if name in expected.answers:
+            assert shown == text.shown(expected.answers[name])
+            assert page.locator(f"[data-why={name}]").inner_text() == expected.answers[name].why
+        else:
+            assert shown == "–"
+    verdict = page.locator("#planner-verdict").inner_text()
+    assert verdict.lower() == f"{expected.verdict}.".lower()
+    told = page.locator("#planner-settings").inner_text()
+    assert told == (text.start(expected) if expected.settings else "")
+    notes = page.locator("#planner-notes li").all_inner_texts()
+    if not expected.feasible:
+        assert [note.split(":")[0] for note in notes] == [line.split(":")[0] for line in expected.advice]
+
+
+def test_a_link_keeps_the_settings_and_reset_forgets_them(open_page):
+    page = open_page(PAGE)
+    fill(page, "prompt", 999)
+    page.locator("select[name=model]").select_option("llama-3-8b")
+    complete(page)
+    link = page.evaluate("location.hash")
+    assert "prompt=999" in link
+    other = open_page(PAGE + link)
+    assert other.locator("input[name=prompt]").input_value() == "999"
+    assert other.locator("select[name=model]").input_value() == "llama-3-8b"
+    other.get_by_role("button", name="Reset").click()
+    assert other.evaluate("window.inferenceMathPlanner.state()") == DEFAULT
+
+
+def test_presets_fill_the_form(open_page):
+    page = open_page(PAGE)
+    names = page.locator("select[name=preset] option").all_inner_texts()[1:]
+    assert len(names) >= 4
+    for name in names:
+        page.locator("select[name=preset]").select_option(name)
+        complete(page)
+        assert "serves" in page.locator("#planner-verdict").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"tp": "1", "weights": "bf16"}, "does not fit"), ({"gpu": "a100-80gb"}, "no FP8 unit"),
+        ({"prompt": ""}, "prompt must be"), ({"output": "1"}, "output must be"), ({"stored": "120"}, "stored must be"),
+    ],
+)  # fmt: skip
+def test_what_is_no_deployment_is_refused_in_words(open_page, changes, complaint):
+    page = open_page(PAGE)
+    for name, value in changes.items():
+        field = page.locator(f"#planner-form [name={name}]")
+        field.select_option(value) if field.evaluate("f => f.tagName") == "SELECT" else field.fill(value)
+    assert complaint in page.locator("#planner-verdict").inner_text()
+
+
+def test_the_copied_lines_give_the_same_plan(open_page, capsys):
+    page = open_page(PAGE)
+    fill(page, "stored", 50)
+    page.locator("select[name=promise]").select_option("0.9")
+    page.locator("select[name=tier]").select_option("local_ssd")
+    complete(page)
+    exec(page.evaluate("window.inferenceMathPlanner.asPython()"), {})
+    printed = capsys.readouterr().out
+    assert page.locator("[data-value=rate]").inner_text() in printed
+    assert page.locator("#planner-settings").inner_text() in printed
+
+
+def test_a_slider_is_answered_within_a_frame_and_the_page_is_light(open_page, site):
+    page = open_page(PAGE)
+    complete(page)
+    slider, seconds = page.locator("input[data-for=prompt]"), []
+    for place in range(300, 900, 20):
+        slider.evaluate("(s, v) => { s.value = v; s.dispatchEvent(new Event('input', {bubbles: true})); }", place)
+        seconds.append(page.evaluate("Number(document.getElementById('planner-form').dataset.answered)"))
+    assert median(seconds) < 16  # ms
+    own = [site / PAGE, *(site / "_static" / name for name in ("inference_math.js", "planner.js", "share.js"))]
+    assert sum(path.stat().st_size for path in own) < 300_000
+
+
+def test_another_engine_has_other_numbers(open_page):
+    page = open_page(PAGE)
+    before = page.locator("[data-value=t_w]").inner_text()
+    page.locator("select[name=engine]").select_option("trtllm")
+    assert page.locator("[data-value=t_w]").inner_text() != before
+    expected = planned(DEFAULT | {"engine": "trtllm"}, intervals=False)
+    assert page.locator("[data-value=t_w]").inner_text().startswith(f"{1000 * expected['t_w']:.3g}")
