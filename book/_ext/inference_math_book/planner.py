@@ -12,8 +12,9 @@ from sphinx.util.docutils import SphinxDirective
 
 __all__ = ["Planner"]
 
-# Name, label with unit, smallest, largest, step, value; sliders are logarithmic where `log`.
-FIELDS: tuple[tuple[str, str, float, float, float, float, bool], ...] = (
+# Name, label with unit, smallest, largest, step, value; whether its slider is logarithmic, None for no slider.
+Field = tuple[str, str, float, float, float, float, bool | None]
+FIELDS: tuple[Field, ...] = (
     ("prompt", "Prompt (tokens)", 1, 100_000, 1, 2200, True),
     ("output", "Output (tokens)", 2, 10_000, 1, 170, True),
     ("stored", "Stored share of the prompt (%)", 0, 100, 0.1, 0, False),
@@ -21,9 +22,9 @@ FIELDS: tuple[tuple[str, str, float, float, float, float, bool], ...] = (
     ("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 40, True),
     ("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True),
 )
-SMALL = (
-    ("units", "Units of the deployment", 2, 64, 1, 8),
-    ("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5),
+SMALL: tuple[Field, ...] = (
+    ("units", "Units of the deployment", 2, 64, 1, 8, None),
+    ("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5, None),
 )
 
 
@@ -68,7 +69,7 @@ def form() -> str:
         _select("tier", "What is stored lies in", tier_names, "hbm"),
         _select("promise", "The limits hold for", {"mean": "the mean", "0.9": "P90", "0.99": "P99"}, "mean"),
         _select("lengths", "Output lengths", {"fixed": "all the same", "geometric": "geometric"}, "fixed"),
-        *(_number(*field, False, slider=False) for field in SMALL),
+        *(_number(*field) for field in SMALL),
     ]
     known = escape(json.dumps(presets()), quote=True)
     return (
@@ -89,16 +90,14 @@ def _select(name: str, label: str, options: dict[str, str], value: str) -> str:
     return f'<div class="planner-field"><label>{escape(label)}<select name="{name}">{shown}</select></label></div>'
 
 
-def _number(
-    name: str, label: str, low: float, high: float, step: float, value: float, log: bool, *, slider: bool = True
-) -> str:
+def _number(name: str, label: str, low: float, high: float, step: float, value: float, log: bool | None) -> str:
     limits = f'min="{low:g}" max="{high:g}" step="{step:g}" value="{value:g}"'
     number = f'<input type="number" name="{name}" {limits} inputmode="decimal">'
     scale = "log" if log else "linear"
     moved = (
         f'<input type="range" data-for="{name}" data-scale="{scale}" min="0" max="1000" aria-label="{escape(label)}">'
     )
-    return f'<div class="planner-field"><label>{escape(label)}{number}</label>{moved if slider else ""}</div>'
+    return f'<div class="planner-field"><label>{escape(label)}{number}</label>{"" if log is None else moved}</div>'
 
 
 class Planner(SphinxDirective):
