@@ -1,7 +1,9 @@
-// Draws the live figures: reads each specification from the page, embeds it with Vega, follows the
-// theme (light or dark), and offers the figure's numbers as CSV. Needs vega.js, loaded before.
+// Draws the live figures: reads each specification from the page, embeds it with Vega, follows the theme (light or
+// dark). Below each stand presets, reset, a link with the controls' settings, the curves as Python, the numbers as CSV.
+// Needs vega.js and share.js, loaded before.
 (() => {
   "use strict";
+  const share = window.inferenceMathShare;
   const palette = {
     light: { text: "#222222", grid: "#d5d5d5", axis: "#666666" },
     dark: { text: "#e6e6e6", grid: "#444444", axis: "#aaaaaa" },
@@ -18,11 +20,20 @@
     };
   };
 
-  // A redrawn figure keeps what the reader has set.
-  const keepControls = (spec, view) => {
-    if (!view) return spec;
-    const params = spec.params.map((p) => (p.bind ? { ...p, value: view.signal(p.name) } : p));
-    return { ...spec, params };
+  const source = (figure) => JSON.parse(figure.querySelector("script").textContent);
+  const name = (figure) => figure.closest("figure")?.id || "figure";
+  const controls = (figure) => source(figure).params.filter((p) => p.bind);
+  const state = (figure) => Object.fromEntries(controls(figure).map((p) => [p.name, figure.view.signal(p.name)]));
+
+  // Controls go to the values of `wanted`, and to their first values where it names none.
+  const set = (figure, wanted) => {
+    for (const { name, value, bind } of controls(figure)) {
+      let next = wanted[name] ?? value;
+      if (bind.input === "range") next = Math.min(bind.max, Math.max(bind.min, Number(next)));
+      if (bind.options && !bind.options.includes(next)) next = value;
+      figure.view.signal(name, next);
+    }
+    return figure.view.runAsync();
   };
 
   // Every drawn row once: the rows of all data sets that hold a curve's values.
@@ -35,39 +46,78 @@
     return [columns, ...rows.map((r) => columns.map((c) => r[c]))].map((r) => r.map(cell).join(",")).join("\n") + "\n";
   };
 
-  const offerCsv = (figure) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "live-csv";
-    button.textContent = "Download these numbers (CSV)";
-    button.addEventListener("click", () => {
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([toCsv(figure.view)], { type: "text/csv" }));
-      link.download = `${figure.closest("figure")?.id || "figure"}.csv`;
-      link.click();
-      URL.revokeObjectURL(link.href);
-    });
-    figure.append(button);
+  const saveCsv = (figure) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([toCsv(figure.view)], { type: "text/csv" }));
+    link.download = `${name(figure)}.csv`;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
+
+  const toPython = (figure) => {
+    const { axis, places, names, curves } = figure.view.signal("in_python");
+    const given = names.map((n) => `${n} = ${figure.view.signal(n)}`);
+    const lines = Object.entries(curves).map(([label, code]) => `    ${JSON.stringify(label)}: ${code},`);
+    return ["import numpy", "from inference_math import theory", "", ...given, `${axis} = ${places}`, "curves = {", ...lines, "}", ""].join("\n");
+  };
+
+  const chooser = (figure, presets) => {
+    const label = Object.assign(document.createElement("label"), { className: "live-presets", textContent: "Set-up " });
+    const list = document.createElement("select");
+    list.append(...["yours", ...Object.keys(presets)].map((text) => new Option(text, text)));
+    list.addEventListener("change", () => { if (presets[list.value]) set(figure, presets[list.value]); });
+    label.append(list);
+    return label;
+  };
+
+  const addTools = (figure) => {
+    const tools = Object.assign(document.createElement("div"), { className: "live-tools" });
+    const { presets } = source(figure).usermeta || {};
+    if (presets) tools.append(chooser(figure, presets));
+    if (controls(figure).length) {
+      tools.append(
+        share.button("Reset", () => { set(figure, {}); tools.querySelectorAll("select").forEach((s) => { s.selectedIndex = 0; }); }),
+        share.copier("Copy link", () => share.link(name(figure), state(figure))),
+      );
+    }
+    if (source(figure).params.some((p) => p.name === "in_python")) tools.append(share.copier("Copy as Python", () => toPython(figure)));
+    const csv = share.button("Download these numbers (CSV)", () => saveCsv(figure));
+    csv.classList.add("live-csv");
+    tools.append(csv);
+    figure.append(tools);
   };
 
   const draw = async (figure) => {
-    const spec = keepControls(JSON.parse(figure.querySelector("script").textContent), figure.view);
+    const kept = figure.view && state(figure);
     figure.view?.finalize();
-    const result = await window.vegaEmbed(figure.querySelector(".live-view"), spec, {
+    const result = await window.vegaEmbed(figure.querySelector(".live-view"), source(figure), {
       renderer: "svg",
       config: themeConfig(),
       actions: { export: true, source: true, compiled: false, editor: false },
     });
     figure.view = result.view;
+    figure.toPython = () => toPython(figure);
+    if (kept) await set(figure, kept);
     figure.dataset.drawn = "true";
+  };
+
+  // A link like #fig-name:e=9 sets the controls of its figure and goes there.
+  const follow = async () => {
+    const link = share.parse();
+    const figure = link && document.getElementById(link.id)?.querySelector(".live-figure");
+    if (!figure?.view) return;
+    await set(figure, link.state);
+    document.getElementById(link.id).scrollIntoView();
   };
 
   const start = async () => {
     const figures = [...document.querySelectorAll(".live-figure")];
     for (const figure of figures) {
       await draw(figure);
-      offerCsv(figure);
+      addTools(figure);
     }
+    await follow();
+    window.addEventListener("hashchange", follow);
     // Vega measures its container when the window changes; the theme moves sidebars without that.
     const resized = new ResizeObserver(() => window.dispatchEvent(new Event("resize")));
     figures.forEach((figure) => resized.observe(figure));

@@ -2,8 +2,8 @@
 window.inferenceMathShare = (() => {
   "use strict";
   const parse = () => {
-    const [id, state] = decodeURIComponent(location.hash.slice(1)).split(/:(.*)/s);
-    return state === undefined ? null : { id, state: Object.fromEntries(new URLSearchParams(state)) };
+    const [id, state] = location.hash.slice(1).split(/:(.*)/s);
+    return state === undefined ? null : { id: decodeURIComponent(id), state: Object.fromEntries(new URLSearchParams(state)) };
   };
   const hash = (id, state) => `#${id}:${new URLSearchParams(state)}`;
   const link = (id, state) => location.href.split("#")[0] + hash(id, state);

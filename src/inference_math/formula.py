@@ -17,7 +17,7 @@ from sympy.printing.numpy import NumPyPrinter
 from inference_math.checks import as_numbers
 from inference_math.notation import QUANTITIES
 
-__all__ = ["Formula", "to_javascript", "to_latex", "to_vega"]
+__all__ = ["Formula", "to_javascript", "to_latex", "to_numpy", "to_vega"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +187,11 @@ class _Latex(LatexPrinter):  # type: ignore[misc]
 def to_latex(expr: sp.Basic) -> str:
     """Print `expr` in LaTeX as the book does: 1 − α, L − 1, 1 + α/e − α."""
     return str(_Latex().doprint(expr))
+
+
+def to_numpy(expr: sp.Expr) -> str:
+    """Print `expr` as Python code that calls ``numpy``; the symbols are names of numbers or arrays."""
+    return str(_Numpy().doprint(expr))
 
 
 _BROWSER_NODES = (

@@ -84,5 +84,5 @@ def test_what_vega_cannot_evaluate_is_refused_before_it_reaches_a_page():
 
 def test_layers_keep_their_parameters(chart):
     spec = explore.Live(alt.layer(chart, explore.rule(theory.crossover, alpha)), "a").spec()
-    assert [p["name"] for p in spec["params"]] == ["e", "phi"]
+    assert [p["name"] for p in spec["params"]] == ["e", "phi", "in_python"]
     assert spec["width"] == "container"

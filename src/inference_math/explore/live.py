@@ -9,29 +9,43 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Any
 
 import altair as alt
 import sympy as sp
 
-from inference_math.formula import Formula, to_vega
+from inference_math.checks import as_one_of
+from inference_math.evidence import load
+from inference_math.formula import Formula, to_numpy, to_vega
 from inference_math.notation import QUANTITIES
 
-__all__ = ["COLOURS", "Live", "choice", "computed", "curves", "log_scale", "rule", "slider", "table"]
+__all__ = ["COLOURS", "Live", "choice", "computed", "curves", "log_scale", "rule", "slider", "table", "with_source"]
 
 # Okabe and Ito's colours, told apart with any colour vision; dash patterns repeat the distinction.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+PYTHON = "in_python"  # the parameter that holds a figure's curves as Python code
 _DASHES = ([1, 0], [8, 4], [2, 2], [8, 3, 2, 3], [4, 4], [12, 3])
 
 
 @dataclass(frozen=True)
 class Live:
-    """A live figure: an Altair `chart` and the sentence that stands for it where it cannot be seen."""
+    """A live figure: an Altair `chart` and the sentence that stands for it where it cannot be seen.
+
+    `question` is what its controls answer. `presets` names settings of them, by parameter; what one leaves out goes
+    back to its first value.
+
+    Raises
+    ------
+    ValueError
+        For a preset of what is no control of the chart.
+    """
 
     chart: Any
     alt_text: str
+    question: str = ""
+    presets: Mapping[str, Mapping[str, float | str]] = field(default_factory=dict)
 
     def spec(self) -> dict[str, Any]:
         """Return the Vega-Lite specification; numbers rounded so that all machines print the same."""
@@ -40,13 +54,20 @@ class Live:
         names = {name: f"rows-{i}" for i, name in enumerate(spec.get("datasets", ()))}
         spec = _portable(spec, names)
         spec["description"] = self.alt_text
+        if self.presets:
+            controls = [param["name"] for param in spec["params"] if "bind" in param]
+            for preset in self.presets.values():
+                for name in preset:
+                    as_one_of("presets", name, controls)
+            spec["usermeta"] = {"presets": _portable(dict(self.presets), {})}
         return spec
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         # "</" would end the script element early; "<\/" is the same string to JSON.
         spec = json.dumps(self.spec(), ensure_ascii=False, sort_keys=True).replace("</", "<\\/")
+        asked = f'<p class="live-question">{html.escape(self.question)}</p>' if self.question else ""
         body = (
-            f'<div class="live-figure"><script type="application/json">{spec}</script>'
+            f'<div class="live-figure">{asked}<script type="application/json">{spec}</script>'
             f'<div class="live-view"><p>{html.escape(self.alt_text)} (The published page draws this figure; '
             "in a running notebook, run the cell with <code>.widget()</code>.)</p></div></div>"
         )
@@ -84,6 +105,12 @@ def table(name: str, rows: Mapping[str, Mapping[str, float]]) -> Any:
 def log_scale(low: float, high: float, base: float = 10) -> Any:
     """Return a logarithmic axis from `low` to `high`."""
     return alt.Scale(type="log", base=base, domain=[low, high], nice=False)
+
+
+def with_source(chart: Any, table: str) -> Any:
+    """Return `chart` with a column `source` for its tooltip: where the rows of a table of `evidence` come from."""
+    found = load(table)
+    return chart.transform_calculate(source=json.dumps(f"{found.source}; {found.hardware}"))
 
 
 def rule(position: Formula | sp.Expr, axis: sp.Symbol) -> Any:
@@ -159,9 +186,33 @@ def curves(
                 alt.Tooltip("value:Q", title=y_title, format=".4~g"),
             ],
         )
-        .add_params(*params)
+        .add_params(*params, alt.param(name=PYTHON, value=_as_python(formulas, axis, ticks, x_expression)))
         .properties(width="container", height=height)
     )
+
+
+def _as_python(
+    formulas: Mapping[str, Formula | sp.Expr],
+    axis: sp.Symbol,
+    ticks: tuple[float, float, float],
+    x_expression: str | None,
+) -> dict[str, Any]:
+    """Return what the page needs to write the figure as Python: the axis, the names set on the page, the curves."""
+    start, stop, step = ticks
+    places = f"numpy.arange({start:g}, {stop + step / 2:.6g}, {step:g})"
+    if x_expression is not None:
+        places = x_expression.replace("pow(", "numpy.power(").replace("datum.i", places)
+    named: set[str] = set()
+    code = {}
+    for label, formula in formulas.items():
+        if isinstance(formula, Formula):
+            named |= {symbol.name for symbol in formula.arguments}
+            arguments = ", ".join(f"{symbol.name}={symbol.name}" for symbol in formula.arguments)
+            code[label] = f"theory.{formula.name}({arguments})"
+        else:
+            named |= {symbol.name for symbol in formula.free_symbols}
+            code[label] = to_numpy(formula)
+    return {"axis": axis.name, "places": places, "names": sorted(named - {axis.name}), "curves": code}
 
 
 def _label(symbol: sp.Symbol) -> str:
