@@ -29,7 +29,7 @@
   const set = (figure, wanted) => {
     for (const { name, value, bind } of controls(figure)) {
       let next = wanted[name] ?? value;
-      if (bind.input === "range") next = Math.min(bind.max, Math.max(bind.min, Number(next)));
+      if (bind.input === "range") next = Number.isFinite(Number(next)) ? Math.min(bind.max, Math.max(bind.min, Number(next))) : value;
       if (bind.options && !bind.options.includes(next)) next = value;
       figure.view.signal(name, next);
     }
@@ -96,6 +96,7 @@
       actions: { export: true, source: true, compiled: false, editor: false },
     });
     figure.view = result.view;
+    figure.querySelector(".vega-embed summary")?.setAttribute("aria-label", "Save the picture, or see its source");
     figure.toPython = () => toPython(figure);
     if (kept) await set(figure, kept);
     figure.dataset.drawn = "true";

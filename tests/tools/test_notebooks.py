@@ -59,3 +59,10 @@ def test_caches_are_dropped_when_code_or_data_changed_and_only_then(checkout):
     (checkout / "src" / "a.py").write_text("a = 2\n")
     execution_cache.main()
     assert not remembered.exists()
+    pages = checkout / "_build" / ".doctrees"
+    pages.mkdir()
+    remembered.mkdir()
+    (checkout / "_config.yml").write_text("title: another\n")
+    execution_cache.main()
+    assert remembered.exists()
+    assert not pages.exists()

@@ -4,7 +4,8 @@
 * Launch buttons lead to the executed twin (.ipynb) of a chapter; edit links lead to its text (`assets`).
 * The `badge` role names the evidence of a figure; the `formula` directive prints one of the package's,
   `notation-table` and `formula-table` print all of them, `citation` prints the BibTeX entry (`formulas`).
-* `claims-ledger` judges the claims (`ledger`); `planner` is the planner's form and tables (`planner`).
+* `claims-ledger` judges the claims (`ledger`), `gallery` shows the talks' plots (`gallery`), `planner` is the
+  planner's form and tables (`planner`).
 * Every page carries the book's version and the digest of its data (`assets`).
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from inference_math_book import assets, formulas, ledger, planner
+from inference_math_book import assets, formulas, gallery, ledger, planner
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -25,6 +26,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("formula-table", formulas.FormulaTable)
     app.add_directive("claims-ledger", ledger.ClaimsLedger)
     app.add_directive("citation", formulas.Citation)
+    app.add_directive("gallery", gallery.Gallery)
     app.add_directive("planner", planner.Planner)
     app.connect("config-inited", assets.prepare)
     app.connect("html-page-context", assets.finish_page, priority=900)

@@ -24,6 +24,7 @@ def prepare(app: Sphinx, config: Config) -> None:
     _planner(vendor / "inference_math.js")
     config.html_static_path.append(os.path.relpath(vendor, app.confdir))
     config.html_theme_options["extra_footer"] = _footer()
+    config.ogp_site_url = config.html_baseurl  # the address stands in _config.yml alone
 
 
 def _mathjax(target: Path) -> None:
@@ -71,9 +72,14 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         app.add_js_file("vega.js")
         app.add_js_file("share.js")
         app.add_js_file("live.js")
+    if 'class="claim"' in context.get("body", ""):
+        for script in ("share.js", "ledger.js"):
+            app.add_js_file(script, loading_method="defer")
     if 'id="planner-form"' in context.get("body", ""):
         for script in ("inference_math.js", "share.js", "planner.js"):
             app.add_js_file(script, loading_method="defer")
+    # Docutils calls the bibliography a list, but not its entries list items.
+    context["body"] = context.get("body", "").replace('role="list" class="citation-list"', 'class="citation-list"')
     twin = Path("notebooks", *Path(page).parts[1:]).with_suffix(".ipynb")
     if page.startswith("book/") and (Path(app.srcdir) / twin).exists():
         _point_to_twin(context.get("header_buttons", []), page, twin)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["ClaimsLedger"]
 
 
+YEAR = 2026
+PAGE = "book/reference/claims.html"
+
+
 class ClaimsLedger(Generated):
     """Directive: the verdicts at a glance, then a section for each claim with the anchor ``c01`` to ``c37``."""
 
@@ -30,10 +34,18 @@ class ClaimsLedger(Generated):
             ids = [c.id for c in claims if c.verdict == verdict]
             links = ", ".join(f"{{ref}}`{i} <{i.lower()}>`" for i in ids) or "none"
             lines.append(f"| {self.verdict(verdict)} | {len(ids)} | {meaning} | {links} |")
-        lines += ["", "| claim | what it is about | verdict | derived in |", "|---|---|---|---|"]
+        lines += [
+            "",
+            "| claim | what it is about | verdict | source | evidence | derived in |",
+            "|---|---|---|---|---|---|",
+        ]
         for c in claims:
-            derived = self.link(c.derivation) if c.derivation else "–"
-            lines.append(f"| {{ref}}`{c.id} <{c.id.lower()}>` | {c.title} | {self.verdict(c.verdict)} | {derived} |")
+            kinds = " ".join(f"{{badge}}`{kind}`" for kind in dict.fromkeys(e.kind for e in c.evidence))
+            row = (
+                f"{{ref}}`{c.id} <{c.id.lower()}>`", c.title, self.verdict(c.verdict),
+                ", ".join(c.seeds) or "this book", kinds or "–", self.link(c.derivation) if c.derivation else "–",
+            )  # fmt: skip
+            lines.append(f"| {' | '.join(row)} |")
         return lines
 
     def run(self) -> list[nodes.Node]:
@@ -76,7 +88,26 @@ class ClaimsLedger(Generated):
         if claim.checks:
             lines += ["", f"<details><summary>Tests that check it ({len(claim.checks)})</summary>", ""]
             lines += [*(f"* `{test}`" for test in claim.checks), "", "</details>"]
-        return lines
+        return [*lines, *self.citation(claim)]
+
+    def citation(self, claim: Claim) -> list[str]:
+        """Return the BibTeX entry of a claim, folded."""
+        from inference_math import __version__, evidence
+
+        key, home = claim.id.lower(), self.config.html_theme_options["repository_url"]
+        return [
+            "", "<details><summary>Cite this claim</summary>", "",
+            "```bibtex",
+            f"@misc{{inferencemath-{key},",
+            "  author = {{The Inference Math developers}},",
+            f"  title  = {{Claim {claim.id}: {claim.title}}},",
+            f"  year   = {{{YEAR}}},",
+            f"  note   = {{Inference Math, version {__version__}, data {evidence.digest()}, claims ledger}},",
+            f"  url    = {{{self.config.html_baseurl or home}{PAGE if self.config.html_baseurl else ''}#{key}}}",
+            "}",
+            "```", "",
+            "</details>",
+        ]  # fmt: skip
 
     def printed(self, claim: Claim) -> str:
         """Return the sources of a claim with their slides or sections."""

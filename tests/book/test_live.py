@@ -1,0 +1,113 @@
+"""What stands under a live figure: presets, reset, the link, the curves as Python."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.browser
+ROOT = Path(__file__).parents[2]
+# Figures with curves that Python can draw again, by page and name.
+FIGURES = [
+    (page.relative_to(ROOT).with_suffix(".html").as_posix(), name)
+    for page in sorted((ROOT / "book").rglob("*.md"))
+    for name in re.findall(r"name: (fig-[\w-]+)(?:(?!```).)*?explore\.Live\(", page.read_text(encoding="utf-8"), re.S)
+]
+SPEEDUP = ("book/prefill/02-prefill-acceleration.html", "fig-speedup")
+ROWS = """id => {
+    const view = document.querySelector(`#${id} .live-figure`).view;
+    const names = Object.keys(view.getState({data: () => true, signals: () => false}).data);
+    return names.map(n => view.data(n)).flat().filter(r => "curve" in r && "value" in r);
+}"""
+
+
+def figure(page, name):
+    return page.locator(f"#{name} .live-figure")
+
+
+def signal(page, name, parameter):
+    return figure(page, name).evaluate("(f, p) => f.view.signal(p)", parameter)
+
+
+def until(page, name, parameter, value):
+    """Wait for a parameter to have a value."""
+    page.wait_for_function(
+        "([id, p, v]) => document.querySelector(`#${id} .live-figure`).view.signal(p) === v",
+        arg=[name, parameter, value],
+    )
+
+
+def test_every_live_figure_is_found_and_asks_a_question(open_page):
+    assert len(FIGURES) >= 18
+    for page in {page for page, _ in FIGURES}:
+        opened = open_page(page)
+        for name in (n for p, n in FIGURES if p == page):
+            assert figure(opened, name).locator(".live-question").inner_text().endswith("?"), name
+
+
+@pytest.mark.parametrize(("page", "name"), FIGURES)
+def test_the_copied_lines_draw_the_same_curves(open_page, page, name):
+    opened = open_page(page)
+    if not figure(opened, name).locator("button", has_text="Copy as Python").count():
+        pytest.skip("its marks are no curves")
+    scope: dict[str, object] = {}
+    with np.errstate(all="ignore"):
+        exec(figure(opened, name).evaluate("f => f.toPython()"), scope)
+    rows = opened.evaluate(ROWS, name)
+    axis = figure(opened, name).evaluate("f => f.view.signal('in_python').axis")
+    compared = 0
+    for label, values in scope["curves"].items():
+        own = [r for r in rows if r["curve"] == label and axis in r and "setup" not in r]  # no measured points
+        drawn = {round(float(np.log(r[axis] + 1e-9)), 6): r["value"] for r in own}
+        for place, value in zip(*np.broadcast_arrays(scope[axis], values), strict=True):
+            key = round(float(np.log(place + 1e-9)), 6)
+            if key in drawn and drawn[key] is not None and np.isfinite(value):
+                assert drawn[key] == pytest.approx(value, rel=1e-4, abs=1e-9), (label, place)
+                compared += 1
+    assert compared >= 20
+
+
+def test_a_link_sets_the_controls_and_reset_takes_them_back(open_page):
+    page = open_page(f"{SPEEDUP[0]}#{SPEEDUP[1]}:e=3&phi=0.1")
+    until(page, SPEEDUP[1], "e", 3)
+    assert signal(page, SPEEDUP[1], "phi") == 0.1
+    assert page.evaluate("id => Math.abs(document.getElementById(id).getBoundingClientRect().top) < 400", SPEEDUP[1])
+    figure(page, SPEEDUP[1]).get_by_role("button", name="Reset").click()
+    until(page, SPEEDUP[1], "e", 9)
+    slider = figure(page, SPEEDUP[1]).locator("input[type=range]").first
+    assert slider.input_value() == "9"
+
+
+@pytest.mark.parametrize("wrong", ["e=1000&model=none", "e=-3", "nothing", "e=abc"])
+def test_a_link_out_of_range_goes_to_the_nearest_end(open_page, wrong):
+    page = open_page(f"{SPEEDUP[0]}#{SPEEDUP[1]}:{wrong}")
+    page.wait_for_timeout(300)
+    assert 0.25 <= signal(page, SPEEDUP[1], "e") <= 40
+
+
+def test_presets_set_the_controls(open_page):
+    page = open_page(SPEEDUP[0])
+    chooser = figure(page, SPEEDUP[1]).locator(".live-presets select")
+    chooser.select_option("the talks' e = 30")
+    page.wait_for_function(
+        "id => document.querySelector(`#${id} .live-figure`).view.signal('e') === 30", arg=SPEEDUP[1]
+    )
+    assert signal(page, SPEEDUP[1], "phi") == 0
+
+
+def test_the_copied_link_opens_the_same_figure(open_page):
+    page = open_page(SPEEDUP[0])
+    figure(page, SPEEDUP[1]).evaluate("f => { f.view.signal('e', 12).run(); }")
+    page.evaluate(
+        "() => { window.copied = []; navigator.clipboard.writeText = async (t) => { window.copied.push(t); }; }"
+    )
+    figure(page, SPEEDUP[1]).get_by_role("button", name="Copy link").click()
+    page.wait_for_function("window.copied.length === 1")
+    link = page.evaluate("window.copied[0]")
+    again = open_page(SPEEDUP[0] + link[link.index("#") :])
+    again.wait_for_function(
+        "id => document.querySelector(`#${id} .live-figure`).view.signal('e') === 12", arg=SPEEDUP[1]
+    )
