@@ -12,10 +12,12 @@ export JUPYTER_PLATFORM_DIRS := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup book html test lint types unit nbval notebooks sync data bench serve linkcheck lock wheel clean
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+
+.PHONY: zip pdf pdf-packages help setup book html test lint types unit nbval notebooks sync data bench serve linkcheck lock wheel clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 .venv/.ready: requirements.txt pyproject.toml
 	@sh tools/venv.sh
@@ -38,9 +40,11 @@ serve:  ## serve the built book on localhost
 	@echo "http://localhost:$(PORT)/  (Ctrl-C stops)"
 	@$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
-lint: .venv/.ready  ## ruff, check and format
+lint: .venv/.ready  ## ruff, spelling, workflow files
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@.venv/bin/codespell .
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 types: .venv/.ready  ## mypy, strict
 	@$(PY) -m mypy
@@ -64,6 +68,27 @@ lock: .venv/.ready  ## renew requirements.txt from pyproject.toml (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
 	@uv pip compile --quiet --universal --python-version 3.11 --extra book --extra test pyproject.toml \
 		--output-file requirements.txt --custom-compile-command "make lock"
+
+zip: html  ## the site as dist/inference-math-VERSION.zip, to read without a network
+	@mkdir -p dist
+	@$(PY) -m zipfile -c "dist/inference-math-$(VERSION).zip" _build/html/
+	@echo "dist/inference-math-$(VERSION).zip"
+
+# What LaTeX needs on Debian and Ubuntu.
+PDF_PACKAGES := latexmk texlive-xetex texlive-latex-recommended texlive-latex-extra texlive-fonts-recommended \
+	fonts-freefont-otf tex-gyre
+
+pdf: html  ## the whole book as dist/inference-math-VERSION.pdf (needs LaTeX: make pdf-packages)
+	@command -v latexmk >/dev/null || { echo "make pdf needs LaTeX: apt install $(PDF_PACKAGES)" >&2; exit 1; }
+	@.venv/bin/jupyter-book build . --builder latex -W -n --keep-going --quiet
+	@$(MAKE) --silent -C _build/latex all-pdf LATEXMKOPTS="-interaction=nonstopmode -quiet" >_build/latex/make.log 2>&1 || \
+		{ tail -n 20 _build/latex/make.log >&2; exit 1; }
+	@$(PY) tools/paper.py
+	@mkdir -p dist && cp _build/latex/inference-math.pdf "dist/inference-math-$(VERSION).pdf"
+	@echo "dist/inference-math-$(VERSION).pdf"
+
+pdf-packages:  ## list the Debian packages that make pdf needs
+	@echo $(PDF_PACKAGES)
 
 wheel: .venv/.ready  ## build the wheel into dist/
 	@$(PY) -m build --wheel --outdir dist .

@@ -11,7 +11,8 @@ import pytest
 pytestmark = pytest.mark.browser
 TOC = (Path(__file__).parents[2] / "_toc.yml").read_text(encoding="utf-8")
 PAGES = [f"{page}.html" for page in re.findall(r"(?:file|root): (\S+)", TOC)]
-RUN = """rules => axe.run(document, {resultTypes: ["violations"], preload: false, ...rules}).then(found => found.violations
+RUN = """rules => axe.run(document, {resultTypes: ["violations"], preload: false, ...rules})
+    .then(found => found.violations
     .filter(v => v.impact === "serious" || v.impact === "critical")
     .map(v => `${v.impact} ${v.id}: ${v.nodes.slice(0, 4).map(n => n.target.join(" ")).join(" | ")}`))"""
 

@@ -6,6 +6,7 @@
   `notation-table` and `formula-table` print all of them, `citation` prints the BibTeX entry (`formulas`).
 * `claims-ledger` judges the claims (`ledger`), `gallery` shows the talks' plots (`gallery`), `planner` is the
   planner's form and tables (`planner`).
+* On paper live figures are pictures (`pictures`).
 * Every page carries the book's version and the digest of its data (`assets`).
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from inference_math_book import assets, formulas, gallery, ledger, planner
+from inference_math_book import assets, formulas, gallery, ledger, pictures, planner
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -28,6 +29,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("citation", formulas.Citation)
     app.add_directive("gallery", gallery.Gallery)
     app.add_directive("planner", planner.Planner)
+    app.add_post_transform(pictures.OnPaper)
     app.connect("config-inited", assets.prepare)
     app.connect("html-page-context", assets.finish_page, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

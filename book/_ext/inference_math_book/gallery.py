@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import struct
 import tomllib
-from html import escape, unescape
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
+from inference_math_book.pictures import drawn
+
 __all__ = ["Gallery"]
 
-_SPEC = re.compile(r'<script type="application/json">(.*?)</script>', re.S)
 _CSV = re.compile(r"base64,([\w+/=]+)")
 _BADGE = re.compile(r"\{badge\}`(\w+)`")
 
@@ -45,9 +45,9 @@ class Gallery(SphinxDirective):
         cell, after = self.cells(page, figure)
         shown = cell.metadata["mystnb"]
         name = plot["id"].lower()
-        drawn = picture(cell)
-        size = 'width="{}" height="{}"'.format(*struct.unpack(">II", drawn[16:24]))  # a PNG's first chunk says so
-        self.save(f"{name}.png", drawn)
+        shot = picture(cell)
+        size = 'width="{}" height="{}"'.format(*struct.unpack(">II", shot[16:24]))  # a PNG's first chunk says so
+        self.save(f"{name}.png", shot)
         numbers = f"the buttons under {{numref}}`{figure}`"
         if found := _CSV.search(html(after)):
             self.save(f"{name}.csv", base64.b64decode(found[1]))
@@ -91,12 +91,7 @@ def picture(cell: Any) -> bytes:
     for output in cell.outputs:
         if "image/png" in output.get("data", {}):
             return base64.b64decode(output.data["image/png"])
-    import vl_convert
-
-    found = _SPEC.search(html(cell))
-    if not found:
+    found = drawn(html(cell))
+    if found is None:
         raise ValueError(f"no picture in the cell of {cell.metadata['mystnb']['figure']['name']}")
-    spec = json.loads(unescape(found[1]))
-    text = {"labelFontSize": 13, "titleFontSize": 13}
-    spec |= {"width": 640, "background": "white", "config": {"axis": text, "legend": text}}
-    return vl_convert.vegalite_to_png(spec, vl_version="6.4", scale=1.5)
+    return found
