@@ -19,7 +19,7 @@ Step = Callable[[float, float], float]
 Row = dict[str, float]
 
 MOST_TOGETHER = 4096  # decodes or prompts in a step
-HALVINGS = 44  # of an interval, until nothing changes
+HALVINGS = 34  # of an interval: no answer is asked for to more than nine digits
 GOLDEN = 0.6180339887498949
 NEGLIGIBLE = 1e-18
 NEARLY_ALL = 0.99
@@ -188,24 +188,23 @@ def disaggregated(step: Step, capacity: float, places: float, n_in: float, n_out
         return NONE
     gap = step(batch, 0.0)
     decode = batch / ((n_out - 1) * gap)  # requests/s; the first token is the prefill's
-    pools = []
-    for prompts in range(1, together + 1):
-        best = 0.0
-        seconds, split = step(0.0, prompts), 0
+
+    def split(prompts: int) -> list[float]:
+        """Return (requests/s of a unit, prefill units, seconds of a prefill) of the best split."""
+        seconds, best, pool = step(0.0, prompts), 0.0, 0
         for prefill in range(1, units):
             slower = min(prefill * prompts / seconds, (units - prefill) * decode) / units
             if slower > best:
                 best = slower
-                split = prefill
-        pools.append([best, prompts, split, seconds])
-    highest = 0.0
-    for pool in pools:
-        highest = max(highest, pool[0])
-    # More prompts together wait for each other: take the fewest that give nearly all.
-    for pool in pools:
-        if pool[0] >= NEARLY_ALL * highest:
-            return {
-                "rate": pool[0], "batch": batch, "chunk": pool[1] * n_in, "prefill_units": pool[2],
-                "ttft": pool[3], "step": gap, "tpot": gap,
-            }  # fmt: skip
-    return NONE
+                pool = prefill
+        return [best, pool, seconds]
+
+    # Together prompts share the weight read, so more are faster; but they wait for each other: take the fewest that
+    # give nearly all.
+    enough = NEARLY_ALL * split(together)[0]
+    prompts = largest_whole(together, lambda k: split(k)[0] < enough) + 1
+    rate, prefill_units, seconds = split(prompts)
+    return {
+        "rate": rate, "batch": batch, "chunk": prompts * n_in, "prefill_units": prefill_units,
+        "ttft": seconds, "step": gap, "tpot": gap,
+    }  # fmt: skip
