@@ -64,8 +64,10 @@
   const chooser = (figure, presets) => {
     const label = Object.assign(document.createElement("label"), { className: "live-presets", textContent: "Set-up " });
     const list = document.createElement("select");
-    list.append(...["yours", ...Object.keys(presets)].map((text) => new Option(text, text)));
-    list.addEventListener("change", () => { if (presets[list.value]) set(figure, presets[list.value]); });
+    const known = new Map(presets);
+    list.append(...["yours", ...known.keys()].map((text) => new Option(text, text)));
+    list.addEventListener("change", () => { if (known.has(list.value)) set(figure, known.get(list.value)); });
+    figure.addEventListener("input", ({ target }) => { if (target !== list) list.selectedIndex = 0; });
     label.append(list);
     return label;
   };

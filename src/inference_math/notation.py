@@ -162,7 +162,9 @@ z = _define(
     "share of a decode's own compute time T that lengthens the step: 0 if hidden under the weight read",
 )
 q = _define("q", "q", "1", SHARE, "quantile: 0.99 for P99")
-t_w = _define("t_w", "t_{w}", "s", AT_LEAST_ZERO, "time to read the weights once")
+t_w = _define(
+    "t_w", "t_{w}", "s", AT_LEAST_ZERO, "what a step costs however little it does: mostly the read of the weights"
+)
 sla_tpot = _define("sla_tpot", "S", "s", ANY_POSITIVE, "limit on TPOT")
 sla_ttft = _define("sla_ttft", r"S_{\mathrm{TTFT}}", "s", ANY_POSITIVE, "limit on TTFT")
 u = _define("u", "u", "1", SHARE, "share of the TPOT limit left after the weights are read, 1 − t_w/S")

@@ -59,7 +59,10 @@ class Live:
             for preset in self.presets.values():
                 for name in preset:
                     as_one_of("presets", name, controls)
-            spec["usermeta"] = {"presets": _portable(dict(self.presets), {})}
+            # Pairs, for the order of a mapping is not kept.
+            spec["usermeta"] = {
+                "presets": [[name, _portable(dict(preset), {})] for name, preset in self.presets.items()]
+            }
         return spec
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -177,7 +180,8 @@ def curves(
                 scale=x_scale,
                 axis=alt.Axis(labelOverlap="greedy", labelSeparation=6),
             ),
-            y=alt.Y("value:Q", title=y_title, scale=y_scale),
+            # Room for the widest labels: a slider may bring them.
+            y=alt.Y("value:Q", title=y_title, scale=y_scale, axis=alt.Axis(minExtent=46)),
             color=alt.Color("curve:N", legend=legend, scale=alt.Scale(domain=labels, range=list(COLOURS))),
             strokeDash=alt.StrokeDash("curve:N", legend=legend, scale=alt.Scale(domain=labels, range=dashes)),
             tooltip=[

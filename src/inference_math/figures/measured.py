@@ -99,5 +99,5 @@ def attention_floor(ax: Axes, operators: Operators, long: int = 1024) -> pd.Data
     ax.loglog(line / 1e6, line / gpu(H100).hbm_bw * 1e6, "--", color="black", label="bytes / datasheet bandwidth")
     ax.axvline(H100_L2_BYTES / 1e6, color=COLOURS[1], linestyle=":", label="L2 cache")
     ax.set(xlabel="KV cache read by one layer (MB)", ylabel="attention of one layer (µs)")
-    ax.legend(loc="upper left", fontsize=9, frameon=True, framealpha=1, edgecolor="white")
+    ax.legend(loc="lower right", fontsize=9, frameon=True, framealpha=1, edgecolor="white")
     return frame
