@@ -4,11 +4,17 @@
   const share = window.inferenceMathShare;
   const table = [...document.querySelectorAll("table")].find((t) => t.tHead?.rows[0].cells[0].textContent.trim() === "claim");
   const at = Object.fromEntries([...table.tHead.rows[0].cells].map((cell, i) => [cell.textContent.trim(), i]));
+  // The words of a claim, without its tests and its citation.
+  const plain = (section) => {
+    const copy = section.cloneNode(true);
+    copy.querySelectorAll("details").forEach((details) => details.remove());
+    return copy.textContent.toLowerCase().replaceAll("δ", "delta ");
+  };
   const rows = [...table.tBodies[0].rows].map((row) => {
     const words = (column) => row.cells[at[column]].textContent.trim();
     const section = document.getElementById(words("claim").toLowerCase());
     const evidence = [...row.cells[at.evidence].querySelectorAll(".badge")].map((badge) => badge.textContent);
-    return { row, section, verdict: [words("verdict")], source: words("source").split(", "), evidence, text: section.textContent.toLowerCase() };
+    return { row, section, verdict: [words("verdict")], source: words("source").split(", "), evidence, text: plain(section) };
   });
 
   const form = Object.assign(document.createElement("form"), { className: "ledger-filters" });
@@ -32,15 +38,17 @@
 
   const state = () => Object.fromEntries([...Object.entries(lists), ["words", words]].map(([n, c]) => [n, c.value]).filter(([, v]) => v));
   const apply = () => {
-    const wanted = words.value.toLowerCase();
+    const wanted = words.value.toLowerCase().split(/\s+/);
     for (const one of rows) {
       const fits = Object.entries(lists).every(([name, list]) => !list.value || one[name].includes(list.value));
-      one.row.hidden = one.section.hidden = !(fits && one.text.includes(wanted));
+      one.row.hidden = one.section.hidden = !(fits && wanted.every((word) => one.text.includes(word)));
     }
     said.textContent = `${rows.filter((one) => !one.row.hidden).length} of ${rows.length} claims`;
   };
   const read = () => {
     const link = share.parse();
+    // A link to a claim that a filter hides shows it.
+    if (rows.some((one) => one.section.hidden && `#${one.section.id}` === location.hash)) { form.reset(); apply(); location.replace(location.hash); }
     if (link?.id !== "ledger") return;
     for (const [name, list] of Object.entries(lists)) list.value = link.state[name] || "";
     words.value = link.state.words || "";

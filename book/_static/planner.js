@@ -39,17 +39,18 @@
 
   // The question as `solver.plan` takes it; an Error says what is wrong with it.
   const question = (given) => {
-    for (const name of NAMES.filter((n) => at(n).type === "number")) {
+    for (const name of NAMES.filter((n) => at(n).type === "number" && n !== "traffic")) {
       const [value, low, high] = [given[name], at(name).min, at(name).max].map(Number);
-      if (given[name] === "" || !(value >= low && value <= high)) {
-        throw new Error(`${name} must be a number from ${low} to ${high}, not ${given[name] || "nothing"}`);
+      const whole = name === "units";
+      if (given[name] === "" || !(value >= low && value <= high) || (whole && !Number.isInteger(value))) {
+        throw new Error(`${label(name)} must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${given[name] || "nothing"}`);
       }
     }
     const tp = Number(given.tp);
     const shape = data.models[given.model].tp[given.tp];
     const rates = data.gpus[given.gpu];
-    if (!shape) throw new Error(`tp must divide the heads of ${given.model}, which ${tp} does not`);
-    if (given.weights === "fp8" && !rates.fp8_flops) throw new Error(`weights must be bf16 on ${given.gpu}: no FP8 unit is modelled`);
+    if (!shape) throw new Error(`${label("tp")} must divide the heads of ${given.model}, which ${tp} does not`);
+    if (given.weights === "fp8" && !rates.fp8_flops) throw new Error(`${label("weights")} must be bf16 on ${given.gpu}: no FP8 unit is modelled`);
     const unit = math.unit_numbers(shape, rates, tp, given.weights, given.kv);
     if (!(unit.kv_capacity > 0)) throw new Error(`${given.model} in ${given.weights} does not fit ${tp} × ${given.gpu}: take more GPUs, or fewer bytes`);
     const n_out = Number(given.output);
@@ -63,6 +64,7 @@
       read_bw: given.tier === "hbm" ? 0 : tp * data.tiers[given.tier].read_bw,
     };
   };
+  const label = (name) => at(name).labels[0].firstChild.textContent;
   const coefficients = (engine) => data.engines[engine].found;
   const draws = (engine) => {
     const { names, draws } = data.engines[engine];
@@ -104,8 +106,12 @@
     const { rate, margin } = centre.numbers;
     let words = `${best[0].toUpperCase()}${best.slice(1)} serves ${digits(rate)} requests/s per unit at full load`;
     if (Number.isFinite(margin)) words += `, ${percent(margin)} more than ${second}`;
-    const ahead = solved.length ? solved.filter((one) => one.numbers.margin > 0).length / solved.length : 1;
-    if (Number.isFinite(margin) && ahead < data.clear) words += `; too close to call: it is ahead in ${percent(ahead)} of the draws of the calibration`;
+    const ahead = solved.length ? solved.filter((one) => one.best === best).length / solved.length : 1;
+    const { spread } = data.engines[asked.engine];
+    if (Number.isFinite(margin)) {
+      if (ahead < data.clear) words += `; too close to call: it is the best in ${percent(ahead)} of the draws of the calibration`;
+      else if (margin < spread) words += `; too close to call: predictions of a step err by ${percent(spread)}`;
+    }
     return `${words}.`;
   };
 
@@ -119,22 +125,25 @@
         if (alone > limit) found.push(`${name}: a request alone takes ${digits(1000 * alone)} ms, ${percent(alone / limit - 1)} over the limit of ${digits(1000 * limit)} ms.`);
       }
       if (work.n_in + work.n_out > asked.unit.kv_capacity) found.push(`Memory: a request needs ${work.n_in + work.n_out} tokens of KV cache, ${digits(asked.unit.kv_capacity)} fit.`);
+      if (!found.length) found.push("A request alone meets each limit, but no architecture keeps up with new ones within them.");
+      const missed = found.length;
       for (const weights of new Set([given.weights, "fp8"])) {
         for (const tp of ["1", "2", "4", "8"]) {
           if (Number(tp) < Number(given.tp) || (tp === given.tp && weights === given.weights)) continue;
           try {
             const kv = weights === given.weights ? given.kv : weights;
-            const { rate } = math.solve(question({ ...given, tp, weights, kv }), coefficients(given.engine), data.datasheet, 1, []).numbers;
+            const { rate } = math.solve(question({ ...given, tp, weights, kv }), coefficients(given.engine), data.datasheet, [1, 1], []).numbers;
             if (rate > 0) found.push(`TP ${tp} in ${weights} would meet the SLA: ${digits(rate)} requests/s per unit.`);
           } catch { /* not a unit */ }
         }
       }
+      if (found.length === missed) found.push("Neither more GPUs in a unit nor a lower precision would meet the SLA.");
     }
     const { gpu, n_in, concurrency } = data.scope;
     if (!gpu.includes(given.gpu)) found.push(`Not calibrated: ${given.gpu}; the efficiencies are those of ${gpu.join(", ")}.`);
     if (!data.models[given.model].dense) found.push(`Not calibrated: ${given.model} is no dense model with grouped queries.`);
     if (work.n_in > n_in[1]) found.push(`Not calibrated: prompts of more than ${digits(n_in[1])} tokens.`);
-    if (centre.numbers.batch > concurrency[1]) found.push(`Not calibrated: more than ${concurrency[1]} requests at once.`);
+    if (Math.max(...Object.values(centre.rows).map((row) => row.batch)) > concurrency[1]) found.push(`Not calibrated: more than ${concurrency[1]} requests at once.`);
     return found;
   };
 
@@ -152,9 +161,9 @@
     text("planner-verdict", verdict(asked, centre, solved));
     let start = "";
     if (centre.best) {
-      const row = math.careful(centre.best, solved.length ? solved : [centre]);
+      const row = math.careful(asked, centre.best, solved.length ? solved : [centre]);
       const told = Object.entries(math.settings(asked, centre.best, row)).map(([name, value]) => `${name} ${value}`.trim());
-      const kept = solved.length ? ` (keeps the SLA in ${percent(solved.filter((one) => math.keeps(asked, centre.best, one, row)).length / solved.length)} of the draws)` : "";
+      const kept = solved.length ? ` (keeps the SLA in ${percent(math.kept(asked, centre.best, solved, row))} of the draws)` : "";
       start = `Start with${kept}: ${told.join(", ")}`;
     }
     text("planner-settings", start);
@@ -164,7 +173,7 @@
   };
 
   const architectures = (given, asked, centre, solved) => {
-    const traffic = Number(given.traffic);
+    const traffic = Number(given.traffic) > 0 ? Number(given.traffic) : NaN;
     const optional = (value) => (Number.isFinite(value) ? digits(value) : "");
     const columns = Object.entries(centre.rows).map(([name, row]) => {
       if (!(row.rate > 0)) return ["none"];
@@ -174,20 +183,37 @@
       const best = solved.filter((one) => one.order[0] === name && one.best).length / solved.length;
       return [
         withSpan(row.rate, low, high), solved.length ? percent(best) : "",
-        digits(row.batch), optional(row.chunk), optional(row.prefill_units), digits(1000 * row.ttft), digits(1000 * row.tpot),
-        digits(many), digits(gpus), optional(cost),
+        digits(row.batch), optional(row.chunk * (1 - asked.work.alpha)), optional(row.prefill_units), digits(1000 * row.ttft), digits(1000 * row.tpot),
+        optional(many), optional(gpus), optional(cost),
       ];
     });
-    const labels = ["requests/s of a unit", "best in so many draws", "decodes of a unit", "prompt tokens of a step", "prefill units",
-      "TTFT (ms)", "TPOT (ms)", `replicas for ${given.traffic} requests/s, at least`, "GPUs of these", "USD per million output tokens"];
+    const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
+    const labels = ["requests/s of a unit", "the best in this share of draws", "decodes of a unit", "computed prompt tokens of a step",
+      "prefill units", `${of}TTFT (ms)`, asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT (ms)",
+      `replicas for ${given.traffic} requests/s, without queues`, "GPUs of these", "USD per million output tokens, at least"];
     table("planner-architectures", ["", ...Object.keys(centre.rows)], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));
+  };
+
+  // The same question for units of other sizes: what serves the traffic, without queues, with the fewest GPUs.
+  const sizes = (given) => {
+    const rows = ["1", "2", "4", "8"].flatMap((tp) => {
+      try {
+        const asked = question({ ...given, tp });
+        const { best, rows: found } = math.solve(asked, coefficients(given.engine), data.datasheet, [1, 1], []);
+        if (!best) return [[tp, "none meets the SLA", "", ""]];
+        const least = Object.entries(found).filter(([, row]) => row.rate > 0)
+          .map(([name, row]) => [...math.replicas(asked, name, row.rate, Number(given.traffic)), name]).sort((a, b) => a[1] - b[1])[0];
+        return [[tp, `${best}, ${digits(found[best].rate / Number(tp))}`, digits(least[1]), least[2]]];
+      } catch { return []; }
+    });
+    table("planner-sizes", ["GPUs of a unit (TP)", "best architecture, requests/s of a GPU", `GPUs for ${given.traffic} requests/s, without queues`, "by"], rows);
   };
 
   const tiers = (given, asked) => {
     const speeds = Object.fromEntries(Object.entries(data.tiers).map(([name, tier]) => [name, Number(given.tp) * tier.read_bw]));
     const found = asked.work.alpha > 0 ? math.gains(asked, coefficients(given.engine), speeds) : [];
     const rows = found.map((row) => [
-      row.where === "nowhere" ? "nowhere: all is computed" : data.tiers[row.where].title, digits(row.speedup),
+      row.where === "nowhere" ? "nowhere: all is computed" : (row.where === "hbm" ? "HBM of the unit" : data.tiers[row.where].title), digits(row.speedup),
       row.rate > 0 ? digits(row.rate) : "none", Number.isFinite(row.gain) ? digits(row.gain) : "–",
     ]);
     table("planner-tiers", ["where", "prefill speedup", "requests/s of a unit", "gain"], rows);
@@ -206,9 +232,11 @@
       text("planner-verdict", `${error.message}.`);
       text("planner-settings", "");
       document.getElementById("planner-notes").replaceChildren();
+      data.answers.forEach(([name]) => { cell("value", name, "–"); cell("why", name, ""); });
+      for (const id of ["planner-architectures", "planner-sizes", "planner-tiers"]) document.getElementById(id).hidden = true;
       return;
     }
-    const centre = math.solve(asked, coefficients(given.engine), data.datasheet, 1, []);
+    const centre = math.solve(asked, coefficients(given.engine), data.datasheet, [1, 1], []);
     show(given, asked, centre, []);
     form.dataset.answered = String(performance.now() - began);
     delete form.dataset.complete;
@@ -219,10 +247,11 @@
       const until = performance.now() + ROOM_FOR_DRAWS;
       while (waiting.length && performance.now() < until) {
         const one = waiting.shift();
-        solved.push(math.solve(asked, one, data.datasheet, one.factor, centre.order));
+        solved.push(math.solve(asked, one, data.datasheet, [one.step, one.prompt], centre.order));
       }
       if (waiting.length) { setTimeout(go); return; }
       show(given, asked, centre, solved);
+      sizes(given);
       tiers(given, asked);
       history.replaceState(null, "", share.hash("plan", changed()));
       form.dataset.complete = "true";
@@ -238,9 +267,10 @@
     const sent = [given.prompt, given.output, ...(alpha ? [`alpha=${alpha}`] : []), ...(given.lengths === "geometric" ? ['lengths="geometric"'] : [])];
     const limits = [given.ttft / 1000, given.tpot / 1000, ...(given.promise === "mean" ? [] : [`quantile=${given.promise}`])];
     const rest = [`units=${given.units}`, ...(given.tier === "hbm" ? [] : [`tier=tier("${given.tier}")`]), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
-    return `from inference_math import SLA, Unit, Workload, plan\nfrom inference_math.tiers import tier\n\n` +
+    return `from inference_math import SLA, Unit, Workload, plan, planner\nfrom inference_math.tiers import tier\n\n` +
       `unit = Unit.of("${given.model}", "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}")\n` +
-      `print(plan(unit, Workload(${sent.join(", ")}), SLA(${limits.join(", ")}), ${rest.join(", ")}))\n`;
+      `found = plan(unit, Workload(${sent.join(", ")}), SLA(${limits.join(", ")}), ${rest.join(", ")})\nprint(found)\n` +
+      `print(planner.fleet(found, ${given.traffic}${given.promise === "mean" ? "" : `, quantile=${given.promise}`}))  # with queues, simulated\n`;
   };
 
   const tools = form.querySelector(".planner-tools");
@@ -251,7 +281,7 @@
   );
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target }) => {
-    if (target.name === "preset") { if (target.value) write({ ...state(), ttft: defaults.ttft, ...presets[target.value] }); }
+    if (target.name === "preset") { if (target.value) write(presets[target.value]); }
     else if (target.type === "range") { moved(target); at("preset").value = ""; }
     else { at("preset").value = ""; form.querySelectorAll(`[data-for="${target.name}"]`).forEach(place); }
     answer();

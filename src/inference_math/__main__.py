@@ -19,6 +19,7 @@ from inference_math.workload import SLA, Workload
 __all__ = ["main"]
 
 _LONG = 60  # seconds: whoever asks for more means milliseconds
+_SHARE = 0.9  # of the requests that a fleet serves within both limits, where no quantile is asked for
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,19 +34,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    work = Workload(options.prompt, options.output, options.alpha)
+    work = Workload(options.prompt, options.output, options.alpha, options.lengths)
+    share = options.quantile or _SHARE
     sla = SLA(options.ttft, options.tpot, options.quantile)
     place = None if options.tier is None else tier(options.tier)
     found = plan(_unit(options), work, sla, units=options.units, tier=place, price=options.price)
     if options.ttft > _LONG or options.tpot > _LONG:
         print(f"note: limits are in seconds; {max(options.ttft, options.tpot):g} s is long", file=sys.stderr)
-    many = fleet(found, options.rate) if options.rate is not None and found.feasible else None
+    many = fleet(found, options.rate, quantile=share) if options.rate is not None and found.feasible else None
     if options.json:
         print(json.dumps(plain(found.to_dict() | ({"fleet": vars(many)} if many else {})), indent=2, allow_nan=False))
     else:
         print(found)
         if many:
-            print(f"\nFleet, the smallest of all architectures with random arrivals, 90% within both limits:\n{many}")
+            print(f"\nFleet, the smallest of all with random arrivals, {share:.0%} within both limits:\n{many}")
     return 0 if found.feasible else 1
 
 
@@ -92,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     planner.add_argument("--output", type=float, required=True, help="output tokens")
     planner.add_argument("--alpha", type=float, default=0.0, help="share of the prompt that is stored (default 0)")
     planner.add_argument("--tier", help="where it is stored: dram, local_ssd, … (default: in HBM)")
+    planner.add_argument("--lengths", default="fixed", help="output lengths: fixed or geometric (default fixed)")
     planner.add_argument("--ttft", type=float, required=True, help="limit in seconds")
     planner.add_argument("--tpot", type=float, required=True, help="limit in seconds")
     planner.add_argument("--quantile", type=float, help="share that must meet the limits, e.g. 0.9 (default: means)")

@@ -108,7 +108,9 @@ def splitwise(level: float = 0.9) -> pd.DataFrame:
 
 def _interval(unit: Unit, name: str, level: float, *arguments: Any) -> tuple[Any, Any, Any]:
     """Return what the unit's method `name` predicts, and an interval as `Unit.predict` gives it."""
-    drawn = [getattr(unit.calibrated(one), name)(*arguments) * factor for one, factor in unit.calibration.draws(64)]
+    drawn = [
+        getattr(unit.calibrated(one.calibration), name)(*arguments) * one.step for one in unit.calibration.draws(64)
+    ]
     low, high = np.quantile(drawn, ((1 - level) / 2, (1 + level) / 2), axis=0)
     return getattr(unit, name)(*arguments), np.maximum(low, getattr(unit.limit, name)(*arguments)), high
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tomlkit
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, EFFICIENCY, Interval, as_number, as_one_of
 from inference_math.evidence import load
 
-__all__ = ["COEFFICIENTS", "DATASHEET", "ENGINES", "Anchor", "Calibration", "Coefficients", "Prediction"]
+__all__ = ["COEFFICIENTS", "DATASHEET", "ENGINES", "Anchor", "Calibration", "Coefficients", "Draw", "Prediction"]
 
 ENGINES = ("vllm", "trtllm", "sglang")
 SHARES = ("memory", "bf16", "fp8", "kv")  # of a rate; the others are seconds
@@ -125,26 +125,24 @@ class Calibration:
         i = COEFFICIENTS.index(as_one_of("name", name, COEFFICIENTS))
         return float(np.sqrt(self.covariance[i, i]))
 
-    def draws(self, count: int) -> list[tuple[Calibration, float]]:
-        """Return `count` calibrations drawn from the distribution, each with a factor drawn from the spread.
-
-        A Halton sequence: the same ones every time.
-        """
+    def draws(self, count: int) -> list[Draw]:
+        """Return `count` draws from the distribution: Sobol points, the same ones every time."""
         from scipy.stats import norm, qmc  # here, since it takes half a second and the fast path needs none of it
 
         centre = np.array([getattr(self.coefficients, name) for name in COEFFICIENTS])
-        points = qmc.Halton(centre.size + 1, scramble=False).random(count + 1)[1:]  # the first has a zero
-        normal = norm.ppf(points)
+        bits = int(np.ceil(np.log2(max(count, 2))))
+        cells = qmc.Sobol(centre.size + 2, scramble=False).random_base2(bits)[:count]
+        normal = norm.ppf(cells + 0.5 / 2**bits)  # from a cell's corner to its middle
         scale, axes = np.linalg.eigh(self.covariance)
         # The symmetric root: unlike the axes themselves it is the same on every machine.
         root = axes @ np.diag(np.sqrt(np.maximum(scale, 0))) @ axes.T
-        drawn = centre + normal[:, :-1] @ root
+        drawn = centre + normal[:, : centre.size] @ root
         for i, name in enumerate(COEFFICIENTS):
             drawn[:, i] = np.clip(drawn[:, i], *((min(_LEAST, centre[i]), 1) if name in SHARES else (0, np.inf)))
-        factors = np.exp(self.spread * normal[:, -1])
+        factors = np.exp(self.spread * normal[:, centre.size :])
         return [
-            (replace(self, coefficients=Coefficients(*row)), float(factor))
-            for row, factor in zip(drawn.tolist(), factors, strict=True)
+            Draw(replace(self, coefficients=Coefficients(*row)), float(step), float(prompt))
+            for row, (step, prompt) in zip(drawn.tolist(), factors, strict=True)
         ]
 
     def anchor(self, n_in: float, n_out: float) -> float:
@@ -205,6 +203,17 @@ class Calibration:
     def anchored(self, anchors: tuple[Anchor, ...]) -> Calibration:
         """Return the same with these anchors."""
         return replace(self, anchors=anchors)
+
+
+class Draw(NamedTuple):
+    """One draw of a calibration, and two of the error that it leaves: factors of a step, and of its prompts' part.
+
+    The fit errs on prompts and on decodes by themselves; where only a sum is asked for, the first will do.
+    """
+
+    calibration: Calibration
+    step: float
+    prompt: float
 
 
 ZERO_SHOT_SCOPE: Mapping[str, tuple[Any, ...]] = {

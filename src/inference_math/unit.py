@@ -242,8 +242,8 @@ class Unit:
         asked = as_one_of("quantity", quantity, ("ttft", "tpot", "e2e"))
         tail = (1 - as_number("level", level, SHARE)) / 2
         drawn = [
-            getattr(self.calibrated(one), asked)(work, concurrency) * noise
-            for one, noise in self.calibration.draws(_DRAWS)
+            getattr(self.calibrated(one.calibration), asked)(work, concurrency) * one.step
+            for one in self.calibration.draws(_DRAWS)
         ]
         low, high = np.quantile(drawn, (tail, 1 - tail), axis=0)
         value = getattr(self, asked)(work, concurrency)

@@ -23,9 +23,9 @@ DEFAULT = {
 SOLVE = """given => {
     const math = window.inferenceMath, page = window.inferenceMathPlanner;
     const asked = page.question(given);
-    const found = math.solve(asked, page.coefficients(given.engine), math.data.datasheet, 1, []);
+    const found = math.solve(asked, page.coefficients(given.engine), math.data.datasheet, [1, 1], []);
     const speeds = Object.fromEntries(Object.entries(math.data.tiers).map(([n, t]) => [n, given.tp * t.read_bw]));
-    const told = found.best ? math.settings(asked, found.best, math.careful(found.best, [found])) : {};
+    const told = found.best ? math.settings(asked, found.best, math.careful(asked, found.best, [found])) : {};
     const known = (v) => Number.isFinite(v) ? v : null;
     const finite = (rows) => Object.fromEntries(Object.entries(rows).map(([n, v]) => [n, known(v)]));
     return {

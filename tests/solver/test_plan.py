@@ -18,8 +18,10 @@ UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 CASE = Case(UNIT, Workload(2200, 170, 0.5), SLA(0.4, 0.04), tier=tier("local_ssd"), price=2.5)
 
 
-def solved(case=CASE, factor=1.0, order=()):
-    return solver.solve(case.plain, asdict(case.unit.coefficients), asdict(DATASHEET.coefficients), factor, list(order))
+def solved(case=CASE, factors=(1.0, 1.0), order=()):
+    return solver.solve(
+        case.plain, asdict(case.unit.coefficients), asdict(DATASHEET.coefficients), list(factors), list(order)
+    )
 
 
 @given(st.floats(1, 10), st.lists(st.floats(0.1, 100), min_size=1, max_size=50))
@@ -43,13 +45,22 @@ def test_the_order_asked_for_is_kept():
     assert other["margin"] == pytest.approx(found["rows"][second]["rate"] / found["rows"][third]["rate"] - 1)
 
 
-def test_the_careful_row_is_of_the_slowest_but_one_in_ten():
-    draws = [solved(factor=f) for f in np.linspace(1, 1.3, 20)]
-    row = solver.careful("chunked", draws)
-    rates = sorted(one["rows"]["chunked"]["rate"] for one in draws)
-    assert row["rate"] == rates[2]
-    kept = [solver.keeps(CASE.plain, "chunked", one, row) for one in draws]
-    assert kept == [f <= np.linspace(1, 1.3, 20)[17] for f in np.linspace(1, 1.3, 20)]
+def test_the_careful_row_keeps_the_sla_in_nine_of_ten_draws():
+    factors = np.linspace(1, 1.3, 20)
+    draws = [solved(factors=(f, f)) for f in factors]
+    row = solver.careful(CASE.plain, "chunked", draws)
+    assert row["rate"] == sorted(one["rows"]["chunked"]["rate"] for one in draws)[2]
+    assert [solver.keeps(CASE.plain, "chunked", one, row) for one in draws] == [f <= factors[17] for f in factors]
+    assert solver.kept(CASE.plain, "chunked", draws, row) == 0.9
+
+
+def test_a_longer_prompt_part_alone_moves_what_prompts_cost():
+    plain, slow = solved(), solved(factors=(1.0, 1.5))
+    assert slow["numbers"]["t_w"] == plain["numbers"]["t_w"]
+    assert slow["numbers"]["delta_h"] == plain["numbers"]["delta_h"]
+    assert slow["numbers"]["delta_p"] == pytest.approx(1.5 * plain["numbers"]["delta_p"])
+    bare = plain["mixed"](8, 0)
+    assert slow["mixed"](8, 1) - bare == pytest.approx(1.5 * (plain["mixed"](8, 1) - bare))
 
 
 def test_replicas_are_whole_and_enough():

@@ -23,7 +23,7 @@ FIELDS: tuple[Field, ...] = (
     ("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True),
 )
 SMALL: tuple[Field, ...] = (
-    ("units", "Units of the deployment", 2, 64, 1, 8, None),
+    ("units", "Units of a disaggregated replica", 2, 64, 1, 8, None),
     ("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5, None),
 )
 
@@ -52,7 +52,7 @@ def form() -> str:
     from inference_math.tiers import tiers
 
     models = {name: name for name in catalogue.MODELS}
-    tier_names = {"hbm": "HBM, where it is computed with"}
+    tier_names = {"hbm": "HBM of the unit"}
     tier_names |= {name: one.title for name, one in tiers().items() if name != "hbm"}
     precisions = {"fp8": "FP8", "bf16": "BF16"}
     first = [
@@ -67,7 +67,12 @@ def form() -> str:
     more = [
         _select("engine", "Engine", {"vllm": "vLLM", "trtllm": "TensorRT-LLM", "sglang": "SGLang"}, ENGINES[0]),
         _select("tier", "What is stored lies in", tier_names, "hbm"),
-        _select("promise", "The limits hold for", {"mean": "the mean", "0.9": "P90", "0.99": "P99"}, "mean"),
+        _select(
+            "promise",
+            "The limits hold for",
+            {"mean": "means", "0.9": "P90 of TTFTs and gaps", "0.99": "P99 of TTFTs and gaps"},
+            "mean",
+        ),
         _select("lengths", "Output lengths", {"fixed": "all the same", "geometric": "geometric"}, "fixed"),
         *(_number(*field) for field in SMALL),
     ]

@@ -62,10 +62,14 @@ def data() -> dict[str, Any]:
 
 
 def _coefficients(calibration: Calibration) -> dict[str, Any]:
-    drawn = [asdict(one.coefficients) | {"factor": factor} for one, factor in calibration.draws(DRAWS)]
+    drawn = [
+        asdict(one.calibration.coefficients) | {"step": one.step, "prompt": one.prompt}
+        for one in calibration.draws(DRAWS)
+    ]
     names = list(drawn[0])
     return {
         "found": asdict(calibration.coefficients),
+        "spread": calibration.spread,
         "names": names,
         "draws": [[one[name] for name in names] for one in drawn],
     }

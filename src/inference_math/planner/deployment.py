@@ -19,8 +19,8 @@ from inference_math.workload import SLA, Workload
 
 __all__ = ["ANSWERS", "CLEAR", "DRAWS", "Answer", "Plan", "plan"]
 
-DRAWS = 32
-CLEAR = 0.9  # of the draws must name the same architecture
+DRAWS = 64
+CLEAR = 0.95  # of the draws must name the same architecture
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Plan:
     verdict
         The same in a sentence, and whether the calibration is sure enough to say so.
     settings
-        What to start the engine with; of the draw that is slower than nine in ten, so that most keep the SLA.
+        What to start the engine with: settings that keep the SLA in nine of ten draws, where there are such.
     kept
         Share of the draws in which these settings keep the SLA; NaN without intervals.
     advice
@@ -145,15 +145,18 @@ def plan(
     case = Case(unit, work, sla, as_whole("units", units, 2), tier, rent)
     centre = solve(case)
     drawn = unit.calibration.draws(DRAWS) if intervals else []
-    draws = [solve(replace(case, unit=unit.calibrated(one)), factor=f, order=centre.order) for one, f in drawn]
-    chosen = solver.careful(centre.best or "aggregated", [one.found for one in draws or [centre]])
+    draws = [
+        solve(replace(case, unit=unit.calibrated(one.calibration)), factors=(one.step, one.prompt), order=centre.order)
+        for one in drawn
+    ]
+    chosen = solver.careful(case.plain, centre.best or "aggregated", [one.found for one in draws or [centre]])
     return Plan(
         case,
         _answers(case, centre, draws),
         _ranked(centre, draws),
         offloading(case),
         centre.best,
-        _verdict(centre, draws),
+        _verdict(case, centre, draws),
         solver.settings(case.plain, centre.best, chosen) if centre.best else {},
         _kept(case, centre.best, draws, chosen),
         () if centre.best else tuple(_advice(case)),
@@ -165,7 +168,7 @@ def _kept(case: Case, best: str, draws: list[Solved], row: Any) -> float:
     """Return the share of the draws in which the settings of a row keep the SLA."""
     if not draws or not best:
         return np.nan
-    return float(np.mean([solver.keeps(case.plain, best, one.found, row) for one in draws]))
+    return solver.kept(case.plain, best, [one.found for one in draws], row)
 
 
 def _ranked(centre: Solved, draws: list[Solved]) -> pd.DataFrame:
@@ -218,17 +221,22 @@ def _answers(case: Case, centre: Solved, draws: list[Solved]) -> dict[str, Answe
     return answers
 
 
-def _verdict(centre: Solved, draws: list[Solved]) -> str:
+def _verdict(case: Case, centre: Solved, draws: list[Solved]) -> str:
+    """Name the best architecture and its lead, and say whether the calibration is good enough to call it one."""
     if not centre.best:
         return "no architecture meets the SLA"
     first, second, *_ = centre.order
+    margin, spread = centre.numbers["margin"], case.unit.calibration.spread
     lead = f"{first} serves {centre.numbers['rate']:.3g} requests/s per unit at full load"
-    if np.isfinite(centre.numbers["margin"]):
-        lead += f", {centre.numbers['margin']:.0%} more than {second}"
-    ahead = float(np.mean([one.numbers["margin"] > 0 for one in draws])) if draws else 1.0
-    if ahead >= CLEAR or not np.isfinite(centre.numbers["margin"]):
+    if not np.isfinite(margin):
         return lead
-    return f"{lead}; too close to call: it is ahead in {ahead:.0%} of the draws of the calibration"
+    lead += f", {margin:.0%} more than {second}"
+    ahead = float(np.mean([one.best == first for one in draws])) if draws else 1.0
+    if ahead < CLEAR:
+        return f"{lead}; too close to call: it is the best in {ahead:.0%} of the draws of the calibration"
+    if margin < spread:
+        return f"{lead}; too close to call: predictions of a step err by {spread:.0%}"
+    return lead
 
 
 def _advice(case: Case) -> Iterator[str]:

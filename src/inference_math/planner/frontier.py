@@ -16,8 +16,9 @@ from inference_math.workload import SLA, Workload
 
 __all__ = ["batches", "frontier"]
 
-_DRAWS = 32
+_DRAWS = 64
 _TAIL = 0.05
+Factors = tuple[float, float]  # of a step, and of its prompts' part
 
 
 def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None = None) -> pd.DataFrame:
@@ -28,8 +29,8 @@ def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None
     most = theory.max_batch_memory(kv_capacity=unit.kv_capacity, n_in=work.n_in, n_out=work.n_out)
     B = np.array([size for size in sizes if size <= most], dtype=float)
     case = Case(unit, work, SLA(1, 1), tier=tier)
-    user = _spread(case, lambda one, factor: 1 / costs_under(one, factor).tpot(B))
-    gpu = _spread(case, lambda one, factor: costs_under(one, factor).rate(B) * work.n_out / unit.tp)
+    user = _spread(case, lambda one, factors: 1 / costs_under(one, factors).tpot(B))
+    gpu = _spread(case, lambda one, factors: costs_under(one, factors).rate(B) * work.n_out / unit.tp)
     columns = {"batch": B.astype(int)}
     for name, (value, low, high) in (("per_user", user), ("per_gpu", gpu)):
         columns |= {name: value, f"{name}_low": low, f"{name}_high": high}
@@ -46,18 +47,21 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
         case = Case(unit, replace(work, n_in=n_in), sla, tier=tier)
         limits = _limits(case)
         binding = min(limits, key=lambda name: limits[name])
-        _, low, high = _spread(case, lambda one, factor: np.array(min(_limits(one, factor).values())))
+        _, low, high = _spread(case, lambda one, factors: np.array(min(_limits(one, factors).values())))
         rows.append({"n_in": n_in, "batch": limits[binding], "batch_low": low, "batch_high": high, "binding": binding})
     return pd.DataFrame(rows)
 
 
-def _limits(case: Case, factor: float = 1.0) -> dict[str, int]:
-    return solver.batch_limits(case.plain, costs_under(case, factor).mixed)
+def _limits(case: Case, factors: Factors = (1.0, 1.0)) -> dict[str, int]:
+    return solver.batch_limits(case.plain, costs_under(case, factors).mixed)
 
 
-def _spread(case: Case, ask: Callable[[Case, float], np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _spread(case: Case, ask: Callable[[Case, Factors], np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what is asked of a case, and its interval under draws of the calibration."""
     unit = case.unit
-    drawn = [ask(replace(case, unit=unit.calibrated(one)), factor) for one, factor in unit.calibration.draws(_DRAWS)]
+    drawn = [
+        ask(replace(case, unit=unit.calibrated(one.calibration)), (one.step, one.prompt))
+        for one in unit.calibration.draws(_DRAWS)
+    ]
     low, high = np.quantile(drawn, (_TAIL, 1 - _TAIL), axis=0, method="inverted_cdf")
-    return ask(case, 1.0), low, high
+    return ask(case, (1.0, 1.0)), low, high

@@ -88,20 +88,20 @@ class Solved:
         return " and ".join(self.found["binding"])
 
 
-def costs_under(case: Case, factor: float = 1.0) -> Costs:
-    """Return what the requests of a case cost, every time `factor` times longer, none below the datasheet's."""
+def costs_under(case: Case, factors: tuple[float, float] = (1.0, 1.0)) -> Costs:
+    """Return what the requests of a case cost, a step and its prompts' part so many times longer (see `solve`)."""
     work, unit = case.work, case.unit
-    found = solver.under(case.plain, asdict(unit.coefficients), asdict(DATASHEET.coefficients), factor)
+    found = solver.under(case.plain, asdict(unit.coefficients), asdict(DATASHEET.coefficients), list(factors))
     return Costs.of(found, work.n_in, work.n_out, unit.kv_capacity)
 
 
-def solve(case: Case, *, factor: float = 1.0, order: tuple[str, ...] = ()) -> Solved:
-    """Return the numbers of a case; `factor` stretches every time, as far as the datasheet allows.
+def solve(case: Case, *, factors: tuple[float, float] = (1.0, 1.0), order: tuple[str, ...] = ()) -> Solved:
+    """Return the numbers of a case; `factors` stretch a step and its prompts' part, as far as the datasheet allows.
 
     `order` names the architectures whose rate and lead are asked for; none: the two with the highest rates.
     """
     found, least = asdict(case.unit.coefficients), asdict(DATASHEET.coefficients)
-    return Solved(solver.solve(case.plain, found, least, factor, list(order)))
+    return Solved(solver.solve(case.plain, found, least, list(factors), list(order)))
 
 
 def offloading(case: Case) -> pd.DataFrame:

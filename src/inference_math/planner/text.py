@@ -76,8 +76,12 @@ def _sent(work: Workload) -> str:
 
 
 def _promised(sla: SLA) -> str:
-    which = "mean" if sla.quantile is None else f"P{100 * sla.quantile:g}"
-    return f"{which} TTFT within {1e3 * sla.ttft:g} ms, {which} TPOT within {1e3 * sla.tpot:g} ms"
+    if sla.quantile is None:
+        return f"mean TTFT within {1e3 * sla.ttft:g} ms, mean TPOT within {1e3 * sla.tpot:g} ms"
+    which = f"P{100 * sla.quantile:g}"
+    return (
+        f"{which} of TTFT within {1e3 * sla.ttft:g} ms, {which} of the gaps between tokens within {1e3 * sla.tpot:g} ms"
+    )
 
 
 # How a unit is printed where people use another: factor and word.
@@ -109,7 +113,7 @@ def _tables(found: Plan) -> dict[str, pd.DataFrame]:
         low, high = _column(rows, "rate_low"), _column(rows, "rate_high")
         span = span + " (" + low + " to " + high + ")"
     columns = {"architecture": rows["architecture"], "requests/s": span.where(rows["rate"] > 0, "none")}
-    columns |= {"decodes": _column(rows, "batch"), "prompt tokens": _column(rows, "chunk")}
+    columns |= {"decodes": _column(rows, "batch"), "prompt tokens": _column(rows, "chunk", 1 - found.case.work.alpha)}
     columns |= {"prefill units": _column(rows, "prefill_units")}
     columns |= {"TTFT (ms)": _column(rows, "ttft", 1e3), "TPOT (ms)": _column(rows, "tpot", 1e3)}
     if "best_in" in rows:

@@ -16,6 +16,7 @@ from inference_math.workload import Source, Trace, Workload
 
 __all__ = ["Fleet", "fleet"]
 
+_LARGER = (1, 2, 4, np.inf)  # chunks, as multiples of the plan's
 _MOST = 16  # times what the mean rates ask for
 
 
@@ -39,6 +40,8 @@ class Fleet:
         The same with one replica less; NaN where there is none less.
     usd_per_million
         US dollars for a million output tokens at this rate; NaN where the plan has no price.
+    chunk
+        Prompt tokens that a chunked replica computes in a step at most; NaN for the others.
     """
 
     architecture: str
@@ -50,13 +53,16 @@ class Fleet:
     goodput: float
     one_less: float
     usd_per_million: float
+    chunk: float = np.nan
 
     def __str__(self) -> str:
         fewer = "" if np.isnan(self.one_less) else f"; with one replica less {self.one_less:.1%}"
         cost = "" if np.isnan(self.usd_per_million) else f", {self.usd_per_million:.3g} USD per million output tokens"
         many = "replica" if self.replicas == 1 else "replicas"
+        chunks = "" if np.isnan(self.chunk) else f" with chunks of {self.chunk:.0f} tokens"
+        size = f"{self.replicas} {many}, {self.gpus} GPUs"
         return (
-            f"{self.architecture}: {self.replicas} {many}, {self.gpus} GPUs, for {self.rate:.4g} requests/s{cost}\n"
+            f"{self.architecture}{chunks}: {size}, for {self.rate:.4g} requests/s{cost}\n"
             f"  {self.goodput:.1%} of the simulated requests meet both limits{fewer}"
         )
 
@@ -76,6 +82,8 @@ def fleet(
     requests go to the replicas in turn. One replica is simulated for each number that is tried; of both halves of
     its time the worse one counts, so that a queue that grows is seen. `architecture` None: each that the plan has is
     tried, and the one with the fewest GPUs returned; the highest mean rate need not be it, for means know no queue.
+    A chunked replica is tried with the plan's chunk and with larger ones: at part load they shorten the first token,
+    and a request's mean TPOT bears some long steps.
 
     Raises
     ------
@@ -92,23 +100,35 @@ def fleet(
         possible = [as_one_of("architecture", architecture, possible)]
     fleets, failures = [], []
     for name in possible:
-        sized = _Replica(found, name, traffic, rate, count, seed)
-        try:
-            fleets.append(sized.smallest(share))
-        except ValueError as error:
-            failures.append(str(error))
+        for row in _rows(found, name):
+            try:
+                fleets.append(_Replica(found, row, traffic, rate, count, seed).smallest(share))
+            except ValueError as error:
+                failures.append(str(error))
     if not fleets:
         raise ValueError("; ".join(failures))
     return min(fleets, key=lambda one: one.gpus)
 
 
+def _rows(found: Plan, name: str) -> list[Any]:
+    """Return an architecture's row of a plan; of chunked serving also with larger chunks, up to whole prompts."""
+    row: Any = found.compared.set_index("architecture").loc[name]
+    if name != "chunked":
+        return [row]
+    n_in = found.case.work.n_in
+    chunks = sorted({min(factor * row["chunk"], max(n_in, row["chunk"])) for factor in _LARGER})
+    rows = [row.copy() for _ in chunks]
+    for one, chunk in zip(rows, chunks, strict=True):
+        one["chunk"] = chunk
+    return rows
+
+
 class _Replica:
     """One replica of many, simulated under its part of the traffic."""
 
-    def __init__(self, found: Plan, name: str, traffic: float | Trace, rate: float, count: int, seed: int) -> None:
-        self._found, self._name, self._traffic, self._rate = found, name, traffic, rate
-        self._count, self._seed = count, seed
-        self._row: Any = found.compared.set_index("architecture").loc[name]
+    def __init__(self, found: Plan, row: Any, traffic: float | Trace, rate: float, count: int, seed: int) -> None:
+        self._found, self._row, self._traffic, self._rate = found, row, traffic, rate
+        self._count, self._seed, self._name = count, seed, str(row.name)
         self._tried: dict[int, float] = {}
 
     def smallest(self, share: float) -> Fleet:
@@ -133,6 +153,7 @@ class _Replica:
             self._name, replicas=high, units=units, gpus=gpus, rate=self._rate, least=least,
             goodput=self.met(high), one_less=self.met(high - 1) if high > 1 else np.nan,
             usd_per_million=np.nan if case.price is None else gpus * case.price / tokens * 1e6,
+            chunk=self._row["chunk"] * (1 - case.work.alpha) if self._name == "chunked" else np.nan,
         )  # fmt: skip
 
     def met(self, replicas: int) -> float:

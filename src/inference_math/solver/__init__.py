@@ -12,6 +12,7 @@ from inference_math.solver.plan import (
     gains,
     interval,
     keeps,
+    kept,
     replicas,
     settings,
     solve,
@@ -19,5 +20,6 @@ from inference_math.solver.plan import (
 )
 
 __all__ = [
-    "batch_limits", "careful", "compared", "gains", "interval", "keeps", "replicas", "settings", "solve", "under",
+    "batch_limits", "careful", "compared", "gains", "interval", "keeps", "kept", "replicas", "settings", "solve",
+    "under",
 ]  # fmt: skip

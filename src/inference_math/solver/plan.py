@@ -6,10 +6,10 @@ means), units, read_bw (bytes/s that the unit loads from its tier; 0: HBM), pric
 
 from __future__ import annotations
 
-from math import ceil, floor, isfinite
+from math import ceil, isfinite
 from typing import Any
 
-from inference_math.solver.search import NEVER, Row, aggregated, chunked, disaggregated, largest_within
+from inference_math.solver.search import MOST_TOGETHER, NEVER, Row, aggregated, chunked, disaggregated, largest_within
 from inference_math.solver.steps import Numbers, costs, stretched, unit_terms
 from inference_math.theory import concurrent_prefills as _concurrent_prefills
 from inference_math.theory import delta_p as _delta_p
@@ -17,7 +17,8 @@ from inference_math.theory import max_batch_memory as _max_batch_memory
 from inference_math.theory import pdd_concurrency as _pdd_concurrency
 
 __all__ = [
-    "batch_limits", "careful", "compared", "gains", "interval", "keeps", "replicas", "settings", "solve", "under",
+    "batch_limits", "careful", "compared", "gains", "interval", "keeps", "kept", "replicas", "settings", "solve",
+    "under",
 ]  # fmt: skip
 
 concurrent_prefills, delta_p = _concurrent_prefills.plain, _delta_p.plain
@@ -25,7 +26,7 @@ max_batch_memory, pdd_concurrency = _max_batch_memory.plain, _pdd_concurrency.pl
 
 FOREVER = 1e300  # seconds
 TAIL = 0.05
-CAREFUL = 0.1  # of the draws may be slower than that whose settings are recommended
+CAREFUL = 0.9  # of the draws must keep the SLA with the settings that are recommended
 NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
 
 
@@ -41,31 +42,31 @@ def compared(asked: Numbers, step: Any) -> dict[str, Row]:
     }
 
 
-def under(asked: Numbers, found: Numbers, datasheet: Numbers, factor: float) -> Numbers:
-    """Return `costs` under the coefficients `found`, `factor` times longer, none below that of `datasheet`."""
+def under(asked: Numbers, found: Numbers, datasheet: Numbers, factors: list[float]) -> Numbers:
+    """Return `costs` under the coefficients `found`, a step and its prompts' part stretched."""
     unit, work, read_bw = asked["unit"], asked["work"], asked["read_bw"]
     least = costs(unit, unit_terms(unit, datasheet), work, read_bw)
-    return stretched(costs(unit, unit_terms(unit, found), work, read_bw), least, factor)
+    return stretched(costs(unit, unit_terms(unit, found), work, read_bw), least, factors[0], factors[1])
 
 
 def batch_limits(asked: Numbers, step: Any) -> dict[str, int]:
-    """Return the largest batch by each limit, prefill first: of means, or of a quantile."""
+    """Return the largest batch by each limit alone, prefill first (at most `MOST_TOGETHER`): of means or a quantile."""
     n_out, quantile = asked["work"]["n_out"], asked["quantile"]
     places = max_batch_memory(asked["unit"]["kv_capacity"], asked["work"]["n_in"], n_out)
     return {
-        "TPOT": largest_within(step, places, n_out, asked["tpot"], FOREVER, quantile),
-        "TTFT": largest_within(step, places, n_out, FOREVER, asked["ttft"], quantile),
+        "TPOT": largest_within(step, MOST_TOGETHER, n_out, asked["tpot"], FOREVER, quantile),
+        "TTFT": largest_within(step, MOST_TOGETHER, n_out, FOREVER, asked["ttft"], quantile),
         "memory": places,
     }
 
 
-def solve(asked: Numbers, found: Numbers, datasheet: Numbers, factor: float, order: list[str]) -> Numbers:
+def solve(asked: Numbers, found: Numbers, datasheet: Numbers, factors: list[float], order: list[str]) -> Numbers:
     """Return numbers, rows (`compared`), order (of the rows, highest rate first), binding, limits, costs and mixed.
 
-    `found`, `datasheet` and `factor` as in `under`.
+    `found`, `datasheet` and `factors` as in `under`.
     `order` names the architectures whose rate and lead are asked for; empty: the two with the highest rates.
     """
-    each = under(asked, found, datasheet, factor)
+    each = under(asked, found, datasheet, factors)
     step, work, n_out = each["mixed"], asked["work"], asked["work"]["n_out"]
     limits = batch_limits(asked, step)
     rows = compared(asked, step)
@@ -116,14 +117,26 @@ def interval(value: float, drawn: list[float]) -> list[float]:
     return [min(low, value), max(high, value)]
 
 
-def careful(best: str, solved: list[Numbers]) -> Row:
-    """Return an architecture's row in the draw that is slower than nine in ten."""
+def careful(asked: Numbers, best: str, solved: list[Numbers]) -> Row:
+    """Return an architecture's row that keeps the SLA in nine of ten draws, of the fastest draw that has one.
+
+    Where none does, that of the slowest draw in which it meets the SLA at all.
+    """
     rows = [one["rows"][best] for one in solved]
-    rows.sort(key=lambda row: row["rate"])
-    for row in rows[floor(CAREFUL * len(rows)) :]:
+    rows.sort(key=lambda row: -row["rate"])
+    slowest = rows[0]
+    for row in rows:
         if row["rate"] > 0:
-            return dict(row)
-    return dict(rows[-1])
+            slowest = row
+            if kept(asked, best, solved, row) >= CAREFUL:
+                return dict(row)
+    return dict(slowest)
+
+
+def kept(asked: Numbers, name: str, solved: list[Numbers], row: Row) -> float:
+    """Return the share of the draws in which the settings of a row keep the SLA."""
+    held = [one for one in solved if keeps(asked, name, one, row)]
+    return len(held) / len(solved)
 
 
 def keeps(asked: Numbers, name: str, one: Numbers, row: Row) -> bool:
@@ -150,7 +163,8 @@ def settings(asked: Numbers, name: str, row: Row) -> dict[str, Any]:
         told[seqs] = batch
         told.update(WHOLE_PROMPTS[engine])
         return told
-    computed = max(ceil(row["chunk"] * (1 - asked["work"]["alpha"])), 1)
+    # Of each prompt at least the last token is computed.
+    computed = max(ceil(row["chunk"] * (1 - asked["work"]["alpha"])), ceil(row["chunk"] / n_in))
     if name == "chunked":
         told[seqs] = batch + ceil(row["chunk"] / n_in)  # prompts under way hold places, too
         told[tokens] = computed if engine == "sglang" else computed + batch
@@ -170,7 +184,7 @@ ENGINE_TERMS = {
     "sglang": ["--max-running-requests", "--chunked-prefill-size"],
 }
 WHOLE_PROMPTS: dict[str, dict[str, Any]] = {
-    "vllm": {"--no-enable-chunked-prefill": "", "--max-num-batched-tokens": "(the longest prompt or more)"},
+    "vllm": {"--no-enable-chunked-prefill": ""},  # its budget is then the longest sequence
     "trtllm": {"enable_chunked_prefill": "false"},
     "sglang": {"--chunked-prefill-size": -1},
 }

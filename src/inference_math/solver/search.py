@@ -129,7 +129,7 @@ def aggregated(step: Step, places: float, n_out: float, tpot: float, ttft: float
     whole = ((n_out - 1) * gap + seen(step, batch, n_out, 1, 0)) / n_out
     return {
         "rate": batch / (n_out * whole), "batch": batch, "chunk": NEVER, "prefill_units": NEVER,
-        "ttft": seen(step, batch, n_out, 1, quantile), "step": whole, "tpot": gap,
+        "ttft": seen(step, batch, n_out, 1, quantile), "step": whole, "tpot": seen(step, batch, n_out, 0, quantile),
     }  # fmt: skip
 
 

@@ -129,15 +129,23 @@ def costs(unit: Numbers, terms: Numbers, work: Numbers, read_bw: float) -> Numbe
     }  # fmt: skip
 
 
-def stretched(numbers: Numbers, least: Numbers, factor: float) -> Numbers:
-    """Return `costs` with every time `factor` times longer, none below that of `least`, at datasheet rates."""
+def stretched(numbers: Numbers, least: Numbers, factor: float, prompt_factor: float) -> Numbers:
+    """Return `costs` with a step `factor` times longer, what prompts add to it `prompt_factor` times.
+
+    No time is below that of `least`, at datasheet rates: both factors grow until none is.
+    """
     mixed: Callable[[float, float], float] = numbers["mixed"]
-    longer = factor
-    longer = max(longer, least["t_w"] / numbers["t_w"])
-    longer = max(longer, least["ttft_1"] / numbers["ttft_1"])
-    longer = max(longer, (least["delta_h"] + least["own"]) / (numbers["delta_h"] + numbers["own"]))
-    times: dict[str, Any] = {}
-    for name in ["t_w", "ttft_1", "delta_h", "own"]:
-        times[name] = numbers[name] * longer
-    times["mixed"] = lambda decodes, prompts: longer * mixed(decodes, prompts)
-    return times
+    longer = max(1.0, least["t_w"] / (factor * numbers["t_w"]))
+    longer = max(longer, (least["delta_h"] + least["own"]) / (factor * (numbers["delta_h"] + numbers["own"])))
+    longer = max(longer, least["ttft_1"] / (prompt_factor * numbers["ttft_1"]))
+    step, prompt = factor * longer, prompt_factor * longer
+
+    def both(decodes: float, prompts: float) -> float:
+        bare = mixed(decodes, 0.0)
+        seconds: float = step * bare + prompt * (mixed(decodes, prompts) - bare)
+        return seconds
+
+    return {
+        "t_w": step * numbers["t_w"], "delta_h": step * numbers["delta_h"], "own": step * numbers["own"],
+        "ttft_1": prompt * numbers["ttft_1"], "mixed": both,
+    }  # fmt: skip
