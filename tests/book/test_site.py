@@ -107,3 +107,16 @@ def test_figures_and_equations_are_numbered_and_have_permalinks(pages):
             figures += 1
     assert equations >= 20
     assert figures >= 12
+
+
+def test_every_page_says_what_it_is_to_search_engines_and_when_shared(pages):
+    sitemap = (SITE / "sitemap.xml").read_text(encoding="utf-8")
+    home = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]
+    for page, soup in pages.items():
+        address = home + page.relative_to(SITE).as_posix()
+        assert f"<loc>{address}</loc>" in sitemap
+        assert soup.find("link", rel="canonical")["href"] == address
+        assert soup.find("meta", property="og:url")["content"] == address
+        assert soup.find("meta", property="og:image")["content"] == f"{home}_static/screenshot.png"
+        assert len(soup.find("meta", attrs={"name": "description"})["content"]) > 40, page
+        assert soup.title.get_text(strip=True)

@@ -16,7 +16,7 @@ from inference_math.workload import SLA, Workload
 
 __all__ = ["batches", "frontier"]
 
-_DRAWS = 64
+_DRAWS = 32
 _TAIL = 0.05
 Factors = tuple[float, float]  # of a step, and of its prompts' part
 
