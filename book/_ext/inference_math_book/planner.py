@@ -121,6 +121,7 @@ class Planner(SphinxDirective):
         self.state.nested_parse(StringList(lines, source="inference_math"), self.content_offset, content)
         for name, title in (
             ("architectures", "Architectures at their best within the SLA"),
+            ("sizes", "Units of other sizes"),
             ("tiers", "Where the stored share may lie"),
         ):
             table = f'<section id="planner-{name}"><h3>{title}</h3><div class="plan"><table></table></div></section>'
