@@ -24,22 +24,22 @@ def shown(page):
 def test_filters_show_the_claims_of_a_verdict_and_a_source(open_page):
     page = open_page(LEDGER)
     assert shown(page) == list(CLAIMS)
-    page.get_by_label("Verdict").select_option("misprint")
+    page.locator(".ledger-filters").get_by_label("Verdict").select_option("misprint")
     expected = [i for i, claim in CLAIMS.items() if claim.verdict == "misprint"]
     assert shown(page) == expected
     assert page.locator(".ledger-filters output").inner_text() == f"{len(expected)} of {len(CLAIMS)} claims"
-    page.get_by_label("Source").select_option("A")
+    page.locator(".ledger-filters").get_by_label("Source").select_option("A")
     assert shown(page) == [i for i in expected if "A" in CLAIMS[i].seeds]
     page.get_by_role("button", name="Reset").click()
-    page.get_by_label("Evidence").select_option("published")
+    page.locator(".ledger-filters").get_by_label("Evidence").select_option("published")
     assert shown(page) == [i for i, c in CLAIMS.items() if "published" in {e.kind for e in c.evidence}]
 
 
 def test_words_are_found_in_any_order(open_page):
     page = open_page(LEDGER)
-    page.get_by_label("Words").fill("batch binomial")
+    page.locator(".ledger-filters").get_by_label("Words").fill("batch binomial")
     first = shown(page)
-    page.get_by_label("Words").fill("binomial batch")
+    page.locator(".ledger-filters").get_by_label("Words").fill("binomial batch")
     assert shown(page) == first
     assert "C12" in first
     assert len(first) < len(CLAIMS)

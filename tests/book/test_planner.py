@@ -152,8 +152,12 @@ def test_presets_fill_the_form(open_page):
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"tp": "1", "weights": "bf16"}, "does not fit"), ({"gpu": "a100-80gb"}, "no FP8 unit"),
-        ({"prompt": ""}, "prompt must be"), ({"output": "1"}, "output must be"), ({"stored": "120"}, "stored must be"),
+        ({"tp": "1", "weights": "bf16"}, "does not fit"),
+        ({"gpu": "a100-80gb"}, "no FP8 unit"),
+        ({"units": "2.5"}, "must be a whole number"),
+        ({"prompt": ""}, "Prompt (tokens) must be"),
+        ({"output": "1"}, "Output (tokens) must be"),
+        ({"stored": "120"}, "prompt (%) must be"),
     ],
 )  # fmt: skip
 def test_what_is_no_deployment_is_refused_in_words(open_page, changes, complaint):
@@ -162,6 +166,8 @@ def test_what_is_no_deployment_is_refused_in_words(open_page, changes, complaint
         field = page.locator(f"#planner-form [name={name}]")
         field.select_option(value) if field.evaluate("f => f.tagName") == "SELECT" else field.fill(value)
     assert complaint in page.locator("#planner-verdict").inner_text()
+    assert page.locator("[data-value=rate]").inner_text() == "–"
+    assert not page.locator("#planner-architectures").is_visible()  # no numbers of another question are left
 
 
 def test_the_copied_lines_give_the_same_plan(open_page, capsys):
