@@ -126,18 +126,6 @@
       }
       if (work.n_in + work.n_out > asked.unit.kv_capacity) found.push(`Memory: a request needs ${work.n_in + work.n_out} tokens of KV cache, ${digits(asked.unit.kv_capacity)} fit.`);
       if (!found.length) found.push("A request alone meets each limit, but no architecture keeps up with new ones within them.");
-      const missed = found.length;
-      for (const weights of new Set([given.weights, "fp8"])) {
-        for (const tp of ["1", "2", "4", "8"]) {
-          if (Number(tp) < Number(given.tp) || (tp === given.tp && weights === given.weights)) continue;
-          try {
-            const kv = weights === given.weights ? given.kv : weights;
-            const { rate } = math.solve(question({ ...given, tp, weights, kv }), coefficients(given.engine), data.datasheet, [1, 1], []).numbers;
-            if (rate > 0) found.push(`TP ${tp} in ${weights} would meet the SLA: ${digits(rate)} requests/s per unit.`);
-          } catch { /* not a unit */ }
-        }
-      }
-      if (found.length === missed) found.push("Neither more GPUs in a unit nor a lower precision would meet the SLA.");
     }
     const { gpu, n_in, concurrency } = data.scope;
     if (!gpu.includes(given.gpu)) found.push(`Not calibrated: ${given.gpu}; the efficiencies are those of ${gpu.join(", ")}.`);
@@ -146,6 +134,24 @@
     if (Math.max(...Object.values(centre.rows).map((row) => row.batch)) > concurrency[1]) found.push(`Not calibrated: more than ${concurrency[1]} requests at once.`);
     return found;
   };
+
+  // Where nothing meets the SLA: which units would.
+  const remedies = (given) => {
+    const found = [];
+    for (const weights of new Set([given.weights, "fp8"])) {
+      for (const tp of ["1", "2", "4", "8"]) {
+        if (Number(tp) < Number(given.tp) || (tp === given.tp && weights === given.weights)) continue;
+        try {
+          const kv = weights === given.weights ? given.kv : weights;
+          const { rate } = math.solve(question({ ...given, tp, weights, kv }), coefficients(given.engine), data.datasheet, [1, 1], []).numbers;
+          if (rate > 0) found.push(`TP ${tp} in ${weights} would meet the SLA: ${digits(rate)} requests/s per unit.`);
+        } catch { /* not a unit */ }
+      }
+    }
+    return found.length ? found : ["Neither more GPUs in a unit nor a lower precision would meet the SLA."];
+  };
+
+  const list = (words) => words.map((one) => Object.assign(document.createElement("li"), { textContent: one }));
 
   // What stands on the page for a question, under the calibration and, once they are there, its draws.
   const show = (given, asked, centre, solved) => {
@@ -167,8 +173,6 @@
       start = `Start with${kept}: ${told.join(", ")}`;
     }
     text("planner-settings", start);
-    const list = notes(given, asked, centre).map((words) => Object.assign(document.createElement("li"), { textContent: words }));
-    document.getElementById("planner-notes").replaceChildren(...list);
     architectures(given, asked, centre, solved);
   };
 
@@ -238,6 +242,7 @@
     }
     const centre = math.solve(asked, coefficients(given.engine), data.datasheet, [1, 1], []);
     show(given, asked, centre, []);
+    document.getElementById("planner-notes").replaceChildren(...list(notes(given, asked, centre)));
     form.dataset.answered = String(performance.now() - began);
     delete form.dataset.complete;
     const solved = [];
@@ -251,6 +256,7 @@
       }
       if (waiting.length) { setTimeout(go); return; }
       show(given, asked, centre, solved);
+      if (!centre.best) document.getElementById("planner-notes").append(...list(remedies(given)));
       sizes(given);
       tiers(given, asked);
       history.replaceState(null, "", share.hash("plan", changed()));

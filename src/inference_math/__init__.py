@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -28,5 +29,4 @@ _HOMES = {"SLA": "workload", "Unit": "unit", "Workload": "workload", "plan": "pl
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = __import__(f"{__name__}.{_HOMES[name]}", fromlist=[name])
-    return getattr(module, name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

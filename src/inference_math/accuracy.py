@@ -107,12 +107,12 @@ def splitwise(level: float = 0.9) -> pd.DataFrame:
 
 
 def _interval(unit: Unit, name: str, level: float, *arguments: Any) -> tuple[Any, Any, Any]:
-    """Return what the unit's method `name` predicts, and an interval as `Unit.predict` gives it."""
-    drawn = [
-        getattr(unit.calibrated(one.calibration), name)(*arguments) * one.step for one in unit.calibration.draws(64)
-    ]
-    low, high = np.quantile(drawn, ((1 - level) / 2, (1 + level) / 2), axis=0)
-    return getattr(unit, name)(*arguments), np.maximum(low, getattr(unit.limit, name)(*arguments)), high
+    """Return what the unit's method `name` predicts, and the ends of its interval."""
+
+    def ask(one: Unit) -> Any:
+        return getattr(one, name)(*arguments)
+
+    return ask(unit), *unit.spread(ask, level, draws=64)
 
 
 # From the talk's plain equation to the unit's own, one repair after the other; each keeps those before it.

@@ -48,10 +48,6 @@ class Coefficients:
             accepted = EFFICIENCY if name in SHARES else AT_LEAST_ZERO
             object.__setattr__(self, name, as_number(name, getattr(self, name), accepted))
 
-    def compute(self, precision: str) -> float:
-        """Return the share of the compute rate in `precision`."""
-        return self.fp8 if precision == "fp8" else self.bf16
-
 
 COEFFICIENTS = tuple(f.name for f in fields(Coefficients))
 

@@ -7,6 +7,7 @@ to runs of an engine (`profiles`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import hypot
@@ -240,19 +241,20 @@ class Unit:
         covariance and spread go; its low end is never below the datasheet's limit.
         """
         asked = as_one_of("quantity", quantity, ("ttft", "tpot", "e2e"))
-        tail = (1 - as_number("level", level, SHARE)) / 2
-        drawn = [
-            getattr(self.calibrated(one.calibration), asked)(work, concurrency) * one.step
-            for one in self.calibration.draws(_DRAWS)
-        ]
-        low, high = np.quantile(drawn, (tail, 1 - tail), axis=0)
         value = getattr(self, asked)(work, concurrency)
+        low, high = self.spread(lambda unit: getattr(unit, asked)(work, concurrency), as_number("level", level, SHARE))
         # Draws of what cannot be negative lean to one side: at small levels the value may lie beside their quantiles.
-        low = np.maximum(np.minimum(low, value), getattr(self.limit, asked)(work, concurrency))
-        high = np.maximum(high, value)
-        return Prediction(
-            value, _plain(low), _plain(high), level, self.calibration.mode, self.outside(work, concurrency)
-        )
+        low, high = _plain(np.minimum(low, value)), _plain(np.maximum(high, value))
+        return Prediction(value, low, high, level, self.calibration.mode, self.outside(work, concurrency))
+
+    def spread(self, ask: Callable[[Unit], Any], level: float, draws: int = _DRAWS) -> tuple[Any, Any]:
+        """Return the quantiles of some seconds, asked of the unit under draws, between which the share `level` lies.
+
+        None is below what the unit at datasheet rates says.
+        """
+        drawn = [ask(self.calibrated(one.calibration)) * one.step for one in self.calibration.draws(draws)]
+        low, high = np.quantile(drawn, ((1 - level) / 2, (1 + level) / 2), axis=0)
+        return np.maximum(low, ask(self.limit)), high
 
     def outside(self, work: Workload, concurrency: Any) -> tuple[str, ...]:
         """Return a sentence for each input that the calibration does not cover, or that the KV cache cannot hold."""
@@ -266,9 +268,6 @@ class Unit:
                 f"concurrency {np.max(concurrency):g} is more than the {fits:g} requests that the KV cache holds",
             )
         return found
-
-    def _first(self, work: Workload) -> float:
-        return float(self.prefill_time(work.n_in, cached=work.alpha * (work.n_in - 1)))
 
     def _seen(self, work: Workload, concurrency: Any, own: float) -> Any:
         """Return the mean step of `_mean_step`, moved by the calibration's anchor, not below the datasheet's."""

@@ -3,7 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference_math import planner
+from inference_math import planner, solver
+from inference_math.planner import traffic
+from inference_math.planner.solve import Case, solve
 from inference_math.tiers import tier
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Trace, Workload
@@ -92,3 +94,15 @@ def test_what_no_fleet_can_do(monkeypatch):
     monkeypatch.setattr("inference_math.planner.traffic._MOST", 1)
     with pytest.raises(ValueError, match=r"traffic must leave 100% .* with \d+ replicas \(chunked\)"):
         planner.fleet(FOUND, 40, quantile=0.9999)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.9, 1.0])
+def test_a_simulated_chunk_is_that_of_the_settings(alpha):
+    """Of each prompt at least the last token is computed, in the engine and in the simulator."""
+    unit, work = Unit.of("llama-3-8b", "h100-sxm"), Workload(200, 20, alpha)
+    case = Case(unit, work, SLA(1.0, 0.05))
+    row = solve(case).compared.set_index("architecture").loc["chunked"]
+    scheduler, told = traffic._scheduler(case, row), solver.settings(case.plain, "chunked", row)
+    assert scheduler.budget == told["--max-num-batched-tokens"]
+    assert scheduler.max_batch == told["--max-num-seqs"]
+    assert scheduler.budget >= scheduler.max_batch

@@ -145,10 +145,7 @@ def plan(
     case = Case(unit, work, sla, as_whole("units", units, 2), tier, rent)
     centre = solve(case)
     drawn = unit.calibration.draws(DRAWS) if intervals else []
-    draws = [
-        solve(replace(case, unit=unit.calibrated(one.calibration)), factors=(one.step, one.prompt), order=centre.order)
-        for one in drawn
-    ]
+    draws = [solve(case, one, order=centre.order) for one in drawn]
     chosen = solver.careful(case.plain, centre.best or "aggregated", [one.found for one in draws or [centre]])
     return Plan(
         case,

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 
 from inference_math import solver, theory
+from inference_math.coefficients import Draw
 from inference_math.planner.solve import Case, costs_under
+from inference_math.solver.plan import TAIL
 from inference_math.tiers import Tier
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
@@ -17,8 +19,6 @@ from inference_math.workload import SLA, Workload
 __all__ = ["batches", "frontier"]
 
 _DRAWS = 32
-_TAIL = 0.05
-Factors = tuple[float, float]  # of a step, and of its prompts' part
 
 
 def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None = None) -> pd.DataFrame:
@@ -29,10 +29,13 @@ def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None
     most = theory.max_batch_memory(kv_capacity=unit.kv_capacity, n_in=work.n_in, n_out=work.n_out)
     B = np.array([size for size in sizes if size <= most], dtype=float)
     case = Case(unit, work, SLA(1, 1), tier=tier)
-    user = _spread(case, lambda one, factors: 1 / costs_under(one, factors).tpot(B))
-    gpu = _spread(case, lambda one, factors: costs_under(one, factors).rate(B) * work.n_out / unit.tp)
+
+    def both(draw: Draw | None = None) -> np.ndarray:
+        costs = costs_under(case, draw)
+        return np.array([1 / costs.tpot(B), costs.rate(B) * work.n_out / unit.tp])
+
     columns = {"batch": B.astype(int)}
-    for name, (value, low, high) in (("per_user", user), ("per_gpu", gpu)):
+    for name, value, low, high in zip(("per_user", "per_gpu"), both(), *_ends(case, both), strict=True):
         columns |= {name: value, f"{name}_low": low, f"{name}_high": high}
     return pd.DataFrame(columns)
 
@@ -45,23 +48,19 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
     rows = []
     for n_in in prompts:
         case = Case(unit, replace(work, n_in=n_in), sla, tier=tier)
-        limits = _limits(case)
-        binding = min(limits, key=lambda name: limits[name])
-        _, low, high = _spread(case, lambda one, factors: np.array(min(_limits(one, factors).values())))
-        rows.append({"n_in": n_in, "batch": limits[binding], "batch_low": low, "batch_high": high, "binding": binding})
+
+        def limits(draw: Draw | None = None, case: Case = case) -> dict[str, int]:
+            return solver.batch_limits(case.plain, costs_under(case, draw).mixed)
+
+        found = limits()
+        binding = min(found, key=lambda name: found[name])
+        low, high = _ends(case, lambda draw: np.array(min(limits(draw).values())))
+        rows.append({"n_in": n_in, "batch": found[binding], "batch_low": low, "batch_high": high, "binding": binding})
     return pd.DataFrame(rows)
 
 
-def _limits(case: Case, factors: Factors = (1.0, 1.0)) -> dict[str, int]:
-    return solver.batch_limits(case.plain, costs_under(case, factors).mixed)
-
-
-def _spread(case: Case, ask: Callable[[Case, Factors], np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what is asked of a case, and its interval under draws of the calibration."""
-    unit = case.unit
-    drawn = [
-        ask(replace(case, unit=unit.calibrated(one.calibration)), (one.step, one.prompt))
-        for one in unit.calibration.draws(_DRAWS)
-    ]
-    low, high = np.quantile(drawn, (_TAIL, 1 - _TAIL), axis=0, method="inverted_cdf")
-    return ask(case, (1.0, 1.0)), low, high
+def _ends(case: Case, ask: Callable[[Draw], np.ndarray]) -> np.ndarray:
+    """Return the ends of the interval of what is asked under draws of a case's calibration."""
+    drawn = [ask(one) for one in case.unit.calibration.draws(_DRAWS)]
+    ends: np.ndarray = np.quantile(drawn, (TAIL, 1 - TAIL), axis=0, method="inverted_cdf")
+    return ends

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 
 from inference_math import solver
 from inference_math.architectures import as_frame
-from inference_math.coefficients import DATASHEET
+from inference_math.coefficients import DATASHEET, Draw
 from inference_math.costs import Costs
 from inference_math.tiers import Tier, tiers
 from inference_math.unit import Unit
@@ -36,7 +37,7 @@ class Case:
         """Bytes per second that the unit loads from its tier; 0 for HBM."""
         return self.unit.tp * self.tier.read_bw if self.tier else 0.0
 
-    @property
+    @cached_property
     def plain(self) -> dict[str, Any]:
         """The case as `solver.plan` takes it."""
         return {
@@ -62,12 +63,6 @@ class Solved:
         return numbers
 
     @property
-    def rows(self) -> Mapping[str, Mapping[str, float]]:
-        """What each architecture does at its best."""
-        rows: Mapping[str, Mapping[str, float]] = self.found["rows"]
-        return rows
-
-    @property
     def compared(self) -> pd.DataFrame:
         """The same as a table, `architectures.compare`."""
         return as_frame(self.found["rows"])
@@ -88,20 +83,25 @@ class Solved:
         return " and ".join(self.found["binding"])
 
 
-def costs_under(case: Case, factors: tuple[float, float] = (1.0, 1.0)) -> Costs:
-    """Return what the requests of a case cost, a step and its prompts' part so many times longer (see `solve`)."""
-    work, unit = case.work, case.unit
-    found = solver.under(case.plain, asdict(unit.coefficients), asdict(DATASHEET.coefficients), list(factors))
-    return Costs.of(found, work.n_in, work.n_out, unit.kv_capacity)
+def costs_under(case: Case, draw: Draw | None = None) -> Costs:
+    """Return what the requests of a case cost, under its unit's calibration or a draw of it."""
+    return Costs.of(
+        solver.under(case.plain, *_under(case, draw)), case.work.n_in, case.work.n_out, case.unit.kv_capacity
+    )
 
 
-def solve(case: Case, *, factors: tuple[float, float] = (1.0, 1.0), order: tuple[str, ...] = ()) -> Solved:
-    """Return the numbers of a case; `factors` stretch a step and its prompts' part, as far as the datasheet allows.
+def solve(case: Case, draw: Draw | None = None, *, order: tuple[str, ...] = ()) -> Solved:
+    """Return the numbers of a case, under its unit's calibration or a draw of it.
 
     `order` names the architectures whose rate and lead are asked for; none: the two with the highest rates.
     """
-    found, least = asdict(case.unit.coefficients), asdict(DATASHEET.coefficients)
-    return Solved(solver.solve(case.plain, found, least, list(factors), list(order)))
+    return Solved(solver.solve(case.plain, *_under(case, draw), list(order)))
+
+
+def _under(case: Case, draw: Draw | None) -> tuple[dict[str, float], dict[str, float], list[float]]:
+    """Return the coefficients, those of the datasheet, and the factors of a step and of its prompts' part."""
+    one = draw or Draw(case.unit.calibration, 1.0, 1.0)
+    return asdict(one.calibration.coefficients), asdict(DATASHEET.coefficients), [one.step, one.prompt]
 
 
 def offloading(case: Case) -> pd.DataFrame:

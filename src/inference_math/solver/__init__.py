@@ -9,6 +9,7 @@ from inference_math.solver.plan import (
     batch_limits,
     careful,
     compared,
+    computed_tokens,
     gains,
     interval,
     keeps,
@@ -20,6 +21,6 @@ from inference_math.solver.plan import (
 )
 
 __all__ = [
-    "batch_limits", "careful", "compared", "gains", "interval", "keeps", "kept", "replicas", "settings", "solve",
-    "under",
+    "batch_limits", "careful", "compared", "computed_tokens", "gains", "interval", "keeps", "kept", "replicas",
+    "settings", "solve", "under",
 ]  # fmt: skip

@@ -17,8 +17,8 @@ from inference_math.theory import max_batch_memory as _max_batch_memory
 from inference_math.theory import pdd_concurrency as _pdd_concurrency
 
 __all__ = [
-    "batch_limits", "careful", "compared", "gains", "interval", "keeps", "kept", "replicas", "settings", "solve",
-    "under",
+    "batch_limits", "careful", "compared", "computed_tokens", "gains", "interval", "keeps", "kept", "replicas",
+    "settings", "solve", "under",
 ]  # fmt: skip
 
 concurrent_prefills, delta_p = _concurrent_prefills.plain, _delta_p.plain
@@ -151,6 +151,12 @@ def keeps(asked: Numbers, name: str, one: Numbers, row: Row) -> bool:
     return bool(step(row["batch"], 0.0) <= tpot and mixed <= ttft)
 
 
+def computed_tokens(asked: Numbers, row: Row) -> int:
+    """Return the prompt tokens that a row's step computes: what is not stored, of each prompt at least the last."""
+    computed: int = max(ceil(row["chunk"] * (1 - asked["work"]["alpha"])), ceil(row["chunk"] / asked["work"]["n_in"]))
+    return computed
+
+
 def settings(asked: Numbers, name: str, row: Row) -> dict[str, Any]:
     """Return the engine's settings for an architecture's row; the pools of a disaggregated one in units.
 
@@ -163,8 +169,7 @@ def settings(asked: Numbers, name: str, row: Row) -> dict[str, Any]:
         told[seqs] = batch
         told.update(WHOLE_PROMPTS[engine])
         return told
-    # Of each prompt at least the last token is computed.
-    computed = max(ceil(row["chunk"] * (1 - asked["work"]["alpha"])), ceil(row["chunk"] / n_in))
+    computed = computed_tokens(asked, row)
     if name == "chunked":
         told[seqs] = batch + ceil(row["chunk"] / n_in)  # prompts under way hold places, too
         told[tokens] = computed if engine == "sglang" else computed + batch
