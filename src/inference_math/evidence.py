@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from pandas.api.extensions import ExtensionDtype
 
 from inference_math.checks import as_one_of
 
-__all__ = ["Table", "data_dir", "digest", "load", "tables"]
+__all__ = ["Table", "data_dir", "digest", "load", "read", "tables"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,8 @@ class Table:
     """One table and where it comes from.
 
     `units` and `meanings` have an entry per column of `frame`. `evidence` tells "measured" from "published";
-    `source` and `url` are the first of the sources. What a table does not state is "" (`cautions`: ()).
+    `source` and `url` are the first of the sources. What a table does not state is "" (`cautions`: ()). `setup` is
+    what `inference_math.measure` says about a measurement of its own: model, layers, precision, machine.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Table:
     licence: str
     evidence: str
     cautions: tuple[str, ...]
+    setup: Mapping[str, Any] = field(default_factory=dict)
 
 
 def data_dir() -> Path:
@@ -75,6 +77,30 @@ def load(name: str, folder: Path | None = None) -> Table:
     return replace(table, frame=table.frame.copy())
 
 
+def read(path: str | Path) -> Table:
+    """Return the table in a CSV file with its descriptor beside it: ``mine.csv`` and ``mine.json``.
+
+    Raises
+    ------
+    ValueError
+        For a descriptor that describes no such file, and for a table that breaks its schema, as in `load`.
+    FileNotFoundError
+        Where one of the two is missing.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"{file} is not there")
+    descriptor = file.with_suffix(".json")
+    if not descriptor.is_file():
+        raise FileNotFoundError(f"{descriptor} is not there; it describes {file.name} and is written with it")
+    try:
+        package = json.loads(descriptor.read_text(encoding="utf-8"))
+        resource = next(r for r in package["resources"] if r["path"] == file.name)
+        return _table(file.parent, resource)
+    except (StopIteration, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{descriptor} must be a data package that describes {file.name}") from error
+
+
 def digest(folder: Path | None = None) -> str:
     """Return 12 hexadecimal digits that change with any byte or name of the data (README aside)."""
     folder = folder or data_dir()
@@ -95,9 +121,11 @@ def _package(folder: Path) -> dict[str, Any]:
 
 @lru_cache
 def _load(folder: Path, name: str) -> Table:
-    package = _package(folder)
-    resource = next(r for r in package["resources"] if r["name"] == name)
-    schema = resource["schema"]
+    return _table(folder, next(r for r in _package(folder)["resources"] if r["name"] == name))
+
+
+def _table(folder: Path, resource: Mapping[str, Any]) -> Table:
+    schema, name = resource["schema"], resource["name"]
     source, *_ = resource.get("sources") or [{}]
     return Table(
         name=name,
@@ -113,6 +141,7 @@ def _load(folder: Path, name: str) -> Table:
         licence=", ".join(entry["name"] for entry in resource.get("licenses", ())),
         evidence=resource.get("evidence", ""),
         cautions=tuple(resource.get("cautions", ())),
+        setup=MappingProxyType(resource.get("setup", {})),
     )
 
 

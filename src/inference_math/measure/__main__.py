@@ -1,0 +1,155 @@
+"""Measure what a model's steps cost on the GPU at hand; see `inference_math.measure`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from inference_math import catalogue
+from inference_math.catalogue import as_precision
+from inference_math.checks import ANY_POSITIVE, as_number
+from inference_math.measure.points import Point, points
+from inference_math.measure.record import Record, Row, Setup
+from inference_math.measure.room import TOY_SHRINK, room, toy
+from inference_math.measure.timing import rounds, sample
+
+if TYPE_CHECKING:
+    from inference_math.measure.bench import Bench, Device
+
+__all__ = ["main", "measure"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit status: 0, or 2 for bad input and for what cannot be measured here."""
+    options = _parser().parse_args(arguments)
+    try:
+        _run(options)
+    except (ValueError, TypeError, OSError, MemoryError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"\nstopped; run the same again and it goes on with {options.out}", file=sys.stderr)
+        return 130
+    return 0
+
+
+def measure(
+    bench: Bench, device: Device, chosen: Sequence[Point], record: Record, until: float, progress: Any
+) -> dict[Point, str]:
+    """Time points round by round until the clock is at `until`, each row written at once.
+
+    `progress` is a bar of seconds. Return the points that did not fit, with the reason.
+    """
+    left_out: dict[Point, str] = {}
+    started, before = device.now(), progress.n
+    for number, point in rounds(chosen, record.done, left_out, device, until, record.setup.seed):
+        progress.set_postfix_str(f"round {number}, {point.what}")
+        try:
+            work = bench.work(point)
+            record.add(Row(number, point, sample(device, work.run), work.bytes, work.flop))
+        except MemoryError as error:
+            left_out[point] = str(error)
+        progress.update(min(before + device.now() - started, progress.total) - progress.n)
+    return left_out
+
+
+def _run(options: argparse.Namespace) -> None:
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise ValueError('measuring needs PyTorch: pip install "inference-math[measure]"') from None
+    from inference_math.measure.bench import Bench, fastest
+    from inference_math.measure.decoder import Decoder, Kernels
+    from inference_math.measure.device import Cuda, Host, catalogue_name
+    from inference_math.measure.reference import LIMITS, errors
+
+    weights, minutes = as_precision("weights", options.weights), as_number("minutes", options.minutes, ANY_POSITIVE)
+    model = catalogue.model(options.model)
+    model.gemm_shapes()  # refuses what the decoder is not
+    fp8 = weights == "fp8"
+    device: Any = Host() if options.toy else Cuda(fp8)
+    begun, earlier = device.now(), Setup.of(options.out)
+    if options.toy:
+        model, space = toy(model)
+    else:
+        same = earlier.layers if earlier else None
+        space = room(model, device.free, weights, options.layers or same)
+    shrink = TOY_SHRINK if options.toy else 1
+    chosen = points(space.kept, space.fresh, fp8=fp8, shrink=shrink)
+    kernels = Kernels(**earlier.machine["attention"]) if earlier else None
+    if options.toy:
+        _say("A toy on a CPU: this shows the output and is NO MEASUREMENT.")
+    _say(f"{model.name}: {space.layers} of {model.n_layers} layers in {weights}, {space.kept:,} tokens of KV cache")
+    decoder = Decoder(model, space.layers, space.kept, fp8=fp8, device=device.type, seed=options.seed, kernels=kernels)
+    bench = Bench(decoder, device)
+    if kernels is None:
+        kernels = fastest(bench, decoder, device, _typical(shrink))
+    for precision in ("bf16", "fp8") if fp8 else ("bf16",):
+        _refuse_wrong(errors(device.type, fp8=precision == "fp8", kernels=kernels), LIMITS[precision], precision)
+    description = device.description
+    gpu = catalogue_name(description["device"])
+    setup = Setup(
+        model.name, space.layers, weights, "bf16", gpu, options.seed, options.toy,
+        {**description, "attention": asdict(kernels)},
+    )  # fmt: skip
+    record = Record(options.out, setup)
+    spent = round(device.now() - begun)
+    with tqdm(total=60 * minutes, initial=spent, unit="s", bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s{postfix}") as bar:
+        left_out = measure(bench, device, chosen, record, begun + 60 * minutes, bar)
+    _summarise(record, len(chosen), left_out, options.out)
+
+
+def _typical(shrink: int) -> dict[str, Point]:
+    """Return a point for each use of attention."""
+    length = 2048 // shrink
+    return {
+        "decode": Point("attention", 16, length),
+        "prompt": Point("attention", prompts=1, tokens=length),
+        "chunk": Point("attention", prompts=1, tokens=length // 4, cached=length),
+    }
+
+
+def _refuse_wrong(found: dict[str, float], limit: float, precision: str) -> None:
+    wrong = {name: error for name, error in found.items() if not error <= limit}
+    if wrong:
+        names = ", ".join(f"{name} by {error:.2g}" for name, error in wrong.items())
+        raise ValueError(f"the decoder in {precision} is off on this device, {names}: nothing was timed")
+
+
+def _summarise(record: Record, count: int, left_out: dict[Point, str], out: str) -> None:
+    for point, reason in left_out.items():
+        _say(f"left out: {point}: {reason}")
+    rows = len(record.done)
+    measured = len({point for _, point in record.done})
+    _say(f"{out}: {rows} rows, {measured} of {count} points")
+    if record.setup.toy:
+        _say("No measurement: a toy on a CPU.")
+    elif measured < count - len(left_out):
+        _say("Run the same again: it goes on with what is missing.")
+    else:
+        _say(f"Next: python -m inference_math calibrate {out} --out mine.toml")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m inference_math.measure", description=__doc__)
+    parser.add_argument("--model", required=True, help="dense model of the catalogue, for example llama-3-70b")
+    parser.add_argument("--weights", default="bf16", help="bf16 or fp8 (default bf16); the KV cache is in BF16")
+    parser.add_argument("--minutes", type=float, default=8, help="time limit, building the model included (default 8)")
+    parser.add_argument("--out", required=True, help="CSV file to write, or to go on with; its description goes beside")
+    parser.add_argument("--layers", type=int, help="layers of the model (default: as many as fit)")
+    parser.add_argument("--seed", type=int, default=0, help="of weights, tokens and order (default 0)")
+    parser.add_argument("--toy", action="store_true", help="a toy on the CPU, to see the output; no measurement")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""From a point to something that can be timed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from inference_math.measure.decoder import Decoder, Kernels, Matrix
+from inference_math.measure.points import Point
+from inference_math.measure.timing import Clock, sample
+
+__all__ = ["Bench", "Device", "Work", "fastest"]
+
+_CANDIDATES = ("FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION", "MATH")
+_LAST_RESORT = "MATH"  # writes all scores to memory
+_SIDE, _COPY = {"cuda": 8192, "cpu": 64}, {"cuda": 2**30, "cpu": 2**16}
+
+
+class Device(Clock, Protocol):
+    """A clock that also captures graphs."""
+
+    type: str
+
+    def graph(self, run: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a replay of `run`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Work:
+    """Something to time, with the bytes that it moves or the FLOPs that it computes where it is that alone."""
+
+    run: Callable[[], Any]
+    bytes: float = 0.0
+    flop: float = 0.0
+
+
+class Bench:
+    """What `points` ask for, of a decoder on a device."""
+
+    def __init__(self, decoder: Decoder, device: Device) -> None:
+        self._decoder, self._device = decoder, device
+        self._host: Tensor | None = None
+
+    def work(self, point: Point) -> Work:
+        """Return a point as something to run, with fresh random inputs.
+
+        Raises
+        ------
+        MemoryError
+            Where its tensors do not fit the device.
+        """
+        try:
+            with torch.inference_mode():
+                found = self._work(point)
+        except torch.OutOfMemoryError as error:
+            raise MemoryError(str(error).splitlines()[0]) from None
+        return replace(found, run=_inferring(found.run))
+
+    def _work(self, point: Point) -> Work:
+        decoder, what = self._decoder, point.what
+        if what == "copy":
+            return self._copy()
+        if what.startswith("product-"):
+            return self._product(fp8=what == "product-fp8")
+        if what.startswith("load"):
+            return self._load(point)
+        if what == "attention":
+            return Work(self._device.graph(self._attention(point)))
+        ids = decoder.tokens(point.fresh)
+        how = {"attention": what != "matrices", "two_streams": what == "mixed-two-streams"}
+        return Work(self._device.graph(lambda: decoder.step(ids, point, **how)))
+
+    def _attention(self, point: Point) -> Callable[[], Any]:
+        decoder, model = self._decoder, self._decoder.model
+        qkv = decoder.normal(point.fresh, (model.n_heads + 2 * model.n_kv_heads) * model.head_size)
+        turn = decoder.rotation(point)
+
+        def run() -> None:
+            for layer in range(decoder.layers):
+                decoder.attend(layer, qkv, point, turn)
+
+        return run
+
+    def _load(self, point: Point) -> Work:
+        """Copies from pinned memory, before the step or, on a stream of their own, each before its layer."""
+        decoder, cached = self._decoder, point.cached
+        host = self._pinned(cached)
+        moved = float(decoder.layers * host[0].numel() * host.element_size())
+
+        def copy(layer: int) -> None:
+            # A request alone starts the pool, so its prefix is one piece.
+            decoder.cache[layer][0, :cached].copy_(host[layer, 0], non_blocking=True)
+            decoder.cache[layer][1, :cached].copy_(host[layer, 1], non_blocking=True)
+
+        if point.what == "load":
+            return Work(lambda: [copy(layer) for layer in range(decoder.layers)], bytes=moved)
+        ids = decoder.tokens(point.fresh)
+
+        def first() -> None:
+            for layer in range(decoder.layers):
+                copy(layer)
+            decoder.step(ids, point)
+
+        def layerwise() -> None:
+            decoder.step(ids, point, before_layer=self._arrivals(copy))
+
+        return Work(first if point.what == "load-first" else layerwise, bytes=moved)
+
+    def _arrivals(self, copy: Callable[[int], None]) -> Callable[[int], Any]:
+        """Start copying all layers on a second stream; return what waits for a layer's copy."""
+        if self._device.type != "cuda":
+            return copy
+        main, aside = torch.cuda.current_stream(), torch.cuda.Stream()
+        aside.wait_stream(main)
+        there = []
+        with torch.cuda.stream(aside):
+            for layer in range(self._decoder.layers):
+                copy(layer)
+                there.append(aside.record_event())
+        return lambda layer: main.wait_event(there[layer])
+
+    def _pinned(self, tokens: int) -> Tensor:
+        """Return (layers, 2, tokens, heads, size) of random keys and values in pinned host memory."""
+        decoder = self._decoder
+        if self._host is None or self._host.shape[2] < tokens:
+            size = (decoder.layers, 2, tokens, decoder.model.n_kv_heads, decoder.model.head_size)
+            try:
+                self._host = torch.empty(size, dtype=decoder.dtype, pin_memory=self._device.type == "cuda")
+            except RuntimeError as error:
+                raise MemoryError(f"no pinned host memory for {tokens} tokens: {error}") from None
+            for layer, cache in enumerate(decoder.cache):
+                self._host[layer].copy_(cache[:, :tokens])
+        return self._host[:, :, :tokens]
+
+    def _copy(self) -> Work:
+        count = _COPY[self._device.type]
+        source = torch.empty(count, dtype=torch.int8, device=self._device.type).random_()
+        target = torch.empty_like(source)
+        return Work(lambda: target.copy_(source), bytes=2.0 * count)
+
+    def _product(self, fp8: bool) -> Work:
+        side = _SIDE[self._device.type]
+        random = torch.Generator(self._device.type).manual_seed(0)
+        matrix = Matrix((side, side), random, self._decoder.dtype, fp8)
+        x = self._decoder.normal(side, side)
+        return Work(self._device.graph(lambda: matrix(x)), flop=2.0 * side**3)
+
+
+def _inferring(run: Callable[[], Any]) -> Callable[[], None]:
+    def inferring() -> None:
+        with torch.inference_mode():
+            run()
+
+    return inferring
+
+
+def fastest(bench: Bench, decoder: Decoder, device: Device, typical: dict[str, Point]) -> Kernels:
+    """Return the attention kernel of PyTorch that is fastest at each use, timed at a `typical` point.
+
+    The decoder keeps them. A kernel that refuses a point is passed over.
+    """
+    for use, point in typical.items():
+        times = {}
+        for name in _CANDIDATES:
+            if name == _LAST_RESORT and times:
+                continue
+            decoder.kernels = replace(decoder.kernels, **{use: name})
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # PyTorch says at length why a kernel refuses
+                    times[name] = sample(device, bench.work(point).run).median
+            except (RuntimeError, MemoryError):
+                continue
+        decoder.kernels = replace(decoder.kernels, **{use: min(times, key=lambda name: times[name])})
+    return decoder.kernels

@@ -1,0 +1,139 @@
+"""The device: its clock, its graphs, and what is to be said of it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+__all__ = ["Cuda", "Host", "catalogue_name"]
+
+_FLUSH_BYTES = 2**28  # several times any L2
+_FP8_SINCE = (8, 9)  # compute capability of Ada; Hopper is (9, 0)
+# What drivers call the GPUs of data/gpus.csv.
+_NAMES = {
+    "H100 80GB HBM3": "h100-sxm",
+    "H200": "h200-sxm",
+    "A100-SXM4-80GB": "a100-80gb",
+    "RTX A6000": "a6000",
+    "H20": "h20",
+    "B200": "b200",
+}
+
+
+def catalogue_name(device: str) -> str:
+    """Return the catalogue's name of a GPU by the name that its driver reports, "" where it is none of them."""
+    return _NAMES.get(device.removeprefix("NVIDIA "), "")
+
+
+class Cuda:
+    """The first CUDA device: a clock of device events, with L2 flushed before each run.
+
+    Raises
+    ------
+    ValueError
+        Without an NVIDIA GPU that PyTorch sees, and for FP8 on a GPU without it.
+    """
+
+    type = "cuda"
+
+    def __init__(self, fp8: bool) -> None:
+        if not torch.cuda.is_available() or torch.version.cuda is None:
+            raise ValueError(
+                f"measuring needs an NVIDIA GPU, and PyTorch {torch.__version__} sees none here; "
+                "--toy runs a toy on the CPU, for a look at the output"
+            )
+        self._properties = torch.cuda.get_device_properties(0)
+        capability = (self._properties.major, self._properties.minor)
+        if fp8 and capability < _FP8_SINCE:
+            raise ValueError(f"weights must be bf16 on {self._properties.name}, not fp8: its tensor cores have no FP8")
+        self._dirt = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device="cuda")
+
+    @property
+    def free(self) -> float:
+        """Bytes of device memory that are free."""
+        return float(torch.cuda.mem_get_info()[0])
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The device, its driver and PyTorch, in numbers and words."""
+        found = self._properties
+        return {
+            "device": found.name, "memory_bytes": found.total_memory, "multiprocessors": found.multi_processor_count,
+            "capability": f"{found.major}.{found.minor}", **_driver(),
+            "software": f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}", "host": platform.platform(),
+        }  # fmt: skip
+
+    def now(self) -> float:
+        """Return seconds since some moment."""
+        return time.monotonic()
+
+    def seconds(self, run: Callable[[], Any]) -> float:
+        """Run once with a flushed L2 and return the seconds between two events on the device.
+
+        The flush also keeps the device busy while the host enqueues the run.
+        """
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        self._dirt.zero_()
+        start.record()
+        run()
+        end.record()
+        torch.cuda.synchronize()
+        return float(start.elapsed_time(end)) / 1e3
+
+    def graph(self, run: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a replay of `run` as one graph: its kernels without the host's launches between them."""
+        torch.cuda.empty_cache()
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            run()  # libraries set themselves up outside of the graph
+        torch.cuda.current_stream().wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            run()
+        return graph.replay
+
+
+class Host:
+    """The CPU with a host clock: for tests and a look at the output, not for measuring."""
+
+    type = "cpu"
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The processor and PyTorch."""
+        return {
+            "device": f"CPU, {platform.machine()} (a toy, no measurement)",
+            "software": f"PyTorch {torch.__version__}", "host": platform.platform(),
+        }  # fmt: skip
+
+    def now(self) -> float:
+        """Return seconds since some moment."""
+        return time.monotonic()
+
+    def seconds(self, run: Callable[[], Any]) -> float:
+        """Run once and return the seconds on the host's clock."""
+        start = time.perf_counter()
+        run()
+        return time.perf_counter() - start
+
+    def graph(self, run: Callable[[], Any]) -> Callable[[], Any]:
+        """Return `run`: a CPU has no graphs."""
+        return run
+
+
+def _driver() -> dict[str, str]:
+    """Return the driver's version, power limit and memory clock as nvidia-smi tells them; "" where it is missing."""
+    asked = {"driver": "driver_version", "power_limit": "power.limit", "memory_clock": "clocks.max.memory"}
+    if shutil.which("nvidia-smi") is None:
+        return dict.fromkeys(asked, "")
+    query = ["nvidia-smi", "--id=0", f"--query-gpu={','.join(asked.values())}", "--format=csv,noheader"]
+    done = subprocess.run(query, capture_output=True, text=True, check=False, timeout=30)
+    values = [value.strip() for value in done.stdout.strip().split(",")]
+    return dict(zip(asked, values, strict=False)) if done.returncode == 0 else dict.fromkeys(asked, "")

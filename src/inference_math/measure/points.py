@@ -1,0 +1,127 @@
+"""What is timed: the kinds of work, their sizes, and which of them fit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from inference_math.checks import as_one_of, as_whole
+
+__all__ = ["KINDS", "REUSED", "Point", "points", "shuffled"]
+
+KINDS = {
+    "decode": "A step of decodes alone",
+    "prefill": "Prompts alone, none or part of them in the KV cache already",
+    "mixed": "A step of decodes and a chunk of a prompt, their attention one after the other",
+    "mixed-two-streams": "The same, the attention of the decodes beside that of the chunk, on a second stream",
+    "matrices": "A step without attention and KV cache: weights, matrix products, norms",
+    "attention": "The attention of a step alone, in all layers, with writing the KV cache",
+    "load": "KV cache of a prefix from pinned host memory, nothing computed",
+    "load-first": "A prompt whose prefix is loaded from host memory before the rest is computed",
+    "load-layerwise": "The same, each layer loaded while the one before it computes",
+    "copy": "A copy within device memory",
+    "product-bf16": "A large square matrix product in BF16",
+    "product-fp8": "A large square matrix product in FP8",
+}
+REUSED = (0.5, 0.75, 0.9, 0.95, 0.99)  # shares of a prompt that are loaded
+_CONTEXTS, _DECODES = (512, 2048, 8192, 32768), (1, 8, 16, 32, 64, 128, 256)
+_PROMPTS = ((128, 1), (256, 1), (512, 1), (1024, 1), (2048, 1), (4096, 1), (8192, 1), (512, 4), (512, 16), (2048, 4))
+_BESIDE = ((16, 8192), (32, 2048), (128, 1024))  # decodes and their context, beside each chunk
+_CHUNKS = ((256, 0), (512, 0), (512, 2048), (1024, 0), (2048, 0))  # tokens, and those of the prompt before them
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    """One thing to time: its kind, one of `KINDS`, and its size in requests and tokens.
+
+    Attributes
+    ----------
+    what
+        Kind of work.
+    decodes, context
+        Requests that decode one token each, and the tokens that each of them attends to, its own included.
+    prompts, tokens, cached
+        Prompts, the tokens computed of each, and those before them: in the KV cache already, or loaded.
+
+    Raises
+    ------
+    ValueError
+        For an unknown kind, negative or broken numbers, decodes without context, prompts without tokens.
+    """
+
+    what: str
+    decodes: int = 0
+    context: int = 0
+    prompts: int = 0
+    tokens: int = 0
+    cached: int = 0
+
+    def __post_init__(self) -> None:
+        as_one_of("what", self.what, KINDS)
+        for name in ("decodes", "context", "prompts", "tokens", "cached"):
+            as_whole(name, getattr(self, name), 0)
+        if (self.decodes > 0) != (self.context > 0) and self.what != "matrices":
+            raise ValueError(f"context must be at least 1 with decodes and 0 without, not {self.context}")
+        if (self.prompts > 0) != (self.tokens > 0) and self.what != "load":
+            raise ValueError(f"tokens must be at least 1 with prompts and 0 without, not {self.tokens}")
+
+    @property
+    def fresh(self) -> int:
+        """Tokens that go through the layers."""
+        return self.decodes + self.prompts * self.tokens
+
+    @property
+    def kept(self) -> int:
+        """Tokens whose KV cache it needs on the device."""
+        return self.decodes * self.context + self.prompts * (self.cached + self.tokens)
+
+
+def points(kept: int, fresh: int, *, fp8: bool, shrink: int = 1) -> tuple[Point, ...]:
+    """Return what to time where `kept` tokens of KV cache fit and `fresh` go through the layers at once.
+
+    Decodes by batch and context, prefills by length and batch, mixed steps with each of their parts alone, prompts
+    with a loaded prefix and each of their parts alone, and the device's own rates. Lengths are divided by `shrink`.
+    """
+    found = {Point("copy"), Point("product-bf16")} | ({Point("product-fp8")} if fp8 else set())
+    found |= {Point("decode", b, context // shrink) for b in _DECODES for context in _CONTEXTS}
+    found |= {Point("prefill", prompts=p, tokens=n // shrink) for n, p in _PROMPTS}
+    found |= {Point("matrices", decodes=b) for b in _DECODES}
+    for b, context in _BESIDE:
+        for chunk, cached in _CHUNKS:
+            found |= _with_parts(Point("mixed", b, context // shrink, 1, chunk // shrink, cached // shrink))
+    found |= set(_reused(min(kept, fresh), shrink))
+    return tuple(sorted(point for point in found if point.kept <= kept and point.fresh <= fresh))
+
+
+def _with_parts(mixed: Point) -> set[Point]:
+    """Return a mixed step, and alone: its decodes, its chunk, all products, the attention of each."""
+    alone = replace(mixed, what="prefill", decodes=0, context=0)
+    decode = Point("decode", mixed.decodes, mixed.context)
+    return {
+        mixed, replace(mixed, what="mixed-two-streams"), alone, decode,
+        Point("matrices", decodes=mixed.decodes, prompts=1, tokens=mixed.tokens),
+        replace(alone, what="attention"), replace(decode, what="attention"),
+    }  # fmt: skip
+
+
+def _reused(most: int, shrink: int) -> Iterable[Point]:
+    """Yield prompts of one length, the longest of 8,192 and its halves that fits, with each share loaded."""
+    length = next((n // shrink for n in (8192, 4096, 2048, 1024, 512) if n // shrink <= most), None)
+    if length is None:
+        return
+    yield Point("prefill", prompts=1, tokens=length)
+    for share in REUSED:
+        cached = round(share * length)
+        rest = Point("prefill", prompts=1, tokens=length - cached, cached=cached)
+        yield rest
+        yield Point("load", prompts=1, cached=cached)
+        yield replace(rest, what="load-first")
+        yield replace(rest, what="load-layerwise")
+
+
+def shuffled(chosen: Iterable[Point], round_: int, seed: int) -> list[Point]:
+    """Return the points of one round in random order, so that a GPU that warms up does not bend a curve."""
+    order = sorted(chosen)
+    random.Random(1000 * seed + round_).shuffle(order)
+    return order
