@@ -1,4 +1,4 @@
-"""The command line: `python -m inference_math plan …` and `python -m inference_math profile …`."""
+"""The command line: `python -m inference_math plan …`, `… profile …` and `… calibrate …`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import sys
 from collections.abc import Sequence
 
-from inference_math import profiles
-from inference_math.coefficients import ENGINES, Calibration
+from inference_math import direct, evidence, own, profiles
+from inference_math.coefficients import COEFFICIENTS, ENGINES, Calibration
 from inference_math.planner import fleet, plan
 from inference_math.planner.text import plain
 from inference_math.runs import read
@@ -58,17 +58,39 @@ def _profile(options: argparse.Namespace) -> int:
     calibrated = profiles.anchored(unit.calibrated(found.calibration), measured) if options.anchor else None
     calibration = calibrated.calibration if calibrated else found.calibration
     calibration.save(options.out)
-    for name in profiles.PROFILED:
-        kept = " (kept: the runs do not tell)" if name in found.kept else ""
-        scale, unit_of = (1e6, " µs") if name in ("layer", "request") else (1, "")
-        value, sd = scale * getattr(calibration.coefficients, name), scale * calibration.sd(name)
-        print(f"{name:8} {value:.3g} ± {sd:.2g}{unit_of}{kept}")
+    _print_coefficients(calibration, profiles.PROFILED, found.kept, "the runs")
     for one in calibration.anchors:
         print(f"anchor   {1e3 * one.seconds:+.3g} ms a token at {one.n_in:g} in, {one.n_out:g} out")
     print(f"mean error on {len(found.table)} runs: {found.mape:.1%}; written to {options.out}")
     for row in found.unusable.to_dict("records"):
         print(f"not used: {row['source']}: {row['reason']}")
     return 0
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    table = evidence.read(options.table)
+    unit = own.unit(table, options.gpu)
+    times = own.times(table)
+    found = own.fit(times, unit)
+    found.calibration.save(options.out)
+    _print_coefficients(found.calibration, COEFFICIENTS, found.kept, "the points")
+    print(f"mean error on {len(found.table)} points: {found.mape:.1%}; written to {options.out}")
+    for row in found.unusable.to_dict("records"):
+        print(f"not used: {row['source']}: {row['reason']}")
+    mixed = direct.overlaps(times)
+    if len(mixed):
+        off = {name: (mixed[name] / mixed["measured"] - 1).abs().mean() for name in direct.OVERLAPS}
+        said = ", ".join(f"{name} {error:.1%}" for name, error in off.items())
+        print(f"mixed steps, mean error of each overlap model: {said}")
+    return 0
+
+
+def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Sequence[str], by: str) -> None:
+    for name in names:
+        note = f" (kept: {by} do not tell)" if name in kept else ""
+        scale, unit_of = (1e6, " µs") if name in ("layer", "request") else (1, "")
+        value, sd = scale * getattr(calibration.coefficients, name), scale * calibration.sd(name)
+        print(f"{name:8} {value:.3g} ± {sd:.2g}{unit_of}{note}")
 
 
 def _unit(options: argparse.Namespace) -> Unit:
@@ -87,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     unit.add_argument("--weights", default="bf16", help="bf16 or fp8 (default bf16)")
     unit.add_argument("--kv", help="precision of the KV cache (default: that of the weights)")
     unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(ENGINES)} (default vllm)")
-    unit.add_argument("--calibration", metavar="FILE", help="a profile of your engine (default: zero-shot)")
+    unit.add_argument("--calibration", metavar="FILE", help="of your GPU or engine (default: zero-shot)")
 
     planner = commands.add_parser("plan", parents=[unit], help="answers under an SLA")
     planner.add_argument("--prompt", type=float, required=True, help="prompt tokens")
@@ -109,6 +131,12 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("--anchor", action="store_true", help="also move predictions by the runs of one user")
     profile.add_argument("--out", required=True, metavar="FILE", help="TOML file to write")
     profile.set_defaults(run=_profile)
+
+    measured = commands.add_parser("calibrate", help="fit coefficients to a measurement of your own GPU")
+    measured.add_argument("table", help="CSV file of python -m inference_math.measure")
+    measured.add_argument("--gpu", help="name in the catalogue, where the file does not know it")
+    measured.add_argument("--out", required=True, metavar="FILE", help="TOML file to write")
+    measured.set_defaults(run=_calibrate)
     return parser
 
 

@@ -73,7 +73,8 @@ class Calibration:
     Attributes
     ----------
     mode
-        "datasheet", "zero-shot" or "profile".
+        "datasheet", "zero-shot" (operators of the H100), "measured" (kernels of one's own GPU) or "profile" (runs of an
+        engine).
     coefficients
         The coefficients.
     covariance
@@ -184,7 +185,7 @@ class Calibration:
         try:
             found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
             return cls(
-                mode=as_one_of("mode", found["mode"], ("datasheet", "zero-shot", "profile")),
+                mode=as_one_of("mode", found["mode"], ("datasheet", "zero-shot", "profile", "measured")),
                 coefficients=Coefficients(**found["coefficients"]),
                 covariance=np.array([found["covariance"][name] for name in COEFFICIENTS]),
                 spread=found["spread"],

@@ -13,20 +13,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
-from inference_math.coefficients import COEFFICIENTS, SHARES, Anchor, Calibration, Coefficients
+from inference_math.coefficients import Anchor, Calibration
+from inference_math.fitting import moved_to
 from inference_math.runs import Runs
 from inference_math.unit import Unit
 from inference_math.workload import Workload
 
 __all__ = ["PROFILED", "Profile", "anchored", "fit"]
 
-PROFILED = ("bf16", "fp8", "kv", "layer", "request")
 # One standard deviation: of the logarithm of a share, of the layer's time relative to zero-shot, seconds of a request.
 _WIDTH = {"bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0, "request": 60e-6}
-_NOISE = 0.05  # of the logarithm of a latency: repeats, and what the form leaves out
-_UNTOLD = 0.99  # of the starting width: a coefficient that is left so wide was not told by the runs
+PROFILED = tuple(_WIDTH)
 _FEWEST, _SPAN, _FULL = 6, 4, 0.97
 _HOPELESS = 0.3  # mean error of a fit that fits nothing
 
@@ -71,16 +69,7 @@ def fit(*measured: tuple[Unit, Runs]) -> Profile:
     _refuse_alike(table)
     start = Calibration.zero_shot(units[0].engine)
     seconds = table["e2e"].to_numpy(dtype=float)
-
-    def misses(moved: NDArray[np.float64]) -> Any:
-        at = replace(start, coefficients=_moved(start.coefficients, moved))
-        return np.concatenate([np.log(_predicted(units, table, at) / seconds) / _NOISE, moved])
-
-    found = least_squares(misses, np.zeros(len(PROFILED)), bounds=_bounds(start.coefficients))
-    values = _moved(start.coefficients, found.x)
-    logs = found.fun[: len(table)] * _NOISE
-    told = found.jac[: len(table)] * _NOISE
-    calibration, kept = _judged(start, values, found.x, told, logs)
+    calibration, kept = moved_to(seconds, lambda at: _predicted(units, table, at), start, _WIDTH, "profile")
     calibration = replace(calibration, scope=_scope(units, table))
     predicted = _predicted(units, table, calibration)
     shown = table.drop(columns="unit").assign(predicted=predicted, error=predicted / seconds - 1)
@@ -149,25 +138,6 @@ def _refuse_alike(table: pd.DataFrame) -> None:
         raise ValueError(f"runs must have {' and '.join(missing)}: without, the coefficients cannot be told apart")
 
 
-def _moved(start: Coefficients, moved: NDArray[np.float64]) -> Coefficients:
-    """Return the coefficients so many standard deviations away from the start."""
-    values = {}
-    for name, step in zip(PROFILED, moved.tolist(), strict=True):
-        before, wide = getattr(start, name), _WIDTH[name] * step
-        if name in SHARES:
-            values[name] = min(before * float(np.exp(wide)), 1.0)
-        else:
-            values[name] = max(before * (1 + wide) if name == "layer" else before + wide, 0.0)
-    return replace(start, **values)
-
-
-def _bounds(start: Coefficients) -> tuple[list[float], list[float]]:
-    """Return how far each may move: shares up to 1, seconds down to 0 (the start must lie inside)."""
-    low = [-np.inf if name in SHARES else -(1 / _WIDTH[name] if name == "layer" else 1e-9) for name in PROFILED]
-    high = [-np.log(getattr(start, n)) / _WIDTH[n] + 1e-9 if n in SHARES else np.inf for n in PROFILED]
-    return low, high
-
-
 def _predicted(units: Sequence[Unit], table: pd.DataFrame, calibration: Calibration) -> NDArray[np.float64]:
     seconds = np.empty(len(table))
     users = table["concurrency"].to_numpy(dtype=float)
@@ -176,36 +146,6 @@ def _predicted(units: Sequence[Unit], table: pd.DataFrame, calibration: Calibrat
         at = units[int(unit)].calibrated(calibration)
         seconds[rows] = at.e2e(Workload(float(n_in), float(n_out)), users[rows])
     return seconds
-
-
-def _judged(
-    start: Calibration, values: Coefficients, moved: NDArray[np.float64], told: Any, logs: Any
-) -> tuple[Calibration, tuple[str, ...]]:
-    """Return the calibration with what the runs leave uncertain, and the coefficients that they do not tell."""
-    precision = told.T @ told
-    width = np.linalg.inv(precision / _NOISE**2 + np.eye(len(PROFILED)))
-    used = len(PROFILED) - np.trace(width)  # coefficients that the runs decide, in effect
-    spread = float(np.sqrt(np.sum(logs**2) / max(len(logs) - used, 1)))
-    width = np.linalg.inv(precision / max(spread, 1e-3) ** 2 + np.eye(len(PROFILED)))
-    kept = tuple(n for n, sd in zip(PROFILED, np.sqrt(np.diag(width)), strict=True) if sd > _UNTOLD)
-    scale = np.array([_WIDTH[n] * _per_width(start.coefficients, values, n) for n in PROFILED])
-    covariance = start.covariance.copy()
-    places = [COEFFICIENTS.index(name) for name in PROFILED]
-    free = [i for i, name in enumerate(PROFILED) if name not in kept]
-    for i in free:  # kv is a coefficient of its own now
-        covariance[places[i], :] = covariance[:, places[i]] = 0.0
-    for i in free:
-        for j in free:
-            covariance[places[i], places[j]] = width[i, j] * scale[i] * scale[j]
-    final = replace(values, **{name: getattr(start.coefficients, name) for name in kept})
-    return replace(start, mode="profile", coefficients=final, covariance=covariance, spread=spread), kept
-
-
-def _per_width(start: Coefficients, values: Coefficients, name: str) -> float:
-    """Return what a coefficient changes by when it moves by one unit of what `_WIDTH` states."""
-    if name in SHARES:
-        return float(getattr(values, name))
-    return start.layer if name == "layer" else 1.0
 
 
 def _scope(units: Sequence[Unit], table: pd.DataFrame) -> dict[str, tuple[Any, ...]]:

@@ -81,26 +81,23 @@ def _run(options: argparse.Namespace) -> None:
         space = room(model, device.free, weights, options.layers or same)
     shrink = TOY_SHRINK if options.toy else 1
     chosen = points(space.kept, space.fresh, fp8=fp8, shrink=shrink)
-    kernels = Kernels(**earlier.machine["attention"]) if earlier else None
     if options.toy:
         _say("A toy on a CPU: this shows the output and is NO MEASUREMENT.")
     _say(f"{model.name}: {space.layers} of {model.n_layers} layers in {weights}, {space.kept:,} tokens of KV cache")
-    decoder = Decoder(model, space.layers, space.kept, fp8=fp8, device=device.type, seed=options.seed, kernels=kernels)
-    bench = Bench(decoder, device)
-    if kernels is None:
-        kernels = fastest(bench, decoder, device, _typical(shrink))
+    kernels = Kernels(**earlier.machine["attention"]) if earlier else fastest(model, device, _typical(shrink))
     for precision in ("bf16", "fp8") if fp8 else ("bf16",):
         _refuse_wrong(errors(device.type, fp8=precision == "fp8", kernels=kernels), LIMITS[precision], precision)
     description = device.description
     gpu = catalogue_name(description["device"])
-    setup = Setup(
-        model.name, space.layers, weights, "bf16", gpu, options.seed, options.toy,
-        {**description, "attention": asdict(kernels)},
-    )  # fmt: skip
-    record = Record(options.out, setup)
+    machine = {**description, "attention": asdict(kernels)}
+    setup = Setup(model.name, space.layers, weights, "bf16", gpu, options.seed, options.toy, machine)
+    record = Record(options.out, setup)  # before the model is built: a wrong file is known at once
+    decoder = Decoder(model, space.layers, space.kept, fp8=fp8, device=device.type, seed=options.seed, kernels=kernels)
     spent = round(device.now() - begun)
-    with tqdm(total=60 * minutes, initial=spent, unit="s", bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s{postfix}") as bar:
-        left_out = measure(bench, device, chosen, record, begun + 60 * minutes, bar)
+    with tqdm(
+        total=60 * minutes, initial=spent, unit="s", bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s{postfix}"
+    ) as bar:
+        left_out = measure(Bench(decoder, device), device, chosen, record, begun + 60 * minutes, bar)
     _summarise(record, len(chosen), left_out, options.out)
 
 

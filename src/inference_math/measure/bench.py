@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from inference_math.catalogue import Model
 from inference_math.measure.decoder import Decoder, Kernels, Matrix
 from inference_math.measure.points import Point
 from inference_math.measure.timing import Clock, sample
@@ -73,8 +74,8 @@ class Bench:
         if what == "attention":
             return Work(self._device.graph(self._attention(point)))
         ids = decoder.tokens(point.fresh)
-        how = {"attention": what != "matrices", "two_streams": what == "mixed-two-streams"}
-        return Work(self._device.graph(lambda: decoder.step(ids, point, **how)))
+        attention, two_streams = what != "matrices", what == "mixed-two-streams"
+        return Work(self._device.graph(lambda: decoder.step(ids, point, attention=attention, two_streams=two_streams)))
 
     def _attention(self, point: Point) -> Callable[[], Any]:
         decoder, model = self._decoder, self._decoder.model
@@ -98,13 +99,16 @@ class Bench:
             decoder.cache[layer][0, :cached].copy_(host[layer, 0], non_blocking=True)
             decoder.cache[layer][1, :cached].copy_(host[layer, 1], non_blocking=True)
 
+        def every() -> None:
+            for layer in range(decoder.layers):
+                copy(layer)
+
         if point.what == "load":
-            return Work(lambda: [copy(layer) for layer in range(decoder.layers)], bytes=moved)
+            return Work(every, bytes=moved)
         ids = decoder.tokens(point.fresh)
 
         def first() -> None:
-            for layer in range(decoder.layers):
-                copy(layer)
+            every()
             decoder.step(ids, point)
 
         def layerwise() -> None:
@@ -160,22 +164,26 @@ def _inferring(run: Callable[[], Any]) -> Callable[[], None]:
     return inferring
 
 
-def fastest(bench: Bench, decoder: Decoder, device: Device, typical: dict[str, Point]) -> Kernels:
-    """Return the attention kernel of PyTorch that is fastest at each use, timed at a `typical` point.
+def fastest(model: Model, device: Device, typical: Mapping[str, Point]) -> Kernels:
+    """Return the attention kernel of PyTorch that is fastest at each use: "decode", "prompt", "chunk".
 
-    The decoder keeps them. A kernel that refuses a point is passed over.
+    Each is timed at its `typical` point on one layer of the model; a kernel that refuses it is passed over.
     """
+    one = replace(model, n_layers=1, d_ff=16, vocab=16)  # its attention is all that matters
+    kept = max(point.kept for point in typical.values())
+    found = Kernels()
     for use, point in typical.items():
-        times = {}
+        times: dict[Kernels, float] = {}
         for name in _CANDIDATES:
             if name == _LAST_RESORT and times:
                 continue
-            decoder.kernels = replace(decoder.kernels, **{use: name})
+            asked = replace(found, **{use: name})
+            decoder = Decoder(one, 1, kept, fp8=False, device=device.type, kernels=asked)
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # PyTorch says at length why a kernel refuses
-                    times[name] = sample(device, bench.work(point).run).median
+                    times[asked] = sample(device, Bench(decoder, device).work(point).run).median
             except (RuntimeError, MemoryError):
                 continue
-        decoder.kernels = replace(decoder.kernels, **{use: min(times, key=lambda name: times[name])})
-    return decoder.kernels
+        found = min(times, key=lambda kernels: times[kernels])
+    return found

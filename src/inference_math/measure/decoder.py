@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.bias import causal_lower_right
 
@@ -49,7 +49,7 @@ class Matrix:
     def __call__(self, x: Tensor) -> Tensor:
         """Return x (m, k) times the transposed matrix, (m, n), in the type of x."""
         if not self.fp8:
-            return F.linear(x, self._weight)
+            return functional.linear(x, self._weight)
         return torch._scaled_mm(x.to(FP8), self._weight.t(), **self._scales, out_dtype=x.dtype, use_fast_accum=True)
 
     @property
@@ -108,9 +108,7 @@ class Decoder:
         self._random = torch.Generator(device).manual_seed(seed)
         self.ffn_in = "gate_up" if model.gated else "up"
         names = ("qkv", "attention_out", self.ffn_in, "down")
-        self.weights = [
-            {name: Matrix(shapes[name], self._random, dtype, fp8) for name in names} for _ in range(layers)
-        ]
+        self.weights = [{name: Matrix(shapes[name], self._random, dtype, fp8) for name in names} for _ in range(layers)]
         self.head = Matrix(shapes["lm_head"], self._random, dtype, False)
         self.embedding = self.normal(model.vocab, model.d_model, dtype=dtype)
         self.cache = [self.normal(2, kept, model.n_kv_heads, model.head_size, dtype=dtype) for _ in range(layers)]
@@ -127,7 +125,7 @@ class Decoder:
         return torch.randint(self.model.vocab, (count,), generator=self._random, device=self.device)
 
     def region(self, layer: int, start: int, requests: int, length: int) -> Tensor:
-        """Return the cache of `requests` requests from token `start` of the pool: (2, requests, length, heads, size)."""
+        """Return the cache of some requests from token `start` of the pool on: (2, requests, length, heads, size)."""
         pool = self.cache[layer][:, start : start + requests * length]
         return pool.view(2, requests, length, self.model.n_kv_heads, self.model.head_size)
 
@@ -151,7 +149,7 @@ class Decoder:
         before_layer
             Called with the number of each layer before it starts.
         """
-        x = F.embedding(ids, self.embedding)
+        x = functional.embedding(ids, self.embedding)
         turn = self.rotation(shape) if attention else None
         for layer, weights in enumerate(self.weights):
             if before_layer is not None:
@@ -199,7 +197,7 @@ class Decoder:
         keys[:, -1], values[:, -1] = k, v
         grouped = q.reshape(shape.decodes, self.model.n_kv_heads, -1, self.model.head_size)
         with self.kernels.of("decode"):
-            out = F.scaled_dot_product_attention(grouped, keys.transpose(1, 2), values.transpose(1, 2))
+            out = functional.scaled_dot_product_attention(grouped, keys.transpose(1, 2), values.transpose(1, 2))
         return out.reshape(shape.decodes, -1)
 
     def _prompts(self, layer: int, q: Tensor, k: Tensor, v: Tensor, shape: Point) -> Tensor:
@@ -209,7 +207,7 @@ class Decoder:
         keys[:, cached:] = k.reshape(prompts, tokens, *k.shape[1:])
         values[:, cached:] = v.reshape(prompts, tokens, *v.shape[1:])
         with self.kernels.of("chunk" if cached else "prompt"):
-            out = F.scaled_dot_product_attention(
+            out = functional.scaled_dot_product_attention(
                 q.reshape(prompts, tokens, *q.shape[1:]).transpose(1, 2), keys.transpose(1, 2), values.transpose(1, 2),
                 attn_mask=causal_lower_right(tokens, cached + tokens) if cached else None,
                 is_causal=not cached, enable_gqa=True,
@@ -220,13 +218,13 @@ class Decoder:
         return qkv[:, : self.model.n_heads * self.model.head_size]
 
     def _normed(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, self._norm.shape, self._norm, 1e-5)
+        return functional.rms_norm(x, self._norm.shape, self._norm, 1e-5)
 
     def _activated(self, wide: Tensor) -> Tensor:
         if not self.model.gated:
-            return F.silu(wide)
+            return functional.silu(wide)
         gate, up = wide.chunk(2, dim=-1)
-        return F.silu(gate) * up
+        return functional.silu(gate) * up
 
     def _sampled(self, x: Tensor, shape: Point) -> Tensor:
         """Return the rows of each request's last token."""

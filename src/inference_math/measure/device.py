@@ -97,7 +97,8 @@ class Cuda:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             run()
-        return graph.replay
+        replay: Callable[[], Any] = graph.replay
+        return replay
 
 
 class Host:

@@ -48,7 +48,13 @@ def _fields() -> list[dict[str, Any]]:
         one("round", "integer", "1", "Which round: every point is measured again in each", minimum=1),
         one("what", "string", "name", text, enum=list(KINDS)),
         *whole,
-        one("bytes", "number", "byte", "Moved by a copy (read plus written) or over the link by a load; 0 for other work", minimum=0),
+        one(
+            "bytes",
+            "number",
+            "byte",
+            "Moved by a copy (read plus written) or over the link by a load; 0 for other work",
+            minimum=0,
+        ),
         one("flop", "number", "FLOP", "Of large products; 0 for other work", minimum=0),
         *times,
         one("repeats", "integer", "1", "Repeats behind the median", minimum=1),
@@ -134,9 +140,10 @@ class Record:
         """Check that the file is of the same setup."""
         _mend(self.path)
         there, ours = dict(self.table.setup), asdict(self.setup)
-        differs = [f"{name} ({there.get(name)!r}, now {ours[name]!r})" for name in ours if there.get(name) != ours[name]]
+        differs = [name for name in ours if there.get(name) != ours[name]]
         if differs:
-            raise ValueError(f"{self.path} is of another {', '.join(differs)}: name another file")
+            said = ", ".join(f"{name} ({there.get(name)!r}, now {ours[name]!r})" for name in differs)
+            raise ValueError(f"{self.path} is of another {said}: name another file")
 
     @property
     def table(self) -> Table:
@@ -146,7 +153,8 @@ class Record:
     @property
     def done(self) -> set[tuple[int, Point]]:
         """(round, point) of each row."""
-        return {(row.round, _point(row)) for row in self.table.frame.itertuples()}
+        rows = self.table.frame[["round", "what", *_SIZES]].to_numpy().tolist()
+        return {(number, Point(what, *sizes)) for number, what, *sizes in rows}
 
     def add(self, row: Row) -> None:
         """Append a row and see it written."""
@@ -160,10 +168,6 @@ def _mend(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     if not text.endswith("\n"):
         path.write_text(text[: text.rfind("\n") + 1] or _line(COLUMNS), encoding="utf-8")
-
-
-def _point(row: Any) -> Point:
-    return Point(row.what, *(int(getattr(row, name)) for name in _SIZES))
 
 
 def _line(cells: Any) -> str:

@@ -1,0 +1,215 @@
+"""What a GPU's own measurement says of it: coefficients, lines, rates.
+
+The tables are those of `inference_math.measure`. Functions take the times of a table, one row for each point: `times`
+of a file, or `composed` of the measured operators of the H100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from inference_math import catalogue
+from inference_math.evidence import Table
+from inference_math.fitting import moved_to
+from inference_math.measure.points import Point
+from inference_math.operators import H100, Operators
+from inference_math.profiles import Profile
+from inference_math.unit import Unit, activation_bytes
+
+__all__ = ["SIZES", "composed", "fit", "lines", "predicted", "rates", "times", "unit"]
+
+SIZES = ("decodes", "context", "prompts", "tokens", "cached")
+_WIDTH = {"memory": 0.05, "bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0, "request": 60e-6}
+_FEWEST = 12  # points for six coefficients
+_HOPELESS = 0.3  # mean error of a fit that fits nothing
+_LONG = 512  # tokens from which a prompt is on its line
+
+
+def unit(table: Table, gpu: str | None = None) -> Unit:
+    """Return the unit that a table of `inference_math.measure` is of, with its own number of layers, zero-shot.
+
+    Raises
+    ------
+    ValueError
+        For a table that is not of such a measurement, for a toy, and where neither table nor `gpu` names a GPU of the
+        catalogue.
+    """
+    found = table.setup
+    if "layers" not in found:
+        raise ValueError(f"{table.name} must be a table of `python -m inference_math.measure`: it names no layers")
+    if found["toy"]:
+        raise ValueError(f"{table.name} is of a toy on a CPU: it is no measurement")
+    name = gpu or found["gpu"]
+    if not name:
+        device = found["machine"].get("device", "its device")
+        raise ValueError(f"gpu must be named: {device} is none of {', '.join(catalogue.GPUS)}")
+    model = replace(catalogue.model(found["model"]), n_layers=found["layers"])
+    return Unit.of(model, name, 1, found["weights"], found["kv"])
+
+
+def times(table: Table) -> pd.DataFrame:
+    """Return the time of each point in seconds over the rounds of a table, and its spread.
+
+    Columns: what, decodes, context, prompts, tokens, cached, bytes, flop; seconds, the median over the rounds of each
+    round's median; rounds; between, the range of the rounds' medians over `seconds`; within, the median distance of
+    the quartiles within a round over `seconds`.
+    """
+    frame = table.frame.assign(quartiles=table.frame["high_us"] - table.frame["low_us"])
+    groups = frame.groupby(["what", *SIZES, "bytes", "flop"])
+    found = groups.agg(
+        seconds=("time_us", "median"), least=("time_us", "min"), most=("time_us", "max"),
+        quartiles=("quartiles", "median"), rounds=("round", "nunique"),
+    ).reset_index()  # fmt: skip
+    found["between"] = (found["most"] - found["least"]) / found["seconds"]
+    found["within"] = found["quartiles"] / found["seconds"]
+    found["seconds"] *= 1e-6
+    return found.drop(columns=["least", "most", "quartiles"])
+
+
+def composed(operators: Operators, points: Iterable[Point]) -> pd.DataFrame:
+    """Return the same columns for points whose operators were measured on the H100 one by one, on one GPU.
+
+    Kinds "decode", "prefill" (one prompt, nothing cached), "matrices" and "attention". What lies between the operators
+    (norms, rotation, activation) is in no table: its bytes count at the datasheet's bandwidth. Products between
+    measured token counts are interpolated.
+
+    Raises
+    ------
+    ValueError
+        For points of other kinds, and sizes that were not measured.
+    """
+    steps, prefills, products = operators.steps(), operators.prefills(), operators.products()
+    head = steps.drop_duplicates("batch").set_index("batch")["gemm"]
+    head = head - np.interp(head.index, products["tokens"], products["gemm"])
+    reads = steps.set_index(["batch", "context"])["attention"]
+    prompts = prefills.set_index("n_in")["attention"]
+    model = operators.model
+    between = model.n_layers * activation_bytes(model, 1) / catalogue.gpu(H100).hbm_bw
+    rows = []
+    for point in points:
+        if point.what not in ("decode", "prefill", "matrices", "attention") or point.prompts > 1 or point.cached:
+            raise ValueError(f"points must be decodes, or single prompts from their start, and parts of them: {point}")
+        seconds = 0.0
+        try:
+            if point.what != "attention":
+                sampled = point.decodes + point.prompts
+                layers = np.interp(point.fresh, products["tokens"], products["gemm"], left=np.nan, right=np.nan)
+                seconds += float(layers + np.interp(sampled, head.index, head)) + between * point.fresh
+            if point.what != "matrices":
+                seconds += reads[point.decodes, point.context] if point.decodes else 0.0
+                seconds += prompts[point.tokens] if point.prompts else 0.0
+        except KeyError as error:
+            raise ValueError(f"{point} was not measured") from error
+        rows.append((*astuple(point), seconds))
+    frame = pd.DataFrame(rows, columns=["what", *SIZES, "seconds"])
+    return frame.assign(bytes=0.0, flop=0.0, rounds=1, between=np.nan, within=np.nan)
+
+
+def rates(found: pd.DataFrame) -> pd.DataFrame:
+    """Return the device's own rates: what, rate (byte/s of copies and loads, FLOP/s of products), seconds."""
+    moving = found["what"].isin(["copy", "load"]) & (found["bytes"] > 0)
+    rows = found[moving | (found["flop"] > 0)]
+    rate = (rows["bytes"] + rows["flop"]) / rows["seconds"]
+    return rows.assign(rate=rate)[["what", "cached", "rate", "seconds"]].reset_index(drop=True)
+
+
+def fit(found: pd.DataFrame, of: Unit) -> Profile:
+    """Fit all coefficients of a unit to its decode steps, prefills and products; mixed steps and loads are kept back.
+
+    Least squares of log(predicted / measured) from the zero-shot coefficients. What the points do not tell keeps its
+    value: the FP8 rate where the weights are BF16.
+
+    Raises
+    ------
+    ValueError
+        For fewer than 12 usable points, and for points that no coefficients describe.
+    """
+    rows = found[found["what"].isin(["decode", "prefill"]) | ((found["what"] == "matrices") & (found["prompts"] == 0))]
+    rows = rows.reset_index(drop=True)
+    seconds = rows["seconds"].to_numpy(dtype=float)
+    quick = predicted(rows, of.limit) > seconds
+    reason = "faster than the hardware allows: is it this GPU, this model?"
+    unusable = pd.DataFrame({"source": rows[quick].apply(_named, axis=1), "reason": reason}).astype(object)
+    rows, seconds = rows[~quick].reset_index(drop=True), seconds[~quick]
+    if len(rows) < _FEWEST:
+        raise ValueError(f"the table must have at least {_FEWEST} usable decode steps and prefills, not {len(rows)}")
+    calibration, kept = moved_to(
+        seconds, lambda at: predicted(rows, of.calibrated(at)), of.calibration, _WIDTH, "measured"
+    )
+    value = predicted(rows, of.calibrated(calibration))
+    rows = rows.assign(predicted=value, error=value / seconds - 1)
+    if (off := rows["error"].abs()).mean() > _HOPELESS:
+        worst = _named(rows.iloc[int(off.to_numpy().argmax())])
+        raise ValueError(f"the table must be of {of.name}: the best fit is {off.mean():.0%} off, most at {worst}")
+    return Profile(replace(calibration, scope=_scope(of, rows)), rows, unusable, kept)
+
+
+def predicted(rows: pd.DataFrame, of: Unit) -> NDArray[np.float64]:
+    """Return the seconds of steps and prefills as a unit predicts them."""
+    decodes, context, prompts, tokens, cached = rows[list(SIZES)].to_numpy(dtype=float).T
+    alone = prompts == 0
+    steps = of.step_time(decodes, context, np.where(alone, 0, tokens), np.where(alone, 0, cached))
+    prompt = of.prefill_time(np.maximum(cached + tokens, 1), np.maximum(prompts, 1), cached)
+    return np.asarray(np.where(decodes > 0, steps, prompt), dtype=np.float64)
+
+
+def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the lines through decode steps and prompts, and each point's distance from them.
+
+    A decode step as t_w + B·T_decode + B·context·r, least squares of relative errors; prompts of 512 tokens and more,
+    one at a time, as t_0 + n·T + n²/2·p.
+
+    Returns
+    -------
+    pandas.DataFrame
+        name, value (s), floor (s at datasheet rates; NaN where there is none), share (floor over value).
+    pandas.DataFrame
+        The points with `line` (s) and `error` (line over measured, less one).
+    """
+    decode = found[found["what"] == "decode"]
+    prompt = found[(found["what"] == "prefill") & (found["prompts"] == 1) & (found["cached"] == 0)]
+    prompt = prompt[prompt["tokens"] >= _LONG]
+    b, c, n = decode["decodes"].to_numpy(), decode["context"].to_numpy(), prompt["tokens"].to_numpy()
+    steps, fitted = _line(np.column_stack([np.ones(len(b)), b, b * c]), decode)
+    products, through = _line(np.column_stack([np.ones(len(n)), n, n**2 / 2]), prompt)
+    terms, model, gpu = of.numbers, of.model, of.gpu
+    floors = {
+        "t_w": (steps[0], terms["step_bytes"] / terms["hbm_bw"]),
+        "T_decode": (steps[1], np.nan),
+        "r": (steps[2], model.kv_token(of.kv) / gpu.hbm_bw),
+        "t_0": (products[0], np.nan),
+        "T": (products[1], 2 * model.n_params / gpu.flops(of.weights)),
+        "p": (products[2], 4 * model.n_layers * model.d_att / gpu.bf16_flops),
+    }
+    table = pd.DataFrame([(name, *pair) for name, pair in floors.items()], columns=["name", "value", "floor"])
+    return table.assign(share=table["floor"] / table["value"]), pd.concat([fitted, through], ignore_index=True)
+
+
+def _line(terms: NDArray[np.float64], rows: pd.DataFrame) -> tuple[NDArray[np.float64], pd.DataFrame]:
+    """Return coefficients by least squares of relative errors, and the rows with their distance."""
+    seconds = rows["seconds"].to_numpy(dtype=float)
+    if len(rows) <= terms.shape[1]:
+        raise ValueError(f"a line needs more than {terms.shape[1]} points of a kind, not {len(rows)}")
+    found, *_ = np.linalg.lstsq(terms / seconds[:, None], np.ones(len(rows)), rcond=None)
+    line = terms @ found
+    return found, rows.assign(line=line, error=line / seconds - 1)
+
+
+def _named(row: Any) -> str:
+    return f"{row['what']} " + ", ".join(f"{name} {row[name]}" for name in SIZES if row[name])
+
+
+def _scope(of: Unit, rows: pd.DataFrame) -> dict[str, tuple[Any, ...]]:
+    prompts = rows[rows["prompts"] > 0]
+    length = prompts["tokens"] + prompts["cached"]
+    found: dict[str, tuple[Any, ...]] = {
+        "engine": ("PyTorch's kernels",), "model": (of.model.name,), "gpu": (of.gpu.name,), "weights": (of.weights,),
+        "kv": (of.kv,), "tp": (1, 1), "concurrency": (1.0, float(max(rows["decodes"].max(), 1))),
+    }  # fmt: skip
+    return found | ({"n_in": (float(length.min()), float(length.max()))} if len(prompts) else {})
