@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: zip pdf pdf-packages help setup book html test lint types unit nbval notebooks sync data bench serve linkcheck lock wheel clean
+.PHONY: zip pdf pdf-packages help setup book html test test-measure lint types unit nbval notebooks sync data bench serve linkcheck lock wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -54,6 +54,19 @@ test: lint types html  ## every test: style, types, units, laws, data, pages in 
 
 unit: .venv/.ready  ## the fast tests alone
 	@$(PY) -m pytest tests -m "not browser"
+
+# PyTorch is large, so its tests have an environment of their own. TORCH names another release or build, for
+# example TORCH="torch --index-url https://download.pytorch.org/whl/cpu".
+TORCH ?= torch
+
+.venv-measure/.ready: pyproject.toml
+	@sh tools/venv.sh .venv-measure
+	@.venv-measure/bin/python -m pip install --quiet $(TORCH)
+	@.venv-measure/bin/python -m pip install --quiet --editable ".[measure]" pytest hypothesis frictionless
+	@touch .venv-measure/.ready
+
+test-measure: .venv-measure/.ready  ## the tests that need PyTorch, in .venv-measure, on the CPU
+	@.venv-measure/bin/python -m pytest tests/measure tests/test_own.py tests/test_direct.py
 
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py

@@ -153,3 +153,31 @@ def test_digest_follows_bytes_and_names_alone(folder: Path) -> None:
     assert changed != before
     path.rename(path.with_name("smaller.csv"))
     assert evidence.digest(folder) not in {before, changed}
+
+
+# A table of one's own: a CSV file and its descriptor.
+
+
+def test_a_file_is_read_with_its_descriptor(tmp_path):
+    package = json.loads((evidence.data_dir() / "datapackage.json").read_text(encoding="utf-8"))
+    resource = next(r for r in package["resources"] if r["name"] == "h100_allreduce")
+    source = evidence.data_dir() / resource["path"]
+    (tmp_path / "mine.csv").write_bytes(source.read_bytes())
+    described = {"name": "mine", "resources": [resource | {"path": "mine.csv", "setup": {"layers": 3}}]}
+    (tmp_path / "mine.json").write_text(json.dumps(described), encoding="utf-8")
+    table = evidence.read(tmp_path / "mine.csv")
+    assert table.frame.equals(evidence.load("h100_allreduce").frame)
+    assert table.setup == {"layers": 3}
+    assert evidence.load("h100_allreduce").setup == {}
+
+
+def test_a_file_without_one_of_the_two_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"mine.csv is not there"):
+        evidence.read(tmp_path / "mine.csv")
+    (tmp_path / "mine.csv").write_text("a\n1\n")
+    with pytest.raises(FileNotFoundError, match=r"mine.json is not there; it describes mine.csv"):
+        evidence.read(tmp_path / "mine.csv")
+    for content in ("no JSON", "[]", '{"resources": [{"path": "other.csv"}]}', '{"resources": [{"path": "mine.csv"}]}'):
+        (tmp_path / "mine.json").write_text(content)
+        with pytest.raises(ValueError, match=r"mine.json must be a data package that describes mine.csv"):
+            evidence.read(tmp_path / "mine.csv")

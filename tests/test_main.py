@@ -10,6 +10,9 @@ import pytest
 
 from inference_math.__main__ import main
 from inference_math.coefficients import Calibration
+from inference_math.measure.points import points
+from inference_math.measure.record import Record, Row, Setup
+from inference_math.measure.timing import Sample
 from inference_math.unit import Unit
 from inference_math.workload import Workload
 
@@ -74,3 +77,35 @@ def test_it_runs_as_a_module():
     )
     assert "--max" not in done.stdout
     assert "--prompt" in done.stdout
+
+
+def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
+    """The file is written as `measure` writes it, of a GPU that is exactly a unit."""
+    of = Unit.of("llama-3-8b", "h200-sxm")
+    setup = Setup("llama-3-8b", 32, "bf16", "bf16", "", 0, False, {"device": "NVIDIA H200 of mine"})
+    record = Record(tmp_path / "mine.csv", setup)
+    for point in points(2**17, 2**13, fp8=False):
+        rest = (point.prompts * point.tokens, point.cached)
+        parts = {
+            "decode": (point.decodes, point.context), "mixed": (point.decodes, point.context, *rest),
+            "prefill": (0, 0, *rest), "matrices": (point.fresh, 0),
+        }  # fmt: skip
+        if point.what == "attention":
+            inside = of.parts(point.decodes, point.context, rest[0])
+            s = inside["KV cache"] + inside["attention of the prompt"]
+        elif asked := parts.get(point.what):
+            s = 1.1 * of.step_time(*asked)
+        else:
+            continue
+        record.add(Row(1, point, Sample(s, s, s, 9)))
+    table, out = str(record.path), str(tmp_path / "mine.toml")
+    assert main(["calibrate", table, "--out", out]) == 2
+    assert "gpu must be named: NVIDIA H200 of mine is none of" in capsys.readouterr().err
+    assert main(["calibrate", table, "--gpu", "h200-sxm", "--out", out]) == 0
+    printed = capsys.readouterr().out
+    assert "fp8      0.539 ± 0.029 (kept: the points do not tell)" in printed
+    assert f"written to {out}" in printed
+    assert "mixed steps, mean error of each overlap model: none " in printed
+    unit = ["--model", "llama-3-8b", "--gpu", "h200-sxm", "--calibration", out]
+    assert main(["plan", *unit, *SENT]) == 0
+    assert "measured coefficients" in capsys.readouterr().out

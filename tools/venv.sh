@@ -1,8 +1,9 @@
 #!/bin/sh
-# Creates .venv, unless it is there, with the first supported Python that is here, or says in one line what is missing.
+# Creates .venv, or the folder that is named, unless it is there, with the first supported Python that is here, or says in one line what is missing.
 set -eu
 supported='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
-if .venv/bin/python -c "$supported" 2>/dev/null; then
+folder=${1:-.venv}
+if "$folder/bin/python" -c "$supported" 2>/dev/null; then
     exit 0
 fi
 for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3}; do
@@ -12,7 +13,7 @@ for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3}; do
             echo "$candidate has no venv module: install it (Debian: apt install python3-venv)." >&2
             exit 1
         }
-        "$candidate" -m venv --clear .venv
+        "$candidate" -m venv --clear "$folder"
         exit 0
     fi
 done

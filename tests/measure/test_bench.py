@@ -1,0 +1,182 @@
+"""From points to runs: what is run, what moves, and what waits for what."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-measure runs this")
+
+from inference_math.measure import bench as module  # noqa: E402
+from inference_math.measure.bench import Bench, fastest  # noqa: E402
+from inference_math.measure.decoder import Decoder, Kernels  # noqa: E402
+from inference_math.measure.device import Host  # noqa: E402
+from inference_math.measure.points import KINDS, Point, points  # noqa: E402
+
+
+@pytest.fixture
+def decoder(small):
+    return Decoder(small, 2, 2**11, fp8=False, device="cpu")
+
+
+def test_every_kind_of_work_runs(decoder):
+    found = points(2**11, 2**7, fp8=True, shrink=64)
+    bench, first = Bench(decoder, Host()), {}
+    for point in found:
+        first.setdefault(point.what, point)
+    assert set(first) == set(KINDS)
+    for point in first.values():
+        bench.work(point).run()
+
+
+def test_steps_are_run_as_their_kind_says(decoder, monkeypatch):
+    seen = []
+    step = Decoder.step
+
+    def watched(self, ids, shape, **how):
+        seen.append((shape.what, len(ids), {name: value for name, value in how.items() if name != "before_layer"}))
+        return step(self, ids, shape, **how)
+
+    monkeypatch.setattr(Decoder, "step", watched)
+    bench = Bench(decoder, Host())
+    for what in ("mixed", "mixed-two-streams", "matrices"):
+        bench.work(Point(what, 2, 8 if what != "matrices" else 0, 1, 4)).run()
+    assert seen == [
+        ("mixed", 6, {"attention": True, "two_streams": False}),
+        ("mixed-two-streams", 6, {"attention": True, "two_streams": True}),
+        ("matrices", 6, {"attention": False, "two_streams": False}),
+    ]
+
+
+def test_attention_alone_goes_through_all_layers_without_products(decoder, monkeypatch):
+    layers = []
+    attend = Decoder.attend
+    monkeypatch.setattr(
+        Decoder, "attend", lambda self, layer, *rest: layers.append(layer) or attend(self, layer, *rest)
+    )
+    monkeypatch.setattr(Decoder, "step", lambda *_: pytest.fail("a step"))
+    Bench(decoder, Host()).work(Point("attention", 2, 8)).run()
+    assert layers == [0, 1]
+
+
+@pytest.mark.parametrize("what", ["load", "load-first", "load-layerwise"])
+def test_a_load_brings_the_prefix_of_every_layer(decoder, what):
+    bench, tokens = Bench(decoder, Host()), 0 if what == "load" else 3
+    work = bench.work(Point(what, prompts=1, tokens=tokens, cached=10))
+    assert work.bytes == 10 * decoder.model.kv_token("bf16")
+    expected = [cache[:, :10].clone() for cache in decoder.cache]
+    for cache in decoder.cache:
+        cache.zero_()
+    work.run()
+    assert all(torch.equal(cache[:, :10], there) for cache, there in zip(decoder.cache, expected, strict=True))
+    if tokens:
+        assert all(cache[:, 10:13].abs().sum() > 0 for cache in decoder.cache)
+    assert all(cache[:, 13:].abs().sum() == 0 for cache in decoder.cache)
+
+
+def test_a_shorter_prefix_takes_the_same_host_memory(decoder):
+    bench = Bench(decoder, Host())
+    bench.work(Point("load", prompts=1, cached=20))
+    there = bench._host
+    assert bench._pinned(10).shape[2] == 10
+    assert bench._host is there
+    assert bench._pinned(30).shape[2] == 30
+
+
+class Streams:
+    """What torch.cuda's streams would be told, in order."""
+
+    def __init__(self, name, said):
+        self.name, self._said = name, said
+
+    def wait_stream(self, other):
+        self._said.append(f"{self.name} waits for {other.name}")
+
+    def record_event(self):
+        self._said.append(f"{self.name} records")
+        return len(self._said)
+
+    def wait_event(self, event):
+        self._said.append(f"{self.name} waits for event {event}")
+
+
+def test_layer_by_layer_each_layer_waits_for_its_own_copy_alone(decoder, monkeypatch):
+    said = []
+    main, aside = Streams("main", said), Streams("aside", said)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: main)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda: aside)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: torch.inference_mode())
+    device = Host()
+    device.type = "cuda"
+    wait = Bench(decoder, device)._arrivals(lambda layer: said.append(f"copy {layer}"))
+    assert said == ["aside waits for main", "copy 0", "aside records", "copy 1", "aside records"]
+    wait(0)
+    wait(1)
+    assert said[-2:] == ["main waits for event 3", "main waits for event 5"]
+
+
+def test_rates_know_their_bytes_and_flops(decoder):
+    bench = Bench(decoder, Host())
+    assert bench.work(Point("copy")).bytes == 2 * 2**16
+    for what in ("product-bf16", "product-fp8"):
+        assert bench.work(Point(what)).flop == 2 * 64**3
+
+
+def test_what_does_not_fit_is_a_memory_error(decoder, monkeypatch):
+    def full(*_args, **_kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 TiB.\nmore")
+
+    monkeypatch.setattr(Decoder, "tokens", full)
+    with pytest.raises(MemoryError, match=r"^CUDA out of memory. Tried to allocate 9 TiB.$"):
+        Bench(decoder, Host()).work(Point("decode", 1, 4))
+
+
+def test_no_pinned_memory_is_a_memory_error(decoder, monkeypatch):
+    empty = torch.empty
+
+    def refusing(*size, pin_memory=None, **rest):
+        if pin_memory is not None:
+            raise RuntimeError("cannot pin")
+        return empty(*size, **rest)
+
+    monkeypatch.setattr(torch, "empty", refusing)
+    with pytest.raises(MemoryError, match="no pinned host memory for 8 tokens: cannot pin"):
+        Bench(decoder, Host()).work(Point("load", prompts=1, cached=8))
+
+
+class Slow(Host):
+    """A device on which each kernel takes a time of its own."""
+
+    def __init__(self, times):
+        self.times, self.asked = times, []
+
+    def seconds(self, run):
+        run()
+        return self.times[self.asked[-1]]
+
+
+def test_the_fastest_kernel_that_works_is_taken_for_each_use(small, monkeypatch):
+    device = Slow({"FLASH_ATTENTION": 2.0, "CUDNN_ATTENTION": 1.0, "EFFICIENT_ATTENTION": 0.5, "MATH": 0.1})
+
+    class Watched(Decoder):
+        def __init__(self, *args, kernels, **rest):
+            super().__init__(*args, **rest)  # PyTorch's own choice, which works here
+            used = [name for name in (kernels.chunk, kernels.prompt, kernels.decode) if name]
+            device.asked.append(used[0])
+
+        def attend(self, *args):
+            if device.asked[-1] == "EFFICIENT_ATTENTION":
+                raise RuntimeError("refused")
+            return super().attend(*args)
+
+    monkeypatch.setattr(module, "Decoder", Watched)
+    typical = {"decode": Point("attention", 2, 8), "prompt": Point("attention", prompts=1, tokens=8)}
+    typical["chunk"] = Point("attention", prompts=1, tokens=4, cached=4)
+    assert fastest(small, device, typical) == Kernels("CUDNN_ATTENTION", "CUDNN_ATTENTION", "CUDNN_ATTENTION")
+    assert "MATH" not in device.asked  # a last resort
+
+
+def test_where_nothing_else_works_the_last_resort_does(small, monkeypatch):
+    """A head of 16 numbers, and only the plain kernel allowed."""
+    monkeypatch.setattr(module, "_CANDIDATES", ("CUDNN_ATTENTION", "MATH"))
+    typical = {"decode": Point("attention", 2, 8)}
+    assert fastest(small, Host(), typical) == Kernels(decode="MATH")

@@ -1,0 +1,143 @@
+"""Claims tested directly, on times that obey one model and not the others."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import direct, own
+from inference_math.measure.points import REUSED, Point, points
+
+CHOSEN = points(2**18, 2**13, fp8=False)
+T_W, TOKEN, READ, PAIR = 5e-3, 2e-5, 4e-8, 1e-9
+LAYERS = 32
+
+
+def frame(seconds):
+    columns = ["what", *own.SIZES, "seconds"]
+    return pd.DataFrame([(*astuple(point), s) for point, s in seconds.items() if s is not None], columns=columns)
+
+
+def products(tokens):
+    return max(T_W, TOKEN * tokens)
+
+
+def attention(point):
+    return point.prompts * PAIR * point.tokens * (point.cached + point.tokens / 2)
+
+
+def engine(overlap):
+    """Seconds of every point on a GPU that hides exactly what `overlap` says."""
+
+    def seconds(point):
+        reads = READ * point.decodes * point.context
+        if point.what == "matrices":
+            return products(point.fresh)
+        if point.what == "attention":
+            return reads + attention(point)
+        if point.what in ("decode", "prefill"):
+            return products(point.fresh) + reads + attention(point)
+        if not point.what.startswith("mixed"):
+            return None
+        decode, chunk = replace(point, prompts=0, tokens=0, cached=0), replace(point, decodes=0, context=0)
+        alone = [products(p.fresh) + s for p, s in ((decode, reads), (chunk, attention(chunk)))]
+        return {
+            "none": sum(alone),
+            "serial_kv": products(point.fresh) + reads + attention(chunk),
+            "full": max(alone[0], products(point.fresh) + attention(chunk)),
+        }[overlap]
+
+    return {point: seconds(point) for point in CHOSEN}
+
+
+@pytest.mark.parametrize("overlap", direct.OVERLAPS)
+def test_a_gpu_that_obeys_one_model_is_told_from_the_others(overlap):
+    found = direct.overlaps(frame(engine(overlap)))
+    assert len(found) == sum(point.what == "mixed" for point in CHOSEN)
+    off = {name: (found[name] / found["measured"] - 1).abs() for name in direct.OVERLAPS}
+    assert off[overlap].max() < 1e-9
+    for other in set(direct.OVERLAPS) - {overlap}:
+        assert off[other].mean() > 0.02
+    hidden = {"serial_kv": 0.0, "full": 1.0}.get(overlap)
+    if hidden is not None:
+        assert found["hidden"].to_numpy() == pytest.approx(hidden, abs=1e-9)
+        assert found["hidden_two_streams"].to_numpy() == pytest.approx(hidden, abs=1e-9)
+    else:
+        assert (found["hidden"] < 0).all()
+
+
+def test_the_models_stand_in_order():
+    """Hiding more is never slower."""
+    found = direct.overlaps(frame(engine("none")))
+    assert (found["full"] <= found["serial_kv"]).all()
+    assert (found["serial_kv"] <= found["none"] + 1e-12).all()
+
+
+def test_steps_that_were_not_measured_have_their_models_alone():
+    parts = {point: s for point, s in engine("none").items() if not point.what.startswith("mixed")}
+    asked = [point for point in CHOSEN if point.what == "mixed"]
+    assert direct.overlaps(frame(parts)).empty
+    found = direct.overlaps(frame(parts), asked)
+    assert len(found) == len(asked)
+    assert found["measured"].isna().all()
+    assert found["hidden"].isna().all()
+    assert found[list(direct.OVERLAPS)].notna().all().all()
+
+
+def test_steps_without_all_their_parts_are_left_out():
+    times = engine("none")
+    gone = next(point for point in CHOSEN if point.what == "matrices" and point.prompts)
+    found = direct.overlaps(frame({point: s for point, s in times.items() if point != gone}))
+    left = (found["decodes"] == gone.decodes) & (found["tokens"] == gone.tokens)
+    assert len(found) > 0
+    assert not left.any()
+
+
+def host_memory(e, pipelined=True):
+    """A GPU whose tokens take a microsecond each to compute, 1/e to load, in layers that are all alike."""
+    times = {}
+    for point in CHOSEN:
+        load, rest = point.cached * 1e-6 / e, point.tokens * 1e-6
+        if point.what == "prefill" and point.prompts == 1:
+            times[point] = rest
+        elif point.what == "load":
+            times[point] = load
+        elif point.what == "load-first" or (point.what == "load-layerwise" and not pipelined):
+            times[point] = load + rest
+        elif point.what == "load-layerwise":
+            times[point] = (load + rest + (LAYERS - 1) * max(load, rest)) / LAYERS
+    return frame(times)
+
+
+@given(e=st.floats(0.2, 100))
+def test_a_gpu_that_obeys_the_formulas_meets_them(e):
+    found = direct.loads(host_memory(e), LAYERS)
+    assert found["e"].to_numpy() == pytest.approx(e)
+    assert found["alpha"].to_numpy() == pytest.approx(REUSED, abs=1e-4)
+    assert found["first"].to_numpy() == pytest.approx(found["law_first"].to_numpy())
+    assert found["first"].to_numpy() == pytest.approx(found["parts_first"].to_numpy())
+    assert found["layerwise"].to_numpy() == pytest.approx(found["parts_layerwise"].to_numpy())
+    # A finite number of layers: between the two formulas.
+    assert (found["layerwise"] <= found["law_layerwise"] * (1 + 1e-9)).all()
+    assert (found["layerwise"] >= found["law_layerwise"] * LAYERS / (LAYERS + 1) * (1 - 1e-9)).all()
+    assert (found["law_mixed"] >= found["law_layerwise"] * (1 - 1e-9)).all()
+
+
+def test_a_gpu_that_does_not_pipeline_is_found_out():
+    found = direct.loads(host_memory(9, pipelined=False), LAYERS)
+    at = found.set_index(found["alpha"].round(2)).loc[0.9]
+    assert at["layerwise"] == pytest.approx(at["first"])
+    assert at["parts_layerwise"] / at["layerwise"] == pytest.approx(2 * LAYERS / (LAYERS + 1), rel=0.01)
+
+
+def test_without_loads_there_is_nothing_to_say():
+    assert direct.loads(frame(engine("none")), LAYERS).empty
+    some = host_memory(9)
+    assert direct.loads(some[some["what"] != "load"], LAYERS).empty
+    assert np.isfinite(direct.loads(some, LAYERS).to_numpy()).all()
+    assert Point("copy") in CHOSEN
