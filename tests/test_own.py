@@ -149,7 +149,7 @@ def test_too_few_points_are_refused(tmp_path):
 
 def test_times_of_another_model_are_refused(tmp_path):
     times = own.times(written(tmp_path / "mine.csv"))
-    with pytest.raises(ValueError, match="the table must be of llama-3-8b .* the best fit is .* off, most at"):
+    with pytest.raises(ValueError, match=r"the table must be of llama-3-8b .* the best fit is .* off, most at"):
         own.fit(times.assign(seconds=times["seconds"] * np.geomspace(1, 40, len(times))), truth())
 
 

@@ -94,8 +94,8 @@ def test_imports_go_one_way(root):
         {"checks"}, {"notation"}, {"formula"}, {"evidence", "huggingface"}, {"catalogue"}, {"theory"},
         {"operators", "workload", "traces", "latency", "claims", "tiers", "coefficients", "runs", "measure"},
         {"simulate", "solver", "fitting"}, {"costs"},
-        {"architectures", "unit"}, {"calibrate", "profiles", "planner"}, {"own"}, {"direct", "accuracy"}, {"explore", "figures"},
-        {"notebook", "__main__"},
+        {"architectures", "unit"}, {"calibrate", "profiles", "planner"}, {"own"}, {"direct", "accuracy"},
+        {"explore", "figures"}, {"notebook", "__main__"},
     ]  # fmt: skip
     rank = {name: i for i, layer in enumerate(layers) for name in layer}
     source = root / "src" / "inference_math"

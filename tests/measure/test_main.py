@@ -59,7 +59,7 @@ def test_a_toy_from_start_to_end_and_on(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "NO MEASUREMENT" in said
     first = evidence.read(out)
-    assert 0 < len(first.frame)
+    assert len(first.frame) > 0
     assert main([*TOY, "--minutes", "0.15", "--out", str(out)]) == 0
     again = evidence.read(out)
     assert len(again.frame) > len(first.frame)
