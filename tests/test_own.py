@@ -183,9 +183,11 @@ def operators():
 
 
 def composable():
+    """What has operators: of prompts those of whole powers of two, not the chunks that fill a step."""
     return [
         p for p in points(2**18, 2**13, fp8=False)
         if p.what in ("decode", "prefill", "matrices", "attention") and p.prompts <= 1 and not p.cached
+        and p.tokens & (p.tokens - 1) == 0
     ]  # fmt: skip
 
 
@@ -216,13 +218,24 @@ def test_a_fit_to_one_model_s_operators_is_near_that_to_five(operators):
     assert set(COEFFICIENTS) > set(found.kept) == {"fp8"}
 
 
+def test_a_chunk_costs_the_products_of_its_whole_block(operators):
+    chunk, block = (Point("matrices", prompts=1, tokens=n) for n in (480, 512))
+    found = own.composed(operators, [chunk, block])["seconds"]
+    assert found[0] == pytest.approx(found[1], rel=0.01)
+    attends = [Point("attention", prompts=1, tokens=n) for n in (256, 384, 512)]
+    low, middle, high = own.composed(operators, attends)["seconds"]
+    assert low < middle < high
+
+
 @pytest.mark.parametrize(
     ("point", "words"),
     [
         (Point("mixed", 8, 512, 1, 128), "must be decodes, or single prompts from their start"),
         (Point("prefill", prompts=2, tokens=128), "must be decodes, or single prompts"),
-        (Point("decode", 7, 512), "was not measured"),
-        (Point("prefill", prompts=1, tokens=129), "was not measured"),
+        (Point("decode", 7, 512), "lies outside of what was measured"),
+        (Point("decode", 8, 511), "lies outside of what was measured"),
+        (Point("prefill", prompts=1, tokens=40), "lies outside of what was measured"),
+        (Point("matrices", prompts=1, tokens=20_000), "lies outside of what was measured"),
     ],
 )
 def test_what_was_not_measured_is_not_composed(operators, point, words):

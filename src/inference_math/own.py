@@ -76,36 +76,36 @@ def composed(operators: Operators, points: Iterable[Point]) -> pd.DataFrame:
     """Return the same columns for points whose operators were measured on the H100 one by one, on one GPU.
 
     Kinds "decode", "prefill" (one prompt, nothing cached), "matrices" and "attention". What lies between the operators
-    (norms, rotation, activation) is in no table: its bytes count at the datasheet's bandwidth. Products between
-    measured token counts are interpolated.
+    (norms, rotation, activation) is in no table: its bytes count at the datasheet's bandwidth. Products take as
+    long as those of the next larger measured number of tokens, for kernels work in blocks; a prompt's attention is
+    interpolated.
 
     Raises
     ------
     ValueError
-        For points of other kinds, and sizes that were not measured.
+        For points of other kinds, and sizes outside of what was measured.
     """
-    steps, prefills, products = operators.steps(), operators.prefills(), operators.products()
+    steps, prefills, products = operators.steps(), operators.prefills(), operators.products().set_index("tokens")
     head = steps.drop_duplicates("batch").set_index("batch")["gemm"]
-    head = head - np.interp(head.index, products["tokens"], products["gemm"])
+    head = head - products["gemm"].loc[head.index]
     reads = steps.set_index(["batch", "context"])["attention"]
-    prompts = prefills.set_index("n_in")["attention"]
     model = operators.model
     between = model.n_layers * activation_bytes(model, 1) / catalogue.gpu(H100).hbm_bw
     rows = []
     for point in points:
         if point.what not in ("decode", "prefill", "matrices", "attention") or point.prompts > 1 or point.cached:
             raise ValueError(f"points must be decodes, or single prompts from their start, and parts of them: {point}")
-        seconds = 0.0
         try:
+            seconds = 0.0
             if point.what != "attention":
-                sampled = point.decodes + point.prompts
-                layers = np.interp(point.fresh, products["tokens"], products["gemm"], left=np.nan, right=np.nan)
-                seconds += float(layers + np.interp(sampled, head.index, head)) + between * point.fresh
+                layers = products["gemm"].iloc[products.index.searchsorted(point.fresh)]
+                sampled = head.iloc[head.index.searchsorted(point.decodes + point.prompts)]
+                seconds += layers + sampled + between * point.fresh
             if point.what != "matrices":
                 seconds += reads[point.decodes, point.context] if point.decodes else 0.0
-                seconds += prompts[point.tokens] if point.prompts else 0.0
-        except KeyError as error:
-            raise ValueError(f"{point} was not measured") from error
+                seconds += _attends(prefills, point.tokens) if point.prompts else 0.0
+        except (KeyError, IndexError):
+            raise ValueError(f"{point} lies outside of what was measured") from None
         rows.append((*astuple(point), seconds))
     frame = pd.DataFrame(rows, columns=["what", *SIZES, "seconds"])
     return frame.assign(bytes=0.0, flop=0.0, rounds=1, between=np.nan, within=np.nan)
@@ -189,6 +189,14 @@ def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
     }
     table = pd.DataFrame([(name, *pair) for name, pair in floors.items()], columns=["name", "value", "floor"])
     return table.assign(share=table["floor"] / table["value"]), pd.concat([fitted, through], ignore_index=True)
+
+
+def _attends(prefills: pd.DataFrame, tokens: int) -> float:
+    """Return the attention of a prompt, between the measured ones by the square of their lengths."""
+    lengths = prefills["n_in"].to_numpy()
+    if not lengths.min() <= tokens <= lengths.max():
+        raise IndexError(tokens)
+    return float(np.interp(tokens**2, lengths**2, prefills["attention"]))
 
 
 def _line(terms: NDArray[np.float64], rows: pd.DataFrame) -> tuple[NDArray[np.float64], pd.DataFrame]:

@@ -28,7 +28,9 @@ REUSED = (0.5, 0.75, 0.9, 0.95, 0.99)  # shares of a prompt that are loaded
 _CONTEXTS, _DECODES = (512, 2048, 8192, 32768), (1, 8, 16, 32, 64, 128, 256)
 _PROMPTS = ((128, 1), (256, 1), (512, 1), (1024, 1), (2048, 1), (4096, 1), (8192, 1), (512, 4), (512, 16), (2048, 4))
 _BESIDE = ((16, 8192), (32, 2048), (128, 1024))  # decodes and their context, beside each chunk
-_CHUNKS = ((256, 0), (512, 0), (512, 2048), (1024, 0), (2048, 0))  # tokens, and those of the prompt before them
+# Tokens of a mixed step, its decodes counted in as engines do (kernels work in blocks of tokens, and one more than a
+# block costs a block), and the tokens of the chunk's prompt before it.
+_BUDGETS = ((256, 0), (512, 0), (512, 2048), (1024, 0), (2048, 0))
 
 
 @dataclass(frozen=True, order=True)
@@ -88,8 +90,9 @@ def points(kept: int, fresh: int, *, fp8: bool, shrink: int = 1) -> tuple[Point,
     found |= {Point("prefill", prompts=p, tokens=n // shrink) for n, p in _PROMPTS}
     found |= {Point("matrices", decodes=b) for b in _DECODES}
     for b, context in _BESIDE:
-        for chunk, cached in _CHUNKS:
-            found |= _with_parts(Point("mixed", b, context // shrink, 1, chunk // shrink, cached // shrink))
+        for budget, cached in _BUDGETS:
+            chunk = max((budget - b) // shrink, 1)
+            found |= _with_parts(Point("mixed", b, context // shrink, 1, chunk, cached // shrink))
     found |= set(_reused(min(kept, fresh), shrink))
     return tuple(sorted(point for point in found if point.kept <= kept and point.fresh <= fresh))
 
