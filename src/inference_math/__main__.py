@@ -73,7 +73,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     times = own.times(table)
     found = own.fit(times, unit)
     found.calibration.save(options.out)
-    _print_coefficients(found.calibration, COEFFICIENTS, found.kept, "the points")
+    _print_coefficients(found.calibration, COEFFICIENTS, (*found.kept, "request"), "the points")
     print(f"mean error on {len(found.table)} points: {found.mape:.1%}; written to {options.out}")
     for row in found.unusable.to_dict("records"):
         print(f"not used: {row['source']}: {row['reason']}")

@@ -25,8 +25,8 @@ from inference_math.unit import Unit, activation_bytes
 __all__ = ["SIZES", "composed", "fit", "lines", "predicted", "rates", "times", "unit"]
 
 SIZES = ("decodes", "context", "prompts", "tokens", "cached")
-_WIDTH = {"memory": 0.05, "bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0, "request": 60e-6}
-_FEWEST = 12  # points for six coefficients
+_WIDTH = {"memory": 0.05, "bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0}
+_FEWEST = 12  # points for five coefficients
 _HOPELESS = 0.3  # mean error of a fit that fits nothing
 _LONG = 512  # tokens from which a prompt is on its line
 
@@ -120,10 +120,10 @@ def rates(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit(found: pd.DataFrame, of: Unit) -> Profile:
-    """Fit all coefficients of a unit to its decode steps, prefills and products; mixed steps and loads are kept back.
+    """Fit a unit's coefficients to its decode steps, prefills and products; mixed steps and loads are kept back.
 
     Least squares of log(predicted / measured) from the zero-shot coefficients. What the points do not tell keeps its
-    value: the FP8 rate where the weights are BF16.
+    value and its uncertainty: the FP8 rate where the weights are BF16, and always what an engine adds for a request.
 
     Raises
     ------

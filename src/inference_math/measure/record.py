@@ -18,7 +18,7 @@ from inference_math.evidence import Table
 from inference_math.measure.points import KINDS, Point
 from inference_math.measure.timing import Sample
 
-__all__ = ["COLUMNS", "Record", "Row", "Setup"]
+__all__ = ["COLUMNS", "FIELDS", "Record", "Row", "Setup"]
 
 _SIZES = {
     "decodes": ("request", "Requests that decode one token each"),
@@ -61,8 +61,8 @@ def _fields() -> list[dict[str, Any]]:
     ]
 
 
-_FIELDS = _fields()
-COLUMNS = tuple(field["name"] for field in _FIELDS)
+FIELDS = _fields()
+COLUMNS = tuple(field["name"] for field in FIELDS)
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _described(path: Path, setup: Setup) -> str:
         "evidence": "toy" if setup.toy else "measured",
         "cautions": cautions,
         "setup": asdict(setup),
-        "schema": {"fields": _FIELDS, "primaryKey": ["round", "what", *_SIZES]},
+        "schema": {"fields": FIELDS, "primaryKey": ["round", "what", *_SIZES]},
     }  # fmt: skip
     package = {"name": resource["name"], "resources": [resource]}
     return json.dumps(package, indent=2, ensure_ascii=False) + "\n"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from inference_math.catalogue import Model, bytes_per_value
 from inference_math.checks import as_whole
 
-__all__ = ["Room", "room", "toy"]
+__all__ = ["KEPT_LEAST", "TOY_SHRINK", "Room", "room", "toy"]
 
 _FRESH = 8192  # tokens through the layers at once
-_KEPT_LEAST, _KEPT_MOST = 2**17, 2**18  # tokens of KV cache: fewer layers before fewer than the first
+KEPT_LEAST, _KEPT_MOST = 2**17, 2**18  # tokens of KV cache: fewer layers before fewer than the first
 _SPARE = 2e9  # bytes for context, workspaces, buffers that defeat caches
 _FEWEST_LAYERS = 4
 TOY_SHRINK = 64
@@ -28,7 +28,7 @@ class Room:
 def room(model: Model, free: float, weights: str, layers: int | None = None) -> Room:
     """Return what fits `free` bytes of device memory, in the model's own shapes.
 
-    All layers if there is room for 131,072 tokens of KV cache beside them, else as many as leave that room. `layers`
+    All layers if there is room for `KEPT_LEAST` tokens of KV cache beside them, else as many as leave that room. `layers`
     asks for a number of one's own. Embedding, LM head and KV cache are in BF16.
 
     Raises
@@ -44,8 +44,8 @@ def room(model: Model, free: float, weights: str, layers: int | None = None) -> 
     layer = model.n_params_total / model.n_layers * bytes_per_value(weights)
     token = model.kv_token("bf16") / model.n_layers
     if layers is None:
-        fit = int(left // (layer + token * _KEPT_LEAST))
-        chosen, kept_least = min(model.n_layers, fit), _KEPT_LEAST
+        fit = int(left // (layer + token * KEPT_LEAST))
+        chosen, kept_least = min(model.n_layers, fit), KEPT_LEAST
         least = _FEWEST_LAYERS
     else:
         chosen = least = as_whole("layers", layers)
@@ -68,4 +68,4 @@ def toy(model: Model) -> tuple[Model, Room]:
         model, name=f"{model.name} as a toy", n_layers=2, d_model=64, n_heads=4, n_kv_heads=2, head_size=16, d_ff=96,
         vocab=80,
     )  # fmt: skip
-    return small, Room(small.n_layers, _KEPT_LEAST // TOY_SHRINK, _FRESH // TOY_SHRINK)
+    return small, Room(small.n_layers, KEPT_LEAST // TOY_SHRINK, _FRESH // TOY_SHRINK)
