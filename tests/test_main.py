@@ -100,8 +100,12 @@ def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
         record.add(Row(1, point, Sample(s, s, s, 9)))
     table, out = str(record.path), str(tmp_path / "mine.toml")
     assert main(["calibrate", table, "--out", out]) == 2
-    assert "gpu must be named: NVIDIA H200 of mine is none of" in capsys.readouterr().err
-    assert main(["calibrate", table, "--gpu", "h200-sxm", "--out", out]) == 0
+    assert "gpu must be given: NVIDIA H200 of mine is none of" in capsys.readouterr().err
+    datasheet = tmp_path / "mine-gpu.toml"
+    rates = "bf16_flops = 989.4e12\nhbm_bw = 4.8e12\nhbm_bytes = 141e9\nlink_bw = 450e9\npcie_bw = 64e9\n"
+    datasheet.write_text(f'name = "mine"\n{rates}')
+    for gpu in (str(datasheet), "h200-sxm"):
+        assert main(["calibrate", table, "--gpu", gpu, "--out", out]) == 0
     printed = capsys.readouterr().out
     assert "fp8      0.539 ± 0.029 (kept: the points do not tell)" in printed
     assert f"written to {out}" in printed

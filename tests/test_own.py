@@ -168,7 +168,7 @@ def test_times_of_another_model_are_refused(tmp_path):
     ("change", "words"),
     [
         ({"toy": True}, "is of a toy on a CPU: it is no measurement"),
-        ({"gpu": "", "machine": {"device": "NVIDIA X1"}}, "gpu must be named: NVIDIA X1 is none of h100-sxm"),
+        ({"gpu": "", "machine": {"device": "NVIDIA X1"}}, "gpu must be given: NVIDIA X1 is none of h100-sxm"),
     ],
 )
 def test_tables_that_are_no_measurement_of_a_known_gpu_are_refused(tmp_path, change, words):

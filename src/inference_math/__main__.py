@@ -7,7 +7,8 @@ import json
 import sys
 from collections.abc import Sequence
 
-from inference_math import direct, evidence, own, profiles
+from inference_math import catalogue, direct, evidence, own, profiles
+from inference_math.catalogue import Gpu
 from inference_math.coefficients import COEFFICIENTS, ENGINES, Calibration
 from inference_math.planner import fleet, plan
 from inference_math.planner.text import plain
@@ -69,7 +70,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 def _calibrate(options: argparse.Namespace) -> int:
     table = evidence.read(options.table)
-    unit = own.unit(table, options.gpu)
+    unit = own.unit(table, None if options.gpu is None else _gpu(options.gpu))
     times = own.times(table)
     found = own.fit(times, unit)
     found.calibration.save(options.out)
@@ -96,7 +97,11 @@ def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Se
 def _unit(options: argparse.Namespace) -> Unit:
     calibration = None if options.calibration is None else Calibration.load(options.calibration)
     kv = options.kv or options.weights
-    return Unit.of(options.model, options.gpu, options.tp, options.weights, kv, options.engine, calibration)
+    return Unit.of(options.model, _gpu(options.gpu), options.tp, options.weights, kv, options.engine, calibration)
+
+
+def _gpu(name: str) -> Gpu:
+    return Gpu.from_toml(name) if name.endswith(".toml") else catalogue.gpu(name)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,7 +109,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     unit = argparse.ArgumentParser(add_help=False)
     unit.add_argument("--model", required=True, help="name in the catalogue, for example llama-3-70b")
-    unit.add_argument("--gpu", required=True, help="name in the catalogue, for example h100-sxm")
+    unit.add_argument(
+        "--gpu", required=True, help="name in the catalogue, for example h100-sxm, or a TOML file of its rates"
+    )
     unit.add_argument("--tp", type=int, default=1, help="GPUs of a unit (default 1)")
     unit.add_argument("--weights", default="bf16", help="bf16 or fp8 (default bf16)")
     unit.add_argument("--kv", help="precision of the KV cache (default: that of the weights)")
@@ -134,7 +141,7 @@ def _parser() -> argparse.ArgumentParser:
 
     measured = commands.add_parser("calibrate", help="fit coefficients to a measurement of your own GPU")
     measured.add_argument("table", help="CSV file of python -m inference_math.measure")
-    measured.add_argument("--gpu", help="name in the catalogue, where the file does not know it")
+    measured.add_argument("--gpu", help="as above, where the measurement's GPU is not in the catalogue")
     measured.add_argument("--out", required=True, metavar="FILE", help="TOML file to write")
     measured.set_defaults(run=_calibrate)
     return parser

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from inference_math import catalogue
+from inference_math.catalogue import Gpu
 from inference_math.evidence import Table
 from inference_math.fitting import moved_to
 from inference_math.measure.points import Point
@@ -31,14 +32,14 @@ _HOPELESS = 0.3  # mean error of a fit that fits nothing
 _LONG = 512  # tokens from which a prompt is on its line
 
 
-def unit(table: Table, gpu: str | None = None) -> Unit:
+def unit(table: Table, gpu: str | Gpu | None = None) -> Unit:
     """Return the unit that a table of `inference_math.measure` is of, with its own number of layers, zero-shot.
 
     Raises
     ------
     ValueError
-        For a table that is not of such a measurement, for a toy, and where neither table nor `gpu` names a GPU of the
-        catalogue.
+        For a table that is not of such a measurement, for a toy, and where the table names no GPU of the catalogue and
+        `gpu` gives none.
     """
     found = table.setup
     if "layers" not in found:
@@ -48,7 +49,7 @@ def unit(table: Table, gpu: str | None = None) -> Unit:
     name = gpu or found["gpu"]
     if not name:
         device = found["machine"].get("device", "its device")
-        raise ValueError(f"gpu must be named: {device} is none of {', '.join(catalogue.GPUS)}")
+        raise ValueError(f"gpu must be given: {device} is none of {', '.join(catalogue.GPUS)}")
     model = replace(catalogue.model(found["model"]), n_layers=found["layers"])
     return Unit.of(model, name, 1, found["weights"], found["kv"])
 

@@ -85,6 +85,20 @@ def test_a_decoder_that_is_wrong_is_not_timed(tmp_path, capsys, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@needs_torch
+def test_a_model_that_does_not_fit_after_all_is_one_clear_line(tmp_path, capsys, monkeypatch):
+    import torch
+
+    from inference_math.measure import decoder
+
+    def full(*_args, **_kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(decoder, "Decoder", full)
+    assert main([*TOY, "--out", str(tmp_path / "toy.csv")]) == 2
+    assert "error: 2 layers do not fit beside what else runs there" in capsys.readouterr().err
+
+
 class Turned:
     """A clock, a bench and a bar in one: each run takes a second, one kind of work does not fit."""
 

@@ -56,9 +56,7 @@ def mixed_steps(axes: Sequence[Axes], steps: pd.DataFrame) -> pd.DataFrame:
     for ax, ((decodes, context), rows) in zip(axes, shown.groupby(["decodes", "context"]), strict=True):
         ordered = rows.sort_values("tokens")
         for name, colour in zip(OVERLAPS, COLOURS, strict=False):
-            ax.plot(
-                ordered["tokens"], 1e3 * ordered[name], _STYLES[name], color=colour, marker=".", label=_NAMES[name]
-            )
+            ax.plot(ordered["tokens"], 1e3 * ordered[name], _STYLES[name], color=colour, marker=".", label=_NAMES[name])
         for column, marker, label in (("measured", "o", "measured"), ("two_streams", "x", "measured, two streams")):
             if ordered[column].notna().any():
                 ax.plot(ordered["tokens"], 1e3 * ordered[column], marker, color="black", label=label)

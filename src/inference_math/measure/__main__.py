@@ -50,17 +50,22 @@ def measure(
     for number, point in rounds(chosen, record.done, left_out, device, until, record.setup.seed):
         progress.set_postfix_str(f"round {number}, {point.what}")
         try:
-            work = bench.work(point)
-            record.add(Row(number, point, sample(device, work.run), work.bytes, work.flop))
+            record.add(_timed(bench, device, number, point))
         except MemoryError as error:
             left_out[point] = str(error)
         progress.update(min(before + device.now() - started, progress.total) - progress.n)
     return left_out
 
 
+def _timed(bench: Bench, device: Device, number: int, point: Point) -> Row:
+    """Time one point; what it holds on the device is free again when this returns."""
+    work = bench.work(point)
+    return Row(number, point, sample(device, work.run), work.bytes, work.flop)
+
+
 def _run(options: argparse.Namespace) -> None:
     try:
-        import torch  # noqa: F401
+        import torch
     except ImportError:
         raise ValueError('measuring needs PyTorch: pip install "inference-math[measure]"') from None
     from inference_math.measure.bench import Bench, fastest
@@ -92,7 +97,14 @@ def _run(options: argparse.Namespace) -> None:
     machine = {**description, "attention": asdict(kernels)}
     setup = Setup(model.name, space.layers, weights, "bf16", gpu, options.seed, options.toy, machine)
     record = Record(options.out, setup)  # before the model is built: a wrong file is known at once
-    decoder = Decoder(model, space.layers, space.kept, fp8=fp8, device=device.type, seed=options.seed, kernels=kernels)
+    try:
+        decoder = Decoder(
+            model, space.layers, space.kept, fp8=fp8, device=device.type, seed=options.seed, kernels=kernels
+        )
+    except torch.OutOfMemoryError:
+        raise MemoryError(
+            f"{space.layers} layers do not fit beside what else runs there: ask for fewer, --layers"
+        ) from None
     spent = round(device.now() - begun)
     with tqdm(
         total=60 * minutes, initial=spent, unit="s", bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s{postfix}"

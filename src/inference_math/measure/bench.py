@@ -89,7 +89,10 @@ class Bench:
         return run
 
     def _load(self, point: Point) -> Work:
-        """Copies from pinned memory, before the step or, on a stream of their own, each before its layer."""
+        """Copies from pinned memory, before the step or, on a stream of their own, each before its layer.
+
+        Without a graph: a load takes longer than the host needs to launch a step, so the device never waits for it.
+        """
         decoder, cached = self._decoder, point.cached
         host = self._pinned(cached)
         moved = float(decoder.layers * host[0].numel() * host.element_size())

@@ -28,8 +28,8 @@ class Room:
 def room(model: Model, free: float, weights: str, layers: int | None = None) -> Room:
     """Return what fits `free` bytes of device memory, in the model's own shapes.
 
-    All layers if there is room for `KEPT_LEAST` tokens of KV cache beside them, else as many as leave that room. `layers`
-    asks for a number of one's own. Embedding, LM head and KV cache are in BF16.
+    All layers if there is room for `KEPT_LEAST` tokens of KV cache beside them, else as many as leave that room.
+    `layers` asks for a number of one's own. Embedding, LM head and KV cache are in BF16.
 
     Raises
     ------
