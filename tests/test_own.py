@@ -136,6 +136,14 @@ def test_rates_of_the_device(tmp_path):
     assert found.to_dict() == {"copy": 4e12, "load": 5e10, "product-bf16": 5e14}
 
 
+def test_the_slope_of_the_reads_does_not_take_the_batch_s_compute(tmp_path):
+    """Which bends the step; a plane in B and B·c would make r beat the hardware."""
+    slow = truth(bf16=0.3)
+    found, points_ = own.lines(own.times(written(tmp_path / "mine.csv", of=slow)), slow)
+    assert found.set_index("name").loc["r", "share"] == pytest.approx(TRUTH.kv, rel=0.001)
+    assert points_[points_["what"] == "decode"]["error"].abs().max() < 1e-3
+
+
 def test_lines_find_the_terms_of_a_straight_unit(tmp_path):
     """No matrix compute beside the weight read, so that the step is the talks' line: t_w + B·ΔH."""
     free = replace(truth(bf16=1.0), gpu=replace(catalogue.gpu("h200-sxm"), bf16_flops=1e30))
@@ -144,7 +152,8 @@ def test_lines_find_the_terms_of_a_straight_unit(tmp_path):
     line = found.set_index("name")
     assert points_["error"].abs().max() < 0.001
     assert line.loc["r", "share"] == pytest.approx(TRUTH.kv, rel=0.01)
-    assert line.loc["t_w", "value"] == pytest.approx(free.step_time(1, 0), rel=0.01)
+    assert line.loc["t_w", "value"] == pytest.approx(free.step_time(1, 0), rel=0.001)
+    assert line.loc["own", "value"] == pytest.approx((free.step_time(64, 0) - free.step_time(1, 0)) / 63, rel=0.01)
     # With the real compute rate a token of a prompt cannot be faster than it allows.
     real, _ = own.lines(own.times(written(tmp_path / "b.csv")), truth())
     assert real.set_index("name").loc["T", "share"] == pytest.approx(TRUTH.bf16, rel=0.15)
@@ -154,8 +163,11 @@ def test_too_few_points_are_refused(tmp_path):
     few = own.times(written(tmp_path / "mine.csv", chosen=[Point("decode", b, 512) for b in (1, 8)]))
     with pytest.raises(ValueError, match="at least 12 usable decode steps and prefills, not 2"):
         own.fit(few, truth())
-    with pytest.raises(ValueError, match="a line needs more than 3 points of a kind, not 2"):
+    with pytest.raises(ValueError, match="decode steps must be of two batches up to 64 at least, and of two contexts"):
         own.lines(few, truth())
+    decodes = [p for p in CHOSEN if p.what == "decode"]
+    with pytest.raises(ValueError, match="prompts of 512 tokens and more must be four at least, not 0"):
+        own.lines(own.times(written(tmp_path / "b.csv", chosen=decodes)), truth())
 
 
 def test_times_of_another_model_are_refused(tmp_path):

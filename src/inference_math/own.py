@@ -29,6 +29,7 @@ SIZES = ("decodes", "context", "prompts", "tokens", "cached")
 _WIDTH = {"memory": 0.05, "bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0}
 _FEWEST = 12  # points for five coefficients
 _HOPELESS = 0.3  # mean error of a fit that fits nothing
+_GROWTH_BATCH = 64  # what grows with the batch beside the KV reads is a mean slope up to here
 _LONG = 512  # tokens from which a prompt is on its line
 
 
@@ -163,30 +164,43 @@ def predicted(rows: pd.DataFrame, of: Unit) -> NDArray[np.float64]:
 def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the lines through decode steps and prompts, and each point's distance from them.
 
-    A decode step as t_w + B·T_decode + B·context·r, least squares of relative errors; prompts of 512 tokens and more,
-    one at a time, as t_0 + n·T + n²/2·p.
+    A decode step as a height for each batch and B·context·r for the KV reads; prompts of 512 tokens and more, one at a
+    time, as t_0 + n·T + n²/2·p. Least squares of relative errors.
 
     Returns
     -------
     pandas.DataFrame
-        name, value (s), floor (s at datasheet rates; NaN where there is none), share (floor over value).
+        name, value (s), floor (s at datasheet rates; NaN where there is none), share (floor over value). t_w is the
+        height of one decode; own, by how much the height grows for each further one, up to 64.
     pandas.DataFrame
         The points with `line` (s) and `error` (line over measured, less one).
+
+    Raises
+    ------
+    ValueError
+        For decode steps that leave t_w, own or r open, and for fewer than four prompts.
     """
     decode = found[found["what"] == "decode"]
     prompt = found[(found["what"] == "prefill") & (found["prompts"] == 1) & (found["cached"] == 0)]
     prompt = prompt[prompt["tokens"] >= _LONG]
     b, c, n = decode["decodes"].to_numpy(), decode["context"].to_numpy(), prompt["tokens"].to_numpy()
-    steps, fitted = _line(np.column_stack([np.ones(len(b)), b, b * c]), decode)
-    products, through = _line(np.column_stack([np.ones(len(n)), n, n**2 / 2]), prompt)
+    batches = np.unique(b[b <= _GROWTH_BATCH])
+    if len(batches) < 2 or len(decode) <= len(np.unique(b)):
+        raise ValueError("decode steps must be of two batches up to 64 at least, and of two contexts in one of them")
+    if len(prompt) < 4:
+        raise ValueError(f"prompts of {_LONG} tokens and more must be four at least, not {len(prompt)}")
+    heights = (b[:, None] == np.unique(b)).astype(float)
+    (*height, r), fitted = _line(np.column_stack([heights, b * c]), decode)
+    (t_0, T, p), through = _line(np.column_stack([np.ones(len(n)), n, n**2 / 2]), prompt)
+    own = (height[len(batches) - 1] - height[0]) / (batches[-1] - batches[0])
     terms, model, gpu = of.numbers, of.model, of.gpu
     floors = {
-        "t_w": (steps[0], terms["step_bytes"] / terms["hbm_bw"]),
-        "T_decode": (steps[1], np.nan),
-        "r": (steps[2], model.kv_token(of.kv) / gpu.hbm_bw),
-        "t_0": (products[0], np.nan),
-        "T": (products[1], 2 * model.n_params / gpu.flops(of.weights)),
-        "p": (products[2], 4 * model.n_layers * model.d_att / gpu.bf16_flops),
+        "t_w": (height[0], terms["step_bytes"] / terms["hbm_bw"]),
+        "own": (own, np.nan),
+        "r": (r, model.kv_token(of.kv) / gpu.hbm_bw),
+        "t_0": (t_0, np.nan),
+        "T": (T, 2 * model.n_params / gpu.flops(of.weights)),
+        "p": (p, 4 * model.n_layers * model.d_att / gpu.bf16_flops),
     }
     table = pd.DataFrame([(name, *pair) for name, pair in floors.items()], columns=["name", "value", "floor"])
     return table.assign(share=table["floor"] / table["value"]), pd.concat([fitted, through], ignore_index=True)
@@ -203,8 +217,6 @@ def _attends(prefills: pd.DataFrame, tokens: int) -> float:
 def _line(terms: NDArray[np.float64], rows: pd.DataFrame) -> tuple[NDArray[np.float64], pd.DataFrame]:
     """Return coefficients by least squares of relative errors, and the rows with their distance."""
     seconds = rows["seconds"].to_numpy(dtype=float)
-    if len(rows) <= terms.shape[1]:
-        raise ValueError(f"a line needs more than {terms.shape[1]} points of a kind, not {len(rows)}")
     found, *_ = np.linalg.lstsq(terms / seconds[:, None], np.ones(len(rows)), rcond=None)
     line = terms @ found
     return found, rows.assign(line=line, error=line / seconds - 1)

@@ -1,0 +1,89 @@
+"""A reader's own file goes through the chapter: from measurement to coefficients, claims and plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from inference_math import catalogue
+from inference_math.measure.points import Point, points
+from inference_math.measure.record import Record, Row, Setup
+from inference_math.measure.room import room
+from inference_math.measure.timing import Sample
+from inference_math.unit import Unit
+
+TWIN = Path(__file__).parents[2] / "notebooks" / "predictions" / "04-measure-your-own-gpu.ipynb"
+LINK = 50e9  # bytes/s of the host's memory
+
+
+def seconds(point: Point, of: Unit) -> float:
+    """A GPU that does what the unit says, reads one after the other, and pipelines its loads."""
+    load = point.cached * of.model.kv_token(of.kv) / LINK
+    fresh = point.prompts * point.tokens
+    whole = of.step_time(point.decodes, point.context, fresh, point.cached) if point.fresh else 0.0
+    inside = of._terms["read"] * (point.decodes * point.context + point.prompts * point.cached)
+    inside += of._terms["pair"] * fresh * (point.cached + point.tokens / 2)
+    layers = of.model.n_layers
+    return {
+        "copy": 2**31 / 4e12, "product-bf16": 2 * 8192**3 / 7e14, "product-fp8": 2 * 8192**3 / 12e14,
+        "attention": inside, "matrices": whole - inside, "load": load, "load-first": load + whole,
+        "load-layerwise": (load + whole + (layers - 1) * max(load, whole)) / layers,
+    }.get(point.what, whole)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reader")
+    space = room(catalogue.model("llama-3-70b"), 100e9, "fp8")
+    setup = Setup("llama-3-70b", space.layers, "fp8", "bf16", "h200-sxm", 0, False, {"device": "NVIDIA H200"})
+    of = Unit.of(replace(catalogue.model("llama-3-70b"), n_layers=space.layers), "h200-sxm", 1, "fp8")
+    record = Record(folder / "mine.csv", setup)
+    for number in (1, 2):
+        for point in points(space.kept, space.fresh, fp8=True):
+            s = seconds(point, of) * (1 + 0.01 * number)
+            work = {"copy": {"bytes": 2.0**31}, "load": {"bytes": s * LINK}}.get(point.what, {})
+            record.add(Row(number, point, Sample(s, s, s, 9), **work))
+    notebook = nbformat.read(TWIN, as_version=4)
+    notebook.cells = [
+        cell for cell in notebook.cells if not {"skip-execution"} & set(cell.metadata.get("tags", []))
+    ]  # fmt: skip
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+    return notebook
+
+
+def outputs(notebook, word):
+    texts = [
+        str(output.get("text", output.get("data", {}).get("text/plain", "")))
+        for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
+    ]  # fmt: skip
+    return [text for text in texts if word in text]
+
+
+def test_the_chapter_reads_the_reader_s_own_file(executed):
+    (said,) = outputs(executed, "points, ")
+    assert said.startswith("llama-3-70b (fp8, KV bf16) on 1 x h200-sxm, vllm:")
+
+
+def test_its_coefficients_are_those_that_made_the_file(executed):
+    """The zero-shot ones, for the file is of a unit that has them."""
+    (table,) = outputs(executed, "± zero-shot")
+    rows = {line.split()[0]: line.split()[-4:] for line in table.splitlines()[1:]}
+    for name in ("memory", "bf16", "fp8", "kv"):
+        before, _, own, _ = map(float, rows[name])
+        assert own == pytest.approx(before, rel=0.03)
+
+
+def test_every_table_and_figure_is_drawn_from_it(executed):
+    assert outputs(executed, "own-mixed.csv")
+    assert outputs(executed, "own-loads.csv")
+    pictures = [
+        o for c in executed.cells if c.cell_type == "code" for o in c.outputs if "image/png" in o.get("data", {})
+    ]
+    assert len(pictures) == 3
