@@ -19,7 +19,7 @@ from inference_math.explore.live import COLOURS
 __all__ = ["mixed_steps", "prefix_loads", "steps_and_prompts"]
 
 _NAMES = {"none": "none: all adds", "serial_kv": "serial KV", "full": "full overlap"}
-_STYLES = {"none": ":", "serial_kv": "-", "full": "--"}
+_STYLES = {"none": "-", "serial_kv": "--", "full": ":"}  # as the live figures have them
 
 
 def steps_and_prompts(axes: Sequence[Axes], points: pd.DataFrame) -> pd.DataFrame:
