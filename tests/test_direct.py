@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import astuple
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,8 @@ LAYERS = 32
 
 def frame(seconds):
     columns = ["what", *own.SIZES, "seconds"]
-    return pd.DataFrame([(*astuple(point), s) for point, s in seconds.items() if s is not None], columns=columns)
+    rows = [(*astuple(point), s) for point, s in seconds.items() if s is not None]
+    return pd.DataFrame(rows, columns=columns).assign(between=np.nan)
 
 
 def products(tokens):
@@ -31,8 +32,8 @@ def attention(point):
     return point.prompts * PAIR * point.tokens * (point.cached + point.tokens / 2)
 
 
-def engine(overlap):
-    """Seconds of every point on a GPU that hides exactly what `overlap` says."""
+def engine(overlap="serial_kv", hidden=0.0):
+    """Seconds of every point on a GPU that hides what `overlap` says, and a share of what two streams can hide."""
 
     def seconds(point):
         reads = READ * point.decodes * point.context
@@ -44,13 +45,14 @@ def engine(overlap):
             return products(point.fresh) + reads + attention(point)
         if not point.what.startswith("mixed"):
             return None
-        decode, chunk = replace(point, prompts=0, tokens=0, cached=0), replace(point, decodes=0, context=0)
-        alone = [products(p.fresh) + s for p, s in ((decode, reads), (chunk, attention(chunk)))]
-        return {
-            "none": sum(alone),
-            "serial_kv": products(point.fresh) + reads + attention(chunk),
-            "full": max(alone[0], products(point.fresh) + attention(chunk)),
-        }[overlap]
+        decodes, chunk = products(point.decodes) + reads, products(point.tokens) + attention(point)
+        serial = products(point.fresh) + reads + attention(point)
+        if point.what == "mixed-attention":
+            return serial - hidden * min(reads, attention(point))
+        if point.what == "mixed-steps":
+            return decodes + chunk - hidden * min(decodes, chunk)
+        full = max(decodes, products(point.fresh) + attention(point))
+        return {"none": decodes + chunk, "serial_kv": serial, "full": full}[overlap]
 
     return {point: seconds(point) for point in CHOSEN}
 
@@ -63,12 +65,29 @@ def test_a_gpu_that_obeys_one_model_is_told_from_the_others(overlap):
     assert off[overlap].max() < 1e-9
     for other in set(direct.OVERLAPS) - {overlap}:
         assert off[other].mean() > 0.02
-    hidden = {"serial_kv": 0.0, "full": 1.0}.get(overlap)
-    if hidden is not None:
-        assert found["hidden"].to_numpy() == pytest.approx(hidden, abs=1e-9)
-        assert found["hidden_two_streams"].to_numpy() == pytest.approx(hidden, abs=1e-9)
-    else:
-        assert (found["hidden"] < 0).all()
+    assert found["closure"].abs().max() < 1e-9
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.3, 1.0])
+def test_what_two_streams_hide_is_found(hidden):
+    found = direct.overlaps(frame(engine(hidden=hidden)))
+    assert found["hidden_attention"].to_numpy() == pytest.approx(hidden, abs=1e-9)
+    assert found["hidden_steps"].to_numpy() == pytest.approx(hidden, abs=1e-9)
+
+
+def test_a_step_that_is_not_its_parts_is_found_out():
+    times = engine()
+    slow = {p: s * (1.05 if p.what == "decode" else 1) for p, s in times.items() if s is not None}
+    assert direct.overlaps(frame(slow))["closure"].to_numpy() == pytest.approx(0.05)
+
+
+def test_the_spread_is_that_of_the_parts_and_the_step():
+    found = direct.overlaps(frame(engine()).assign(between=0.02))
+    one = found.iloc[0]
+    at_least = 0.02 * one["measured"]
+    assert at_least < one["spread"] < 2 * at_least
+    # One round knows no spread.
+    assert direct.overlaps(frame(engine()))["spread"].isna().all()
 
 
 def test_the_models_stand_in_order():
@@ -84,8 +103,7 @@ def test_steps_that_were_not_measured_have_their_models_alone():
     assert direct.overlaps(frame(parts)).empty
     found = direct.overlaps(frame(parts), asked)
     assert len(found) == len(asked)
-    assert found["measured"].isna().all()
-    assert found["hidden"].isna().all()
+    assert found[["measured", "attention_beside", "steps_beside", "spread", "hidden_steps"]].isna().all().all()
     assert found[list(direct.OVERLAPS)].notna().all().all()
 
 
@@ -126,6 +144,9 @@ def test_a_gpu_that_obeys_the_formulas_meets_them(e):
     assert (found["layerwise"] <= found["law_layerwise"] * (1 + 1e-9)).all()
     assert (found["layerwise"] >= found["law_layerwise"] * LAYERS / (LAYERS + 1) * (1 - 1e-9)).all()
     assert (found["law_mixed"] >= found["law_layerwise"] * (1 - 1e-9)).all()
+    # Loading no more than pays is never worse than loading all.
+    assert (found["mixed"] >= found["layerwise"]).all()
+    assert (found["mixed"] <= found["law_mixed"] * (1 + 1e-9)).all()
 
 
 def test_a_gpu_that_does_not_pipeline_is_found_out():

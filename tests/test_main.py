@@ -109,7 +109,7 @@ def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "fp8      0.539 ± 0.029 (kept: the points do not tell)" in printed
     assert f"written to {out}" in printed
-    assert "mixed steps, mean error of each overlap model: none " in printed
+    assert "mixed steps: the sum of their parts is " in printed
     unit = ["--model", "llama-3-8b", "--gpu", "h200-sxm", "--calibration", out]
     assert main(["plan", *unit, *SENT]) == 0
     assert "measured coefficients" in capsys.readouterr().out

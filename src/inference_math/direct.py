@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import hypot
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from inference_math.own import SIZES
 __all__ = ["OVERLAPS", "loads", "overlaps"]
 
 OVERLAPS = ("none", "serial_kv", "full")
-_MIXED = ("decodes", "context", "tokens", "cached", *OVERLAPS, "measured", "two_streams")
+_SCHEDULES = {"measured": "mixed", "attention_beside": "mixed-attention", "steps_beside": "mixed-steps"}
 
 
 def overlaps(found: pd.DataFrame, mixed: Iterable[Point] | None = None) -> pd.DataFrame:
@@ -26,7 +27,7 @@ def overlaps(found: pd.DataFrame, mixed: Iterable[Point] | None = None) -> pd.Da
 
     No coefficient is fitted. The models [C23, C24]: none, the decodes alone plus the chunk alone; serial_kv, all
     products at once, then the attention of the decodes, then that of the chunk; full, the longer of the decodes alone
-    (all reads) and of products and attention of the chunk (all compute).
+    and of products and attention of the chunk.
 
     Parameters
     ----------
@@ -38,31 +39,47 @@ def overlaps(found: pd.DataFrame, mixed: Iterable[Point] | None = None) -> pd.Da
     Returns
     -------
     pandas.DataFrame
-        decodes, context, tokens, cached; none, serial_kv, full, measured and two_streams (the decodes' attention
-        beside the chunk's) in seconds, NaN where not measured; hidden and hidden_two_streams, how much of what lies
-        between serial_kv and full is hidden: 0 means the KV reads add, 1 that they cost nothing.
+        decodes, context, tokens, cached; none, serial_kv, full, and three schedules as measured (s, NaN where not):
+        measured, one kernel after the other; attention_beside, the decodes' attention beside the chunk's;
+        steps_beside, the decodes' whole step beside the chunk's. `closure`, the decodes' step over its products plus
+        its attention, less one. `spread`, one standard deviation of serial_kv less `measured` between rounds (s; NaN
+        for one round). `hidden_attention` and `hidden_steps`: how much the two schedules hide of what each can, of
+        the shorter attention and of the shorter step.
     """
-    by_point = _by_point(found)
+    by_point, spread = _by_point(found, "seconds"), _by_point(found, "between")
     steps = [p for p in by_point if p.what == "mixed"] if mixed is None else [replace(p, what="mixed") for p in mixed]
     rows = []
     for step in sorted(steps):
-        decode, chunk = Point("decode", step.decodes, step.context), replace(step, what="prefill", decodes=0, context=0)
-        parts = (
-            decode, chunk, Point("matrices", step.decodes, 0, 1, step.tokens), replace(decode, what="attention"),
-            replace(chunk, what="attention"),
-        )  # fmt: skip
-        if not all(part in by_point for part in parts):
+        parts = _parts(step)
+        if not all(part in by_point for part in parts.values()):
             continue
-        decoding, prefilling, products, reads, attention = (by_point[part] for part in parts)
-        models = (decoding + prefilling, products + reads + attention, max(decoding, products + attention))
-        measured = (by_point.get(replace(step, what=what), np.nan) for what in ("mixed", "mixed-two-streams"))
-        rows.append((step.decodes, step.context, step.tokens, step.cached, *models, *measured))
-    frame = pd.DataFrame(rows, columns=list(_MIXED)).astype(dict.fromkeys(_MIXED[4:], "float64"))
-    room = (frame["serial_kv"] - frame["full"]).where(lambda between: between > 0)
-    return frame.assign(
-        hidden=(frame["serial_kv"] - frame["measured"]) / room,
-        hidden_two_streams=(frame["serial_kv"] - frame["two_streams"]) / room,
-    )
+        t = {name: by_point[part] for name, part in parts.items()}
+        measured = {name: by_point.get(replace(step, what=what), np.nan) for name, what in _SCHEDULES.items()}
+        summed = [parts["products"], parts["reads"], parts["attention"], step]
+        own = t["products_of_decodes"] + t["reads"]
+        none, serial = t["decodes"] + t["chunk"], t["products"] + t["reads"] + t["attention"]
+        rows.append(
+            {
+                "decodes": step.decodes, "context": step.context, "tokens": step.tokens, "cached": step.cached,
+                "none": none, "serial_kv": serial, "full": max(t["decodes"], t["products"] + t["attention"]),
+                **measured, "closure": t["decodes"] / own - 1,
+                "spread": hypot(*(spread.get(p, np.nan) * by_point.get(p, np.nan) for p in summed)),
+                "hidden_attention": (serial - measured["attention_beside"]) / min(t["reads"], t["attention"]),
+                "hidden_steps": (none - measured["steps_beside"]) / min(t["decodes"], t["chunk"]),
+            }
+        )  # fmt: skip
+    sizes, rest = ["decodes", "context", "tokens", "cached"], ["closure", "spread", "hidden_attention", "hidden_steps"]
+    return pd.DataFrame(rows, columns=[*sizes, *OVERLAPS, *_SCHEDULES, *rest])
+
+
+def _parts(step: Point) -> dict[str, Point]:
+    """Return what of a mixed step is timed alone."""
+    decodes, chunk = replace(step, what="decode", prompts=0, tokens=0, cached=0), replace(step, decodes=0, context=0)
+    return {
+        "decodes": decodes, "chunk": replace(chunk, what="prefill"), "reads": replace(decodes, what="attention"),
+        "attention": replace(chunk, what="attention"), "products_of_decodes": Point("matrices", step.decodes),
+        "products": Point("matrices", step.decodes, 0, 1, step.tokens),
+    }  # fmt: skip
 
 
 def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
@@ -73,11 +90,12 @@ def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        alpha, the loaded share; e; speed-ups over computing the whole prompt: first and layerwise as measured,
+        alpha, the loaded share; e; speed-ups over computing the whole prompt. Measured: first, layerwise, and mixed,
+        the best of layerwise up to this share, which is what a prompt gains that loads no more than pays.
         law_first, law_layerwise, law_mixed by the formulas; parts_first and parts_layerwise by the load and the rest
         (its prefix in HBM) as measured alone, one after the other and layer by layer.
     """
-    by_point = _by_point(found)
+    by_point = _by_point(found, "seconds")
     rows = []
     for first in sorted(p for p in by_point if p.what == "load-first"):
         n_in = first.cached + first.tokens
@@ -99,9 +117,13 @@ def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
                 "parts_layerwise": n_layers * whole / (load + rest + (n_layers - 1) * max(load, rest)),
             }
         )  # fmt: skip
-    return pd.DataFrame(rows).sort_values("alpha", ignore_index=True) if rows else pd.DataFrame()
+    if not rows:
+        return pd.DataFrame()
+    frame = pd.DataFrame(rows).sort_values("alpha", ignore_index=True)
+    frame.insert(4, "mixed", frame["layerwise"].cummax())
+    return frame
 
 
-def _by_point(found: pd.DataFrame) -> dict[Point, float]:
-    rows = found[["what", *SIZES, "seconds"]].to_numpy().tolist()
-    return {Point(what, *sizes): seconds for what, *sizes, seconds in rows}
+def _by_point(found: pd.DataFrame, column: str) -> dict[Point, float]:
+    rows = found[["what", *SIZES, column]].to_numpy().tolist()
+    return {Point(what, *sizes): number for what, *sizes, number in rows}

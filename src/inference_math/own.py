@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.optimize import least_squares
 
-from inference_math import catalogue
+from inference_math import catalogue, theory
 from inference_math.catalogue import Gpu
 from inference_math.evidence import Table
 from inference_math.fitting import moved_to
@@ -59,19 +60,22 @@ def times(table: Table) -> pd.DataFrame:
     """Return the time of each point in seconds over the rounds of a table, and its spread.
 
     Columns: what, decodes, context, prompts, tokens, cached, bytes, flop; seconds, the median over the rounds of each
-    round's median; rounds; between, the range of the rounds' medians over `seconds`; within, the median distance of
-    the quartiles within a round over `seconds`.
+    round's median; rounds; between, the standard deviation of the rounds' medians over `seconds`, NaN for one round;
+    within, the median distance of the quartiles within a round over `seconds`.
     """
     frame = table.frame.assign(quartiles=table.frame["high_us"] - table.frame["low_us"])
-    groups = frame.groupby(["what", *SIZES, "bytes", "flop"])
-    found = groups.agg(
-        seconds=("time_us", "median"), least=("time_us", "min"), most=("time_us", "max"),
-        quartiles=("quartiles", "median"), rounds=("round", "nunique"),
-    ).reset_index()  # fmt: skip
-    found["between"] = (found["most"] - found["least"]) / found["seconds"]
-    found["within"] = found["quartiles"] / found["seconds"]
-    found["seconds"] *= 1e-6
-    return found.drop(columns=["least", "most", "quartiles"])
+    found = (
+        frame.groupby(["what", *SIZES, "bytes", "flop"])
+        .agg(
+            seconds=("time_us", "median"),
+            rounds=("round", "nunique"),
+            between=("time_us", "std"),
+            within=("quartiles", "median"),
+        )
+        .reset_index()
+    )
+    found[["between", "within"]] = found[["between", "within"]].div(found["seconds"], axis=0)
+    return found.assign(seconds=1e-6 * found["seconds"])
 
 
 def composed(operators: Operators, points: Iterable[Point]) -> pd.DataFrame:
@@ -80,7 +84,8 @@ def composed(operators: Operators, points: Iterable[Point]) -> pd.DataFrame:
     Kinds "decode", "prefill" (one prompt, nothing cached), "matrices" and "attention". What lies between the operators
     (norms, rotation, activation) is in no table: its bytes count at the datasheet's bandwidth. Products take as
     long as those of the next larger measured number of tokens, for kernels work in blocks; a prompt's attention is
-    interpolated.
+    interpolated. Decodes whose KV cache fits L2 are left out: the tables time one layer again and again, and that
+    layer is then read from L2.
 
     Raises
     ------
@@ -90,7 +95,7 @@ def composed(operators: Operators, points: Iterable[Point]) -> pd.DataFrame:
     steps, prefills, products = operators.steps(), operators.prefills(), operators.products().set_index("tokens")
     head = steps.drop_duplicates("batch").set_index("batch")["gemm"]
     head = head - products["gemm"].loc[head.index]
-    reads = steps.set_index(["batch", "context"])["attention"]
+    decodes = steps.set_index(["batch", "context"])
     model = operators.model
     between = model.n_layers * activation_bytes(model, 1) / catalogue.gpu(H100).hbm_bw
     rows = []
@@ -99,12 +104,14 @@ def composed(operators: Operators, points: Iterable[Point]) -> pd.DataFrame:
             raise ValueError(f"points must be decodes, or single prompts from their start, and parts of them: {point}")
         try:
             seconds = 0.0
+            if point.decodes and point.context and decodes["in_l2"][point.decodes, point.context]:
+                continue
             if point.what != "attention":
                 layers = products["gemm"].iloc[products.index.searchsorted(point.fresh)]
                 sampled = head.iloc[head.index.searchsorted(point.decodes + point.prompts)]
                 seconds += layers + sampled + between * point.fresh
             if point.what != "matrices":
-                seconds += reads[point.decodes, point.context] if point.decodes else 0.0
+                seconds += decodes["attention"][point.decodes, point.context] if point.decodes else 0.0
                 seconds += _attends(prefills, point.tokens) if point.prompts else 0.0
         except (KeyError, IndexError):
             raise ValueError(f"{point} lies outside of what was measured") from None
@@ -164,46 +171,73 @@ def predicted(rows: pd.DataFrame, of: Unit) -> NDArray[np.float64]:
 def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the lines through decode steps and prompts, and each point's distance from them.
 
-    A decode step as a height for each batch and B·context·r for the KV reads; prompts of 512 tokens and more, one at a
-    time, as t_0 + n·T + n²/2·p. Least squares of relative errors.
+    A decode step is a height for each batch and r for each of the B·context tokens that it reads. A prompt of 512
+    tokens and more, alone, is the root of t_w² + (n·T)², and p for each of its n²/2 pairs. Least squares of relative
+    errors.
 
     Returns
     -------
     pandas.DataFrame
-        name, value (s), floor (s at datasheet rates; NaN where there is none), share (floor over value). t_w is the
-        height of one decode; own, by how much the height grows for each further one, up to 64.
+        name, value (s), sd (s, the jackknife's over the points), floor (s at datasheet rates; NaN where there is none),
+        share (floor over value). t_w is the height of one decode; growth, by how much the height grows for each
+        further one, up to 64.
     pandas.DataFrame
         The points with `line` (s) and `error` (line over measured, less one).
 
     Raises
     ------
     ValueError
-        For decode steps that leave t_w, own or r open, and for fewer than four prompts.
+        For decode steps that leave t_w, growth or r open, and for fewer than three prompts.
     """
     decode = found[found["what"] == "decode"]
     prompt = found[(found["what"] == "prefill") & (found["prompts"] == 1) & (found["cached"] == 0)]
     prompt = prompt[prompt["tokens"] >= _LONG]
-    b, c, n = decode["decodes"].to_numpy(), decode["context"].to_numpy(), prompt["tokens"].to_numpy()
-    batches = np.unique(b[b <= _GROWTH_BATCH])
-    if len(batches) < 2 or len(decode) <= len(np.unique(b)):
+    batches = decode["decodes"].unique()
+    if (batches <= _GROWTH_BATCH).sum() < 2 or len(decode) <= len(batches):
         raise ValueError("decode steps must be of two batches up to 64 at least, and of two contexts in one of them")
-    if len(prompt) < 4:
-        raise ValueError(f"prompts of {_LONG} tokens and more must be four at least, not {len(prompt)}")
-    heights = (b[:, None] == np.unique(b)).astype(float)
-    (*height, r), fitted = _line(np.column_stack([heights, b * c]), decode)
-    (t_0, T, p), through = _line(np.column_stack([np.ones(len(n)), n, n**2 / 2]), prompt)
-    own = (height[len(batches) - 1] - height[0]) / (batches[-1] - batches[0])
-    terms, model, gpu = of.numbers, of.model, of.gpu
+    if len(prompt) < 3:
+        raise ValueError(f"prompts of {_LONG} tokens and more must be three at least, not {len(prompt)}")
+    values, line = _lined(decode, prompt)
+    without = [_lined(decode.drop(i), prompt)[0] for i in decode.index]
+    without += [_lined(decode, prompt.drop(i))[0] for i in prompt.index]
+    model, gpu, numbers = of.model, of.gpu, of.numbers
     floors = {
-        "t_w": (height[0], terms["step_bytes"] / terms["hbm_bw"]),
-        "own": (own, np.nan),
-        "r": (r, model.kv_token(of.kv) / gpu.hbm_bw),
-        "t_0": (t_0, np.nan),
-        "T": (T, 2 * model.n_params / gpu.flops(of.weights)),
-        "p": (p, 4 * model.n_layers * model.d_att / gpu.bf16_flops),
+        "t_w": numbers["step_bytes"] / numbers["hbm_bw"],
+        "growth": np.nan,
+        "r": model.kv_token(of.kv) / gpu.hbm_bw,
+        "T": 2 * model.n_params / gpu.flops(of.weights),
+        "p": 4 * model.n_layers * model.d_att / gpu.bf16_flops,
     }
-    table = pd.DataFrame([(name, *pair) for name, pair in floors.items()], columns=["name", "value", "floor"])
-    return table.assign(share=table["floor"] / table["value"]), pd.concat([fitted, through], ignore_index=True)
+    table = pd.DataFrame({"name": list(floors), "value": values, "floor": list(floors.values())})
+    table.insert(2, "sd", np.std(without, axis=0) * (len(without) - 1) ** 0.5)
+    points = pd.concat([decode, prompt]).assign(line=line)
+    points["error"] = points["line"] / points["seconds"] - 1
+    return table.assign(share=table["floor"] / table["value"]), points.reset_index(drop=True)
+
+
+def _lined(decode: pd.DataFrame, prompt: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return t_w, growth, r, T and p, and the seconds of decodes and prompts by them."""
+    b, c = decode["decodes"].to_numpy(), decode["context"].to_numpy()
+    batches = np.unique(b)
+    terms = np.column_stack([(b[:, None] == batches).astype(float), b * c])
+    seconds = decode["seconds"].to_numpy(dtype=float)
+    found, *_ = np.linalg.lstsq(terms / seconds[:, None], np.ones(len(b)), rcond=None)
+    last = int((batches <= _GROWTH_BATCH).sum()) - 1
+    growth = (found[last] - found[0]) / max(batches[last] - batches[0], 1)
+    T, p, bend = _bend(prompt, float(found[0]))
+    return np.array([found[0], growth, found[-1], T, p]), np.concatenate([terms @ found, bend])
+
+
+def _bend(prompt: pd.DataFrame, t_w: float) -> tuple[float, float, NDArray[np.float64]]:
+    """Return T and p of prompts beside a weight read of t_w, and their seconds by both."""
+    n, seconds = prompt["tokens"].to_numpy(dtype=float), prompt["seconds"].to_numpy(dtype=float)
+
+    def bend(at: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(theory.step_time.unchecked(t_w, at[0] * n, at[1] * n**2 / 2))
+
+    start = np.array([seconds.max() / n.max(), 0.01 * seconds.max() / n.max() ** 2])
+    found = least_squares(lambda at: bend(at) / seconds - 1, start, bounds=(0, np.inf), x_scale=start)
+    return float(found.x[0]), float(found.x[1]), bend(found.x)
 
 
 def _attends(prefills: pd.DataFrame, tokens: int) -> float:
@@ -212,14 +246,6 @@ def _attends(prefills: pd.DataFrame, tokens: int) -> float:
     if not lengths.min() <= tokens <= lengths.max():
         raise IndexError(tokens)
     return float(np.interp(tokens**2, lengths**2, prefills["attention"]))
-
-
-def _line(terms: NDArray[np.float64], rows: pd.DataFrame) -> tuple[NDArray[np.float64], pd.DataFrame]:
-    """Return coefficients by least squares of relative errors, and the rows with their distance."""
-    seconds = rows["seconds"].to_numpy(dtype=float)
-    found, *_ = np.linalg.lstsq(terms / seconds[:, None], np.ones(len(rows)), rcond=None)
-    line = terms @ found
-    return found, rows.assign(line=line, error=line / seconds - 1)
 
 
 def _named(row: Any) -> str:

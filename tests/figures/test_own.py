@@ -23,8 +23,11 @@ def labels(ax):
 
 
 def mixed(measured):
-    rows = [(b, c, n, 0, 3.0, 2.0, 1.0, measured, np.nan) for b, c in ((16, 8192), (64, 1024)) for n in (256, 512)]
-    columns = ["decodes", "context", "tokens", "cached", "none", "serial_kv", "full", "measured", "two_streams"]
+    rows = [
+        (b, c, n, 0, 3.0, 2.0, 1.0, measured, np.nan, np.nan) for b, c in ((16, 8192), (64, 1024)) for n in (256, 512)
+    ]
+    columns = ["decodes", "context", "tokens", "cached", "none", "serial_kv", "full", "measured"]
+    columns += ["attention_beside", "steps_beside"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -59,4 +62,4 @@ def test_steps_and_prompts_and_their_distances(axes):
     plots.steps_and_prompts(axes, points)
     assert axes[0].get_lines()[1].get_ydata().tolist() == pytest.approx([11, 22])
     assert axes[1].get_lines()[0].get_xdata().tolist() == [512, 1024]
-    assert {y for line in axes[2].get_lines()[:2] for y in line.get_ydata()} == {pytest.approx(10)}
+    assert [y for line in axes[2].get_lines()[:2] for y in line.get_ydata()] == pytest.approx([10] * 4)

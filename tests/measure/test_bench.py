@@ -38,13 +38,26 @@ def test_steps_are_run_as_their_kind_says(decoder, monkeypatch):
 
     monkeypatch.setattr(Decoder, "step", watched)
     bench = Bench(decoder, Host())
-    for what in ("mixed", "mixed-two-streams", "matrices"):
+    for what in ("mixed", "mixed-attention", "matrices"):
         bench.work(Point(what, 2, 8 if what != "matrices" else 0, 1, 4)).run()
     assert seen == [
         ("mixed", 6, {"attention": True, "two_streams": False}),
-        ("mixed-two-streams", 6, {"attention": True, "two_streams": True}),
+        ("mixed-attention", 6, {"attention": True, "two_streams": True}),
         ("matrices", 6, {"attention": False, "two_streams": False}),
     ]
+
+
+def test_two_steps_beside_each_other_share_no_place_in_the_cache(decoder, monkeypatch):
+    seen = []
+    region = Decoder.region
+
+    def watched(self, layer, start, requests, length):
+        seen.append((layer, start, requests * length))
+        return region(self, layer, start, requests, length)
+
+    monkeypatch.setattr(Decoder, "region", watched)
+    Bench(decoder, Host()).work(Point("mixed-steps", 2, 8, 1, 4, 3)).run()
+    assert seen == [(0, 0, 16), (1, 0, 16), (0, 16, 7), (1, 16, 7)]
 
 
 def test_attention_alone_goes_through_all_layers_without_products(decoder, monkeypatch):

@@ -110,11 +110,13 @@ def test_it_describes_itself(said, monkeypatch):
 
 def test_the_driver_is_asked(monkeypatch):
     monkeypatch.setattr(module.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
-    answer = SimpleNamespace(returncode=0, stdout="580.159.04, 700.00 W, 2619 MHz\n")
-    monkeypatch.setattr(module.subprocess, "run", lambda *_args, **_kwargs: answer)
-    assert module._driver() == {"driver": "580.159.04", "power_limit": "700.00 W", "memory_clock": "2619 MHz"}
+    answer, asked = SimpleNamespace(returncode=0, stdout="580.159.04, 700.00 W, 2619 MHz\n"), []
+    monkeypatch.setattr(module.subprocess, "run", lambda command, **_: asked.append(command) or answer)
+    found = {"driver": "580.159.04", "power_limit": "700.00 W", "memory_clock": "2619 MHz"}
+    assert module._driver("1234") == found
+    assert asked[-1][1] == "--id=GPU-1234"  # not the machine's first, where CUDA_VISIBLE_DEVICES hides that
     answer.returncode = 9
-    assert set(module._driver().values()) == {""}
+    assert set(module._driver("").values()) == {""}
 
 
 def test_names_of_drivers_lead_to_the_catalogue():

@@ -33,7 +33,7 @@ def test_each_mixed_step_and_each_load_comes_with_its_parts():
         decode = Point("decode", step.decodes, step.context)
         assert {chunk, decode, replace(chunk, what="attention"), replace(decode, what="attention")} <= found
         assert Point("matrices", step.decodes, 0, 1, step.tokens) in found
-        assert replace(step, what="mixed-two-streams") in found
+        assert {replace(step, what=what) for what in ("mixed-attention", "mixed-steps")} <= found
     for first in (p for p in found if p.what == "load-first"):
         parts = {replace(first, what="prefill"), replace(first, what="load-layerwise")}
         parts |= {Point("load", prompts=1, cached=first.cached)}

@@ -18,6 +18,11 @@ from inference_math.explore.live import COLOURS
 
 __all__ = ["mixed_steps", "prefix_loads", "steps_and_prompts"]
 
+_SCHEDULES = {
+    "measured": ("o", "measured"),
+    "attention_beside": ("x", "attention beside attention"),
+    "steps_beside": ("+", "step beside step"),
+}
 _NAMES = {"none": "none: all adds", "serial_kv": "serial KV", "full": "full overlap"}
 _STYLES = {"none": "-", "serial_kv": "--", "full": ":"}  # as the live figures have them
 
@@ -57,7 +62,7 @@ def mixed_steps(axes: Sequence[Axes], steps: pd.DataFrame) -> pd.DataFrame:
         ordered = rows.sort_values("tokens")
         for name, colour in zip(OVERLAPS, COLOURS, strict=False):
             ax.plot(ordered["tokens"], 1e3 * ordered[name], _STYLES[name], color=colour, marker=".", label=_NAMES[name])
-        for column, marker, label in (("measured", "o", "measured"), ("two_streams", "x", "measured, two streams")):
+        for column, (marker, label) in _SCHEDULES.items():
             if ordered[column].notna().any():
                 ax.plot(ordered["tokens"], 1e3 * ordered[column], marker, color="black", label=label)
         ax.set(xlabel="chunk (tokens)", ylim=(0, None))
@@ -80,9 +85,12 @@ def prefix_loads(ax: Axes, e: float, measured: pd.DataFrame) -> pd.DataFrame:
     )
     for name, colour, dash in zip(frame.columns[1:], COLOURS, ("-.", "-", ":"), strict=False):
         ax.plot(alpha, frame[name], dash, color=colour, label=name)
-    for column, marker, label in (("first", "s", "measured, first"), ("layerwise", "o", "measured, layer by layer")):
+    for column, marker, label in (
+        ("parts_first", ":", "first, from its parts"), ("parts_layerwise", "--", "layer by layer, from its parts"),
+        ("first", "s", "measured, first"), ("layerwise", "o", "measured, layer by layer"),
+    ):  # fmt: skip
         if column in measured:
-            ax.plot(measured["alpha"], measured[column], marker, color="black", label=label)
+            ax.plot(measured["alpha"], measured[column], marker, color="black", linewidth=1.2, label=label)
     ax.set(xlabel="share of the prompt that is loaded, α (no unit)", ylabel="speed-up of the prefill (times)")
     ax.legend(fontsize=9)
     return frame

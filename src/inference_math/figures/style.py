@@ -70,7 +70,7 @@ class Shown:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         decimals = self.frame.select_dtypes("float").columns
         words = [i for i, kind in enumerate(self.frame.dtypes) if not pd.api.types.is_numeric_dtype(kind)]
-        left = [{"selector": f".col{i}", "props": "text-align: left"} for i in words]
+        left: Any = [{"selector": f".col{i}", "props": "text-align: left"} for i in words]
         # The name replaces the random ids of the cells.
         table = self.frame.style.set_uuid(self.name).set_table_styles(left)
         table = table.format(self.numbers, subset=decimals, na_rep="–")

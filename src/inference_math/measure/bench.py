@@ -73,9 +73,29 @@ class Bench:
             return self._load(point)
         if what == "attention":
             return Work(self._device.graph(self._attention(point)))
+        if what == "mixed-steps":
+            return Work(self._device.graph(self._two_steps(point)))
         ids = decoder.tokens(point.fresh)
-        attention, two_streams = what != "matrices", what == "mixed-two-streams"
+        attention, two_streams = what != "matrices", what == "mixed-attention"
         return Work(self._device.graph(lambda: decoder.step(ids, point, attention=attention, two_streams=two_streams)))
+
+    def _two_steps(self, point: Point) -> Callable[[], Any]:
+        """A step of the decodes on a second stream beside one of the chunk; they share weights, and nothing else."""
+        decoder = self._decoder
+        decodes, chunk = replace(point, prompts=0, tokens=0, cached=0), replace(point, decodes=0, context=0)
+        first, second = decoder.tokens(decodes.fresh), decoder.tokens(chunk.fresh)
+
+        def run() -> None:
+            side = decoder.side
+            if side is not None:
+                side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                decoder.step(first, decodes)
+            decoder.step(second, chunk, start=decodes.kept)
+            if side is not None:
+                torch.cuda.current_stream().wait_stream(side)
+
+        return run
 
     def _attention(self, point: Point) -> Callable[[], Any]:
         decoder, model = self._decoder, self._decoder.model

@@ -114,7 +114,7 @@ class Decoder:
         self.cache = [self.normal(2, kept, model.n_kv_heads, model.head_size, dtype=dtype) for _ in range(layers)]
         self.dtype, self.device = dtype, self._random.device
         self._norm = torch.ones(model.d_model, dtype=dtype, device=self.device)
-        self._side = torch.cuda.Stream() if self.device.type == "cuda" else None
+        self.side = torch.cuda.Stream() if self.device.type == "cuda" else None
 
     def normal(self, *size: int, dtype: torch.dtype | None = None) -> Tensor:
         """Return random numbers of variance 1 on the device."""
@@ -130,7 +130,7 @@ class Decoder:
         return pool.view(2, requests, length, self.model.n_kv_heads, self.model.head_size)
 
     def step(
-        self, ids: Tensor, shape: Point, *, attention: bool = True, two_streams: bool = False,
+        self, ids: Tensor, shape: Point, *, start: int = 0, attention: bool = True, two_streams: bool = False,
         before_layer: Callable[[int], Any] | None = None,
     ) -> Tensor:  # fmt: skip
         """Return the logits of each request's last token after one step.
@@ -140,8 +140,8 @@ class Decoder:
         ids
             Tokens, (decodes + prompts·tokens,): those of the decodes first.
         shape
-            The step. Decodes take the first decodes·context places of the cache, prompts the next; a request's
-            new tokens are its last ones, those before them are in the cache already.
+            The step. Decodes take the first decodes·context places of the cache from `start` on, prompts the next; a
+            request's new tokens are its last ones, those before them are in the cache already.
         attention
             Without, attention and the writing of the cache are left out.
         two_streams
@@ -155,28 +155,30 @@ class Decoder:
             if before_layer is not None:
                 before_layer(layer)
             qkv = weights["qkv"](self._normed(x))
-            mixed = self.attend(layer, qkv, shape, turn, two_streams) if turn else self._queries(qkv)
+            mixed = self.attend(layer, qkv, shape, turn, start, two_streams) if turn else self._queries(qkv)
             x = x + weights["attention_out"](mixed)
             x = x + weights["down"](self._activated(weights[self.ffn_in](self._normed(x))))
         return self.head(self._normed(self._sampled(x, shape)))
 
     def attend(
-        self, layer: int, qkv: Tensor, shape: Point, turn: tuple[Tensor, Tensor], two_streams: bool = False
-    ) -> Tensor:
+        self, layer: int, qkv: Tensor, shape: Point, turn: tuple[Tensor, Tensor], start: int = 0,
+        two_streams: bool = False,
+    ) -> Tensor:  # fmt: skip
         """Write keys and values of one layer to the cache and return its attention, (tokens, heads·size)."""
         model, decodes = self.model, shape.decodes
         heads = qkv.view(len(qkv), -1, model.head_size)
         turned = _rotate(heads[:, : -model.n_kv_heads], turn)
         q, k, v = turned[:, : model.n_heads], turned[:, model.n_heads :], heads[:, -model.n_kv_heads :]
         parts = []
-        side = self._side if two_streams else None
+        side = self.side if two_streams else None
         if side is not None:
             side.wait_stream(torch.cuda.current_stream())
         if decodes:
             with torch.cuda.stream(side):
-                parts.append(self._decodes(layer, q[:decodes], k[:decodes], v[:decodes], shape))
+                parts.append(self._decodes(layer, q[:decodes], k[:decodes], v[:decodes], shape, start))
         if shape.prompts:
-            parts.append(self._prompts(layer, q[decodes:], k[decodes:], v[decodes:], shape))
+            behind = start + decodes * shape.context
+            parts.append(self._prompts(layer, q[decodes:], k[decodes:], v[decodes:], shape, behind))
         if side is not None:
             torch.cuda.current_stream().wait_stream(side)
         return torch.cat(parts) if len(parts) > 1 else parts[0]
@@ -191,19 +193,19 @@ class Decoder:
         cosines, sines = angles.cos(), angles.sin()
         return torch.cat([cosines, cosines], -1).to(self.dtype), torch.cat([-sines, sines], -1).to(self.dtype)
 
-    def _decodes(self, layer: int, q: Tensor, k: Tensor, v: Tensor, shape: Point) -> Tensor:
+    def _decodes(self, layer: int, q: Tensor, k: Tensor, v: Tensor, shape: Point, start: int) -> Tensor:
         """Attend to whole contexts. The queries of a KV head's group read it once: they stand where a length would."""
-        keys, values = self.region(layer, 0, shape.decodes, shape.context)
+        keys, values = self.region(layer, start, shape.decodes, shape.context)
         keys[:, -1], values[:, -1] = k, v
         grouped = q.reshape(shape.decodes, self.model.n_kv_heads, -1, self.model.head_size)
         with self.kernels.of("decode"):
             out = functional.scaled_dot_product_attention(grouped, keys.transpose(1, 2), values.transpose(1, 2))
         return out.reshape(shape.decodes, -1)
 
-    def _prompts(self, layer: int, q: Tensor, k: Tensor, v: Tensor, shape: Point) -> Tensor:
+    def _prompts(self, layer: int, q: Tensor, k: Tensor, v: Tensor, shape: Point, start: int) -> Tensor:
         """Attend causally, each new token to all before it and to itself."""
         prompts, tokens, cached = shape.prompts, shape.tokens, shape.cached
-        keys, values = self.region(layer, shape.decodes * shape.context, prompts, cached + tokens)
+        keys, values = self.region(layer, start, prompts, cached + tokens)
         keys[:, cached:] = k.reshape(prompts, tokens, *k.shape[1:])
         values[:, cached:] = v.reshape(prompts, tokens, *v.shape[1:])
         with self.kernels.of("chunk" if cached else "prompt"):

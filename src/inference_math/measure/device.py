@@ -65,7 +65,7 @@ class Cuda:
         found = self._properties
         return {
             "device": found.name, "memory_bytes": found.total_memory, "multiprocessors": found.multi_processor_count,
-            "capability": f"{found.major}.{found.minor}", **_driver(),
+            "capability": f"{found.major}.{found.minor}", **_driver(str(getattr(found, "uuid", ""))),
             "software": f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}", "host": platform.platform(),
         }  # fmt: skip
 
@@ -129,12 +129,16 @@ class Host:
         return run
 
 
-def _driver() -> dict[str, str]:
-    """Return the driver's version, power limit and memory clock as nvidia-smi tells them; "" where it is missing."""
+def _driver(uuid: str) -> dict[str, str]:
+    """Return the driver's version, power limit and memory clock as nvidia-smi tells them; "" where it is missing.
+
+    The UUID names the GPU, since PyTorch's first is not the machine's first where CUDA_VISIBLE_DEVICES says so.
+    """
     asked = {"driver": "driver_version", "power_limit": "power.limit", "memory_clock": "clocks.max.memory"}
     if shutil.which("nvidia-smi") is None:
         return dict.fromkeys(asked, "")
-    query = ["nvidia-smi", "--id=0", f"--query-gpu={','.join(asked.values())}", "--format=csv,noheader"]
+    which = f"--id=GPU-{uuid}" if uuid else "--id=0"
+    query = ["nvidia-smi", which, f"--query-gpu={','.join(asked.values())}", "--format=csv,noheader"]
     done = subprocess.run(query, capture_output=True, text=True, check=False, timeout=30)
     values = [value.strip() for value in done.stdout.strip().split(",")]
     return dict(zip(asked, values, strict=False)) if done.returncode == 0 else dict.fromkeys(asked, "")

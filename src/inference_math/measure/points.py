@@ -13,8 +13,9 @@ __all__ = ["KINDS", "REUSED", "Point", "points", "shuffled"]
 KINDS = {
     "decode": "A step of decodes alone",
     "prefill": "Prompts alone, none or part of them in the KV cache already",
-    "mixed": "A step of decodes and a chunk of a prompt, their attention one after the other",
-    "mixed-two-streams": "The same, the attention of the decodes beside that of the chunk, on a second stream",
+    "mixed": "A step of decodes and a chunk of a prompt: products of both together, attention one after the other",
+    "mixed-attention": "The same, the attention of the decodes beside that of the chunk, on a second stream",
+    "mixed-steps": "A step of the decodes beside a step of the chunk, each on a stream of its own",
     "matrices": "A step without attention and KV cache: weights, matrix products, norms",
     "attention": "The attention of a step alone, in all layers, with writing the KV cache",
     "load": "KV cache of a prefix from pinned host memory, nothing computed",
@@ -24,7 +25,7 @@ KINDS = {
     "product-bf16": "A large square matrix product in BF16",
     "product-fp8": "A large square matrix product in FP8",
 }
-REUSED = (0.5, 0.75, 0.9, 0.95, 0.99)  # shares of a prompt that are loaded
+REUSED = (0.5, 0.75, 0.85, 0.9, 0.93, 0.96, 0.99)  # shares of a prompt that are loaded
 _CONTEXTS, _DECODES = (512, 2048, 8192, 32768), (1, 8, 16, 32, 64, 128, 256)
 _PROMPTS = ((128, 1), (256, 1), (512, 1), (1024, 1), (2048, 1), (4096, 1), (8192, 1), (512, 4), (512, 16), (2048, 4))
 _BESIDE = ((16, 8192), (32, 2048), (128, 1024))  # decodes and their context, beside each chunk
@@ -102,8 +103,8 @@ def _with_parts(mixed: Point) -> set[Point]:
     alone = replace(mixed, what="prefill", decodes=0, context=0)
     decode = Point("decode", mixed.decodes, mixed.context)
     return {
-        mixed, replace(mixed, what="mixed-two-streams"), alone, decode,
-        Point("matrices", decodes=mixed.decodes, prompts=1, tokens=mixed.tokens),
+        mixed, replace(mixed, what="mixed-attention"), replace(mixed, what="mixed-steps"), alone, decode,
+        Point("matrices", mixed.decodes), Point("matrices", mixed.decodes, 0, 1, mixed.tokens),
         replace(alone, what="attention"), replace(decode, what="attention"),
     }  # fmt: skip
 
