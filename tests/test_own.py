@@ -156,11 +156,10 @@ def test_lines_find_the_terms_of_a_straight_unit(tmp_path):
     assert line.loc["r", "share"] == pytest.approx(TRUTH.kv, rel=0.01)
     assert line.loc["t_w", "value"] == pytest.approx(free.step_time(1, 0), rel=0.001)
     assert line.loc["growth", "value"] == pytest.approx((free.step_time(64, 0) - free.step_time(1, 0)) / 63, rel=0.01)
-    # With the real compute rate T is the products' and what activations cost, p the attention's.
+    # With the real compute rate T is the products' and what activations cost.
     real, _ = own.lines(own.times(written(tmp_path / "b.csv")), truth())
     terms = truth()._terms
     assert real.set_index("name").loc["T", "value"] == pytest.approx(terms["matrices"] + terms["move"], rel=0.08)
-    assert real.set_index("name").loc["p", "value"] == pytest.approx(terms["pair"], rel=0.2)
 
 
 def test_too_few_points_are_refused(tmp_path):
