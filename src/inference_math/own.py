@@ -172,8 +172,8 @@ def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the lines through decode steps and prompts, and each point's distance from them.
 
     A decode step is a height for each batch and r for each of the B·context tokens that it reads. A prompt of 512
-    tokens and more, alone, is the root of t_w² + (n·T)², and p for each of its n²/2 pairs. Least squares of relative
-    errors.
+    tokens and more, alone, is the root of t_w² + (n·T)² and p for each of its n²/2 pairs, with p from the attention of
+    such prompts alone. Least squares of relative errors.
 
     Returns
     -------
@@ -187,19 +187,22 @@ def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
     Raises
     ------
     ValueError
-        For decode steps that leave t_w, growth or r open, and for fewer than three prompts.
+        For decode steps that leave t_w, growth or r open, and for fewer than three prompts, or three attentions.
     """
     decode = found[found["what"] == "decode"]
-    prompt = found[(found["what"] == "prefill") & (found["prompts"] == 1) & (found["cached"] == 0)]
-    prompt = prompt[prompt["tokens"] >= _LONG]
+    alone = found[(found["decodes"] == 0) & (found["prompts"] == 1) & (found["cached"] == 0)]
+    alone = alone[alone["tokens"] >= _LONG]
+    prompt, attention = alone[alone["what"] == "prefill"], alone[alone["what"] == "attention"]
     batches = decode["decodes"].unique()
     if (batches <= _GROWTH_BATCH).sum() < 2 or len(decode) <= len(batches):
         raise ValueError("decode steps must be of two batches up to 64 at least, and of two contexts in one of them")
-    if len(prompt) < 3:
-        raise ValueError(f"prompts of {_LONG} tokens and more must be three at least, not {len(prompt)}")
-    values, line = _lined(decode, prompt)
-    without = [_lined(decode.drop(i), prompt)[0] for i in decode.index]
-    without += [_lined(decode, prompt.drop(i))[0] for i in prompt.index]
+    for name, rows in (("prompts", prompt), ("attentions of prompts", attention)):
+        if len(rows) < 3:
+            raise ValueError(f"{name} of {_LONG} tokens and more must be three at least, not {len(rows)}")
+    values, line = _lined(decode, prompt, attention)
+    without = [_lined(decode.drop(i), prompt, attention)[0] for i in decode.index]
+    without += [_lined(decode, prompt.drop(i), attention)[0] for i in prompt.index]
+    without += [_lined(decode, prompt, attention.drop(i))[0] for i in attention.index]
     model, gpu, numbers = of.model, of.gpu, of.numbers
     floors = {
         "t_w": numbers["step_bytes"] / numbers["hbm_bw"],
@@ -215,29 +218,33 @@ def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
     return table.assign(share=table["floor"] / table["value"]), points.reset_index(drop=True)
 
 
-def _lined(decode: pd.DataFrame, prompt: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _lined(
+    decode: pd.DataFrame, prompt: pd.DataFrame, attention: pd.DataFrame
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return t_w, growth, r, T and p, and the seconds of decodes and prompts by them."""
-    b, c = decode["decodes"].to_numpy(), decode["context"].to_numpy()
+    b, c, n = decode["decodes"].to_numpy(), decode["context"].to_numpy(), prompt["tokens"].to_numpy(dtype=float)
     batches = np.unique(b)
-    terms = np.column_stack([(b[:, None] == batches).astype(float), b * c])
-    seconds = decode["seconds"].to_numpy(dtype=float)
-    found, *_ = np.linalg.lstsq(terms / seconds[:, None], np.ones(len(b)), rcond=None)
+    heights = (b[:, None] == batches).astype(float)
+    terms = np.column_stack([heights, b * c])
+    found = _relative(terms, decode)
+    t_w, r = found[0], found[-1]
     last = int((batches <= _GROWTH_BATCH).sum()) - 1
-    growth = (found[last] - found[0]) / max(batches[last] - batches[0], 1)
-    T, p, bend = _bend(prompt, float(found[0]))
-    return np.array([found[0], growth, found[-1], T, p]), np.concatenate([terms @ found, bend])
+    growth = (found[last] - t_w) / max(batches[last] - batches[0], 1)
+    # Its start is the kernels' own, and in t_w already.
+    _, p = _relative(np.column_stack([np.ones(len(attention)), attention["tokens"] ** 2 / 2]), attention)
+    seconds, pairs = prompt["seconds"].to_numpy(dtype=float), p * n**2 / 2
+    T = least_squares(
+        lambda T: (theory.step_time.unchecked(t_w, T * n, pairs)) / seconds - 1, seconds[-1:] / n[-1:], x_scale=1e-6
+    ).x[0]
+    bend = np.asarray(theory.step_time.unchecked(t_w, T * n, pairs))
+    return np.array([t_w, growth, r, T, p]), np.concatenate([terms @ found, bend])
 
 
-def _bend(prompt: pd.DataFrame, t_w: float) -> tuple[float, float, NDArray[np.float64]]:
-    """Return T and p of prompts beside a weight read of t_w, and their seconds by both."""
-    n, seconds = prompt["tokens"].to_numpy(dtype=float), prompt["seconds"].to_numpy(dtype=float)
-
-    def bend(at: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(theory.step_time.unchecked(t_w, at[0] * n, at[1] * n**2 / 2))
-
-    start = np.array([seconds.max() / n.max(), 0.01 * seconds.max() / n.max() ** 2])
-    found = least_squares(lambda at: bend(at) / seconds - 1, start, bounds=(0, np.inf), x_scale=start)
-    return float(found.x[0]), float(found.x[1]), bend(found.x)
+def _relative(terms: NDArray[np.float64], rows: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the coefficients of terms by least squares of relative errors."""
+    seconds = rows["seconds"].to_numpy(dtype=float)
+    found, *_ = np.linalg.lstsq(terms / seconds[:, None], np.ones(len(rows)), rcond=None)
+    return np.asarray(found)
 
 
 def _attends(prefills: pd.DataFrame, tokens: int) -> float:

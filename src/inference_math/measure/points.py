@@ -89,6 +89,7 @@ def points(kept: int, fresh: int, *, fp8: bool, shrink: int = 1) -> tuple[Point,
     found = {Point("copy"), Point("product-bf16")} | ({Point("product-fp8")} if fp8 else set())
     found |= {Point("decode", b, context // shrink) for b in _DECODES for context in _CONTEXTS}
     found |= {Point("prefill", prompts=p, tokens=n // shrink) for n, p in _PROMPTS}
+    found |= {Point("attention", prompts=1, tokens=n // shrink) for n, p in _PROMPTS if p == 1}
     found |= {Point("matrices", decodes=b) for b in _DECODES}
     for b, context in _BESIDE:
         for budget, cached in _BUDGETS:
