@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math import direct, own
+from inference_math import direct, own, theory
 from inference_math.measure.points import REUSED, Point, points
 
 CHOSEN = points(2**18, 2**13, fp8=False)
@@ -73,6 +73,7 @@ def test_what_two_streams_hide_is_found(hidden):
     found = direct.overlaps(frame(engine(hidden=hidden)))
     assert found["hidden_attention"].to_numpy() == pytest.approx(hidden, abs=1e-9)
     assert found["hidden_steps"].to_numpy() == pytest.approx(hidden, abs=1e-9)
+    assert direct.hidden(found) == pytest.approx({"attention": hidden, "steps": hidden}, abs=1e-9)
 
 
 def test_a_step_that_is_not_its_parts_is_found_out():
@@ -103,6 +104,7 @@ def test_steps_that_were_not_measured_have_their_models_alone():
     assert direct.overlaps(frame(parts)).empty
     found = direct.overlaps(frame(parts), asked)
     assert len(found) == len(asked)
+    assert np.isnan(list(direct.hidden(found).values())).all()
     assert found[["measured", "attention_beside", "steps_beside", "spread", "hidden_steps"]].isna().all().all()
     assert found[list(direct.OVERLAPS)].notna().all().all()
 
@@ -144,9 +146,12 @@ def test_a_gpu_that_obeys_the_formulas_meets_them(e):
     assert (found["layerwise"] <= found["law_layerwise"] * (1 + 1e-9)).all()
     assert (found["layerwise"] >= found["law_layerwise"] * LAYERS / (LAYERS + 1) * (1 - 1e-9)).all()
     assert (found["law_mixed"] >= found["law_layerwise"] * (1 - 1e-9)).all()
-    # Loading no more than pays is never worse than loading all.
-    assert (found["mixed"] >= found["layerwise"]).all()
-    assert (found["mixed"] <= found["law_mixed"] * (1 + 1e-9)).all()
+    # Beyond the crossover, the share nearest to it stands for all.
+    star = theory.crossover(e=e)
+    beyond = found[found["alpha"] > star]
+    nearest = found.iloc[(found["alpha"] - star).abs().argmin()]
+    assert (beyond["mixed"] == nearest["layerwise"]).all()
+    assert found["mixed"][found["alpha"] <= star].equals(found["layerwise"][found["alpha"] <= star])
 
 
 def test_a_gpu_that_does_not_pipeline_is_found_out():

@@ -82,7 +82,7 @@ def test_it_runs_as_a_module():
 def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
     """The file is written as `measure` writes it, of a GPU that is exactly a unit."""
     of = Unit.of("llama-3-8b", "h200-sxm")
-    setup = Setup("llama-3-8b", 32, "bf16", "bf16", "", 0, False, {"device": "NVIDIA H200 of mine"})
+    setup = Setup("llama-3-8b", 32, 2**17, "bf16", "bf16", "", 0, False, {"device": "NVIDIA H200 of mine"})
     record = Record(tmp_path / "mine.csv", setup)
     for point in points(2**17, 2**13, fp8=False):
         rest = (point.prompts * point.tokens, point.cached)

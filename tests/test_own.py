@@ -20,7 +20,7 @@ from inference_math.unit import Unit
 LLAMA = catalogue.model("llama-3-8b")
 TRUTH = Coefficients(memory=0.9, bf16=0.7, kv=0.8, layer=5e-5)
 START = Calibration.zero_shot("vllm")
-SETUP = Setup("llama-3-8b", 16, "bf16", "bf16", "h200-sxm", 0, False, {"device": "NVIDIA H200"})
+SETUP = Setup("llama-3-8b", 16, 2**17, "bf16", "bf16", "h200-sxm", 0, False, {"device": "NVIDIA H200"})
 CHOSEN = [
     p for p in points(2**18, 2**13, fp8=False)
     if p.what in ("decode", "prefill", "matrices") or (p.what == "attention" and p.prompts and not p.cached)
@@ -86,7 +86,7 @@ def test_the_calibration_predicts_the_whole_model_and_says_where_it_was_found(tm
     assert whole.step_time(64, 2048) == pytest.approx(true.step_time(64, 2048), rel=0.01)
     assert found.mode == "measured"
     assert found.scope["gpu"] == ("h200-sxm",)
-    assert found.scope["n_in"] == (128, 8192)
+    assert found.scope["n_in"] == (128, 1008 + 8192)  # the longest is a chunk behind a prefix
     assert any("engine" in text for text in found.outside(engine="vllm"))
     found.save(tmp_path / "mine.toml")
     assert Calibration.load(tmp_path / "mine.toml").mode == "measured"

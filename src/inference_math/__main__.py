@@ -80,11 +80,11 @@ def _calibrate(options: argparse.Namespace) -> int:
         print(f"not used: {row['source']}: {row['reason']}")
     mixed = direct.overlaps(times)
     if len(mixed):
-        off, hidden = (mixed["serial_kv"] / mixed["measured"] - 1).abs().mean(), mixed.median()
+        off, hidden = (mixed["serial_kv"] / mixed["measured"] - 1).abs().mean(), direct.hidden(mixed)
         print(
             f"mixed steps: the sum of their parts is {off:.1%} off; of what can hide, "
-            f"{hidden['hidden_attention']:.0%} does with attention beside attention, "
-            f"{hidden['hidden_steps']:.0%} with step beside step"
+            f"{hidden['attention']:.0%} does with attention beside attention, "
+            f"{hidden['steps']:.0%} with step beside step"
         )
     return 0
 

@@ -16,7 +16,7 @@ from inference_math import theory
 from inference_math.measure.points import Point
 from inference_math.own import SIZES
 
-__all__ = ["OVERLAPS", "loads", "overlaps"]
+__all__ = ["OVERLAPS", "hidden", "loads", "overlaps"]
 
 OVERLAPS = ("none", "serial_kv", "full")
 _SCHEDULES = {"measured": "mixed", "attention_beside": "mixed-attention", "steps_beside": "mixed-steps"}
@@ -43,8 +43,9 @@ def overlaps(found: pd.DataFrame, mixed: Iterable[Point] | None = None) -> pd.Da
         measured, one kernel after the other; attention_beside, the decodes' attention beside the chunk's;
         steps_beside, the decodes' whole step beside the chunk's. `closure`, the decodes' step over its products plus
         its attention, less one. `spread`, one standard deviation of serial_kv less `measured` between rounds (s; NaN
-        for one round). `hidden_attention` and `hidden_steps`: how much the two schedules hide of what each can, of
-        the shorter attention and of the shorter step.
+        for one round). `can_attention` and `can_steps`, what the two schedules can hide: the shorter attention, the
+        shorter step (s). `hidden_attention` and `hidden_steps`, which share of that they hide: of `measured`, and of
+        none.
     """
     by_point, spread = _by_point(found, "seconds"), _by_point(found, "between")
     steps = [p for p in by_point if p.what == "mixed"] if mixed is None else [replace(p, what="mixed") for p in mixed]
@@ -64,12 +65,28 @@ def overlaps(found: pd.DataFrame, mixed: Iterable[Point] | None = None) -> pd.Da
                 "none": none, "serial_kv": serial, "full": max(t["decodes"], t["products"] + t["attention"]),
                 **measured, "closure": t["decodes"] / own - 1,
                 "spread": hypot(*(spread.get(p, np.nan) * by_point.get(p, np.nan) for p in summed)),
-                "hidden_attention": (serial - measured["attention_beside"]) / min(t["reads"], t["attention"]),
-                "hidden_steps": (none - measured["steps_beside"]) / min(t["decodes"], t["chunk"]),
+                "can_attention": (can_attention := min(t["reads"], t["attention"])),
+                "can_steps": (can_steps := min(t["decodes"], t["chunk"])),
+                "hidden_attention": (measured["measured"] - measured["attention_beside"]) / can_attention,
+                "hidden_steps": (none - measured["steps_beside"]) / can_steps,
             }
         )  # fmt: skip
-    sizes, rest = ["decodes", "context", "tokens", "cached"], ["closure", "spread", "hidden_attention", "hidden_steps"]
-    return pd.DataFrame(rows, columns=[*sizes, *OVERLAPS, *_SCHEDULES, *rest])
+    sizes, rest = ["decodes", "context", "tokens", "cached"], ["closure", "spread", "can_attention", "can_steps"]
+    return pd.DataFrame(rows, columns=[*sizes, *OVERLAPS, *_SCHEDULES, *rest, "hidden_attention", "hidden_steps"])
+
+
+def hidden(steps: pd.DataFrame) -> dict[str, float]:
+    """Return which share of what they can the two schedules hide over all steps, large ones weighing most.
+
+    Returns
+    -------
+    dict
+        "attention", "steps"; NaN where they were not measured.
+    """
+    return {
+        name: float((steps[f"hidden_{name}"] * steps[f"can_{name}"]).sum(min_count=1) / steps[f"can_{name}"].sum())
+        for name in ("attention", "steps")
+    }
 
 
 def _parts(step: Point) -> dict[str, Point]:
@@ -91,7 +108,7 @@ def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
     -------
     pandas.DataFrame
         alpha, the loaded share; e; speed-ups over computing the whole prompt. Measured: first, layerwise, and mixed,
-        the best of layerwise up to this share, which is what a prompt gains that loads no more than pays.
+        which beyond the crossover is the layerwise of the share nearest to it: loading no more than pays.
         law_first, law_layerwise, law_mixed by the formulas; parts_first and parts_layerwise by the load and the rest
         (its prefix in HBM) as measured alone, one after the other and layer by layer.
     """
@@ -120,7 +137,9 @@ def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame()
     frame = pd.DataFrame(rows).sort_values("alpha", ignore_index=True)
-    frame.insert(4, "mixed", frame["layerwise"].cummax())
+    star = theory.crossover(e=float(frame["e"].median()))  # by e alone, not by which share turned out best
+    at_star = frame["layerwise"][(frame["alpha"] - star).abs().idxmin()]
+    frame.insert(4, "mixed", frame["layerwise"].where(frame["alpha"] <= star, at_star))
     return frame
 
 

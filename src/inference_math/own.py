@@ -6,7 +6,7 @@ of a file, or `composed` of the measured operators of the H100.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from scipy.optimize import least_squares
 
 from inference_math import catalogue, theory
 from inference_math.catalogue import Gpu
+from inference_math.coefficients import COEFFICIENTS, Calibration
 from inference_math.evidence import Table
 from inference_math.fitting import moved_to
 from inference_math.measure.points import Point
@@ -133,6 +134,7 @@ def fit(found: pd.DataFrame, of: Unit) -> Profile:
 
     Least squares of log(predicted / measured) from the zero-shot coefficients. What the points do not tell keeps its
     value and its uncertainty: the FP8 rate where the weights are BF16, and always what an engine adds for a request.
+    Uncertainties are the wider of what the residuals leave open and of a jackknife over batches and lengths.
 
     Raises
     ------
@@ -148,15 +150,31 @@ def fit(found: pd.DataFrame, of: Unit) -> Profile:
     rows, seconds = rows[~quick].reset_index(drop=True), seconds[~quick]
     if len(rows) < _FEWEST:
         raise ValueError(f"the table must have at least {_FEWEST} usable decode steps and prefills, not {len(rows)}")
-    calibration, kept = moved_to(
-        seconds, lambda at: predicted(rows, of.calibrated(at)), of.calibration, _WIDTH, "measured"
-    )
+    calibration, kept = _fitted(rows, of)
+    # Errors come in families: a kernel is slow at a batch, or at a length. So a family at a time is left out.
+    families = rows.groupby(["what", "decodes", "tokens"]).ngroup().to_numpy()
+    others = [_fitted(rows[families != one].reset_index(drop=True), of)[0] for one in np.unique(families)]
+    calibration = _widened(calibration, others)
     value = predicted(rows, of.calibrated(calibration))
     rows = rows.assign(predicted=value, error=value / seconds - 1)
     if (off := rows["error"].abs()).mean() > _HOPELESS:
         worst = _named(rows.iloc[int(off.to_numpy().argmax())])
         raise ValueError(f"the table must be of {of.name}: the best fit is {off.mean():.0%} off, most at {worst}")
     return Profile(replace(calibration, scope=_scope(of, rows)), rows, unusable, kept)
+
+
+def _fitted(rows: pd.DataFrame, of: Unit) -> tuple[Calibration, tuple[str, ...]]:
+    seconds = rows["seconds"].to_numpy(dtype=float)
+    return moved_to(seconds, lambda at: predicted(rows, of.calibrated(at)), of.calibration, _WIDTH, "measured")
+
+
+def _widened(found: Calibration, others: Sequence[Calibration]) -> Calibration:
+    """Return a calibration whose coefficients are at least as unsure as the jackknife over `others` says."""
+    values = np.array([[getattr(one.coefficients, name) for name in COEFFICIENTS] for one in others])
+    jackknife = values.std(axis=0) * (len(others) - 1) ** 0.5
+    sd = np.sqrt(np.diag(found.covariance))
+    wider = np.maximum(1, np.divide(jackknife, sd, out=np.ones_like(sd), where=sd > 0))
+    return replace(found, covariance=found.covariance * np.outer(wider, wider))
 
 
 def predicted(rows: pd.DataFrame, of: Unit) -> NDArray[np.float64]:
@@ -182,7 +200,7 @@ def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
         share (floor over value). t_w is the height of one decode; growth, by how much the height grows for each
         further one, up to 64.
     pandas.DataFrame
-        The points with `line` (s) and `error` (line over measured, less one).
+        The points with `line` (s) and `error` (line over measured, less one; NaN for a batch of one point).
 
     Raises
     ------
@@ -215,6 +233,9 @@ def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
     table.insert(2, "sd", np.std(without, axis=0) * (len(without) - 1) ** 0.5)
     points = pd.concat([decode, prompt]).assign(line=line)
     points["error"] = points["line"] / points["seconds"] - 1
+    # A batch of one context has a height of its own for it: no distance to speak of.
+    single = (points["what"] == "decode") & ~points.duplicated(["what", "decodes"], keep=False)
+    points.loc[single, "error"] = np.nan
     return table.assign(share=table["floor"] / table["value"]), points.reset_index(drop=True)
 
 

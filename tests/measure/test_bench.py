@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from types import SimpleNamespace
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-measure runs this")
@@ -9,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test
 from inference_math.measure import bench as module  # noqa: E402
 from inference_math.measure.bench import Bench, fastest  # noqa: E402
 from inference_math.measure.decoder import Decoder, Kernels  # noqa: E402
-from inference_math.measure.device import Host  # noqa: E402
+from inference_math.measure.device import Host, _Replay  # noqa: E402
 from inference_math.measure.points import KINDS, Point, points  # noqa: E402
 
 
@@ -33,7 +37,7 @@ def test_steps_are_run_as_their_kind_says(decoder, monkeypatch):
     step = Decoder.step
 
     def watched(self, ids, shape, **how):
-        seen.append((shape.what, len(ids), {name: value for name, value in how.items() if name != "before_layer"}))
+        seen.append((shape.what, len(ids), {name: how[name] for name in ("attention", "two_streams")}))
         return step(self, ids, shape, **how)
 
     monkeypatch.setattr(Decoder, "step", watched)
@@ -116,15 +120,41 @@ def test_layer_by_layer_each_layer_waits_for_its_own_copy_alone(decoder, monkeyp
     said = []
     main, aside = Streams("main", said), Streams("aside", said)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: main)
-    monkeypatch.setattr(torch.cuda, "Stream", lambda: aside)
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: torch.inference_mode())
-    device = Host()
-    device.type = "cuda"
-    wait = Bench(decoder, device)._arrivals(lambda layer: said.append(f"copy {layer}"))
+    bench = Bench(decoder, Host())
+    bench._copies = aside
+    wait = bench._arrivals(lambda layer: said.append(f"copy {layer}"))
     assert said == ["aside waits for main", "copy 0", "aside records", "copy 1", "aside records"]
     wait(0)
     wait(1)
     assert said[-2:] == ["main waits for event 3", "main waits for event 5"]
+
+
+def test_a_graph_s_inputs_live_as_long_as_its_work(decoder, monkeypatch):
+    """The graph points to them; the caller holds the work alone."""
+    made = []
+    tokens = Decoder.tokens
+
+    def watched(self, count):
+        found = tokens(self, count)
+        made.append(weakref.ref(found))
+        return found
+
+    class Graphs(Host):
+        def graph(self, run):
+            return _Replay(SimpleNamespace(replay=lambda: None), run)
+
+    monkeypatch.setattr(Decoder, "tokens", watched)
+    bench = Bench(decoder, Graphs())
+    for what in ("decode", "mixed", "mixed-attention", "mixed-steps", "load-first", "load-layerwise"):
+        sizes = (0, 0) if what.startswith("load") else (2, 8)
+        rest = () if what == "decode" else (1, 4, 3)
+        made.clear()
+        work = bench.work(Point(what, *sizes, *rest))
+        gc.collect()
+        assert made, what
+        assert all(ref() is not None for ref in made), what
+        work.run()
 
 
 def test_rates_know_their_bytes_and_flops(decoder):
@@ -160,11 +190,14 @@ class Slow(Host):
     """A device on which each kernel takes a time of its own."""
 
     def __init__(self, times):
-        self.times, self.asked = times, []
+        self.times, self.asked, self.settled = times, [], 0
 
     def seconds(self, run):
         run()
         return self.times[self.asked[-1]]
+
+    def settle(self):
+        self.settled += 1
 
 
 def test_the_fastest_kernel_that_works_is_taken_for_each_use(small, monkeypatch):
@@ -182,14 +215,48 @@ def test_the_fastest_kernel_that_works_is_taken_for_each_use(small, monkeypatch)
             return super().attend(*args)
 
     monkeypatch.setattr(module, "Decoder", Watched)
-    typical = {"decode": Point("attention", 2, 8), "prompt": Point("attention", prompts=1, tokens=8)}
-    typical["chunk"] = Point("attention", prompts=1, tokens=4, cached=4)
-    assert fastest(small, device, typical) == Kernels("CUDNN_ATTENTION", "CUDNN_ATTENTION", "CUDNN_ATTENTION")
+    typical = {"decode": [Point("attention", 2, 8)], "prompt": [Point("attention", prompts=1, tokens=8)]}
+    typical["chunk"] = [Point("attention", prompts=1, tokens=4, cached=4)]
+    # Behind a prefix cuDNN would take a mask of all pairs: not asked.
+    assert fastest(small, device, typical) == Kernels("CUDNN_ATTENTION", "CUDNN_ATTENTION", "FLASH_ATTENTION")
     assert "MATH" not in device.asked  # a last resort
+    assert device.settled == 3
+
+
+def test_a_kernel_must_be_fast_at_all_typical_points(small, monkeypatch):
+    """The one with the smallest product of times: twice as fast here and four times as slow there is slower."""
+    times = {("FLASH_ATTENTION", 2): 1.0, ("FLASH_ATTENTION", 4): 1.0}
+    times |= {("CUDNN_ATTENTION", 2): 0.5, ("CUDNN_ATTENTION", 4): 4.0}
+    now = []
+
+    class Both(Host):
+        def seconds(self, run):
+            run()
+            return times[tuple(now)]
+
+    work = Bench.work
+
+    def work_again(self, point):
+        name = self.name if hasattr(self, "name") else self._decoder.kernels.decode
+        self.name = name
+        now[:] = (name, point.decodes)
+        self._decoder.kernels = Kernels()
+        return work(self, point)
+
+    monkeypatch.setattr(module, "_CANDIDATES", {"decode": ("FLASH_ATTENTION", "CUDNN_ATTENTION")})
+    monkeypatch.setattr(Bench, "work", work_again)
+    typical = {"decode": [Point("attention", b, 8) for b in (2, 4)]}
+    assert fastest(small, Both(), typical) == Kernels(decode="FLASH_ATTENTION")
+
+
+def test_no_kernel_at_all_is_said(small, monkeypatch):
+    monkeypatch.setattr(module, "_CANDIDATES", {"decode": ("CUDNN_ATTENTION",)})
+    with pytest.raises(RuntimeError, match="none of PyTorch's attention kernels works for decode: CUDNN_ATTENTION"):
+        fastest(small, Host(), {"decode": [Point("attention", 2, 8)]})
 
 
 def test_where_nothing_else_works_the_last_resort_does(small, monkeypatch):
     """A head of 16 numbers, and only the plain kernel allowed."""
-    monkeypatch.setattr(module, "_CANDIDATES", ("CUDNN_ATTENTION", "MATH"))
-    typical = {"decode": Point("attention", 2, 8)}
+    monkeypatch.setattr(module, "_CANDIDATES", {"decode": ("CUDNN_ATTENTION", "MATH")})
+    typical = {"decode": [Point("attention", 2, 8)]}
     assert fastest(small, Host(), typical) == Kernels(decode="MATH")

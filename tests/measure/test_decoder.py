@@ -12,6 +12,7 @@ from inference_math import catalogue  # noqa: E402
 from inference_math.measure import decoder as module  # noqa: E402
 from inference_math.measure import reference  # noqa: E402
 from inference_math.measure.decoder import Decoder, Kernels, Matrix  # noqa: E402
+from inference_math.measure.device import Host  # noqa: E402
 from inference_math.measure.points import Point  # noqa: E402
 
 
@@ -146,7 +147,7 @@ def test_a_plain_ffn_has_no_gate(small):
 
 def test_fp8_products_are_scaled_back():
     random = torch.Generator().manual_seed(0)
-    matrix = Matrix((48, 64), random, torch.bfloat16, True)
+    matrix = Matrix((48, 64), random, torch.bfloat16, torch.empty(5000, dtype=torch.bfloat16))
     x = torch.randn(5, 64, dtype=torch.bfloat16)
     assert matrix.fp8
     exact = x.to(module.FP8).double() @ matrix.dense.T
@@ -166,8 +167,8 @@ def test_an_unknown_use_of_attention_is_refused():
         Kernels().of("verify")
 
 
-def test_the_check_on_the_device_finds_nothing_wrong(fp8):
-    found = reference.errors("cpu", fp8=fp8)
+def test_the_check_on_the_device_finds_nothing_wrong(small, fp8):
+    found = reference.errors(small, Host(), fp8=fp8)
     assert set(found) == {"prompts", "chunk", "mixed", "mixed, two streams"}
     limit = reference.LIMITS["fp8" if fp8 else "bf16"]
     assert 0 < max(found.values()) < 0.6 * limit
@@ -182,23 +183,23 @@ def _one_too_few(count, length):
 
 
 @pytest.mark.parametrize("mask", [_upper_left, _one_too_few])
-def test_the_check_finds_a_wrong_mask(monkeypatch, mask):
+def test_the_check_finds_a_wrong_mask(small, monkeypatch, mask):
     monkeypatch.setattr(module, "causal_lower_right", mask)
-    assert reference.errors("cpu", fp8=False)["chunk"] > reference.LIMITS["bf16"]
+    assert reference.errors(small, Host(), fp8=False)["chunk"] > reference.LIMITS["bf16"]
 
 
-def test_the_check_finds_a_wrong_group_and_a_wrong_rotation(monkeypatch):
+def test_the_check_finds_a_wrong_group_and_a_wrong_rotation(small, monkeypatch):
     decodes = Decoder._decodes
     monkeypatch.setattr(Decoder, "_decodes", lambda self, layer, q, *rest: decodes(self, layer, q.flip(1), *rest))
-    found = reference.errors("cpu", fp8=False)
+    found = reference.errors(small, Host(), fp8=False)
     assert found["mixed"] > reference.LIMITS["bf16"] > found["chunk"]
     monkeypatch.setattr(Decoder, "_decodes", decodes)
     rotation = Decoder.rotation
     monkeypatch.setattr(Decoder, "rotation", lambda self, shape: tuple(-part for part in rotation(self, shape))[::-1])
-    assert reference.errors("cpu", fp8=False)["prompts"] > reference.LIMITS["bf16"]
+    assert reference.errors(small, Host(), fp8=False)["prompts"] > reference.LIMITS["bf16"]
 
 
-def test_numbers_that_are_none_are_infinitely_wrong(monkeypatch):
+def test_numbers_that_are_none_are_infinitely_wrong(small, monkeypatch):
     step = Decoder.step
     monkeypatch.setattr(Decoder, "step", lambda self, *args, **kwargs: step(self, *args, **kwargs) * float("nan"))
-    assert set(reference.errors("cpu", fp8=False).values()) == {float("inf")}
+    assert set(reference.errors(small, Host(), fp8=False).values()) == {float("inf")}

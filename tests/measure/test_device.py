@@ -32,19 +32,23 @@ def said(monkeypatch):
         def elapsed_time(self, end):
             return 12.5  # milliseconds
 
-    class Dirt:
-        def zero_(self):
-            found.append("flush")
-
     fake = {
         "is_available": lambda: True, "get_device_properties": lambda _: HOPPER, "Event": Event,
-        "synchronize": lambda: found.append("synchronize"), "mem_get_info": lambda: (80_000_000_000, 85_000_000_000),
+        "synchronize": lambda: found.append("synchronize"), "_sleep": lambda _: found.append("sleep"),
+        "empty_cache": lambda: found.append("empty"), "Stream": Stream,
+        "mem_get_info": lambda: (80_000_000_000, 85_000_000_000),
     }  # fmt: skip
     for name, value in fake.items():
-        monkeypatch.setattr(torch.cuda, name, value)
+        monkeypatch.setattr(torch.cuda, name, value, raising=False)
     monkeypatch.setattr(torch.version, "cuda", "13.0")
-    monkeypatch.setattr(torch, "empty", lambda *_args, **_kwargs: Dirt())
+    monkeypatch.setattr(torch, "zeros", lambda *_args, **_kwargs: None)
+    monkeypatch.setattr(torch, "sum", lambda *_args, **_kwargs: found.append("flush"))
     return found
+
+
+class Stream:
+    def wait_stream(self, other):
+        pass
 
 
 def test_without_a_gpu_it_says_so(monkeypatch):
@@ -67,36 +71,57 @@ def test_fp8_is_refused_where_there_is_none(said, monkeypatch, major, minor, has
 
 def test_the_clock_flushes_before_the_first_event_and_counts_milliseconds(said):
     assert Cuda(fp8=True).seconds(lambda: said.append("run")) == pytest.approx(0.0125)
-    assert said == ["flush", "event", "run", "event", "synchronize"]
+    assert said == ["flush", "sleep", "event", "run", "event", "synchronize"]
 
 
-def test_a_graph_is_captured_after_one_run_aside_and_replayed(said, monkeypatch):
-    class Stream:
-        def wait_stream(self, other):
-            said.append("wait")
+class Context:
+    def __init__(self, said, what):
+        self.said, self.what = said, what
 
-    class Context:
-        def __init__(self, what):
-            self.what = what
+    def __enter__(self):
+        self.said.append(f"{self.what} begins")
 
-        def __enter__(self):
-            said.append(f"{self.what} begins")
+    def __exit__(self, *_):
+        self.said.append(f"{self.what} ends")
 
-        def __exit__(self, *_):
-            said.append(f"{self.what} ends")
 
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: said.append("empty"))
-    monkeypatch.setattr(torch.cuda, "Stream", Stream)
-    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
-    monkeypatch.setattr(torch.cuda, "stream", lambda _: Context("aside"))
-    monkeypatch.setattr(torch.cuda, "graph", lambda _: Context("capture"))
+@pytest.fixture
+def graphs(said, monkeypatch):
+    main = Stream()
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: main)
+    monkeypatch.setattr(torch.cuda, "set_stream", lambda stream: said.append("back" if stream is main else "lost"))
+    monkeypatch.setattr(torch.cuda, "stream", lambda _: Context(said, "aside"))
+    monkeypatch.setattr(torch.cuda, "graph", lambda _graph, stream: Context(said, "capture"))
     monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: SimpleNamespace(replay=lambda: said.append("replay")))
-    replay = Cuda(fp8=False).graph(lambda: said.append("run"))
-    assert said == [
-        "empty", "wait", "aside begins", "run", "aside ends", "wait", "capture begins", "run", "capture ends",
+    return said
+
+
+def test_a_graph_is_captured_after_one_run_aside_and_replayed(graphs):
+    replay = Cuda(fp8=False).graph(lambda: graphs.append("run"))
+    assert graphs == [
+        "empty", "aside begins", "run", "aside ends", "capture begins", "run", "capture ends", "back",
     ]  # fmt: skip
     replay()
-    assert said[-1] == "replay"
+    assert graphs[-1] == "replay"
+
+
+def test_a_capture_that_fails_leaves_the_stream_as_it_was(graphs):
+    runs = []
+
+    def failing():
+        runs.append(1)
+        if len(runs) == 2:
+            raise torch.OutOfMemoryError("full")
+
+    with pytest.raises(torch.OutOfMemoryError):
+        Cuda(fp8=False).graph(failing)
+    assert graphs[-1] == "back"
+
+
+def test_settling_waits_and_frees(said):
+    Cuda(fp8=False).settle()
+    assert said == ["synchronize", "empty"]
+    Host().settle()
 
 
 def test_it_describes_itself(said, monkeypatch):

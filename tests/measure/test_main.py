@@ -97,13 +97,14 @@ def test_a_model_that_does_not_fit_after_all_is_one_clear_line(tmp_path, capsys,
     monkeypatch.setattr(decoder, "Decoder", full)
     assert main([*TOY, "--out", str(tmp_path / "toy.csv")]) == 2
     assert "error: 2 layers do not fit beside what else runs there" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())  # so that --layers may name fewer
 
 
 class Turned:
     """A clock, a bench and a bar in one: each run takes a second, one kind of work does not fit."""
 
     def __init__(self):
-        self.time, self.n, self.total, self.shown = 0.0, 0.0, 1e9, []
+        self.time, self.n, self.total, self.shown, self.settled = 0.0, 0.0, 1e9, [], 0
 
     def now(self):
         return self.time
@@ -116,7 +117,12 @@ class Turned:
     def work(self, point):
         if point.what == "copy":
             raise MemoryError("too large")
+        if point.what == "product-bf16":
+            raise RuntimeError("no kernel\nand much more")
         return type("Work", (), {"run": staticmethod(lambda: None), "bytes": 0.0, "flop": 0.0})
+
+    def settle(self):
+        self.settled += 1
 
     def set_postfix_str(self, text):
         self.shown.append(text)
@@ -125,8 +131,24 @@ class Turned:
         self.n += seconds
 
 
+def test_a_device_that_does_not_answer_any_more_ends_the_run(tmp_path):
+    class Broken(Turned):
+        def settle(self):
+            raise RuntimeError("CUDA error: an illegal memory access")
+
+    setup = Setup("llama-3-8b", 32, 2**17, "bf16", "bf16", "h100-sxm", 0, False, {})
+    broken, record = Broken(), Record(tmp_path / "mine.csv", setup)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        measure(broken, broken, points(2**10, 2**10, fp8=False), record, 1e6, broken)
+    # The next run takes another order, so it need not meet the same point first.
+    rows = len(record.done)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        measure(broken, broken, points(2**10, 2**10, fp8=False), record, 1e6, broken)
+    assert len(record.done) >= rows
+
+
 def test_rows_are_written_one_by_one_within_the_time_and_left_out_points_are_named(tmp_path):
-    setup = Setup("llama-3-8b", 32, "bf16", "bf16", "h100-sxm", 0, False, {})
+    setup = Setup("llama-3-8b", 32, 2**17, "bf16", "bf16", "h100-sxm", 0, False, {})
     chosen = points(2**10, 2**10, fp8=False)
     turned, record = Turned(), Record(tmp_path / "mine.csv", setup)
     measure(turned, turned, chosen, record, 100.0, turned)
@@ -134,8 +156,10 @@ def test_rows_are_written_one_by_one_within_the_time_and_left_out_points_are_nam
     assert turned.n == turned.time
     # The same again goes on, and does not do a point twice.
     left_out = measure(turned, turned, chosen, Record(record.path, setup), turned.time + 1e3, turned)
-    assert [(point.what, why) for point, why in left_out.items()] == [("copy", "too large")]
+    reasons = {point.what: why for point, why in left_out.items()}
+    assert reasons == {"copy": "too large", "product-bf16": "no kernel"}
+    assert turned.settled >= 2
     frame = record.table.frame
     assert not frame.duplicated(["round", "what", *own.SIZES]).any()
-    assert set(frame[frame["round"] == 1]["what"]) == {point.what for point in chosen} - {"copy"}
+    assert set(frame[frame["round"] == 1]["what"]) == {point.what for point in chosen} - set(reasons)
     assert turned.shown[-1].startswith("round ")

@@ -46,6 +46,18 @@ def test_lengths_shrink_for_a_toy():
     assert {p.context for p in short} == {p.context // 64 for p in long}
 
 
+def test_what_is_compared_is_measured_within_a_block():
+    order = shuffled(points(2**18, 2**13, fp8=True), 1, 0)
+    place = {point: i for i, point in enumerate(order)}
+    for step in (p for p in order if p.what == "mixed"):
+        for what in ("mixed-attention", "mixed-steps"):
+            assert abs(place[replace(step, what=what)] - place[step]) < 10
+    for first in (p for p in order if p.what == "load-first"):
+        load = Point("load", prompts=1, cached=first.cached)
+        assert abs(place[replace(first, what="load-layerwise")] - place[first]) < 4
+        assert abs(place[load] - place[first]) < 4
+
+
 def test_rounds_are_shuffled_each_in_its_own_order():
     chosen = points(2**18, 2**13, fp8=True)
     first, second = shuffled(chosen, 1, 0), shuffled(chosen, 2, 0)

@@ -13,7 +13,9 @@ from inference_math.measure.points import Point
 from inference_math.measure.record import COLUMNS, Record, Row, Setup
 from inference_math.measure.timing import Sample
 
-SETUP = Setup("llama-3-8b", 32, "bf16", "bf16", "h100-sxm", 0, False, {"device": "NVIDIA H100", "software": "PyTorch"})
+SETUP = Setup(
+    "llama-3-8b", 32, 2**17, "bf16", "bf16", "h100-sxm", 0, False, {"device": "NVIDIA H100", "software": "PyTorch"}
+)
 ROWS = [
     Row(1, Point("decode", 8, 512), Sample(0.0123456789, 0.0123, 0.0125, 40)),
     Row(1, Point("prefill", prompts=2, tokens=128, cached=64), Sample(0.05, 0.04, 0.06, 10)),
@@ -85,6 +87,7 @@ def test_a_file_cut_in_its_header_starts_again(record):
         ({"layers": 30}, r"another layers \(32, now 30\)"),
         ({"machine": {"device": "NVIDIA H200"}}, "another machine"),
         ({"seed": 1}, "another seed"),
+        ({"kept": 5}, "another kept"),
     ],
 )
 def test_a_file_of_another_setup_is_left_alone(record, change, words):

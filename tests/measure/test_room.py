@@ -66,6 +66,13 @@ def test_what_does_not_fit_is_refused_with_what_is_missing(model, free, layers, 
         room(catalogue.model(model), free, "bf16", layers)
 
 
+def test_a_run_goes_on_with_the_room_that_it_had():
+    first = room(LLAMA, 78 * GIB, "fp8")
+    assert room(LLAMA, 82 * GIB, "fp8", first.layers, first.kept) == first
+    with pytest.raises(ValueError, match=f"free for {first.layers} layers of llama-3-70b in fp8 with {first.kept:,}"):
+        room(LLAMA, 70 * GIB, "fp8", first.layers, first.kept)
+
+
 def test_a_toy_is_small():
     model, space = toy(LLAMA)
     assert model.n_params_total < 1e5

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         _run(options)
-    except (ValueError, TypeError, OSError, MemoryError) as error:
+    except (ValueError, TypeError, OSError, MemoryError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -46,13 +46,16 @@ def measure(
     `progress` is a bar of seconds. Return the points that did not fit, with the reason.
     """
     left_out: dict[Point, str] = {}
-    started, before = device.now(), progress.n
-    for number, point in rounds(chosen, record.done, left_out, device, until, record.setup.seed):
+    started, before, done = device.now(), progress.n, record.done
+    # Another order after each interruption, so that none can be met again and again at the same point.
+    seed = record.setup.seed + 7919 * len(done)
+    for number, point in rounds(chosen, done, left_out, device, until, seed):
         progress.set_postfix_str(f"round {number}, {point.what}")
         try:
             record.add(_timed(bench, device, number, point))
-        except MemoryError as error:
-            left_out[point] = str(error)
+        except (MemoryError, RuntimeError) as error:
+            left_out[point] = str(error).splitlines()[0]
+            device.settle()
         progress.update(min(before + device.now() - started, progress.total) - progress.n)
     return left_out
 
@@ -81,9 +84,10 @@ def _run(options: argparse.Namespace) -> None:
     begun, earlier = device.now(), Setup.of(options.out)
     if options.toy:
         model, space = toy(model)
+    elif earlier and options.layers is None:
+        space = room(model, device.free, weights, earlier.layers, earlier.kept)
     else:
-        same = earlier.layers if earlier else None
-        space = room(model, device.free, weights, options.layers or same)
+        space = room(model, device.free, weights, options.layers)
     shrink = TOY_SHRINK if options.toy else 1
     chosen = points(space.kept, space.fresh, fp8=fp8, shrink=shrink)
     if options.toy:
@@ -91,12 +95,12 @@ def _run(options: argparse.Namespace) -> None:
     _say(f"{model.name}: {space.layers} of {model.n_layers} layers in {weights}, {space.kept:,} tokens of KV cache")
     kernels = Kernels(**earlier.machine["attention"]) if earlier else fastest(model, device, _typical(shrink))
     for precision in ("bf16", "fp8") if fp8 else ("bf16",):
-        _refuse_wrong(errors(device.type, fp8=precision == "fp8", kernels=kernels), LIMITS[precision], precision)
+        _refuse_wrong(errors(model, device, fp8=precision == "fp8", kernels=kernels), LIMITS[precision], precision)
     description = device.description
     gpu = catalogue_name(description["device"])
     machine = {**description, "attention": asdict(kernels)}
-    setup = Setup(model.name, space.layers, weights, "bf16", gpu, options.seed, options.toy, machine)
-    record = Record(options.out, setup)  # before the model is built: a wrong file is known at once
+    setup = Setup(model.name, space.layers, space.kept, weights, "bf16", gpu, options.seed, options.toy, machine)
+    Record.check(options.out, setup)
     try:
         decoder = Decoder(
             model, space.layers, space.kept, fp8=fp8, device=device.type, seed=options.seed, kernels=kernels
@@ -105,6 +109,7 @@ def _run(options: argparse.Namespace) -> None:
         raise MemoryError(
             f"{space.layers} layers do not fit beside what else runs there: ask for fewer, --layers"
         ) from None
+    record = Record(options.out, setup)
     spent = round(device.now() - begun)
     with tqdm(
         total=60 * minutes, initial=spent, unit="s", bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s{postfix}"
@@ -113,13 +118,17 @@ def _run(options: argparse.Namespace) -> None:
     _summarise(record, len(chosen), left_out, options.out)
 
 
-def _typical(shrink: int) -> dict[str, Point]:
-    """Return a point for each use of attention."""
-    length = 2048 // shrink
+def _typical(shrink: int) -> dict[str, tuple[Point, ...]]:
+    """Return points for each use of attention: few and long, many and short."""
+
+    def chunk(tokens: int, cached: int = 0) -> Point:
+        return Point("attention", prompts=1, tokens=tokens // shrink, cached=cached // shrink)
+
+    decodes = ((1, 8192), (16, 2048), (128, 1024))
     return {
-        "decode": Point("attention", 16, length),
-        "prompt": Point("attention", prompts=1, tokens=length),
-        "chunk": Point("attention", prompts=1, tokens=length // 4, cached=length),
+        "decode": tuple(Point("attention", b, context // shrink) for b, context in decodes),
+        "prompt": (chunk(512), chunk(4096)),
+        "chunk": (chunk(128, 2048), chunk(512, 512), chunk(1024, 8192)),
     }
 
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from inference_math.catalogue import Model
-from inference_math.measure.decoder import Decoder, Kernels, Matrix
+from inference_math.measure.decoder import FP8, Decoder, Kernels, Matrix, beside
 from inference_math.measure.points import Point
 from inference_math.measure.timing import Clock, sample
 
 __all__ = ["Bench", "Device", "Work", "fastest"]
 
-_CANDIDATES = ("FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION", "MATH")
+_CANDIDATES = {
+    "decode": ("FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION", "MATH"),
+    "prompt": ("FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION", "MATH"),
+    "chunk": ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH"),  # cuDNN's would take a mask of all pairs
+}
 _LAST_RESORT = "MATH"  # writes all scores to memory
-_SIDE, _COPY = {"cuda": 8192, "cpu": 64}, {"cuda": 2**30, "cpu": 2**16}
+_SIDE, _COPY = {"cuda": 8192, "cpu": 64}, {"cuda": 2**28, "cpu": 2**16}
 
 
 class Device(Clock, Protocol):
@@ -29,6 +34,10 @@ class Device(Clock, Protocol):
 
     def graph(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """Return a replay of `run`."""
+        ...
+
+    def settle(self) -> None:
+        """Recover after a failure, or raise RuntimeError."""
         ...
 
 
@@ -47,6 +56,7 @@ class Bench:
     def __init__(self, decoder: Decoder, device: Device) -> None:
         self._decoder, self._device = decoder, device
         self._host: Tensor | None = None
+        self._copies = torch.cuda.Stream() if device.type == "cuda" else None
 
     def work(self, point: Point) -> Work:
         """Return a point as something to run, with fresh random inputs.
@@ -75,25 +85,26 @@ class Bench:
             return Work(self._device.graph(self._attention(point)))
         if what == "mixed-steps":
             return Work(self._device.graph(self._two_steps(point)))
-        ids = decoder.tokens(point.fresh)
-        attention, two_streams = what != "matrices", what == "mixed-attention"
-        return Work(self._device.graph(lambda: decoder.step(ids, point, attention=attention, two_streams=two_streams)))
+        ids, attention, two_streams = decoder.tokens(point.fresh), what != "matrices", what == "mixed-attention"
+        turn = decoder.rotation(point) if attention else None
+
+        def run() -> None:
+            decoder.step(ids, point, turn=turn, attention=attention, two_streams=two_streams)
+
+        return Work(self._device.graph(run))
 
     def _two_steps(self, point: Point) -> Callable[[], Any]:
         """A step of the decodes on a second stream beside one of the chunk; they share weights, and nothing else."""
         decoder = self._decoder
         decodes, chunk = replace(point, prompts=0, tokens=0, cached=0), replace(point, decodes=0, context=0)
         first, second = decoder.tokens(decodes.fresh), decoder.tokens(chunk.fresh)
+        turns = decoder.rotation(decodes), decoder.rotation(chunk)
 
         def run() -> None:
-            side = decoder.side
-            if side is not None:
-                side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                decoder.step(first, decodes)
-            decoder.step(second, chunk, start=decodes.kept)
-            if side is not None:
-                torch.cuda.current_stream().wait_stream(side)
+            with beside(decoder.side) as aside:
+                with aside:
+                    decoder.step(first, decodes, turn=turns[0])
+                decoder.step(second, chunk, turn=turns[1], start=decodes.kept)
 
         return run
 
@@ -109,10 +120,7 @@ class Bench:
         return run
 
     def _load(self, point: Point) -> Work:
-        """Copies from pinned memory, before the step or, on a stream of their own, each before its layer.
-
-        Without a graph: a load takes longer than the host needs to launch a step, so the device never waits for it.
-        """
+        """Copies from pinned memory, before the step or, on a stream of their own, each before its layer."""
         decoder, cached = self._decoder, point.cached
         host = self._pinned(cached)
         moved = float(decoder.layers * host[0].numel() * host.element_size())
@@ -127,29 +135,28 @@ class Bench:
                 copy(layer)
 
         if point.what == "load":
-            return Work(every, bytes=moved)
-        ids = decoder.tokens(point.fresh)
+            return Work(self._device.graph(every), bytes=moved)
+        ids, turn = decoder.tokens(point.fresh), decoder.rotation(point)
 
         def first() -> None:
             every()
-            decoder.step(ids, point)
+            decoder.step(ids, point, turn=turn)
 
         def layerwise() -> None:
-            decoder.step(ids, point, before_layer=self._arrivals(copy))
+            decoder.step(ids, point, turn=turn, before_layer=self._arrivals(copy))
 
-        return Work(first if point.what == "load-first" else layerwise, bytes=moved)
+        return Work(self._device.graph(first if point.what == "load-first" else layerwise), bytes=moved)
 
     def _arrivals(self, copy: Callable[[int], None]) -> Callable[[int], Any]:
         """Start copying all layers on a second stream; return what waits for a layer's copy."""
-        if self._device.type != "cuda":
+        if self._copies is None:
             return copy
-        main, aside = torch.cuda.current_stream(), torch.cuda.Stream()
-        aside.wait_stream(main)
-        there = []
-        with torch.cuda.stream(aside):
+        main, there = torch.cuda.current_stream(), []
+        self._copies.wait_stream(main)
+        with torch.cuda.stream(self._copies):
             for layer in range(self._decoder.layers):
                 copy(layer)
-                there.append(aside.record_event())
+                there.append(self._copies.record_event())
         return lambda layer: main.wait_event(there[layer])
 
     def _pinned(self, tokens: int) -> Tensor:
@@ -172,10 +179,13 @@ class Bench:
         return Work(lambda: target.copy_(source), bytes=2.0 * count)
 
     def _product(self, fp8: bool) -> Work:
-        side = _SIDE[self._device.type]
+        side, dtype = _SIDE[self._device.type], self._decoder.dtype
         random = torch.Generator(self._device.type).manual_seed(0)
-        matrix = Matrix((side, side), random, self._decoder.dtype, fp8)
-        x = self._decoder.normal(side, side)
+        scratch = torch.empty(side * side, dtype=dtype, device=self._device.type) if fp8 else None
+        matrix, x = Matrix((side, side), random, dtype, scratch), self._decoder.normal(side, side)
+        if fp8:
+            converted = x.to(FP8)
+            return Work(self._device.graph(lambda: matrix.product(converted, dtype)), flop=2.0 * side**3)
         return Work(self._device.graph(lambda: matrix(x)), flop=2.0 * side**3)
 
 
@@ -187,26 +197,34 @@ def _inferring(run: Callable[[], Any]) -> Callable[[], None]:
     return inferring
 
 
-def fastest(model: Model, device: Device, typical: Mapping[str, Point]) -> Kernels:
+def fastest(model: Model, device: Device, typical: Mapping[str, Sequence[Point]]) -> Kernels:
     """Return the attention kernel of PyTorch that is fastest at each use: "decode", "prompt", "chunk".
 
-    Each is timed at its `typical` point on one layer of the model; a kernel that refuses it is passed over.
+    Each is timed at all `typical` points of the use on one layer of the model; the smallest product of times wins, and
+    a kernel that refuses a point is passed over.
+
+    Raises
+    ------
+    RuntimeError
+        Where no kernel works.
     """
     one = replace(model, n_layers=1, d_ff=16, vocab=16)  # its attention is all that matters
-    kept = max(point.kept for point in typical.values())
+    kept = max(point.kept for points in typical.values() for point in points)
     found = Kernels()
-    for use, point in typical.items():
+    for use, points in typical.items():
         times: dict[Kernels, float] = {}
-        for name in _CANDIDATES:
+        for name in _CANDIDATES[use]:
             if name == _LAST_RESORT and times:
                 continue
             asked = replace(found, **{use: name})
-            decoder = Decoder(one, 1, kept, fp8=False, device=device.type, kernels=asked)
+            bench = Bench(Decoder(one, 1, kept, fp8=False, device=device.type, kernels=asked), device)
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # PyTorch says at length why a kernel refuses
-                    times[asked] = sample(device, Bench(decoder, device).work(point).run).median
+                    times[asked] = prod(sample(device, bench.work(point).run).median for point in points)
             except (RuntimeError, MemoryError):
-                continue
+                device.settle()
+        if not times:
+            raise RuntimeError(f"none of PyTorch's attention kernels works for {use}: {', '.join(_CANDIDATES[use])}")
         found = min(times, key=lambda kernels: times[kernels])
     return found

@@ -7,8 +7,8 @@ LayerNorm, ReLU or learned positions: the same bytes and FLOPs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from inference_math.catalogue import Model
 from inference_math.checks import as_one_of
 from inference_math.measure.points import Point
 
-__all__ = ["FP8", "Decoder", "Kernels", "Matrix"]
+__all__ = ["FP8", "Decoder", "Kernels", "Matrix", "beside"]
 
 FP8 = torch.float8_e4m3fn
 _ROTATION_BASE = 10_000.0
@@ -32,15 +32,21 @@ class Matrix:
     """A weight matrix (n, k) of random numbers with variance 1/k, in BF16 (or the given type) or FP8.
 
     FP8 has one scale for the matrix and none for what it is multiplied with: activations of this decoder are of
-    order one, far inside the format's range. They are converted on the fly, as engines do.
+    order one, far inside the format's range. They are converted on the fly, as engines do. `scratch` is where the
+    numbers are drawn before they become FP8: one place for all matrices, since freed pieces between them are lost.
     """
 
-    def __init__(self, shape: tuple[int, int], random: torch.Generator, dtype: torch.dtype, fp8: bool) -> None:
+    def __init__(
+        self, shape: tuple[int, int], random: torch.Generator, dtype: torch.dtype, scratch: Tensor | None = None
+    ) -> None:
         n, k = shape
         self.scale = k**-0.5
         device = random.device
-        weight = torch.empty(n, k, dtype=dtype, device=device).normal_(generator=random)
-        self._weight = weight.to(FP8) if fp8 else weight.mul_(self.scale)
+        if scratch is None:
+            self._weight = torch.empty(n, k, dtype=dtype, device=device).normal_(generator=random).mul_(self.scale)
+        else:
+            drawn = scratch[: n * k].view(n, k).normal_(generator=random)
+            self._weight = torch.empty(n, k, dtype=FP8, device=device).copy_(drawn)
         self._scales = {
             "scale_a": torch.ones((), dtype=torch.float32, device=device),
             "scale_b": torch.full((), self.scale, dtype=torch.float32, device=device),
@@ -48,9 +54,11 @@ class Matrix:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return x (m, k) times the transposed matrix, (m, n), in the type of x."""
-        if not self.fp8:
-            return functional.linear(x, self._weight)
-        return torch._scaled_mm(x.to(FP8), self._weight.t(), **self._scales, out_dtype=x.dtype, use_fast_accum=True)
+        return self.product(x.to(FP8), x.dtype) if self.fp8 else functional.linear(x, self._weight)
+
+    def product(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return the product of an x that is FP8 already, in `dtype`."""
+        return torch._scaled_mm(x, self._weight.t(), **self._scales, out_dtype=dtype, use_fast_accum=True)
 
     @property
     def fp8(self) -> bool:
@@ -108,13 +116,18 @@ class Decoder:
         self._random = torch.Generator(device).manual_seed(seed)
         self.ffn_in = "gate_up" if model.gated else "up"
         names = ("qkv", "attention_out", self.ffn_in, "down")
-        self.weights = [{name: Matrix(shapes[name], self._random, dtype, fp8) for name in names} for _ in range(layers)]
-        self.head = Matrix(shapes["lm_head"], self._random, dtype, False)
+        largest = max(n * k for n, k in (shapes[name] for name in names))
+        scratch = torch.empty(largest, dtype=dtype, device=device) if fp8 else None
+        self.weights = [
+            {name: Matrix(shapes[name], self._random, dtype, scratch) for name in names} for _ in range(layers)
+        ]
+        self.head = Matrix(shapes["lm_head"], self._random, dtype)
         self.embedding = self.normal(model.vocab, model.d_model, dtype=dtype)
         self.cache = [self.normal(2, kept, model.n_kv_heads, model.head_size, dtype=dtype) for _ in range(layers)]
         self.dtype, self.device = dtype, self._random.device
         self._norm = torch.ones(model.d_model, dtype=dtype, device=self.device)
-        self.side = torch.cuda.Stream() if self.device.type == "cuda" else None
+        # First in line: decodes' small kernels would else wait for a chunk's large ones to end.
+        self.side = torch.cuda.Stream(priority=-1) if self.device.type == "cuda" else None
 
     def normal(self, *size: int, dtype: torch.dtype | None = None) -> Tensor:
         """Return random numbers of variance 1 on the device."""
@@ -130,8 +143,8 @@ class Decoder:
         return pool.view(2, requests, length, self.model.n_kv_heads, self.model.head_size)
 
     def step(
-        self, ids: Tensor, shape: Point, *, start: int = 0, attention: bool = True, two_streams: bool = False,
-        before_layer: Callable[[int], Any] | None = None,
+        self, ids: Tensor, shape: Point, *, turn: tuple[Tensor, Tensor] | None = None, start: int = 0,
+        attention: bool = True, two_streams: bool = False, before_layer: Callable[[int], Any] | None = None,
     ) -> Tensor:  # fmt: skip
         """Return the logits of each request's last token after one step.
 
@@ -142,6 +155,8 @@ class Decoder:
         shape
             The step. Decodes take the first decodes·context places of the cache from `start` on, prompts the next; a
             request's new tokens are its last ones, those before them are in the cache already.
+        turn
+            What `rotation` returns for the step; computed where it is not given.
         attention
             Without, attention and the writing of the cache are left out.
         two_streams
@@ -150,7 +165,7 @@ class Decoder:
             Called with the number of each layer before it starts.
         """
         x = functional.embedding(ids, self.embedding)
-        turn = self.rotation(shape) if attention else None
+        turn = (turn or self.rotation(shape)) if attention else None
         for layer, weights in enumerate(self.weights):
             if before_layer is not None:
                 before_layer(layer)
@@ -170,17 +185,13 @@ class Decoder:
         turned = _rotate(heads[:, : -model.n_kv_heads], turn)
         q, k, v = turned[:, : model.n_heads], turned[:, model.n_heads :], heads[:, -model.n_kv_heads :]
         parts = []
-        side = self.side if two_streams else None
-        if side is not None:
-            side.wait_stream(torch.cuda.current_stream())
-        if decodes:
-            with torch.cuda.stream(side):
-                parts.append(self._decodes(layer, q[:decodes], k[:decodes], v[:decodes], shape, start))
-        if shape.prompts:
-            behind = start + decodes * shape.context
-            parts.append(self._prompts(layer, q[decodes:], k[decodes:], v[decodes:], shape, behind))
-        if side is not None:
-            torch.cuda.current_stream().wait_stream(side)
+        with beside(self.side if two_streams else None) as aside:
+            if decodes:
+                with aside:
+                    parts.append(self._decodes(layer, q[:decodes], k[:decodes], v[:decodes], shape, start))
+            if shape.prompts:
+                behind = start + decodes * shape.context
+                parts.append(self._prompts(layer, q[decodes:], k[decodes:], v[decodes:], shape, behind))
         return torch.cat(parts) if len(parts) > 1 else parts[0]
 
     def rotation(self, shape: Point) -> tuple[Tensor, Tensor]:
@@ -232,6 +243,23 @@ class Decoder:
         """Return the rows of each request's last token."""
         prompts = x[shape.decodes + shape.tokens - 1 :: shape.tokens] if shape.prompts else x[:0]
         return torch.cat([x[: shape.decodes], prompts])
+
+
+@contextmanager
+def beside(side: Any) -> Iterator[AbstractContextManager[Any]]:
+    """Fork to a stream and join it again; yields the context of what runs there. None: no fork.
+
+    The join comes in any case: a capture that ends unjoined is broken for good.
+    """
+    if side is None:
+        yield nullcontext()
+        return
+    main = torch.cuda.current_stream()
+    side.wait_stream(main)
+    try:
+        yield torch.cuda.stream(side)
+    finally:
+        main.wait_stream(side)
 
 
 def _rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:

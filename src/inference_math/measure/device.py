@@ -7,13 +7,15 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 __all__ = ["Cuda", "Host", "catalogue_name"]
 
-_FLUSH_BYTES = 2**28  # several times any L2
+_FLUSH_VALUES = 2**26  # of four bytes: several times any L2
+_COVER = 4_000_000  # cycles, some 2 ms, in which the host enqueues what is timed
 _FP8_SINCE = (8, 9)  # compute capability of Ada; Hopper is (9, 0)
 # What drivers call the GPUs of data/gpus.csv.
 _NAMES = {
@@ -52,7 +54,8 @@ class Cuda:
         capability = (self._properties.major, self._properties.minor)
         if fp8 and capability < _FP8_SINCE:
             raise ValueError(f"weights must be bf16 on {self._properties.name}, not fp8: its tensor cores have no FP8")
-        self._dirt = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device="cuda")
+        self._filler, self._sum = torch.zeros(_FLUSH_VALUES, device="cuda"), torch.zeros((), device="cuda")
+        self._stream = torch.cuda.Stream()  # one for all graphs: libraries keep a workspace for each
 
     @property
     def free(self) -> float:
@@ -76,10 +79,11 @@ class Cuda:
     def seconds(self, run: Callable[[], Any]) -> float:
         """Run once with a flushed L2 and return the seconds between two events on the device.
 
-        The flush also keeps the device busy while the host enqueues the run.
+        The flush reads, so that nothing is left to be written back. The device then sleeps while the host enqueues.
         """
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        self._dirt.zero_()
+        torch.sum(self._filler, dim=0, out=self._sum)
+        torch.cuda._sleep(_COVER)
         start.record()
         run()
         end.record()
@@ -89,16 +93,40 @@ class Cuda:
     def graph(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """Return a replay of `run` as one graph: its kernels without the host's launches between them."""
         torch.cuda.empty_cache()
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
+        main = torch.cuda.current_stream()
+        self._stream.wait_stream(main)
+        with torch.cuda.stream(self._stream):
             run()  # libraries set themselves up outside of the graph
-        torch.cuda.current_stream().wait_stream(aside)
+        main.wait_stream(self._stream)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            run()
-        replay: Callable[[], Any] = graph.replay
-        return replay
+        try:
+            with torch.cuda.graph(graph, stream=self._stream):
+                run()
+        finally:
+            torch.cuda.set_stream(main)  # a capture that fails leaves its own behind
+        return _Replay(graph, run)
+
+    def settle(self) -> None:
+        """Wait for the device and free what nothing holds, after something failed.
+
+        Raises
+        ------
+        RuntimeError
+            Where the device does not answer any more.
+        """
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """A graph, and what it was captured from: the run holds the inputs, which the graph only points to."""
+
+    graph: Any
+    run: Callable[[], Any]
+
+    def __call__(self) -> None:
+        self.graph.replay()
 
 
 class Host:
@@ -127,6 +155,9 @@ class Host:
     def graph(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """Return `run`: a CPU has no graphs."""
         return run
+
+    def settle(self) -> None:
+        """A CPU has settled already."""
 
 
 def _driver(uuid: str) -> dict[str, str]:

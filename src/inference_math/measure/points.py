@@ -31,7 +31,7 @@ _PROMPTS = ((128, 1), (256, 1), (512, 1), (1024, 1), (2048, 1), (4096, 1), (8192
 _BESIDE = ((16, 8192), (32, 2048), (128, 1024))  # decodes and their context, beside each chunk
 # Tokens of a mixed step, its decodes counted in as engines do (kernels work in blocks of tokens, and one more than a
 # block costs a block), and the tokens of the chunk's prompt before it.
-_BUDGETS = ((256, 0), (512, 0), (512, 2048), (1024, 0), (2048, 0))
+_BUDGETS = ((256, 0), (512, 0), (512, 2048), (1024, 0), (1024, 8192), (2048, 0))
 
 
 @dataclass(frozen=True, order=True)
@@ -118,15 +118,31 @@ def _reused(most: int, shrink: int) -> Iterable[Point]:
     yield Point("prefill", prompts=1, tokens=length)
     for share in REUSED:
         cached = round(share * length)
-        rest = Point("prefill", prompts=1, tokens=length - cached, cached=cached)
-        yield rest
-        yield Point("load", prompts=1, cached=cached)
-        yield replace(rest, what="load-first")
-        yield replace(rest, what="load-layerwise")
+        yield from _with_rest(Point("load-first", prompts=1, tokens=length - cached, cached=cached))
+
+
+def _with_rest(first: Point) -> set[Point]:
+    """Return a prompt whose prefix is loaded, both ways, and alone: the load, and the rest."""
+    rest, load = replace(first, what="prefill"), Point("load", prompts=1, cached=first.cached)
+    return {first, replace(first, what="load-layerwise"), rest, load}
 
 
 def shuffled(chosen: Iterable[Point], round_: int, seed: int) -> list[Point]:
-    """Return the points of one round in random order, so that a GPU that warms up does not bend a curve."""
-    order = sorted(chosen)
-    random.Random(1000 * seed + round_).shuffle(order)
-    return order
+    """Return the points of one round in random order, so that a GPU that warms up does not bend a curve.
+
+    A mixed step or a load stays together with its parts, so that what is compared is measured within seconds.
+    """
+    random_ = random.Random(1000 * seed + round_)
+    left, blocks = dict.fromkeys(sorted(chosen)), []
+    for point in sorted(left, key=lambda p: (p.what not in ("mixed", "load-first"), p)):
+        related = _with_parts(point) if point.what == "mixed" else {point}
+        if point.what == "load-first":
+            related = _with_rest(point)
+        block = [p for p in sorted(related) if p in left]
+        for p in block:
+            del left[p]
+        blocks.append(block)
+    random_.shuffle(blocks)
+    for block in blocks:
+        random_.shuffle(block)
+    return [point for block in blocks for point in block]

@@ -67,7 +67,7 @@ COLUMNS = tuple(field["name"] for field in FIELDS)
 
 @dataclass(frozen=True)
 class Setup:
-    """What a measurement is of: a model's first `layers`, in some precision, on a machine.
+    """What a measurement is of: a model's first `layers`, in some precision, `kept` tokens of KV cache, on a machine.
 
     `gpu` is the name in the catalogue, or "" where the device is none of it; `machine` describes it: device, driver,
     PyTorch, attention kernels. `toy` marks a run on a CPU, which is no measurement.
@@ -75,6 +75,7 @@ class Setup:
 
     model: str
     layers: int
+    kept: int
     weights: str
     kv: str
     gpu: str
@@ -88,7 +89,10 @@ class Setup:
         if not Path(path).exists():
             return None
         _mend(Path(path))
-        return cls(**evidence.read(path).setup)
+        try:
+            return cls(**evidence.read(path).setup)
+        except TypeError as error:
+            raise ValueError(f"{path} is no measurement of this version: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -120,15 +124,8 @@ class Record:
 
     def __init__(self, path: str | Path, setup: Setup) -> None:
         self.path, self.setup = Path(path), setup
-        if self.path.suffix != ".csv":
-            raise ValueError(f"out must end in .csv, not {self.path.name!r}")
-        if not self.path.parent.is_dir():
-            raise ValueError(f"out must lie in a folder that is there, not {str(self.path.parent)!r}")
-        if self.path.exists():
-            self._go_on()
-        elif self._descriptor.exists():
-            raise ValueError(f"{self._descriptor} is there without its table {self.path.name}: name another file")
-        else:
+        self.check(path, setup)
+        if not self.path.exists():
             self._descriptor.write_text(_described(self.path, setup), encoding="utf-8")
             self.path.write_text(_line(COLUMNS), encoding="utf-8")
 
@@ -136,14 +133,22 @@ class Record:
     def _descriptor(self) -> Path:
         return self.path.with_suffix(".json")
 
-    def _go_on(self) -> None:
-        """Check that the file is of the same setup."""
-        _mend(self.path)
-        there, ours = dict(self.table.setup), asdict(self.setup)
-        differs = [name for name in ours if there.get(name) != ours[name]]
-        if differs:
-            said = ", ".join(f"{name} ({there.get(name)!r}, now {ours[name]!r})" for name in differs)
-            raise ValueError(f"{self.path} is of another {said}: name another file")
+    @staticmethod
+    def check(path: str | Path, setup: Setup) -> None:
+        """Raise what creating would, and create nothing: before minutes are spent on a model."""
+        file, earlier = Path(path), Setup.of(path)
+        if file.suffix != ".csv":
+            raise ValueError(f"out must end in .csv, not {file.name!r}")
+        if not file.parent.is_dir():
+            raise ValueError(f"out must lie in a folder that is there, not {str(file.parent)!r}")
+        if earlier is None and file.with_suffix(".json").exists():
+            raise ValueError(f"{file.with_suffix('.json')} is there without its table {file.name}: name another file")
+        if earlier is not None:
+            there, ours = asdict(earlier), asdict(setup)
+            differs = [name for name in ours if there[name] != ours[name]]
+            said = ", ".join(f"{name} ({there[name]!r}, now {ours[name]!r})" for name in differs)
+            if differs:
+                raise ValueError(f"{file} is of another {said}: name another file")
 
     @property
     def table(self) -> Table:

@@ -11,7 +11,7 @@ __all__ = ["KEPT_LEAST", "TOY_SHRINK", "Room", "room", "toy"]
 
 _FRESH = 8192  # tokens through the layers at once
 KEPT_LEAST, _KEPT_MOST = 2**17, 2**18  # tokens of KV cache: fewer layers before fewer than the first
-_SPARE = 2e9  # bytes for context, workspaces, buffers that defeat caches
+_SPARE = 3e9  # bytes for libraries' workspaces and modules, graphs, buffers that defeat caches
 _FEWEST_LAYERS = 4
 TOY_SHRINK = 64
 
@@ -25,11 +25,11 @@ class Room:
     fresh: int
 
 
-def room(model: Model, free: float, weights: str, layers: int | None = None) -> Room:
+def room(model: Model, free: float, weights: str, layers: int | None = None, kept: int | None = None) -> Room:
     """Return what fits `free` bytes of device memory, in the model's own shapes.
 
     All layers if there is room for `KEPT_LEAST` tokens of KV cache beside them, else as many as leave that room.
-    `layers` asks for a number of one's own. Embedding, LM head and KV cache are in BF16.
+    `layers` and `kept` ask for numbers of one's own. Embedding, LM head and KV cache are in BF16.
 
     Raises
     ------
@@ -45,21 +45,19 @@ def room(model: Model, free: float, weights: str, layers: int | None = None) -> 
     token = model.kv_token("bf16") / model.n_layers
     if layers is None:
         fit = int(left // (layer + token * KEPT_LEAST))
-        chosen, kept_least = min(model.n_layers, fit), KEPT_LEAST
-        least = _FEWEST_LAYERS
+        chosen, least, cache = min(model.n_layers, fit), min(_FEWEST_LAYERS, model.n_layers), KEPT_LEAST
     else:
         chosen = least = as_whole("layers", layers)
+        cache = kept or _FRESH
         if chosen > model.n_layers:
             raise ValueError(f"layers must be at most the {model.n_layers} of {model.name}, not {layers}")
-        kept_least = _FRESH
-    if chosen < least or left < chosen * (layer + token * kept_least):
-        needed = free - left + least * (layer + token * kept_least)
+    if chosen < least or left < chosen * (layer + token * cache):
+        needed = free - left + least * (layer + token * cache)
         raise ValueError(
             f"the device must have {needed / 1e9:.1f} GB free for {least} layers of {model.name} in {weights} with "
-            f"{kept_least:,} tokens of KV cache, it has {free / 1e9:.1f} GB"
+            f"{cache:,} tokens of KV cache, it has {free / 1e9:.1f} GB"
         )
-    kept = int((left / chosen - layer) // token)
-    return Room(chosen, min(kept, _KEPT_MOST), _FRESH)
+    return Room(chosen, kept or min(int((left / chosen - layer) // token), _KEPT_MOST), _FRESH)
 
 
 def toy(model: Model) -> tuple[Model, Room]:

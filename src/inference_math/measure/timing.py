@@ -15,7 +15,7 @@ from inference_math.measure.points import Point, shuffled
 
 __all__ = ["Clock", "Sample", "rounds", "sample"]
 
-_WARM_UP = 2
+_WARM_UP, _WARM_SECONDS = 2, 0.1  # clocks and power of a short run come from what ran before
 _FEWEST, _MOST, _SECONDS = 5, 50, 0.5
 
 
@@ -42,15 +42,18 @@ class Sample:
 
 
 def sample(clock: Clock, run: Callable[[], Any]) -> Sample:
-    """Warm up, then repeat a run at least 5 times, and on until half a second or 50 repeats are full.
+    """Warm up for two runs and a tenth of a second, then repeat a run.
+
+    At least 5 times, and on until half a second or 50 repeats are full.
 
     Raises
     ------
     ValueError
         For a clock that returns no positive, finite time.
     """
-    for _ in range(_WARM_UP):
-        clock.seconds(run)
+    warm, runs = 0.0, 0
+    while runs < _WARM_UP or (runs < _MOST and warm < _WARM_SECONDS):
+        warm, runs = warm + clock.seconds(run), runs + 1
     found: list[float] = []
     while len(found) < _FEWEST or (len(found) < _MOST and sum(found) < _SECONDS):
         seconds = clock.seconds(run)
