@@ -9,8 +9,8 @@ import pytest
 
 from inference_math import evidence, own
 from inference_math.__main__ import main as calibrate
-from inference_math.measure.__main__ import main, measure
-from inference_math.measure.points import points
+from inference_math.measure.__main__ import _summarise, main, measure
+from inference_math.measure.points import Point, points
 from inference_math.measure.record import Record, Setup
 
 needs_torch = pytest.mark.skipif(
@@ -55,12 +55,12 @@ def test_refusals_are_one_clear_line(arguments, words, capsys, tmp_path, monkeyp
 @needs_torch
 def test_a_toy_from_start_to_end_and_on(tmp_path, capsys):
     out = tmp_path / "toy.csv"
-    assert main([*TOY, "--minutes", "0.02", "--out", str(out)]) == 0
+    assert main([*TOY, "--minutes", "0.2", "--out", str(out)]) == 0
     said = capsys.readouterr().err
     assert "NO MEASUREMENT" in said
     first = evidence.read(out)
     assert len(first.frame) > 0
-    assert main([*TOY, "--minutes", "0.15", "--out", str(out)]) == 0
+    assert main([*TOY, "--minutes", "0.2", "--out", str(out)]) == 0
     again = evidence.read(out)
     assert len(again.frame) > len(first.frame)
     assert again.frame.iloc[: len(first.frame)].equals(first.frame)
@@ -72,6 +72,13 @@ def test_a_toy_from_start_to_end_and_on(tmp_path, capsys):
     assert "no measurement" in capsys.readouterr().err
     assert main([*TOY[:1], "llama-3-8b", *TOY[2:], "--out", str(out)]) == 2
     assert "is of another model" in capsys.readouterr().err
+
+
+@needs_torch
+def test_less_time_than_building_takes_measures_nothing_and_says_so(tmp_path, capsys):
+    assert main([*TOY, "--minutes", "0.0001", "--out", str(tmp_path / "toy.csv")]) == 0
+    assert "toy.csv: 0 rows, 0 of " in capsys.readouterr().err
+    assert Record(tmp_path / "toy.csv", Setup.of(tmp_path / "toy.csv")).done == set()
 
 
 @needs_torch
@@ -163,3 +170,12 @@ def test_rows_are_written_one_by_one_within_the_time_and_left_out_points_are_nam
     assert not frame.duplicated(["round", "what", *own.SIZES]).any()
     assert set(frame[frame["round"] == 1]["what"]) == {point.what for point in chosen} - set(reasons)
     assert turned.shown[-1].startswith("round ")
+
+
+def test_what_was_left_out_is_said_once_for_each_reason(tmp_path, capsys):
+    setup = Setup("llama-3-8b", 32, 2**17, "bf16", "bf16", "h100-sxm", 0, False, {})
+    left_out = {Point("decode", b, 512): "no kernel" for b in (1, 8)} | {Point("copy"): "no kernel"}
+    _summarise(Record(tmp_path / "mine.csv", setup), 3, left_out, "mine.csv")
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "left out, 2 decode, 1 copy: no kernel"
+    assert said[1] == "mine.csv: 0 rows, 0 of 3 points"

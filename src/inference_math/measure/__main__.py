@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from inference_math import catalogue
-from inference_math.catalogue import as_precision
+from inference_math.catalogue import Model, as_precision
 from inference_math.checks import ANY_POSITIVE, as_number
 from inference_math.measure.points import Point, points
 from inference_math.measure.record import Record, Row, Setup
-from inference_math.measure.room import TOY_SHRINK, room, toy
+from inference_math.measure.room import TOY_SHRINK, Room, room, toy
 from inference_math.measure.timing import rounds, sample
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def measure(
         try:
             record.add(_timed(bench, device, number, point))
         except (MemoryError, RuntimeError) as error:
-            left_out[point] = str(error).splitlines()[0]
+            left_out[point] = (str(error).splitlines() or [type(error).__name__])[0]
             device.settle()
         progress.update(min(before + device.now() - started, progress.total) - progress.n)
     return left_out
@@ -71,10 +72,9 @@ def _run(options: argparse.Namespace) -> None:
         import torch
     except ImportError:
         raise ValueError('measuring needs PyTorch: pip install "inference-math[measure]"') from None
-    from inference_math.measure.bench import Bench, fastest
+    from inference_math.measure.bench import Bench
     from inference_math.measure.decoder import Decoder, Kernels
-    from inference_math.measure.device import Cuda, Host, catalogue_name
-    from inference_math.measure.reference import LIMITS, errors
+    from inference_math.measure.device import Cuda, Host
 
     weights, minutes = as_precision("weights", options.weights), as_number("minutes", options.minutes, ANY_POSITIVE)
     model = catalogue.model(options.model)
@@ -82,40 +82,52 @@ def _run(options: argparse.Namespace) -> None:
     fp8 = weights == "fp8"
     device: Any = Host() if options.toy else Cuda(fp8)
     begun, earlier = device.now(), Setup.of(options.out)
-    if options.toy:
-        model, space = toy(model)
-    elif earlier and options.layers is None:
-        space = room(model, device.free, weights, earlier.layers, earlier.kept)
-    else:
-        space = room(model, device.free, weights, options.layers)
-    shrink = TOY_SHRINK if options.toy else 1
-    chosen = points(space.kept, space.fresh, fp8=fp8, shrink=shrink)
-    if options.toy:
-        _say("A toy on a CPU: this shows the output and is NO MEASUREMENT.")
+    model, space, shrink = _room(options, model, device, earlier)
     _say(f"{model.name}: {space.layers} of {model.n_layers} layers in {weights}, {space.kept:,} tokens of KV cache")
-    kernels = Kernels(**earlier.machine["attention"]) if earlier else fastest(model, device, _typical(shrink))
-    for precision in ("bf16", "fp8") if fp8 else ("bf16",):
-        _refuse_wrong(errors(model, device, fp8=precision == "fp8", kernels=kernels), LIMITS[precision], precision)
-    description = device.description
-    gpu = catalogue_name(description["device"])
-    machine = {**description, "attention": asdict(kernels)}
-    setup = Setup(model.name, space.layers, space.kept, weights, "bf16", gpu, options.seed, options.toy, machine)
+    setup = _setup(options, model, space, weights, device, earlier)
     Record.check(options.out, setup)
     try:
         decoder = Decoder(
-            model, space.layers, space.kept, fp8=fp8, device=device.type, seed=options.seed, kernels=kernels
-        )
+            model, space.layers, space.kept, fp8=fp8, device=device.type, seed=options.seed,
+            kernels=Kernels(**setup.machine["attention"]),
+        )  # fmt: skip
     except torch.OutOfMemoryError:
-        raise MemoryError(
-            f"{space.layers} layers do not fit beside what else runs there: ask for fewer, --layers"
-        ) from None
-    record = Record(options.out, setup)
-    spent = round(device.now() - begun)
-    with tqdm(
-        total=60 * minutes, initial=spent, unit="s", bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} s{postfix}"
-    ) as bar:
+        reason = f"{space.layers} layers do not fit beside what else runs there: ask for fewer, --layers"
+        raise MemoryError(reason) from None
+    chosen, record = points(space.kept, space.fresh, fp8=fp8, shrink=shrink), Record(options.out, setup)
+    spent, looks = min(device.now() - begun, 60 * minutes), "{l_bar}{bar}| {n:.0f}/{total:.0f} s{postfix}"
+    with tqdm(total=60 * minutes, initial=spent, unit="s", bar_format=looks) as bar:
         left_out = measure(Bench(decoder, device), device, chosen, record, begun + 60 * minutes, bar)
     _summarise(record, len(chosen), left_out, options.out)
+
+
+def _room(options: argparse.Namespace, model: Model, device: Any, earlier: Setup | None) -> tuple[Model, Room, int]:
+    """Return the model, what of it fits (as earlier, where a file is gone on with), and by what lengths shrink."""
+    if options.toy:
+        _say("A toy on a CPU: this shows the output and is NO MEASUREMENT.")
+        return *toy(model), TOY_SHRINK
+    weights = as_precision("weights", options.weights)
+    if earlier and options.layers is None:
+        return model, room(model, device.free, weights, earlier.layers, earlier.kept), 1
+    return model, room(model, device.free, weights, options.layers), 1
+
+
+def _setup(
+    options: argparse.Namespace, model: Model, space: Room, weights: str, device: Any, earlier: Setup | None
+) -> Setup:
+    """Return what is measured, with attention kernels chosen, as earlier where a file is gone on with, and checked."""
+    from inference_math.measure.bench import fastest
+    from inference_math.measure.decoder import Kernels
+    from inference_math.measure.device import catalogue_name
+    from inference_math.measure.reference import LIMITS, errors
+
+    shrink = TOY_SHRINK if options.toy else 1
+    kernels = Kernels(**earlier.machine["attention"]) if earlier else fastest(model, device, _typical(shrink))
+    for precision in ("bf16", "fp8") if weights == "fp8" else ("bf16",):
+        _refuse_wrong(errors(model, device, fp8=precision == "fp8", kernels=kernels), LIMITS[precision], precision)
+    machine = {**device.description, "attention": asdict(kernels)}
+    gpu = catalogue_name(machine["device"])
+    return Setup(model.name, space.layers, space.kept, weights, "bf16", gpu, options.seed, options.toy, machine)
 
 
 def _typical(shrink: int) -> dict[str, tuple[Point, ...]]:
@@ -140,8 +152,9 @@ def _refuse_wrong(found: dict[str, float], limit: float, precision: str) -> None
 
 
 def _summarise(record: Record, count: int, left_out: dict[Point, str], out: str) -> None:
-    for point, reason in left_out.items():
-        _say(f"left out: {point}: {reason}")
+    for reason in dict.fromkeys(left_out.values()):
+        kinds = Counter(point.what for point, why in left_out.items() if why == reason)
+        _say(f"left out, {', '.join(f'{count} {what}' for what, count in kinds.items())}: {reason}")
     rows = len(record.done)
     measured = len({point for _, point in record.done})
     _say(f"{out}: {rows} rows, {measured} of {count} points")
