@@ -146,12 +146,11 @@ def test_a_gpu_that_obeys_the_formulas_meets_them(e):
     assert (found["layerwise"] <= found["law_layerwise"] * (1 + 1e-9)).all()
     assert (found["layerwise"] >= found["law_layerwise"] * LAYERS / (LAYERS + 1) * (1 - 1e-9)).all()
     assert (found["law_mixed"] >= found["law_layerwise"] * (1 - 1e-9)).all()
-    # Beyond the crossover, the share nearest to it stands for all.
-    star = theory.crossover(e=e)
-    beyond = found[found["alpha"] > star]
-    nearest = found.iloc[(found["alpha"] - star).abs().argmin()]
-    assert (beyond["mixed"] == nearest["layerwise"]).all()
-    assert found["mixed"][found["alpha"] <= star].equals(found["layerwise"][found["alpha"] <= star])
+    # Beyond the crossover, where load and rest are equally long, the share nearest to it stands for all.
+    balance = found["alpha"] / e / (1 - found["alpha"])
+    nearest = found["layerwise"][np.log(balance).abs().idxmin()]
+    assert (found["mixed"][found["alpha"] > theory.crossover(e=e) * (1 + 1e-9)] == nearest).all()
+    assert (found["mixed"] == found["layerwise"])[found["alpha"] < theory.crossover(e=e) * (1 - 1e-9)].all()
 
 
 def test_a_gpu_that_does_not_pipeline_is_found_out():

@@ -108,7 +108,7 @@ def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
     -------
     pandas.DataFrame
         alpha, the loaded share; e; speed-ups over computing the whole prompt. Measured: first, layerwise, and mixed,
-        which beyond the crossover is the layerwise of the share nearest to it: loading no more than pays.
+        which beyond the share where load and rest are equally long is the layerwise of that share: no more than pays.
         law_first, law_layerwise, law_mixed by the formulas; parts_first and parts_layerwise by the load and the rest
         (its prefix in HBM) as measured alone, one after the other and layer by layer.
     """
@@ -126,7 +126,8 @@ def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
         alpha, e = first.cached / n_in, (whole / n_in) / (load / first.cached)
         rows.append(
             {
-                "alpha": alpha, "e": e, "first": whole / by_point[first], "layerwise": whole / layerwise,
+                "alpha": alpha, "e": e, "load_over_rest": load / rest,
+                "first": whole / by_point[first], "layerwise": whole / layerwise,
                 "law_first": theory.speedup_whole(alpha=alpha, e=e),
                 "law_layerwise": theory.speedup_layerwise(alpha=alpha, e=e),
                 "law_mixed": theory.speedup_mixed(alpha=alpha, e=e),
@@ -137,9 +138,9 @@ def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame()
     frame = pd.DataFrame(rows).sort_values("alpha", ignore_index=True)
-    star = theory.crossover(e=float(frame["e"].median()))  # by e alone, not by which share turned out best
-    at_star = frame["layerwise"][(frame["alpha"] - star).abs().idxmin()]
-    frame.insert(4, "mixed", frame["layerwise"].where(frame["alpha"] <= star, at_star))
+    longer = frame.pop("load_over_rest")  # by the parts, not by which share turned out best
+    at_star = frame["layerwise"][np.log(longer).abs().idxmin()]
+    frame.insert(4, "mixed", frame["layerwise"].where(longer <= 1, at_star))
     return frame
 
 

@@ -80,7 +80,7 @@ def prefix_loads(ax: Axes, e: float, measured: pd.DataFrame) -> pd.DataFrame:
             "alpha": alpha,
             "first, then compute": theory.speedup_whole(alpha=alpha, e=e),
             "layer by layer": theory.speedup_layerwise(alpha=alpha, e=e),
-            "never more than pays": theory.speedup_mixed(alpha=alpha, e=e),
+            "no more than pays": theory.speedup_mixed(alpha=alpha, e=e),
         }
     )
     for name, colour, dash in zip(frame.columns[1:], COLOURS, ("-.", "-", ":"), strict=False):
