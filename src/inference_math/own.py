@@ -158,7 +158,7 @@ def fit(found: pd.DataFrame, of: Unit) -> Profile:
     value = predicted(rows, of.calibrated(calibration))
     rows = rows.assign(predicted=value, error=value / seconds - 1)
     if (off := rows["error"].abs()).mean() > _HOPELESS:
-        worst = _named(rows.iloc[int(off.to_numpy().argmax())])
+        worst = _named(rows.iloc[int(np.argmax(off.to_numpy(dtype=float)))])
         raise ValueError(f"the table must be of {of.name}: the best fit is {off.mean():.0%} off, most at {worst}")
     return Profile(replace(calibration, scope=_scope(of, rows)), rows, unusable, kept)
 
