@@ -20,7 +20,7 @@ from nbclient import NotebookClient
 
 BOOK, TWINS = Path("book"), Path("notebooks")
 SLOW = 15.0  # seconds; a chapter slower than this should compute less
-INSTALL = re.compile(r"git\+https?://\S+")
+INSTALL = re.compile(r"""git\+https?://[^\s"]+""")  # a quote ends it, too
 
 
 def chapters() -> list[Path]:

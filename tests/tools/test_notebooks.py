@@ -46,6 +46,10 @@ def test_the_repository_s_address_is_written_from_the_configuration(checkout):
     notebooks.name_repository(text)
     assert "git+https://example.org/a/b\n" in text.read_text()
     assert "old.example" not in text.read_text()
+    quoted = 'pip install "x @ git+https://old.example/x"\n'
+    text.write_text(quoted)
+    notebooks.name_repository(text)
+    assert text.read_text() == quoted.replace("old.example/x", "example.org/a/b")
 
 
 def test_caches_are_dropped_when_code_or_data_changed_and_only_then(checkout):

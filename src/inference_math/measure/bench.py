@@ -86,7 +86,7 @@ class Bench:
         if what == "mixed-steps":
             return Work(self._device.graph(self._two_steps(point)))
         ids, attention, two_streams = decoder.tokens(point.fresh), what != "matrices", what == "mixed-attention"
-        turn = decoder.rotation(point) if attention else None
+        turn = decoder.rotation(point)
 
         def run() -> None:
             decoder.step(ids, point, turn=turn, attention=attention, two_streams=two_streams)
@@ -111,11 +111,11 @@ class Bench:
     def _attention(self, point: Point) -> Callable[[], Any]:
         decoder, model = self._decoder, self._decoder.model
         qkv = decoder.normal(point.fresh, (model.n_heads + 2 * model.n_kv_heads) * model.head_size)
-        turn = decoder.rotation(point)
+        heads = decoder.turned(qkv, decoder.rotation(point))
 
         def run() -> None:
             for layer in range(decoder.layers):
-                decoder.attend(layer, qkv, point, turn)
+                decoder.attend(layer, heads, point)
 
         return run
 

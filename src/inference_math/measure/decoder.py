@@ -156,7 +156,7 @@ class Decoder:
             The step. Decodes take the first decodes·context places of the cache from `start` on, prompts the next; a
             request's new tokens are its last ones, those before them are in the cache already.
         turn
-            What `rotation` returns for the step; computed where it is not given.
+            What `rotation` returns for the step; computed where it is None.
         attention
             Without, attention and the writing of the cache are left out.
         two_streams
@@ -165,25 +165,32 @@ class Decoder:
             Called with the number of each layer before it starts.
         """
         x = functional.embedding(ids, self.embedding)
-        turn = (turn or self.rotation(shape)) if attention else None
+        turn = turn or self.rotation(shape)
         for layer, weights in enumerate(self.weights):
             if before_layer is not None:
                 before_layer(layer)
             qkv = weights["qkv"](self._normed(x))
-            mixed = self.attend(layer, qkv, shape, turn, start, two_streams) if turn else self._queries(qkv)
+            heads = self.turned(qkv, turn)
+            mixed = self.attend(layer, heads, shape, start, two_streams) if attention else heads[0].flatten(1)
             x = x + weights["attention_out"](mixed)
             x = x + weights["down"](self._activated(weights[self.ffn_in](self._normed(x))))
         return self.head(self._normed(self._sampled(x, shape)))
 
-    def attend(
-        self, layer: int, qkv: Tensor, shape: Point, turn: tuple[Tensor, Tensor], start: int = 0,
-        two_streams: bool = False,
-    ) -> Tensor:  # fmt: skip
-        """Write keys and values of one layer to the cache and return its attention, (tokens, heads·size)."""
-        model, decodes = self.model, shape.decodes
+    def turned(self, qkv: Tensor, turn: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, keys and values (tokens, heads, size), the first two turned to their places."""
+        model = self.model
         heads = qkv.view(len(qkv), -1, model.head_size)
         turned = _rotate(heads[:, : -model.n_kv_heads], turn)
-        q, k, v = turned[:, : model.n_heads], turned[:, model.n_heads :], heads[:, -model.n_kv_heads :]
+        return turned[:, : model.n_heads], turned[:, model.n_heads :], heads[:, -model.n_kv_heads :]
+
+    def attend(
+        self, layer: int, heads: tuple[Tensor, Tensor, Tensor], shape: Point, start: int = 0, two_streams: bool = False
+    ) -> Tensor:
+        """Write keys and values of one layer to the cache and return its attention, (tokens, heads·size).
+
+        `heads` are what `turned` returns.
+        """
+        (q, k, v), decodes = heads, shape.decodes
         parts = []
         with beside(self.side if two_streams else None) as aside:
             if decodes:
@@ -226,9 +233,6 @@ class Decoder:
                 is_causal=not cached, enable_gqa=True,
             )  # fmt: skip
         return out.transpose(1, 2).reshape(prompts * tokens, -1)
-
-    def _queries(self, qkv: Tensor) -> Tensor:
-        return qkv[:, : self.model.n_heads * self.model.head_size]
 
     def _normed(self, x: Tensor) -> Tensor:
         return functional.rms_norm(x, self._norm.shape, self._norm, 1e-5)

@@ -16,7 +16,7 @@ KINDS = {
     "mixed": "A step of decodes and a chunk of a prompt: products of both together, attention one after the other",
     "mixed-attention": "The same, the attention of the decodes beside that of the chunk, on a second stream",
     "mixed-steps": "A step of the decodes beside a step of the chunk, each on a stream of its own",
-    "matrices": "A step without attention and KV cache: weights, matrix products, norms",
+    "matrices": "A step without attention and KV cache: weights, matrix products, norms, rotation",
     "attention": "The attention of a step alone, in all layers, with writing the KV cache",
     "load": "KV cache of a prefix from pinned host memory, nothing computed",
     "load-first": "A prompt whose prefix is loaded from host memory before the rest is computed",
@@ -130,7 +130,8 @@ def _with_rest(first: Point) -> set[Point]:
 def shuffled(chosen: Iterable[Point], round_: int, seed: int) -> list[Point]:
     """Return the points of one round in random order, so that a GPU that warms up does not bend a curve.
 
-    A mixed step or a load stays together with its parts, so that what is compared is measured within seconds.
+    What belongs to one mixed step or load alone stays together, so that its schedules are measured within seconds;
+    parts that several share are measured once.
     """
     random_ = random.Random(1000 * seed + round_)
     left, blocks = dict.fromkeys(sorted(chosen)), []
