@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from inference_math import catalogue, theory
+from inference_math import catalogue, fitting, theory
 from inference_math.coefficients import DATASHEET, Coefficients
 from inference_math.evidence import load
 from inference_math.operators import H100, Operators
@@ -159,8 +159,7 @@ def left_out(steps: pd.DataFrame, by: str) -> pd.DataFrame:
 
 def jackknife(others: pd.DataFrame) -> pd.Series:
     """Return the standard deviation of each of `FITTED` from the fits of `left_out`."""
-    deviations = others[list(FITTED)] - others[list(FITTED)].mean()
-    return ((len(others) - 1) / len(others) * (deviations**2).sum()) ** 0.5
+    return pd.Series(fitting.jackknife(others[list(FITTED)]), index=list(FITTED))
 
 
 def request_overhead(coefficients: Coefficients, context: float = _CHAT) -> float:

@@ -19,10 +19,10 @@ from inference_math.checks import as_whole
 from inference_math.operators import H100, Operators
 from inference_math.simulate import StepCost
 
-__all__ = ["LIMITS", "Costs", "datasheet", "measured", "smallest_tp", "step_cost"]
+__all__ = ["GROWTH_BATCH", "LIMITS", "Costs", "datasheet", "measured", "smallest_tp", "step_cost"]
 
 LIMITS = ("TPOT", "TTFT", "memory")
-_GROWTH_BATCH = 64  # what grows with the batch beside the KV reads is a mean slope from 1 to here
+GROWTH_BATCH = 64  # what grows with the batch beside the KV reads is a mean slope from 1 to here
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def measured(operators: Operators, n_in: Any, n_out: Any, *, cv: float = 0) -> C
     delta_h = np.interp(context, reads.context, reads.delta_h)
     rest = steps.gemm + steps.allreduce
     by_batch = rest.groupby(steps.batch).mean()
-    T_decode = max(0.0, (by_batch[_GROWTH_BATCH] - by_batch[1]) / (_GROWTH_BATCH - 1))
+    T_decode = max(0.0, (by_batch[GROWTH_BATCH] - by_batch[1]) / (GROWTH_BATCH - 1))
     alone = steps[steps.batch == 1].sort_values("context")
     t_w = np.interp(context, alone.context, alone.total) - delta_h - T_decode
     ttft = np.interp(n_in, prefills.n_in, prefills.total)

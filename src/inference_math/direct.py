@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 
 from inference_math import theory
-from inference_math.measure.points import Point
-from inference_math.own import SIZES
+from inference_math.measure.points import SIZES, Point, parts_of_load, parts_of_mixed
 
-__all__ = ["OVERLAPS", "hidden", "loads", "overlaps"]
+__all__ = ["OVERLAPS", "from_parts", "hidden", "loads", "overlaps"]
 
 OVERLAPS = ("none", "serial_kv", "full")
 _SCHEDULES = {"measured": "mixed", "attention_beside": "mixed-attention", "steps_beside": "mixed-steps"}
@@ -51,7 +50,7 @@ def overlaps(found: pd.DataFrame, mixed: Iterable[Point] | None = None) -> pd.Da
     steps = [p for p in by_point if p.what == "mixed"] if mixed is None else [replace(p, what="mixed") for p in mixed]
     rows = []
     for step in sorted(steps):
-        parts = _parts(step)
+        parts = parts_of_mixed(step)
         if not all(part in by_point for part in parts.values()):
             continue
         t = {name: by_point[part] for name, part in parts.items()}
@@ -89,16 +88,6 @@ def hidden(steps: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def _parts(step: Point) -> dict[str, Point]:
-    """Return what of a mixed step is timed alone."""
-    decodes, chunk = replace(step, what="decode", prompts=0, tokens=0, cached=0), replace(step, decodes=0, context=0)
-    return {
-        "decodes": decodes, "chunk": replace(chunk, what="prefill"), "reads": replace(decodes, what="attention"),
-        "attention": replace(chunk, what="attention"), "products_of_decodes": Point("matrices", step.decodes),
-        "products": Point("matrices", step.decodes, 0, 1, step.tokens),
-    }  # fmt: skip
-
-
 def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
     """Return prompts with a loaded prefix beside the formulas of C05, C07 and C10, with e from the same table.
 
@@ -116,13 +105,13 @@ def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
     rows = []
     for first in sorted(p for p in by_point if p.what == "load-first"):
         n_in = first.cached + first.tokens
-        parts = (
-            Point("prefill", prompts=1, tokens=n_in), Point("load", prompts=1, cached=first.cached),
-            replace(first, what="prefill"), replace(first, what="load-layerwise"),
-        )  # fmt: skip
-        if not all(part in by_point for part in parts):
+        parts = {
+            "whole": Point("prefill", prompts=1, tokens=n_in), "layerwise": replace(first, what="load-layerwise"),
+            **parts_of_load(first),
+        }  # fmt: skip
+        if not all(part in by_point for part in parts.values()):
             continue
-        whole, load, rest, layerwise = (by_point[part] for part in parts)
+        whole, layerwise, load, rest = (by_point[part] for part in parts.values())
         alpha, e = first.cached / n_in, (whole / n_in) / (load / first.cached)
         rows.append(
             {
@@ -131,8 +120,7 @@ def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
                 "law_first": theory.speedup_whole(alpha=alpha, e=e),
                 "law_layerwise": theory.speedup_layerwise(alpha=alpha, e=e),
                 "law_mixed": theory.speedup_mixed(alpha=alpha, e=e),
-                "parts_first": whole / (load + rest),
-                "parts_layerwise": n_layers * whole / (load + rest + (n_layers - 1) * max(load, rest)),
+                **from_parts(whole, load, rest, n_layers),
             }
         )  # fmt: skip
     if not rows:
@@ -142,6 +130,12 @@ def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
     at_star = frame["layerwise"][np.log(longer).abs().idxmin()]
     frame.insert(4, "mixed", frame["layerwise"].where(longer <= 1, at_star))
     return frame
+
+
+def from_parts(whole: float, load: float, rest: float, n_layers: int) -> dict[str, float]:
+    """Return the speed-ups parts_first and parts_layerwise of a prompt from its load and its rest, in seconds [C10]."""
+    piped = (load + rest + (n_layers - 1) * max(load, rest)) / n_layers
+    return {"parts_first": whole / (load + rest), "parts_layerwise": whole / piped}
 
 
 def _by_point(found: pd.DataFrame, column: str) -> dict[Point, float]:

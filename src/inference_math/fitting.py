@@ -16,7 +16,7 @@ from scipy.optimize import least_squares
 
 from inference_math.coefficients import COEFFICIENTS, SHARES, Calibration, Coefficients
 
-__all__ = ["moved_to"]
+__all__ = ["jackknife", "moved_to"]
 
 _NOISE = 0.05  # of the logarithm of a time: repeats, and what the form leaves out
 _UNTOLD = 0.99  # of the starting width: a coefficient that is left so wide was not told
@@ -62,6 +62,12 @@ def moved_to(
             covariance[places[i], places[j]] = width[i, j] * scale[i] * scale[j]
     final = replace(values, **{name: getattr(start.coefficients, name) for name in kept})
     return replace(start, mode=mode, coefficients=final, covariance=covariance, spread=spread), kept
+
+
+def jackknife(without: Any) -> NDArray[np.float64]:
+    """Return the standard deviation of each column of values, a row for each fit with one thing left out."""
+    values = np.asarray(without, dtype=np.float64)
+    return np.asarray(values.std(axis=0) * (len(values) - 1) ** 0.5)
 
 
 def _moved(start: Coefficients, moved: NDArray[np.float64], widths: Mapping[str, float]) -> Coefficients:

@@ -18,20 +18,19 @@ from scipy.optimize import least_squares
 from inference_math import catalogue, theory
 from inference_math.catalogue import Gpu
 from inference_math.coefficients import COEFFICIENTS, Calibration
+from inference_math.costs import GROWTH_BATCH
 from inference_math.evidence import Table
-from inference_math.fitting import moved_to
-from inference_math.measure.points import Point
+from inference_math.fitting import jackknife, moved_to
+from inference_math.measure.points import SIZES, Point
 from inference_math.operators import H100, Operators
 from inference_math.profiles import Profile
 from inference_math.unit import Unit, activation_bytes
 
 __all__ = ["SIZES", "composed", "fit", "lines", "predicted", "rates", "times", "unit"]
 
-SIZES = ("decodes", "context", "prompts", "tokens", "cached")
 _WIDTH = {"memory": 0.05, "bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0}
 _FEWEST = 12  # points for five coefficients
 _HOPELESS = 0.3  # mean error of a fit that fits nothing
-_GROWTH_BATCH = 64  # what grows with the batch beside the KV reads is a mean slope up to here
 _LONG = 512  # tokens from which a prompt is on its line
 
 
@@ -170,10 +169,9 @@ def _fitted(rows: pd.DataFrame, of: Unit) -> tuple[Calibration, tuple[str, ...]]
 
 def _widened(found: Calibration, others: Sequence[Calibration]) -> Calibration:
     """Return a calibration whose coefficients are at least as unsure as the jackknife over `others` says."""
-    values = np.array([[getattr(one.coefficients, name) for name in COEFFICIENTS] for one in others])
-    jackknife = values.std(axis=0) * (len(others) - 1) ** 0.5
+    left = jackknife([[getattr(one.coefficients, name) for name in COEFFICIENTS] for one in others])
     sd = np.sqrt(np.diag(found.covariance))
-    wider = np.maximum(1, np.divide(jackknife, sd, out=np.ones_like(sd), where=sd > 0))
+    wider = np.maximum(1, np.divide(left, sd, out=np.ones_like(sd), where=sd > 0))
     return replace(found, covariance=found.covariance * np.outer(wider, wider))
 
 
@@ -212,7 +210,7 @@ def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
     alone = alone[alone["tokens"] >= _LONG]
     prompt, attention = alone[alone["what"] == "prefill"], alone[alone["what"] == "attention"]
     batches = decode["decodes"].unique()
-    if (batches <= _GROWTH_BATCH).sum() < 2 or len(decode) <= len(batches):
+    if (batches <= GROWTH_BATCH).sum() < 2 or len(decode) <= len(batches):
         raise ValueError("decode steps must be of two batches up to 64 at least, and of two contexts in one of them")
     for name, rows in (("prompts", prompt), ("attentions of prompts", attention)):
         if len(rows) < 3:
@@ -230,7 +228,7 @@ def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
         "p": 4 * model.n_layers * model.d_att / gpu.bf16_flops,
     }
     table = pd.DataFrame({"name": list(floors), "value": values, "floor": list(floors.values())})
-    table.insert(2, "sd", np.std(without, axis=0) * (len(without) - 1) ** 0.5)
+    table.insert(2, "sd", jackknife(without))
     points = pd.concat([decode, prompt]).assign(line=line)
     points["error"] = points["line"] / points["seconds"] - 1
     # A batch of one context has a height of its own for it: no distance to speak of.
@@ -249,7 +247,7 @@ def _lined(
     terms = np.column_stack([heights, b * c])
     found = _relative(terms, decode)
     t_w, r = found[0], found[-1]
-    last = int((batches <= _GROWTH_BATCH).sum()) - 1
+    last = int((batches <= GROWTH_BATCH).sum()) - 1
     growth = (found[last] - t_w) / max(batches[last] - batches[0], 1)
     # Its start is the kernels' own, and in t_w already.
     _, p = _relative(np.column_stack([np.ones(len(attention)), attention["tokens"] ** 2 / 2]), attention)

@@ -16,7 +16,7 @@ from inference_math.catalogue import Model, as_precision
 from inference_math.checks import ANY_POSITIVE, as_number
 from inference_math.measure.points import Point, points
 from inference_math.measure.record import Record, Row, Setup
-from inference_math.measure.room import TOY_SHRINK, Room, room, toy
+from inference_math.measure.room import Room, room, toy
 from inference_math.measure.timing import rounds, sample
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace) -> None:
     fp8 = weights == "fp8"
     device: Any = Host() if options.toy else Cuda(fp8)
     begun, earlier = device.now(), Setup.of(options.out)
-    model, space, shrink = _room(options, model, device, earlier)
+    model, space = _room(options, model, weights, device, earlier)
     _say(f"{model.name}: {space.layers} of {model.n_layers} layers in {weights}, {space.kept:,} tokens of KV cache")
     setup = _setup(options, model, space, weights, device, earlier)
     Record.check(options.out, setup)
@@ -94,22 +94,23 @@ def _run(options: argparse.Namespace) -> None:
     except torch.OutOfMemoryError:
         reason = f"{space.layers} layers do not fit beside what else runs there: ask for fewer, --layers"
         raise MemoryError(reason) from None
-    chosen, record = points(space.kept, space.fresh, fp8=fp8, shrink=shrink), Record(options.out, setup)
+    chosen, record = points(space.kept, space.fresh, fp8=fp8, shrink=space.shrink), Record(options.out, setup)
     spent, looks = min(device.now() - begun, 60 * minutes), "{l_bar}{bar}| {n:.0f}/{total:.0f} s{postfix}"
     with tqdm(total=60 * minutes, initial=spent, unit="s", bar_format=looks) as bar:
         left_out = measure(Bench(decoder, device), device, chosen, record, begun + 60 * minutes, bar)
     _summarise(record, len(chosen), left_out, options.out)
 
 
-def _room(options: argparse.Namespace, model: Model, device: Any, earlier: Setup | None) -> tuple[Model, Room, int]:
-    """Return the model, what of it fits (as earlier, where a file is gone on with), and by what lengths shrink."""
+def _room(
+    options: argparse.Namespace, model: Model, weights: str, device: Any, earlier: Setup | None
+) -> tuple[Model, Room]:
+    """Return the model and what of it fits, as earlier where a file is gone on with."""
     if options.toy:
         _say("A toy on a CPU: this shows the output and is NO MEASUREMENT.")
-        return *toy(model), TOY_SHRINK
-    weights = as_precision("weights", options.weights)
+        return toy(model)
     if earlier and options.layers is None:
-        return model, room(model, device.free, weights, earlier.layers, earlier.kept), 1
-    return model, room(model, device.free, weights, options.layers), 1
+        return model, room(model, device.free, weights, earlier.layers, earlier.kept)
+    return model, room(model, device.free, weights, options.layers)
 
 
 def _setup(
@@ -121,8 +122,7 @@ def _setup(
     from inference_math.measure.device import catalogue_name
     from inference_math.measure.reference import LIMITS, errors
 
-    shrink = TOY_SHRINK if options.toy else 1
-    kernels = Kernels(**earlier.machine["attention"]) if earlier else fastest(model, device, _typical(shrink))
+    kernels = Kernels(**earlier.machine["attention"]) if earlier else fastest(model, device, _typical(space.shrink))
     for precision in ("bf16", "fp8") if weights == "fp8" else ("bf16",):
         _refuse_wrong(errors(model, device, fp8=precision == "fp8", kernels=kernels), LIMITS[precision], precision)
     machine = {**device.description, "attention": asdict(kernels)}

@@ -202,7 +202,7 @@ class Decoder:
         return torch.cat(parts) if len(parts) > 1 else parts[0]
 
     def rotation(self, shape: Point) -> tuple[Tensor, Tensor]:
-        """Return cosines and signed sines by which `attend` turns queries and keys, (tokens, 1, size) each."""
+        """Return cosines and signed sines by which `turned` turns queries and keys, (tokens, 1, size) each."""
         new = torch.arange(shape.cached, shape.cached + shape.tokens, device=self.device).repeat(shape.prompts)
         places = torch.cat([torch.full((shape.decodes,), shape.context - 1, device=self.device), new])
         half = self.model.head_size // 2

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from inference_math.checks import as_one_of, as_whole
 
-__all__ = ["KINDS", "REUSED", "Point", "points", "shuffled"]
+__all__ = ["KINDS", "REUSED", "SIZES", "Point", "parts_of_load", "parts_of_mixed", "points", "shuffled"]
 
 KINDS = {
     "decode": "A step of decodes alone",
@@ -25,6 +25,7 @@ KINDS = {
     "product-bf16": "A large square matrix product in BF16",
     "product-fp8": "A large square matrix product in FP8",
 }
+SIZES = ("decodes", "context", "prompts", "tokens", "cached")
 REUSED = (0.5, 0.75, 0.85, 0.9, 0.93, 0.96, 0.99)  # shares of a prompt that are loaded
 _CONTEXTS, _DECODES = (512, 2048, 8192, 32768), (1, 8, 16, 32, 64, 128, 256)
 _PROMPTS = ((128, 1), (256, 1), (512, 1), (1024, 1), (2048, 1), (4096, 1), (8192, 1), (512, 4), (512, 16), (2048, 4))
@@ -62,7 +63,7 @@ class Point:
 
     def __post_init__(self) -> None:
         as_one_of("what", self.what, KINDS)
-        for name in ("decodes", "context", "prompts", "tokens", "cached"):
+        for name in SIZES:
             as_whole(name, getattr(self, name), 0)
         if (self.decodes > 0) != (self.context > 0) and self.what != "matrices":
             raise ValueError(f"context must be at least 1 with decodes and 0 without, not {self.context}")
@@ -94,20 +95,33 @@ def points(kept: int, fresh: int, *, fp8: bool, shrink: int = 1) -> tuple[Point,
     for b, context in _BESIDE:
         for budget, cached in _BUDGETS:
             chunk = max((budget - b) // shrink, 1)
-            found |= _with_parts(Point("mixed", b, context // shrink, 1, chunk, cached // shrink))
+            found |= _together(Point("mixed", b, context // shrink, 1, chunk, cached // shrink))
     found |= set(_reused(min(kept, fresh), shrink))
     return tuple(sorted(point for point in found if point.kept <= kept and point.fresh <= fresh))
 
 
-def _with_parts(mixed: Point) -> set[Point]:
-    """Return a mixed step, and alone: its decodes, its chunk, all products, the attention of each."""
-    alone = replace(mixed, what="prefill", decodes=0, context=0)
-    decode = Point("decode", mixed.decodes, mixed.context)
+def parts_of_mixed(step: Point) -> dict[str, Point]:
+    """Return what of a mixed step is timed alone: its decodes, its chunk, the attention and the products of each."""
+    decodes, chunk = replace(step, what="decode", prompts=0, tokens=0, cached=0), replace(step, decodes=0, context=0)
     return {
-        mixed, replace(mixed, what="mixed-attention"), replace(mixed, what="mixed-steps"), alone, decode,
-        Point("matrices", mixed.decodes), Point("matrices", mixed.decodes, 0, 1, mixed.tokens),
-        replace(alone, what="attention"), replace(decode, what="attention"),
+        "decodes": decodes, "chunk": replace(chunk, what="prefill"), "reads": replace(decodes, what="attention"),
+        "attention": replace(chunk, what="attention"), "products_of_decodes": Point("matrices", step.decodes),
+        "products": Point("matrices", step.decodes, 0, 1, step.tokens),
     }  # fmt: skip
+
+
+def parts_of_load(first: Point) -> dict[str, Point]:
+    """Return what of a prompt with a loaded prefix is timed alone: the load, and the rest."""
+    return {"load": Point("load", prompts=1, cached=first.cached), "rest": replace(first, what="prefill")}
+
+
+def _together(point: Point) -> set[Point]:
+    """Return a point with its other schedules and its parts: those of a mixed step, or of a load."""
+    schedules, parts = {
+        "mixed": (("mixed", "mixed-attention", "mixed-steps"), parts_of_mixed),
+        "load-first": (("load-first", "load-layerwise"), parts_of_load),
+    }.get(point.what, ((point.what,), lambda _: {}))
+    return {replace(point, what=what) for what in schedules} | set(parts(point).values())
 
 
 def _reused(most: int, shrink: int) -> Iterable[Point]:
@@ -118,13 +132,7 @@ def _reused(most: int, shrink: int) -> Iterable[Point]:
     yield Point("prefill", prompts=1, tokens=length)
     for share in REUSED:
         cached = round(share * length)
-        yield from _with_rest(Point("load-first", prompts=1, tokens=length - cached, cached=cached))
-
-
-def _with_rest(first: Point) -> set[Point]:
-    """Return a prompt whose prefix is loaded, both ways, and alone: the load, and the rest."""
-    rest, load = replace(first, what="prefill"), Point("load", prompts=1, cached=first.cached)
-    return {first, replace(first, what="load-layerwise"), rest, load}
+        yield from _together(Point("load-first", prompts=1, tokens=length - cached, cached=cached))
 
 
 def shuffled(chosen: Iterable[Point], round_: int, seed: int) -> list[Point]:
@@ -136,10 +144,7 @@ def shuffled(chosen: Iterable[Point], round_: int, seed: int) -> list[Point]:
     random_ = random.Random(1000 * seed + round_)
     left, blocks = dict.fromkeys(sorted(chosen)), []
     for point in sorted(left, key=lambda p: (p.what not in ("mixed", "load-first"), p)):
-        related = _with_parts(point) if point.what == "mixed" else {point}
-        if point.what == "load-first":
-            related = _with_rest(point)
-        block = [p for p in sorted(related) if p in left]
+        block = [p for p in sorted(_together(point)) if p in left]
         for p in block:
             del left[p]
         blocks.append(block)

@@ -15,18 +15,18 @@ from typing import Any
 
 from inference_math import evidence
 from inference_math.evidence import Table
-from inference_math.measure.points import KINDS, Point
+from inference_math.measure.points import KINDS, SIZES, Point
 from inference_math.measure.timing import Sample
 
 __all__ = ["COLUMNS", "FIELDS", "Record", "Row", "Setup"]
 
-_SIZES = {
-    "decodes": ("request", "Requests that decode one token each"),
-    "context": ("token", "Tokens that each decode attends to, its own included"),
-    "prompts": ("request", "Prompts computed at once"),
-    "tokens": ("token", "Tokens computed of each prompt"),
-    "cached": ("token", "Tokens of each prompt before those: in the KV cache, or loaded from host memory"),
-}
+_MEANINGS = (
+    ("request", "Requests that decode one token each"),
+    ("token", "Tokens that each decode attends to, its own included"),
+    ("request", "Prompts computed at once"),
+    ("token", "Tokens computed of each prompt"),
+    ("token", "Tokens of each prompt before those: in the KV cache, or loaded from host memory"),
+)
 _TIMES = {
     "time_us": ("µs", "Median over the repeats"),
     "low_us": ("µs", "Lower quartile over the repeats"),
@@ -41,7 +41,7 @@ def _fields() -> list[dict[str, Any]]:
             "constraints": {"required": True, **limits},
         }  # fmt: skip
 
-    whole = [one(name, "integer", *meaning, minimum=0) for name, meaning in _SIZES.items()]
+    whole = [one(name, "integer", *meaning, minimum=0) for name, meaning in zip(SIZES, _MEANINGS, strict=True)]
     times = [one(name, "number", *meaning, minimum=0) for name, meaning in _TIMES.items()]
     text = "Kind of work. " + ". ".join(f"{name}: {text}" for name, text in KINDS.items())
     return [
@@ -158,7 +158,7 @@ class Record:
     @property
     def done(self) -> set[tuple[int, Point]]:
         """(round, point) of each row."""
-        rows = self.table.frame[["round", "what", *_SIZES]].to_numpy().tolist()
+        rows = self.table.frame[["round", "what", *SIZES]].to_numpy().tolist()
         return {(number, Point(what, *sizes)) for number, what, *sizes in rows}
 
     def add(self, row: Row) -> None:
@@ -201,7 +201,7 @@ def _described(path: Path, setup: Setup) -> str:
         "evidence": "toy" if setup.toy else "measured",
         "cautions": cautions,
         "setup": asdict(setup),
-        "schema": {"fields": FIELDS, "primaryKey": ["round", "what", *_SIZES]},
+        "schema": {"fields": FIELDS, "primaryKey": ["round", "what", *SIZES]},
     }  # fmt: skip
     package = {"name": resource["name"], "resources": [resource]}
     return json.dumps(package, indent=2, ensure_ascii=False) + "\n"

@@ -95,7 +95,7 @@ def _replayed(decoder: Decoder, device: Device, ids: Tensor, shape: Point, two_s
     run()
     taken = [torch.full_like(ids, -1) for _ in range(8)]
     run()
-    assert len(taken) == 8
+    del taken
     return out[-1].clone()
 
 

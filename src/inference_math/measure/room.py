@@ -7,22 +7,26 @@ from dataclasses import dataclass, replace
 from inference_math.catalogue import Model, bytes_per_value
 from inference_math.checks import as_whole
 
-__all__ = ["KEPT_LEAST", "TOY_SHRINK", "Room", "room", "toy"]
+__all__ = ["KEPT_LEAST", "Room", "room", "toy"]
 
 _FRESH = 8192  # tokens through the layers at once
 KEPT_LEAST, _KEPT_MOST = 2**17, 2**18  # tokens of KV cache: fewer layers before fewer than the first
 _SPARE = 3e9  # bytes for libraries' workspaces and modules, graphs, buffers that defeat caches
 _FEWEST_LAYERS = 4
-TOY_SHRINK = 64
+_TOY_SHRINK = 64
 
 
 @dataclass(frozen=True)
 class Room:
-    """What fits: `layers` of the model, `kept` tokens of KV cache, `fresh` tokens through the layers at once."""
+    """What fits: `layers` of the model, `kept` tokens of KV cache, `fresh` tokens through the layers at once.
+
+    `shrink` divides all lengths: 1 but for a toy.
+    """
 
     layers: int
     kept: int
     fresh: int
+    shrink: int = 1
 
 
 def room(model: Model, free: float, weights: str, layers: int | None = None, kept: int | None = None) -> Room:
@@ -66,4 +70,4 @@ def toy(model: Model) -> tuple[Model, Room]:
         model, name=f"{model.name} as a toy", n_layers=2, d_model=64, n_heads=4, n_kv_heads=2, head_size=16, d_ff=96,
         vocab=80,
     )  # fmt: skip
-    return small, Room(small.n_layers, KEPT_LEAST // TOY_SHRINK, _FRESH // TOY_SHRINK)
+    return small, Room(small.n_layers, KEPT_LEAST // _TOY_SHRINK, _FRESH // _TOY_SHRINK, _TOY_SHRINK)
