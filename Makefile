@@ -66,7 +66,7 @@ TORCH ?= torch
 	@touch .venv-measure/.ready
 
 test-measure: .venv-measure/.ready  ## the tests that need PyTorch, in .venv-measure, on the CPU
-	@.venv-measure/bin/python -m pytest tests/measure tests/test_own.py tests/test_direct.py
+	@.venv-measure/bin/python -m pytest tests/measure tests/profiles/test_from_kernels.py tests/profiles/test_schedules.py
 
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py

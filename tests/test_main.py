@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from inference_math.__main__ import main
-from inference_math.coefficients import Calibration
 from inference_math.measure.points import points
 from inference_math.measure.record import Record, Row, Setup
 from inference_math.measure.timing import Sample
 from inference_math.unit import Unit
+from inference_math.unit.coefficients import Calibration
 from inference_math.workload import Workload
 
 UNIT = ["--model", "llama-3-70b", "--gpu", "h100-sxm", "--tp", "2", "--weights", "fp8"]

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from tables import write
 
-from inference_math.traces import QUANTILES, Read, length_quantiles, read, reuse_curve
+from inference_math.workload.traces import QUANTILES, Read, length_quantiles, read, reuse_curve
 
 FILES = {"mooncake-conversation": "conversation_trace.jsonl", "mooncake-synthetic": "synthetic_trace.jsonl",
          "azure-conversation": "AzureLLMInferenceTrace_conv.csv",

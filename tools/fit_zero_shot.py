@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.stats import t
 from tables import write
 
-from inference_math import calibrate
+from inference_math.profiles import from_operators
 
 
 def main() -> None:
@@ -25,20 +25,20 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("data"))
     options = arguments.parse_args()
-    write(derive(calibrate.composed_steps()), options.out / "coefficients.csv", "value", "sd", "low", "high")
+    write(derive(from_operators.composed_steps()), options.out / "coefficients.csv", "value", "sd", "low", "high")
 
 
 def derive(steps: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each engine and coefficient: its value, standard deviation and 95 % interval."""
-    vllm = calibrate.fit(steps[steps["engine"] == "vllm"]).coefficients
-    request = calibrate.request_overhead(vllm)
+    vllm = from_operators.fit(steps[steps["engine"] == "vllm"]).coefficients
+    request = from_operators.request_overhead(vllm)
     rows = []
     for engine in ("vllm", "trtllm", "sglang"):
         chosen = steps if engine == "sglang" else steps[steps["engine"] == engine]
-        found, others = calibrate.fit(chosen), calibrate.left_out(chosen, "model")
-        sd = calibrate.jackknife(others)
+        found, others = from_operators.fit(chosen), from_operators.left_out(chosen, "model")
+        sd = from_operators.jackknife(others)
         wide = t.ppf(0.975, len(others) - 1)
-        fitted = [(name, getattr(found.coefficients, name), sd[name]) for name in calibrate.FITTED]
+        fitted = [(name, getattr(found.coefficients, name), sd[name]) for name in from_operators.FITTED]
         fitted += [("kv", found.coefficients.kv, sd["memory"])]
         rows += [
             {"engine": engine, "name": name, "value": value, "sd": sd}

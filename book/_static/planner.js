@@ -273,7 +273,7 @@
     const sent = [given.prompt, given.output, ...(alpha ? [`alpha=${alpha}`] : []), ...(given.lengths === "geometric" ? ['lengths="geometric"'] : [])];
     const limits = [given.ttft / 1000, given.tpot / 1000, ...(given.promise === "mean" ? [] : [`quantile=${given.promise}`])];
     const rest = [`units=${given.units}`, ...(given.tier === "hbm" ? [] : [`tier=tier("${given.tier}")`]), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
-    return `from inference_math import SLA, Unit, Workload, plan, planner\nfrom inference_math.tiers import tier\n\n` +
+    return `from inference_math import SLA, Unit, Workload, plan, planner\nfrom inference_math.catalogue.tiers import tier\n\n` +
       `unit = Unit.of("${given.model}", "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}")\n` +
       `found = plan(unit, Workload(${sent.join(", ")}), SLA(${limits.join(", ")}), ${rest.join(", ")})\nprint(found)\n` +
       `print(planner.fleet(found, ${given.traffic}${given.promise === "mean" ? "" : `, quantile=${given.promise}`}))  # with queues, simulated\n`;

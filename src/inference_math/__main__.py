@@ -7,14 +7,15 @@ import json
 import sys
 from collections.abc import Sequence
 
-from inference_math import catalogue, direct, evidence, own, profiles
+from inference_math import catalogue, evidence, profiles
 from inference_math.catalogue import Gpu
-from inference_math.coefficients import COEFFICIENTS, ENGINES, Calibration
+from inference_math.catalogue.tiers import tier
 from inference_math.planner import fleet, plan
 from inference_math.planner.text import plain
+from inference_math.profiles import from_kernels, schedules
 from inference_math.runs import read
-from inference_math.tiers import tier
 from inference_math.unit import Unit
+from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration
 from inference_math.workload import SLA, Workload
 
 __all__ = ["main"]
@@ -70,17 +71,17 @@ def _profile(options: argparse.Namespace) -> int:
 
 def _calibrate(options: argparse.Namespace) -> int:
     table = evidence.read(options.table)
-    unit = own.unit(table, None if options.gpu is None else _gpu(options.gpu))
-    times = own.times(table)
-    found = own.fit(times, unit)
+    unit = from_kernels.unit(table, None if options.gpu is None else _gpu(options.gpu))
+    times = from_kernels.times(table)
+    found = from_kernels.fit(times, unit)
     found.calibration.save(options.out)
     _print_coefficients(found.calibration, COEFFICIENTS, (*found.kept, "request"), "the points")
     print(f"mean error on {len(found.table)} points: {found.mape:.1%}; written to {options.out}")
     for row in found.unusable.to_dict("records"):
         print(f"not used: {row['source']}: {row['reason']}")
-    mixed = direct.overlaps(times)
+    mixed = schedules.overlaps(times)
     if len(mixed):
-        off, hidden = (mixed["serial_kv"] / mixed["measured"] - 1).abs().mean(), direct.hidden(mixed)
+        off, hidden = (mixed["serial_kv"] / mixed["measured"] - 1).abs().mean(), schedules.hidden(mixed)
         print(
             f"mixed steps: the sum of their parts is {off:.1%} off; of what can hide, "
             f"{hidden['attention']:.0%} does with attention beside attention, "

@@ -11,9 +11,10 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from inference_math import catalogue, costs, latency, theory
-from inference_math.operators import Operators
-from inference_math.unit import Unit
+from inference_math import catalogue, theory
+from inference_math.theory import latency
+from inference_math.unit import Unit, costs
+from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
 
 ROOT = Path(__file__).parents[2]

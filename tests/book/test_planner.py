@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from inference_math import SLA, Unit, Workload, catalogue, plan
+from inference_math.catalogue.tiers import tier, tiers
 from inference_math.planner import text
 from inference_math.planner.deployment import ANSWERS
-from inference_math.tiers import tier, tiers
 
 pytestmark = pytest.mark.browser
 PAGE = "book/planner.html"

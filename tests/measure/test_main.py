@@ -7,11 +7,12 @@ import sys
 
 import pytest
 
-from inference_math import evidence, own
+from inference_math import evidence
 from inference_math.__main__ import main as calibrate
 from inference_math.measure.__main__ import _summarise, main, measure
 from inference_math.measure.points import Point, points
 from inference_math.measure.record import Record, Setup
+from inference_math.profiles import from_kernels
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: make test-measure runs this"
@@ -65,9 +66,9 @@ def test_a_toy_from_start_to_end_and_on(tmp_path, capsys):
     assert len(again.frame) > len(first.frame)
     assert again.frame.iloc[: len(first.frame)].equals(first.frame)
     # Its times mean nothing, but everything that reads a measurement reads it.
-    assert set(own.times(again)["what"]) <= {point.what for point in points(2048, 128, fp8=True, shrink=64)}
+    assert set(from_kernels.times(again)["what"]) <= {point.what for point in points(2048, 128, fp8=True, shrink=64)}
     with pytest.raises(ValueError, match="is of a toy on a CPU: it is no measurement"):
-        own.unit(again)
+        from_kernels.unit(again)
     assert calibrate(["calibrate", str(out), "--out", str(tmp_path / "toy.toml")]) == 2
     assert "no measurement" in capsys.readouterr().err
     assert main([*TOY[:1], "llama-3-8b", *TOY[2:], "--out", str(out)]) == 2
@@ -167,7 +168,7 @@ def test_rows_are_written_one_by_one_within_the_time_and_left_out_points_are_nam
     assert reasons == {"copy": "too large", "product-bf16": "no kernel"}
     assert turned.settled >= 2
     frame = record.table.frame
-    assert not frame.duplicated(["round", "what", *own.SIZES]).any()
+    assert not frame.duplicated(["round", "what", *from_kernels.SIZES]).any()
     assert set(frame[frame["round"] == 1]["what"]) == {point.what for point in chosen} - set(reasons)
     assert turned.shown[-1].startswith("round ")
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math import architectures, planner, solver, theory
-from inference_math.coefficients import DATASHEET
+from inference_math import perf, planner, theory
+from inference_math.catalogue.tiers import tier, tiers
+from inference_math.planner import architectures
 from inference_math.planner.solve import Case, solve
-from inference_math.tiers import tier, tiers
 from inference_math.unit import Unit
+from inference_math.unit.coefficients import DATASHEET
 from inference_math.workload import SLA, Workload
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
@@ -122,13 +123,13 @@ def test_stored_caches_gain_and_slower_tiers_gain_less():
 @pytest.mark.parametrize("engine", ["vllm", "trtllm", "sglang"])
 @pytest.mark.parametrize("best", architectures.ARCHITECTURES)
 def test_settings_speak_the_engine_s_language(engine, best, monkeypatch):
-    real = solver.plan.compared
+    real = perf.plan.compared
 
     def only(*arguments):
         rows = real(*arguments)
         return {name: row if name == best else row | {"rate": row["rate"] * 1e-3} for name, row in rows.items()}
 
-    monkeypatch.setattr(solver.plan, "compared", only)
+    monkeypatch.setattr(perf.plan, "compared", only)
     found = planner.plan(replace(UNIT, engine=engine), WORK, LIMITS, intervals=False)
     assert found.best == best
     row = found.compared.set_index("architecture").loc[best]

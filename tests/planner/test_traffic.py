@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference_math import planner, solver
+from inference_math import perf, planner
+from inference_math.catalogue.tiers import tier
 from inference_math.planner import traffic
 from inference_math.planner.solve import Case, solve
-from inference_math.tiers import tier
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Trace, Workload
 
@@ -102,7 +102,7 @@ def test_a_simulated_chunk_is_that_of_the_settings(alpha):
     unit, work = Unit.of("llama-3-8b", "h100-sxm"), Workload(200, 20, alpha)
     case = Case(unit, work, SLA(1.0, 0.05))
     row = solve(case).compared.set_index("architecture").loc["chunked"]
-    scheduler, told = traffic._scheduler(case, row), solver.settings(case.plain, "chunked", row)
+    scheduler, told = traffic._scheduler(case, row), perf.settings(case.plain, "chunked", row)
     assert scheduler.budget == told["--max-num-batched-tokens"]
     assert scheduler.max_batch == told["--max-num-seqs"]
     assert scheduler.budget >= scheduler.max_batch

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from inference_math import theory
-from inference_math.notation import QUANTITIES
+from inference_math.theory.notation import QUANTITIES
 
 EVERY = pytest.mark.parametrize("formula", theory.CATALOGUE.values(), ids=lambda f: f.name)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import theory
-from inference_math.notation import delta_h, delta_p, sla_tpot, t_w, x
+from inference_math.theory.notation import delta_h, delta_p, sla_tpot, t_w, x
 
 times = st.floats(1e-5, 1.0)
 

@@ -12,8 +12,8 @@ import pytest
 import sympy as sp
 
 from inference_math import theory
-from inference_math.formula import Formula
-from inference_math.notation import QUANTITIES, flops, hbm_bw, kv_token, n_in, n_layers, n_out, n_params
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import QUANTITIES, flops, hbm_bw, kv_token, n_in, n_layers, n_out, n_params
 
 ureg = pint.UnitRegistry(None)
 for definition in (

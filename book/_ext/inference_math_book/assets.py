@@ -49,7 +49,7 @@ def _vega(target: Path) -> None:
 
 
 def _planner(target: Path) -> None:
-    from inference_math.explore import browser
+    from inference_math.book.explore import browser
 
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(browser.script(), encoding="utf-8")

@@ -67,7 +67,7 @@ class NotationTable(Generated):
     """Directive: every symbol with its unit, meaning and accepted range."""
 
     def text(self) -> list[str]:
-        from inference_math.notation import QUANTITIES
+        from inference_math.theory.notation import QUANTITIES
 
         rows = [f"| ${q.latex}$ | `{q.name}` | {q.meaning} | {q.unit} | {q.accepted} |" for q in QUANTITIES.values()]
         return ["| symbol | in Python | meaning | unit | accepts |", "|---|---|---|---|---|", *rows]

@@ -11,7 +11,7 @@ from docutils.statemachine import StringList
 from inference_math_book.formulas import Generated
 
 if TYPE_CHECKING:
-    from inference_math.claims import Claim
+    from inference_math.book.claims import Claim
 
 __all__ = ["ClaimsLedger"]
 
@@ -26,7 +26,7 @@ class ClaimsLedger(Generated):
     CITED: ClassVar[dict[str, str]] = {"A": "hillel2026principles", "B": "hillel2025cpp", "C": "hillel2025sdc"}
 
     def text(self) -> list[str]:
-        from inference_math.claims import VERDICTS, load_claims
+        from inference_math.book.claims import VERDICTS, load_claims
 
         claims = load_claims()
         lines = ["| verdict | number | it means | claims |", "|---|---|---|---|"]
@@ -49,7 +49,7 @@ class ClaimsLedger(Generated):
         return lines
 
     def run(self) -> list[nodes.Node]:
-        from inference_math.claims import load_claims
+        from inference_math.book.claims import load_claims
 
         found = super().run()
         for claim in load_claims():
@@ -111,7 +111,7 @@ class ClaimsLedger(Generated):
 
     def printed(self, claim: Claim) -> str:
         """Return the sources of a claim with their slides or sections."""
-        from inference_math.claims import SEEDS
+        from inference_math.book.claims import SEEDS
 
         cited = {letter: f"{{cite}}`{key}`" for letter, key in self.CITED.items()}
         return "; ".join(f"{cited.get(letter, SEEDS[letter])}, *{place}*" for letter, place in claim.seeds.items())

@@ -1,4 +1,4 @@
-"""The planner's form and tables; what they compute is `inference_math.explore.browser`, printed as a script."""
+"""The planner's form and tables; what they compute is `inference_math.book.explore.browser`, printed as a script."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def presets() -> dict[str, dict[str, Any]]:
 def form() -> str:
     """Return the form as HTML."""
     from inference_math import catalogue
-    from inference_math.coefficients import ENGINES
-    from inference_math.tiers import tiers
+    from inference_math.catalogue.tiers import tiers
+    from inference_math.unit.coefficients import ENGINES
 
     models = {name: name for name in catalogue.MODELS}
     tier_names = {"hbm": "HBM of the unit"}

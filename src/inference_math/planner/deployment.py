@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from inference_math import solver
+from inference_math import perf
+from inference_math.catalogue.tiers import Tier
 from inference_math.checks import ANY_POSITIVE, as_number, as_whole
 from inference_math.planner import text
 from inference_math.planner.solve import Case, Solved, offloading, solve
-from inference_math.tiers import Tier
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
@@ -146,7 +146,7 @@ def plan(
     centre = solve(case)
     drawn = unit.calibration.draws(DRAWS) if intervals else []
     draws = [solve(case, one, order=centre.order) for one in drawn]
-    chosen = solver.careful(case.plain, centre.best or "aggregated", [one.found for one in draws or [centre]])
+    chosen = perf.careful(case.plain, centre.best or "aggregated", [one.found for one in draws or [centre]])
     return Plan(
         case,
         _answers(case, centre, draws),
@@ -154,7 +154,7 @@ def plan(
         offloading(case),
         centre.best,
         _verdict(case, centre, draws),
-        solver.settings(case.plain, centre.best, chosen) if centre.best else {},
+        perf.settings(case.plain, centre.best, chosen) if centre.best else {},
         _kept(case, centre.best, draws, chosen),
         () if centre.best else tuple(_advice(case)),
         unit.outside(work, max(float(chosen["batch"]), 1)),
@@ -165,7 +165,7 @@ def _kept(case: Case, best: str, draws: list[Solved], row: Any) -> float:
     """Return the share of the draws in which the settings of a row keep the SLA."""
     if not draws or not best:
         return np.nan
-    return solver.kept(case.plain, best, [one.found for one in draws], row)
+    return perf.kept(case.plain, best, [one.found for one in draws], row)
 
 
 def _ranked(centre: Solved, draws: list[Solved]) -> pd.DataFrame:
@@ -173,7 +173,7 @@ def _ranked(centre: Solved, draws: list[Solved]) -> pd.DataFrame:
     frame = centre.compared.copy()
     if draws:
         rates = np.array([one.compared["rate"] for one in draws])
-        ends = [solver.interval(*pair) for pair in zip(frame["rate"], rates.T.tolist(), strict=True)]
+        ends = [perf.interval(*pair) for pair in zip(frame["rate"], rates.T.tolist(), strict=True)]
         frame["rate_low"], frame["rate_high"] = np.transpose(ends)
         wins = np.bincount(rates.argmax(axis=1)[rates.max(axis=1) > 0], minlength=len(frame))
         frame["best_in"] = wins / len(draws)
@@ -212,7 +212,7 @@ def _answers(case: Case, centre: Solved, draws: list[Solved]) -> dict[str, Answe
         if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
             continue
         # A plan takes all that the limits allow, whatever the draw: they have no interval of their own.
-        low, high = solver.interval(value, [one.numbers[name] for one in draws if name not in ("ttft", "tpot")])
+        low, high = perf.interval(value, [one.numbers[name] for one in draws if name not in ("ttft", "tpot")])
         meaning = why.format(**words) if centre.best else why.partition(",")[0].format(**words)
         answers[name] = Answer(name, value, low, high, measure, formula, meaning)
     return answers

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from inference_math import solver, theory
-from inference_math.coefficients import Draw
+from inference_math import perf, theory
+from inference_math.catalogue.tiers import Tier
+from inference_math.perf.plan import TAIL
 from inference_math.planner.solve import Case, costs_under
-from inference_math.solver.plan import TAIL
-from inference_math.tiers import Tier
 from inference_math.unit import Unit
+from inference_math.unit.coefficients import Draw
 from inference_math.workload import SLA, Workload
 
 __all__ = ["batches", "frontier"]
@@ -50,7 +50,7 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
         case = Case(unit, replace(work, n_in=n_in), sla, tier=tier)
 
         def limits(draw: Draw | None = None, case: Case = case) -> dict[str, int]:
-            return solver.batch_limits(case.plain, costs_under(case, draw).mixed)
+            return perf.batch_limits(case.plain, costs_under(case, draw).mixed)
 
         found = limits()
         binding = min(found, key=lambda name: found[name])

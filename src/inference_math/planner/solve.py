@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from inference_math import solver
-from inference_math.architectures import as_frame
-from inference_math.coefficients import DATASHEET, Draw
-from inference_math.costs import Costs
-from inference_math.tiers import Tier, tiers
+from inference_math import perf
+from inference_math.catalogue.tiers import Tier, tiers
+from inference_math.planner.architectures import as_frame
 from inference_math.unit import Unit
+from inference_math.unit.coefficients import DATASHEET, Draw
+from inference_math.unit.costs import Costs
 from inference_math.workload import SLA, Workload
 
 __all__ = ["Case", "Solved", "costs_under", "offloading", "solve"]
@@ -39,7 +39,7 @@ class Case:
 
     @cached_property
     def plain(self) -> dict[str, Any]:
-        """The case as `solver.plan` takes it."""
+        """The case as `perf.plan` takes it."""
         return {
             "unit": self.unit.numbers, "work": self.work.plain, "engine": self.unit.engine, "units": self.units,
             "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
@@ -49,7 +49,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """What `solver.plan.solve` found: all numbers by name, the rows of architectures, which limit binds prefill first.
+    """What `perf.plan.solve` found: all numbers by name, the rows of architectures, which limit binds prefill first.
 
     `order` names the architectures by their rate, the highest first; `best` is "" where none meets the SLA.
     """
@@ -85,9 +85,7 @@ class Solved:
 
 def costs_under(case: Case, draw: Draw | None = None) -> Costs:
     """Return what the requests of a case cost, under its unit's calibration or a draw of it."""
-    return Costs.of(
-        solver.under(case.plain, *_under(case, draw)), case.work.n_in, case.work.n_out, case.unit.kv_capacity
-    )
+    return Costs.of(perf.under(case.plain, *_under(case, draw)), case.work.n_in, case.work.n_out, case.unit.kv_capacity)
 
 
 def solve(case: Case, draw: Draw | None = None, *, order: tuple[str, ...] = ()) -> Solved:
@@ -95,7 +93,7 @@ def solve(case: Case, draw: Draw | None = None, *, order: tuple[str, ...] = ()) 
 
     `order` names the architectures whose rate and lead are asked for; none: the two with the highest rates.
     """
-    return Solved(solver.solve(case.plain, *_under(case, draw), list(order)))
+    return Solved(perf.solve(case.plain, *_under(case, draw), list(order)))
 
 
 def _under(case: Case, draw: Draw | None) -> tuple[dict[str, float], dict[str, float], list[float]]:
@@ -113,7 +111,7 @@ def offloading(case: Case) -> pd.DataFrame:
     """
     unit = case.unit
     read_bws = {name: unit.tp * one.read_bw for name, one in tiers().items()}
-    frame = pd.DataFrame(solver.gains(case.plain, asdict(unit.coefficients), read_bws))
+    frame = pd.DataFrame(perf.gains(case.plain, asdict(unit.coefficients), read_bws))
     T, kv_token = unit.token_time(case.work.n_in), unit.model.kv_token(unit.kv)
     frame["e"] = [
         tiers()[where].acceleration(T, kv_token, unit.tp) if where in tiers() else np.nan for where in frame["where"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from inference_math import simulate, solver, theory
+from inference_math import perf, simulate, theory
 from inference_math.checks import ANY_POSITIVE, SHARE, as_number, as_one_of, as_whole
 from inference_math.planner.deployment import Plan
 from inference_math.planner.solve import Case
@@ -135,7 +135,7 @@ class _Replica:
         """Return the fewest replicas of which the share of the requests is met."""
         case = self._found.case
         units = case.units if self._name == "disaggregated" else 1
-        least = int(solver.replicas(case.plain, self._name, self._row["rate"], self._rate)[0])
+        least = int(perf.replicas(case.plain, self._name, self._row["rate"], self._rate)[0])
         low, high = least - 1, least
         while self.met(high) < share:
             low, high = high, 2 * high
@@ -204,7 +204,7 @@ def _scheduler(case: Case, row: Any) -> simulate.Scheduler:
     if row.name == "aggregated":
         return simulate.Aggregated(batch, unit.kv_capacity)
     if row.name == "chunked":
-        budget = solver.computed_tokens(case.plain, row) + batch
+        budget = perf.computed_tokens(case.plain, row) + batch
         return simulate.Chunked(budget, batch + ceil(row["chunk"] / case.work.n_in), unit.kv_capacity)
     prefill = int(row["prefill_units"])
     transfer = theory.kv_load_time(kv_token=unit.model.kv_token(unit.kv), io_bw=unit.tp * unit.gpu.pcie_bw)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_math.formula import Formula
 from inference_math.theory import (
     chunked,
     disaggregation,
@@ -21,6 +20,7 @@ from inference_math.theory import (
 from inference_math.theory._talks import BOOK as BOOK
 from inference_math.theory.chunked import *  # noqa: F403
 from inference_math.theory.disaggregation import *  # noqa: F403
+from inference_math.theory.formula import Formula
 from inference_math.theory.interference import *  # noqa: F403
 from inference_math.theory.prefill import *  # noqa: F403
 from inference_math.theory.queueing import *  # noqa: F403

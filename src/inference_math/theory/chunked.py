@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from inference_math.formula import Formula
-from inference_math.notation import T, b, chunk, delta_h, delta_p, n_in, n_out, pd_ratio, sla_tpot, t_w
 from inference_math.theory._talks import BOOK, A
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import T, b, chunk, delta_h, delta_p, n_in, n_out, pd_ratio, sla_tpot, t_w
 
 __all__ = [
     "chunk_budget",

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from inference_math.formula import Formula
-from inference_math.notation import (
+from inference_math.theory._talks import BOOK, A, D
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import (
     decode_cost,
     decode_units,
     delta_h,
@@ -28,7 +29,6 @@ from inference_math.notation import (
     sla_ttft,
     t_w,
 )
-from inference_math.theory._talks import BOOK, A, D
 
 __all__ = [
     "hbm_read_time",

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sympy as sp
 
-from inference_math.formula import Formula
-from inference_math.notation import B, T, cv, hbm_bw, kv_token, n_in, n_out, t_w, tpot_1, ttft_1, ttft_alone, z
-from inference_math.notation import delta_h as _delta_h
-from inference_math.notation import delta_p as _delta_p
 from inference_math.theory._talks import BOOK
 from inference_math.theory._talks import B as TALK_B
 from inference_math.theory._talks import C as TALK_C
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import B, T, cv, hbm_bw, kv_token, n_in, n_out, t_w, tpot_1, ttft_1, ttft_alone, z
+from inference_math.theory.notation import delta_h as _delta_h
+from inference_math.theory.notation import delta_p as _delta_p
 
 __all__ = [
     "concurrent_prefills",

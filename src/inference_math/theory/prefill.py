@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from inference_math.formula import Formula
-from inference_math.notation import T, W, alpha, e, n_in, n_layers, phi, turns, units
 from inference_math.theory._talks import BOOK, A, B, C
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import T, W, alpha, e, n_in, n_layers, phi, turns, units
 
 __all__ = [
     "acceleration_needed",

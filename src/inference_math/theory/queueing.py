@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from inference_math.formula import Formula
-from inference_math.notation import cv_in, latency, load, rate, sla_ttft, ttft_1
 from inference_math.theory._talks import BOOK, E
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import cv_in, latency, load, rate, sla_ttft, ttft_1
 
 __all__ = ["littles_law", "prefill_utilisation", "prefill_wait"]
 

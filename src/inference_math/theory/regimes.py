@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from inference_math.formula import Formula
-from inference_math.notation import d_att, flops, hbm_bw, kv_token, n_in, n_layers, n_out, n_params
 from inference_math.theory._talks import BOOK, B, C
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import d_att, flops, hbm_bw, kv_token, n_in, n_layers, n_out, n_params
 
 __all__ = [
     "break_even_output",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from inference_math.formula import Formula
-from inference_math.notation import (
+from inference_math.theory._talks import BOOK, A, B, C
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import (
     alpha,
     delta_h,
     delta_p,
@@ -23,8 +24,7 @@ from inference_math.notation import (
     weight_bytes,
     x,
 )
-from inference_math.notation import kv_capacity as _kv_capacity
-from inference_math.theory._talks import BOOK, A, B, C
+from inference_math.theory.notation import kv_capacity as _kv_capacity
 
 __all__ = [
     "batch_gain",

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from inference_math.formula import Formula
-from inference_math.notation import (
+from inference_math.theory._talks import BOOK
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import (
     cached,
     d_att,
     eff_compute,
@@ -28,7 +29,6 @@ from inference_math.notation import (
     tokens,
     tp,
 )
-from inference_math.theory._talks import BOOK
 
 __all__ = ["allreduce_time", "attention_time", "decode_share", "matrix_time", "read_time", "step_time"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from inference_math.formula import Formula
-from inference_math.notation import R, T, d_att, flops, io_bw, kv_token, n_in, n_layers, n_params
 from inference_math.theory._talks import BOOK, B, C
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import R, T, d_att, flops, io_bw, kv_token, n_in, n_layers, n_params
 
 __all__ = [
     "attention_share_causal",

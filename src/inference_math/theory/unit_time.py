@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sympy as sp
 
-from inference_math.formula import Formula
-from inference_math.notation import b, delta_h, delta_p, sla_tpot, t_w, x
 from inference_math.theory._talks import BOOK
 from inference_math.theory.disaggregation import pdd_split
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import b, delta_h, delta_p, sla_tpot, t_w, x
 
 __all__ = [
     "masking_speedup",

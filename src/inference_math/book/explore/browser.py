@@ -1,0 +1,115 @@
+"""The planner's page: `solver` as JavaScript, its formulas printed from SymPy, and the numbers that it starts from."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from dataclasses import asdict
+from typing import Any
+
+from inference_math import catalogue, theory
+from inference_math.catalogue.tiers import tiers
+from inference_math.perf import plan, search, steps
+from inference_math.planner.deployment import ANSWERS, CLEAR, DRAWS
+from inference_math.planner.text import PRINTED
+from inference_math.unit import rates_of, shape_of
+from inference_math.unit.coefficients import DATASHEET, ENGINES, ZERO_SHOT_SCOPE, Calibration
+
+__all__ = ["data", "script"]
+
+_MODULES = (steps, search, plan)
+# What Python's built-ins and its module math are in JavaScript, where a name is passed on, too.
+_PRELUDE = """
+var max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
+"""
+
+
+def script() -> str:
+    """Return a JavaScript program that defines ``window.inferenceMath``: the functions of `solver`, and `data`."""
+    from pscript import py2js  # a tool of the book's build
+
+    source = "\n".join(ast.unparse(_portable(ast.parse(inspect.getsource(module)))) for module in _MODULES)
+    printed = "\n".join(theory.CATALOGUE[name].javascript for name in sorted(_formulas()))
+    names = sorted(name for module in _MODULES for name in module.__all__ if callable(getattr(module, name, None)))
+    exported = ", ".join(name for name in names if name[0].islower())
+    numbers = json.dumps(data(), separators=(",", ":"), sort_keys=True)
+    return (
+        f'(function () {{\n"use strict";\n{_PRELUDE}{printed}\n{py2js(source, docstrings=False)}\n'
+        f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n}})();\n"
+    )
+
+
+def data() -> dict[str, Any]:
+    """Return the catalogue, the zero-shot calibrations with their draws, and the tiers, as plain numbers."""
+    return {
+        "models": {
+            name: {
+                "dense": model.attention == "gqa" and not model.n_experts,
+                "tp": {str(tp): shape_of(model, tp) for tp in (1, 2, 4, 8) if model.n_heads % tp == 0},
+            }
+            for name, model in catalogue.MODELS.items()
+        },
+        "gpus": {name: rates_of(gpu) for name, gpu in catalogue.GPUS.items()},
+        "engines": {engine: _coefficients(Calibration.zero_shot(engine)) for engine in ENGINES},
+        "datasheet": asdict(DATASHEET.coefficients),
+        "answers": ANSWERS,
+        "printed": PRINTED,
+        "clear": CLEAR,
+        "scope": {name: ZERO_SHOT_SCOPE[name] for name in ("gpu", "n_in", "concurrency")},
+        "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
+    }
+
+
+def _coefficients(calibration: Calibration) -> dict[str, Any]:
+    drawn = [
+        asdict(one.calibration.coefficients) | {"step": one.step, "prompt": one.prompt}
+        for one in calibration.draws(DRAWS)
+    ]
+    names = list(drawn[0])
+    return {
+        "found": asdict(calibration.coefficients),
+        "spread": calibration.spread,
+        "names": names,
+        "draws": [[one[name] for name in names] for one in drawn],
+    }
+
+
+def _formulas() -> set[str]:
+    """Return the catalogue's names that the modules of the solver take a plain function of."""
+    return {name for module in _MODULES for name in vars(module) if name in theory.CATALOGUE}
+
+
+class _Strip(ast.NodeTransformer):
+    """Take from Python what JavaScript has no use for: annotations and docstrings."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return None
+        return ast.copy_location(ast.Assign(targets=[node.target], value=self.visit(node.value)), node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        self.generic_visit(node)
+        node.returns = None
+        for argument in node.args.args:
+            argument.annotation = None
+        first = node.body[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            node.body = node.body[1:]
+        # Plus and times mean numbers here, not lists: the printer need not look.
+        node.body.insert(0, ast.parse("PSCRIPT_OVERLOAD = False").body[0])
+        return node
+
+
+def _portable(module: ast.Module) -> ast.Module:
+    """Keep a module's functions and constants."""
+    kept = [node for node in module.body if isinstance(node, ast.FunctionDef) or _is_constant(node)]
+    stripped: ast.Module = _Strip().visit(ast.Module(body=kept, type_ignores=[]))
+    return ast.fix_missing_locations(stripped)
+
+
+def _is_constant(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+        return False
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    return isinstance(target, ast.Name) and target.id.isupper()

@@ -1,0 +1,193 @@
+"""Efficiencies from measured operators: four numbers, and how far they are from each model and engine.
+
+The operators of `operators.Operators` are composed to decode steps and prefills of five models. What lies between
+the operators (norms, rotation, activations) is in no table, so it is left out of both sides here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from inference_math import catalogue, theory
+from inference_math.evidence import load
+from inference_math.profiles import fitting
+from inference_math.unit import Unit, matrix_bytes
+from inference_math.unit.coefficients import DATASHEET, Coefficients
+from inference_math.unit.operators import H100, Operators
+
+__all__ = ["FITTED", "Fit", "composed_steps", "fit", "jackknife", "left_out", "request_overhead"]
+
+FITTED = ("memory", "bf16", "fp8", "layer")
+MODELS = ("llama-3-8b", "llama-3-70b", "qwen3-8b", "qwen3-14b", "qwen3-32b")
+_CHAT = 512  # tokens of a prompt, where nobody says
+_START, _LOW, _HIGH = (0.9, 0.7, 0.5, 5e-5), (0.1, 0.1, 0.1, 0.0), (1.0, 1.0, 1.0, 1e-3)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Fitted coefficients; `steps` with the column `error`, predicted over measured less one; `mape`, its mean size.
+
+    Every unit (model, TP, precisions, engine, phase) has the same weight, however many points it has.
+    """
+
+    coefficients: Coefficients
+    steps: pd.DataFrame
+    mape: float
+
+
+def composed_steps(models: Sequence[str] = MODELS, engines: Sequence[str] = ("vllm", "trtllm")) -> pd.DataFrame:
+    """Return measured decode steps and prefills with what the hardware must do in each.
+
+    Columns: engine, model, tp, weights, kv, phase ("decode" or "prefill"), batch, context (decodes) or n_in
+    (prefills), measured (s); and seconds at datasheet rates: weights, matrices (at the rate of the weights'
+    precision), head (the LM head, BF16), reads (KV and activations), attention (prefill), links; layers (a count).
+    Decode points whose KV cache fits L2 are left out: a model that goes through all its layers reads HBM.
+    """
+    gpu = catalogue.gpu(H100)
+    tables = []
+    for name, tp, weights, kv, engine in itertools.product(
+        models, (1, 2, 4, 8), ("bf16", "fp8"), ("bf16", "fp8"), engines
+    ):
+        model = catalogue.model(name)
+        if (weights, kv) == ("bf16", "fp8") or model.weight_bytes(weights) > 0.95 * tp * gpu.hbm_bytes:
+            continue
+        operators = Operators(model, tp=tp, weights=weights, kv=kv, engine=engine)
+        decode = operators.steps().query("not in_l2")
+        prefill = operators.prefills()
+        for phase, rows in (("decode", decode), ("prefill", prefill)):
+            batch = rows["batch"].to_numpy() if phase == "decode" else np.zeros(len(rows))
+            context = rows["context"].to_numpy() if phase == "decode" else np.zeros(len(rows))
+            n_in = np.zeros(len(rows)) if phase == "decode" else rows["n_in"].to_numpy()
+            table = _work(model, tp, weights, kv, batch, context, n_in)
+            key: dict[str, Any] = {
+                "engine": engine,
+                "model": name,
+                "tp": tp,
+                "weights_in": weights,
+                "kv": kv,
+                "phase": phase,
+            }
+            tables.append(
+                table.assign(**key, batch=batch, context=context, n_in=n_in, measured=rows["total"].to_numpy())
+            )
+    return pd.concat(tables, ignore_index=True)
+
+
+def _work(model: Any, tp: int, weights: str, kv: str, batch: Any, context: Any, n_in: Any) -> pd.DataFrame:
+    """Return the seconds of each kind of work at datasheet rates."""
+    gpu = catalogue.gpu(H100)
+    bandwidth, half = {"hbm_bw": tp * gpu.hbm_bw, "eff_memory": 1}, {"flops": tp * gpu.bf16_flops, "eff_compute": 1}
+    tokens, layers = batch + n_in, model.n_layers
+    size = model.n_params_total * catalogue.bytes_per_value(weights) + 2 * model.lm_head_params
+    reads = batch * context * model.kv_copies(tp) * model.kv_token(kv) + tp * layers * tokens * matrix_bytes(model, tp)
+    return pd.DataFrame(
+        {
+            "weights": theory.read_time(step_bytes=size, **bandwidth),
+            "matrices": theory.matrix_time(
+                n_params=model.n_params, tokens=tokens, flops=tp * gpu.flops(weights), eff_compute=1
+            ),
+            "head": theory.matrix_time(n_params=model.lm_head_params, tokens=np.maximum(batch, 1), **half),
+            "reads": theory.read_time(step_bytes=reads, **bandwidth),
+            "attention": theory.attention_time(
+                n_layers=layers, d_att=model.d_att, n_in=np.maximum(n_in, 1e-9), cached=0, **half
+            ),
+            "links": theory.allreduce_time(sum_bytes=4 * layers * model.d_model * tokens, tp=tp, link_bw=gpu.link_bw),
+            "layers": float(layers),
+        }
+    )
+
+
+def fit(steps: pd.DataFrame) -> Fit:
+    """Fit the four `FITTED` to composed steps: least squares of log(predicted / measured).
+
+    Raises
+    ------
+    ValueError
+        For steps of one precision only, from which the other's efficiency cannot be told.
+    """
+    if set(steps["weights_in"]) != {"bf16", "fp8"}:
+        raise ValueError(f"steps must be of both precisions, not {', '.join(sorted(set(steps['weights_in'])))}")
+    weight = 1 / np.sqrt(_sizes(steps))
+    measured = steps["measured"].to_numpy()
+
+    def misses(values: NDArray[np.float64]) -> Any:
+        return weight * np.log(predicted(steps, _of(values)) / measured)
+
+    found = least_squares(misses, _START, bounds=(_LOW, _HIGH), x_scale=_START)
+    coefficients = _of(found.x)
+    return Fit(coefficients, *_errors(steps, coefficients))
+
+
+def _of(values: Any) -> Coefficients:
+    """Return coefficients of the fitted four; KV caches are read at the share of all reads."""
+    memory, bf16, fp8, layer = (float(value) for value in values)
+    return Coefficients(memory=memory, bf16=bf16, fp8=fp8, kv=memory, layer=layer)
+
+
+def predicted(steps: pd.DataFrame, coefficients: Coefficients) -> NDArray[np.float64]:
+    """Return the seconds of composed steps by the form of `theory.step_time`."""
+    c = coefficients
+    rate = np.where(steps["weights_in"] == "fp8", c.fp8, c.bf16)
+    matrices = steps["matrices"].to_numpy() / rate + steps["head"].to_numpy() / c.bf16
+    rest = (
+        steps["reads"].to_numpy() / c.memory
+        + steps["attention"].to_numpy() / c.bf16
+        + steps["links"].to_numpy()
+        + steps["layers"].to_numpy() * c.layer
+    )
+    return np.asarray(theory.step_time.unchecked(steps["weights"].to_numpy() / c.memory, matrices, rest))
+
+
+def left_out(steps: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Fit without each value of the column `by`; return its coefficients and the error on what was left out."""
+    rows = []
+    for value in steps[by].unique():
+        found = fit(steps[steps[by] != value])
+        tested, error = _errors(steps[steps[by] == value], found.coefficients)
+        values = {name: getattr(found.coefficients, name) for name in FITTED}
+        spread = float(np.sqrt(np.average(np.log1p(tested["error"]) ** 2, weights=1 / _sizes(tested))))
+        rows.append({by: value, **values, "mape": error, "spread": spread})
+    return pd.DataFrame(rows)
+
+
+def jackknife(others: pd.DataFrame) -> pd.Series:
+    """Return the standard deviation of each of `FITTED` from the fits of `left_out`."""
+    return pd.Series(fitting.jackknife(others[list(FITTED)]), index=list(FITTED))
+
+
+def request_overhead(coefficients: Coefficients, context: float = _CHAT) -> float:
+    """Return what vLLM 0.11 adds to a step for each request beyond its kernels, in seconds, from ML.ENERGY's medians.
+
+    A fit of one number to log(measured / predicted) of batches of chats on the H100, with the other coefficients
+    given; the prompts, of unknown length, are taken as `context` tokens.
+    """
+    table = load("mlenergy").frame
+    parts = []
+    for (model, gpu, tp), rows in table.groupby(["model", "gpu", "tp"]):
+        unit = Unit.of(str(model), str(gpu), tp=int(str(tp)), calibration=replace(DATASHEET, coefficients=coefficients))
+        parts.append(rows.assign(step=unit.step_time(rows["batch"], context + rows["output_tokens"] / 2)))
+    found = pd.concat(parts)
+
+    def misses(seconds: NDArray[np.float64]) -> Any:
+        return np.log((found["step"] + seconds[0] * 1e-6 * found["batch"]) / (found["itl_p50_ms"] / 1e3))
+
+    return float(least_squares(misses, 10.0, bounds=(0, 1000)).x[0]) * 1e-6
+
+
+def _errors(steps: pd.DataFrame, coefficients: Coefficients) -> tuple[pd.DataFrame, float]:
+    error = predicted(steps, coefficients) / steps["measured"].to_numpy() - 1
+    return steps.assign(error=error), float(np.average(np.abs(error), weights=1 / _sizes(steps)))
+
+
+def _sizes(steps: pd.DataFrame) -> NDArray[np.float64]:
+    """Return for each row how many its unit and phase have."""
+    groups = steps.groupby(["engine", "model", "tp", "weights_in", "kv", "phase"])
+    return np.asarray(groups["measured"].transform("size"), dtype=np.float64)

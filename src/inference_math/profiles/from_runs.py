@@ -1,0 +1,160 @@
+"""A unit fitted to runs of your own engine: five coefficients from a handful of runs, and anchors.
+
+What the runs cannot tell is not guessed: the fit starts from the zero-shot coefficients, lets each move as far as
+engines of the last years differ, and a coefficient on which the runs say nothing keeps its zero-shot value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from inference_math.profiles.fitting import moved_to
+from inference_math.runs import Runs
+from inference_math.unit import Unit
+from inference_math.unit.coefficients import Anchor, Calibration
+from inference_math.workload import Workload
+
+__all__ = ["PROFILED", "Profile", "anchored", "fit"]
+
+# One standard deviation: of the logarithm of a share, of the layer's time relative to zero-shot, seconds of a request.
+_WIDTH = {"bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0, "request": 60e-6}
+PROFILED = tuple(_WIDTH)
+_FEWEST, _SPAN, _FULL = 6, 4, 0.97
+_HOPELESS = 0.3  # mean error of a fit that fits nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """A calibration from runs; `table` of these with `predicted` and `error`, `unusable` with reasons, `mape`.
+
+    `kept` names the coefficients on which the runs say nothing and which keep their zero-shot value.
+    """
+
+    calibration: Calibration
+    table: pd.DataFrame
+    unusable: pd.DataFrame
+    kept: tuple[str, ...]
+
+    @property
+    def mape(self) -> float:
+        """Mean size of the relative error on the runs themselves."""
+        return float(self.table["error"].abs().mean())
+
+
+def fit(*measured: tuple[Unit, Runs]) -> Profile:
+    """Fit `PROFILED` to the end-to-end latencies of runs, each beside the unit that it was run on.
+
+    Least squares of log(predicted / measured) from the engine's zero-shot coefficients. End-to-end latency alone
+    decides: in closed loops that start together, the split between TTFT and TPOT wanders.
+
+    Raises
+    ------
+    ValueError
+        For units of different engines or GPUs; for runs too few or too much alike, saying what is missing; for runs
+        that no coefficients describe.
+    """
+    if not measured:
+        raise ValueError("measured must have at least one (unit, runs)")
+    units = [unit for unit, _ in measured]
+    if len({(unit.engine, unit.gpu.name) for unit in units}) > 1:
+        raise ValueError("measured must be of one engine on one kind of GPU")
+    usable, unusable = zip(*(_sorted_out(unit, runs) for unit, runs in measured), strict=True)
+    table = pd.concat([rows.assign(unit=i) for i, rows in enumerate(usable)], ignore_index=True)
+    _refuse_alike(table)
+    start = Calibration.zero_shot(units[0].engine)
+    seconds = table["e2e"].to_numpy(dtype=float)
+    calibration, kept = moved_to(seconds, lambda at: _predicted(units, table, at), start, _WIDTH, "profile")
+    calibration = replace(calibration, scope=_scope(units, table))
+    predicted = _predicted(units, table, calibration)
+    shown = table.drop(columns="unit").assign(predicted=predicted, error=predicted / seconds - 1)
+    size = shown["error"].abs()
+    if size.mean() > _HOPELESS:
+        worst = shown["source"].iloc[int(size.to_numpy().argmax())]
+        fit_is = f"the best fit is {size.mean():.0%} off, most at {worst}"
+        raise ValueError(f"runs must be of these units, with times in seconds: {fit_is}")
+    return Profile(calibration, shown, pd.concat(unusable, ignore_index=True), kept)
+
+
+def anchored(unit: Unit, runs: Runs) -> Unit:
+    """Return `unit` moved by what its runs of one user at a time took longer than predicted, per output token.
+
+    Other loads and lengths move by the same seconds per token, that of the run with the nearest lengths.
+
+    Raises
+    ------
+    ValueError
+        For runs without one of a concurrency of 1.
+    """
+    rows, _ = _sorted_out(unit, runs)
+    alone = rows[(rows["concurrency"] - 1).abs() < 0.05]
+    if alone.empty:
+        raise ValueError("runs must have at least one usable run of concurrency 1, as an anchor")
+    bare = unit.calibrated(replace(unit.calibration, anchors=()))
+    anchors = []
+    for n_in, n_out, users, seconds in alone[["n_in", "n_out", "concurrency", "e2e"]].to_numpy(dtype=float).tolist():
+        missing = seconds - bare.e2e(Workload(n_in, n_out), users)
+        anchors.append(Anchor(n_in, n_out, missing / n_out))
+    return unit.calibrated(replace(unit.calibration, anchors=tuple(anchors)))
+
+
+def _sorted_out(unit: Unit, runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the runs whose requests all fit the KV cache, and the others with the reason."""
+    rows = runs.table.assign(concurrency=runs.table["concurrency"].where(lambda c: ~c.between(0.95, 1), 1.0))
+    columns = ["n_in", "n_out", "concurrency", "e2e"]
+    unusable = [runs.unusable]
+    sound = np.isfinite(rows[columns].to_numpy(dtype=float)) & (rows[columns].to_numpy(dtype=float) > 0)
+    few = ~sound.all(axis=1) | (rows["concurrency"] < 1).to_numpy()
+    unusable.append(_left(rows[few], "less than one request at a time, or a number that is none"))
+    rows = rows[~few]
+    points = rows[columns].to_numpy(dtype=float).tolist()
+    quick = np.array([unit.limit.e2e(Workload(n_in, n_out), users) > e2e for n_in, n_out, users, e2e in points], bool)
+    unusable.append(_left(rows[quick], "faster than the hardware allows: are the times in seconds, is it this unit?"))
+    rows = rows[~quick]
+    full = rows["concurrency"] * (rows["n_in"] + rows["n_out"]) > _FULL * unit.kv_capacity
+    reason = f"more than {_FULL:.0%} of the KV cache's {unit.kv_capacity:.0f} tokens: requests wait or are preempted"
+    unusable.append(_left(rows[full], reason))
+    return rows[~full].reset_index(drop=True), pd.concat(unusable, ignore_index=True)
+
+
+def _left(rows: pd.DataFrame, reason: str) -> pd.DataFrame:
+    return pd.DataFrame({"source": rows["source"], "reason": reason}).astype(object)
+
+
+def _refuse_alike(table: pd.DataFrame) -> None:
+    missing = []
+    if len(table) < _FEWEST:
+        missing.append(f"at least {_FEWEST} usable runs (there are {len(table)})")
+    elif table["concurrency"].max() < _SPAN * table["concurrency"].min():
+        missing.append(f"concurrencies that span a factor of {_SPAN}")
+    if len(table) >= _FEWEST and len(table[["n_in", "n_out"]].drop_duplicates()) < 2:
+        missing.append("a second prompt or output length")
+    if missing:
+        raise ValueError(f"runs must have {' and '.join(missing)}: without, the coefficients cannot be told apart")
+
+
+def _predicted(units: Sequence[Unit], table: pd.DataFrame, calibration: Calibration) -> NDArray[np.float64]:
+    seconds = np.empty(len(table))
+    users = table["concurrency"].to_numpy(dtype=float)
+    shapes: Any = table.groupby(["unit", "n_in", "n_out"]).indices
+    for (unit, n_in, n_out), rows in shapes.items():
+        at = units[int(unit)].calibrated(calibration)
+        seconds[rows] = at.e2e(Workload(float(n_in), float(n_out)), users[rows])
+    return seconds
+
+
+def _scope(units: Sequence[Unit], table: pd.DataFrame) -> dict[str, tuple[Any, ...]]:
+    def names(attribute: Any) -> tuple[str, ...]:
+        return tuple(sorted({attribute(unit) for unit in units}))
+
+    ranges = {c: (float(table[c].min()), float(table[c].max())) for c in ("n_in", "n_out", "concurrency")}
+    gpus = [unit.tp for unit in units]
+    return {
+        "engine": names(lambda u: u.engine), "model": names(lambda u: u.model.name), "gpu": names(lambda u: u.gpu.name),
+        "weights": names(lambda u: u.weights), "kv": names(lambda u: u.kv), "tp": (min(gpus), max(gpus)),
+    } | ranges  # fmt: skip

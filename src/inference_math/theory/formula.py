@@ -1,0 +1,235 @@
+"""What a formula is: one SymPy expression from which everything else is printed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy.printing.jscode import JavascriptCodePrinter
+from sympy.printing.latex import LatexPrinter
+from sympy.printing.numpy import NumPyPrinter
+
+from inference_math.checks import as_numbers
+from inference_math.theory.notation import QUANTITIES
+
+__all__ = ["Formula", "to_javascript", "to_latex", "to_numpy", "to_vega"]
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """A formula of the book: call it with numbers, print it, or take its expression further.
+
+    Parameters
+    ----------
+    name
+        The name in the catalogue, for example ``"crossover"``.
+    arguments
+        The symbols of `notation` that the expression contains, in the order of the signature.
+    expr
+        The right-hand side.
+    latex_name
+        The left-hand side, in LaTeX.
+    unit
+        Unit of the result in SI ("1" for a pure number).
+    claim, source
+        The claim that it states (``"C06"``) and where that was printed.
+    meaning
+        One plain sentence.
+    domain
+        A condition on the arguments without which the formula means nothing, for example ``sla_tpot > t_w``.
+
+    Examples
+    --------
+    >>> from inference_math import theory
+    >>> theory.crossover(e=9)
+    0.9
+    """
+
+    name: str
+    arguments: tuple[sp.Symbol, ...]
+    expr: sp.Expr
+    latex_name: str
+    unit: str
+    claim: str
+    source: str
+    meaning: str
+    domain: sp.Basic = sp.true
+
+    def __post_init__(self) -> None:
+        if set(self.arguments) != self.expr.free_symbols or not self.domain.free_symbols <= set(self.arguments):
+            raise ValueError(f"{self.name}: the arguments are not the symbols of the expression")
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Signature([inspect.Parameter(s.name, kind) for s in self.arguments])
+
+    @property
+    def usage(self) -> str:
+        """How it is called: ``"speedup_layerwise(alpha, e)"``."""
+        return f"{self.name}({', '.join(symbol.name for symbol in self.arguments)})"
+
+    def __call__(self, **arguments: Any) -> Any:
+        """Evaluate with NumPy: a float for numbers, an array when an argument is one (they broadcast).
+
+        Raises
+        ------
+        TypeError
+            For a missing or unknown argument, or one that is no number.
+        ValueError
+            For a number outside the range of its symbol (see `notation`), for shapes that do not
+            broadcast, outside the formula's domain, and where it has no finite value.
+        """
+        names = [symbol.name for symbol in self.arguments]
+        _check_names(self.usage, names, arguments)
+        given = [as_numbers(name, arguments[name], QUANTITIES[name].accepted) for name in names]
+        try:
+            shape = np.broadcast_shapes(*(a.shape for a in given))
+        except ValueError:
+            shapes = ", ".join(f"{n} {a.shape}" for n, a in zip(names, given, strict=True))
+            raise ValueError(f"{self.name}: shapes do not broadcast: {shapes}") from None
+        with np.errstate(all="ignore"):  # what is not finite is refused just below
+            result = np.asarray(self._evaluate(*given), dtype=np.float64)
+        if self.domain is not sp.true:
+            outside = ~np.broadcast_to(self._in_domain(*given), shape)
+            if outside.any():
+                raise ValueError(f"{self.name} needs {self.domain}, not {self._first(names, given, outside)}")
+        if not np.isfinite(result).all():
+            raise ValueError(f"{self.name} has no finite value at {self._first(names, given, ~np.isfinite(result))}")
+        return float(result) if not shape else result
+
+    @property
+    def unchecked(self) -> Any:
+        """The compiled function of the arguments by position: no checks, for numbers that were checked before."""
+        return self._evaluate
+
+    @cached_property
+    def plain(self) -> Any:
+        """The same on plain numbers, without NumPy: for loops, and for what a browser runs, too."""
+        return sp.lambdify(self.arguments, self.expr, modules="math", cse=True)
+
+    @property
+    def javascript(self) -> str:
+        """The right-hand side as a JavaScript function of the arguments by position."""
+        arguments = ", ".join(symbol.name for symbol in self.arguments)
+        return f"function {self.name}({arguments}) {{ return {to_javascript(self.expr)}; }}"
+
+    @cached_property
+    def _evaluate(self) -> Any:
+        return sp.lambdify(self.arguments, self.expr, modules="numpy", printer=_Numpy, cse=True)
+
+    @cached_property
+    def _in_domain(self) -> Any:
+        return sp.lambdify(self.arguments, self.domain, modules="numpy", printer=_Numpy)
+
+    def _first(self, names: list[str], given: list[Any], bad: Any) -> str:
+        where = np.unravel_index(np.argmax(bad), bad.shape)
+        values = (np.broadcast_to(a, bad.shape)[where] for a in given)
+        return ", ".join(f"{n}={v:g}" for n, v in zip(names, values, strict=True))
+
+    @property
+    def latex(self) -> str:
+        """The equation in LaTeX, left and right side."""
+        return f"{self.latex_name} = {to_latex(self.expr)}"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex}$"
+
+    def vega(self, datum: Collection[str] = ()) -> str:
+        """Print the right-hand side as a Vega expression; see `to_vega`."""
+        return to_vega(self.expr, datum)
+
+    def equals(self, derived: sp.Expr) -> bool:
+        """Tell whether SymPy can show that `derived` is this formula's expression."""
+        return bool(sp.simplify(derived - self.expr) == 0)
+
+
+def _check_names(usage: str, names: list[str], given: Iterable[str]) -> None:
+    missing = [n for n in names if n not in given]
+    unknown = [n for n in given if n not in names]
+    if missing or unknown:
+        parts = [f"{word} {', '.join(which)}" for word, which in (("missing", missing), ("unknown", unknown)) if which]
+        raise TypeError(f"{usage}: {'; '.join(parts)}")
+
+
+def _in_order(expr: sp.Expr) -> list[sp.Expr]:
+    # Max and Min keep their arguments in a set, whose order changes from run to run.
+    return sorted(expr.args, key=sp.default_sort_key)
+
+
+class _Numpy(NumPyPrinter):  # type: ignore[misc]
+    """Max and Min of arguments that broadcast; SymPy's own stacks them and needs equal shapes."""
+
+    def _print_Max(self, expr: sp.Expr) -> str:
+        return self._fold("maximum", expr)
+
+    def _print_Min(self, expr: sp.Expr) -> str:
+        return self._fold("minimum", expr)
+
+    def _fold(self, function: str, expr: sp.Expr) -> str:
+        name = self._module_format(f"numpy.{function}")
+        return reduce(lambda left, right: f"{name}({left}, {right})", [str(self._print(a)) for a in _in_order(expr)])
+
+
+class _Latex(LatexPrinter):  # type: ignore[misc]
+    """Sums as one writes them by hand: short terms first, then rising powers, what is subtracted last."""
+
+    def _as_ordered_terms(self, expr: sp.Expr, order: Any = None) -> list[sp.Expr]:
+        terms = super()._as_ordered_terms(expr, order="rev-lex")
+        return sorted(terms, key=lambda term: (bool(term.could_extract_minus_sign()), term.has(sp.Add)))
+
+
+def to_latex(expr: sp.Basic) -> str:
+    """Print `expr` in LaTeX as the book does: 1 − α, L − 1, 1 + α/e − α."""
+    return str(_Latex().doprint(expr))
+
+
+def to_numpy(expr: sp.Expr) -> str:
+    """Print `expr` as Python code that calls ``numpy``; the symbols are names of numbers or arrays."""
+    return str(_Numpy().doprint(expr))
+
+
+_BROWSER_NODES = (
+    sp.Add, sp.Mul, sp.Pow, sp.Max, sp.Min, sp.Abs, sp.exp, sp.log, sp.floor, sp.ceiling,
+    sp.Symbol, sp.Rational, sp.Float, sp.NumberSymbol, sp.Piecewise, sp.functions.elementary.piecewise.ExprCondPair,
+    sp.core.relational.Relational, sp.logic.boolalg.BooleanAtom, sp.And, sp.Or, sp.Not,
+)  # fmt: skip
+
+
+class _JavaScript(JavascriptCodePrinter):  # type: ignore[misc]
+    """JavaScript with the arguments of Max and Min in an order that does not change."""
+
+    def __init__(self, datum: Collection[str] = ()) -> None:
+        super().__init__()
+        self._datum = datum
+
+    def _print_Symbol(self, expr: sp.Symbol) -> str:
+        return f"datum.{expr.name}" if expr.name in self._datum else str(expr.name)
+
+    def _print_Max(self, expr: sp.Expr) -> str:
+        return f"Math.max({', '.join(map(self._print, _in_order(expr)))})"
+
+    def _print_Min(self, expr: sp.Expr) -> str:
+        return f"Math.min({', '.join(map(self._print, _in_order(expr)))})"
+
+
+def to_javascript(expr: sp.Expr, datum: Collection[str] = ()) -> str:
+    """Print `expr` in JavaScript; raises `ValueError` for anything that a browser cannot evaluate."""
+    for node in sp.preorder_traversal(expr):
+        if not isinstance(node, _BROWSER_NODES):
+            raise ValueError(f"a browser cannot evaluate {type(node).__name__}: {node}")
+    return str(_JavaScript(datum).doprint(expr)).replace("\n", " ")
+
+
+def to_vega(expr: sp.Expr, datum: Collection[str] = ()) -> str:
+    """Print `expr` in Vega's expression language, for a curve that the browser computes.
+
+    Symbols named in `datum` are read from the row (the axis variable); all others are parameters
+    of the figure (sliders). Raises `ValueError` for anything that Vega cannot evaluate.
+    """
+    return to_javascript(expr, datum).replace("Math.", "")  # Vega's language is JavaScript without `Math.`

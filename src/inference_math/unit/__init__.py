@@ -1,0 +1,7 @@
+"""One inference unit: a model on `tp` GPUs in some precision under an engine, and the seconds of its steps."""
+
+from __future__ import annotations
+
+from inference_math.unit.unit import Steps, Unit, activation_bytes, matrix_bytes, rates_of, shape_of
+
+__all__ = ["Steps", "Unit", "activation_bytes", "matrix_bytes", "rates_of", "shape_of"]

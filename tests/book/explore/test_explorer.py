@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import itertools
+from statistics import median
+from time import perf_counter
+
+import ipywidgets
+
+from inference_math.book.explore import explorer
+from inference_math.planner import Plan
+
+
+def test_every_corner_of_the_ranges_is_answered_quickly():
+    """Two ends of each slider, on the models that differ most."""
+    controls = explorer._controls()
+    sliders = {name: (c.min, c.max) for name, c in controls.items() if hasattr(c, "min")}
+    units = [
+        ("llama-3-8b", "h100-sxm", 1, "fp8"),
+        ("mixtral-8x7b", "a100-80gb", 8, "bf16"),
+        ("llama-3-405b", "b200", 8, "fp8"),
+    ]
+    seconds, met = [], 0
+    for (model, gpu, tp, precision), ends in itertools.product(units, itertools.product(*sliders.values())):
+        began = perf_counter()
+        found = explorer.planned(model, gpu, tp, precision, **dict(zip(sliders, ends, strict=True)))
+        seconds.append(perf_counter() - began)
+        assert isinstance(found, Plan)
+        met += found.feasible
+    assert median(seconds) < 0.1
+    assert 10 < met < len(seconds)
+
+
+def test_what_is_no_unit_is_answered_in_words():
+    found = explorer.planned("llama-3-405b", "a6000", 1, "fp8", 100, 10, 0.0, 400, 40)
+    assert isinstance(found, str)
+    assert "weights must be bf16" in found
+
+
+def test_controls_have_labels_and_units_and_move_the_plan():
+    widget = explorer.plan_explorer()
+    controls = [child for child in widget.children if not isinstance(child, ipywidgets.Output)]
+    assert all(control.description for control in controls)
+    assert {"prompt (tokens)", "limit on TPOT (ms)"} <= {control.description for control in controls}
+    assert widget.f(**{name: control.value for name, control in explorer._controls().items()}).feasible

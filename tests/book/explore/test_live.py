@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+
+import altair as alt
+import pytest
+import sympy as sp
+from bs4 import BeautifulSoup
+
+from inference_math import theory
+from inference_math.book import explore
+from inference_math.theory.notation import alpha, e, n_in, phi
+
+
+@pytest.fixture
+def chart():
+    return explore.curves(
+        {"talk": theory.speedup_layerwise, "causal": theory.speedup_layerwise_causal},
+        alpha,
+        (0, 1, 0.1),
+        params=[explore.slider(e, 9, 0.25, 40, 0.25), explore.slider(phi, 0.05, 0, 1, 0.05)],
+        y_title="x",
+    )
+
+
+def test_curves_are_the_formulas_printed_for_vega(chart):
+    transforms = chart.to_dict()["transform"]
+    printed = {t["as"]: t["calculate"] for t in transforms if "calculate" in t}
+    assert printed["talk"] == theory.speedup_layerwise.vega(datum={"alpha"})
+    assert {"fold": ["talk", "causal"], "as": ["curve", "value"]} in transforms
+
+
+def test_the_last_point_of_the_axis_is_not_lost_to_rounding(chart):
+    sequence = chart.to_dict()["data"]["sequence"]
+    assert sequence["stop"] > 1
+    assert sequence["start"] == 0
+
+
+def test_a_slider_says_its_name_meaning_and_unit():
+    bind = explore.slider(n_in, 100, 1, 1000, 1).param.to_dict()["bind"]
+    assert bind["name"] == "n_in: prompt tokens of a request (token) "
+
+
+def test_the_page_carries_the_specification_and_words_for_it(chart):
+    live = explore.Live(chart, "Two curves </script><b>.")
+    page = BeautifulSoup(live._repr_mimebundle_()["text/html"], "html.parser")
+    spec = json.loads(page.script.string)
+    assert spec["description"] == "Two curves </script><b>."
+    assert page.find("b") is None
+    assert spec["params"][0]["name"] == "e"
+    assert live._repr_mimebundle_()["text/html"] == live._repr_mimebundle_()["text/html"]
+
+
+def test_numbers_are_rounded_to_six_digits():
+    rows = explore.table("t", {"a": {"x": 1 / 3, "y": 123456789.123}})
+    chart = explore.curves(
+        {"c": alpha * e}, alpha, (0, 1, 0.5), params=[rows, explore.slider(e, 1, 0, 2, 1)], y_title=""
+    )
+    spec = explore.Live(chart, "a").spec()
+    value = next(p for p in spec["params"] if p["name"] == "t")["value"]
+    assert value == {"a": {"x": 0.333333, "y": 123457000.0}}
+
+
+def test_noise_in_the_last_digit_does_not_change_the_page():
+    import pandas as pd
+
+    def page(x):
+        dots = alt.Chart(pd.DataFrame({"x": [x]})).mark_point().encode(x="x:Q")
+        return explore.Live(dots, "a")._repr_mimebundle_()["text/html"]
+
+    assert page(0.1 + 0.2) == page(0.3)
+    assert page(0.1) != page(0.3)
+
+
+def test_a_computed_parameter_and_a_rule_are_printed_from_sympy():
+    assert explore.computed(e, 2 * phi).param.to_dict()["expr"] == "2*phi"
+    rule = explore.rule(theory.crossover, alpha).to_dict()
+    assert rule["transform"][0] == {"calculate": "e/(e + 1)", "as": "alpha"}
+
+
+def test_what_vega_cannot_evaluate_is_refused_before_it_reaches_a_page():
+    with pytest.raises(ValueError, match="a browser cannot evaluate Sum"):
+        explore.curves({"c": sp.Sum(alpha, (e, 1, 3))}, alpha, (0, 1, 1), params=[], y_title="")
+
+
+def test_layers_keep_their_parameters(chart):
+    spec = explore.Live(alt.layer(chart, explore.rule(theory.crossover, alpha)), "a").spec()
+    assert [p["name"] for p in spec["params"]] == ["e", "phi", "in_python"]
+    assert spec["width"] == "container"

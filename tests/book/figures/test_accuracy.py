@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from inference_math.book.figures import accuracy as plots
+from inference_math.profiles import accuracy
+from inference_math.unit import Unit
+
+mpl.use("Agg")
+
+
+def axes():
+    return Figure().subplots()
+
+
+def test_intervals_are_drawn_on_both_sides():
+    frame = pd.DataFrame({"set": "a", "measured": [1.0, 2.0], "predicted": [1.1, 1.9], "low": 1.0, "high": 2.5})
+    ax = axes()
+    plots.compared(ax, frame, "set", "ms")
+    (bars,) = ax.containers
+    assert bars.lines[0].get_xdata().tolist() == [1000, 2000]
+    spans = [segment[:, 1].tolist() for segment in bars.lines[2][0].get_segments()]
+    assert spans == [[1000, 2500], [1000, 2500]]
+
+
+def test_a_line_for_each_pair_of_lengths():
+    frame = accuracy.silybench(accuracy.qwen())
+    figure = Figure()
+    drawn = plots.errors_by_load(figure.subplots(1, 2), frame)
+    assert [len(ax.lines) for ax in figure.axes] == [6, 6]  # five, and zero
+    assert drawn.error.abs().mean() == pytest.approx(accuracy.mape(frame))
+
+
+def test_compute_alone_would_lie_on_the_root_s_line():
+    """Steps that the unit itself predicts add their z, and leave nothing."""
+    unit = Unit.of("llama-3-8b", "h100-sxm")
+    batch, context = np.array([64.0, 256.0]), np.array([600.0, 600.0])
+    seconds = unit.step_time(batch, context)
+    frame = pd.DataFrame(
+        {"model": "llama-3-8b", "tp": 1, "batch": batch, "context": context, "measured": seconds, "predicted": seconds}
+    )
+    drawn = plots.implied_share(tuple(Figure().subplots(1, 2)), frame, {("llama-3-8b", 1): unit})
+    assert drawn.implied.to_numpy() == pytest.approx(drawn.root.to_numpy(), abs=0.15)  # activations are on top
+    assert drawn.left_us.to_numpy() == pytest.approx(0, abs=1e-9)
+
+
+def test_curves_with_bars_in_the_directions_given():
+    frame = pd.DataFrame({"curve": "a", "x": [1.0, 2.0], "y": [3.0, 4.0], "y_low": [2.0, 3.5], "y_high": [5.0, 6.0]})
+    ax = axes()
+    plots.intervals(ax, frame, "x", "y", "curve")
+    (bars,) = ax.containers
+    assert not bars.has_xerr
+    assert bars.has_yerr

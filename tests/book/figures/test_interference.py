@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from inference_math import catalogue, simulate
+from inference_math.book.figures import interference as plots
+from inference_math.theory import latency
+from inference_math.unit.operators import Operators
+from inference_math.workload import Trace, Workload
+
+mpl.use("Agg")
+COST = simulate.StepCost(t_w=0.016, T=5e-5, pair=4e-9, kv_read=3.5e-8)
+TRACE = Trace(n_in=[900, 400, 1500, 600], n_out=[5, 1, 7, 4], arrival=[0, 0.005, 0.01, 0.4])
+LLAMA = catalogue.model("llama-3-70b")
+
+
+def axes():
+    return Figure().subplots()
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [simulate.Aggregated(max_batch=2), simulate.Chunked(256), simulate.Disaggregated(transfer=1e-6)],
+    ids=lambda s: type(s).__name__,
+)
+def test_the_segments_of_a_request_fill_its_time_without_overlap(scheduler):
+    run = simulate.replay(TRACE, COST, scheduler=scheduler, log=True)
+    frame = plots.segments(run, COST)
+    requests = run.requests.sort_values("arrival").reset_index(drop=True)
+    for number, request in enumerate(requests.itertuples(), start=1):
+        own = frame[frame.request == number].sort_values("start")
+        assert own.start.iloc[0] == pytest.approx(request.arrival)
+        assert own.end.iloc[-1] == pytest.approx(request.finished)
+        np.testing.assert_allclose(own.start.to_numpy()[1:], own.end.to_numpy()[:-1], atol=1e-8)
+        assert (own.kind == "decode").sum() == request.n_out - 1
+
+
+def test_a_bubble_is_as_long_as_the_prefills_in_its_step():
+    run = simulate.replay(TRACE, COST, log=True)
+    frame = plots.segments(run, COST)
+    bubbles = frame[frame.kind == "bubble"]
+    assert len(bubbles)
+    for row in bubbles.itertuples():
+        step = run.log.loc[row.step]
+        alone = COST(int(step.decodes), int(step.context))
+        assert row.end - row.start == pytest.approx(step.seconds - alone)
+
+
+def test_pools_have_no_bubbles():
+    run = simulate.replay(TRACE, COST, scheduler=simulate.Disaggregated(), log=True)
+    assert not (plots.segments(run, COST).kind == "bubble").any()
+
+
+def test_segments_need_a_log():
+    run = simulate.replay(TRACE, COST)
+    with pytest.raises(ValueError, match="run must have a log"):
+        plots.segments(run, COST)
+    with pytest.raises(ValueError, match="run must have a log"):
+        plots.concurrency_counts(run, 4, 10)
+
+
+def test_the_timeline_has_a_lane_for_each_request():
+    ax = axes()
+    plots.timeline(ax, plots.segments(simulate.replay(TRACE, COST, log=True), COST))
+    assert list(ax.get_yticks()) == [1, 2, 3, 4]
+
+
+def test_gap_steps_draws_the_law():
+    law = {"tpot_1": 0.02, "delta_p": 0.001, "delta_h": 1e-4}
+    cost = simulate.StepCost(t_w=0.02 - 1e-4, prompt=0.064, delta_h=1e-4)
+    run = simulate.closed_loop(Workload(1000, 64, lengths="geometric"), cost, concurrency=16, requests=3000)
+    frame = plots.gap_steps(axes(), run, law, B=16, n_out=64)
+    longer = latency.prefills_beside(16, 64).sf(frame.prefills)
+    np.testing.assert_allclose(frame.share_longer, longer)
+    np.testing.assert_allclose(frame.gap_s, 0.02 + (15 - frame.prefills) * 1e-4 + frame.prefills * 0.064)
+
+
+def test_counts_are_shares():
+    cost = simulate.StepCost(t_w=0.02, prompt=0.064)
+    run = simulate.closed_loop(Workload(1000, 8, lengths="geometric"), cost, concurrency=4, requests=3000, log=True)
+    frame = plots.concurrency_counts(run, B=4, n_out=8)
+    assert frame.simulated.sum() == pytest.approx(1)
+    assert (frame.simulated - frame.binomial).abs().max() < 0.02
+
+
+def test_the_three_ways_meet_the_measured_ends():
+    frame = plots.weights_and_compute(axes(), Operators(LLAMA, tp=4), most=2048)
+    first, last = frame.iloc[0], frame.iloc[-1]
+    assert first.maximum == pytest.approx(first.measured)
+    assert last.maximum == pytest.approx(last.measured)
+    assert ((frame.maximum <= frame.quadrature) & (frame.quadrature <= frame["sum"])).all()
+
+
+def test_ml_energy_s_curve():
+    frame = plots.ml_energy("meta-llama/Llama-3.1-70B-Instruct")
+    assert len(frame) == 12
+    assert frame.B.is_monotonic_increasing
+    assert ((frame["mean"] > frame.p50) & (frame.p90 > frame.p50)).all()
+    assert frame.p50.iloc[0] == pytest.approx(0.01657, rel=1e-3)
+
+
+def test_the_parts_of_a_batch_start_at_nothing_and_add_up():
+    unit = Operators(LLAMA, tp=4)
+    frame = plots.batch_parts(unit, 1024, np.array([8.0, 64.0, 128.0]))
+    assert (frame.iloc[0, 1:] == 0).all()
+    total = unit.steps().query("context == 1024").set_index("batch").total
+    assert frame.iloc[-1, 1:].sum() == pytest.approx(total[128] - total[8])

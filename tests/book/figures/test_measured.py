@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from inference_math import catalogue, theory
+from inference_math.book.figures import measured
+from inference_math.unit.operators import Operators
+
+OPERATORS = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
+
+
+@pytest.fixture
+def ax():
+    fig, ax = plt.subplots()
+    yield ax
+    plt.close(fig)
+
+
+def test_measured_deltas_lie_above_the_datasheet_s(ax):
+    frame = measured.deltas(ax, OPERATORS, n_out=170)
+    assert (frame.delta_p_measured > frame.delta_p_datasheet).all()
+    assert (frame.delta_h_measured.dropna() > frame.delta_h_datasheet[frame.delta_h_measured.notna()]).all()
+    assert len(frame.delta_h_measured.dropna()) == 6
+
+
+def test_delta_p_is_the_prefill_over_the_output(ax):
+    frame = measured.deltas(ax, OPERATORS, n_out=100).set_index("n_in")
+    prefill = OPERATORS.prefills().set_index("n_in").total
+    np.testing.assert_allclose(frame.delta_p_measured, prefill[frame.index] / 100)
+
+
+def test_datasheet_lines_are_the_formulas():
+    n = OPERATORS.prefills().n_in
+    frame = measured.datasheet_deltas(OPERATORS, n, n_out=170)
+    np.testing.assert_allclose(frame.delta_h, theory.delta_h(n_in=n, kv_token=163_840, hbm_bw=2 * 3.35e12))
+
+
+def test_tpot_overhead_starts_at_zero_and_adds_up(ax):
+    frame = measured.tpot_overhead(ax, OPERATORS, context=2048, n_out=170)
+    assert frame.decode_only[0] == frame.with_prefills[0] == frame.line_with_prefills[0] == 0
+    np.testing.assert_allclose(frame.gemm + frame.attention + frame.allreduce, frame.decode_only, atol=1e-12)
+    # Outside L2 attention follows the line, and the whole step lies above it.
+    outside = frame[~frame.in_l2]
+    np.testing.assert_allclose(outside.attention, outside.line_decode_only, rtol=0.1)
+    assert (outside.decode_only > outside.line_decode_only).all()
+
+
+def test_prefills_are_drawn_only_when_asked_for(ax):
+    frame = measured.tpot_overhead(ax, OPERATORS, context=2048, n_out=170, prefills=False)
+    assert len(ax.lines) == 3  # filled dots, hollow dots, line
+    hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    assert sum(len(line.get_xdata()) for line in hollow) == frame.in_l2.sum()
+
+
+def test_no_layer_outside_l2_beats_the_bandwidth(ax):
+    frame = measured.attention_floor(ax, OPERATORS)
+    outside = frame[frame.kv_bytes > 50e6]
+    assert (outside.seconds > outside.kv_bytes / 3.35e12).all()
+    assert frame.seconds.min() > 10e-6  # the floor: no launch is faster

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import matplotlib as mpl
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from inference_math import evidence
+from inference_math.book.figures import offloading as plots
+from inference_math.catalogue import tiers
+
+mpl.use("Agg")
+TRACES = ("mooncake-conversation", "mooncake-synthetic")
+
+
+def axes():
+    return Figure().subplots()
+
+
+def test_shares_are_a_distribution():
+    frame = plots.shares_of_requests(axes(), TRACES)
+    for trace, rows in frame.groupby("trace"):
+        assert rows.percent.is_monotonic_increasing
+        assert rows.alpha.between(0, 1).all()
+        row = evidence.load("traces_alpha").frame.set_index("trace").loc[trace]
+        above = rows[rows.alpha == 0.9]
+        assert above.percent.iloc[0] == pytest.approx(100 * (1 - row["share_0.9"]))
+
+
+def test_the_reuse_curve_is_what_reach_reads():
+    frame = plots.reuse_by_capacity(axes(), TRACES, {"here": 1e6})
+    row = frame.iloc[-1]
+    assert tiers.reach(row.trace, row.capacity_tokens) == pytest.approx(row.token_share)
+
+
+def test_loading_what_pays_never_costs():
+    frame = plots.saved_by_acceleration(axes(), TRACES[0], {"SSD": 3.0})
+    assert (frame.saved_mixed > 0).all()
+    assert frame.saved_load_all.min() < 0 < frame.saved_load_all.max()
+    assert frame.saved_mixed.is_monotonic_increasing
+
+
+def test_the_plane_draws_each_tier():
+    rows = pd.DataFrame({"label": ["a", "b"], "capacity": [1e12, 2e12], "read_bw": [1e10, 2e10]})
+    ax = axes()
+    assert plots.tier_plane(ax, rows) is rows
+    assert {text.get_text() for text in ax.texts} == {"a", "b"}
+
+
+def test_loads_grow_more_slowly_than_computing():
+    frame = plots.load_or_compute(axes())
+    assert frame.e.is_monotonic_increasing

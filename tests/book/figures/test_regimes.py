@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from inference_math import catalogue, theory
+from inference_math.book.figures import regimes
+
+mpl.use("Agg")
+
+
+def test_every_pair_has_a_break_even_output():
+    frame = regimes.break_even_outputs()
+    with_fp8 = sum(gpu.fp8_flops is not None for gpu in catalogue.GPUS.values())
+    assert len(frame) == len(catalogue.MODELS) * (len(catalogue.GPUS) + with_fp8)
+    assert (frame.tokens > 0).all()
+
+
+def test_the_map_shows_the_formula_s_numbers():
+    grid = regimes.break_even_map(Figure().subplots(), "bf16").set_index("model")
+    model, gpu = catalogue.model("llama-3-8b"), catalogue.gpu("h100-sxm")
+    expected = theory.break_even_output(
+        n_params=model.n_params, kv_token=model.kv_token("bf16"), hbm_bw=gpu.hbm_bw, flops=gpu.bf16_flops
+    )
+    assert grid.loc["llama-3-8b", "h100-sxm"] == pytest.approx(expected)
+
+
+def test_on_the_line_prefill_and_reads_weigh_the_same():
+    frame = regimes.regime_lines(Figure().subplots(), ["llama-3-70b"], "h100-sxm", "bf16")
+    model, gpu = catalogue.model("llama-3-70b"), catalogue.gpu("h100-sxm")
+    T = theory.token_time_causal(**model.shape, n_in=frame.n_in, flops=gpu.bf16_flops)
+    delta_p = theory.delta_p(ttft_1=theory.ttft_vanilla(n_in=frame.n_in, T=T), n_out=frame.n_out)
+    context = theory.mean_context(n_in=frame.n_in, n_out=frame.n_out, cv=0)
+    delta_h = theory.delta_h(n_in=context, kv_token=model.kv_token("bf16"), hbm_bw=gpu.hbm_bw)
+    assert delta_p / delta_h == pytest.approx(np.ones(len(frame)))

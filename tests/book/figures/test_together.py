@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from inference_math import catalogue, simulate, theory
+from inference_math.book.figures import together as plots
+from inference_math.planner import architectures
+from inference_math.unit import costs
+from inference_math.unit.operators import Operators
+from inference_math.workload import Workload
+
+mpl.use("Agg")
+LLAMA = catalogue.model("llama-3-70b")
+UNIT = Operators(LLAMA, tp=2, weights="fp8", kv="fp8")
+
+
+def axes():
+    return Figure().subplots()
+
+
+def test_best_of_names_the_highest_rate_and_its_margin():
+    frame = pd.DataFrame({"architecture": list(architectures.ARCHITECTURES), "rate": [1.0, 3.0, 2.0]})
+    assert plots.best_of(frame) == ("chunked", pytest.approx(0.5))
+    assert plots.best_of(frame.assign(rate=0.0)) == ("none fits", 0.0)
+    assert plots.best_of(frame.assign(rate=[0.0, 0.0, 2.0])) == ("disaggregated", float("inf"))
+
+
+def test_the_map_holds_what_compare_finds():
+    frame = plots.decision_map(axes(), lambda n, m: costs.measured(UNIT, n, m), (512, 2048), (64, 512), 0.04, 1.0)
+    found = architectures.compare(costs.measured(UNIT, 2048, 512), 0.04, 1.0)
+    row = frame[(frame.n_in == 2048) & (frame.n_out == 512)].iloc[0]
+    assert (row.best, pytest.approx(row.margin)) == plots.best_of(found)
+
+
+def test_reuse_speeds_the_simulated_cluster_up():
+    price = costs.step_cost(UNIT)
+    plain = plots.simulated_cluster(price, Workload(2200, 170), None, 2, [8])
+    stored = plots.simulated_cluster(price, Workload(2200, 170, alpha=0.8), simulate.Reuse(1e-6), 2, [8])
+    assert stored.per_user[0] > plain.per_user[0]
+    assert stored.per_gpu[0] > plain.per_gpu[0]
+
+
+def test_sarathis_dots_lie_on_the_cost_line():
+    figure = Figure()
+    frames = plots.sarathi_costs(figure.subplots(1, 3), catalogue.model("llama-13b"), catalogue.gpu("a6000"))
+    cost = frames["cost"].set_index("batch")
+    for batch, published in ((1, 200), (2, 100), (18, 16.7)):
+        assert cost.decode[batch] / cost.prefill[batch] == pytest.approx(published, rel=0.03)
+    intensity = frames["intensity"]
+    ridge = catalogue.gpu("a6000").ridge("bf16")
+    assert intensity.decode.max() < ridge < intensity.prefill.max()
+
+
+def test_seats_obey_littles_law():
+    frame = plots.seats(axes(), costs.measured(UNIT, 2200, 170), (1, 8, 64), LLAMA.kv_token("fp8"))
+    assert theory.littles_law(rate=frame.rate, latency=frame.stay) == pytest.approx(frame.seats.to_numpy())
+    assert (np.diff(frame.rate) > 0).all()

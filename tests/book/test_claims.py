@@ -1,0 +1,211 @@
+"""The ledger of claims: complete, and strict about what it accepts; and claims that no other test states alone."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import catalogue, evidence, theory
+from inference_math.book.claims import EVIDENCE, SEEDS, VERDICTS, load_claims
+from inference_math.unit import costs
+from inference_math.unit.operators import Operators
+
+LEDGER = evidence.data_dir() / "claims.toml"
+times = st.floats(1e-5, 1.0)
+
+
+def test_all_claims_are_there_in_order():
+    assert [claim.id for claim in load_claims()] == [f"C{number:02}" for number in range(1, 38)]
+
+
+def test_every_entry_says_what_it_must():
+    for claim in load_claims():
+        assert claim.verdict in VERDICTS
+        assert len(claim.quote.split()) <= 25
+        assert set(claim.seeds) <= set(SEEDS)
+        assert len(set(claim.checks)) == len(claim.checks), claim.id
+        assert {item.kind for item in claim.evidence} <= set(EVIDENCE)
+        assert bool(claim.condition) == (claim.verdict == "holds if")
+        # These are completed by the page to sentences, or listed.
+        for words in (claim.condition, claim.title, *claim.assumptions):
+            assert not words.endswith("."), (claim.id, words)
+    assert [claim.id for claim in load_claims() if not claim.seeds] == ["C07"]
+
+
+def test_every_formula_stands_with_its_claim():
+    """A new formula of a claim belongs into the ledger."""
+    listed = {name for claim in load_claims() for name in claim.formulas}
+    assert sorted(set(theory.CATALOGUE) - listed) == []
+
+
+def test_every_printed_formula_is_quoted_from_where_the_catalogue_says():
+    """The sources of a claim's formulas are among the claim's own."""
+    for claim in load_claims():
+        printed = {SEEDS[letter] for letter in claim.seeds}
+        for name in claim.formulas:
+            for source in theory.CATALOGUE[name].source.split("; "):
+                assert source == theory.BOOK or source in printed, (claim.id, name, source)
+
+
+FIRST = LEDGER.read_text(encoding="utf-8").partition("[[claim]]\n")[2].partition("\n[[claim]]")[0]
+QUOTE = re.search(r'quote = ".*"', FIRST)[0]
+CHECKS = re.search(r"checks = \[.*?\]\n", FIRST, re.S)[0]
+ITEM = re.search(r"\{ kind = .* \}", FIRST)[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "words"),
+    [
+        ('id = "C01"', 'id = "C02"', ValueError, "id must be 'C01' here, not 'C02'"),
+        ("verdict =", "verdikt =", ValueError, "C01: a key must be one of id, title, .*, not 'verdikt'; did you mean"),
+        ("title =", "quote_ =", ValueError, "C01: a key must be one of"),
+        ('verdict = "holds"', "", ValueError, "C01: missing verdict"),
+        ('verdict = "holds"', 'verdict = "true"', ValueError, "C01: verdict must be one of holds, .*, not 'true'"),
+        ('verdict = "holds"', "verdict = 1", TypeError, "C01: verdict must be a text with something in it, not 1"),
+        ('verdict = "holds"', 'verdict = "holds if"', ValueError, "C01: condition goes with the verdict 'holds if'"),
+        ('verdict = "holds"', 'verdict = "holds"\ncondition = "a"', ValueError, "C01: condition goes with the verdict"),
+        ('verdict = "holds"', 'verdict = "misprint"', ValueError, "C01: 'misprint' needs corrected"),
+        ('verdict = "holds"', 'verdict = "refuted"', ValueError, "C01: 'refuted' needs corrected"),
+        (QUOTE, f'quote = "{"word " * 26}"', ValueError, "C01: quote must have at most 25 words, not 26"),
+        (QUOTE, "", ValueError, "C01: seeds and quote go together"),
+        ("seeds = { B =", "seeds = { F =", ValueError, "C01: seeds must be one of A, B, C, D, E, not 'F'"),
+        ("seeds = {", "seeds = 3 # {", TypeError, "C01: seeds must be a table with something in it, not 3"),
+        ("seeds = { B = ", "seeds = { B = 1, A = ", TypeError, "C01: seeds must be a text with something in it, not 1"),
+        ('"kv_load_time"', '"kv_lod_time"', ValueError, "C01: formulas must be one of .*'kv_lod_time'; did you mean"),
+        ('"kv_load_time"', '"crossover"', ValueError, "C01: formulas must state this claim, but crossover states C06"),
+        (
+            "formulas = [",
+            "formulas = 1 # [",
+            TypeError,
+            "C01: formulas must be a list of texts with something in it, not 1",
+        ),
+        (
+            "assumptions = [",
+            'assumptions = ["",',
+            TypeError,
+            "C01: assumptions must be a text with something in it, not ''",
+        ),
+        (CHECKS, "", ValueError, "C01: a claim without evidence cannot say 'holds': it lacks checks"),
+        ("derivation =", "# ", ValueError, "C01: a claim without evidence cannot say 'holds': it lacks derivation"),
+        ("test_tokens.py::", "test_tokens.py:", ValueError, "C01: checks must be like tests/file.py::test_name, not"),
+        ('"book/prefill/01', '"prefill/01', ValueError, "C01: pages must be like book/part/page#anchor, not prefill"),
+        (ITEM, '{ kind = "exact" }', TypeError, "C01: evidence: each must be a table with kind, page and says"),
+        (ITEM, ITEM.replace("projected", "seen"), ValueError, "C01: evidence: kind must be one of .*, not 'seen'"),
+        (ITEM, ITEM.replace('"book/', '"'), ValueError, "C01: pages must be like book/part/page#anchor"),
+        (
+            ITEM,
+            re.sub('says = ".*"', 'says = ""', ITEM),
+            TypeError,
+            "C01: evidence: says must be a text with something in it",
+        ),
+        ("id =", "id ", ValueError, r"claims\.toml cannot be read"),
+        (f"[[claim]]\n{FIRST}", "", ValueError, r"must have 37 tables \[\[claim\]\], C01 to C37, not 36"),
+    ],
+)
+def test_what_is_not_accepted_is_named(tmp_path, old, new, error, words):
+    text = LEDGER.read_text(encoding="utf-8")
+    assert old in f"[[claim]]\n{FIRST}"
+    head, start, rest = text.partition("[[claim]]\n")
+    broken = tmp_path / "claims.toml"
+    broken.write_text(head + (start + rest).replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(error, match=words):
+        load_claims(broken)
+
+
+def test_what_is_not_checkable_needs_neither_derivation_nor_test(tmp_path):
+    entry = FIRST.replace(CHECKS, "").replace("derivation =", "# ").replace('"holds"', '"not checkable"')
+    ledger = tmp_path / "claims.toml"
+    ledger.write_text(LEDGER.read_text(encoding="utf-8").replace(FIRST, entry), encoding="utf-8")
+    assert load_claims(ledger)[0].verdict == "not checkable"
+
+
+# From here on: claims, each by itself.
+
+
+@given(n_in=st.floats(1, 1e6))
+def test_c02_a_causal_mask_halves_the_attention_part(n_in):
+    shape = catalogue.model("llama-3-70b").shape
+    at = {**shape, "n_in": n_in, "flops": 1e15}
+    matrices = theory.token_time(**shape, n_in=1e-9, flops=1e15)
+    seen, causal = theory.token_time(**at) - matrices, theory.token_time_causal(**at) - matrices
+    assert causal == pytest.approx(seen / 2, rel=1e-6, abs=1e-12 * matrices)
+
+
+def test_c11_single_requests_repeat_99_percent_and_whole_traces_far_less():
+    traces = evidence.load("traces_alpha").frame.set_index("trace")
+    for name in ("mooncake-conversation", "mooncake-synthetic"):
+        assert traces["share_0.99"][name] > 0  # of the requests
+        assert traces["share_0.99"][name] < 0.2
+        assert traces.token_share[name] < 0.7  # of all prompt tokens
+
+
+@given(tpot_1=times, room=times, delta_p=times, delta_h=times, x=st.floats(1, 1e4))
+def test_c16_the_gain_is_exact_for_the_requests_beside_the_first(tpot_1, room, delta_p, delta_h, x):
+    """Both batches, as real numbers, just meet the limit."""
+    gain = theory.batch_gain(delta_p=delta_p, delta_h=delta_h, x=x)
+    beside = room / (delta_p + delta_h)
+    for batch, added in ((1 + beside, delta_p), (1 + gain * beside, delta_p / x)):
+        tpot = theory.expected_tpot(B=batch, tpot_1=tpot_1, delta_p=added, delta_h=delta_h)
+        assert tpot == pytest.approx(tpot_1 + room)
+    assert (1 + gain * beside) / (1 + beside) <= gain * (1 + 1e-12)
+
+
+@given(delta_p=times, delta_h=times, x=st.floats(1, 1e4))
+def test_c17_the_bound_is_the_limit_of_the_gain(delta_p, delta_h, x):
+    bound = theory.gain_bound(delta_p=delta_p, delta_h=delta_h)
+    assert theory.batch_gain(delta_p=delta_p, delta_h=delta_h, x=x) <= bound * (1 + 1e-12)
+    assert theory.batch_gain(delta_p=delta_p, delta_h=delta_h, x=1e15) == pytest.approx(bound)
+
+
+@given(n_in=st.floats(100, 20_000), n_out=st.floats(1, 1000))
+def test_c20_the_difference_doubles_with_the_prompt_and_the_ratio_hardly_moves(n_in, n_out):
+    """At datasheet rates, and answers short enough for ΔP to be the larger; the threshold is above 100,000 tokens."""
+    model, gpu = catalogue.model("llama-3-70b"), catalogue.gpu("h100-sxm")
+
+    def deltas(prompt):
+        prefill = prompt * theory.token_time_causal(**model.shape, n_in=prompt, flops=gpu.flops("fp8"))
+        return theory.delta_p(ttft_1=prefill, n_out=n_out), theory.delta_h(
+            n_in=prompt, kv_token=model.kv_token("fp8"), hbm_bw=gpu.hbm_bw
+        )
+
+    (p, h), (p_double, h_double) = deltas(n_in), deltas(2 * n_in)
+    moved = (p_double / h_double) / (p / h)
+    assert 1 <= moved <= 1 + n_in / theory.attention_threshold_causal(**model.shape)
+    assert (p_double - h_double) / (p - h) >= 2 * (1 - 1e-9)
+
+
+def test_c21_a_request_decodes_while_the_unit_prefills():
+    """Llama-3-70B, FP8, two H100s, 2,048 in, 170 out, 32 requests: from measured operators."""
+    unit = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
+    numbers, batch = costs.measured(unit, 2048, 170), 32
+    decode = 169 * numbers.tpot(batch)
+    assert decode / (decode + numbers.ttft(batch)) > 0.9
+    rates = {"t_w": numbers.t_w, "delta_p": numbers.delta_p, "delta_h": numbers.read}
+    assert theory.prefill_share(B=batch, n_out=170, **rates) > 0.5
+    assert theory.prefill_share(B=1, n_out=170, **rates) < 0.1
+
+
+def test_c34_three_gpus_serve_twice_as_much_per_gpu():
+    table = evidence.load("distserve").frame
+    rate = table[table.quantity == "rate_per_gpu"].set_index("serves").value
+    per_gpu = min(2 * rate["prefill"], rate["decode"]) / 3
+    assert per_gpu / rate["colocated"] == pytest.approx(2.1, abs=0.05)
+
+
+def test_c37_communication_is_small_in_decode_steps_and_large_in_prefills():
+    """Shares of all-reduce in a step of 32 decodes and in a prefill, at 2,048 tokens."""
+    step, prefill = {}, {}
+    for tp in (2, 4, 8):
+        unit = Operators(catalogue.model("llama-3-70b"), tp=tp, weights="fp8", kv="fp8")
+        decode = unit.steps().query("batch == 32 and context == 2048").iloc[0]
+        prompt = unit.prefills().set_index("n_in").loc[2048]
+        step[tp], prefill[tp] = decode.allreduce / decode.total, prompt.allreduce / prompt.total
+    assert step[2] < 0.06
+    assert prefill[2] > 0.1
+    assert prefill[8] > 0.4
+    assert all(prefill[tp] > step[tp] for tp in step)
+    assert np.all(np.diff(list(prefill.values())) > 0)

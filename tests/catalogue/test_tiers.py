@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from inference_math import catalogue, evidence, theory
+from inference_math.catalogue import tiers
+
+
+def test_the_tiers_are_ordered_by_speed_and_within_what_the_gpu_can_take():
+    found = tiers.tiers()
+    assert list(found) == ["hbm", "dram", "network_store", "local_ssd"]
+    speeds = [t.read_bw for t in found.values()]
+    assert speeds == sorted(speeds, reverse=True)
+    h100 = catalogue.gpu("h100-sxm")
+    assert tiers.tier("hbm").read_bw == h100.hbm_bw
+    assert all(t.read_bw <= h100.pcie_bw for t in found.values() if t.name != "hbm")
+    assert [t.name for t in found.values() if t.shared] == ["network_store"]
+    assert tiers.tier("network_store").capacity_node is None
+
+
+def test_acceleration_is_compute_time_over_load_time():
+    llama = catalogue.model("llama-3-70b")
+    e = tiers.tier("dram").acceleration(T=7e-5, kv_token=llama.kv_token("fp8"), gpus=2)
+    assert e == pytest.approx(7e-5 * 2 * 64e9 / 163_840)
+    assert tiers.tier("dram").acceleration(T=1e-5, kv_token=np.array([1e5, 2e5])).shape == (2,)
+
+
+@pytest.mark.parametrize("trace", ["mooncake-conversation", "mooncake-synthetic"])
+def test_reach_is_the_table_and_never_falls(trace):
+    rows = evidence.load("traces_reuse").frame.query("trace == @trace")
+    assert tiers.reach(trace, rows.capacity_tokens) == pytest.approx(rows.token_share.to_numpy())
+    grid = tiers.reach(trace, np.geomspace(1, 1e12, 200))
+    assert (np.diff(grid) >= 0).all()
+    assert tiers.reach(trace, 0) == 0
+    assert tiers.reach(trace, 1e15) == rows.token_share.iloc[-1]
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="tier must be one of hbm, dram"):
+        tiers.tier("tape")
+    with pytest.raises(ValueError, match="trace must be one of"):
+        tiers.reach("mine", 10)
+    with pytest.raises(ValueError, match="tokens must be"):
+        tiers.reach("mooncake-synthetic", -1)
+
+
+def test_saving_all_that_is_found_needs_the_acceleration_of_the_longest_reuse():
+    """The best mix saves at most the share found, and 1/(1+e) of it is lost at least where all is stored."""
+    frame = evidence.load("traces_saving").frame
+    for trace, rows in frame.groupby("trace"):
+        limit = tiers.reach(trace, 1e15)
+        assert (rows.saved_mixed <= limit + 1e-4).all()
+        assert (rows.saved_mixed >= limit * theory.crossover(e=rows.e.to_numpy()) - 1e-3).all()
+        assert (rows.saved_load_all <= rows.saved_mixed + 1e-4).all()

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from inference_math import theory
+from inference_math.theory.formula import Formula, to_vega
+from inference_math.theory.notation import alpha, e, n_in
+
+EVERY = list(theory.CATALOGUE.values())
+
+
+def test_a_number_gives_a_float_and_arrays_broadcast():
+    assert theory.crossover(e=9) == 0.9
+    assert type(theory.crossover(e=9)) is float
+    result = theory.speedup_layerwise(alpha=[0.0, 0.5, 1.0], e=np.array([[1.0], [9.0]]))
+    np.testing.assert_allclose(result, [[1, 2, 1], [1, 2, 9]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"alpha": 0.5}, TypeError, "missing e"),
+        ({"alpha": 0.5, "e": 1, "E": 2}, TypeError, "unknown E"),
+        ({"alpha": "0.5", "e": 1}, TypeError, "alpha must be a number"),
+        ({"alpha": 1.1, "e": 1}, ValueError, "alpha must be a number from 0 to 1"),
+        ({"alpha": float("nan"), "e": 1}, ValueError, "alpha .* not nan"),
+        ({"alpha": 0.5, "e": -1}, ValueError, "e must be a finite number > 0"),
+        ({"alpha": [0.1, 0.2], "e": [1, 2, 3]}, ValueError, r"do not broadcast: alpha \(2,\), e \(3,\)"),
+    ],
+)
+def test_bad_input_names_the_argument(arguments, error, words):
+    with pytest.raises(error, match=words):
+        theory.speedup_layerwise(**arguments)
+
+
+def test_positional_arguments_are_refused():
+    with pytest.raises(TypeError):
+        theory.crossover(9)
+
+
+def test_no_finite_value_is_an_error_that_says_where():
+    with pytest.raises(ValueError, match="acceleration_needed has no finite value at alpha=1"):
+        theory.acceleration_needed(alpha=[0.5, 1.0])
+
+
+def test_the_signature_is_the_catalogue_s():
+    assert str(inspect.signature(theory.ttft_kv)) == "(*, n_in, T, alpha, e, W)"
+
+
+def test_arguments_must_be_the_symbols_of_the_expression():
+    with pytest.raises(ValueError, match="not the symbols"):
+        Formula("f", (alpha, e), alpha + 1, "f", "1", "C00", "", "")
+
+
+def test_equals_tells_equal_from_different():
+    assert theory.crossover.equals(1 - 1 / (1 + e))
+    assert not theory.crossover.equals(e / (2 + e))
+
+
+@pytest.mark.parametrize("formula", EVERY, ids=lambda f: f.name)
+def test_every_formula_is_complete_and_prints(formula):
+    assert formula.name in theory.CATALOGUE
+    assert formula.claim[0] == "C"
+    assert 1 <= int(formula.claim[1:]) <= 37
+    assert formula.source
+    assert formula.meaning
+    assert formula.latex.startswith(formula.latex_name + " = ")
+    assert "Max" not in formula.vega()
+    assert "Math" not in formula.vega()
+
+
+def test_vega_reads_the_axis_from_the_row():
+    assert to_vega(sp.Max(alpha, e), datum={"alpha"}) == "max(datum.alpha, e)"
+    assert to_vega(sp.sqrt(alpha) + alpha**2) == "sqrt(alpha) + pow(alpha, 2)"
+
+
+@pytest.mark.parametrize("expr", [sp.Sum(alpha, (e, 1, 3)), sp.gamma(alpha), sp.Function("f")(alpha), sp.oo * e])
+def test_vega_refuses_what_the_browser_cannot_evaluate(expr):
+    with pytest.raises(ValueError, match="a browser cannot evaluate"):
+        to_vega(expr)
+
+
+def test_maximum_of_different_shapes():
+    f = Formula(
+        "f",
+        (alpha, e, n_in),
+        sp.Max(alpha, e, n_in) - sp.Min(alpha, e, n_in),
+        "f",
+        "1",
+        "C00",
+        "test",
+        "test",
+    )
+    result = f(alpha=[0.1, 0.9], e=np.array([[0.5], [5.0]]), n_in=0.3)
+    np.testing.assert_allclose(result, [[0.4, 0.6], [4.9, 4.7]])
+
+
+def test_outside_its_domain_a_formula_says_what_it_needs():
+    numbers = {"delta_p": 1e-3, "delta_h": 1e-4, "t_w": 0.02}
+    assert theory.chunked_gain_sla(**numbers, sla_tpot=0.03) > 1
+    with pytest.raises(ValueError, match=r"chunked_gain_sla needs sla_tpot > t_w, not .*t_w=0.02, sla_tpot=0.02"):
+        theory.chunked_gain_sla(**numbers, sla_tpot=[0.03, 0.02])

@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import catalogue, evidence, simulate, theory
+from inference_math.unit import Unit
+from inference_math.unit.operators import Operators
+from inference_math.workload import Workload
+
+TALK = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
+
+
+def fitting_units():
+    """Every model, GPU, TP and precision of the catalogue that fits."""
+    for model in catalogue.MODELS:
+        for gpu in catalogue.GPUS:
+            for tp in (1, 2, 4, 8):
+                for precision in ("bf16", "fp8"):
+                    try:
+                        yield Unit.of(model, gpu, tp=tp, weights=precision, kv=precision)
+                    except ValueError:
+                        continue
+
+
+UNITS = list(fitting_units())
+
+
+def floor(unit, decodes, context, prefill):
+    """Seconds that the datasheet allows: all bytes over all bandwidth, all FLOPs over all compute."""
+    model, gpu, tp = unit.model, unit.gpu, unit.tp
+    tokens = decodes + prefill
+    width = catalogue.bytes_per_value(unit.weights)
+    weights = (model.n_params if model.n_experts else model.n_params_total) * width
+    cache = decodes * context * model.kv_token(unit.kv)
+    reading = (weights + cache) / (tp * gpu.hbm_bw)
+    work = 2 * model.n_params * tokens / gpu.flops(unit.weights)
+    scores = 4 * model.n_layers * model.d_att * prefill**2 / 2 / gpu.bf16_flops
+    return np.maximum(reading, (work + scores) / tp)
+
+
+def test_no_prediction_beats_the_hardware():
+    decodes, context, prefill = (
+        grid.ravel() for grid in np.meshgrid([0, 1, 7, 64, 500], [1, 2000, 100_000], [0, 1, 128, 4096, 30_000])
+    )
+    some = decodes + prefill > 0
+    decodes, context, prefill = decodes[some], context[some], prefill[some]
+    assert len(UNITS) > 250
+    for unit in UNITS:
+        predicted = unit.step_time(decodes, context, prefill)
+        assert (predicted >= floor(unit, decodes, context, prefill) * (1 - 1e-9)).all(), unit
+        assert (predicted >= unit.limit.step_time(decodes, context, prefill)).all(), unit
+
+
+@given(decodes=st.floats(0, 500), context=st.floats(1, 50_000), tokens=st.integers(0, 8192))
+def test_more_work_never_takes_less_time(decodes, context, tokens):
+    one = TALK.step_time(decodes, context, tokens)
+    assert TALK.step_time(decodes + 1, context, tokens) >= one
+    assert TALK.step_time(decodes, context + 1, tokens) >= one
+    assert TALK.step_time(decodes, context, tokens + 1) >= one
+    assert TALK.step_time(decodes, context, tokens, cached=100) >= one
+
+
+@given(n_in=st.integers(2, 20_000), share=st.floats(0, 0.99))
+def test_a_cached_prefix_saves_its_tokens_not_the_attention_to_them(n_in, share):
+    cached = int(share * (n_in - 1))
+    whole, rest = TALK.prefill_time(n_in), TALK.prefill_time(n_in, cached=cached)
+    assert rest <= whole * (1 + 1e-12)
+    assert rest >= TALK.prefill_time(n_in - cached) * (1 - 1e-12)
+    # Two prompts at once share the weight read.
+    assert TALK.prefill_time(n_in, batch=2) <= 2 * whole
+
+
+def test_the_terms_are_the_formulas():
+    """A decode step of Llama-3-70B, added up by hand."""
+    c, gpu, llama = TALK.coefficients, catalogue.gpu("h100-sxm"), catalogue.model("llama-3-70b")
+    bandwidth = {"hbm_bw": 2 * gpu.hbm_bw, "eff_memory": c.memory}
+    size = llama.n_params + 2 * llama.lm_head_params
+    t_w = theory.read_time(step_bytes=size, **bandwidth)
+    t_c = theory.matrix_time(n_params=llama.n_params, tokens=32, flops=2 * gpu.fp8_flops, eff_compute=c.fp8)
+    t_c += theory.matrix_time(n_params=llama.lm_head_params, tokens=32, flops=2 * gpu.bf16_flops, eff_compute=c.bf16)
+    cache = theory.read_time(step_bytes=32 * 2048 * llama.kv_token("fp8"), **bandwidth)
+    sums = theory.allreduce_time(sum_bytes=32 * 2 * 80 * 8192 * 2, tp=2, link_bw=gpu.link_bw)
+    # Per layer, token and GPU, in values: matrices in and out, then norms, rotation, activation.
+    h, q, kv, f = 8192, 4096, 1024, 14336
+    values = (h + q + kv) + (q + h) + (h + 2 * f) + (f + h) + 8 * h + 2 * (q + kv / 2) + 3 * f
+    moved = theory.read_time(step_bytes=32 * 80 * 2 * values, hbm_bw=gpu.hbm_bw, eff_memory=c.memory)
+    expected = theory.step_time(t_w=t_w, t_c=t_c, t_rest=cache + sums + moved + 80 * c.layer)
+    assert TALK.step_time(32, 2048) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("model", "tp", "precision"), [("llama-3-8b", 1, "bf16"), ("llama-3-70b", 2, "fp8")])
+def test_a_step_is_near_its_measured_operators(model, tp, precision):
+    """Within a fifth of the sum of operators at each point of the table that is no cache effect."""
+    unit = Unit.of(model, "h100-sxm", tp=tp, weights=precision, kv=precision)
+    steps = Operators(unit.model, tp=tp, weights=precision, kv=precision).steps().query("not in_l2")
+    ratio = unit.step_time(steps.batch.to_numpy(), steps.context.to_numpy()) / steps.total
+    assert ratio.between(0.8, 1.35).all()
+    assert ratio.mean() == pytest.approx(1.05, abs=0.08)  # activations are in the unit, in no operator
+
+
+def test_silybench_is_predicted_zero_shot():
+    """The bar: 6.5 % of the end-to-end latency on points that nothing was fitted to [Qwen3-8B, vLLM 0.30]."""
+    rows = evidence.load("silybench").frame.query("used")
+    errors = []
+    for row in rows.itertuples():
+        unit = Unit.of("qwen3-8b", "h100-sxm", weights=row.precision, kv="bf16")
+        work = Workload(row.prompt_tokens, row.output_tokens)
+        errors.append(unit.e2e(work, row.concurrency) / row.e2e_s - 1)
+        assert unit.limit.e2e(work, row.concurrency) < row.e2e_s
+    assert len(errors) == 67
+    assert np.mean(np.abs(errors)) <= 0.065
+
+
+def test_costs_are_those_of_the_steps():
+    work = Workload(2048, 170)
+    costs = TALK.costs(work)
+    assert costs.tpot_1 == pytest.approx(TALK.step_time(1, 2048 + 85))
+    assert costs.ttft_1 + costs.t_w == pytest.approx(TALK.prefill_time(2048))
+    assert costs.kv_capacity == TALK.kv_capacity
+    assert TALK.tpot(work, 1) == pytest.approx(costs.tpot_1)
+    assert TALK.ttft(work, 1) == pytest.approx(TALK.prefill_time(2048))
+    # The closed forms and the unit's own means agree where prompts hide the weight read.
+    users = np.array([1, 8, 32])
+    assert TALK.tpot(work, users) == pytest.approx(costs.tpot(users), rel=0.06)
+    assert TALK.ttft(work, users) == pytest.approx(costs.ttft(users), rel=0.06)
+
+
+def test_the_parts_make_the_step():
+    parts = TALK.parts(32, 2048, 512)
+    assert sum(parts.values()) == pytest.approx(TALK.step_time(32, 2048, 512))
+    assert all(seconds >= 0 for seconds in parts.values())
+    assert TALK.parts(1, 2048)["attention of the prompt"] == 0
+
+
+def test_experts_are_read_as_tokens_choose_them():
+    unit = Unit.of("mixtral-8x7b", "h100-sxm", tp=4)
+    one, many = unit.step_time(np.array([1, 512]), 1)
+    assert many > 2 * one
+    assert one > 2 * unit.model.n_params / (4 * 3.35e12)
+
+
+def test_arguments_broadcast_and_answers_are_fast():
+    assert TALK.step_time(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
+    assert isinstance(TALK.step_time(32, 2048), float)
+    decodes = np.linspace(1, 256, 10**6)
+    start = time.perf_counter()
+    TALK.step_time(decodes, 2048)
+    assert time.perf_counter() - start < 5  # over a million a second on an idle machine; loose for a busy one
+
+
+@given(decodes=st.integers(0, 300), context=st.integers(1, 9000), tokens=st.integers(0, 5000))
+def test_the_simulator_s_cost_is_the_step(decodes, context, tokens):
+    prompts = int(tokens > 0)
+    cost = TALK.step_cost(decodes, decodes * context, prompts, tokens, tokens**2 / 2)
+    assert cost == pytest.approx(TALK.step_time(decodes, context, tokens), rel=1e-12)
+    fixed, per_token = TALK.step_cost.line(decodes)
+    assert fixed + per_token * decodes * context == pytest.approx(TALK.step_time(decodes, context), rel=1e-12)
+
+
+def test_the_simulated_engine_has_the_predicted_means():
+    """Closed loop, prefill first, as the formulas assume."""
+    work = Workload(2048, 256)
+    run = simulate.closed_loop(work, TALK.step_cost, concurrency=24, requests=1500, warmup=200, start="steady")
+    assert run.requests.latency.mean() == pytest.approx(TALK.e2e(work, 24), rel=0.02)
+
+
+def test_token_time_and_decode_share():
+    assert TALK.token_time(2048) == pytest.approx(TALK.prefill_time(2048) / 2048)
+    share = TALK.decode_share(np.array([0, 1, 64, 4096]))
+    assert (np.diff(share) > 0).all()
+    assert share[0] == 0
+    # z is the slope of the step beside what adds in any case: activations and all-reduce.
+    step = TALK.step_time(np.array([64 - 0.5, 64 + 0.5]), 0)
+    terms = TALK._terms
+    slope = np.diff(step)[0] - terms["move"] - terms["links"]
+    assert slope / (terms["matrices"] + terms["head"]) == pytest.approx(share[2], rel=1e-3)
+
+
+WORK = Workload(2048, 170)
+
+
+@pytest.mark.parametrize("quantity", ["ttft", "tpot", "e2e"])
+def test_intervals_hold_the_value_and_keep_the_floor(quantity):
+    users = np.array([1, 8, 64])
+    found = TALK.predict(quantity, WORK, users)
+    assert found.value == pytest.approx(getattr(TALK, quantity)(WORK, users))
+    assert (found.low < found.value).all()
+    assert (found.value < found.high).all()
+    assert (found.low >= getattr(TALK.limit, quantity)(WORK, users)).all()
+    narrow = TALK.predict(quantity, WORK, users, level=0.5)
+    assert (narrow.high - narrow.low < found.high - found.low).all()
+    assert found.mode == "zero-shot"
+    assert not found.outside
+
+
+def test_the_datasheet_has_no_interval():
+    found = TALK.limit.predict("e2e", WORK, 8)
+    assert found.low == found.value == found.high
+
+
+def test_a_prediction_says_what_was_never_calibrated():
+    found = Unit.of("deepseek-v3", "b200", tp=8, weights="fp8", kv="fp8").predict("tpot", Workload(20_000, 100), 4)
+    assert [line.split()[0] for line in found.outside] == ["kind", "gpu", "n_in"]
+    assert "MLA" in str(found)
+    (line,) = TALK.predict("tpot", WORK, 500).outside
+    assert "that the KV cache holds" in line
+    assert Unit.of("mixtral-8x7b", "h100-sxm", tp=4).kind == "mixture of experts"
+    with pytest.raises(ValueError, match="quantity must be one of"):
+        TALK.predict("itl", WORK, 1)
+    with pytest.raises(ValueError, match="level must be"):
+        TALK.predict("tpot", WORK, 1, level=1.2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "llama-9"}, "model must be one of"),
+        ({"gpu": "h1000"}, "gpu must be one of"),
+        ({"gpu": "a100-80gb", "weights": "fp8"}, "weights must be bf16 on a100-80gb"),
+        ({"weights": "int4"}, "weights must be"),
+        ({"tp": 1, "weights": "bf16"}, "tp must be at least 2 for llama-3-70b"),
+        ({"tp": 3}, "tp must divide n_heads"),
+        ({"tp": 0}, "tp must be"),
+        ({"engine": "mine"}, "engine must be one of"),
+    ],
+)
+def test_bad_units(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Unit.of(**({"model": "llama-3-70b", "gpu": "h100-sxm", "tp": 2, "weights": "fp8"} | arguments))
+
+
+def test_bad_steps():
+    with pytest.raises(ValueError, match="decodes must be"):
+        TALK.step_time(-1, 10)
+    with pytest.raises(ValueError, match="context must be"):
+        TALK.step_time(1, np.inf)
+    with pytest.raises(ValueError, match="cached must be below n_in"):
+        TALK.prefill_time(100, cached=100)
+    with pytest.raises(ValueError, match="concurrency must be"):
+        TALK.tpot(Workload(10, 10), 0)
+
+
+def test_importing_takes_no_tables():
+    code = "import time; t = time.perf_counter(); import inference_math.unit; print(time.perf_counter() - t)"
+    seconds = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert seconds < 10  # about a second on an idle machine
+
+
+@given(
+    model=st.sampled_from(["llama-3-8b", "llama-3-70b", "mixtral-8x7b"]),
+    n_in=st.integers(32, 4000), n_out=st.integers(2, 500), users=st.integers(1, 300), share=st.sampled_from([0, 0.9]),
+)  # fmt: skip
+def test_no_mean_beats_the_hardware(model, n_in, n_out, users, share):
+    """Little's law: what all requests need of the compute units cannot pass faster than at full rate."""
+    unit = Unit.of(model, "h200-sxm", 4)
+    work = Workload(n_in, n_out, share)
+    tokens = n_in - share * (n_in - 1) + n_out - 1
+    least = users * 2 * unit.model.n_params * tokens / (4 * unit.gpu.bf16_flops)
+    for one in (unit, unit.limit):
+        assert one.e2e(work, users) >= least * (1 - 1e-9)
+    assert unit.predict("e2e", work, users).low >= least * (1 - 1e-9)
+
+
+def test_a_cached_prefix_is_read():
+    """The last token of a long prompt costs what a decode at that context costs."""
+    unit = Unit.of("qwen3-8b", "h100-sxm")
+    assert unit.prefill_time(300_000, cached=299_999) == pytest.approx(unit.step_time(1, 300_000), rel=0.02)
+    chunk = unit.step_cost(8, 8 * 2048, 0.25, 512, 512 * (1536 + 256))
+    assert chunk == pytest.approx(unit._step(8, 2048, 512, 1536, 1.0), rel=1e-3)
+
+
+def test_caches_are_held_more_than_once_where_gpus_outnumber_kv_heads():
+    room = {tp: Unit.of("llama-3-8b", "h200-sxm", tp).kv_capacity for tp in (8, 16)}
+    assert room[16] < 1.1 * room[8]  # eight KV heads: the second half of the GPUs holds copies
+    deep = Unit.of("deepseek-v3", "h200-sxm", 8, "fp8", "fp8")
+    free = 8 * deep.gpu.hbm_bytes - deep.model.weight_bytes("fp8")
+    assert deep.kv_capacity == pytest.approx(free / 8 / deep.model.kv_token("fp8"))
+
+
+def test_experts_all_of_which_are_active_are_a_dense_model():
+    mixtral = catalogue.model("mixtral-8x7b")
+    dense = dataclasses.replace(mixtral, n_active_experts=8)
+    assert np.isfinite(Unit.of(dense, "h200-sxm", 4).step_time(1, 100))
