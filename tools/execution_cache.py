@@ -1,32 +1,28 @@
-"""Drop what the book remembers of earlier runs when what stands behind it changed.
+"""Drop what the book remembers of earlier runs when what stands behind it changed, and hand it the twins' outputs.
 
 The execution cache knows the text of a chapter, not the package that it imports; the read pages know neither the
-package nor the book's own extension.
+package nor the book's own extension. A chapter whose twin was made from what is here today need not run again.
 """
 
 from __future__ import annotations
 
-import hashlib
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
+import jupytext
+import nbformat
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn, JupyterCacheAbstract
+
+from notebooks import RUN, chapters, digest_of, is_fresh, twin_of
+
 BUILD = Path("_build")
-RUN = ("src/**/*.py", "data/**/*", "requirements.txt")  # what an executed cell depends on
-READ = (*RUN, "book/_ext/**/*.py", "book/*.toml", "_config.yml")  # and a page
+CACHE = BUILD / ".jupyter_cache"  # where jupyter-book looks for it
+READ = (*RUN, "book/_ext/**/*.py", "book/*.toml", "_config.yml")  # what a page depends on
 REMEMBERED = {".jupyter_cache": RUN, ".doctrees": READ, "html/.doctrees": READ}
 
 
-def digest_of(patterns: Iterable[str]) -> str:
-    """Return the SHA-256 over the names and bytes of every file of the patterns."""
-    digest = hashlib.sha256()
-    for path in sorted(p for pattern in patterns for p in Path().glob(pattern) if p.is_file()):
-        if "__pycache__" not in path.parts:
-            digest.update(path.as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
-
-
-def main() -> None:
+def drop_outdated() -> None:
     """Compare with the last build's digests; drop what stands on others."""
     BUILD.mkdir(exist_ok=True)
     for name, patterns in REMEMBERED.items():
@@ -34,6 +30,39 @@ def main() -> None:
         if not stamp.exists() or stamp.read_text() != now:
             shutil.rmtree(BUILD / name, ignore_errors=True)
             stamp.write_text(now)
+
+
+def seed(cache: JupyterCacheAbstract) -> None:
+    """Give the cache the outputs of every fresh twin; it finds them where a chapter's cells are still the twin's."""
+    behind = digest_of(RUN)
+    for text in chapters():
+        if is_fresh(twin_of(text), behind):
+            notebook = nbformat.read(twin_of(text), as_version=4)  # type: ignore[no-untyped-call]
+            # A twin does not say which Python ran it; an executed chapter does, and is coloured by that.
+            notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+            bundle = CacheBundleIn(notebook, str(text.absolute()))
+            # Not valid to jupyter-cache: its cells must all have run, ours may be tagged skip-execution.
+            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+
+
+def unknown(cache: JupyterCacheAbstract) -> list[Path]:
+    """Return the chapters that the cache has no outputs for."""
+    missing = []
+    for text in chapters():
+        try:
+            cache.match_cache_notebook(jupytext.read(text))
+        except KeyError:
+            missing.append(text)
+    return missing
+
+
+def main() -> None:
+    """Make the cache what a build may use; say what it lacks, since that takes minutes."""
+    drop_outdated()
+    cache = get_cache(CACHE)
+    seed(cache)
+    if missing := unknown(cache):
+        print(f"Executing {len(missing)} of {len(chapters())} chapters, for which notebooks/ has no fresh twin.")
 
 
 if __name__ == "__main__":

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import chdir
 from pathlib import Path
 
 import execution_cache
 import nbformat
 import pytest
+from jupyter_cache import get_cache
+from myst_nb.core.read import read_myst_markdown_notebook
+from myst_parser.config.main import MdParserConfig
 
 import notebooks
 
 TOOLS = Path(__file__).parents[2] / "tools"
 
 
-@pytest.fixture
-def checkout(tmp_path, monkeypatch):
-    (tmp_path / "book" / "part").mkdir(parents=True)
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "_config.yml").write_text("repository: {url: https://example.org/a/b}\n")
-    (tmp_path / "jupytext.toml").write_text((TOOLS.parent / "jupytext.toml").read_text())
-    (tmp_path / "book" / "part" / "01-x.md").write_text(
+def write_checkout(folder):
+    (folder / "book" / "part").mkdir(parents=True)
+    (folder / "notebooks").mkdir()
+    (folder / "src").mkdir()
+    (folder / "src" / "a.py").write_text("a = 1\n")
+    (folder / "_config.yml").write_text("repository: {url: https://example.org/a/b}\n")
+    (folder / "jupytext.toml").write_text((TOOLS.parent / "jupytext.toml").read_text())
+    (folder / "book" / "part" / "01-x.md").write_text(
         "---\nkernelspec:\n  display_name: Python 3 (ipykernel)\n  language: python\n  name: python3\n---\n\n# X\n\n"
         "```{code-cell} ipython3\nif False:\n    %pip install --quiet git+https://old.example/x\n```\n\n"
         "```{code-cell} ipython3\n1 + 1\n```\n\n```{code-cell} ipython3\n1 + 1\n```\n"
     )
-    (tmp_path / "book" / "part" / "prose.md").write_text("# Only prose\n")
+    (folder / "book" / "part" / "prose.md").write_text("# Only prose\n")
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    write_checkout(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -53,20 +64,99 @@ def test_the_repository_s_address_is_written_from_the_configuration(checkout):
 
 
 def test_caches_are_dropped_when_code_or_data_changed_and_only_then(checkout):
-    (checkout / "src").mkdir()
-    (checkout / "src" / "a.py").write_text("a = 1\n")
-    execution_cache.main()
+    execution_cache.drop_outdated()
     remembered = checkout / "_build" / ".jupyter_cache"
     remembered.mkdir()
-    execution_cache.main()
+    (checkout / "README.md").write_text("read me\n")
+    (checkout / "src" / ".a.py.swp").write_text("an editor's")
+    execution_cache.drop_outdated()
     assert remembered.exists()
     (checkout / "src" / "a.py").write_text("a = 2\n")
-    execution_cache.main()
+    execution_cache.drop_outdated()
     assert not remembered.exists()
     pages = checkout / "_build" / ".doctrees"
     pages.mkdir()
     remembered.mkdir()
     (checkout / "_config.yml").write_text("title: another\n")
-    execution_cache.main()
+    execution_cache.drop_outdated()
     assert remembered.exists()
     assert not pages.exists()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A checkout with its twin."""
+    folder = tmp_path_factory.mktemp("made")
+    write_checkout(folder)
+    with chdir(folder):
+        notebooks.execute(*notebooks.chapters())
+    return folder
+
+
+@pytest.fixture
+def executed(made, tmp_path, monkeypatch):
+    """A checkout as it is cloned: the twin is there, and nothing is built."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path, *notebooks.chapters()
+
+
+def known(text):
+    """Return whether a build finds this chapter's outputs, read as the build reads it."""
+    execution_cache.main()
+    read = read_myst_markdown_notebook(text.read_text(), config=MdParserConfig(), add_source_map=True)
+    try:
+        _, merged = get_cache("_build/.jupyter_cache").merge_match_into_notebook(read)
+    except KeyError:
+        return False
+    assert merged.cells[-1].outputs[0].data["text/plain"] == "2"
+    return True
+
+
+def test_a_fresh_clone_finds_the_twin_s_outputs(executed, capsys):
+    _, text = executed
+    assert known(text)
+    assert known(text)  # and at the next build
+    assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("src/a.py", "a = 1", "a = 2"),
+        ("book/part/01-x.md", "```{code-cell} ipython3\n1 + 1", "```{code-cell} ipython3\n2"),
+        ("notebooks/part/01-x.ipynb", '"2"', '"3"'),  # edited by hand, or merged
+    ],
+)
+def test_a_chapter_runs_again_when_its_text_its_twin_or_the_package_changed(executed, capsys, name, old, new):
+    checkout, text = executed
+    content = (checkout / name).read_text()
+    assert old in content
+    (checkout / name).write_text(content.replace(old, new, 1))
+    assert not known(text)
+    assert "Executing 1 of 1 chapters" in capsys.readouterr().out
+
+
+def test_prose_and_other_files_leave_a_twin_fresh(executed):
+    checkout, text = executed
+    (checkout / "README.md").write_text("read me\n")
+    text.write_text(text.read_text().replace("# X\n", "# Another title\n"))
+    assert known(text)
+
+
+def test_a_twin_that_is_gone_is_forgotten(executed):
+    _, text = executed
+    other = text.with_name("02-y.md")
+    text.rename(other)
+    notebooks.twin_of(text).unlink()
+    notebooks.execute(other)
+    assert known(other)
+    assert list(notebooks.stamps()) == ["notebooks/part/02-y.ipynb"]
+
+
+def test_the_twins_of_the_book_are_fresh(root, monkeypatch):
+    """Else whoever clones the book executes its chapters, for minutes; `make notebooks` makes them fresh."""
+    monkeypatch.chdir(root)
+    behind = notebooks.digest_of(notebooks.RUN)
+    stale = [text.as_posix() for text in notebooks.chapters() if not notebooks.is_fresh(notebooks.twin_of(text), behind)]
+    assert not stale
