@@ -13,6 +13,7 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]  # fmt: skip
+PATIENCE = 300_000  # ms: a busy machine is slow, a broken page is broken for ever
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +44,7 @@ def open_page(browser, site):
 
     def opened(name: str, width: int = 1280, scheme: str = "light"):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: troubles.append(f"{name}: {error}"))

@@ -16,6 +16,9 @@ RUN = """rules => axe.run(document, {resultTypes: ["violations"], preload: false
     .filter(v => v.impact === "serious" || v.impact === "critical")
     .map(v => `${v.impact} ${v.id}: ${v.nodes.slice(0, 4).map(n => n.target.join(" ")).join(" | ")}`))"""
 
+FADED = """() => Promise.allSettled(
+    document.getAnimations().filter(a => a instanceof CSSTransition).map(a => a.finished)).then(() => null)"""
+
 
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_no_serious_violation(open_page, name):
@@ -23,5 +26,5 @@ def test_axe_finds_no_serious_violation(open_page, name):
     page.add_script_tag(content=files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
     assert page.evaluate(RUN, {}) == []
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
-    page.wait_for_timeout(400)  # colours fade
+    page.evaluate(FADED)
     assert page.evaluate(RUN, {"runOnly": ["color-contrast"]}) == []

@@ -49,13 +49,18 @@ def values(page, figure: str) -> dict[str, np.ndarray]:
     }
 
 
+def settle(page, figure: str) -> None:
+    """Wait until a figure has drawn what was asked of it."""
+    page.evaluate("id => document.querySelector(`#${id} .live-figure`).view.runAsync().then(() => null)", figure)
+
+
 def set_slider(page, figure: str, name: str, value: float) -> None:
     """Move a slider as a hand would: the input's value, then its event."""
     page.locator(f"#{figure} .vega-bind", has_text=f"{name}:").locator("input").evaluate(
         "(input, value) => { input.value = value; input.dispatchEvent(new Event('input', {bubbles: true})); }",
         value,
     )
-    page.wait_for_timeout(200)
+    settle(page, figure)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -127,7 +132,7 @@ def test_choosing_a_model_changes_the_token_time(open_page):
     page = open_page("book/prefill/01-cost-of-a-token.html")
     page.locator("#fig-token-time .vega-bind", has_text="model").locator("select").select_option("llama-3-8b")
     page.locator("#fig-token-time .vega-bind", has_text="GPU").locator("select").select_option("h200-sxm")
-    page.wait_for_timeout(200)
+    settle(page, "fig-token-time")
     points = values(page, "fig-token-time")["T, causal"]
     model, gpu = catalogue.model("llama-3-8b"), catalogue.gpu("h200-sxm")
     expected = theory.token_time_causal(
@@ -239,7 +244,7 @@ def test_the_workload_figure_says_the_ratio(open_page):
     page.locator("#fig-workload .vega-bind", has_text="model").locator("select").select_option("llama-13b")
     page.locator("#fig-workload .vega-bind", has_text="GPU").locator("select").select_option("a6000")
     page.locator("#fig-workload .vega-bind", has_text="precision").locator("select").select_option("bf16")
-    page.wait_for_timeout(200)
+    settle(page, "fig-workload")
     (ratio,) = page.evaluate(
         """() => {
             const view = document.querySelector("#fig-workload .live-figure").view;

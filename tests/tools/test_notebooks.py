@@ -158,5 +158,5 @@ def test_the_twins_of_the_book_are_fresh(root, monkeypatch):
     """Else whoever clones the book executes its chapters, for minutes; `make notebooks` makes them fresh."""
     monkeypatch.chdir(root)
     behind = notebooks.digest_of(notebooks.RUN)
-    stale = [text.as_posix() for text in notebooks.chapters() if not notebooks.is_fresh(notebooks.twin_of(text), behind)]
-    assert not stale
+    twins = [notebooks.twin_of(text) for text in notebooks.chapters()]
+    assert [twin for twin in twins if not notebooks.is_fresh(twin, behind)] == []

@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -147,13 +146,11 @@ def test_experts_are_read_as_tokens_choose_them():
     assert one > 2 * unit.model.n_params / (4 * 3.35e12)
 
 
-def test_arguments_broadcast_and_answers_are_fast():
+def test_arguments_broadcast():
     assert TALK.step_time(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
     assert isinstance(TALK.step_time(32, 2048), float)
-    decodes = np.linspace(1, 256, 10**6)
-    start = time.perf_counter()
-    TALK.step_time(decodes, 2048)
-    assert time.perf_counter() - start < 5  # over a million a second on an idle machine; loose for a busy one
+    decodes = np.linspace(1, 256, 5)
+    assert TALK.step_time(decodes, 2048).tolist() == [TALK.step_time(d, 2048) for d in decodes]
 
 
 @given(decodes=st.integers(0, 300), context=st.integers(1, 9000), tokens=st.integers(0, 5000))
@@ -249,9 +246,19 @@ def test_bad_steps():
 
 
 def test_importing_takes_no_tables():
-    code = "import time; t = time.perf_counter(); import inference_math.unit; print(time.perf_counter() - t)"
-    seconds = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-    assert seconds < 10  # about a second on an idle machine
+    """Not one file of the data is opened before a table is asked for."""
+    code = """
+import sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+import inference_math.unit
+from inference_math import evidence
+tables = lambda: [name for name in opened if name.startswith(str(evidence.data_dir()))]
+assert not tables(), tables()
+evidence.load("mlenergy")
+assert tables(), "the hook sees nothing"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @given(
