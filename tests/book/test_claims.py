@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math import catalogue, evidence, theory
+from inference_math import catalogue, evidence, simulate, theory
 from inference_math.book.claims import EVIDENCE, SEEDS, VERDICTS, load_claims
+from inference_math.catalogue.tiers import tier
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
+from inference_math.workload import Workload
 
 LEDGER = evidence.data_dir() / "claims.toml"
 times = st.floats(1e-5, 1.0)
@@ -70,6 +72,8 @@ ITEM = re.search(r"\{ kind = .* \}", FIRST)[0]
         ('verdict = "holds"', 'verdict = "holds"\ncondition = "a"', ValueError, "C01: condition goes with the verdict"),
         ('verdict = "holds"', 'verdict = "misprint"', ValueError, "C01: 'misprint' needs corrected"),
         ('verdict = "holds"', 'verdict = "refuted"', ValueError, "C01: 'refuted' needs corrected"),
+        ('verdict = "holds"', 'verdict = "off by one"', ValueError, "C01: 'off by one' needs corrected"),
+        ('verdict = "holds"', 'verdict = "answered"', ValueError, "C01: 'answered' needs corrected"),
         (QUOTE, f'quote = "{"word " * 26}"', ValueError, "C01: quote must have at most 25 words, not 26"),
         (QUOTE, "", ValueError, "C01: seeds and quote go together"),
         ("seeds = { B =", "seeds = { F =", ValueError, "C01: seeds must be one of A, B, C, D, E, not 'F'"),
@@ -143,6 +147,22 @@ def test_c11_single_requests_repeat_99_percent_and_whole_traces_far_less():
         assert traces.token_share[name] < 0.7  # of all prompt tokens
 
 
+def test_c15_a_simulated_unit_has_room_for_one_more_than_printed():
+    """Limits between two batches; random answers, so that the users stay out of phase."""
+    t_w, prompt, read, n_out = 0.016, 0.08, 0.0004, 100
+    cost = simulate.StepCost(t_w=t_w, prompt=prompt, delta_h=read)
+    law = {"tpot_1": t_w + read, "delta_p": prompt / n_out, "delta_h": read}
+    sla = law["tpot_1"] + 20.5 * (law["delta_p"] + read)
+    printed, batch = (f(sla_tpot=sla, **law) for f in (theory.max_batch_printed, theory.max_batch))
+    assert (printed, batch) == (20, 21)
+
+    def mean_gap(users):
+        work = Workload(1000, n_out, lengths="geometric")
+        return simulate.closed_loop(work, cost, concurrency=users, requests=8000, warmup=1000, seed=1).gaps.mean
+
+    assert mean_gap(int(batch)) < sla < mean_gap(int(batch) + 1)
+
+
 @given(tpot_1=times, room=times, delta_p=times, delta_h=times, x=st.floats(1, 1e4))
 def test_c16_the_gain_is_exact_for_the_requests_beside_the_first(tpot_1, room, delta_p, delta_h, x):
     """Both batches, as real numbers, just meet the limit."""
@@ -159,6 +179,53 @@ def test_c17_the_bound_is_the_limit_of_the_gain(delta_p, delta_h, x):
     bound = theory.gain_bound(delta_p=delta_p, delta_h=delta_h)
     assert theory.batch_gain(delta_p=delta_p, delta_h=delta_h, x=x) <= bound * (1 + 1e-12)
     assert theory.batch_gain(delta_p=delta_p, delta_h=delta_h, x=1e15) == pytest.approx(bound)
+
+
+def apart(cost, prefill_units, decode_units, batch, n_out, prompt):
+    """Return what pools finish per second and unit, and the run."""
+    pools = simulate.Disaggregated(prefill_units, decode_units, max_batch=batch)
+    run = simulate.closed_loop(
+        Workload(prompt, n_out), cost, concurrency=decode_units * batch + 4 * prefill_units,
+        requests=20 * decode_units * batch, warmup=10 * decode_units * batch, scheduler=pools,
+    )  # fmt: skip
+    return run.request_rate / (prefill_units + decode_units), run
+
+
+def test_c17_under_a_limit_on_p99_pools_gain_more_than_the_bound():
+    """A prompt alone takes longer than the limit, so P99 admits as many whole prompts as it does not see."""
+    t_w, prompt, read, n_out, sla = 0.016, 0.120, 0.0004, 512, 0.040
+    cost = simulate.StepCost(t_w=t_w, prompt=prompt, delta_h=read)
+
+    def together(users):
+        work = Workload(1000, n_out, lengths="geometric")
+        return simulate.closed_loop(work, cost, concurrency=users, requests=6000, warmup=600, seed=1)
+
+    few = int(theory.max_batch_undisturbed(q=0.99, n_out=n_out))
+    assert together(few).gaps.quantile(0.99) <= sla < together(few + 1).gaps.quantile(0.99)
+    rate, run = apart(cost, 1, 3, 60, n_out, 1000)
+    assert run.gaps.quantile(0.99) <= sla * (1 + 1e-9)
+    bound = theory.gain_bound(delta_p=prompt / n_out, delta_h=read)
+    assert rate / together(few).request_rate > 1.5 * bound
+
+
+@given(n_in=st.floats(1, 1e6), wider=st.floats(1.5, 10))
+def test_c19_a_wider_model_has_the_same_ratio_and_the_transcribed_form_another(n_in, wider):
+    """Heads of the same size and groups of the same size: the attention grows as the cache does."""
+    model, gpu = catalogue.model("llama-13b"), catalogue.gpu("h100-sxm")
+    at = {"hbm_bw": gpu.hbm_bw, "flops": gpu.bf16_flops, "n_in": n_in, "n_out": 100}
+    kv_token = model.kv_token("bf16")
+
+    def changes_by(formula, size):
+        return formula(**size(wider), **at) / formula(**size(1.0), **at)
+
+    def attention(k):
+        return {"n_layers": model.n_layers, "d_att": k * model.d_att, "kv_token": k * kv_token}
+
+    def model_and_cache(k):
+        return {"n_params": k**2 * model.n_params, "kv_token": k * kv_token}
+
+    assert changes_by(theory.cost_ratio_long, attention) == pytest.approx(1)
+    assert changes_by(theory.cost_ratio_long_printed, model_and_cache) == pytest.approx(wider**0.5)
 
 
 @given(n_in=st.floats(100, 20_000), n_out=st.floats(1, 1000))
@@ -187,6 +254,43 @@ def test_c21_a_request_decodes_while_the_unit_prefills():
     rates = {"t_w": numbers.t_w, "delta_p": numbers.delta_p, "delta_h": numbers.read}
     assert theory.prefill_share(B=batch, n_out=170, **rates) > 0.5
     assert theory.prefill_share(B=1, n_out=170, **rates) < 0.1
+
+
+@pytest.mark.parametrize(("prompt", "n_p", "n_d", "low", "high"), [(0.120, 3, 1, 1.2, 1.4), (0.008, 5, 9, 0.75, 0.95)])
+def test_c27_on_equal_terms_pools_gain_where_a_prompt_outlasts_the_limit_and_lose_elsewhere(
+    prompt, n_p, n_d, low, high
+):
+    """Both systems pay the same for the same step; a prompt alone takes t_w + prompt, above and below the limit."""
+    t_w, read, n_out, sla = 0.016, 0.0004, 65, 0.040
+    cost = simulate.StepCost(t_w=t_w, prompt=prompt, delta_h=read)
+    alone = {"tpot_1": t_w + read, "delta_p": prompt / n_out, "delta_h": read}
+    users = int(theory.max_batch(sla_tpot=sla, **alone))
+    work = Workload(1000, n_out, lengths="geometric")
+    together = simulate.closed_loop(work, cost, concurrency=users, requests=8000, warmup=800, seed=1)
+    assert together.gaps.mean <= sla * 1.01
+    rate, run = apart(cost, n_p, n_d, int((sla - t_w) / read), n_out, 1000)
+    assert run.gaps.mean <= sla * 1.01
+    assert low < rate / together.request_rate < high
+    assert (t_w + prompt > sla) == (low > 1)
+
+
+def test_c32_an_ssd_is_fast_enough_for_a_large_model_and_leaves_something_with_a_small_one():
+    """By the prefill time that a recorded trace saves, of what a store without limits would save."""
+    saving = evidence.load("traces_saving").frame.query("trace == 'mooncake-conversation'")
+    saved = {}
+    for name, tp in (("llama-3-70b", 2), ("llama-3-8b", 1)):
+        model = catalogue.model(name)
+        prompt = Operators(model, tp=tp, weights="fp8", kv="fp8").prefills().set_index("n_in").loc[8192]
+        e = {t: tier(t).acceleration(prompt.total / 8192, model.kv_token("fp8"), tp) for t in ("local_ssd", "dram")}
+        # Compute-bound with the SSD: then host memory brings nothing, and beyond it does.
+        below, above = (theory.crossover(e=e["local_ssd"]) * factor for factor in (0.99, 1.01))
+        for alpha, faster in ((below, False), (above, True)):
+            ssd, dram = (theory.speedup_layerwise(alpha=alpha, e=value) for value in (e["local_ssd"], e["dram"]))
+            assert (dram > ssd * (1 + 1e-9)) == faster
+        found = np.interp(np.log(e["local_ssd"]), np.log(saving.e), saving.saved_mixed)
+        saved[name] = found / saving.saved_mixed.iloc[-1]
+    assert saved["llama-3-70b"] > 0.95
+    assert saved["llama-3-8b"] < 0.9
 
 
 def test_c34_three_gpus_serve_twice_as_much_per_gpu():

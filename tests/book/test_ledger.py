@@ -1,4 +1,4 @@
-"""The page of the claims: every link of it leads somewhere, and every test that it names passes."""
+"""The page of the claims: its links lead somewhere, its tests pass, and all pages give a claim the same verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from inference_math.book.claims import load_claims
+from inference_math.book.claims import VERDICTS, load_claims
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "_build" / "html"
@@ -79,6 +79,74 @@ def test_evidence_has_the_badge_of_the_figure_that_it_names():
             if figure:
                 badges = {badge.get_text() for badge in figure.figcaption.find_all(class_="badge")}
                 assert item.kind in badges, (claim.id, item.page, badges)
+
+
+VERDICT_OF = {claim.id: claim.verdict for claim in CLAIMS}
+PAGES = sorted(path.relative_to(ROOT / "book").as_posix() for path in (ROOT / "book").rglob("*.md"))
+NEAR = 120  # characters between a verdict and the claim that it judges
+# A verdict in running text, and in the form (C15: off by one). Plain words such as "right" are nobody's verdict.
+TOLD = re.compile(r"\b(?P<misprint>misprint)(?:s|ed)?\b|\b(?P<refuted>refuted)\b|\b(?P<off_by_one>off[ -]by[ -]one)\b")
+LABELLED = re.compile(r"\((C\d\d): (holds if|holds|answered|not checkable)\b")
+
+
+def strange(text: str) -> list[str]:
+    """Return where a text gives a claim another verdict than the ledger does."""
+    text = re.sub(r"```\{(?!code-cell).*?```", " ", text, flags=re.S)  # between a claim and its verdict
+    text = re.sub(r"\bC\d\d to C\d\d\b", " ", text)  # a range is no claim
+    text = " ".join(re.sub(r"```.*?```", "#" * 2 * NEAR, text, flags=re.S).split())
+    claims = list(re.finditer(r"\bC\d\d\b", text))
+    told = [(one[1], one[2], one.start()) for one in LABELLED.finditer(text)]
+    for one in TOLD.finditer(text):
+        far = {claim: max(claim.start() - one.end(), one.start() - claim.end()) for claim in claims}
+        if far and min(far.values()) <= NEAR:
+            told.append((min(far, key=far.__getitem__)[0], one.lastgroup.replace("_", " "), one.start()))
+    return [
+        f"{claim} {verdict!r}, in the ledger {VERDICT_OF[claim]!r}: {text[max(0, at - 80) : at + 80]}"
+        for claim, verdict, at in told if VERDICT_OF[claim] != verdict
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "reference/errata.md"])
+def test_a_page_gives_a_claim_the_verdict_of_the_ledger(page):
+    assert strange((ROOT / "book" / page).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("B is one more than printed (C15: off by one).", 0),
+        ("B is one more than printed (C15: a misprint).", 1),
+        ("The talks print this (claim C15).\n\n```{formula} max_batch_printed\n```\n\nIt is a misprint.", 1),
+        ("It is no law when mended (C28: misprinted). The ratio of C29 counts requests.", 1),
+        ("Right as an idea (C30: holds).", 1),
+        ("Right as an idea (C30: holds if the means are meant).", 0),
+        (f"Claim C15 is about batches. {'Much later. ' * 20}Here is a misprint.", 0),
+    ],
+)
+def test_another_verdict_is_found(text, found):
+    assert len(strange(text)) == found
+
+
+def test_the_errata_have_the_verdicts_of_the_ledger():
+    text = (ROOT / "book" / "reference" / "errata.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (C\d\d) \| ([^|]+) \|", text, re.M))
+    assert len(rows) == len(re.findall(r"^\| C\d\d ", text, re.M))
+    assert rows == {claim: VERDICT_OF[claim] for claim in rows}
+    # All that is not right as printed is listed, but for what is no claim of the talks.
+    assert {c.id for c in CLAIMS if c.verdict not in ("holds", "not checkable") and c.seeds} <= set(rows)
+    before = text.partition("| claim |")[0]
+    for verdict in VERDICTS.keys() - {"holds", "holds if", "not checkable"}:
+        named = {c.id for c in CLAIMS if c.verdict == verdict}
+        (sentence,) = (s for s in re.split(r"(?<=\.)\s", before) if re.search(rf"\b{verdict}s?\b", s))
+        assert set(re.findall(r"\bC\d\d\b", sentence)) == named, verdict
+
+
+def test_what_rests_on_a_symbol_says_that_only_a_transcription_was_read():
+    for page in ("claims", "errata"):
+        text = (ROOT / "book" / "reference" / f"{page}.md").read_text(encoding="utf-8")
+        assert "The sources were read as text; the slides' pictures were not seen." in text
+    told = {c.id for c in CLAIMS if "in the transcription we have" in f"{c.reading} {c.corrected}".lower()}
+    assert told == {"C19", "C27", "C28"}
 
 
 def test_every_named_test_exists_runs_and_passes():

@@ -61,33 +61,56 @@ def test_ttft_is_never_shorter_than_alone(b, t_w, delta_p, delta_h):
     assert serial == pytest.approx(max(1, t_w / (b * delta_p)) + delta_h / delta_p)
 
 
+def own_steps(t_w, T, delta_h):
+    """The baseline of the gains, SARATHI's: whole prompts have steps of their own, between those of the decodes."""
+    return lambda decodes, context, prefills, tokens, pairs: (
+        (max(t_w, T * tokens) if tokens else 0) + (t_w + delta_h * decodes if decodes else 0)
+    )
+
+
+def simulated(work, cost, users, scheduler=None):
+    """Return tokens per second and the mean number of decodes in a step."""
+    run = simulate.closed_loop(
+        work, cost, concurrency=users, requests=3000, warmup=300, start="steady", seed=3, log=True,
+        scheduler=scheduler or simulate.Aggregated(),
+    )  # fmt: skip
+    return run.request_rate * work.n_out, float(np.mean(run.log.decodes))
+
+
+def whole_prompts(work, cost, b):
+    """Return the tokens per second of whole prompts beside b decodes, between two simulated numbers of users."""
+    (low, below), (high, above) = (simulated(work, cost, int(b) + more) for more in (0, 2))
+    assert below <= b <= above
+    return low + (high - low) * (b - below) / (above - below)
+
+
 @pytest.mark.parametrize(("overlap", "name"), [("full", ""), ("serial-kv", "_serial")])
 @pytest.mark.parametrize(("n_out", "chunk"), [(256, 512), (512, 256), (512, 1024)])
 def test_the_simulator_gains_what_the_formula_says(overlap, name, n_out, chunk):
+    """Both systems are simulated, with as many decodes in a step."""
     T, t_w, delta_h = 7e-5, 0.0165, 9.5e-5
+    work = Workload(3072, n_out)
     cost = simulate.StepCost(t_w=t_w, T=T, delta_h=delta_h, overlap=overlap)
-    run = simulate.closed_loop(
-        Workload(3072, n_out), cost, concurrency=32, requests=3000, warmup=300, start="steady", seed=3, log=True,
-        scheduler=simulate.Chunked(chunk + 32),
-    )  # fmt: skip
-    b = float(np.mean(run.log.decodes))
+    chunked, b = simulated(work, cost, 32, simulate.Chunked(chunk + 32))
     formula = theory.CATALOGUE[f"chunked_gain_offbalance{name}"]
     gain = formula(b=b, chunk=chunk, pd_ratio=3072 / n_out, T=T, t_w=t_w, delta_h=delta_h)
-    whole = b / (t_w + b * (3072 / n_out * T + delta_h))  # tokens per second of whole prefills
-    assert run.request_rate * n_out / whole == pytest.approx(gain, rel=0.01)
+    assert chunked / whole_prompts(work, own_steps(t_w, T, delta_h), b) == pytest.approx(gain, rel=0.005)
+    # Over whole prompts that share their steps with decodes, under the same overlap, chunks gain less.
+    assert chunked / whole_prompts(work, cost, b) < 0.98 * gain
 
 
 @pytest.mark.parametrize("n_out", [96, 128])
 def test_a_chunk_that_is_too_small_starves_the_decodes_as_the_formula_says(n_out):
     T, t_w, delta_h, chunk, b = 7e-5, 0.0165, 9.5e-5, 512, 32
+    work = Workload(3072, n_out)
     cost = simulate.StepCost(t_w=t_w, T=T, delta_h=delta_h, overlap="serial-kv")
     run = simulate.closed_loop(
-        Workload(3072, n_out), cost, concurrency=2 * b, requests=3000, warmup=300, log=True,
+        work, cost, concurrency=2 * b, requests=3000, warmup=300, log=True,
         scheduler=simulate.Chunked(chunk + 16, max_batch=b),
     )  # fmt: skip
     pd_ratio = 3072 / n_out
     tokens = float(run.log.tokens.mean())  # what the budget leaves to prompts
     gain = theory.chunked_gain_offbalance_serial(b=b, chunk=tokens, pd_ratio=pd_ratio, T=T, t_w=t_w, delta_h=delta_h)
-    whole = b / (t_w + b * (pd_ratio * T + delta_h))
     assert tokens / pd_ratio < b
+    whole = whole_prompts(work, own_steps(t_w, T, delta_h), b)
     assert run.request_rate * n_out / whole == pytest.approx(gain, rel=0.01)

@@ -74,7 +74,8 @@ class ClaimsLedger(Generated):
             lines += ["A claim of this book.", ""]
         lines += [f"**As we read it.** {claim.reading}", "", f"**Taken for granted:** {'; '.join(claim.assumptions)}."]
         if claim.corrected:
-            lines += ["", f"**As derived.** {claim.corrected}"]
+            label = "Our answer" if claim.verdict == "answered" else "As derived"
+            lines += ["", f"**{label}.** {claim.corrected}"]
         if claim.derivation:
             page = claim.derivation.partition("#")[0]
             anchor = f", {self.link(claim.derivation)}" if "#" in claim.derivation else ""

@@ -25,12 +25,15 @@ VERDICTS: Mapping[str, str] = MappingProxyType(
     {
         "holds": "right as printed, under the assumptions of its source",
         "holds if": "right under one more condition, which stands beside the verdict",
-        "misprint": "the idea is sound, the printed form is not; the entry has the form that follows",
+        "off by one": "the derivation is sound, the count at its end is one too small; the entry has the right one",
+        "misprint": "the idea is sound, the wording that we have is not; the entry has the one that follows",
         "refuted": "wrong under its own assumptions; the entry says what is right",
+        "answered": "the source asks; the entry says how we read the question, and answers it",
         "not checkable": "we have neither a derivation nor data that could decide it",
     }
 )
 EVIDENCE = ("exact", "measured", "projected", "simulated", "published", "schematic")
+_CORRECTED = ("off by one", "misprint", "refuted", "answered")  # verdicts that owe the reader what is right
 _COUNT, _QUOTED = 37, 25
 _TEST = re.compile(r"tests/[\w/]+\.py::test_\w+(\[.+\])?")
 _PAGE = re.compile(r"book/[\w/-]+(#[\w-]+)?")
@@ -138,7 +141,7 @@ def _checked(claim: Claim) -> Claim:
         (bool(claim.seeds) != bool(claim.quote), "seeds and quote go together; a claim of the book's own has neither"),
         (words > _QUOTED, f"quote must have at most {_QUOTED} words, not {words}"),
         (bool(claim.condition) != (claim.verdict == "holds if"), "condition goes with the verdict 'holds if' alone"),
-        (claim.verdict in ("misprint", "refuted") and not claim.corrected, f"{claim.verdict!r} needs corrected"),
+        (claim.verdict in _CORRECTED and not claim.corrected, f"{claim.verdict!r} needs corrected"),
         (strange, f"formulas must state this claim, but {', '.join(strange)}"),
         (strange_tests, f"checks must be like tests/file.py::test_name, not {', '.join(strange_tests)}"),
         (strange_pages, f"pages must be like book/part/page#anchor, not {', '.join(strange_pages)}"),

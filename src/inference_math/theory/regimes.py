@@ -53,7 +53,7 @@ cost_ratio_long_printed = Formula(
     unit="byte^0.5*token^0.5/FLOP",
     claim="C19",
     source=f"{B}; {C}",
-    meaning="the same as printed, a misprint: its unit shows that it is no ratio",
+    meaning="the same in the transcription we have, a misprint: it changes with the model's width, and has a unit",
 )
 cost_ratio = Formula(
     name="cost_ratio",
