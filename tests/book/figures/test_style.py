@@ -15,3 +15,12 @@ def test_words_stand_left_and_numbers_are_rounded():
     assert ">1.2<" in html
     assert ">3<" in html
     assert ">–<" in html
+
+
+def test_no_form_of_a_table_shows_a_digit_that_another_computer_may_not_find():
+    """The notebooks' tests compare the plain text, too: two fits that agree in what is shown are the same."""
+    here, there = (pd.DataFrame({"name": ["a"], "time": [time]}) for time in (1.24, 1.2400001))
+    for numbers in ("{:.1f}", "{:.3g}", "{:,.0f}"):
+        assert Shown(here, "t", numbers)._repr_mimebundle_() == Shown(there, "t", numbers)._repr_mimebundle_()
+    plain = Shown(pd.DataFrame({"time": [1250.0, float("nan")]}), "t")._repr_mimebundle_()["text/plain"]
+    assert plain.split() == ["time", "1,250.0", "–"]

@@ -59,7 +59,7 @@ class Download:
 
 
 class Shown:
-    """A table of a page: rounded for reading, the same bytes in every run."""
+    """A table of a page: rounded for reading, the same bytes in every run, whatever the last digits of a fit are."""
 
     def __init__(self, frame: pd.DataFrame, name: str, numbers: str = "{:,.1f}", index: bool = False) -> None:
         self.frame = frame
@@ -76,5 +76,5 @@ class Shown:
         table = table.format(self.numbers, subset=decimals, na_rep="–")
         return {
             "text/html": (table if self.index else table.hide()).to_html(),
-            "text/plain": self.frame.to_string(index=self.index),
+            "text/plain": self.frame.to_string(index=self.index, float_format=self.numbers.format, na_rep="–"),
         }
