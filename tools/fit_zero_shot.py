@@ -1,54 +1,78 @@
-"""Fit the zero-shot coefficients to the committed operator tables: data/coefficients.csv.
+"""Fit the zero-shot coefficients to the committed operator tables: data/coefficients.csv, and data/widths.csv.
 
     python tools/fit_zero_shot.py
 
-One fit for each engine whose operators are measured, and one to both, which serves sglang. Standard deviations are the
-jackknife's over the five models, `low` and `high` 95 % intervals by Student's t. Two rows are no shares of a rate:
-`request`, 0 in operators, with what an engine of 2025 adds as its standard deviation, and `spread`, the standard
-deviation of log(measured / predicted) on models that were left out.
+One fit for each engine whose operators are measured, and one to both, which serves sglang. Uncertainties are those of a
+new model on a new generation of the engine: the jackknife's covariance over the five models, of a model more and as
+Student's t has it; `low` and `high` are 95 % of the draws. `kv` is `memory`, with what generations of engines differ
+by. `request`, 0 in operators, is what the newest measured generation of the engine adds, with the scatter between
+generations; for sglang, the geometric mean of the two. `spread` is no share of a rate: the standard deviation of
+log(measured / predicted) on models that were left out. The columns from `memory` on are correlations.
+
+The second table has the widths of what lies outside of the calibration; it predicts with the first.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
-from scipy.stats import t
 from tables import write
 
-from inference_math.profiles import from_operators
+from inference_math.profiles import from_operators, transfer
+from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration
+
+KERNELS = {"vllm": ("vllm",), "trtllm": ("trtllm",), "sglang": ("vllm", "trtllm")}
 
 
 def main() -> None:
-    """Write the table; print what was written."""
+    """Write the tables; print what was written."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("data"))
     options = arguments.parse_args()
-    write(derive(from_operators.composed_steps()), options.out / "coefficients.csv", "value", "sd", "low", "high")
+    steps = from_operators.composed_steps()
+    coefficients = derive(steps)
+    write(coefficients, options.out / "coefficients.csv", "value", "sd", "low", "high", *COEFFICIENTS)
+    write(transfer.widths(steps), options.out / "widths.csv", "width")
 
 
 def derive(steps: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each engine and coefficient: its value, standard deviation and 95 % interval."""
-    vllm = from_operators.fit(steps[steps["engine"] == "vllm"]).coefficients
-    request = from_operators.request_overhead(vllm)
+    """Return a row for each engine and coefficient: value, standard deviation, 95 % interval, correlations."""
+    seen = transfer.requests(from_operators.fit(steps[steps["engine"] == "vllm"]).coefficients)
+    return pd.concat([table(fitted(steps, engine, seen), engine) for engine in KERNELS], ignore_index=True)
+
+
+def fitted(steps: pd.DataFrame, engine: str, seen: pd.DataFrame) -> Calibration:
+    """Return the calibration of an engine, with the requests of all generations `seen`."""
+    chosen = steps[steps["engine"].isin(KERNELS[engine])]
+    others = from_operators.left_out(chosen, "model")
+    newest = seen.groupby("engine")["seconds"].last()[list(KERNELS[engine])]
+    found = from_operators.fit(chosen).coefficients
+    values = replace(found, request=float(np.exp(np.log(newest).mean())))
+    names = list(COEFFICIENTS)
+    covariance = from_operators.new_model(others).reindex(index=names, columns=names).fillna(0.0)
+    covariance.loc["kv"], covariance["kv"] = covariance.loc["memory"], covariance["memory"]
+    covariance.loc["kv", "kv"] = covariance.loc["memory", "memory"] + transfer.between_generations(transfer.KV) ** 2
+    covariance.loc["request", "request"] = transfer.between_generations(seen["seconds"]) ** 2
+    spread = float((others["spread"] ** 2).mean() ** 0.5)
+    return Calibration("zero-shot", values, covariance.to_numpy(), spread, ZERO_SHOT_SCOPE)
+
+
+def table(found: Calibration, engine: str) -> pd.DataFrame:
+    """Return the rows of one engine."""
+    width = np.sqrt(np.diag(found.covariance))
+    together = pd.DataFrame(found.covariance / np.outer(width, width), columns=COEFFICIENTS)
     rows = []
-    for engine in ("vllm", "trtllm", "sglang"):
-        chosen = steps if engine == "sglang" else steps[steps["engine"] == engine]
-        found, others = from_operators.fit(chosen), from_operators.left_out(chosen, "model")
-        sd = from_operators.jackknife(others)
-        wide = t.ppf(0.975, len(others) - 1)
-        fitted = [(name, getattr(found.coefficients, name), sd[name]) for name in from_operators.FITTED]
-        fitted += [("kv", found.coefficients.kv, sd["memory"])]
-        rows += [
-            {"engine": engine, "name": name, "value": value, "sd": sd}
-            | {"low": max(value - wide * sd, 0), "high": min(value + wide * sd, 1)}
-            for name, value, sd in fitted
-        ]
-        rows.append({"engine": engine, "name": "request", "value": 0, "sd": request, "low": 0, "high": 1.96 * request})
-        spread = (others["spread"] ** 2).mean() ** 0.5
-        rows.append({"engine": engine, "name": "spread", "value": spread, "sd": 0, "low": spread, "high": spread})
-    return pd.DataFrame(rows)
+    for name in COEFFICIENTS:
+        low, high = found.ends(name, 1.96)
+        value = getattr(found.coefficients, name)
+        rows.append({"engine": engine, "name": name, "value": value, "sd": found.sd(name), "low": low, "high": high})
+    rows.append({"engine": engine, "name": "spread", "value": found.spread, "sd": 0})
+    rows[-1] |= {"low": found.spread, "high": found.spread}
+    return pd.concat([pd.DataFrame(rows), together], axis=1).fillna(0.0)
 
 
 if __name__ == "__main__":

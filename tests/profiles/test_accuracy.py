@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from inference_math import profiles
 from inference_math.profiles import accuracy
 from inference_math.unit import Unit
+from inference_math.unit.coefficients import HELD
 
 
-def test_silybench_zero_shot_is_within_the_bar_and_above_the_floor():
+def test_silybench_zero_shot_is_above_the_datasheet_and_in_range():
     frame = accuracy.silybench(accuracy.qwen())
     assert len(frame) == 67
-    assert accuracy.mape(frame) <= 0.065
-    assert (frame.limit < frame.measured).all()
-    assert (frame.limit <= frame.low).all()
-    assert accuracy.coverage(frame) >= 0.9
+    assert accuracy.mape(frame) <= 0.2
+    assert (frame.datasheet < frame.measured).all()
+    assert 0.8 <= accuracy.coverage(frame) <= 0.97
 
 
 def test_runs_of_a_precision_keep_lengths_and_latencies():
@@ -41,17 +43,44 @@ def test_the_ladder_ends_at_the_unit_and_starts_at_the_datasheet():
 
 def test_engines_unlike_the_calibrated_are_outside_and_too_slow():
     """An honest failure: vLLM of 2023 without CUDA graphs, on eight GPUs worst."""
-    frame = accuracy.splitwise()
+    frame = accuracy.splitwise(0.9)
     error = (frame.predicted / frame.measured - 1).groupby([frame.gpu, frame.tp]).mean()
     assert (error < -0.15).all()
     assert error["h100-sxm", 8] < error["h100-sxm", 2]
-    assert accuracy.coverage(frame) < 0.05
+    assert accuracy.coverage(frame) < 0.1
 
 
-def test_mlenergy_is_missed_by_what_an_engine_adds_and_held_by_the_interval():
+def test_mlenergy_is_held_since_it_set_what_an_engine_adds():
     frame = accuracy.mlenergy()
     assert len(frame) == 64
-    large = frame[frame.batch >= 64]
-    assert (large.predicted < large.measured).all()
+    assert accuracy.mape(frame) < 0.08
     assert accuracy.coverage(frame) >= 0.9
-    assert (frame.low >= Unit.of("llama-3-8b", "h100-sxm").limit.step_time(1, 1)).all()
+    assert (frame.low >= Unit.of("llama-3-8b", "h100-sxm").floor.step_time(1, 1)).all()
+
+
+def test_published_numbers_are_held_since_they_set_the_widths():
+    frame = accuracy.published(0.9)
+    assert len(frame) == 15
+    found = accuracy.held(frame, ["gpu"]).set_index("gpu")
+    assert found.points.to_dict() == {"a6000": 5, "h100-sxm": 10}
+    assert (found.inside >= 0.8).all()
+    # The longest prompts lie outside of the tables: their intervals are wider.
+    width = np.log(frame.high / frame.low)
+    assert width[frame.n_in == 100_000].item() > width[(frame.n_in == 10_000)].item() + 0.3
+
+
+def test_shares_inside_below_and_above_add_up():
+    frame = accuracy.mlenergy()
+    low = frame.assign(measured=0.5 * frame.low, model="low")
+    found = accuracy.held(pd.concat([frame, low]), ["model"]).set_index("model")
+    assert (found.inside + found.below + found.above).to_numpy() == pytest.approx(1)
+    assert found.below["low"] == 1
+    assert found.points.sum() == 128
+
+
+def test_a_profile_holds_four_in_five_to_all_but_three_in_a_hundred():
+    """Fitted to one precision, tested on the other: what `Prediction` may call 90 %."""
+    for fitted, tested in (("fp8", "bf16"), ("bf16", "fp8")):
+        known = profiles.fit((accuracy.qwen()[fitted], accuracy.silybench_runs(fitted, 24))).calibration
+        assert 0.8 <= accuracy.coverage(accuracy.silybench({tested: accuracy.qwen(known)[tested]})) <= 0.97
+    assert HELD == ("profile",)

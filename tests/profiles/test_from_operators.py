@@ -6,7 +6,7 @@ import pytest
 
 from inference_math import evidence
 from inference_math.profiles import from_operators
-from inference_math.unit.coefficients import Calibration, Coefficients
+from inference_math.unit.coefficients import Coefficients
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +19,17 @@ def test_the_committed_coefficients_are_the_fit(steps):
     for engine in ("vllm", "trtllm"):
         found = from_operators.fit(steps[steps.engine == engine])
         others = from_operators.left_out(steps[steps.engine == engine], "model")
-        for name, sd in from_operators.jackknife(others).items():
+        covariance = from_operators.new_model(others)
+        for name in from_operators.FITTED:
             row = table.loc[(engine, name)]
             assert getattr(found.coefficients, name) == pytest.approx(row.value, rel=1e-3)
-            assert sd == pytest.approx(row.sd, rel=1e-3)
+            assert covariance.loc[name, name] ** 0.5 * row.value == pytest.approx(row.sd, rel=1e-3)
             assert row.low < row.value < row.high + 1e-9
+            for other in from_operators.FITTED:
+                together = (
+                    covariance.loc[name, other] / (covariance.loc[name, name] * covariance.loc[other, other]) ** 0.5
+                )
+                assert row[other] == pytest.approx(together, abs=2e-3)
         assert table.loc[(engine, "kv")].value == table.loc[(engine, "memory")].value
         assert (others.spread**2).mean() ** 0.5 == pytest.approx(table.loc[(engine, "spread")].value, rel=1e-3)
 
@@ -55,20 +61,27 @@ def test_one_precision_is_not_enough(steps):
         from_operators.fit(steps[steps.weights_in == "bf16"])
 
 
-def test_the_jackknife_is_the_textbook_s():
-    """Of a mean, it is the standard error."""
-    values = np.array([1.0, 2.0, 4.0, 7.0])
-    means = [(values.sum() - v) / 3 for v in values]
-    frame = pd.DataFrame(dict.fromkeys(from_operators.FITTED, means))
-    expected = values.std(ddof=1) / 2
-    assert from_operators.jackknife(frame).to_numpy() == pytest.approx(expected)
+def test_a_new_model_is_as_unsure_as_student_s_t_says():
+    """Of a mean the jackknife is the standard error; one more value scatters about it by s·sqrt(1 + 1/n), as t does."""
+    logs = np.array([1.0, 2.0, 4.0, 7.0, 7.5])
+    n = len(logs)
+    without = np.exp([(logs.sum() - value) / (n - 1) for value in logs])
+    found = from_operators.new_model(pd.DataFrame(dict.fromkeys(from_operators.FITTED, without)))
+    t = (n - 1) / (n - 3)  # the variance of t with n - 1 degrees of freedom
+    assert found.to_numpy() == pytest.approx(logs.var(ddof=1) * (1 + 1 / n) * t)
 
 
-def test_an_engine_adds_something_for_each_request():
-    """ML.ENERGY's medians, vLLM 0.11: without it they are a quarter off, with it a twentieth."""
-    vllm = Calibration.zero_shot("vllm")
-    seconds = from_operators.request_overhead(vllm.coefficients)
-    assert seconds == pytest.approx(vllm.sd("request"), rel=0.01)
-    assert 20e-6 < seconds < 80e-6
-    # Longer prompts leave less to explain.
-    assert from_operators.request_overhead(vllm.coefficients, context=1024) < seconds
+def test_models_fitted_alone_scatter_as_the_table_says(steps):
+    """The sd between models, not that of their mean: FP8 from 0.48 to 0.62 under vLLM."""
+    vllm = steps[steps.engine == "vllm"]
+    alone = [from_operators.fit(vllm[vllm.model == model]).coefficients.fp8 for model in vllm.model.unique()]
+    row = evidence.load("coefficients").frame.set_index(["engine", "name"]).loc[("vllm", "fp8")]
+    assert np.std(alone, ddof=1) < row.sd < 3 * np.std(alone, ddof=1)
+    assert row.low < min(alone) < max(alone) < row.high
+
+
+def test_what_lies_beyond_is_predicted_from_what_does_not(steps):
+    made = steps.assign(measured=from_operators.predicted(steps, Coefficients(0.8, 0.6, 0.45, 0.8, 3e-5)))
+    assert from_operators.beyond(made, "batch", 64) == pytest.approx(0, abs=1e-4)
+    slower = made.assign(measured=made.measured * np.where(made.batch > 64, 1.2, 1.0))
+    assert from_operators.beyond(slower, "batch", 64) == pytest.approx(np.log(1.2), rel=1e-3)

@@ -92,7 +92,7 @@ def test_intervals_of_a_profile_hold_most_points_of_the_other_precision():
     for n_in, n_out, users, seconds in rows[["n_in", "n_out", "concurrency", "e2e"]].to_numpy():
         found = unit.predict("e2e", Workload(n_in, n_out), users)
         inside.append(found.low <= seconds <= found.high)
-    assert 0.8 <= np.mean(inside) <= 1.0
+    assert 0.8 <= np.mean(inside) <= 0.97
 
 
 def test_the_scope_is_what_was_run():
@@ -115,14 +115,15 @@ def test_a_saved_profile_predicts_the_same(tmp_path):
 
 
 def test_anchored_predictions_stay_above_the_floor():
-    """A run at the limit itself moves others to the datasheet, not beyond."""
+    """A run at the floor itself moves others to it, not beyond."""
     unit, work = UNITS["bf16"], Workload(2048, 128)
-    quick = runs([2048], [128], [1], [1.001 * unit.limit.e2e(work, 1)])
+    quick = runs([2048], [128], [1], [1.001 * unit.floor.e2e(work, 1)])
     moved = profiles.anchored(unit, quick)
-    assert moved.e2e(work, 1) == pytest.approx(quick.table.e2e[0], rel=0.02)  # the first token cannot be that fast
+    assert moved.e2e(work, 1) == pytest.approx(quick.table.e2e[0], rel=0.03)  # the first token cannot be that fast
     short = Workload(64, 128)
-    assert moved.tpot(short, 8) == unit.limit.tpot(short, 8)
-    assert moved.ttft(short, 8) >= unit.limit.ttft(short, 8)
+    assert moved.tpot(short, 1) == pytest.approx(unit.floor.tpot(short, 1))
+    assert moved.tpot(short, 8) >= unit.floor.tpot(short, 8)
+    assert moved.ttft(short, 8) >= unit.floor.ttft(short, 8)
     # Anchors replace anchors.
     assert profiles.anchored(moved, quick).calibration.anchors == moved.calibration.anchors
 
@@ -172,7 +173,7 @@ def test_runs_of_another_kind_are_refused():
 @pytest.mark.parametrize(
     ("grid", "words"),
     [
-        (GRID[:3], "at least 6 usable runs \\(there are 3\\)"),
+        (GRID[:3], "at least 6 usable runs \\(there are 3\\): without, the coefficients cannot be told apart$"),
         ([(512, n, 8) for n in (64, 128, 256, 512, 1024, 2048)], "concurrencies that span a factor of 4"),
         ([(512, 128, n) for n in (1, 2, 4, 8, 16, 32)], "a second prompt or output length"),
         ([(512, 128, n) for n in (8, 9, 10, 11, 12, 13)], "factor of 4 and a second prompt"),
@@ -181,6 +182,64 @@ def test_runs_of_another_kind_are_refused():
 def test_runs_too_few_or_too_much_alike_are_refused(grid, words):
     with pytest.raises(ValueError, match=words):
         profiles.fit((UNITS["bf16"], made_by(UNITS["bf16"], grid)))
+
+
+def test_too_few_runs_say_why_others_were_left_out():
+    measured = made_by(UNITS["bf16"])
+    table = measured.table.assign(e2e=np.where(np.arange(len(GRID)) < 8, 0.001, measured.table.e2e))
+    with pytest.raises(ValueError, match=r"\(there are 4\).*; 8 left out: faster than the hardware allows"):
+        profiles.fit((UNITS["bf16"], Runs(table, measured.unusable)))
+
+
+def test_times_in_milliseconds_get_a_hint():
+    measured = made_by(UNITS["bf16"])
+    table = measured.table.assign(e2e=1e3 * measured.table.e2e * np.exp(np.linspace(-3, 3, len(GRID))))
+    with pytest.raises(ValueError, match="with times in seconds: the best fit is"):
+        profiles.fit((UNITS["bf16"], Runs(table, measured.unusable)))
+
+
+@pytest.mark.parametrize(
+    ("model", "tp", "words"),
+    [
+        ("meta-llama/Llama-3.1-8B-Instruct", np.nan, "must be of qwen3-8b, not of 'meta-llama/Llama-3.1-8B-Instruct'"),
+        ("Qwen/Qwen3-32B-FP8", np.nan, "must be of qwen3-8b, not of 'Qwen/Qwen3-32B-FP8', which run 0 names"),
+        ("Qwen/Qwen3-8B", 2, "must be of tp = 1, not of 2, which run 0 names"),
+    ],
+)
+def test_runs_that_name_another_model_or_tp_are_refused(model, tp, words):
+    measured = made_by(UNITS["bf16"])
+    other = Runs(measured.table.assign(model=model, tp=tp), measured.unusable)
+    with pytest.raises(ValueError, match=words):
+        profiles.fit((UNITS["bf16"], other))
+    with pytest.raises(ValueError, match=words):
+        profiles.anchored(UNITS["bf16"], other)
+
+
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "/models/qwen3-8b-fp8", "chat", None, "our-8b", "qwen-latest"])
+def test_runs_of_the_same_or_an_unknown_name_are_taken(model):
+    measured = made_by(UNITS["bf16"])
+    found = profiles.fit((UNITS["bf16"], Runs(measured.table.assign(model=model, tp=1.0), measured.unusable)))
+    assert len(found.table) == len(GRID)
+
+
+def test_a_fit_starts_from_the_unit_s_own_calibration():
+    """A GPU whose kernels were measured: the rate it found carries into a profile that says nothing of it."""
+    start = UNITS["bf16"].calibration
+    known = replace(start, mode="measured", coefficients=replace(start.coefficients, memory=0.8, fp8=0.3))
+    unit = UNITS["bf16"].calibrated(known)
+    found = profiles.fit((unit, made_by(unit))).calibration
+    assert found.coefficients.memory == 0.8
+    assert found.coefficients.fp8 == 0.3
+    assert found.coefficients.layer == pytest.approx(start.coefficients.layer, rel=0.02)
+    other = profiles.fit((UNITS["bf16"], made_by(unit))).calibration
+    assert other.coefficients.layer > 1.05 * found.coefficients.layer  # zero-shot has to put the slower reads somewhere
+    # More runs of an engine that was fitted already: a profile goes on from a profile.
+    again = profiles.fit((UNITS["bf16"].calibrated(other), made_by(unit))).calibration
+    assert again.sd("layer") < other.sd("layer")
+    with pytest.raises(ValueError, match="to start from, not datasheet"):
+        profiles.fit((UNITS["bf16"].at_datasheet, made_by(unit)))
+    with pytest.raises(ValueError, match="units with one calibration"):
+        profiles.fit((unit, made_by(unit)), (UNITS["bf16"], made_by(unit)))
 
 
 def test_bad_profiles():

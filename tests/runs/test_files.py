@@ -11,7 +11,7 @@ import pytest
 from inference_math import runs
 
 NAN = math.nan
-COLUMNS = ["source", "n_in", "n_out", "concurrency", "ttft", "tpot", "e2e", "requests"]
+COLUMNS = ["source", "n_in", "n_out", "concurrency", "ttft", "tpot", "e2e", "requests", "model", "tp"]
 
 
 def vllm(**changes):
@@ -176,6 +176,8 @@ ALL = {
 @pytest.mark.parametrize("name", ALL)
 def test_every_format_gives_the_numbers_that_were_put_in(name, row):
     found = row(ALL[name])
+    assert found.pop("model") == ("mock" if name.startswith("vllm") else None)
+    assert math.isnan(found.pop("tp"))
     assert found.pop("source") == ("a.json#2" if name == "csv" else "a.json")
     assert found.pop("requests") == (50 if name.startswith("guidellm") else 100)
     assert found == {"n_in": 512.0, "n_out": 128.0, "concurrency": 8.0, "ttft": 0.25, "tpot": 0.02, "e2e": 3.0}
@@ -323,7 +325,7 @@ def test_files_of_one_name_are_told_apart_by_their_folders(write):
 def test_without_a_usable_run_the_table_is_empty_and_keeps_its_types(write):
     found = runs.read(write(vllm(completed=0, total_input_tokens=0, total_output_tokens=0)))
     assert found.table.empty
-    assert found.table.dtypes.drop("source").astype(str).tolist() == ["float64"] * 6 + ["Int64"]
+    assert found.table.dtypes.drop("source").astype(str).tolist() == ["float64"] * 6 + ["Int64", "object", "float64"]
     assert found.unusable.columns.tolist() == ["source", "reason"]
     assert runs.read(write(vllm())).table.dtypes.equals(runs.read(write(vllm(mean_ttft_ms=0))).table.dtypes)
 
@@ -339,6 +341,8 @@ def test_without_a_usable_run_the_table_is_empty_and_keeps_its_types(write):
         (vllm(completed=98, failed=None), "2 requests failed"),
         (vllm(failed="left out", num_prompts=60), "100 requests completed of 60 in num_prompts"),
         (vllm(failed="left out", num_prompts="left out"), "num_prompts is missing"),
+        (vllm(spec_decode_acceptance_rate=0.7, spec_decode_num_drafts=900), "speculative decoding was on"),
+        (vllm(tensor_parallel_size="two"), "tp must be"),
         (report(guidellm(CONCURRENT, totals=(50, 1, 0))), "1 requests failed, 50 completed"),
         (report(guidellm(CONCURRENT, totals=(4, 0, 9))), "4 requests completed"),
         (aiperf(error_request_count={"unit": "requests", "avg": 4.0}), "4 requests failed, 100 completed"),
@@ -401,6 +405,12 @@ def test_every_reason_for_being_unusable(content, words, reason):
     assert words in reason(content)
 
 
+def test_what_vllm_says_of_model_and_gpus_is_kept(row):
+    found = row(vllm(model_id="Qwen/Qwen3-8B", tensor_parallel_size="2"))  # --metadata writes text
+    assert (found["model"], found["tp"]) == ("Qwen/Qwen3-8B", 2)
+    assert row(vllm(model_id=None, spec_decode_acceptance_rate=None))["model"] is None
+
+
 def test_the_limits_themselves_are_usable(row):
     assert row(vllm(completed=99, failed=1))["requests"] == 99
     assert row(vllm(completed=5, max_concurrency=5, max_concurrent_requests=5))["requests"] == 5
@@ -418,6 +428,7 @@ def test_the_limits_themselves_are_usable(row):
         ("a;b\n1;2\n", "in no known format"),
         ("[1, 2]", "in no known format"),
         ("{}", "object 1 is in no known format"),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
         (json.dumps(vllm()) + "\n" + json.dumps({"mean_ttft_ms": 3}), "object 2 is in no known format"),
         (json.dumps(vllm()) + "\n7", "value 2 is no object of a known format"),
         (json.dumps(vllm())[:-9], "line 1 column"),

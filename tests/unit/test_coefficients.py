@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inference_math.unit.coefficients import (
     COEFFICIENTS,
@@ -18,6 +20,10 @@ from inference_math.unit.coefficients import (
 VLLM = Calibration.zero_shot("vllm")
 
 
+def values(draws):
+    return np.array([[getattr(one.calibration.coefficients, name) for name in COEFFICIENTS] for one in draws])
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_zero_shot_coefficients_are_shares(engine):
     found = Calibration.zero_shot(engine)
@@ -26,40 +32,83 @@ def test_zero_shot_coefficients_are_shares(engine):
     assert c.kv == c.memory
     assert 0.3 < c.fp8 < c.bf16 <= 1
     assert 0 < c.layer < 1e-3
-    assert c.request == 0
+    assert 1e-6 < c.request < 1e-4
     assert all(found.sd(name) > 0 for name in COEFFICIENTS)
     assert 0.02 < found.spread < 0.2
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_coefficient_is_the_median_of_its_draws(engine):
+    found = Calibration.zero_shot(engine)
+    drawn = values(found.draws(1024))
+    centre = np.array([getattr(found.coefficients, name) for name in COEFFICIENTS])
+    assert (drawn < centre).mean(axis=0) == pytest.approx(0.5, abs=0.02)
+    assert len(np.unique(drawn[:, COEFFICIENTS.index("request")])) > 500  # none is cut off
+
+
 def test_draws_scatter_as_the_covariance_says():
     draws = VLLM.draws(2000)
-    values = np.array([[getattr(one.calibration.coefficients, name) for name in COEFFICIENTS] for one in draws])
+    logs = np.log(values(draws))
     for i, name in enumerate(COEFFICIENTS):
-        if name == "request":  # cut off at 0: half of the draws lie there
-            assert (values[:, i] == 0).mean() == pytest.approx(0.5, abs=0.02)
-            assert np.quantile(values[:, i], 0.9) == pytest.approx(1.2816 * VLLM.sd(name), rel=0.05)
-        else:
-            assert values[:, i].mean() == pytest.approx(getattr(VLLM.coefficients, name), rel=0.01)
-            assert values[:, i].std() == pytest.approx(VLLM.sd(name), rel=0.05)
-    # KV caches are read at the share of all reads.
-    memory, kv = COEFFICIENTS.index("memory"), COEFFICIENTS.index("kv")
-    np.testing.assert_allclose(values[:, memory], values[:, kv])
+        centre, sd = np.log(getattr(VLLM.coefficients, name)), np.sqrt(VLLM.covariance[i, i])
+        assert np.quantile(logs[:, i], 0.1) == pytest.approx(centre - 1.2816 * sd, abs=0.05 * sd), name
+        assert VLLM.sd(name) == pytest.approx(sd * getattr(VLLM.coefficients, name))
+    assert logs[:, -1].std() == pytest.approx(np.sqrt(VLLM.covariance[-1, -1]), rel=0.05)
     errors = np.log([[one.step, one.prompt] for one in draws])
     assert errors.std(axis=0) == pytest.approx([VLLM.spread] * 2, rel=0.03)
     assert abs(np.corrcoef(errors.T)[0, 1]) < 0.05  # the fit errs on prompts and on decodes by themselves
     assert [d.calibration.coefficients for d in VLLM.draws(5)] == [d.calibration.coefficients for d in VLLM.draws(5)]
 
 
+def test_draws_keep_the_jackknife_s_correlations():
+    """More bandwidth goes with less BF16 compute, more FP8 compute with longer layers: they were fitted together."""
+    together = np.corrcoef(np.log(values(VLLM.draws(2000))).T)
+    at = COEFFICIENTS.index
+    assert together[at("memory"), at("bf16")] < -0.7
+    assert together[at("fp8"), at("layer")] > 0.6
+    assert abs(together[at("fp8"), at("request")]) < 0.1
+
+
 def test_no_draw_leaves_what_is_possible():
-    wide = replace(VLLM, covariance=100 * VLLM.covariance)
-    for one, *_ in wide.draws(200):
-        assert all(0 < getattr(one.coefficients, name) <= 1 for name in ("memory", "bf16", "fp8", "kv"))
-        assert one.coefficients.layer >= 0
-        assert one.coefficients.request >= 0
+    wide = replace(VLLM, covariance=3 * VLLM.covariance)
+    drawn = values(wide.draws(200))
+    assert (drawn > 0).all()
+    assert (drawn[:, [COEFFICIENTS.index(name) for name in ("memory", "bf16", "fp8", "kv")]] <= 1).all()
+    exact = values(DATASHEET.draws(8))
+    assert (exact == values(DATASHEET.draws(8))[0]).all()
+    assert exact[0].tolist() == [1, 1, 1, 1, 0, 0]
+
+
+@given(value=st.floats(0.02, 1), sd=st.floats(1e-3, 1.5), sds=st.floats(0, 3))
+def test_ends_lie_on_both_sides_and_shares_stay_shares(value, sd, sds):
+    covariance = sd**2 * np.eye(len(COEFFICIENTS))
+    found = replace(VLLM, coefficients=replace(VLLM.coefficients, bf16=value), covariance=covariance)
+    low, high = found.ends("bf16", sds)
+    assert 0 < low <= value * (1 + 1e-12)
+    assert value * (1 - 1e-12) <= high <= 1
+    assert low == pytest.approx(value * np.exp(-sd * sds))
+    assert found.ends("request", sds)[1] == pytest.approx(VLLM.coefficients.request * np.exp(sd * sds))
+
+
+def test_what_was_never_calibrated_widens_the_spread():
+    inside = {"engine": "vllm", "gpu": "h100-sxm", "kind": "dense", "tp": 2, "n_in": 2048, "concurrency": 8}
+    assert VLLM.widened(**inside) is VLLM
+    assert VLLM.spread_for(**inside) == VLLM.spread
+    changes = {"gpu": "b200", "kind": "MLA", "tp": 16, "n_in": 100_000, "concurrency": 1000, "engine": "sglang"}
+    spreads = {name: VLLM.widened(**{**inside, name: value}).spread for name, value in changes.items()}
+    assert min(spreads.values()) > 1.3 * VLLM.spread
+    assert max(spreads, key=spreads.get) == "kind"
+    both = VLLM.widened(**{**inside, "gpu": "b200", "kind": "MLA"})
+    assert both.spread > max(spreads["gpu"], spreads["kind"])
+    assert both.mode == VLLM.mode
+    assert both.coefficients == VLLM.coefficients
+    # Each point by itself, as if it had been asked alone.
+    points = VLLM.spread_for(**{**inside, "concurrency": np.array([1, 8, 1000])})
+    assert points == pytest.approx([VLLM.spread, VLLM.spread, spreads["concurrency"]])
 
 
 def test_a_calibration_comes_back_from_its_file(tmp_path):
-    given = VLLM.anchored((Anchor(2048, 170, 1e-4), Anchor(128, 128, -2e-5)))
+    given = replace(VLLM, anchors=(Anchor(2048, 170, 1e-4), Anchor(128, 128, -2e-5)))
     given.save(tmp_path / "mine.toml")
     found = Calibration.load(tmp_path / "mine.toml")
     assert found.coefficients == given.coefficients
@@ -79,7 +128,13 @@ def test_a_calibration_comes_back_from_its_file(tmp_path):
         ('mode = "zero-shot"', 'mode = "guess"', "mode must be one of"),
         ("spread = 0", "spread = -0", "spread must be"),
         ("mode", "mode = = ", "must be a calibration"),
-        ("fp8 = 0.5386", "fp9 = 0.5386", "fp9"),
+        ("fp8 = 0.5386", "fp9 = 0.5386", "'fp8' is missing"),
+        ("request = 4", "requests = 4", "'request' is missing"),
+        ("[log_covariance]", "[covariance]", "'log_covariance' is missing"),
+        ("[log_covariance]\nmemory = [0", "[log_covariance]\nmemory = [1e300 + 0", "must be a calibration"),
+        ("tp = [1, 8]", "tps = [1, 8]", "scope must be one of"),
+        ("[scope]", "scope = 3\n[other]", "must be a calibration"),
+        ("anchors = []", "anchors = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
         ("layer = [", "layer = [1.0, ", "covariance must be|must be a calibration"),
     ],
 )
@@ -93,8 +148,28 @@ def test_a_broken_file_is_refused(tmp_path, old, new, words):
         Calibration.load(path)
 
 
+def test_a_byte_order_mark_is_read(tmp_path):
+    VLLM.save(tmp_path / "mine.toml")
+    (tmp_path / "mine.toml").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "mine.toml").read_bytes())
+    assert Calibration.load(tmp_path / "mine.toml").coefficients == VLLM.coefficients
+
+
+def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "mine.toml"
+    VLLM.save(path)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        DATASHEET.save(path)
+    assert Calibration.load(path).coefficients == VLLM.coefficients
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.toml"]
+
+
 def test_the_nearest_anchor_counts():
-    given = VLLM.anchored((Anchor(2048, 170, 1e-4), Anchor(128, 128, -2e-5)))
+    given = replace(VLLM, anchors=(Anchor(2048, 170, 1e-4), Anchor(128, 128, -2e-5)))
     assert given.anchor(2000, 200) == 1e-4
     assert given.anchor(100, 100) == -2e-5
     assert VLLM.anchor(100, 100) == 0
@@ -126,7 +201,10 @@ def test_impossible_calibrations():
     for matrix in (-np.eye(6), skewed, negative):
         with pytest.raises(ValueError, match="symmetric and positive semidefinite"):
             replace(VLLM, covariance=matrix)
-    for scope in ({"tp": [1]}, {"gpu": "h100-sxm"}, {"tp": []}, {"n_in": [5, 1]}, {"tp": 5}):
+    with pytest.raises(ValueError, match="covariance must be of logarithms"):
+        replace(VLLM, covariance=1e300 * np.eye(6))
+    ranges = ({"tp": [1]}, {"tp": []}, {"n_in": [5, 1]}, {"tp": 5}, {"tp": [1, np.inf]}, {"tp": ["1", "2"]})
+    for scope in (*ranges, {"gpu": "h100-sxm"}, {"gpus": ["b200"]}, {"gpu": [1, 2]}):
         with pytest.raises(ValueError, match="scope"):
             replace(VLLM, scope=scope)
     with pytest.raises(ValueError, match="spread must be"):
@@ -141,6 +219,14 @@ def test_impossible_calibrations():
 
 
 def test_a_prediction_prints_itself():
-    found = Prediction(0.0123456, 0.01, 0.015, 0.9, "profile", ("tp 3 is outside",))
-    assert str(found) == "0.01235 s (0.01 to 0.015, 90%, profile); tp 3 is outside"
-    assert str(replace(found, value=np.array([1.0, 2.0]))).startswith("[1.0, 2.0] s")
+    found = Prediction(0.0123456, 0.01, 0.015, 0.9, "profile", ())
+    assert str(found) == "0.0123 s (0.01 to 0.015, 90%, profile)"
+    assert str(replace(found, value=np.array([1.0, 2.0]))).startswith("[1, 2] s")
+
+
+def test_an_interval_whose_frequency_was_not_seen_is_a_range():
+    found = Prediction(0.0123456, 0.01, 0.015, 0.9, "zero-shot", ())
+    assert str(found) == "0.0123 s (0.01 to 0.015, range, zero-shot)"
+    outside = replace(found, mode="profile", outside=("tp 3 is outside",))
+    assert str(outside) == "0.0123 s (0.01 to 0.015, range, profile); tp 3 is outside"
+    assert replace(found, mode="profile", level=0.5).word == "50%"

@@ -1,6 +1,7 @@
 """How far predictions are from measurements: each public set beside a unit's numbers, and what each term is worth.
 
-Splitwise and ML.ENERGY belong to calibration, silybench to validation: nothing in the package is fitted to it.
+Splitwise, ML.ENERGY and what others published belong to calibration, silybench to validation: nothing in the package
+is fitted to it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math.workload import Workload
 
-__all__ = ["LADDER", "coverage", "ladder", "mape", "mlenergy", "qwen", "silybench", "silybench_runs", "splitwise"]
+__all__ = [
+    "LADDER", "coverage", "held", "ladder", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_runs",
+    "splitwise",
+]  # fmt: skip
 
 _CHAT = 512  # tokens of ML.ENERGY's prompts, whose length is not given
 
@@ -53,7 +57,7 @@ def silybench_runs(precision: str, count: int | None = None) -> Runs:
 def silybench(units: Mapping[str, Unit], level: float = 0.9) -> pd.DataFrame:
     """Predict the end-to-end latency of every used point [Qwen3-8B, vLLM 0.30, one H100].
 
-    Columns: precision, n_in, n_out, users, measured, predicted, low, high (s), limit (at datasheet rates).
+    Columns: precision, n_in, n_out, users; measured, predicted, low, high, datasheet (s, the last at datasheet rates).
     """
     tables = []
     for precision, unit in units.items():
@@ -62,9 +66,9 @@ def silybench(units: Mapping[str, Unit], level: float = 0.9) -> pd.DataFrame:
             users = rows["concurrency"].to_numpy(float)
             found = unit.predict("e2e", work, users, level)
             table = {"measured": rows["e2e"].to_numpy(), "predicted": found.value, "low": found.low, "high": found.high}
-            table |= {"users": users, "limit": unit.limit.e2e(work, users)}
+            table |= {"users": users, "datasheet": unit.at_datasheet.e2e(work, users)}
             tables.append(pd.DataFrame(table).assign(precision=precision, n_in=work.n_in, n_out=work.n_out))
-    columns = ["precision", "n_in", "n_out", "users", "measured", "predicted", "low", "high", "limit"]
+    columns = ["precision", "n_in", "n_out", "users", "measured", "predicted", "low", "high", "datasheet"]
     return pd.concat(tables, ignore_index=True)[columns].astype({"n_in": int, "n_out": int, "users": int})
 
 
@@ -79,17 +83,18 @@ def mlenergy(level: float = 0.9, context: float = _CHAT) -> pd.DataFrame:
         unit = Unit.of(str(model), str(gpu), tp=int(str(tp)))
         batch = points["batch"].to_numpy()
         mean = context + points["output_tokens"].to_numpy() / 2
-        found, low, high = _interval(unit, "step_time", level, batch, mean)
+        ask = _asking("step_time", (batch, mean))
+        low, high = _interval(unit, ask, level)
         table = {"batch": batch, "context": mean, "measured": points["itl_p50_ms"].to_numpy() / 1e3}
-        table |= {"predicted": found, "low": low, "high": high}
+        table |= {"predicted": ask(unit), "low": low, "high": high}
         tables.append(pd.DataFrame(table).assign(model=str(model), tp=unit.tp))
     return pd.concat(tables, ignore_index=True)
 
 
-def splitwise(level: float = 0.9) -> pd.DataFrame:
+def splitwise(level: float | None = None) -> pd.DataFrame:
     """Predict prefills and decode steps of Llama-2-70B in BF16 [vLLM of mid-2023, without CUDA graphs].
 
-    Columns: gpu, tp, phase, batch, n_in, measured, predicted, low, high (s).
+    Columns: gpu, tp, phase, batch, n_in, output_tokens, measured, predicted (s); with a `level` low, high (s), too.
     """
     frame = load("splitwise_llama2_70b").frame
     tables = []
@@ -99,20 +104,65 @@ def splitwise(level: float = 0.9) -> pd.DataFrame:
         mean = n_in + points["output_tokens"].to_numpy() / 2
         asked = {"prefill": ("prefill_time", n_in, batch), "decode": ("step_time", batch, mean)}
         for phase, (name, *arguments) in asked.items():
-            found, low, high = _interval(unit, name, level, *arguments)
+            ask = _asking(name, tuple(arguments))
             seconds = points["prefill_ms" if phase == "prefill" else "step_ms"].to_numpy() / 1e3
-            table = {"batch": batch, "n_in": n_in, "measured": seconds, "predicted": found, "low": low, "high": high}
+            table = {"batch": batch, "n_in": n_in, "output_tokens": points["output_tokens"].to_numpy()}
+            table |= {"measured": seconds, "predicted": ask(unit)}
+            if level is not None:
+                table["low"], table["high"] = _interval(unit, ask, level)
             tables.append(pd.DataFrame(table).assign(gpu=str(gpu), tp=unit.tp, phase=phase))
     return pd.concat(tables, ignore_index=True)
 
 
-def _interval(unit: Unit, name: str, level: float, *arguments: Any) -> tuple[Any, Any, Any]:
-    """Return what the unit's method `name` predicts, and the ends of its interval."""
+def published(level: float | None = None) -> pd.DataFrame:
+    """Predict what others published: SARATHI's steps of a 13B on an A6000, vLLM's long prefills of an 8B on an H100.
 
-    def ask(one: Unit) -> Any:
-        return getattr(one, name)(*arguments)
+    Columns: what, source, gpu, n_in, measured, predicted (s); with a `level` low, high (s), too.
+    """
+    sarathi = load("sarathi").frame
+    whole = sarathi.query("quantity == 'step_time' and place == 'Table 2'").set_index("step")["value"]
+    asked: list[tuple[str, str, float, float, str, tuple[float, ...]]] = [
+        ("prefill of 1,024 tokens", "SARATHI, Table 2", 1024, whole["prefill"], "prefill_time", (1024,)),
+        ("4 decodes at 1,024", "SARATHI, Table 2", 1024, whole["decode"], "step_time", (4, 1024)),
+        ("chunk of 1,021 and 3 decodes", "SARATHI, Table 2", 1024, whole["mixed"], "step_time", (3, 1024, 1021)),
+    ]
+    for tokens, value in sarathi.query("place == 'Figure 7' and tokens < 257")[["tokens", "value"]].to_numpy().tolist():
+        asked.append((f"step of {tokens:g} tokens", "SARATHI, Figure 7", tokens, value, "prefill_time", (tokens,)))
+    for tokens, value in load("vllm_kv_offload").frame[["prompt_tokens", "compute_ms"]].to_numpy(float).tolist():
+        asked.append((f"prefill of {tokens:,.0f} tokens", "vLLM blog", tokens, value, "prefill_time", (tokens,)))
+    units = {"SARATHI": Unit.of("llama-13b", "a6000"), "vLLM": Unit.of("llama-3-8b", "h100-sxm")}
+    rows = []
+    for what, source, n_in, value, name, arguments in asked:
+        unit = units[source.replace(",", " ").split()[0]]
+        row = {"what": what, "source": source, "gpu": unit.gpu.name, "n_in": n_in, "measured": value / 1e3}
+        ask = _asking(name, arguments)
+        row["predicted"] = ask(unit)
+        if level is not None:
+            row["low"], row["high"] = _interval(unit, ask, level, n_in=n_in)
+        rows.append(row)
+    return pd.DataFrame(rows)
 
-    return ask(unit), *unit.spread(ask, level, draws=64)
+
+def held(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return for each family of points how many there are and which shares lie inside, below and above intervals."""
+    found = frame.assign(
+        inside=frame["measured"].between(frame["low"], frame["high"]),
+        below=frame["measured"] < frame["low"],
+        above=frame["measured"] > frame["high"],
+    )
+    shares = found.groupby(by, sort=False)[["inside", "below", "above"]].mean()
+    return shares.assign(points=found.groupby(by, sort=False).size()).reset_index()
+
+
+def _asking(name: str, arguments: tuple[Any, ...]) -> Any:
+    return lambda unit: getattr(unit, name)(*arguments)
+
+
+def _interval(unit: Unit, ask: Any, level: float, **sizes: float) -> tuple[Any, Any]:
+    """Return the ends of an interval of what is asked of a unit, as wide as it and the sizes of a request need."""
+    inputs = {"engine": unit.engine, "kind": unit.kind, "gpu": unit.gpu.name, "tp": unit.tp}
+    wide = unit.calibration.spread_for(**inputs, **sizes) / unit.calibration.spread
+    return unit.spread(ask, level, draws=64, wide=wide)
 
 
 # From the talk's plain equation to the unit's own, one repair after the other; each keeps those before it.
@@ -137,7 +187,7 @@ def ladder(unit: Unit, n_in: float, n_out: float, users: Any) -> dict[str, Any]:
     at_prompt = costs.delta_h * n_in / theory.mean_context(n_in=n_in, n_out=n_out, cv=0)
     alone = float(unit.prefill_time(n_in))
     bare = float(costs.t_w)
-    limit = unit.limit
+    limit = unit.at_datasheet
     peak = limit.costs(work)
     forms = (
         (limit.prefill_time(n_in), peak.t_w, peak.delta_h * n_in / (n_in + n_out / 2), 0.0),

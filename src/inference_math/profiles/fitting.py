@@ -6,7 +6,7 @@ seconds say nothing keeps the value that it started from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,8 @@ from inference_math.unit.coefficients import COEFFICIENTS, SHARES, Calibration, 
 __all__ = ["jackknife", "moved_to"]
 
 _NOISE = 0.05  # of the logarithm of a time: repeats, and what the form leaves out
+_FARTHEST = 5.0  # widths of the prior: what moves a coefficient beyond is another thing, not another value
+_MOST = 2.0  # of a spread: what is off by more was not fitted
 _UNTOLD = 0.99  # of the starting width: a coefficient that is left so wide was not told
 
 
@@ -31,37 +33,42 @@ def moved_to(
 ) -> tuple[Calibration, tuple[str, ...]]:
     """Return the calibration whose predictions are nearest to `seconds`, and the coefficients that keep their value.
 
-    Least squares of log(predicted / seconds) from `start`. `widths` are one standard deviation of the prior: of the
-    logarithm of a share, of a layer's time relative to the start, of the seconds of a request. Uncertainty is what
-    the seconds leave of it at the spread that the fit leaves.
+    The maximum a posteriori of log(predicted / seconds) under a normal prior: the logarithm of each coefficient of
+    `widths` is that of `start`, with its variance there and, in quadrature, a width of its own for how far one may be
+    from the other. The covariance is the Gauss-Newton one at that maximum: the inverse of prior plus curvature, at the
+    spread that the fit leaves.
     """
     names = tuple(widths)
+    places = [COEFFICIENTS.index(name) for name in names]
+    prior = np.hypot(np.sqrt(np.diag(start.covariance))[places], list(widths.values()))
 
     def misses(moved: NDArray[np.float64]) -> Any:
-        at = replace(start, coefficients=_moved(start.coefficients, moved, widths))
+        at = replace(start, coefficients=_moved(start.coefficients, names, prior * moved))
         return np.concatenate([np.log(predicted(at) / seconds) / _NOISE, moved])
 
-    found = least_squares(misses, np.zeros(len(names)), bounds=_bounds(start.coefficients, widths))
-    values = _moved(start.coefficients, found.x, widths)
+    room = np.array([-np.log(getattr(start.coefficients, n)) if n in SHARES else np.inf for n in names])
+    bounds = (-_FARTHEST, np.minimum(room / np.maximum(prior, 1e-9), _FARTHEST) + 1e-9)
+    found = least_squares(misses, np.zeros(len(names)), bounds=bounds)
     logs = found.fun[: len(seconds)] * _NOISE
     told = found.jac[: len(seconds)] * _NOISE
     precision = told.T @ told
     width = np.linalg.inv(precision / _NOISE**2 + np.eye(len(names)))
     used = len(names) - np.trace(width)  # coefficients that the seconds decide, in effect
-    spread = float(np.sqrt(np.sum(logs**2) / max(len(logs) - used, 1)))
+    spread = min(float(np.sqrt(np.sum(logs**2) / max(len(logs) - used, 1))), _MOST)
     width = np.linalg.inv(precision / max(spread, 1e-3) ** 2 + np.eye(len(names)))
-    kept = tuple(n for n, sd in zip(names, np.sqrt(np.diag(width)), strict=True) if sd > _UNTOLD)
-    scale = np.array([widths[n] * _per_width(start.coefficients, values, n) for n in names])
+    # What was not told is as wide as before and where it was. One that went to nothing is wide, too, but not there.
+    untold = (np.sqrt(np.diag(width)) > _UNTOLD) & (np.abs(found.x) < 1 - _UNTOLD)
+    kept = tuple(name for name, left in zip(names, untold, strict=True) if left)
     covariance = start.covariance.copy()
-    places = [COEFFICIENTS.index(name) for name in names]
     free = [i for i, name in enumerate(names) if name not in kept]
-    for i in free:  # kv is a coefficient of its own now
+    for i in free:  # what was fitted goes no longer with what was not
         covariance[places[i], :] = covariance[:, places[i]] = 0.0
     for i in free:
         for j in free:
-            covariance[places[i], places[j]] = width[i, j] * scale[i] * scale[j]
-    final = replace(values, **{name: getattr(start.coefficients, name) for name in kept})
-    return replace(start, mode=mode, coefficients=final, covariance=covariance, spread=spread), kept
+            covariance[places[i], places[j]] = width[i, j] * prior[i] * prior[j]
+    steps = [0.0 if name in kept else float(step) for name, step in zip(names, prior * found.x, strict=True)]
+    values = _moved(start.coefficients, names, steps)
+    return replace(start, mode=mode, coefficients=values, covariance=covariance, spread=spread), kept
 
 
 def jackknife(without: Any) -> NDArray[np.float64]:
@@ -70,27 +77,7 @@ def jackknife(without: Any) -> NDArray[np.float64]:
     return np.asarray(values.std(axis=0) * (len(values) - 1) ** 0.5)
 
 
-def _moved(start: Coefficients, moved: NDArray[np.float64], widths: Mapping[str, float]) -> Coefficients:
-    """Return the coefficients so many standard deviations away from the start."""
-    values = {}
-    for (name, width), step in zip(widths.items(), moved.tolist(), strict=True):
-        before, wide = getattr(start, name), width * step
-        if name in SHARES:
-            values[name] = min(before * float(np.exp(wide)), 1.0)
-        else:
-            values[name] = max(before * (1 + wide) if name == "layer" else before + wide, 0.0)
-    return replace(start, **values)
-
-
-def _bounds(start: Coefficients, widths: Mapping[str, float]) -> tuple[list[float], list[float]]:
-    """Return how far each may move: shares up to 1, seconds down to 0 (the start must lie inside)."""
-    low = [-np.inf if n in SHARES else -(1 / width if n == "layer" else 1e-9) for n, width in widths.items()]
-    high = [-np.log(getattr(start, n)) / w + 1e-9 if n in SHARES else np.inf for n, w in widths.items()]
-    return low, high
-
-
-def _per_width(start: Coefficients, values: Coefficients, name: str) -> float:
-    """Return what a coefficient changes by when it moves by one unit of what a width states."""
-    if name in SHARES:
-        return float(getattr(values, name))
-    return start.layer if name == "layer" else 1.0
+def _moved(start: Coefficients, names: Sequence[str], steps: Iterable[float]) -> Coefficients:
+    """Return the coefficients so far away from the start, in logarithms."""
+    values = {name: getattr(start, name) * float(np.exp(step)) for name, step in zip(names, steps, strict=True)}
+    return replace(start, **{name: min(value, 1.0) if name in SHARES else value for name, value in values.items()})

@@ -24,10 +24,12 @@ from inference_math.profiles.fitting import jackknife, moved_to
 from inference_math.unit import Unit, activation_bytes
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.unit.costs import GROWTH_BATCH
+from inference_math.unit.floor import Floor
 from inference_math.unit.operators import H100, Operators
 
 __all__ = ["SIZES", "composed", "fit", "lines", "predicted", "rates", "times", "unit"]
 
+# Of logarithms: how far another GPU may be from the H100's operators, beyond what the calibration says.
 _WIDTH = {"memory": 0.05, "bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0}
 _FEWEST = 12  # points for five coefficients
 _HOPELESS = 0.3  # mean error of a fit that fits nothing
@@ -143,7 +145,7 @@ def fit(found: pd.DataFrame, of: Unit) -> Profile:
     rows = found[found["what"].isin(["decode", "prefill"]) | ((found["what"] == "matrices") & (found["prompts"] == 0))]
     rows = rows.reset_index(drop=True)
     seconds = rows["seconds"].to_numpy(dtype=float)
-    quick = predicted(rows, of.limit) > seconds
+    quick = _seconds(rows, of.floor) > seconds
     reason = "faster than the hardware allows: is it this GPU, this model?"
     unusable = pd.DataFrame({"source": rows[quick].apply(_named, axis=1), "reason": reason}).astype(object)
     rows, seconds = rows[~quick].reset_index(drop=True), seconds[~quick]
@@ -169,14 +171,20 @@ def _fitted(rows: pd.DataFrame, of: Unit) -> tuple[Calibration, tuple[str, ...]]
 
 def _widened(found: Calibration, others: Sequence[Calibration]) -> Calibration:
     """Return a calibration whose coefficients are at least as unsure as the jackknife over `others` says."""
-    left = jackknife([[getattr(one.coefficients, name) for name in COEFFICIENTS] for one in others])
+    values = np.array([[getattr(one.coefficients, name) for name in COEFFICIENTS] for one in others])
+    left = jackknife(np.log(np.where(values > 0, values, 1.0)))
     sd = np.sqrt(np.diag(found.covariance))
     wider = np.maximum(1, np.divide(left, sd, out=np.ones_like(sd), where=sd > 0))
     return replace(found, covariance=found.covariance * np.outer(wider, wider))
 
 
 def predicted(rows: pd.DataFrame, of: Unit) -> NDArray[np.float64]:
-    """Return the seconds of steps and prefills as a unit predicts them."""
+    """Return the seconds of steps and prefills as a unit predicts them, without what an engine adds for a request."""
+    kernels = replace(of.calibration, coefficients=replace(of.coefficients, request=0.0), anchors=())
+    return _seconds(rows, of.calibrated(kernels))
+
+
+def _seconds(rows: pd.DataFrame, of: Unit | Floor) -> NDArray[np.float64]:
     decodes, context, prompts, tokens, cached = rows[list(SIZES)].to_numpy(dtype=float).T
     alone = prompts == 0
     steps = of.step_time(decodes, context, np.where(alone, 0, tokens), np.where(alone, 0, cached))

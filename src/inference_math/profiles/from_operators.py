@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,14 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from inference_math import catalogue, theory
-from inference_math.evidence import load
-from inference_math.profiles import fitting
-from inference_math.unit import Unit, matrix_bytes
-from inference_math.unit.coefficients import DATASHEET, Coefficients
+from inference_math.unit import matrix_bytes
+from inference_math.unit.coefficients import Coefficients
 from inference_math.unit.operators import H100, Operators
 
-__all__ = ["FITTED", "Fit", "composed_steps", "fit", "jackknife", "left_out", "request_overhead"]
+__all__ = ["FITTED", "Fit", "beyond", "composed_steps", "fit", "left_out", "new_model"]
 
 FITTED = ("memory", "bf16", "fp8", "layer")
 MODELS = ("llama-3-8b", "llama-3-70b", "qwen3-8b", "qwen3-14b", "qwen3-32b")
-_CHAT = 512  # tokens of a prompt, where nobody says
 _START, _LOW, _HIGH = (0.9, 0.7, 0.5, 5e-5), (0.1, 0.1, 0.1, 0.0), (1.0, 1.0, 1.0, 1e-3)
 
 
@@ -153,38 +150,40 @@ def left_out(steps: pd.DataFrame, by: str) -> pd.DataFrame:
         found = fit(steps[steps[by] != value])
         tested, error = _errors(steps[steps[by] == value], found.coefficients)
         values = {name: getattr(found.coefficients, name) for name in FITTED}
-        spread = float(np.sqrt(np.average(np.log1p(tested["error"]) ** 2, weights=1 / _sizes(tested))))
-        rows.append({by: value, **values, "mape": error, "spread": spread})
+        rows.append({by: value, **values, "mape": error, "spread": _spread(tested)})
     return pd.DataFrame(rows)
 
 
-def jackknife(others: pd.DataFrame) -> pd.Series:
-    """Return the standard deviation of each of `FITTED` from the fits of `left_out`."""
-    return pd.Series(fitting.jackknife(others[list(FITTED)]), index=list(FITTED))
+def beyond(steps: pd.DataFrame, column: str, most: float) -> float:
+    """Fit to the steps of at most `most` in `column`; return the standard deviation of log(measured / predicted) there.
 
-
-def request_overhead(coefficients: Coefficients, context: float = _CHAT) -> float:
-    """Return what vLLM 0.11 adds to a step for each request beyond its kernels, in seconds, from ML.ENERGY's medians.
-
-    A fit of one number to log(measured / predicted) of batches of chats on the H100, with the other coefficients
-    given; the prompts, of unknown length, are taken as `context` tokens.
+    That is: on the steps beyond.
     """
-    table = load("mlenergy").frame
-    parts = []
-    for (model, gpu, tp), rows in table.groupby(["model", "gpu", "tp"]):
-        unit = Unit.of(str(model), str(gpu), tp=int(str(tp)), calibration=replace(DATASHEET, coefficients=coefficients))
-        parts.append(rows.assign(step=unit.step_time(rows["batch"], context + rows["output_tokens"] / 2)))
-    found = pd.concat(parts)
+    inside = steps[column] <= most
+    tested, _ = _errors(steps[~inside], fit(steps[inside]).coefficients)
+    return _spread(tested)
 
-    def misses(seconds: NDArray[np.float64]) -> Any:
-        return np.log((found["step"] + seconds[0] * 1e-6 * found["batch"]) / (found["itl_p50_ms"] / 1e3))
 
-    return float(least_squares(misses, 10.0, bounds=(0, 1000)).x[0]) * 1e-6
+def new_model(others: pd.DataFrame) -> pd.DataFrame:
+    """Return the covariance of the logarithms of `FITTED` for a model that was not among the fitted.
+
+    From the fits of `left_out` by model: n models have the jackknife's covariance C of their mean, with its
+    correlations; one model more has n + 1 times C (n for the models beside each other, 1 for the mean). Few models
+    tell it, so it is the covariance of Student's t with n - 1 degrees of freedom, (n - 1)/(n - 3) times as much.
+    """
+    logs = np.log(others[list(FITTED)].to_numpy(dtype=float))
+    n = len(logs)
+    covariance = (n - 1) * np.cov(logs, rowvar=False, ddof=0)  # the jackknife's
+    return pd.DataFrame(covariance * (n + 1) * (n - 1) / (n - 3), index=list(FITTED), columns=list(FITTED))
 
 
 def _errors(steps: pd.DataFrame, coefficients: Coefficients) -> tuple[pd.DataFrame, float]:
     error = predicted(steps, coefficients) / steps["measured"].to_numpy() - 1
     return steps.assign(error=error), float(np.average(np.abs(error), weights=1 / _sizes(steps)))
+
+
+def _spread(tested: pd.DataFrame) -> float:
+    return float(np.sqrt(np.average(np.log1p(tested["error"]) ** 2, weights=1 / _sizes(tested))))
 
 
 def _sizes(steps: pd.DataFrame) -> NDArray[np.float64]:

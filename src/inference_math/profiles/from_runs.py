@@ -1,11 +1,12 @@
 """A unit fitted to runs of your own engine: five coefficients from a handful of runs, and anchors.
 
-What the runs cannot tell is not guessed: the fit starts from the zero-shot coefficients, lets each move as far as
-engines of the last years differ, and a coefficient on which the runs say nothing keeps its zero-shot value.
+What the runs cannot tell is not guessed: the fit starts from the unit's own calibration (zero-shot, measured on its
+GPU, or a profile), lets each coefficient move as far as engines differ, and keeps one on which the runs say nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from inference_math import catalogue
 from inference_math.profiles.fitting import moved_to
 from inference_math.runs import Runs
 from inference_math.unit import Unit
@@ -22,9 +24,14 @@ from inference_math.workload import Workload
 
 __all__ = ["PROFILED", "Profile", "anchored", "fit"]
 
-# One standard deviation: of the logarithm of a share, of the layer's time relative to zero-shot, seconds of a request.
-_WIDTH = {"bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0, "request": 60e-6}
-PROFILED = tuple(_WIDTH)
+# Of logarithms, by the mode of what the fit starts from: how far an engine may be from it, beyond its own uncertainty,
+# which holds what generations of engines differ by in kv and request. A GPU's own kernels bind an engine's shares more.
+_WIDTH = {
+    "zero-shot": {"bf16": 0.2, "fp8": 0.2, "kv": 0.0, "layer": 0.7, "request": 0.0},
+    "measured": {"bf16": 0.1, "fp8": 0.1, "kv": 0.1, "layer": 0.7, "request": 0.0},
+    "profile": {"bf16": 0.0, "fp8": 0.0, "kv": 0.0, "layer": 0.0, "request": 0.0},
+}
+PROFILED = tuple(_WIDTH["zero-shot"])
 _FEWEST, _SPAN, _FULL = 6, 4, 0.97
 _HOPELESS = 0.3  # mean error of a fit that fits nothing
 
@@ -33,7 +40,7 @@ _HOPELESS = 0.3  # mean error of a fit that fits nothing
 class Profile:
     """A calibration from runs; `table` of these with `predicted` and `error`, `unusable` with reasons, `mape`.
 
-    `kept` names the coefficients on which the runs say nothing and which keep their zero-shot value.
+    `kept` names the coefficients on which the runs say nothing and which keep the value that they started from.
     """
 
     calibration: Calibration
@@ -50,26 +57,33 @@ class Profile:
 def fit(*measured: tuple[Unit, Runs]) -> Profile:
     """Fit `PROFILED` to the end-to-end latencies of runs, each beside the unit that it was run on.
 
-    Least squares of log(predicted / measured) from the engine's zero-shot coefficients. End-to-end latency alone
-    decides: in closed loops that start together, the split between TTFT and TPOT wanders.
+    Least squares of log(predicted / measured) from the calibration that the units have, the same for all, without its
+    anchors. End-to-end latency alone decides: in closed loops that start together, the split between TTFT and TPOT
+    wanders.
 
     Raises
     ------
     ValueError
-        For units of different engines or GPUs; for runs too few or too much alike, saying what is missing; for runs
-        that no coefficients describe.
+        For units of different engines, GPUs or calibrations, and for the datasheet's; for runs that name another model
+        or another number of GPUs; for runs too few or too much alike, saying what is missing and why others were left
+        out; for runs that no coefficients describe.
     """
     if not measured:
         raise ValueError("measured must have at least one (unit, runs)")
     units = [unit for unit, _ in measured]
     if len({(unit.engine, unit.gpu.name) for unit in units}) > 1:
         raise ValueError("measured must be of one engine on one kind of GPU")
+    start = replace(units[0].calibration, anchors=())
+    if start.mode not in _WIDTH:
+        raise ValueError(f"calibration must be one of {', '.join(_WIDTH)} to start from, not {start.mode}")
+    if any(not _same(unit.calibration, start) for unit in units):
+        raise ValueError("measured must be of units with one calibration, from which the fit starts")
     usable, unusable = zip(*(_sorted_out(unit, runs) for unit, runs in measured), strict=True)
     table = pd.concat([rows.assign(unit=i) for i, rows in enumerate(usable)], ignore_index=True)
-    _refuse_alike(table)
-    start = Calibration.zero_shot(units[0].engine)
+    left_out = pd.concat(unusable, ignore_index=True)
+    _refuse_alike(table, left_out)
     seconds = table["e2e"].to_numpy(dtype=float)
-    calibration, kept = moved_to(seconds, lambda at: _predicted(units, table, at), start, _WIDTH, "profile")
+    calibration, kept = moved_to(seconds, lambda at: _predicted(units, table, at), start, _WIDTH[start.mode], "profile")
     calibration = replace(calibration, scope=_scope(units, table))
     predicted = _predicted(units, table, calibration)
     shown = table.drop(columns="unit").assign(predicted=predicted, error=predicted / seconds - 1)
@@ -78,7 +92,7 @@ def fit(*measured: tuple[Unit, Runs]) -> Profile:
         worst = shown["source"].iloc[int(size.to_numpy().argmax())]
         fit_is = f"the best fit is {size.mean():.0%} off, most at {worst}"
         raise ValueError(f"runs must be of these units, with times in seconds: {fit_is}")
-    return Profile(calibration, shown, pd.concat(unusable, ignore_index=True), kept)
+    return Profile(calibration, shown, left_out, kept)
 
 
 def anchored(unit: Unit, runs: Runs) -> Unit:
@@ -105,6 +119,7 @@ def anchored(unit: Unit, runs: Runs) -> Unit:
 
 def _sorted_out(unit: Unit, runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the runs whose requests all fit the KV cache, and the others with the reason."""
+    _refuse_others(unit, runs.table)
     rows = runs.table.assign(concurrency=runs.table["concurrency"].where(lambda c: ~c.between(0.95, 1), 1.0))
     columns = ["n_in", "n_out", "concurrency", "e2e"]
     unusable = [runs.unusable]
@@ -113,7 +128,7 @@ def _sorted_out(unit: Unit, runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
     unusable.append(_left(rows[few], "less than one request at a time, or a number that is none"))
     rows = rows[~few]
     points = rows[columns].to_numpy(dtype=float).tolist()
-    quick = np.array([unit.limit.e2e(Workload(n_in, n_out), users) > e2e for n_in, n_out, users, e2e in points], bool)
+    quick = np.array([unit.floor.e2e(Workload(n_in, n_out), users) > e2e for n_in, n_out, users, e2e in points], bool)
     unusable.append(_left(rows[quick], "faster than the hardware allows: are the times in seconds, is it this unit?"))
     rows = rows[~quick]
     full = rows["concurrency"] * (rows["n_in"] + rows["n_out"]) > _FULL * unit.kv_capacity
@@ -126,7 +141,28 @@ def _left(rows: pd.DataFrame, reason: str) -> pd.DataFrame:
     return pd.DataFrame({"source": rows["source"], "reason": reason}).astype(object)
 
 
-def _refuse_alike(table: pd.DataFrame) -> None:
+def _same(one: Calibration, other: Calibration) -> bool:
+    return one.coefficients == other.coefficients and np.array_equal(one.covariance, other.covariance)
+
+
+def _refuse_others(unit: Unit, table: pd.DataFrame) -> None:
+    """Raise ValueError for runs that name another model, or another number of GPUs, than the unit's."""
+    for source, model, tp in table.reindex(columns=["source", "model", "tp"]).itertuples(index=False):
+        if isinstance(model, str) and not _may_be(unit.model.name, model):
+            raise ValueError(f"runs must be of {unit.model.name}, not of {model!r:.80}, which {source} names")
+        if tp > 0 and tp != unit.tp:
+            raise ValueError(f"runs must be of tp = {unit.tp}, not of {tp:g}, which {source} names")
+
+
+def _may_be(name: str, found: str) -> bool:
+    """Return whether a model that an engine calls `found` may be the model `name`: no other family, no other size."""
+    known = {re.split(r"[^a-z]", other)[0] for other in catalogue.MODELS}
+    families = [{family for family in known if family in text.lower()} for text in (name, found)]
+    sizes = [set(re.findall(r"(?<![\d.])(?:\d+x)?\d+(?:\.\d+)?b(?![a-z])", text.lower())) for text in (name, found)]
+    return all(not mine or not theirs or mine & theirs for mine, theirs in (families, sizes))
+
+
+def _refuse_alike(table: pd.DataFrame, left_out: pd.DataFrame) -> None:
     missing = []
     if len(table) < _FEWEST:
         missing.append(f"at least {_FEWEST} usable runs (there are {len(table)})")
@@ -135,7 +171,8 @@ def _refuse_alike(table: pd.DataFrame) -> None:
     if len(table) >= _FEWEST and len(table[["n_in", "n_out"]].drop_duplicates()) < 2:
         missing.append("a second prompt or output length")
     if missing:
-        raise ValueError(f"runs must have {' and '.join(missing)}: without, the coefficients cannot be told apart")
+        why = "".join(f"; {count} left out: {reason}" for reason, count in left_out["reason"].value_counts().items())
+        raise ValueError(f"runs must have {' and '.join(missing)}: without, the coefficients cannot be told apart{why}")
 
 
 def _predicted(units: Sequence[Unit], table: pd.DataFrame, calibration: Calibration) -> NDArray[np.float64]:

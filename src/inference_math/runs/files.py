@@ -1,8 +1,8 @@
 """Measured runs of an engine, read from the result files of load generators, for calibrating the model.
 
-Formats are told apart by content. Field names were checked in the source, and, where marked *, also in files
-that the tool wrote: vLLM 0.10.2, 0.11.0 and 0.33.0 (`vllm bench serve`); GuideLLM 0.3.1* and 0.8.1*;
-AIPerf 0.7.0* and 0.13.0*; genai-perf 0.0.11 and 0.0.16.
+Formats are told apart by content. Field names were checked in the source, and, where marked †, also in files
+that the tool wrote: vLLM 0.10.2, 0.11.0 and 0.33.0 (`vllm bench serve`); GuideLLM 0.3.1† and 0.8.1†;
+AIPerf 0.7.0† and 0.13.0†; genai-perf 0.0.11 and 0.0.16.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Runs:
         One row for each run that can be used. `source`: file name, with the number of the run where a file has
         several ("a.json#2"), or of the row in a CSV file (the header is row 1). `n_in`, `n_out`: mean tokens.
         `concurrency`: mean requests in the system. `ttft`, `tpot`, `e2e`: mean seconds, the first two NaN where
-        unknown. `requests`: completed, <NA> where unknown.
+        unknown. `requests`: completed, <NA> where unknown. `model` and `tp`: the model's name and the GPUs that share
+        it, where the file says (vLLM's model_id, and tensor_parallel_size of its --metadata); else None and NaN.
     unusable
         `source` and `reason` of each other run.
     """
@@ -84,7 +85,8 @@ def read(*paths: str | Path) -> Runs:
             except _UnusableError as reason:
                 unusable.append({"source": source, "reason": str(reason)})
     floats = dict.fromkeys(("n_in", "n_out", "concurrency", "ttft", "tpot", "e2e"), "float64")
-    table = pd.DataFrame(rows, columns=["source", *floats, "requests"]).astype({**floats, "requests": "Int64"})
+    types = {**floats, "requests": "Int64", "model": "object", "tp": "float64"}
+    table = pd.DataFrame(rows, columns=["source", *types]).astype(types)
     return Runs(table=table, unusable=pd.DataFrame(unusable, columns=["source", "reason"]))
 
 
@@ -108,6 +110,8 @@ class _Run:
     peak: float = math.nan  # the most requests that were in the system
     counted: float = math.nan  # mean requests in the system, as the tool counted them
     rate: float = math.nan  # completed requests per second
+    model: str | None = None  # as the engine calls it
+    tp: float = math.nan  # GPUs that share the model
 
 
 _Found = tuple[str, Callable[[Any], _Run], Any]
@@ -136,6 +140,8 @@ def _row(run: _Run) -> dict[str, Any]:
         "tpot": run.tpot,
         "e2e": e2e,
         "requests": pd.NA if math.isnan(run.completed) else int(run.completed),
+        "model": run.model,
+        "tp": run.tp,
     }
 
 
@@ -164,6 +170,8 @@ def _runs_of(file: Path) -> list[_Found]:
         found = _from_json(text.strip()) if text.lstrip().startswith("{") else _from_csv(text)
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{file}: {error}; {_ACCEPTED}") from error
+    except RecursionError:
+        raise ValueError(f"{file}: it is nested too deeply; {_ACCEPTED}") from None
     if not found:
         raise ValueError(f"{file} holds no run; {_ACCEPTED}")
     return found
@@ -218,13 +226,14 @@ def _csv(data: tuple[list[str], list[str]]) -> _Run:
     if len(row) != len(header):
         raise _UnusableError(f"{len(row)} cells, {len(header)} columns")
     cells = {name: _cell(name, text) for name, text in zip(header, row, strict=True) if name in (*_COLUMNS, "requests")}
-    times = {name: _number(cells, name) for name in ("ttft", "tpot", "e2e")}
     return _Run(
         n_in=_needed(cells, "n_in"),
         n_out=_needed(cells, "n_out"),
         completed=_number(cells, "requests"),
         counted=_needed(cells, "concurrency"),
-        **times,
+        ttft=_number(cells, "ttft"),
+        tpot=_number(cells, "tpot"),
+        e2e=_number(cells, "e2e"),
     )
 
 
@@ -239,6 +248,9 @@ def _vllm(data: dict[str, Any]) -> _Run:
     """Read one result of `vllm bench serve`; latencies count from when the client sends, not from its own queue."""
     if data.get("ramp_up_strategy"):
         raise _UnusableError("the request rate was ramped up: the means belong to no one load")
+    if any(name.startswith("spec_decode_") and value is not None for name, value in data.items()):
+        raise _UnusableError("speculative decoding was on: a step yields more than one token")
+    model = data.get("model_id")
     completed, failed, duration = _needed(data, "completed"), _number(data, "failed"), _number(data, "duration")
     if math.isnan(failed):  # not written down up to 0.11
         failed = _needed(data, "num_prompts") - completed
@@ -255,6 +267,8 @@ def _vllm(data: dict[str, Any]) -> _Run:
         closed=_number(data, "max_concurrency") if data.get("request_rate") in ("inf", math.inf) else math.nan,
         peak=_number(data, "max_concurrent_requests"),
         rate=completed / duration if duration > 0 else math.nan,
+        model=model if isinstance(model, str) else None,
+        tp=_number({"tp": _plain(data.get("tensor_parallel_size"))}, "tp"),
     )
 
 
@@ -341,6 +355,11 @@ def _number(data: Any, *path: str) -> float:
         return as_number(".".join(path), value, AT_LEAST_ZERO)
     except (TypeError, ValueError, OverflowError) as error:
         raise _UnusableError(str(error)) from error
+
+
+def _plain(value: Any) -> Any:
+    """Return a number that --metadata wrote as text."""
+    return float(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def _needed(data: Any, *path: str) -> float:

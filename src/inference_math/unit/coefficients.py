@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -20,7 +22,11 @@ __all__ = ["COEFFICIENTS", "DATASHEET", "ENGINES", "Anchor", "Calibration", "Coe
 
 ENGINES = ("vllm", "trtllm", "sglang")
 SHARES = ("memory", "bf16", "fp8", "kv")  # of a rate; the others are seconds
-_LEAST = 0.01  # of a share that is drawn
+MODES = ("datasheet", "zero-shot", "profile", "measured")
+HELD = ("profile",)  # modes whose 90 % intervals were seen to hold some 90 % of points that they were not fitted to
+_NAMES = ("engine", "model", "kind", "gpu", "weights", "kv")
+_RANGES = ("tp", "n_in", "n_out", "concurrency")
+_WIDEST = 10.0  # variance of a logarithm: nobody knows so little
 
 
 @dataclass(frozen=True)
@@ -78,12 +84,12 @@ class Calibration:
     coefficients
         The coefficients.
     covariance
-        Of the coefficients in the order of `COEFFICIENTS`, 6 by 6; normal, cut off where a coefficient ends.
+        Of the logarithms of the coefficients in the order of `COEFFICIENTS`, 6 by 6.
     spread
         Standard deviation of log(measured / predicted) that no coefficient explains.
     scope
-        Names and ranges of what it was found on: "model", "gpu", "weights" name lists; "n_in", "n_out",
-        "concurrency", "tp" ranges. What is not listed is not restricted.
+        Names and ranges of what it was found on: names of "engine", "model", "kind", "gpu", "weights" and "kv"; ranges
+        of "n_in", "n_out", "concurrency" and "tp". What is not listed is not restricted.
     anchors
         Measured minus predicted for one user at a time, per output token.
     """
@@ -99,48 +105,80 @@ class Calibration:
         as_number("spread", self.spread, Interval(0, 2))
         size = len(COEFFICIENTS)
         matrix = np.asarray(self.covariance, dtype=np.float64)
-        if matrix.shape != (size, size) or not np.isfinite(matrix).all() or not _is_covariance(matrix):
+        sound = matrix.shape == (size, size) and np.isfinite(matrix).all()
+        if sound and (widest := np.abs(matrix).max()) > _WIDEST:
+            raise ValueError(f"covariance must be of logarithms, at most {_WIDEST:g}, not {widest:.3g}")
+        if not sound or not _is_covariance(matrix):
             raise ValueError(f"covariance must be {size} x {size} finite numbers, symmetric and positive semidefinite")
         object.__setattr__(self, "covariance", matrix)
         object.__setattr__(self, "scope", MappingProxyType({name: _scope(name, v) for name, v in self.scope.items()}))
 
     @classmethod
     def zero_shot(cls, engine: str) -> Calibration:
-        """Return what was fitted to the operators of `engine` on the H100; for sglang, of the other two together."""
+        """Return what was fitted to the operators of `engine` on the H100; for sglang, of the other two together.
+
+        The covariance is that of a model which was not among the fitted, on an engine of another generation.
+        """
         frame = load("coefficients").frame
         rows = frame[frame["engine"] == as_one_of("engine", engine, ENGINES)].set_index("name")
-        value, sd = rows["value"], rows["sd"].reindex(COEFFICIENTS).to_numpy()
-        together = np.eye(len(COEFFICIENTS))
-        # KV caches are read at the share of all reads: one coefficient under two names.
-        memory, kv = COEFFICIENTS.index("memory"), COEFFICIENTS.index("kv")
-        together[memory, kv] = together[kv, memory] = 1.0
-        values = Coefficients(**{name: float(value[name]) for name in COEFFICIENTS})
-        return cls("zero-shot", values, together * np.outer(sd, sd), float(value["spread"]), ZERO_SHOT_SCOPE)
+        values, names = rows["value"], list(COEFFICIENTS)
+        width = (rows["sd"] / values)[names].to_numpy()
+        covariance = rows.loc[names, names].to_numpy() * np.outer(width, width)
+        coefficients = Coefficients(**{name: float(values[name]) for name in names})
+        return cls("zero-shot", coefficients, covariance, float(values["spread"]), ZERO_SHOT_SCOPE)
 
     def sd(self, name: str) -> float:
-        """Return the standard deviation of the coefficient `name`."""
+        """Return the standard deviation of the coefficient `name`, in its own unit."""
         i = COEFFICIENTS.index(as_one_of("name", name, COEFFICIENTS))
-        return float(np.sqrt(self.covariance[i, i]))
+        return float(getattr(self.coefficients, name) * np.sqrt(self.covariance[i, i]))
+
+    def ends(self, name: str, sds: float) -> tuple[float, float]:
+        """Return the coefficient `name` so many standard deviations of its logarithm below and above, as drawn."""
+        i = COEFFICIENTS.index(as_one_of("name", name, COEFFICIENTS))
+        wide = as_number("sds", sds, AT_LEAST_ZERO) * np.sqrt(self.covariance[i, i])
+        low, high = _away(name, getattr(self.coefficients, name), [-wide, wide]).tolist()
+        return low, high
 
     def draws(self, count: int) -> list[Draw]:
-        """Return `count` draws from the distribution: Sobol points, the same ones every time."""
+        """Return `count` draws from the distribution: Sobol points, the same ones every time.
+
+        Normal in the logarithms, but that a share above its centre nears 1 and does not reach it: no draw is cut off,
+        and the centre of each coefficient is the median of its draws.
+        """
         from scipy.stats import norm, qmc  # here, since it takes half a second and the fast path needs none of it
 
-        centre = np.array([getattr(self.coefficients, name) for name in COEFFICIENTS])
+        size = len(COEFFICIENTS)
         bits = int(np.ceil(np.log2(max(count, 2))))
-        cells = qmc.Sobol(centre.size + 2, scramble=False).random_base2(bits)[:count]
+        cells = qmc.Sobol(size + 2, scramble=False).random_base2(bits)[:count]
         normal = norm.ppf(cells + 0.5 / 2**bits)  # from a cell's corner to its middle
         scale, axes = np.linalg.eigh(self.covariance)
         # The symmetric root: unlike the axes themselves it is the same on every machine.
         root = axes @ np.diag(np.sqrt(np.maximum(scale, 0))) @ axes.T
-        drawn = centre + normal[:, : centre.size] @ root
-        for i, name in enumerate(COEFFICIENTS):
-            drawn[:, i] = np.clip(drawn[:, i], *((min(_LEAST, centre[i]), 1) if name in SHARES else (0, np.inf)))
-        factors = np.exp(self.spread * normal[:, centre.size :])
+        moves = normal[:, :size] @ root
+        drawn = [_away(name, getattr(self.coefficients, name), moves[:, i]) for i, name in enumerate(COEFFICIENTS)]
+        factors = np.exp(self.spread * normal[:, size:])
         return [
             Draw(replace(self, coefficients=Coefficients(*row)), float(step), float(prompt))
-            for row, (step, prompt) in zip(drawn.tolist(), factors, strict=True)
+            for row, (step, prompt) in zip(np.transpose(drawn).tolist(), factors, strict=True)
         ]
+
+    def spread_for(self, **inputs: Any) -> Any:
+        """Return `spread`, widened for each of `inputs` that lies outside `scope`: of a float, or of arrays, arrays.
+
+        By how much is in the table `widths`: what predictions were off where they were tried on another model, GPU,
+        engine, number of GPUs, or on longer prompts and larger batches than they were fitted to.
+        """
+        variance: Any = self.spread**2
+        missed = {name: _missed(self.scope[name], value) for name, value in inputs.items() if name in self.scope}
+        if any(np.any(found) for found in missed.values()):
+            widths = load("widths").frame.set_index("name")["width"]
+            variance = variance + sum(float(widths.get(name, 0.0)) ** 2 * found for name, found in missed.items())
+        return np.sqrt(variance)
+
+    def widened(self, **inputs: Any) -> Calibration:
+        """Return the same with the spread that the widest of `inputs` needs, and `self` where all lie inside."""
+        spread = float(np.max(self.spread_for(**inputs)))
+        return self if spread <= self.spread else replace(self, spread=spread)
 
     def anchor(self, n_in: float, n_out: float) -> float:
         """Return the seconds per output token of the anchor with the nearest lengths; 0 where there is none."""
@@ -154,24 +192,23 @@ class Calibration:
         found = []
         for name, value in inputs.items():
             known = self.scope.get(name)
-            if known is None:
+            if known is None or not np.any(_missed(known, value)):
                 continue
             if isinstance(known[0], str):
-                if value not in known:
-                    found.append(f"{name} {value} is not among the calibrated: {', '.join(known)}")
-            elif np.min(value) < known[0] or np.max(value) > known[1]:
+                found.append(f"{name} {value} is not among the calibrated: {', '.join(known)}")
+            else:
                 found.append(f"{name} {_range(value)} is outside the calibrated range, {_range(known)}")
         return tuple(found)
 
     def save(self, path: str | Path) -> None:
-        """Write a TOML file that `load` reads."""
+        """Write a TOML file that `load` reads; what was at `path` stays whole until the new file is."""
         content = {
             "mode": self.mode, "spread": float(self.spread), "coefficients": asdict(self.coefficients),
             "scope": {name: list(values) for name, values in self.scope.items()},
-            "covariance": dict(zip(COEFFICIENTS, self.covariance.tolist(), strict=True)),
+            "log_covariance": dict(zip(COEFFICIENTS, self.covariance.tolist(), strict=True)),
             "anchors": [asdict(anchor) for anchor in self.anchors],
         }  # fmt: skip
-        Path(path).write_text(tomlkit.dumps(content), encoding="utf-8")
+        _replace(Path(path), tomlkit.dumps(content))
 
     @classmethod
     def load(cls, path: str | Path) -> Calibration:
@@ -183,23 +220,21 @@ class Calibration:
             For a file that is no TOML, lacks something, or has numbers out of range; it names the file.
         """
         try:
-            found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            found = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
             return cls(
-                mode=as_one_of("mode", found["mode"], ("datasheet", "zero-shot", "profile", "measured")),
-                coefficients=Coefficients(**found["coefficients"]),
-                covariance=np.array([found["covariance"][name] for name in COEFFICIENTS]),
+                mode=as_one_of("mode", found["mode"], MODES),
+                coefficients=Coefficients(**({name: found["coefficients"][name] for name in COEFFICIENTS})),
+                covariance=np.array([found["log_covariance"][name] for name in COEFFICIENTS], dtype=np.float64),
                 spread=found["spread"],
                 scope=found["scope"],
                 anchors=tuple(Anchor(**anchor) for anchor in found["anchors"]),
             )
         except KeyError as missing:
             raise ValueError(f"{path} must be a calibration: {missing} is missing") from None
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path} must be a calibration: {error}") from None
-
-    def anchored(self, anchors: tuple[Anchor, ...]) -> Calibration:
-        """Return the same with these anchors."""
-        return replace(self, anchors=anchors)
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+            raise ValueError(f"{path} must be a calibration: {error!s:.300}") from None
+        except RecursionError:
+            raise ValueError(f"{path} must be a calibration: it is nested too deeply") from None
 
 
 class Draw(NamedTuple):
@@ -225,9 +260,10 @@ ZERO_SHOT_SCOPE: Mapping[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class Prediction:
-    """A number with the interval that holds it with probability `level`, and what of its inputs was never calibrated.
+    """A number, how low and how high it may be, and what of its inputs was never calibrated.
 
-    Floats, or arrays where the question was asked of one; times in seconds.
+    Floats, or arrays where the question was asked of one; times in seconds. From `low` to `high` lies the share `level`
+    of what the calibration's uncertainty makes of it.
     """
 
     value: Any
@@ -237,11 +273,48 @@ class Prediction:
     mode: str
     outside: tuple[str, ...]
 
+    @property
+    def word(self) -> str:
+        """The level, where measured points were seen to lie in such intervals about as often; else "range"."""
+        return f"{self.level:.0%}" if self.mode in HELD and not self.outside else "range"
+
     def __str__(self) -> str:
-        numbers = (
-            f"{_digits(self.value)} s ({_digits(self.low)} to {_digits(self.high)}, {self.level:.0%}, {self.mode})"
-        )
+        numbers = f"{_digits(self.value)} s ({_digits(self.low)} to {_digits(self.high)}, {self.word}, {self.mode})"
         return "; ".join((numbers, *self.outside))
+
+
+def _away(name: str, value: float, moved: Any) -> Any:
+    """Return a coefficient that is `moved` away from its value on the scale of its logarithm.
+
+    Beyond the value of a share, what it leaves unused shrinks instead, at first by as much: it never gets to 1.
+    """
+    moves = np.asarray(moved, dtype=np.float64)
+    if name not in SHARES:
+        return value * np.exp(moves)
+    if value == 1:
+        return np.exp(np.minimum(moves, 0))
+    upward = 1 - (1 - value) * np.exp(-np.maximum(moves, 0) * value / (1 - value))
+    return np.where(moves < 0, value * np.exp(np.minimum(moves, 0)), upward)
+
+
+def _missed(known: tuple[Any, ...], value: Any) -> Any:
+    """Return whether a name is not among the known, or which numbers lie outside their range."""
+    if isinstance(known[0], str):
+        return value not in known
+    return (np.asarray(value) < known[0]) | (np.asarray(value) > known[1])
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file beside `path`, then move it there."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
 
 
 def _is_covariance(matrix: NDArray[np.float64]) -> bool:
@@ -252,16 +325,21 @@ def _is_covariance(matrix: NDArray[np.float64]) -> bool:
 
 def _scope(name: str, values: Any) -> tuple[Any, ...]:
     """Return names, or the two ends of a range."""
+    as_one_of("scope", name, (*_NAMES, *_RANGES))
     found = tuple(values) if isinstance(values, list | tuple) else ()
-    if found and all(isinstance(value, str) for value in found):
+    if name in _NAMES and found and all(isinstance(value, str) for value in found):
         return found
-    if len(found) == 2 and all(isinstance(value, int | float) for value in found) and found[0] <= found[1]:
+    numbers = name in _RANGES and len(found) == 2 and all(isinstance(value, int | float) for value in found)
+    if numbers and -np.inf < found[0] <= found[1] < np.inf:
         return found
-    raise ValueError(f"scope.{name} must be names or the two ends of a range, not {values!r:.80}")
+    accepted = "names" if name in _NAMES else "the two ends of a range"
+    raise ValueError(f"scope.{name} must be {accepted}, not {values!r:.80}")
 
 
 def _digits(value: Any) -> str:
-    return f"{value:.4g}" if np.ndim(value) == 0 else str(np.asarray(value).round(6).tolist())
+    if np.ndim(value) == 0:
+        return f"{value:.3g}"
+    return f"[{', '.join(_digits(one) for one in np.asarray(value).tolist())}]"
 
 
 def _range(values: Any) -> str:
