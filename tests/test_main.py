@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 
 import pytest
 
-from inference_math.__main__ import main
+from inference_math.__main__ import _parser, main
 from inference_math.measure.points import points
 from inference_math.measure.record import Record, Row, Setup
 from inference_math.measure.timing import Sample
@@ -45,8 +48,9 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
     ("arguments", "words"),
     [
         (["plan", "--model", "llama-9", "--gpu", "h100-sxm", *SENT], "model must be one of"),
-        (["plan", *UNIT, *SENT, "--tier", "tape"], "tier must be one of"),
+        (["plan", *UNIT, *SENT, "--alpha", "0.5", "--tier", "tape"], "tier must be one of"),
         (["plan", *UNIT, *SENT, "--calibration", "nowhere.toml"], "nowhere.toml"),
+        (["plan", *UNIT, *SENT, "--tier", "dram"], "--tier needs --alpha above 0"),
         (["profile", *UNIT, "nowhere.json", "--out", "x.toml"], "nowhere.json"),
     ],
 )
@@ -55,8 +59,29 @@ def test_bad_input_is_exit_status_2(arguments, words, capsys):
     assert words in capsys.readouterr().err
 
 
+def test_an_error_does_not_repeat_a_long_input(capsys):
+    assert main(["plan", "--model", 10_000 * "x", "--gpu", "h100-sxm", *SENT]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: model must be one of ")
+    assert len(said) < 2100
+
+
+@pytest.mark.parametrize(("limits", "named"), [(("1", "40"), "--tpot 40 s"), (("400", "0.04"), "--ttft 400 s")])
+def test_limits_that_look_like_milliseconds_are_noted(limits, named, capsys):
+    main(["plan", *UNIT, "--prompt", "2200", "--output", "170", "--ttft", limits[0], "--tpot", limits[1]])
+    assert capsys.readouterr().err == f"note: limits are in seconds; {named} is long\n"
+
+
+def test_the_options_default_to_what_the_package_defaults_to():
+    options = _parser().parse_args(["plan", "--model", "llama-3-8b", "--gpu", "h100-sxm", *SENT])
+    defaults = inspect.signature(Unit.of).parameters
+    assert {name: getattr(options, name) for name in ("tp", "weights", "kv", "engine", "calibration")} == {
+        name: defaults[name].default for name in ("tp", "weights", "kv", "engine", "calibration")
+    }
+
+
 def test_from_runs_to_a_plan(tmp_path, capsys):
-    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8")
     lines = ["n_in,n_out,concurrency,e2e"]
     for n_in, n_out in ((512, 128), (4096, 256)):
         lines += [f"{n_in},{n_out},{b},{1.1 * unit.e2e(Workload(n_in, n_out), b)}" for b in (1, 4, 16, 64)]
@@ -71,12 +96,62 @@ def test_from_runs_to_a_plan(tmp_path, capsys):
     assert "profile coefficients" in capsys.readouterr().out
 
 
-def test_it_runs_as_a_module():
+@pytest.mark.parametrize(
+    ("module", "usage"),
+    [
+        ("inference_math plan", "inference-math plan "),
+        ("inference_math measure", "inference-math measure "),
+        ("inference_math.measure", "inference-math measure "),
+    ],
+)
+def test_it_runs_as_a_module(module, usage):
+    called = [sys.executable, "-m", *module.split(), "--help"]
+    done = subprocess.run(called, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"usage: {usage}")
+
+
+def test_it_is_a_command():
+    (command,) = entry_points(group="console_scripts", name="inference-math")
+    assert command.load() is main
+
+
+def test_the_command_measures(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert main(["measure", "--model", "llama-3-8b", "--out", str(tmp_path / "mine.csv")]) == 2
+    assert "measuring needs PyTorch" in capsys.readouterr().err
+
+
+def test_a_terminal_in_ascii_gets_the_plan():
     done = subprocess.run(
-        [sys.executable, "-m", "inference_math", "plan", "--help"], capture_output=True, text=True, check=True
-    )
-    assert "--max" not in done.stdout
-    assert "--prompt" in done.stdout
+        [sys.executable, "-m", "inference_math", "plan", *UNIT, *SENT],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u" in done.stdout  # something was not ASCII
+
+
+def test_who_reads_no_further_gets_no_error():
+    with subprocess.Popen(
+        [sys.executable, "-m", "inference_math", "plan", *UNIT, *SENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as command:
+        command.stdout.close()  # as head does
+        assert command.stderr.read() == b""
+        assert command.wait() == 141
+
+
+@pytest.mark.parametrize("precious", ["runs.csv", "mine.json", "gpu.toml", "old.toml"])
+def test_a_file_that_is_read_is_not_written_over(precious, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("runs.csv", "mine.csv", "mine.json", "gpu.toml", "old.toml"):
+        (tmp_path / name).write_text("precious")
+    given = ["--gpu", "gpu.toml", "--out", f"./{precious}"]
+    if precious == "mine.json":  # the description of a table
+        arguments = ["calibrate", "mine.csv", *given]
+    else:
+        arguments = ["profile", "--model", "llama-3-8b", "--calibration", "old.toml", "runs.csv", *given]
+    assert main(arguments) == 2
+    assert "--out must not be a file that is read" in capsys.readouterr().err
+    assert (tmp_path / precious).read_text() == "precious"
 
 
 def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):

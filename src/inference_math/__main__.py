@@ -1,15 +1,19 @@
-"""The command line: `python -m inference_math plan …`, `… profile …` and `… calibrate …`."""
+"""The mathematics of LLM serving: plan a deployment, fit it to your engine or GPU, measure your GPU."""
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from inference_math import catalogue, evidence, profiles
 from inference_math.catalogue import Gpu
 from inference_math.catalogue.tiers import tier
+from inference_math.measure import __main__ as measuring
 from inference_math.planner import fleet, plan
 from inference_math.planner.text import plain
 from inference_math.profiles import from_kernels, schedules
@@ -20,29 +24,44 @@ from inference_math.workload import SLA, Workload
 
 __all__ = ["main"]
 
-_LONG = 60  # seconds: whoever asks for more means milliseconds
+_LONG = {"ttft": 60, "tpot": 1}  # seconds: whoever asks for more means milliseconds
+_MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
 _SHARE = 0.9  # of the requests that a fleet serves within both limits, where no quantile is asked for
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status: 0, 1 where no architecture meets the SLA, 2 for bad input."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in ASCII gets \xb1 for ±, not an error
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read, head perhaps, has enough; what is left goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # what a shell says of a program that SIGPIPE ended
     except (ValueError, TypeError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_short(str(error))}", file=sys.stderr)
         return 2
     return status
 
 
+def _short(message: str) -> str:
+    half = _MESSAGE // 2
+    return message if len(message) <= _MESSAGE else f"{message[:half]} … {message[-half:]}"
+
+
 def _plan(options: argparse.Namespace) -> int:
+    if options.tier is not None and not options.alpha:
+        raise ValueError("--tier needs --alpha above 0: without it, nothing is stored there")
     work = Workload(options.prompt, options.output, options.alpha, options.lengths)
     share = options.quantile or _SHARE
     sla = SLA(options.ttft, options.tpot, options.quantile)
     place = None if options.tier is None else tier(options.tier)
     found = plan(_unit(options), work, sla, units=options.units, tier=place, price=options.price)
-    if options.ttft > _LONG or options.tpot > _LONG:
-        print(f"note: limits are in seconds; {max(options.ttft, options.tpot):g} s is long", file=sys.stderr)
+    for name, long in _LONG.items():
+        if (limit := getattr(options, name)) > long:
+            print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
     many = fleet(found, options.rate, quantile=share) if options.rate is not None and found.feasible else None
     if options.json:
         print(json.dumps(plain(found.to_dict() | ({"fleet": vars(many)} if many else {})), indent=2, allow_nan=False))
@@ -54,6 +73,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _profile(options: argparse.Namespace) -> int:
+    _keep_inputs(options.out, *options.runs, options.gpu, options.calibration)
     unit = _unit(options)
     measured = read(*options.runs)
     found = profiles.fit((unit, measured))
@@ -70,6 +90,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 
 def _calibrate(options: argparse.Namespace) -> int:
+    _keep_inputs(options.out, options.table, str(Path(options.table).with_suffix(".json")), options.gpu)
     table = evidence.read(options.table)
     unit = from_kernels.unit(table, None if options.gpu is None else _gpu(options.gpu))
     times = from_kernels.times(table)
@@ -90,6 +111,13 @@ def _calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _keep_inputs(out: str, *inputs: str | None) -> None:
+    """Refuse to write over a file that is read: a measurement cannot be had again."""
+    for name in inputs:
+        if name is not None and Path(out).resolve() == Path(name).resolve():
+            raise ValueError(f"--out must not be a file that is read: {out}")
+
+
 def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Sequence[str], by: str) -> None:
     for name in names:
         note = f" (kept: {by} do not tell)" if name in kept else ""
@@ -100,8 +128,9 @@ def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Se
 
 def _unit(options: argparse.Namespace) -> Unit:
     calibration = None if options.calibration is None else Calibration.load(options.calibration)
-    kv = options.kv or options.weights
-    return Unit.of(options.model, _gpu(options.gpu), options.tp, options.weights, kv, options.engine, calibration)
+    return Unit.of(
+        options.model, _gpu(options.gpu), options.tp, options.weights, options.kv, options.engine, calibration
+    )
 
 
 def _gpu(name: str) -> Gpu:
@@ -109,7 +138,7 @@ def _gpu(name: str) -> Gpu:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m inference_math", description=__doc__)
+    parser = argparse.ArgumentParser(prog="inference-math", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
     unit = argparse.ArgumentParser(add_help=False)
     unit.add_argument("--model", required=True, help="name in the catalogue, for example llama-3-70b")
@@ -118,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     unit.add_argument("--tp", type=int, default=1, help="GPUs of a unit (default 1)")
     unit.add_argument("--weights", default="bf16", help="bf16 or fp8 (default bf16)")
-    unit.add_argument("--kv", help="precision of the KV cache (default: that of the weights)")
+    unit.add_argument("--kv", default="bf16", help="precision of the KV cache (default bf16, as engines have it)")
     unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(ENGINES)} (default vllm)")
     unit.add_argument("--calibration", metavar="FILE", help="of your GPU or engine (default: zero-shot)")
 
@@ -126,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     planner.add_argument("--prompt", type=float, required=True, help="prompt tokens")
     planner.add_argument("--output", type=float, required=True, help="output tokens")
     planner.add_argument("--alpha", type=float, default=0.0, help="share of the prompt that is stored (default 0)")
-    planner.add_argument("--tier", help="where it is stored: dram, local_ssd, … (default: in HBM)")
+    planner.add_argument("--tier", help="where it is stored: dram, local_ssd, ... (default: in HBM)")
     planner.add_argument("--lengths", default="fixed", help="output lengths: fixed or geometric (default fixed)")
     planner.add_argument("--ttft", type=float, required=True, help="limit in seconds")
     planner.add_argument("--tpot", type=float, required=True, help="limit in seconds")
@@ -144,10 +173,14 @@ def _parser() -> argparse.ArgumentParser:
     profile.set_defaults(run=_profile)
 
     measured = commands.add_parser("calibrate", help="fit coefficients to a measurement of your own GPU")
-    measured.add_argument("table", help="CSV file of python -m inference_math.measure")
+    measured.add_argument("table", help="CSV file that inference-math measure wrote")
     measured.add_argument("--gpu", help="as above, where the measurement's GPU is not in the catalogue")
     measured.add_argument("--out", required=True, metavar="FILE", help="TOML file to write")
     measured.set_defaults(run=_calibrate)
+
+    summary = "measure the steps of a model on the GPU at hand (needs PyTorch)"
+    measure = commands.add_parser("measure", parents=[measuring.parser()], add_help=False, help=summary)
+    measure.set_defaults(run=measuring.run)
     return parser
 
 

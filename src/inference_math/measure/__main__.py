@@ -1,4 +1,4 @@
-"""Measure what a model's steps cost on the GPU at hand; see `inference_math.measure`."""
+"""`inference-math measure`: what a model's steps cost on the GPU at hand; see `inference_math.measure`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,16 @@ from inference_math.measure.timing import rounds, sample
 if TYPE_CHECKING:
     from inference_math.measure.bench import Bench, Device
 
-__all__ = ["main", "measure"]
+__all__ = ["main", "measure", "parser", "run"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit status: 0, or 2 for bad input and for what cannot be measured here."""
-    options = _parser().parse_args(arguments)
+    """Run the command; return the exit status."""
+    return run(parser().parse_args(arguments))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure; return 0, 2 for bad input and for what cannot be measured here, 130 when stopped."""
     try:
         _run(options)
     except (ValueError, TypeError, OSError, MemoryError, RuntimeError) as error:
@@ -163,15 +167,16 @@ def _summarise(record: Record, count: int, left_out: dict[Point, str], out: str)
     elif measured < count - len(left_out):
         _say("Run the same again: it goes on with what is missing.")
     else:
-        _say(f"Next: python -m inference_math calibrate {out} --out mine.toml")
+        _say(f"Next: inference-math calibrate {out} --out mine.toml")
 
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m inference_math.measure", description=__doc__)
+def parser() -> argparse.ArgumentParser:
+    """Return the command's parser."""
+    parser = argparse.ArgumentParser(prog="inference-math measure", description="Measure steps on the GPU at hand.")
     parser.add_argument("--model", required=True, help="dense model of the catalogue, for example llama-3-70b")
     parser.add_argument("--weights", default="bf16", help="bf16 or fp8 (default bf16); the KV cache is in BF16")
     parser.add_argument("--minutes", type=float, default=8, help="time limit, building the model included (default 8)")
