@@ -50,10 +50,10 @@ types: .venv/.ready  ## mypy, strict
 	@$(PY) -m mypy
 
 test: lint types html  ## every test: style, types, units, laws, data, pages in a browser, notebooks
-	@$(PY) -m pytest tests notebooks --nbval -n 2 --dist loadscope
+	@$(PY) -m pytest tests src notebooks --doctest-modules --nbval -n 2 --dist loadscope
 
 unit: .venv/.ready  ## the fast tests alone
-	@$(PY) -m pytest tests -m "not browser"
+	@$(PY) -m pytest tests src --doctest-modules -m "not browser"
 
 # PyTorch is large, so its tests have an environment of their own. TORCH names another release or build, for
 # example TORCH="torch --index-url https://download.pytorch.org/whl/cpu".

@@ -87,14 +87,14 @@ def test_every_room_is_found_from_the_package(root):
 
 
 PLOTTING = ["altair", "anywidget", "ipywidgets", "jinja2", "matplotlib"]  # of the extra
-PLAN = "plan --model llama-3-8b --gpu h100-sxm --prompt 500 --output 250 --ttft 1 --tpot 0.05".split()
+PLAN = "plan --model llama-3-8b --gpu h100-sxm --prompt 500 --output 250 --ttft 1 --tpot 0.05"
 
 
 @pytest.mark.parametrize(
     ("missing", "code"),
     [
         (["pandas", "scipy"], "import inference_math; assert inference_math.theory.crossover(e=9) == 0.9"),
-        (PLOTTING, f"from inference_math.__main__ import main; assert main({PLAN}) == 0"),
+        (PLOTTING, f"from inference_math.__main__ import main; assert main({PLAN!r}.split()) == 0"),
         (PLOTTING, "import inference_math; [getattr(inference_math, name) for name in dir(inference_math)]"),
     ],
 )
