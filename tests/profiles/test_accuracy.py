@@ -10,6 +10,7 @@ from inference_math import profiles
 from inference_math.profiles import accuracy
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import HELD
+from inference_math.workload import Workload
 
 
 def test_silybench_zero_shot_is_above_the_datasheet_and_in_range():
@@ -67,6 +68,33 @@ def test_published_numbers_are_held_since_they_set_the_widths():
     # The longest prompts lie outside of the tables: their intervals are wider.
     width = np.log(frame.high / frame.low)
     assert width[frame.n_in == 100_000].item() > width[(frame.n_in == 10_000)].item() + 0.3
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "tp", "engine"),
+    [
+        ("llama-3-8b", "h100-sxm", 1, "vllm"),
+        ("llama-3-70b", "h200-sxm", 2, "trtllm"),
+        ("mixtral-8x7b", "h100-sxm", 4, "sglang"),
+    ],
+)
+@pytest.mark.parametrize("work", [Workload(500, 250), Workload(8000, 500)])
+def test_the_point_is_near_the_middle_of_its_draws(model, gpu, tp, engine, work):
+    """Not at an end: sums of what leans to the slow side have their median a little above."""
+    unit = Unit.of(model, gpu, tp=tp, engine=engine)
+    draws = unit.calibration.draws(128)
+    drawn = np.array([unit.calibrated(one.calibration).tpot(work, 16) * one.step for one in draws])
+    assert 0.4 < np.mean(drawn > unit.tpot(work, 16)) < 0.75
+    assert np.median(drawn) == pytest.approx(unit.tpot(work, 16), rel=0.1)
+
+
+def test_a_kind_never_calibrated_has_a_wider_interval_than_a_dense_model():
+    def width(unit):
+        found = unit.predict("tpot", Workload(1000, 300), 32)
+        return found.high / found.low
+
+    mla = Unit.of("deepseek-v3", "h200-sxm", tp=8, weights="fp8", engine="sglang")
+    assert width(mla) > 2 * width(Unit.of("llama-3-8b", "h100-sxm"))
 
 
 def test_shares_inside_below_and_above_add_up():

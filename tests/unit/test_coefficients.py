@@ -168,6 +168,13 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["mine.toml"]
 
 
+def test_kernels_alone_add_nothing_for_a_request():
+    found = replace(VLLM, anchors=(Anchor(2048, 170, 1e-4),)).kernels
+    assert found.coefficients == replace(VLLM.coefficients, request=0)
+    assert found.anchors == ()
+    assert {one.calibration.coefficients.request for one in found.draws(16)} == {0}
+
+
 def test_the_nearest_anchor_counts():
     given = replace(VLLM, anchors=(Anchor(2048, 170, 1e-4), Anchor(128, 128, -2e-5)))
     assert given.anchor(2000, 200) == 1e-4

@@ -72,15 +72,17 @@ def silybench(units: Mapping[str, Unit], level: float = 0.9) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)[columns].astype({"n_in": int, "n_out": int, "users": int})
 
 
-def mlenergy(level: float = 0.9, context: float = _CHAT) -> pd.DataFrame:
+def mlenergy(level: float = 0.9, context: float = _CHAT, calibration: Calibration | None = None) -> pd.DataFrame:
     """Predict the median time between tokens of chat batches [vLLM 0.11, H100], prompts taken as `context` tokens.
+
+    Zero-shot, where no `calibration` is given.
 
     Columns: model, tp, batch, context, measured, predicted, low, high (s).
     """
     frame = load("mlenergy").frame
     tables = []
     for (model, gpu, tp), points in frame.groupby(["model", "gpu", "tp"]):
-        unit = Unit.of(str(model), str(gpu), tp=int(str(tp)))
+        unit = Unit.of(str(model), str(gpu), tp=int(str(tp)), calibration=calibration)
         batch = points["batch"].to_numpy()
         mean = context + points["output_tokens"].to_numpy() / 2
         ask = _asking("step_time", (batch, mean))

@@ -180,8 +180,7 @@ def _widened(found: Calibration, others: Sequence[Calibration]) -> Calibration:
 
 def predicted(rows: pd.DataFrame, of: Unit) -> NDArray[np.float64]:
     """Return the seconds of steps and prefills as a unit predicts them, without what an engine adds for a request."""
-    kernels = replace(of.calibration, coefficients=replace(of.coefficients, request=0.0), anchors=())
-    return _seconds(rows, of.calibrated(kernels))
+    return _seconds(rows, of.calibrated(of.calibration.kernels))
 
 
 def _seconds(rows: pd.DataFrame, of: Unit | Floor) -> NDArray[np.float64]:

@@ -127,6 +127,11 @@ class Calibration:
         coefficients = Coefficients(**{name: float(values[name]) for name in names})
         return cls("zero-shot", coefficients, covariance, float(values["spread"]), ZERO_SHOT_SCOPE)
 
+    @property
+    def kernels(self) -> Calibration:
+        """The same without what an engine adds to a step for each request, and without anchors: kernels alone."""
+        return replace(self, coefficients=replace(self.coefficients, request=0.0), anchors=())
+
     def sd(self, name: str) -> float:
         """Return the standard deviation of the coefficient `name`, in its own unit."""
         i = COEFFICIENTS.index(as_one_of("name", name, COEFFICIENTS))

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from inference_math.book.figures import accuracy as plots
 from inference_math.profiles import accuracy
 from inference_math.unit import Unit
+from inference_math.unit.coefficients import Calibration
 
 mpl.use("Agg")
 
@@ -37,7 +38,7 @@ def test_a_line_for_each_pair_of_lengths():
 
 def test_compute_alone_would_lie_on_the_root_s_line():
     """Steps that the unit itself predicts add their z, and leave nothing."""
-    unit = Unit.of("llama-3-8b", "h100-sxm")
+    unit = Unit.of("llama-3-8b", "h100-sxm", calibration=Calibration.zero_shot("vllm").kernels)
     batch, context = np.array([64.0, 256.0]), np.array([600.0, 600.0])
     seconds = unit.step_time(batch, context)
     frame = pd.DataFrame(
