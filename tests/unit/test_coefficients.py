@@ -130,6 +130,8 @@ def test_a_calibration_comes_back_from_its_file(tmp_path):
         ("mode", "mode = = ", "must be a calibration"),
         ("fp8 = 0.5386", "fp9 = 0.5386", "'fp8' is missing"),
         ("request = 4", "requests = 4", "'request' is missing"),
+        ("bf16 = 0.7956", "bf16 = 1e-300", "bf16 must be a number from 0.001 to 1"),
+        ("layer = 6.258e-05", "layer = 1e300", "layer must be a number from 0 to 10"),
         ("[log_covariance]", "[covariance]", "'log_covariance' is missing"),
         ("[log_covariance]\nmemory = [0", "[log_covariance]\nmemory = [1e300 + 0", "must be a calibration"),
         ("tp = [1, 8]", "tps = [1, 8]", "scope must be one of"),
@@ -146,6 +148,21 @@ def test_a_broken_file_is_refused(tmp_path, old, new, words):
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(ValueError, match=words):
         Calibration.load(path)
+
+
+def test_what_is_no_calibration_for_its_size_or_kind_is_not_read(tmp_path):
+    (tmp_path / "large.toml").write_text('mode = "' + "x" * 2_000_000 + '"')
+    for path in (tmp_path, tmp_path / "large.toml"):
+        with pytest.raises(ValueError, match="must be a calibration: it is no file of at most"):
+            Calibration.load(path)
+    with pytest.raises(FileNotFoundError):
+        Calibration.load(tmp_path / "none.toml")
+
+
+def test_an_absurd_anchor_is_refused(tmp_path):
+    replace(VLLM, anchors=(Anchor(2048, 170, 1e300),)).save(tmp_path / "mine.toml")
+    with pytest.raises(ValueError, match="seconds of an anchor must be"):
+        Calibration.load(tmp_path / "mine.toml")
 
 
 def test_a_byte_order_mark_is_read(tmp_path):

@@ -26,6 +26,7 @@ MODES = ("datasheet", "zero-shot", "profile", "measured")
 HELD = ("profile",)  # modes whose 90 % intervals were seen to hold some 90 % of points that they were not fitted to
 _NAMES = ("engine", "model", "kind", "gpu", "weights", "kv")
 _RANGES = ("tp", "n_in", "n_out", "concurrency")
+_LEAST_SHARE, _LONGEST, _LARGEST = 1e-3, 10.0, 1_000_000  # that a file may have: share, seconds, bytes
 _WIDEST = 10.0  # variance of a logarithm: nobody knows so little
 
 
@@ -224,9 +225,11 @@ class Calibration:
         ValueError
             For a file that is no TOML, lacks something, or has numbers out of range; it names the file.
         """
+        if Path(path).exists() and not (Path(path).is_file() and Path(path).stat().st_size <= _LARGEST):
+            raise ValueError(f"{path} must be a calibration: it is no file of at most {_LARGEST:,} bytes")
         try:
             found = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
-            return cls(
+            read = cls(
                 mode=as_one_of("mode", found["mode"], MODES),
                 coefficients=Coefficients(**({name: found["coefficients"][name] for name in COEFFICIENTS})),
                 covariance=np.array([found["log_covariance"][name] for name in COEFFICIENTS], dtype=np.float64),
@@ -234,6 +237,11 @@ class Calibration:
                 scope=found["scope"],
                 anchors=tuple(Anchor(**anchor) for anchor in found["anchors"]),
             )
+            for name, value in asdict(read.coefficients).items():
+                as_number(name, value, Interval(_LEAST_SHARE, 1) if name in SHARES else Interval(0, _LONGEST))
+            for anchor in read.anchors:
+                as_number("seconds of an anchor", anchor.seconds, Interval(-_LONGEST, _LONGEST))
+            return read
         except KeyError as missing:
             raise ValueError(f"{path} must be a calibration: {missing} is missing") from None
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
