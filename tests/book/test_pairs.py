@@ -52,7 +52,10 @@ def test_the_twin_was_run_from_top_to_bottom(text):
 @pytest.mark.parametrize("text", TEXTS, ids=name)
 def test_the_first_code_cell_installs_from_the_configured_repository(text):
     url = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
-    assert re.search(r"%pip install --quiet git\+(\S+)", code_cells(text)[0].source)[1] == url
+    installed = re.search(
+        r'%pip install --quiet "inference-math\[figures\] @ git\+([^\s"]+)"', code_cells(text)[0].source
+    )
+    assert installed[1] == url
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=name)
