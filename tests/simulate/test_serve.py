@@ -97,6 +97,20 @@ def test_arrivals_keep_their_rate_and_do_not_depend_on_the_system():
     assert arrivals[0][-1] == pytest.approx(400 / 3, rel=3 / np.sqrt(400))
 
 
+def test_bursts_change_who_comes_when_and_not_who_comes():
+    runs = [
+        open_loop(USERS, COST, rate=3.0, requests=400, seed=5, **how)
+        for how in ({}, *({"cv_arrivals": cv} for cv in (1, 2, 0)))
+    ]
+    default, poisson, bursts, clock = (run.requests.sort_values("arrival").head(300) for run in runs)
+    assert default.equals(poisson)
+    for other in (bursts, clock):
+        assert (other.n_out.to_numpy() == default.n_out.to_numpy()).all()
+    gaps = [np.diff(requests.arrival) for requests in (default, bursts, clock)]
+    assert np.std(gaps[1]) > 1.4 * np.std(gaps[0])
+    assert gaps[2] == pytest.approx(np.full(299, 1 / 3))
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
 def test_a_replay_plays_every_request_at_its_time(scheduler):
     rng = np.random.default_rng(2)
@@ -222,6 +236,9 @@ def test_a_closed_loop_that_makes_no_sense_is_refused_by_name(arguments, error, 
         ({"rate": 0}, ValueError, "rate must be a finite number > 0, not 0"),
         ({"rate": inf}, ValueError, "rate must be a finite number > 0, not inf"),
         ({"rate": [1.0, 2.0]}, TypeError, "rate must be one number"),
+        ({"cv_arrivals": -1}, ValueError, "cv_arrivals must be a number from 0 to 100, not -1"),
+        ({"cv_arrivals": inf}, ValueError, "cv_arrivals must be a number from 0 to 100, not inf"),
+        ({"cv_arrivals": "bursty"}, TypeError, "cv_arrivals must be a number"),
     ],
 )
 def test_an_open_loop_that_makes_no_sense_is_refused_by_name(arguments, error, words):

@@ -9,18 +9,31 @@ import pytest
 from scipy import stats
 
 from inference_math.simulate import Reuse, StepCost, closed_loop, open_loop, replay
-from inference_math.simulate.users import lengths, poisson
+from inference_math.simulate.users import arrivals, lengths
 from inference_math.workload import Requests, Trace, Workload
 
 COST = StepCost(t_w=0.02, T=1e-4)
 
 
 def test_arrivals_are_a_poisson_process():
-    times = np.array(list(islice(poisson(5.0, np.random.default_rng(1)), 20_000)))
+    times = np.array(list(islice(arrivals(5.0, np.random.default_rng(1)), 20_000)))
     gaps = np.diff(times, prepend=0.0)
     assert stats.kstest(gaps, "expon", args=(0, 1 / 5)).pvalue > 0.01
     assert abs(stats.pearsonr(gaps[1:], gaps[:-1]).statistic) < 3 / np.sqrt(gaps.size)
     assert times[-1] == pytest.approx(20_000 / 5, rel=3 / np.sqrt(20_000))
+
+
+@pytest.mark.parametrize("cv", [0.5, 2])
+def test_bursts_are_gamma_distributed_and_keep_the_rate(cv):
+    times = np.array(list(islice(arrivals(5.0, np.random.default_rng(2), cv), 20_000)))
+    gaps = np.diff(times, prepend=0.0)
+    assert stats.kstest(gaps, "gamma", args=(1 / cv**2, 0, cv**2 / 5)).pvalue > 0.01
+    assert np.std(gaps) * 5 == pytest.approx(cv, rel=0.05)
+    assert times[-1] == pytest.approx(20_000 / 5, rel=3 * cv / np.sqrt(20_000))
+
+
+def test_arrivals_without_scatter_are_a_clock():
+    assert list(islice(arrivals(4.0, np.random.default_rng(1), 0), 5000))[-1] == pytest.approx(1250)
 
 
 def test_lengths_come_in_the_order_in_which_they_are_drawn():

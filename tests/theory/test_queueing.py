@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from inference_math import simulate, theory
+from inference_math.theory.notation import QUANTITIES
 from inference_math.workload import Trace, Workload
 
 
@@ -48,3 +49,20 @@ def test_littles_law_in_the_simulator(concurrency):
     )  # fmt: skip
     stay = float(run.requests.latency.mean())
     assert theory.littles_law(rate=run.request_rate, latency=stay) == pytest.approx(concurrency, rel=0.03)
+
+
+def test_a_pool_of_one_unit_is_pollaczek_and_khinchine():
+    """With one unit and arrivals at random, who waits is who finds it busy: the share is its load."""
+    load = QUANTITIES["load"].symbol
+    one = {"p_wait": load, "prefill_units": 1, "cv_arrivals": 1}
+    pool = theory.pool_wait.expr.subs({QUANTITIES[name].symbol: value for name, value in one.items()})
+    assert theory.prefill_wait.equals(pool)
+
+
+def test_the_quantile_of_the_wait_leaves_that_share_beyond_it():
+    """Who waits, waits exponentially: the chance to wait longer than w is P·exp(−w·P/mean)."""
+    for p_wait, mean in ((0.9, 0.2), (0.3, 1.7)):
+        for q in (0.8, 0.95, 0.999):
+            wait = theory.wait_quantile(q=q, p_wait=p_wait, mean_wait=mean)
+            assert p_wait * np.exp(-wait * p_wait / mean) == pytest.approx(1 - q)
+    assert theory.wait_quantile(q=0.5, p_wait=0.3, mean_wait=1.0) == 0

@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from inference_math.checks import ANY_POSITIVE, as_number, as_one_of, as_whole
+from inference_math.checks import ANY_POSITIVE, Interval, as_number, as_one_of, as_whole
 from inference_math.simulate.cost import Cost
-from inference_math.simulate.engine import Engine, Request
+from inference_math.simulate.engine import Engine, Request, Room
 from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler
 from inference_math.simulate.systems import run_engine, run_pools
-from inference_math.simulate.users import Users, drawn, lengths, poisson
+from inference_math.simulate.users import Users, arrivals, drawn, lengths
 from inference_math.workload import Requests, Source, Trace
 
 __all__ = ["closed_loop", "open_loop", "replay"]
 
 PREFILL_FIRST = Aggregated()
+
+_CV_ARRIVALS = Interval(0, 100)  # far beyond it a gamma distribution is nothing but zeros
 
 _KINDS: dict[str, tuple[Any, str]] = {
     "source": (Source, "a Workload, a Trace, or anything with their draw"),
@@ -93,6 +95,7 @@ def open_loop(
     *,
     rate: float,
     requests: int,
+    cv_arrivals: float = 1.0,
     scheduler: Scheduler = PREFILL_FIRST,
     reuse: Reuse | None = None,
     warmup: int = 0,
@@ -100,14 +103,39 @@ def open_loop(
     every_gap: bool = False,
     log: bool = False,
 ) -> Run:
-    """Simulate requests that arrive at random, `rate` per second on average (a Poisson process).
+    """Simulate requests that arrive at random, `rate` per second on average.
 
-    TTFT then contains the time in the queue. The other parameters are those of `closed_loop`.
+    TTFT then contains the time in the queue. The parameters that are not here are those of `closed_loop`.
+
+    Parameters
+    ----------
+    rate
+        Requests per second, > 0.
+    cv_arrivals
+        Standard deviation of the times between arrivals over their mean, from 0 to 100; they are gamma-distributed.
+        1, the default, is a Poisson process, more comes in bursts, 0 like a clock. The ``--burstiness`` of
+        ``vllm bench serve`` is 1/cv_arrivals².
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `closed_loop`, and for a rate or a coefficient outside its range.
+
+    Examples
+    --------
+    >>> from inference_math import simulate
+    >>> from inference_math.workload import Workload
+    >>> setting = {"rate": 5.0, "requests": 2000, "scheduler": simulate.Disaggregated(1, 1)}
+    >>> cost = simulate.StepCost(t_w=0.001, prompt=0.15)
+    >>> runs = [simulate.open_loop(Workload(500, 1), cost, cv_arrivals=cv, **setting) for cv in (0, 1, 2)]
+    >>> [f"{run.requests.ttft.mean():.1f}" for run in runs]
+    ['0.2', '0.4', '1.1']
     """
     _check(source=source, cost=cost, scheduler=scheduler, reuse=reuse)
     per_second = as_number("rate", rate, ANY_POSITIVE)
     rng = _generator(seed)
-    times = poisson(per_second, np.random.default_rng(rng.integers(2**63)))
+    bursts = as_number("cv_arrivals", cv_arrivals, _CV_ARRIVALS)
+    times = arrivals(per_second, np.random.default_rng(rng.integers(2**63)), bursts)
     users = _users(source, times, 0, scheduler, reuse, rng)
     return _simulate(users, cost, scheduler, reuse, requests, warmup, every_gap, log, [])
 
@@ -172,6 +200,7 @@ def _simulate(
             transfer=scheduler.transfer,
             max_batch=scheduler.max_batch,
             kv_capacity=scheduler.kv_capacity,
+            grows=scheduler.grows,
             blocking_load=blocking,
         )
     else:
@@ -179,8 +208,7 @@ def _simulate(
             cost,
             record,
             budget=scheduler.budget if isinstance(scheduler, Chunked) else inf,
-            max_batch=scheduler.max_batch,
-            kv_capacity=scheduler.kv_capacity,
+            room=Room(scheduler.max_batch, scheduler.kv_capacity, scheduler.grows),
             blocking_load=blocking,
         )
         for request, done in resumed:
@@ -204,8 +232,9 @@ def _under_way(
     for i, row in enumerate(chosen.tolist()):
         n_in, n_out = int(requests.n_in[row]), int(requests.n_out[row])
         done = int(rng.integers(n_out))
-        if done and len(under_way) < scheduler.max_batch and n_in + n_out <= room:
-            room -= n_in + n_out
+        held = n_in + (done if scheduler.grows else n_out)
+        if done and len(under_way) < scheduler.max_batch and held <= room:
+            room -= held
             under_way.append((Request(-i, nan, n_in, n_out, int(requests.cached[row])), done))
     return under_way
 

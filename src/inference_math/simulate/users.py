@@ -10,7 +10,7 @@ import numpy as np
 from inference_math.simulate.engine import Request
 from inference_math.workload import Requests, Source
 
-__all__ = ["Users", "drawn", "lengths", "poisson"]
+__all__ = ["Users", "arrivals", "drawn", "lengths"]
 
 _BLOCK = 4096  # requests drawn at once
 
@@ -30,11 +30,19 @@ def lengths(source: Source, rng: np.random.Generator) -> Iterator[tuple[int, int
         yield from zip(*(column.tolist() for column in drawn(source, _BLOCK, rng)), strict=True)
 
 
-def poisson(rate: float, rng: np.random.Generator) -> Iterator[float]:
-    """Yield arrival times in seconds, `rate` a second on average, without end."""
+def arrivals(rate: float, rng: np.random.Generator, cv: float = 1.0) -> Iterator[float]:
+    """Yield arrival times in seconds, `rate` a second on average, without end.
+
+    The times between arrivals are independent and gamma-distributed with the coefficient of variation `cv`: 1 is a
+    Poisson process, more comes in bursts, 0 like a clock.
+    """
     now = 0.0
     while True:
-        times = now + np.cumsum(rng.exponential(1 / rate, _BLOCK))
+        if cv == 1:
+            between = rng.exponential(1 / rate, _BLOCK)
+        else:
+            between = rng.gamma(cv**-2, cv**2 / rate, _BLOCK) if cv else np.full(_BLOCK, 1 / rate)
+        times = now + np.cumsum(between)
         now = float(times[-1])
         yield from times.tolist()
 

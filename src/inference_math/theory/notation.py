@@ -122,6 +122,15 @@ load = _define("load", r"\ell", "1", SHARE, "share of its time that a prefill un
 cv_in = _define(
     "cv_in", r"c_{\mathrm{in}}", "1", AT_LEAST_ZERO, "coefficient of variation of the prefill times; 0 for equal ones"
 )
+cv_arrivals = _define(
+    "cv_arrivals",
+    r"c_{\mathrm{a}}",
+    "1",
+    AT_LEAST_ZERO,
+    "coefficient of variation of the times between arrivals: 1 for arrivals at random, more for bursts",
+)
+p_wait = _define("p_wait", r"P_{\mathrm{wait}}", "1", SHARE, "share of the prompts that find all prefill units busy")
+mean_wait = _define("mean_wait", r"\overline{w}", "s", AT_LEAST_ZERO, "mean wait of a prompt for a prefill unit")
 turns = _define("turns", "K", "1", AT_LEAST_ONE, "turns of a conversation")
 
 # Serving
@@ -145,6 +154,13 @@ ttft_alone = _define(
 tpot_1 = _define("tpot_1", r"\mathrm{TPOT}(1)", "s", ANY_POSITIVE, "time per output token of a request alone")
 delta_p = _define(
     "delta_p", r"\Delta P", "s", AT_LEAST_ZERO, "what one more request adds to every step through its prefill"
+)
+delta_p_gross = _define(
+    "delta_p_gross",
+    r"\Delta P_{\mathrm{gross}}",
+    "s",
+    AT_LEAST_ZERO,
+    "time of a prompt alone, spread over the steps of its decode: what a prefill unit pays",
 )
 delta_h = _define(
     "delta_h",
@@ -183,6 +199,7 @@ eff_compute = _define(
     "eff_compute", r"\eta_{F}", "1", EFFICIENCY, "share of the compute rate that matrix products reach"
 )
 t_c = _define("t_c", "t_{c}", "s", AT_LEAST_ZERO, "compute of the matrix products of a step")
+t_read = _define("t_read", r"t_{\mathrm{KV}}", "s", AT_LEAST_ZERO, "KV-cache reads of the decodes of a step")
 t_rest = _define("t_rest", r"t_{\mathrm{rest}}", "s", AT_LEAST_ZERO, "all of a step but the matrix products")
 
 # Pools
