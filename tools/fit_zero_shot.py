@@ -5,8 +5,8 @@
 One fit for each engine whose operators are measured, and one to both, which serves sglang. Uncertainties are those of a
 new model on a new generation of the engine: the jackknife's covariance over the five models, of a model more and as
 Student's t has it; `low` and `high` are 95 % of the draws. `kv` is `memory`, with what generations of engines differ
-by. `request`, 0 in operators, is what the newest measured generation of the engine adds, with the scatter between
-generations; for sglang, the geometric mean of the two. `spread` is no share of a rate: the standard deviation of
+by. `request`, 0 in operators, is what the leanest engine of the calibration adds, with the scatter between generations:
+it is a property of a release, has fallen with each, and the next release is the one that is asked for. `spread` is no share of a rate: the standard deviation of
 log(measured / predicted) on models that were left out. The columns from `memory` on are correlations.
 
 The second table has the widths of what lies outside of the calibration; it predicts with the first.
@@ -49,9 +49,8 @@ def fitted(steps: pd.DataFrame, engine: str, seen: pd.DataFrame) -> Calibration:
     """Return the calibration of an engine, with the requests of all generations `seen`."""
     chosen = steps[steps["engine"].isin(KERNELS[engine])]
     others = from_operators.left_out(chosen, "model")
-    newest = seen.groupby("engine")["seconds"].last()[list(KERNELS[engine])]
     found = from_operators.fit(chosen).coefficients
-    values = replace(found, request=float(np.exp(np.log(newest).mean())))
+    values = replace(found, request=float(seen["seconds"].min()))
     names = list(COEFFICIENTS)
     covariance = from_operators.new_model(others).reindex(index=names, columns=names).fillna(0.0)
     covariance.loc["kv"], covariance["kv"] = covariance.loc["memory"], covariance["memory"]

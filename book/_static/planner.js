@@ -37,7 +37,7 @@
     field.value = Number((Math.round(digits / step) * step).toPrecision(12));
   };
 
-  // The question as `solver.plan` takes it; an Error says what is wrong with it.
+  // The question as `perf.answers` takes it; an Error says what is wrong with it.
   const question = (given) => {
     for (const name of NAMES.filter((n) => at(n).type === "number" && n !== "traffic")) {
       const [value, low, high] = [given[name], at(name).min, at(name).max].map(Number);
@@ -66,18 +66,29 @@
   };
   const label = (name) => at(name).labels[0].firstChild.textContent;
   const coefficients = (engine) => data.engines[engine].found;
-  const draws = (engine) => {
-    const { names, draws } = data.engines[engine];
-    return draws.map((row) => Object.fromEntries(row.map((value, i) => [names[i], value])));
+  // What a calibration's scope names; numbers as both ends of a range.
+  const inputs = (given, concurrency) => ({
+    engine: given.engine, model: given.model, kind: data.models[given.model].kind, gpu: given.gpu,
+    tp: [Number(given.tp), Number(given.tp)], weights: given.weights, kv: given.kv,
+    n_in: [Number(given.prompt), Number(given.prompt)], n_out: [Number(given.output), Number(given.output)],
+    concurrency: [concurrency, concurrency],
+  });
+  const spreadOf = (given) => math.wider(data.engines[given.engine].spread, data.widths, data.scope, inputs(given, 1));
+  const draws = (given) => {
+    const { names, draws, spread } = data.engines[given.engine];
+    const wide = spreadOf(given) / spread;
+    return draws.map((row) => {
+      const one = Object.fromEntries(row.map((value, i) => [names[i], value]));
+      return [one, [one.step ** wide, one.prompt ** wide]];
+    });
   };
 
   // Words and numbers as Python prints them.
-  const digits = (x) => (Math.abs(x) >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3))));
+  const { digits, percent } = math;
   const withSpan = (value, low, high, scale = 1, word = "") => {
     const [middle, from, to] = [value, low, high].map((x) => digits(scale * x));
     return middle + (from === middle && to === middle ? "" : ` (${from} to ${to})`) + word;
   };
-  const percent = (x) => `${Math.round(100 * x)}%`;
   const text = (id, words) => { document.getElementById(id).textContent = words; };
   const cell = (kind, name, words) => { form.parentElement.querySelector(`[data-${kind}="${name}"]`).textContent = words; };
   const fill = (template, words) => template.replace(/\{(\w+)\}/g, (_, name) => words[name]);
@@ -100,39 +111,12 @@
     section.querySelector("table").replaceChildren(thead, tbody);
   };
 
-  const verdict = (asked, centre, solved) => {
-    if (!centre.best) return "No architecture meets the SLA.";
-    const [best, second] = centre.order;
-    const { rate, margin } = centre.numbers;
-    let words = `${best[0].toUpperCase()}${best.slice(1)} serves ${digits(rate)} requests/s per unit at full load`;
-    if (Number.isFinite(margin)) words += `, ${percent(margin)} more than ${second}`;
-    const ahead = solved.length ? solved.filter((one) => one.best === best).length / solved.length : 1;
-    const { spread } = data.engines[asked.engine];
-    if (Number.isFinite(margin)) {
-      if (ahead < data.clear) words += `; too close to call: it is the best in ${percent(ahead)} of the draws of the calibration`;
-      else if (margin < spread) words += `; too close to call: predictions of a step err by ${percent(spread)}`;
-    }
-    return `${words}.`;
-  };
+  const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}.`;
 
-  const notes = (given, asked, centre) => {
-    const found = [];
-    const { work } = asked;
-    if (!centre.best) {
-      const { t_w, ttft_1, delta_h, own } = centre.costs;
-      const [tpot, ttft] = [t_w + delta_h + own, t_w + ttft_1];
-      for (const [name, alone, limit] of [["TPOT", tpot, asked.tpot], ["TTFT", ttft, asked.ttft]]) {
-        if (alone > limit) found.push(`${name}: a request alone takes ${digits(1000 * alone)} ms, ${percent(alone / limit - 1)} over the limit of ${digits(1000 * limit)} ms.`);
-      }
-      if (work.n_in + work.n_out > asked.unit.kv_capacity) found.push(`Memory: a request needs ${work.n_in + work.n_out} tokens of KV cache, ${digits(asked.unit.kv_capacity)} fit.`);
-      if (!found.length) found.push("A request alone meets each limit, but no architecture keeps up with new ones within them.");
-    }
-    const { gpu, n_in, concurrency } = data.scope;
-    if (!gpu.includes(given.gpu)) found.push(`Not calibrated: ${given.gpu}; the efficiencies are those of ${gpu.join(", ")}.`);
-    if (!data.models[given.model].dense) found.push(`Not calibrated: ${given.model} is no dense model with grouped queries.`);
-    if (work.n_in > n_in[1]) found.push(`Not calibrated: prompts of more than ${digits(n_in[1])} tokens.`);
-    if (Math.max(...Object.values(centre.rows).map((row) => row.batch)) > concurrency[1]) found.push(`Not calibrated: more than ${concurrency[1]} requests at once.`);
-    return found;
+  const notes = (given, asked, centre, batch) => {
+    const missed = centre.best ? [] : math.missed(asked, centre.costs);
+    const never = math.outside(data.scope, inputs(given, Math.max(batch, 1))).map((one) => `not calibrated: ${one}`);
+    return [...missed, ...never].map(sentence);
   };
 
   // Where nothing meets the SLA: which units would.
@@ -143,36 +127,50 @@
         if (Number(tp) < Number(given.tp) || (tp === given.tp && weights === given.weights)) continue;
         try {
           const kv = weights === given.weights ? given.kv : weights;
-          const { rate } = math.solve(question({ ...given, tp, weights, kv }), coefficients(given.engine), data.datasheet, [1, 1], []).numbers;
-          if (rate > 0) found.push(`TP ${tp} in ${weights} would meet the SLA: ${digits(rate)} requests/s per unit.`);
+          const { rate } = math.solve(question({ ...given, tp, weights, kv }), coefficients(given.engine), [1, 1]).numbers;
+          if (rate > 0) found.push(math.remedy(Number(tp), weights, rate));
         } catch { /* not a unit */ }
       }
     }
-    return found.length ? found : ["Neither more GPUs in a unit nor a lower precision would meet the SLA."];
+    return (found.length ? found : ["neither more GPUs in a unit nor a lower precision would meet the SLA"]).map(sentence);
   };
 
   const list = (words) => words.map((one) => Object.assign(document.createElement("li"), { textContent: one }));
 
-  // What stands on the page for a question, under the calibration and, once they are there, its draws.
+  // What stands on the page for a question, under the calibration and, once they are there, its draws: then every
+  // number is the median of them, and verdict and settings follow it.
   const show = (given, asked, centre, solved) => {
-    const words = { binding: centre.binding.join(" and "), units: asked.units, best: centre.order[0], second: centre.order[1] };
-    for (const [name, unit, , why] of data.answers) {
-      const value = centre.numbers[name];
+    const drawn = solved.length ? solved : [centre];
+    const order = solved.length ? math.ranked(solved) : centre.order;
+    const leads = drawn.map((one) => ({ ...one.numbers, ...math.lead(asked, one.rows, order) }));
+    const own = { ...centre.numbers, ...math.lead(asked, centre.rows, order) };
+    const [rate] = math.interval(own.rate, leads.map((one) => one.rate));
+    const [margin] = math.interval(NaN, leads.map((one) => one.margin));
+    const best = rate > 0 ? order[0] : "";
+    const ahead = drawn.filter((one) => one.best === order[0]).length / drawn.length;
+    const words = { binding: centre.binding.join(" and "), units: asked.units, best: order[0], second: order[1] };
+    const formulas = math.by_formula(asked, centre);
+    for (const [name, unit, by, , why] of data.answers) {
+      const fixed = name === "ttft" || name === "tpot";
+      const [value, low, high] = math.interval(own[name], fixed ? [] : leads.map((one) => one[name]));
       const known = Number.isFinite(value);
-      cell("why", name, fill(centre.best ? why : why.split(",")[0], words));
-      const fixed = name === "ttft" || name === "tpot" || !known || !solved.length;
-      const [low, high] = fixed ? [value, value] : math.interval(value, solved.map((one) => one.numbers[name]));
-      cell("value", name, known ? withSpan(value, low, high, ...(data.printed[unit] || [1, ` ${unit}`])) : "–");
+      const printed = data.printed[unit] || [1, ` ${unit}`];
+      cell("why", name, fill(best ? why : why.split(",")[0], words));
+      cell("value", name, known ? withSpan(value, low, high, ...printed) : "–");
+      cell("by", name, by);
+      const said = formulas[name];
+      cell("said", name, known && Number.isFinite(said) ? withSpan(said, said, said, ...printed) : "");
     }
-    text("planner-verdict", verdict(asked, centre, solved));
+    text("planner-verdict", sentence(math.verdict(best, order[1], rate, margin, ahead, spreadOf(given))));
     let start = "";
-    if (centre.best) {
-      const row = math.careful(asked, centre.best, solved.length ? solved : [centre]);
-      const told = Object.entries(math.settings(asked, centre.best, row)).map(([name, value]) => `${name} ${value}`.trim());
-      const kept = solved.length ? ` (keeps the SLA in ${percent(math.kept(asked, centre.best, solved, row))} of the draws)` : "";
-      start = `Start with${kept}: ${told.join(", ")}`;
+    const row = math.careful(asked, order[0], drawn);
+    if (best) {
+      const told = { ...math.settings(asked, best, row), ...(given.kv === "bf16" ? {} : data.kv_flags[given.engine]) };
+      const kept = solved.length ? ` (keeps the SLA in ${percent(math.kept(asked, best, solved, row))} of the draws)` : "";
+      start = `Start with${kept}: ${Object.entries(told).map(([name, value]) => `${name} ${value}`.trim()).join(", ")}`;
     }
     text("planner-settings", start);
+    document.getElementById("planner-notes").replaceChildren(...list(notes(given, asked, centre, row.batch)));
     architectures(given, asked, centre, solved);
   };
 
@@ -180,14 +178,14 @@
     const traffic = Number(given.traffic) > 0 ? Number(given.traffic) : NaN;
     const optional = (value) => (Number.isFinite(value) ? digits(value) : "");
     const columns = Object.entries(centre.rows).map(([name, row]) => {
-      if (!(row.rate > 0)) return ["none"];
-      const [low, high] = math.interval(row.rate, solved.map((one) => one.rows[name].rate));
-      const [many, gpus] = math.replicas(asked, name, row.rate, traffic);
-      const cost = asked.price > 0 ? (gpus * asked.price * 1e6) / (traffic * asked.work.n_out * 3600) : NaN;
+      const [rate, low, high] = math.interval(row.rate, solved.map((one) => one.rows[name].rate));
+      if (!(rate > 0)) return ["none"];
+      const [many, gpus] = math.replicas(asked, name, rate, traffic);
+      const cost = math.usd_per_million(gpus, asked.price, traffic * asked.work.n_out);
       const best = solved.filter((one) => one.order[0] === name && one.best).length / solved.length;
       return [
-        withSpan(row.rate, low, high), solved.length ? percent(best) : "",
-        digits(row.batch), optional(row.chunk * (1 - asked.work.alpha)), optional(row.prefill_units), digits(1000 * row.ttft), digits(1000 * row.tpot),
+        withSpan(rate, low, high), solved.length ? percent(best) : "",
+        digits(row.batch), optional(row.computed), optional(row.prefill_units), digits(1000 * row.ttft), digits(1000 * row.tpot),
         optional(many), optional(gpus), optional(cost),
       ];
     });
@@ -203,7 +201,7 @@
     const rows = ["1", "2", "4", "8"].flatMap((tp) => {
       try {
         const asked = question({ ...given, tp });
-        const { best, rows: found } = math.solve(asked, coefficients(given.engine), data.datasheet, [1, 1], []);
+        const { best, rows: found } = math.solve(asked, coefficients(given.engine), [1, 1]);
         if (!best) return [[tp, "none meets the SLA", "", ""]];
         const least = Object.entries(found).filter(([, row]) => row.rate > 0)
           .map(([name, row]) => [...math.replicas(asked, name, row.rate, Number(given.traffic)), name]).sort((a, b) => a[1] - b[1])[0];
@@ -236,23 +234,21 @@
       text("planner-verdict", `${error.message}.`);
       text("planner-settings", "");
       document.getElementById("planner-notes").replaceChildren();
-      data.answers.forEach(([name]) => { cell("value", name, "–"); cell("why", name, ""); });
+      data.answers.forEach(([name]) => { cell("value", name, "–"); ["why", "by", "said"].forEach((kind) => cell(kind, name, "")); });
       for (const id of ["planner-architectures", "planner-sizes", "planner-tiers"]) document.getElementById(id).hidden = true;
       return;
     }
-    const centre = math.solve(asked, coefficients(given.engine), data.datasheet, [1, 1], []);
+    const centre = math.solve(asked, coefficients(given.engine), [1, 1]);
     show(given, asked, centre, []);
-    document.getElementById("planner-notes").replaceChildren(...list(notes(given, asked, centre)));
     form.dataset.answered = String(performance.now() - began);
     delete form.dataset.complete;
     const solved = [];
-    const waiting = draws(given.engine);
+    const waiting = draws(given);
     const go = () => {
       if (mine !== round) return;
       const until = performance.now() + ROOM_FOR_DRAWS;
       while (waiting.length && performance.now() < until) {
-        const one = waiting.shift();
-        solved.push(math.solve(asked, one, data.datasheet, [one.step, one.prompt], centre.order));
+        solved.push(math.solve(asked, ...waiting.shift()));
       }
       if (waiting.length) { setTimeout(go); return; }
       show(given, asked, centre, solved);
@@ -293,7 +289,9 @@
     answer();
   });
   const opened = share.parse();
-  write(opened?.id === "plan" ? opened.state : {});
+  const [first] = Object.keys(presets);
+  write(opened?.id === "plan" ? opened.state : presets[first]);
+  if (opened?.id !== "plan") at("preset").value = first;
   window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { write(link.state); answer(); } });
   window.inferenceMathPlanner = { question, coefficients, state, write, asPython };
   answer();

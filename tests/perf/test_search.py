@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from inference_math.perf import search
+from inference_math.perf import batch, search
 
 lengths = st.sampled_from([(2200.0, 170.0), (100.0, 1000.0), (9600.0, 20.0), (64.0, 2.0)])
 limits = st.tuples(st.floats(0.012, 0.2), st.floats(0.05, 5.0))
@@ -23,7 +23,14 @@ def step(decodes, prompts, n_in=2200.0):
 
 @given(st.integers(0, 5000), st.integers(0, 5000))
 def test_the_largest_whole_number(most, last):
-    assert search.largest_whole(most, lambda n: n <= last) == min(most, last)
+    assert batch.largest_whole(most, lambda n: n <= last) == min(most, last)
+
+
+def test_the_higher_of_two_peaks_is_found():
+    def height(v):
+        return max(1 - (v - 1) ** 2, 1.2 - 4 * (v - 8) ** 2)
+
+    assert search.highest(height, 0, 10) == pytest.approx(8, abs=1e-4)
 
 
 @given(st.floats(-5, 5), st.floats(0, 10))
@@ -33,9 +40,9 @@ def test_edges_and_peaks(place, width):
     assert found == pytest.approx(place, abs=1e-4)
 
 
-@given(st.integers(1, 3000), st.floats(1.5, 5000))
+@given(st.integers(1, 3000), st.floats(1, 5000))
 def test_who_prefills_beside_is_binomial(B, n_out):
-    found = np.array(search.beside(B, n_out))
+    found = np.array(batch.beside(B, n_out))
     assert found[:, 1].sum() == pytest.approx(1)
     np.testing.assert_allclose(found[:, 1], stats.binom(B - 1, 1 / n_out).pmf(found[:, 0]), rtol=1e-6, atol=1e-15)
 
@@ -45,11 +52,11 @@ def test_means_and_quantiles_of_steps(B, n_out, own, quantile):
     beside = np.arange(B)
     shares = stats.binom(B - 1, 1 / n_out).pmf(beside)
     seconds = np.array([step(B - own - k, own + k) for k in beside])
-    assert search.seen(step, B, n_out, own, 0.0) == pytest.approx(seconds @ shares, rel=1e-9)
+    assert batch.seen(step, B, n_out, own, 0.0) == pytest.approx(seconds @ shares, rel=1e-9)
     order = np.argsort(seconds)
     reached = np.cumsum(shares[order])
     assume(abs(reached - quantile).min() > 1e-9)
-    assert search.seen(step, B, n_out, own, quantile) == pytest.approx(seconds[order][np.argmax(reached >= quantile)])
+    assert batch.seen(step, B, n_out, own, quantile) == pytest.approx(seconds[order][np.argmax(reached >= quantile)])
 
 
 def best_by_grid(places, n_in, n_out, tpot, ttft):
@@ -74,6 +81,9 @@ def test_chunks_beat_every_candidate_of_a_grid(length, limit, places):
     if not row["rate"]:
         assert isnan(row["ttft"])
         return
+    balance = row["batch"] * n_in / (n_out - 1)
+    under_way = min(1.0, balance / row["chunk"]) * max(1.0, row["chunk"] / n_in)
+    assert row["batch"] + under_way <= places * (1 + 1e-9)  # prompts under way hold places, too
     mixed = step(row["batch"], row["chunk"] / n_in, n_in)
     assert mixed <= limit[0] * (1 + 1e-9)
     assert row["ttft"] == pytest.approx((n_in / row["chunk"] + 1) * mixed)
@@ -96,9 +106,9 @@ def test_pools_are_the_best_of_all_splits(limit, units, places):
 
 @given(limits, st.sampled_from([0.0, 0.9]))
 def test_the_aggregated_batch_is_the_largest_within_limits(limit, quantile):
-    row = search.aggregated(step, 300, 170.0, *limit, quantile)
+    row = search.aggregated(step, batch.largest_within(step, 300, 170.0, *limit, quantile), 170.0, quantile)
     good = [
         B for B in range(1, 301)
-        if search.seen(step, B, 170.0, 0, quantile) <= limit[0] and search.seen(step, B, 170.0, 1, quantile) <= limit[1]
+        if batch.seen(step, B, 170.0, 0, quantile) <= limit[0] and batch.seen(step, B, 170.0, 1, quantile) <= limit[1]
     ]  # fmt: skip
     assert row["batch"] == max(good, default=0)

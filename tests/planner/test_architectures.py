@@ -11,16 +11,17 @@ from inference_math.workload import Workload
 
 
 def unit(n_in=2048, n_out=65, t_w=0.0165, ttft_1=0.134, read=1.3e-4, room=600_000):
-    return Costs(n_in, n_out, t_w=t_w, ttft_1=ttft_1, delta_h=read, T_decode=0.0, kv_capacity=room)
+    places = room // (n_in + n_out)
+    return Costs(n_in, n_out, t_w=t_w, ttft_1=ttft_1, delta_h=read, T_decode=0.0, kv_capacity=room, places=places)
 
 
-def found(numbers, S=0.04, S_ttft=1.0, **options):
-    return architectures.compare(numbers, S, S_ttft, **options).set_index("architecture")
+def found(numbers, S=0.04, S_ttft=1.0, overlap="quadrature", **options):
+    return architectures.compare(numbers, S, S_ttft, overlap=overlap, **options).set_index("architecture")
 
 
 def step_cost(numbers, n_in, overlap):
     T = float(numbers.compute) / n_in
-    return simulate.StepCost(t_w=numbers.t_w, T=T, delta_h=numbers.read, overlap=overlap)
+    return simulate.StepCost(t_w=numbers.t_w, T=T, T_decode=T, delta_h=numbers.read, overlap=overlap)
 
 
 @pytest.mark.parametrize("overlap", ["quadrature", "serial-kv", "full"])
@@ -53,11 +54,14 @@ def test_the_simulator_finishes_what_the_disaggregated_row_says(n_out):
 
 
 def test_the_aggregated_row_is_the_largest_batch():
-    """With long prompts, of which hardly two meet in a step, it is the closed form's."""
+    """Without an overlap it is that of the numbers' own step: the sum, whose batch is the closed form's."""
     numbers = unit(n_out=1024)
-    row = found(numbers).loc["aggregated"]
-    assert row.batch == pytest.approx(numbers.batch_limits(0.04, 1.0).batch[0], abs=3)
-    assert row.rate == pytest.approx(numbers.rate(row.batch), rel=0.02)
+    row = architectures.compare(numbers, 0.04, 1.0).set_index("architecture").loc["aggregated"]
+    by_formula = theory.max_batch(
+        sla_tpot=0.04, tpot_1=numbers.tpot_1, delta_p=numbers.delta_p, delta_h=numbers.read * (1 - 1 / 1024)
+    )
+    assert row.batch == by_formula == numbers.batch_limits(0.04, 1.0).batch[0]
+    assert row.rate == pytest.approx(numbers.rate(row.batch))
     tight = found(numbers, quantile=0.99).loc["aggregated"]
     assert 0 < tight.batch < row.batch
 
@@ -98,14 +102,15 @@ def test_chunks_that_hide_more_finish_more():
 
 def test_without_limits_that_bind_the_closed_forms_come_back():
     """Long answers, much memory, no TTFT limit: theta_PDD and theta_serial within whole numbers of units."""
-    numbers = unit(n_out=4000, read=2e-5, room=10**9)
+    numbers = unit(n_out=4000, read=2e-4, room=10**9)
     S = 0.04
     law = {"delta_p": numbers.delta_p, "delta_h": numbers.read, "t_w": numbers.t_w, "sla_tpot": S}
     frame = found(numbers, S, 1e6, units=512, overlap="serial-kv")
+    # Prompts computed together hide the weight read; a decode's own products stay below it.
     prefill = numbers.compute / 4000
     pdd = theory.unit_time_disaggregated(**(law | {"delta_p": prefill}))
     assert frame.rate["disaggregated"] == pytest.approx(1 / (4000 * pdd), rel=5e-3)
-    serial = theory.unit_time_chunked_serial(**(law | {"delta_p": prefill}))
+    serial = theory.unit_time_chunked_serial(**(law | {"delta_p": prefill + numbers.compute / 2048}))
     assert frame.rate["chunked"] == pytest.approx(1 / (4000 * serial), rel=5e-3)
 
 
@@ -117,7 +122,7 @@ def test_prompts_under_way_take_places(places):
     rates = [
         simulate.closed_loop(
             Workload(2048, 65), step_cost(numbers, 2048, "quadrature"), concurrency=3 * places, requests=300, warmup=30,
-            scheduler=simulate.Chunked(budget, kv_capacity=numbers.kv_capacity),
+            scheduler=simulate.Chunked(budget, kv_capacity=numbers.kv_capacity, max_batch=places),
         ).request_rate
         for budget in (64, 256, 512, 1024, 2048, 4096)
     ]  # fmt: skip

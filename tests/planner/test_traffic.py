@@ -6,7 +6,7 @@ import pytest
 from inference_math import perf, planner
 from inference_math.catalogue.tiers import tier
 from inference_math.planner import traffic
-from inference_math.planner.solve import Case, solve
+from inference_math.planner.case import Case, solve
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Trace, Workload
 

@@ -51,10 +51,10 @@ def test_engines_unlike_the_calibrated_are_outside_and_too_slow():
     assert accuracy.coverage(frame) < 0.1
 
 
-def test_mlenergy_is_held_since_it_set_what_an_engine_adds():
+def test_mlenergy_is_held_since_its_engine_is_one_of_those_that_set_the_width():
     frame = accuracy.mlenergy()
     assert len(frame) == 64
-    assert accuracy.mape(frame) < 0.08
+    assert accuracy.mape(frame) < 0.17
     assert accuracy.coverage(frame) >= 0.9
     assert (frame.low >= Unit.of("llama-3-8b", "h100-sxm").floor.step_time(1, 1)).all()
 

@@ -15,20 +15,17 @@ VLLM = Calibration.zero_shot("vllm")
 def test_an_engine_adds_something_for_each_request():
     """ML.ENERGY's medians, vLLM 0.11: without it they are a quarter off, with it a twentieth."""
     seconds = transfer.request_overhead(VLLM.coefficients)
-    assert seconds == pytest.approx(VLLM.coefficients.request, rel=0.01)
     assert 20e-6 < seconds < 80e-6
     # Longer prompts leave less to explain.
     assert transfer.request_overhead(VLLM.coefficients, context=1024) < seconds
 
 
-def test_the_centre_is_the_newest_generation_and_the_width_their_scatter():
+def test_the_centre_is_the_leanest_engine_and_the_width_their_scatter():
     seen = transfer.requests(VLLM.coefficients)
     assert seen.version.tolist() == ["mid-2023", "0.11", "0.9"]
     assert seen.seconds[0] > 3 * seen.seconds[1] > 3 * seen.seconds[2]
-    for engine, centre in (("vllm", seen.seconds[1]), ("trtllm", seen.seconds[2])):
-        assert Calibration.zero_shot(engine).coefficients.request == pytest.approx(centre, rel=0.01)
-    both = Calibration.zero_shot("sglang").coefficients.request
-    assert both == pytest.approx((seen.seconds[1] * seen.seconds[2]) ** 0.5, rel=0.01)
+    for engine in ("vllm", "trtllm", "sglang"):
+        assert Calibration.zero_shot(engine).coefficients.request == pytest.approx(seen.seconds.min(), rel=0.01)
     at = COEFFICIENTS.index("request")
     assert VLLM.covariance[at, at] ** 0.5 == pytest.approx(np.log(seen.seconds).std(ddof=1), rel=0.01)
     kv, memory = COEFFICIENTS.index("kv"), COEFFICIENTS.index("memory")

@@ -129,7 +129,7 @@ def test_a_calibration_comes_back_from_its_file(tmp_path):
         ("spread = 0", "spread = -0", "spread must be"),
         ("mode", "mode = = ", "must be a calibration"),
         ("fp8 = 0.5386", "fp9 = 0.5386", "'fp8' is missing"),
-        ("request = 4", "requests = 4", "'request' is missing"),
+        ("request = 1", "requests = 1", "'request' is missing"),
         ("bf16 = 0.7956", "bf16 = 1e-300", "bf16 must be a number from 0.001 to 1"),
         ("layer = 6.258e-05", "layer = 1e300", "layer must be a number from 0 to 10"),
         ("[log_covariance]", "[covariance]", "'log_covariance' is missing"),

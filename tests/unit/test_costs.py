@@ -4,9 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from inference_math import catalogue, simulate, theory
-from inference_math.unit import costs
+from inference_math.unit import Unit, costs
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
 
@@ -18,35 +19,56 @@ def operators(tp=2):
     return Operators(LLAMA, tp=tp, weights="fp8", kv="fp8")
 
 
-def test_datasheet_numbers_are_the_formulas_at_datasheet_rates():
-    found = costs.datasheet(LLAMA, H100, 2048, 170, tp=2, weights="fp8", kv="fp8")
-    flops = 2 * H100.flops("fp8")
-    T = theory.token_time_causal(**LLAMA.shape, n_in=2048, flops=flops)
-    assert found.ttft_1 == pytest.approx(2048 * T)
-    assert found.delta_h == pytest.approx((2048 + 85) * 163_840 / (2 * 3.35e12))
-    assert found.t_w == pytest.approx((LLAMA.n_params + 2 * LLAMA.lm_head_params) / (2 * 3.35e12))
-    assert found.tpot_1 == pytest.approx(found.t_w + found.delta_h)
-
-
 @pytest.mark.parametrize("tp", [1, 2, 4, 8])
-def test_measured_numbers_are_slower_than_the_datasheet_s(tp):
+def test_measured_steps_are_slower_than_the_floor(tp):
     n_in = np.array([256, 512, 1024, 2048, 4096])
     measured = costs.measured(operators(tp), n_in, 170)
-    limit = costs.datasheet(LLAMA, H100, n_in, 170, tp=tp, weights="fp8", kv="fp8")
-    assert (measured.ttft_1 + measured.t_w > limit.ttft_1).all()
-    assert (measured.delta_h > limit.delta_h).all()
-    assert (measured.t_w > limit.t_w).all()
-    assert measured.T_decode > 0
-    assert measured.kv_capacity == limit.kv_capacity
+    unit = Unit.of("llama-3-70b", "h100-sxm", tp, "fp8", "fp8")
+    for one, n in zip(measured.each, n_in.tolist(), strict=True):
+        for decodes, prompts in ((1, 0), (64, 0), (16, 0.2), (0, 1)):
+            least = unit.floor.step_time(decodes, n + 85, prompts * n)
+            assert one.mixed(decodes, prompts) > least
+    assert (measured.T_decode > 0).all()
+    assert measured.kv_capacity == unit.kv_capacity
+    assert measured.places.tolist() == [unit.places(Workload(n, 170)) for n in n_in.tolist()]
+
+
+def test_several_lengths_are_one_after_the_other():
+    n_in = np.array([512, 2048])
+    both, one = costs.measured(operators(), n_in, 170), costs.measured(operators(), 2048, 170)
+    for name in ("t_w", "ttft_1", "delta_h", "T_decode", "delta_p", "delta_p_gross", "read"):
+        assert getattr(both, name)[1] == pytest.approx(getattr(one, name))
+    faster, quick = both.with_prefill(4), one.with_prefill(4)
+    for several, single in ((both, one), (faster, quick), (both.additive, one.additive)):
+        assert several.tpot(8)[1] == pytest.approx(single.tpot(8))
+        assert several.rate(8)[1] == pytest.approx(single.rate(8))
+        assert several.batch_limits(0.04, 1.0).batch[1] == single.batch_limits(0.04, 1.0).batch[0]
+
+
+def test_a_mean_is_the_sum_over_who_prefills_and_the_talk_s_in_a_step_that_is_a_sum():
+    numbers, shares = costs.measured(operators(), 2048, 170), stats.binom(31, 1 / 170).pmf(np.arange(32))
+    seconds = [numbers.mixed(32 - k, k) for k in range(32)]
+    assert numbers.tpot(32) == pytest.approx(shares @ seconds)
+    talk = numbers.additive
+    full = {"B": 32, "n_out": 170, "ttft_1": talk.ttft_1, "delta_h": talk.read, "t_w": talk.t_w}
+    assert talk.ttft(32) == pytest.approx(theory.expected_ttft_full(**full))
+    assert talk.tpot(32) == pytest.approx(
+        theory.expected_tpot_full(
+            B=32, n_out=170, tpot_1=talk.tpot_1, delta_p=talk.delta_p, delta_h=talk.read, T=1, z=0
+        )
+    )
+    assert talk.rate(32) == pytest.approx(
+        theory.request_rate(B=32, n_out=170, t_w=talk.t_w, delta_p=talk.delta_p, delta_h=talk.read)
+    )
 
 
 def test_a_request_alone_takes_what_was_measured():
     unit = operators()
     found = costs.measured(unit, 2048, 2)
-    assert found.ttft(1) == pytest.approx(unit.prefills().set_index("n_in").total[2048])
+    assert found.ttft(1) == pytest.approx(unit.prefills().set_index("n_in").total[2048], rel=1e-4)
     context = 2048 + 1
     alone = unit.steps().query("batch == 1").sort_values("context")
-    assert found.tpot(1) == pytest.approx(np.interp(context, alone.context, alone.total), rel=1e-6)
+    assert found.tpot(1) == pytest.approx(np.interp(context, alone.context, alone.total), rel=1e-3)
 
 
 def test_the_limits_are_met_and_one_more_request_breaks_the_binding_one():
@@ -57,11 +79,11 @@ def test_the_limits_are_met_and_one_more_request_breaks_the_binding_one():
         assert batch == min(limits.TPOT, limits.TTFT, limits.memory)
         assert numbers.tpot(batch) <= 0.040
         assert numbers.ttft(batch) <= 0.400
-        assert batch * 1064 <= numbers.kv_capacity
+        assert batch <= numbers.places
         broken = {
             "TPOT": numbers.tpot(batch + 1) > 0.040,
             "TTFT": numbers.ttft(batch + 1) > 0.400,
-            "memory": (batch + 1) * 1064 > numbers.kv_capacity,
+            "memory": batch + 1 > numbers.places,
         }
         assert broken[limits.binding]
 
@@ -86,16 +108,19 @@ def test_the_price_list_gives_back_what_it_was_read_off():
     cost = costs.step_cost(unit)
     prefill = unit.prefills().set_index("n_in").loc[2048]
     matrices = cost(0, 0, 1, 2048, 0.0)
-    assert matrices == pytest.approx(prefill.gemm + prefill.allreduce)
+    assert matrices == pytest.approx(prefill.gemm + prefill.allreduce, rel=2e-3)
     alone = unit.steps().query("batch == 1 and context == 2048").total.iloc[0]
-    assert cost(1, 2048) == pytest.approx(alone, rel=1e-4)
+    assert cost(1, 2048) == pytest.approx(alone, rel=1e-3)
+    with_prompt = cost(32, 32 * 2048, 1, 2048, 2048**2 / 2)
+    assert with_prompt > cost(32, 32 * 2048) + 0.5 * matrices  # one product of all tokens, never two
+    assert with_prompt < cost(32, 32 * 2048) + cost(0, 0, 1, 2048, 2048**2 / 2)
 
 
 @pytest.mark.parametrize("n_in", [256, 512, 1024, 4096])
 def test_the_price_list_comes_near_prompts_that_it_was_not_read_off(n_in):
     unit = operators()
     found = costs.step_cost(unit)(0, 0, 1, n_in, n_in**2 / 2)
-    assert found == pytest.approx(unit.prefills().set_index("n_in").total[n_in], rel=0.06)
+    assert found == pytest.approx(unit.prefills().set_index("n_in").total[n_in], rel=0.08)
 
 
 def test_the_fewest_gpus():
@@ -108,9 +133,6 @@ def test_the_fewest_gpus():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: costs.datasheet(LLAMA, H100, 2048, 170, tp=1), "tp must leave room for a KV cache"),
-        (lambda: costs.datasheet(LLAMA, H100, 2048, 170, tp=1.5), "tp must be a whole number"),
-        (lambda: costs.datasheet(LLAMA, catalogue.gpu("a6000"), 2048, 170, tp=2, weights="fp8"), "fp8"),
         (lambda: costs.measured(operators(), 10, 170), "n_in must be from 64 to"),
         (lambda: costs.measured(operators(), 2048, 200_000), "n_in + n_out / 2 must be"),
     ],

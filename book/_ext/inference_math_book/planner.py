@@ -61,7 +61,7 @@ def form() -> str:
         _select("gpu", "GPU", {name: name for name in catalogue.GPUS}, "h100-sxm"),
         _select("tp", "GPUs of a unit (TP)", {str(tp): str(tp) for tp in (1, 2, 4, 8)}, "2"),
         _select("weights", "Weights", precisions, "fp8"),
-        _select("kv", "KV cache", precisions, "fp8"),
+        _select("kv", "KV cache", precisions, "bf16"),
         *(_number(*field) for field in FIELDS),
     ]
     more = [
@@ -111,11 +111,14 @@ class Planner(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         from inference_math.planner.deployment import ANSWERS
 
-        lines = ["| answer | value (90 % of the calibration) | what it is | equation |", "|---|---|---|---|"]
-        for name, _, formula, _ in ANSWERS:
-            spans = (f'<span data-{kind}="{name}"></span>' for kind in ("value", "why"))
+        lines = [
+            "| answer | value (5 to 95 % of the calibration) | what it is | computed by | closed form | which says |",
+            "|---|---|---|---|---|---|",
+        ]
+        for name, _, _, formula, _ in ANSWERS:
+            value, why, by, said = (f'<span data-{kind}="{name}"></span>' for kind in ("value", "why", "by", "said"))
             equation = f"{{eq}}`{formula}`" if formula else ""
-            lines.append(f"| `{name}` | {' | '.join(spans)} | {equation} |")
+            lines.append(f"| `{name}` | {value} | {why} | {by} | {equation} | {said} |")
         content = nodes.container(classes=["planner-table", "generated"])
         content += nodes.raw("", form(), format="html")
         self.state.nested_parse(StringList(lines, source="inference_math"), self.content_offset, content)

@@ -129,6 +129,17 @@ class Model:
         return float(self.n_heads * self.head_size)
 
     @property
+    def decode_flops(self) -> float:
+        """FLOPs of one decoding token for one token before it, in one layer.
+
+        With grouped queries 4·`d_att`, as in a prompt. MLA decodes in the latent space: scores of latent + rope, values
+        of the latent, in every head.
+        """
+        if self.attention == "mla":
+            return 2.0 * self.n_heads * (2 * self.kv_lora + self.qk_rope)
+        return 4 * self.d_att
+
+    @property
     def group_size(self) -> float:
         """Query heads per KV head, g [C19]: 1 for MHA, `n_heads` for MQA.
 

@@ -1,12 +1,15 @@
-"""The arithmetic of a plan in plain Python: numbers, lists, dicts and functions, no arrays, no classes, no checks.
+"""The arithmetic of steps, batches and plans in plain Python: numbers, lists, dicts, functions; no arrays, no checks.
 
-The book prints these functions as JavaScript, and the formulas that they call from SymPy: the planner's page computes
+The book prints these modules as JavaScript, and the formulas that they call from SymPy: the planner's page computes
 what `planner.plan` computes, because it is the same code. Keep to what both languages have: `max` and `min` of two
 numbers, sorting with a key, no default arguments, no truth of lists.
 """
 
-from inference_math.perf.plan import (
+from inference_math.perf.answers import (
+    GROWS,
+    batch_curve,
     batch_limits,
+    by_formula,
     careful,
     compared,
     computed_tokens,
@@ -14,13 +17,19 @@ from inference_math.perf.plan import (
     interval,
     keeps,
     kept,
+    lead,
+    median,
+    places_of,
+    ranked,
     replicas,
     settings,
     solve,
     under,
+    usd_per_million,
 )
 
 __all__ = [
-    "batch_limits", "careful", "compared", "computed_tokens", "gains", "interval", "keeps", "kept", "replicas",
-    "settings", "solve", "under",
+    "GROWS", "batch_curve", "batch_limits", "by_formula", "careful", "compared", "computed_tokens", "gains", "interval",
+    "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "settings", "solve", "under",
+    "usd_per_million",
 ]  # fmt: skip

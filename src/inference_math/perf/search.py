@@ -1,7 +1,7 @@
-"""The best batch, chunk and pools within limits: searches over whole numbers and over one peak.
+"""The best batch, chunk and pools within limits: searches over whole numbers and over peaks.
 
-A step is a function of decodes and prompts, a chunk counting as its share of a prompt. It grows with both, and it is
-convex, as of dense models it is.
+A step is a function of decodes and prompts, a chunk counting as its share of a prompt. It grows with both; that is all
+the searches need: between candidates a look at a grid finds the highest peak before its top is found.
 """
 
 from __future__ import annotations
@@ -9,36 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import floor
 
+from inference_math.perf.batch import MOST_TOGETHER, largest_whole, round_trip, seen
+from inference_math.perf.types import Row, Step
 from inference_math.theory import chunk_size as _chunk_size
 
-__all__ = ["NONE", "aggregated", "chunked", "disaggregated", "largest_within", "seen"]
+__all__ = ["ARCHITECTURES", "NONE", "aggregated", "chunked", "disaggregated"]
 
 chunk_size = _chunk_size.plain
 
-Step = Callable[[float, float], float]
-Row = dict[str, float]
-
-MOST_TOGETHER = 4096  # decodes or prompts in a step
+ARCHITECTURES = ["aggregated", "chunked", "disaggregated"]
 HALVINGS = 34  # of an interval: no answer is asked for to more than nine digits
+LOOKS = 24  # at a range before the search for a peak in it
 GOLDEN = 0.6180339887498949
-NEGLIGIBLE = 1e-18
 NEARLY_ALL = 0.99
 NEVER = float("nan")
-NONE = {
+NONE: Row = {
     "rate": 0.0, "batch": 0.0, "chunk": NEVER, "prefill_units": NEVER, "ttft": NEVER, "step": NEVER, "tpot": NEVER,
 }  # fmt: skip
-
-
-def largest_whole(most: float, good: Callable[[int], bool]) -> int:
-    """Return the largest whole number from 1 to `most` that is good, 0 if none; what is good does not come back."""
-    low, high = 0, floor(most) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if good(middle):
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def edge(good: Callable[[float], bool], inside: float, outside: float) -> float:
@@ -70,66 +57,28 @@ def peak(height: Callable[[float], float], low: float, high: float) -> float:
     return left
 
 
-def beside(B: int, n_out: float) -> list[list[float]]:
-    """Return (number, share) of the other requests that prefill in a step, Binom(B - 1, 1/n_out) [C12].
-
-    From its most likely number outwards, as far as shares count.
-    """
-    others, odds = B - 1, 1 / (n_out - 1)
-    middle = floor(B / n_out)
-    found, total = [[middle, 1.0]], 1.0
-    share, k = 1.0, middle
-    while k < others and share > NEGLIGIBLE:
-        share *= (others - k) / (k + 1) * odds
-        k += 1
-        found.append([k, share])
-        total += share
-    share, k = 1.0, middle
-    while k > 0 and share > NEGLIGIBLE:
-        share *= k / ((others - k + 1) * odds)
-        k -= 1
-        found.append([k, share])
-        total += share
-    return [[row[0], row[1] / total] for row in found]
+def highest(height: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a function is highest between `low` and `high`: the best of a grid, then the peak beside it."""
+    width, best, top = (high - low) / LOOKS, high, height(high)
+    for i in range(LOOKS):
+        place = low + i * width
+        here = height(place)
+        if here > top:
+            best = place
+            top = here
+    inner = peak(height, max(low, best - width), min(high, best + width))
+    return inner if height(inner) > top else best
 
 
-def seen(step: Step, B: int, n_out: float, own: int, quantile: float) -> float:
-    """Return the mean step that a request sees which prefills itself (`own` = 1) or not (0); or a quantile, above 0."""
-    steps = [[step(B - own - row[0], own + row[0]), row[1]] for row in beside(B, n_out)]
-    if not quantile > 0:
-        mean = 0.0
-        for seconds, share in steps:
-            mean += seconds * share
-        return mean
-    steps.sort(key=lambda row: row[0])
-    reached = 0.0
-    for seconds, share in steps:
-        reached += share
-        if reached >= quantile * (1 - 1e-12):
-            return seconds
-    return steps[-1][0]
-
-
-def largest_within(step: Step, places: float, n_out: float, tpot: float, ttft: float, quantile: float) -> int:
-    """Return the largest batch within limits, prefill first, at most `places`."""
-
-    def good(B: int) -> bool:
-        return seen(step, B, n_out, 0, quantile) <= tpot and seen(step, B, n_out, 1, quantile) <= ttft
-
-    return largest_whole(min(places, MOST_TOGETHER), good)
-
-
-def aggregated(step: Step, places: float, n_out: float, tpot: float, ttft: float, quantile: float) -> Row:
-    """Take the largest batch."""
-    batch = largest_within(step, places, n_out, tpot, ttft, quantile)
+def aggregated(step: Step, batch: int, n_out: float, quantile: float) -> Row:
+    """Take the largest batch, which `batch.largest_within` finds."""
     if batch < 1:
         return NONE
-    # Each of B requests prefills in one of n_out steps: the mean over both kinds of step.
-    gap = seen(step, batch, n_out, 0, 0)
-    whole = ((n_out - 1) * gap + seen(step, batch, n_out, 1, 0)) / n_out
+    whole = round_trip(step, batch, n_out)
     return {
-        "rate": batch / (n_out * whole), "batch": batch, "chunk": NEVER, "prefill_units": NEVER,
-        "ttft": seen(step, batch, n_out, 1, quantile), "step": whole, "tpot": seen(step, batch, n_out, 0, quantile),
+        "rate": batch / whole, "batch": batch, "chunk": NEVER, "prefill_units": NEVER,
+        "ttft": seen(step, batch, n_out, 1, quantile), "step": whole / n_out,
+        "tpot": seen(step, batch, n_out, 0, quantile),
     }  # fmt: skip
 
 
@@ -153,7 +102,7 @@ def chunked(step: Step, places: float, n_in: float, n_out: float, tpot: float, t
         if prompt(b, least) <= ttft:
             return least
         most = edge(lambda chunk: step(b, chunk / n_in) <= tpot, least, max(4 * n_in, least))
-        quickest = peak(lambda chunk: -prompt(b, chunk), least, most)
+        quickest = highest(lambda chunk: -prompt(b, chunk), least, most)
         if prompt(b, quickest) > ttft:
             return 0.0
         return edge(lambda chunk: prompt(b, chunk) <= ttft, quickest, least)
@@ -174,9 +123,7 @@ def chunked(step: Step, places: float, n_in: float, n_out: float, tpot: float, t
     if not row(few)["rate"] > 0:
         return NONE
     most = edge(lambda b: row(b)["rate"] > 0, few, max(room, few))
-    best = peak(lambda b: row(b)["rate"], few, most)
-    full, inner = row(most), row(best)
-    return inner if inner["rate"] > full["rate"] else full
+    return row(highest(lambda b: row(b)["rate"], few, most))
 
 
 def disaggregated(step: Step, capacity: float, places: float, n_in: float, n_out: float, tpot: float, ttft: float,
@@ -191,8 +138,9 @@ def disaggregated(step: Step, capacity: float, places: float, n_in: float, n_out
 
     def split(prompts: int) -> list[float]:
         """Return (requests/s of a unit, prefill units, seconds of a prefill) of the best split."""
-        seconds, best, pool = step(0.0, prompts), 0.0, 0
-        for prefill in range(1, units):
+        seconds, best, pool = step(0.0, prompts), 0.0, 0.0
+        balance = floor(units * decode / (prompts / seconds + decode))  # where both pools are equally fast
+        for prefill in [max(1, min(units - 1, balance)), max(1, min(units - 1, balance + 1))]:
             slower = min(prefill * prompts / seconds, (units - prefill) * decode) / units
             if slower > best:
                 best = slower

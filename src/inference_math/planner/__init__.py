@@ -6,10 +6,10 @@ interval comes from the same numbers under draws of the calibration.
 
 from __future__ import annotations
 
+from inference_math.planner.case import offloading
 from inference_math.planner.deployment import Answer, Plan, plan
 from inference_math.planner.frontier import batches, frontier
 from inference_math.planner.sensitivity import sensitivity, sweep
-from inference_math.planner.solve import offloading
 from inference_math.planner.traffic import Fleet, fleet
 
 __all__ = [

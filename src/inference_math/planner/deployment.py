@@ -12,27 +12,36 @@ import pandas as pd
 from inference_math import perf
 from inference_math.catalogue.tiers import Tier
 from inference_math.checks import ANY_POSITIVE, as_number, as_whole
+from inference_math.perf.types import Row
+from inference_math.perf.words import missed, remedy, verdict
 from inference_math.planner import text
-from inference_math.planner.solve import Case, Solved, offloading, solve
+from inference_math.planner.case import Case, Solved, offloading, solve, under
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
-__all__ = ["ANSWERS", "CLEAR", "DRAWS", "Answer", "Plan", "plan"]
+__all__ = ["ANSWERS", "DRAWS", "Answer", "Plan", "kv_setting", "plan", "told"]
 
 DRAWS = 64
-CLEAR = 0.95  # of the draws must name the same architecture
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One number of a plan: its interval (90 %), its unit, the formula behind it, and what it means."""
+    """One number of a plan: its interval (90 %), its unit, how it was found, and what it means.
+
+    `value` is the median of the draws, `low` and `high` their 5 % and 95 % quantiles; without draws all three are the
+    calibration's own. `by` names what computed it: "step", the unit's step; "formula", the closed form `formula`;
+    "search", whole numbers tried against the step; "compare", the best of an architecture against another's. Where a
+    formula of the book says less than a search or a comparison, `by_formula` is what it says (NaN where there is none).
+    """
 
     name: str
     value: float
     low: float
     high: float
     unit: str
+    by: str
     formula: str
+    by_formula: float
     why: str
 
 
@@ -45,11 +54,12 @@ class Plan:
     answers
         The numbers by name; ``plan["batch"]`` is the value of one.
     compared
-        `architectures.compare`, with the interval of each rate and the share of draws in which it is the highest.
+        `architectures.compare`, each rate the median of the draws, with its interval and the share of draws in which
+        it is the highest; the other columns are those of the calibration itself.
     offloading
         What loading stored KV caches gains, by where they lie; see `offloading`.
     best
-        The architecture with the highest rate; "" where none meets the SLA.
+        The architecture with the highest rate in the median of the draws; "" where none meets the SLA.
     verdict
         The same in a sentence, and whether the calibration is sure enough to say so.
     settings
@@ -144,124 +154,123 @@ def plan(
         raise ValueError(f"work.n_out must be more than one token, not {work.n_out:g}")
     case = Case(unit, work, sla, as_whole("units", units, 2), tier, rent)
     centre = solve(case)
-    drawn = unit.calibration.draws(DRAWS) if intervals else []
-    draws = [solve(case, one, order=centre.order) for one in drawn]
-    chosen = perf.careful(case.plain, centre.best or "aggregated", [one.found for one in draws or [centre]])
+    drawn = case.draws(DRAWS) if intervals else []
+    draws = [solve(case, one) for one in drawn] or [centre]
+    order = tuple(perf.ranked([one.found for one in draws]))
+    compared = _ranked(centre, draws)
+    best = order[0] if float(compared.set_index("architecture")["rate"][order[0]]) > 0 else ""
+    chosen = perf.careful(case.plain, order[0], [one.found for one in draws])
     return Plan(
         case,
-        _answers(case, centre, draws),
-        _ranked(centre, draws),
+        _answers(case, centre, draws, order, best),
+        compared,
         offloading(case),
-        centre.best,
-        _verdict(case, centre, draws),
-        perf.settings(case.plain, centre.best, chosen) if centre.best else {},
-        _kept(case, centre.best, draws, chosen),
-        () if centre.best else tuple(_advice(case)),
+        best,
+        _verdict(case, draws, order, best),
+        told(case, best, chosen) if best else {},
+        perf.kept(case.plain, best, [one.found for one in draws], chosen) if best and intervals else np.nan,
+        () if best else tuple(_advice(case)),
         unit.outside(work, max(float(chosen["batch"]), 1)),
     )
 
 
-def _kept(case: Case, best: str, draws: list[Solved], row: Any) -> float:
-    """Return the share of the draws in which the settings of a row keep the SLA."""
-    if not draws or not best:
-        return np.nan
-    return perf.kept(case.plain, best, [one.found for one in draws], row)
+def told(case: Case, best: str, row: Row) -> dict[str, Any]:
+    """Return what an engine is told, the precision of its KV cache with it."""
+    told: dict[str, Any] = perf.settings(case.plain, best, row)
+    return told if case.unit.kv == "bf16" else told | kv_setting(case.unit.engine)
+
+
+def kv_setting(engine: str) -> dict[str, str]:
+    """Return what tells an engine to keep its KV cache in FP8; left alone, all keep it in BF16."""
+    if engine == "trtllm":
+        return {"kv_cache_dtype": "fp8"}
+    return {"--kv-cache-dtype": "fp8_e4m3" if engine == "sglang" else "fp8"}
 
 
 def _ranked(centre: Solved, draws: list[Solved]) -> pd.DataFrame:
-    """Return the comparison with intervals of its rates, and how often each is the best."""
+    """Return the comparison with the median and the interval of its rates, and how often each is the best."""
     frame = centre.compared.copy()
-    if draws:
+    if len(draws) > 1:
         rates = np.array([one.compared["rate"] for one in draws])
         ends = [perf.interval(*pair) for pair in zip(frame["rate"], rates.T.tolist(), strict=True)]
-        frame["rate_low"], frame["rate_high"] = np.transpose(ends)
+        frame["rate"], frame["rate_low"], frame["rate_high"] = np.transpose(ends)
         wins = np.bincount(rates.argmax(axis=1)[rates.max(axis=1) > 0], minlength=len(frame))
         frame["best_in"] = wins / len(draws)
     return frame
 
 
-# Name, unit, formula and meaning of each answer; {binding}, {units} and {best} are the plan's.
+# Name, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the plan's.
 ANSWERS = (
-    ("rate", "requests/s", "request_rate", "of a unit at full load, {best}"),
-    ("margin", "fraction", "", "lead of {best} over {second}"),
-    ("tokens_per_gpu", "token/s", "", "output of one GPU at full load, {best}"),
-    ("usd_per_million", "USD", "", "for a million output tokens at full load"),
-    ("ttft", "s", "expected_ttft_full", "{best}, without queues"),
-    ("tpot", "s", "expected_tpot_full", "{best}"),
-    ("batch", "requests", "max_batch", "largest with prefill first; {binding} binds"),
-    ("batch_tpot", "requests", "max_batch", "as far as TPOT allows"),
-    ("batch_ttft", "requests", "max_batch_ttft_full", "as far as TTFT allows"),
-    ("batch_memory", "requests", "max_batch_memory", "as far as the KV cache holds them"),
-    ("chunk", "token", "chunk_size", "computed of prompts in each step, chunked prefill at its best"),
-    ("chunked_gain", "1", "chunked_gain_serial", "rate of chunked over whole prefills"),
-    ("prefill_units", "units", "pdd_split", "of {units}, disaggregated at its best"),
-    ("pdd_gain", "1", "pdd_gain", "rate of disaggregated over aggregated serving"),
-    ("t_w", "s", "step_time", "part of a step that all requests share"),
-    ("delta_p", "s", "delta_p", "what one more request adds to each step by its prefill"),
-    ("delta_h", "s", "delta_h", "what one more request adds to each step by its decode"),
-    ("concurrent_prefills", "requests", "concurrent_prefills", "in prefill beside a request, prefill first"),
-    ("pdd_concurrency", "1", "pdd_concurrency", "requests in prefill for each in decode, both limits used up"),
+    ("rate", "requests/s", "compare", "request_rate", "of a unit at full load, {best}"),
+    ("margin", "fraction", "compare", "", "lead of {best} over {second}"),
+    ("tokens_per_gpu", "token/s", "compare", "", "output of one GPU at full load, {best}"),
+    ("usd_per_million", "USD", "compare", "", "for a million output tokens at full load"),
+    ("ttft", "s", "compare", "expected_ttft_full", "{best}, without queues"),
+    ("tpot", "s", "compare", "expected_tpot_full", "{best}"),
+    ("batch", "requests", "search", "max_batch", "largest with prefill first; limited by {binding}"),
+    ("batch_tpot", "requests", "search", "max_batch", "as far as TPOT allows"),
+    ("batch_ttft", "requests", "search", "max_batch_ttft_full", "as far as TTFT allows"),
+    ("batch_memory", "requests", "formula", "", "as far as the KV cache holds them, as the engine does"),
+    ("chunk", "token", "compare", "chunk_size", "computed of prompts in each step, chunked prefill at its best"),
+    ("chunked_gain", "1", "compare", "chunked_gain_serial", "rate of chunked over whole prefills"),
+    ("prefill_units", "units", "compare", "pdd_split", "of {units}, disaggregated at its best"),
+    ("pdd_gain", "1", "compare", "pdd_gain_same", "rate of disaggregated over aggregated serving"),
+    ("t_w", "s", "step", "step_time", "part of a step that all requests share"),
+    ("delta_p", "s", "formula", "delta_p", "what one more request adds to each step by its prefill, net of t_w"),
+    ("delta_p_gross", "s", "formula", "delta_p", "the same of a prompt alone, t_w with it: what a prefill unit pays"),
+    ("delta_h", "s", "step", "delta_h", "what one more request adds to each step by its decode"),
+    ("gain_bound", "1", "formula", "gain_bound", "1 + ΔP/ΔH: most that faster prefills gain at a limit on the mean"),
+    ("concurrent_prefills", "requests", "formula", "concurrent_prefills", "in prefill beside a request, prefill first"),
+    (
+        "pdd_concurrency",
+        "1",
+        "formula",
+        "pdd_concurrency",
+        "requests in prefill for each in decode, limits used up",
+    ),
 )
 
 
-def _answers(case: Case, centre: Solved, draws: list[Solved]) -> dict[str, Answer]:
-    words = {"binding": centre.binding, "units": case.units, "best": centre.order[0], "second": centre.order[1]}
+def _answers(case: Case, centre: Solved, draws: list[Solved], order: tuple[str, ...], best: str) -> dict[str, Answer]:
+    words = {"binding": centre.binding, "units": case.units, "best": order[0], "second": order[1]}
+    formulas = perf.by_formula(case.plain, centre.found)
+    drawn = [dict(one.numbers) | perf.lead(case.plain, one.found["rows"], list(order)) for one in draws]
+    own = dict(centre.numbers) | perf.lead(case.plain, centre.found["rows"], list(order))
     answers = {}
-    for name, measure, formula, why in ANSWERS:
-        value = float(centre.numbers[name])
+    for name, measure, by, formula, why in ANSWERS:
+        # A plan takes all that the limits allow, whatever the draw: TTFT and TPOT have no interval of their own.
+        value, low, high = perf.interval(own[name], [] if name in ("ttft", "tpot") else [one[name] for one in drawn])
         if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
             continue
-        # A plan takes all that the limits allow, whatever the draw: they have no interval of their own.
-        low, high = perf.interval(value, [one.numbers[name] for one in draws if name not in ("ttft", "tpot")])
-        meaning = why.format(**words) if centre.best else why.partition(",")[0].format(**words)
-        answers[name] = Answer(name, value, low, high, measure, formula, meaning)
+        meaning = why.format(**words) if best else why.partition(",")[0].format(**words)
+        said = formulas.get(name, np.nan)
+        answers[name] = Answer(name, value, low, high, measure, by, formula, said, meaning)
     return answers
 
 
-def _verdict(case: Case, centre: Solved, draws: list[Solved]) -> str:
-    """Name the best architecture and its lead, and say whether the calibration is good enough to call it one."""
-    if not centre.best:
-        return "no architecture meets the SLA"
-    first, second, *_ = centre.order
-    margin, spread = centre.numbers["margin"], case.unit.calibration.spread
-    lead = f"{first} serves {centre.numbers['rate']:.3g} requests/s per unit at full load"
-    if not np.isfinite(margin):
-        return lead
-    lead += f", {margin:.0%} more than {second}"
-    ahead = float(np.mean([one.best == first for one in draws])) if draws else 1.0
-    if ahead < CLEAR:
-        return f"{lead}; too close to call: it is the best in {ahead:.0%} of the draws of the calibration"
-    if margin < spread:
-        return f"{lead}; too close to call: predictions of a step err by {spread:.0%}"
-    return lead
+def _verdict(case: Case, draws: list[Solved], order: tuple[str, ...], best: str) -> str:
+    first, second, *_ = order
+    leads = [perf.lead(case.plain, one.found["rows"], list(order)) for one in draws]
+    rate, margin = (perf.interval(np.nan, [one[name] for one in leads])[0] for name in ("rate", "margin"))
+    ahead = float(np.mean([one.best == first for one in draws]))
+    spread = case.unit.widened(case.work).calibration.spread
+    return verdict(best and first, second, rate, margin, ahead, spread)
 
 
 def _advice(case: Case) -> Iterator[str]:
     """Yield by how much a request alone misses each limit, and which changes would meet them all."""
-    unit, work, sla = case.unit, case.work, case.sla
-    costs = unit.costs(work, case.read_bw)
-    missed = False
-    for name, alone, limit in (("TPOT", costs.tpot_1, sla.tpot), ("TTFT", costs.ttft_1 + costs.t_w, sla.ttft)):
-        if alone > limit:
-            missed = True
-            over = f"{alone / limit - 1:.0%} over the limit of {1e3 * limit:.4g} ms"
-            yield f"{name}: a request alone takes {1e3 * float(alone):.4g} ms, {over}"
-    if work.n_in + work.n_out > unit.kv_capacity:
-        missed = True
-        yield f"memory: a request needs {work.n_in + work.n_out:g} tokens of KV cache, {unit.kv_capacity:.0f} fit"
-    if not missed:
-        yield "a request alone meets each limit, but no architecture keeps up with new ones within them"
+    yield from missed(case.plain, under(case))
     met = False
-    for name, other in _variants(unit):
+    for tp, precision, other in _variants(case.unit):
         rate = solve(replace(case, unit=other)).numbers["rate"]
         if rate:
             met = True
-            yield f"{name} would meet the SLA: {rate:.3g} requests/s per unit"
+            yield remedy(tp, precision, rate)
     if not met:
         yield "neither more GPUs in a unit nor a lower precision would meet the SLA"
 
 
-def _variants(unit: Unit) -> Iterator[tuple[str, Unit]]:
+def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
     """Yield the unit with more GPUs, and in FP8, as far as they exist."""
     for precision in dict.fromkeys((unit.weights, "fp8")):
         for tp in (1, 2, 4, 8):
@@ -272,4 +281,4 @@ def _variants(unit: Unit) -> Iterator[tuple[str, Unit]]:
                 other = Unit.of(unit.model, unit.gpu, tp, precision, kv, unit.engine, unit.calibration)
             except ValueError:
                 continue
-            yield f"TP {tp} in {precision}", other
+            yield tp, precision, other

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from inference_math import perf, theory
+from inference_math import perf
 from inference_math.catalogue.tiers import Tier
-from inference_math.perf.plan import TAIL
-from inference_math.planner.solve import Case, costs_under
+from inference_math.checks import as_whole
+from inference_math.perf.answers import TAIL
+from inference_math.planner.case import Case, under
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Draw
 from inference_math.workload import SLA, Workload
@@ -26,15 +28,14 @@ def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None
 
     Columns: batch; per_user and per_gpu, each with _low and _high (90 %).
     """
-    most = theory.max_batch_memory(kv_capacity=unit.kv_capacity, n_in=work.n_in, n_out=work.n_out)
-    B = np.array([size for size in sizes if size <= most], dtype=float)
     case = Case(unit, work, SLA(1, 1), tier=tier)
+    most = unit.places(work)
+    B = [as_whole("sizes", size) for size in sizes if size <= most]
 
     def both(draw: Draw | None = None) -> np.ndarray:
-        costs = costs_under(case, draw)
-        return np.array([1 / costs.tpot(B), costs.rate(B) * work.n_out / unit.tp])
+        return np.array(perf.batch_curve(case.plain, under(case, draw)["mixed"], B)).T.reshape(2, len(B))
 
-    columns = {"batch": B.astype(int)}
+    columns: dict[str, Any] = {"batch": B}
     for name, value, low, high in zip(("per_user", "per_gpu"), both(), *_ends(case, both), strict=True):
         columns |= {name: value, f"{name}_low": low, f"{name}_high": high}
     return pd.DataFrame(columns)
@@ -50,7 +51,7 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
         case = Case(unit, replace(work, n_in=n_in), sla, tier=tier)
 
         def limits(draw: Draw | None = None, case: Case = case) -> dict[str, int]:
-            return perf.batch_limits(case.plain, costs_under(case, draw).mixed)
+            return perf.batch_limits(case.plain, under(case, draw)["mixed"])
 
         found = limits()
         binding = min(found, key=lambda name: found[name])
@@ -61,6 +62,6 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
 
 def _ends(case: Case, ask: Callable[[Draw], np.ndarray]) -> np.ndarray:
     """Return the ends of the interval of what is asked under draws of a case's calibration."""
-    drawn = [ask(one) for one in case.unit.calibration.draws(_DRAWS)]
+    drawn = [ask(one) for one in case.draws(_DRAWS)]
     ends: np.ndarray = np.quantile(drawn, (TAIL, 1 - TAIL), axis=0, method="inverted_cdf")
     return ends

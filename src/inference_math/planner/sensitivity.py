@@ -11,8 +11,8 @@ import pandas as pd
 
 from inference_math.catalogue.tiers import Tier
 from inference_math.checks import as_one_of
+from inference_math.planner.case import Case, solve
 from inference_math.planner.deployment import plan
-from inference_math.planner.solve import Case, solve
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
 from inference_math.workload import SLA, Workload

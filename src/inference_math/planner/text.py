@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from inference_math.perf.numerals import digits
 from inference_math.workload import SLA, Workload
 
 if TYPE_CHECKING:
@@ -25,10 +26,9 @@ def as_text(found: Plan) -> str:
     if found.settings:
         lines.append(start(found))
     lines.append("")
-    wide = [max(map(len, column)) for column in zip(*((a.name, shown(a)) for a in answers), strict=True)]
+    wide = [max(map(len, column)) for column in zip(*((a.name, shown(a), a.by) for a in answers), strict=True)]
     for a in answers:
-        formula = f"  [{a.formula}]" if a.formula else ""
-        lines.append(f"{a.name:{wide[0]}}  {shown(a):{wide[1]}}  {a.why}{formula}")
+        lines.append(f"{a.name:{wide[0]}}  {shown(a):{wide[1]}}  {a.by:{wide[2]}}  {a.why}{_closed(a)}")
     for title, table in _tables(found).items():
         lines += ["", title, table.to_string(index=False, na_rep="")]
     if found.outside:
@@ -38,13 +38,15 @@ def as_text(found: Plan) -> str:
 
 def as_html(found: Plan) -> str:
     """Return the plan as HTML."""
-    rows = [(a.name, shown(a), a.why, a.formula) for a in found.answers.values()]
+    rows = [(a.name, shown(a), a.why, a.by, a.formula, _said(a)) for a in found.answers.values()]
     parts = [f"<p>{escape(line)}</p>" for line in _heading(found)]
     parts.append(f"<p><strong>{escape(found.verdict[0].upper() + found.verdict[1:])}.</strong></p>")
     parts += [f"<p>{escape(line)}</p>" for line in found.advice]
     if found.settings:
         parts.append(f"<p>{escape(start(found))}</p>")
-    parts.append(_html(pd.DataFrame(rows, columns=["answer", "value (90 %)", "meaning", "formula"])))
+    parts.append(
+        _html(pd.DataFrame(rows, columns=["answer", "value (90 %)", "meaning", "computed by", "formula", "which says"]))
+    )
     for title, table in _tables(found).items():
         parts.append(f"<p>{escape(title)}</p>{_html(table)}")
     parts += [f"<p>Not calibrated: {escape(line)}</p>" for line in found.outside]
@@ -72,7 +74,7 @@ def _heading(found: Plan) -> list[str]:
 
 
 def _sent(work: Workload) -> str:
-    return f"{work.n_in:.4g} prompt and {work.n_out:.4g} output tokens, {work.alpha:.0%} of the prompts stored"
+    return f"{digits(work.n_in)} prompt and {digits(work.n_out)} output tokens, {work.alpha:.0%} of the prompts stored"
 
 
 def _promised(sla: SLA) -> str:
@@ -90,13 +92,24 @@ PRINTED = {"s": (1e3, " ms"), "1": (1, ""), "fraction": (100, " %")}
 
 def shown(answer: Answer) -> str:
     scale, unit = PRINTED.get(answer.unit, (1, f" {answer.unit}"))
-    value, low, high = (_digits(scale * number) for number in (answer.value, answer.low, answer.high))
+    value, low, high = (digits(scale * number) for number in (answer.value, answer.low, answer.high))
     span = "" if low == high == value else f" ({low} to {high})"
     return f"{value}{span}{unit}"
 
 
-def _digits(number: float) -> str:
-    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
+def _said(answer: Answer) -> str:
+    """Return what the closed form says where something else computed the answer."""
+    if np.isnan(answer.by_formula):
+        return ""
+    scale, unit = PRINTED.get(answer.unit, (1, f" {answer.unit}"))
+    return f"{digits(scale * answer.by_formula)}{unit}"
+
+
+def _closed(answer: Answer) -> str:
+    if not answer.formula:
+        return ""
+    said = _said(answer)
+    return f"  [{answer.formula}{': ' + said if said else ''}]"
 
 
 def start(found: Plan) -> str:
@@ -113,7 +126,7 @@ def _tables(found: Plan) -> dict[str, pd.DataFrame]:
         low, high = _column(rows, "rate_low"), _column(rows, "rate_high")
         span = span + " (" + low + " to " + high + ")"
     columns = {"architecture": rows["architecture"], "requests/s": span.where(rows["rate"] > 0, "none")}
-    columns |= {"decodes": _column(rows, "batch"), "prompt tokens": _column(rows, "chunk", 1 - found.case.work.alpha)}
+    columns |= {"decodes": _column(rows, "batch"), "prompt tokens": _column(rows, "computed")}
     columns |= {"prefill units": _column(rows, "prefill_units")}
     columns |= {"TTFT (ms)": _column(rows, "ttft", 1e3), "TPOT (ms)": _column(rows, "tpot", 1e3)}
     if "best_in" in rows:
@@ -129,7 +142,7 @@ def _tables(found: Plan) -> dict[str, pd.DataFrame]:
 
 
 def _column(frame: pd.DataFrame, name: str, scale: float = 1.0) -> pd.Series:
-    return (scale * frame[name]).map(lambda number: "" if pd.isna(number) else _digits(number))
+    return (scale * frame[name]).map(lambda number: "" if pd.isna(number) else digits(number))
 
 
 def _html(table: pd.DataFrame) -> str:

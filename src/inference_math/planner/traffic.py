@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -10,14 +11,17 @@ import numpy as np
 
 from inference_math import perf, simulate, theory
 from inference_math.checks import ANY_POSITIVE, SHARE, as_number, as_one_of, as_whole
-from inference_math.planner.deployment import Plan
-from inference_math.planner.solve import Case
+from inference_math.planner.case import Case, solve
+from inference_math.planner.deployment import Plan, told
+from inference_math.unit.coefficients import Draw
+from inference_math.unit.unit import Steps
 from inference_math.workload import Source, Trace, Workload
 
 __all__ = ["Fleet", "fleet"]
 
 _LARGER = (1, 2, 4, np.inf)  # chunks, as multiples of the plan's
 _MOST = 16  # times what the mean rates ask for
+_DRAWS, _HOLDS = 64, 0.9  # of the calibration; the share of them in which a fleet holds
 
 
 @dataclass(frozen=True)
@@ -29,17 +33,23 @@ class Fleet:
     architecture
         What each replica is.
     replicas, units, gpus
-        Replicas; units of each (one, or both pools of a disaggregated one); GPUs of all.
+        Replicas; units of each (one, or both pools of a disaggregated one); GPUs of all. They hold in nine of ten draws
+        of the calibration, as far as slower draws need more.
+    low, high
+        Replicas that a fast draw needs and a slow one, at the ends of the interval of the plan's rate (90 %).
     rate
         Requests per second of all replicas together.
     least
         The replicas that mean rates ask for, without queues.
     goodput
-        Share of the simulated requests whose TTFT and whose mean TPOT both meet their limits.
+        Share of the simulated requests whose TTFT and whose mean TPOT both meet their limits, in the slow draw that the
+        fleet is sized for.
     one_less
         The same with one replica less; NaN where there is none less.
     usd_per_million
         US dollars for a million output tokens at this rate; NaN where the plan has no price.
+    settings
+        What to start the engines of a replica with.
     chunk
         Prompt tokens that a chunked replica computes in a step at most; NaN for the others.
     """
@@ -53,16 +63,21 @@ class Fleet:
     goodput: float
     one_less: float
     usd_per_million: float
+    low: int
+    high: int
+    settings: Mapping[str, Any]
     chunk: float = np.nan
 
     def __str__(self) -> str:
         fewer = "" if np.isnan(self.one_less) else f"; with one replica less {self.one_less:.1%}"
         cost = "" if np.isnan(self.usd_per_million) else f", {self.usd_per_million:.3g} USD per million output tokens"
         many = "replica" if self.replicas == 1 else "replicas"
-        chunks = "" if np.isnan(self.chunk) else f" with chunks of {self.chunk:.0f} tokens"
-        size = f"{self.replicas} {many}, {self.gpus} GPUs"
+        span = "" if self.low == self.high else f" ({self.low} to {self.high})"
+        size = f"{self.replicas} {many}{span}, {self.gpus} GPUs"
+        told = ", ".join(f"{name} {value}".strip() for name, value in self.settings.items())
         return (
-            f"{self.architecture}{chunks}: {size}, for {self.rate:.4g} requests/s{cost}\n"
+            f"{self.architecture}: {size}, for {self.rate:.4g} requests/s{cost}\n"
+            f"  each with {told}\n"
             f"  {self.goodput:.1%} of the simulated requests meet both limits{fewer}"
         )
 
@@ -98,16 +113,37 @@ def fleet(
     possible = [str(name) for name, served in rates.items() if served > 0]
     if architecture is not None:
         possible = [as_one_of("architecture", architecture, possible)]
-    fleets, failures = [], []
+    fast, sure, slow = _paces(found)
+    needed: list[tuple[int, int, _Replica, int]] = []
+    failures: list[str] = []
     for name in possible:
         for row in _rows(found, name):
+            replica = _Replica(found, row, traffic, rate, count, seed)
             try:
-                fleets.append(_Replica(found, row, traffic, rate, count, seed).smallest(share))
+                many = replica.fewest(sure, share, replica.least)
             except ValueError as error:
                 failures.append(str(error))
-    if not fleets:
+            else:
+                needed.append((many * replica.units * found.case.unit.tp, len(needed), replica, many))
+    if not needed:
         raise ValueError("; ".join(failures))
-    return min(fleets, key=lambda one: one.gpus)
+    *_, replica, many = min(needed)
+    return replica.fleet(many, sure, (replica.fewest(fast, share, many), replica.fewest(slow, share, many)))
+
+
+def _paces(found: Plan) -> list[simulate.Cost]:
+    """Return the step of the draws at the ends of the interval of the rate, and of one that nine of ten outpace.
+
+    Draws are put in order by how many requests their best architecture serves.
+    """
+    case = found.case
+    drawn = sorted(case.draws(_DRAWS), key=lambda one: -max(solve(case, one).compared["rate"]))
+    return [_pace(case, drawn[int(share * (_DRAWS - 1))]) for share in (0.05, _HOLDS, 0.95)]
+
+
+def _pace(case: Case, draw: Draw) -> simulate.Cost:
+    unit = case.unit.calibrated(draw.calibration).near(case.work)
+    return Steps(unit, draw.step, draw.prompt)
 
 
 def _rows(found: Plan, name: str) -> list[Any]:
@@ -119,6 +155,7 @@ def _rows(found: Plan, name: str) -> list[Any]:
     chunks = sorted({min(factor * row["chunk"], max(n_in, row["chunk"])) for factor in _LARGER})
     rows = [row.copy() for _ in chunks]
     for one, chunk in zip(rows, chunks, strict=True):
+        one["computed"] *= chunk / one["chunk"]
         one["chunk"] = chunk
     return rows
 
@@ -129,52 +166,60 @@ class _Replica:
     def __init__(self, found: Plan, row: Any, traffic: float | Trace, rate: float, count: int, seed: int) -> None:
         self._found, self._row, self._traffic, self._rate = found, row, traffic, rate
         self._count, self._seed, self._name = count, seed, str(row.name)
-        self._tried: dict[int, float] = {}
+        self._tried: dict[tuple[int, int], float] = {}
+        self.units = found.case.units if self._name == "disaggregated" else 1
+        self.least = int(perf.replicas(found.case.plain, self._name, row["rate"], rate)[0])
 
-    def smallest(self, share: float) -> Fleet:
-        """Return the fewest replicas of which the share of the requests is met."""
-        case = self._found.case
-        units = case.units if self._name == "disaggregated" else 1
-        least = int(perf.replicas(case.plain, self._name, self._row["rate"], self._rate)[0])
-        low, high = least - 1, least
-        while self.met(high) < share:
-            low, high = high, 2 * high
-            if high > _MOST * least:
-                raise ValueError(
-                    f"traffic must leave {share:.0%} of the requests within the SLA; with {low} replicas "
-                    f"({self._name}), {low / least:.3g} times what mean rates ask for, it is {self.met(low):.1%}"
-                )
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.met(middle) >= share else (middle, high)
-        gpus = high * units * case.unit.tp
-        tokens = self._rate * case.work.n_out * 3600
+    def fleet(self, many: int, pace: simulate.Cost, ends: tuple[int, int]) -> Fleet:
+        """Return so many replicas, at the pace that they were sized for, as an answer."""
+        case, row = self._found.case, self._row
+        gpus = many * self.units * case.unit.tp
         return Fleet(
-            self._name, replicas=high, units=units, gpus=gpus, rate=self._rate, least=least,
-            goodput=self.met(high), one_less=self.met(high - 1) if high > 1 else np.nan,
-            usd_per_million=np.nan if case.price is None else gpus * case.price / tokens * 1e6,
-            chunk=self._row["chunk"] * (1 - case.work.alpha) if self._name == "chunked" else np.nan,
+            self._name, replicas=many, units=self.units, gpus=gpus, rate=self._rate, least=self.least,
+            goodput=self.met(pace, many), one_less=self.met(pace, many - 1) if many > 1 else np.nan,
+            usd_per_million=perf.usd_per_million(gpus, case.price or 0.0, self._rate * case.work.n_out),
+            low=ends[0], high=ends[1], settings=told(case, self._name, row.to_dict()),
+            chunk=row["computed"] if self._name == "chunked" else np.nan,
         )  # fmt: skip
 
-    def met(self, replicas: int) -> float:
+    def fewest(self, pace: simulate.Cost, share: float, near: int) -> int:
+        """Return the fewest replicas at a pace, looking first near a number."""
+        low, high = 0, near
+        while self.met(pace, high) < share:
+            low, high = high, 2 * high
+            if high > _MOST * near:
+                raise ValueError(
+                    f"traffic must leave {share:.0%} of the requests within the SLA; with {low} replicas "
+                    f"({self._name}), {low / near:.3g} times what mean rates ask for, it is {self.met(pace, low):.1%}"
+                )
+        step = 1
+        while low == 0 and high - step > 0 and self.met(pace, high - step) >= share:
+            high, step = high - step, 2 * step
+        low = max(low, high - step) if low == 0 else low
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.met(pace, middle) >= share else (middle, high)
+        return high
+
+    def met(self, pace: simulate.Cost, replicas: int) -> float:
         """Return the share of one replica's requests that meet both limits, of the worse half of its time."""
-        if replicas not in self._tried:
+        key = id(pace), replicas
+        if key not in self._tried:
             case = self._found.case
-            rows = self._run(replicas).requests
+            rows = self._run(pace, replicas).requests
             good = (rows["ttft"] <= case.sla.ttft) & ~(rows["tpot"] > case.sla.tpot)
             half = len(good) // 2
-            self._tried[replicas] = float(min(good[:half].mean(), good[half:].mean())) if half else float(good.mean())
-        return self._tried[replicas]
+            self._tried[key] = float(min(good[:half].mean(), good[half:].mean())) if half else float(good.mean())
+        return self._tried[key]
 
-    def _run(self, replicas: int) -> simulate.Run:
+    def _run(self, pace: simulate.Cost, replicas: int) -> simulate.Run:
         case = self._found.case
         options: dict[str, Any] = {"scheduler": _scheduler(case, self._row), "reuse": _reuse(case)}
-        cost = case.unit.step_cost
         if isinstance(self._traffic, Trace):
-            return simulate.replay(_every(self._traffic, replicas), cost, **options)
+            return simulate.replay(_every(self._traffic, replicas), pace, **options)
         rate, warmup = self._rate / replicas, self._count // 10
         return simulate.open_loop(
-            _random(case.work), cost, rate=rate, requests=self._count, warmup=warmup, seed=self._seed, **options
+            _random(case.work), pace, rate=rate, requests=self._count, warmup=warmup, seed=self._seed, **options
         )
 
 
@@ -200,19 +245,20 @@ def _every(trace: Trace, replicas: int) -> Trace:
 
 def _scheduler(case: Case, row: Any) -> simulate.Scheduler:
     """Return an architecture of the comparison as the simulator's scheduler."""
-    unit, batch = case.unit, ceil(row["batch"])
+    unit, batch, grows = case.unit, ceil(row["batch"]), perf.GROWS[case.unit.engine]
     if row.name == "aggregated":
-        return simulate.Aggregated(batch, unit.kv_capacity)
+        return simulate.Aggregated(batch, unit.kv_capacity, grows)
     if row.name == "chunked":
         budget = perf.computed_tokens(case.plain, row) + batch
-        return simulate.Chunked(budget, batch + ceil(row["chunk"] / case.work.n_in), unit.kv_capacity)
+        return simulate.Chunked(budget, batch + ceil(row["chunk"] / case.work.n_in), unit.kv_capacity, grows)
     prefill = int(row["prefill_units"])
     transfer = theory.kv_load_time(kv_token=unit.model.kv_token(unit.kv), io_bw=unit.tp * unit.gpu.pcie_bw)
-    return simulate.Disaggregated(prefill, case.units - prefill, transfer, batch, unit.kv_capacity)
+    return simulate.Disaggregated(prefill, case.units - prefill, transfer, batch, unit.kv_capacity, grows)
 
 
 def _reuse(case: Case) -> simulate.Reuse | None:
     if case.tier is None or not case.work.alpha:
         return None
-    bandwidth = case.unit.tp * case.tier.read_bw
-    return simulate.Reuse(theory.kv_load_time(kv_token=case.unit.model.kv_token(case.unit.kv), io_bw=bandwidth))
+    unit = case.unit
+    loaded = unit.model.kv_copies(unit.tp) * unit.model.kv_token(unit.kv)  # every GPU loads its own copy
+    return simulate.Reuse(theory.kv_load_time(kv_token=loaded, io_bw=case.read_bw))

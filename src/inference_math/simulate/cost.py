@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from math import hypot, inf, isclose
+from math import inf, isclose
 from typing import Protocol
 
 from inference_math.checks import AT_LEAST_ZERO, as_number, as_one_of
+from inference_math.perf.overlap import OVERLAPS, together
 
 __all__ = ["OVERLAPS", "Cost", "StepCost", "line_of", "seconds_of"]
-
-OVERLAPS = ("none", "quadrature", "serial-kv", "full")
 
 
 class Cost(Protocol):
@@ -82,13 +81,7 @@ class StepCost:
         matrices = self.T * tokens + self.T_decode * decodes
         prompts = self.prompt * prefills + self.pair * pairs
         reads = self.delta_h * decodes + self.kv_read * context
-        if self.overlap == "none":
-            return self.t_w + matrices + prompts + reads
-        if self.overlap == "quadrature":
-            return hypot(self.t_w, matrices) + prompts + reads
-        if self.overlap == "serial-kv":
-            return max(self.t_w, matrices) + prompts + reads
-        return max(self.t_w + reads, matrices + prompts)
+        return together(self.overlap, self.t_w, matrices, prompts, reads)
 
     def line(self, decodes: int) -> tuple[float, float] | None:
         """Return (fixed, per token of context) of a step that only decodes; None where it is no line."""

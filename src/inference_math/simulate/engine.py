@@ -24,25 +24,40 @@ class Request(NamedTuple):
 
 
 class Room:
-    """Places and tokens of KV cache that are free; a request reserves all its tokens from the start."""
+    """Places and tokens of KV cache that are free.
 
-    def __init__(self, places: float, tokens: float) -> None:
+    A request reserves all its tokens when it is admitted; where caches grow, only its prompt and first token, and what
+    its answer adds is taken as it comes (`Batch` tells). Nobody is preempted: what is held beyond the capacity shows as
+    a negative number of tokens.
+    """
+
+    def __init__(self, places: float, tokens: float, grows: bool) -> None:
         self.places = places
         self.tokens = tokens
+        self.grows = grows
 
     def fits(self, request: Request) -> bool:
         """Tell whether there is room for `request` now."""
-        return self.places >= 1 and self.tokens >= request.n_in + request.n_out
+        return self.places >= 1 and self.tokens >= self._first(request)
 
     def take(self, request: Request) -> None:
         """Reserve the room of `request`."""
         self.places -= 1
-        self.tokens -= request.n_in + request.n_out
+        self.tokens -= self._first(request)
+
+    def grow(self, tokens: int) -> bool:
+        """Take what the answers of a step add, where caches grow; tell whether that is more than there is."""
+        if self.grows:
+            self.tokens -= tokens
+        return self.tokens < 0
 
     def give_back(self, request: Request) -> None:
-        """Free the room of `request`."""
+        """Free the room of `request`, whose answer is complete."""
         self.places += 1
         self.tokens += request.n_in + request.n_out
+
+    def _first(self, request: Request) -> int:
+        return request.n_in + (1 if self.grows else request.n_out)
 
 
 class Batch:
@@ -80,6 +95,8 @@ class Batch:
         self.now += seconds
         self.step += 1
         self.context += decodes
+        if self.room.grow(decodes):
+            self.record.overfull += seconds
         self.record.run(seconds, 0.0, 1, decodes)
 
     def until_event(self) -> float:
@@ -98,7 +115,10 @@ class Batch:
         for first_token in self._fresh:
             self.record.gap(self.now + first - first_token)
         self._fresh.clear()
-        self.now += steps * first + rise * steps * (steps - 1) / 2
+        lasts = steps * first + rise * steps * (steps - 1) / 2
+        if self.room.grow(steps * self.size):
+            self.record.overfull += lasts
+        self.now += lasts
         self.step += steps
         self.context += steps * self.size
 
@@ -141,14 +161,12 @@ class Engine:
     """A batch with a queue before it: who is admitted, and which prompt tokens the next step computes.
 
     Prompts are computed in the order of arrival, beside the decodes, at most `budget` tokens of both in a step.
-    A request is admitted when a place and room for the KV cache of all its tokens are free. `blocking_load` is
+    A request is admitted when a place and room for its KV cache are free. `blocking_load` is
     what the engine waits for a stored token, in seconds, while it computes others.
     """
 
-    def __init__(
-        self, cost: Cost, record: Record, *, budget: float, max_batch: float, kv_capacity: float, blocking_load: float
-    ) -> None:
-        self.batch = Batch(cost, record, Room(max_batch, kv_capacity))
+    def __init__(self, cost: Cost, record: Record, *, budget: float, room: Room, blocking_load: float) -> None:
+        self.batch = Batch(cost, record, room)
         self.waiting: deque[Request] = deque()
         self._cost = cost
         self._record = record
@@ -177,6 +195,7 @@ class Engine:
     def resume(self, request: Request, done: int) -> None:
         """Put in a request that is already under way, with `done` tokens: a start in the steady state."""
         self.batch.room.take(request)
+        self.batch.room.grow(done - 1)
         self.batch.join(request, nan, nan, done)
 
     def _admit(self, request: Request) -> None:

@@ -83,6 +83,8 @@ class Run:
         Every gap in seconds, if asked for.
     log
         Every step, if asked for: engine, start, seconds, decodes, context, prefills, tokens.
+    overfull
+        Seconds, of all engines together, in which growing KV caches held more than there is: a real engine preempts.
     """
 
     requests: pd.DataFrame
@@ -91,6 +93,7 @@ class Run:
     steps: int
     every_gap: NDArray[np.float64] | None
     log: pd.DataFrame | None
+    overfull: float = 0.0
 
     @property
     def request_rate(self) -> float:
@@ -123,6 +126,7 @@ class Record:
         self._runs = array("d")
         self._pending = 0  # steps in them
         self.steps = 0
+        self.overfull = 0.0
         self.histogram = GapHistogram()
         self._every: list[NDArray[np.float64]] | None = [] if every_gap else None
         self._log: list[tuple[Any, ...]] | None = [] if log else None
@@ -175,6 +179,7 @@ class Record:
             steps=self.steps,
             every_gap=None if self._every is None else np.concatenate([np.empty(0), *self._every]),
             log=None if self._log is None else pd.DataFrame(self._log, columns=names),
+            overfull=self.overfull,
         )
 
     def _flush(self) -> None:
@@ -195,6 +200,7 @@ class Record:
         self._start = now
         self._runs, self._pending = array("d"), 0
         self.steps = 0
+        self.overfull = 0.0
         self.histogram = GapHistogram()
         if self._every is not None:
             self._every = []

@@ -14,11 +14,14 @@ __all__ = ["Aggregated", "Chunked", "Disaggregated", "Reuse", "Scheduler"]
 class Aggregated:
     """One engine, prefill first: whoever is admitted has the whole prompt computed in the next step.
 
-    `max_batch` requests at most; `kv_capacity` tokens, of which a request reserves n_in + n_out on admission.
+    `max_batch` requests at most; `kv_capacity` tokens, of which a request reserves n_in + n_out on admission. With
+    `grows` it takes its prompt and one token, and the others as they come (vLLM); nobody is preempted, but the run
+    tells for how long more was held than there is.
     """
 
     max_batch: float = inf
     kv_capacity: float = inf
+    grows: bool = False
 
     def __post_init__(self) -> None:
         _check_limits(self)
@@ -26,11 +29,15 @@ class Aggregated:
 
 @dataclass(frozen=True)
 class Chunked:
-    """One engine, chunked prefill: a step has all decodes and fills up to `budget` tokens with prompts."""
+    """One engine, chunked prefill: a step has all decodes and fills up to `budget` tokens with prompts.
+
+    The other parameters as of `Aggregated`.
+    """
 
     budget: int
     max_batch: float = inf
     kv_capacity: float = inf
+    grows: bool = False
 
     def __post_init__(self) -> None:
         as_whole("budget", self.budget)
@@ -43,7 +50,7 @@ class Disaggregated:
 
     Each of `prefill_units` computes one prompt at a time and sends its KV cache over a link of its own,
     `transfer` seconds a token. The cache goes to that of `decode_units` which has the fewest requests.
-    `max_batch` and `kv_capacity` hold for each decode unit.
+    `max_batch`, `kv_capacity` and `grows` hold for each decode unit.
     """
 
     prefill_units: int = 1
@@ -51,6 +58,7 @@ class Disaggregated:
     transfer: float = 0.0
     max_batch: float = inf
     kv_capacity: float = inf
+    grows: bool = False
 
     def __post_init__(self) -> None:
         as_whole("prefill_units", self.prefill_units)
@@ -84,3 +92,5 @@ def _check_limits(scheduler: Scheduler) -> None:
         as_whole("max_batch", scheduler.max_batch)
     if scheduler.kv_capacity != inf:
         as_number("kv_capacity", scheduler.kv_capacity, AT_LEAST_ONE)
+    if not isinstance(scheduler.grows, bool):
+        raise TypeError(f"grows must be True or False, not {scheduler.grows!r:.80}")

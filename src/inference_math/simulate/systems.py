@@ -119,6 +119,7 @@ def run_pools(
     transfer: float,
     max_batch: float,
     kv_capacity: float,
+    grows: bool,
     blocking_load: float,
 ) -> float:
     """Serve with a pool of prefill units and a pool of decode units; return when it ended.
@@ -127,7 +128,8 @@ def run_pools(
     """
     prefill = _PrefillPool(cost, record, prefill_units, blocking_load, transfer)
     units = [
-        _DecodeUnit(Batch(cost, record, Room(max_batch, kv_capacity), prefill_units + i)) for i in range(decode_units)
+        _DecodeUnit(Batch(cost, record, Room(max_batch, kv_capacity, grows), prefill_units + i))
+        for i in range(decode_units)
     ]
     events: list[tuple[float, int, int, tuple]] = []  # type: ignore[type-arg]
     order = 0

@@ -16,6 +16,7 @@ __all__ = [
     "chunk_budget",
     "chunk_size",
     "chunked_gain",
+    "chunked_gain_mixed",
     "chunked_gain_offbalance",
     "chunked_gain_offbalance_serial",
     "chunked_gain_serial",
@@ -30,6 +31,8 @@ __all__ = [
 _additive = t_w + b * (delta_p + delta_h)
 _full = sp.Max(b * delta_p, t_w + b * delta_h)
 _serial = sp.Max(t_w, b * delta_p) + b * delta_h
+# Whole prompts beside decodes, the weight read under them: b of N_out steps have one, and its matrices.
+_beside = (1 - b / n_out) * t_w + b / n_out * sp.Max(t_w, n_out * delta_p)
 _u = 1 - t_w / sla_tpot
 _both = delta_p + delta_h
 
@@ -92,7 +95,20 @@ chunked_gain_serial = Formula(
     unit="1",
     claim="C24",
     source=BOOK,
-    meaning="gain when only the weight read hides under the chunk, and the decodes' KV reads add",
+    meaning="gain when only the weight read hides under the chunk, and the decodes' KV reads add; over prompts that "
+    "have steps of their own",
+)
+chunked_gain_mixed = Formula(
+    name="chunked_gain_mixed",
+    arguments=(b, n_out, t_w, delta_p, delta_h),
+    expr=(_beside + b * delta_h) / _serial,
+    latex_name=r"G_{\mathrm{mixed}}",
+    unit="1",
+    claim="C24",
+    source=BOOK,
+    meaning="the same over whole prompts that share their steps with decodes and hide the weight read as a chunk does, "
+    "one prompt in a step at most",
+    domain=b <= n_out,
 )
 chunked_gain_sla = Formula(
     name="chunked_gain_sla",

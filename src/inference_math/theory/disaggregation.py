@@ -36,6 +36,7 @@ __all__ = [
     "pdd_gain",
     "pdd_gain_integer",
     "pdd_gain_per_cost",
+    "pdd_gain_same",
     "pdd_gain_specialised",
     "pdd_gain_specialised_printed",
     "pdd_gain_talk",
@@ -79,7 +80,19 @@ pdd_gain = Formula(
     unit="1",
     claim="C27",
     source=BOOK,
-    meaning="gain of disaggregation on equal GPUs over aggregated serving, at an equal limit on mean TPOT",
+    meaning="gain of disaggregation over aggregated serving at an equal limit on mean TPOT, where a prefill unit hides "
+    "the weight read under its prompts and the aggregated unit hides nothing",
+    domain=_above_weights,
+)
+pdd_gain_same = Formula(
+    name="pdd_gain_same",
+    arguments=(delta_p, delta_h, t_w, sla_tpot, n_out),
+    expr=_both / (_u * (delta_p + t_w / n_out) + delta_h),
+    latex_name=r"G_{\mathrm{PDD}}^{\mathrm{same}}",
+    unit="1",
+    claim="C27",
+    source=BOOK,
+    meaning="the same on the same hardware, one prompt at a time: a prefill unit reads the weights for each, too",
     domain=_above_weights,
 )
 pdd_gain_talk = Formula(
@@ -143,7 +156,7 @@ hbm_read_time = Formula(
     unit="s",
     claim="C27",
     source=BOOK,
-    meaning="time to read all of HBM once: no decode step takes longer, so a looser limit on TPOT buys no batch",
+    meaning="time to read all of HBM once: the longest decode step that reads each byte once and is bound by bandwidth",
 )
 pdd_concurrency = Formula(
     name="pdd_concurrency",

@@ -8,6 +8,7 @@ from inference_math.theory._talks import BOOK, A, B, C
 from inference_math.theory.formula import Formula
 from inference_math.theory.notation import (
     alpha,
+    cv,
     delta_h,
     delta_p,
     e,
@@ -32,8 +33,10 @@ __all__ = [
     "gain_bound",
     "kv_capacity",
     "max_batch",
+    "max_batch_growing",
     "max_batch_memory",
     "max_batch_printed",
+    "max_batch_reserved",
     "max_batch_ttft",
     "max_batch_ttft_full",
     "max_batch_undisturbed",
@@ -100,7 +103,35 @@ max_batch_memory = Formula(
     unit="1",
     claim="C15",
     source=BOOK,
-    meaning="largest batch whose KV cache fits when every request keeps room for its last token",
+    meaning="largest batch whose KV cache fits when every request keeps room for its last token, answers all alike",
+)
+# Who is met in a batch has a longer answer than who comes: n_out (1 + cv²) tokens on average, and half of them are
+# there. The spread of what is there is that of a random moment in a gamma-distributed answer.
+_met = n_out * (1 + cv**2)
+_held = n_in + _met / 2
+_spread = n_out * sp.sqrt((1 + cv**2) * (1 + 5 * cv**2) / 12)
+_SURE = sp.Rational(233, 100)  # standard deviations: full in one moment of a hundred
+_root = (sp.sqrt((_SURE * _spread) ** 2 + 4 * _held * _kv_capacity) - _SURE * _spread) / (2 * _held)
+max_batch_reserved = Formula(
+    name="max_batch_reserved",
+    arguments=(_kv_capacity, n_in, n_out, cv),
+    expr=sp.floor(_kv_capacity / (n_in + _met)),
+    latex_name=r"B_{\max}^{\mathrm{reserved}}",
+    unit="1",
+    claim="C15",
+    source=BOOK,
+    meaning="the same for answers of varying length: those that are met in a batch are longer than those that come",
+)
+max_batch_growing = Formula(
+    name="max_batch_growing",
+    arguments=(_kv_capacity, n_in, n_out, cv),
+    expr=sp.Piecewise((sp.Max(1, sp.floor(_root**2)), _kv_capacity >= n_in + n_out), (0, True)),
+    latex_name=r"B_{\max}^{\mathrm{growing}}",
+    unit="1",
+    claim="C15",
+    source=BOOK,
+    meaning="the same where caches grow block by block: what is there on average, and room for 2.33 standard "
+    "deviations of it, so that requests are preempted in one moment of a hundred",
 )
 sla_ttft_matching = Formula(
     name="sla_ttft_matching",

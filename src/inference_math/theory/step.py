@@ -24,13 +24,17 @@ from inference_math.theory.notation import (
     step_bytes,
     sum_bytes,
     t_c,
+    t_read,
     t_rest,
     t_w,
     tokens,
     tp,
 )
 
-__all__ = ["allreduce_time", "attention_time", "decode_share", "matrix_time", "read_time", "step_time"]
+__all__ = [
+    "allreduce_time", "attention_time", "decode_share", "matrix_time", "read_time", "step_additive", "step_full",
+    "step_serial", "step_time",
+]  # fmt: skip
 
 _products = sp.sqrt(t_w**2 + t_c**2)
 
@@ -83,6 +87,36 @@ step_time = Formula(
     claim="C14",
     source=BOOK,
     meaning="a step: weight read and matrix compute share it in quadrature, everything else adds",
+)
+step_additive = Formula(
+    name="step_additive",
+    arguments=(t_w, t_c, t_rest),
+    expr=t_w + t_c + t_rest,
+    latex_name=r"t_{\mathrm{step}}^{\mathrm{none}}",
+    unit="s",
+    claim="C14",
+    source=BOOK,
+    meaning="a step of which nothing hides: the talks' interference",
+)
+step_serial = Formula(
+    name="step_serial",
+    arguments=(t_w, t_c, t_rest),
+    expr=sp.Max(t_w, t_c) + t_rest,
+    latex_name=r"t_{\mathrm{step}}^{\mathrm{serial}}",
+    unit="s",
+    claim="C24",
+    source=BOOK,
+    meaning="a step whose weight read hides under its matrices or the other way round; all else adds, KV reads too",
+)
+step_full = Formula(
+    name="step_full",
+    arguments=(t_w, t_read, t_c, t_rest),
+    expr=sp.Max(t_w + t_read, t_c + t_rest),
+    latex_name=r"t_{\mathrm{step}}^{\mathrm{full}}",
+    unit="s",
+    claim="C23",
+    source=BOOK,
+    meaning="a step whose reads all hide under its compute or the other way round; t_rest is the prompts' attention",
 )
 decode_share = Formula(
     name="decode_share",

@@ -11,7 +11,7 @@ import sympy as sp
 from inference_math.theory._talks import BOOK
 from inference_math.theory.disaggregation import pdd_split
 from inference_math.theory.formula import Formula
-from inference_math.theory.notation import b, delta_h, delta_p, sla_tpot, t_w, x
+from inference_math.theory.notation import b, delta_h, delta_p, n_out, sla_tpot, t_w, x
 
 __all__ = [
     "masking_speedup",
@@ -23,6 +23,7 @@ __all__ = [
     "unit_time_chunked",
     "unit_time_chunked_serial",
     "unit_time_disaggregated",
+    "unit_time_disaggregated_same",
 ]
 
 _u = 1 - t_w / sla_tpot
@@ -50,7 +51,20 @@ def _unit_time(name: str, expr: sp.Expr, mark: str, meaning: str, claim: str = "
 unit_time_aggregated = _unit_time(
     "aggregated", _aggregated, "agg", "seconds of a unit for one output token with its share of a prompt, aggregated"
 )
-unit_time_disaggregated = _unit_time("disaggregated", _disaggregated, "PDD", "the same, prefill and decode apart")
+unit_time_disaggregated = _unit_time(
+    "disaggregated", _disaggregated, "PDD", "the same, prefill and decode apart, prefill units hiding the weight read"
+)
+unit_time_disaggregated_same = Formula(
+    name="unit_time_disaggregated_same",
+    arguments=(delta_p, delta_h, t_w, sla_tpot, n_out),
+    expr=_disaggregated + t_w / n_out,
+    latex_name=r"\theta_{\mathrm{PDD}}^{\mathrm{same}}",
+    unit="s",
+    claim="C27",
+    source=BOOK,
+    meaning="the same on the same hardware, one prompt at a time: a prefill unit reads the weights for each, too",
+    domain=_above_weights,
+)
 unit_time_chunked = _unit_time(
     "chunked", _full, "full", "the same with balanced chunks, when everything overlaps", "C23"
 )

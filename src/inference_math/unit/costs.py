@@ -1,33 +1,42 @@
 """The talks' numbers of one inference unit under one workload: t_w, TTFT(1), TPOT(1), ΔP, ΔH, KV capacity.
 
-`datasheet` takes the rates of the GPU's datasheet, so its times are limits. `measured` adds up the operators of
-the H100. Both give the same `Costs`, which the formulas of `theory` and the simulator take.
+Behind the numbers stands a step: `Costs.mixed` gives the seconds of so many decodes and prompts, and means, batches and
+the simulator's price all come from it. `measured` adds that step up from operators of the H100, `Unit.costs` takes it
+from a unit's terms; `Costs.additive` is the talks' own, in which nothing hides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from inference_math import theory
-from inference_math.catalogue import Gpu, Model, as_precision, bytes_per_value, gpu
-from inference_math.checks import as_whole
-from inference_math.simulate import StepCost
-from inference_math.unit.operators import H100, Operators
+from inference_math.catalogue import Gpu, Model, gpu
+from inference_math.checks import AT_LEAST_ONE, as_numbers
+from inference_math.perf.answers import places_of
+from inference_math.perf.batch import MOST_TOGETHER, largest_within
+from inference_math.perf.types import Costs as Found
+from inference_math.perf.types import Step, Work
+from inference_math.simulate import Cost, StepCost
+from inference_math.unit.mean import mean_seen
+from inference_math.unit.operators import H100, Kernels, Operators
+from inference_math.workload import Workload
 
-__all__ = ["GROWTH_BATCH", "LIMITS", "Costs", "datasheet", "measured", "smallest_tp", "step_cost"]
+__all__ = ["GROWTH_BATCH", "LIMITS", "Costs", "measured", "smallest_tp", "step_cost"]
 
 LIMITS = ("TPOT", "TTFT", "memory")
 GROWTH_BATCH = 64  # what grows with the batch beside the KV reads is a mean slope from 1 to here
+_FOREVER = 1e300  # seconds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Costs:
-    """What a request costs beside others; times in seconds, arrays where prompt or output lengths are.
+    """What a request costs beside others; times in seconds, arrays where prompt lengths are.
 
     Attributes
     ----------
@@ -36,40 +45,57 @@ class Costs:
     t_w
         The part of a step that does not grow with the batch: reading the weights, and measured, all else fixed.
     ttft_1
-        Prefill of one request, without t_w: what it adds to a step of others. Alone it takes ``ttft_1 + t_w``.
+        Prefill of one request net of t_w: what it adds to a step that reads the weights anyway. A prefill unit pays
+        the gross time, ``ttft_1 + t_w``.
     delta_h
         KV-cache read of one request at its mean context.
     T_decode
-        What one more decode adds besides: its own matrix products, and the all-reduce (z·T; 0 at datasheet rates).
-    kv_capacity
-        Tokens whose KV cache fits beside the weights.
-    compute
-        The prompt's own compute, whatever it hides beside. None: such that it adds `ttft_1` to a step where
-        weight read and compute share in quadrature, as measured kernels do.
+        What one more decode adds besides, on average up to 64: its own matrix products, and the all-reduce (z·T).
+    kv_capacity, places
+        Tokens whose KV cache fits beside the weights, and requests that the engine holds at once.
     mixed
-        Seconds of a step with so many decodes and prompts, a chunk counting as its share of one; where whoever made
-        these numbers knows it better than they tell. None: they tell all.
+        Seconds of a step with so many decodes and prompts, a chunk counting as its share of one. None: nothing hides,
+        the sum of the numbers above.
+    compute
+        The prompt's own compute, whatever it hides beside, for the overlap models of `architectures.compare`. None:
+        such that it adds `ttft_1` to a step where weight read and compute share in quadrature.
+    each
+        The same for each prompt length, where there are several.
     """
 
     n_in: Any
-    n_out: Any
+    n_out: float
     t_w: Any
     ttft_1: Any
     delta_h: Any
     T_decode: Any
     kv_capacity: float
+    places: Any
+    mixed: Step | None = None
     compute: Any = None
-    mixed: Callable[[Any, Any], Any] | None = None
+    each: tuple[Costs, ...] = ()
 
     def __post_init__(self) -> None:
         if self.compute is None:
             object.__setattr__(self, "compute", np.sqrt((self.ttft_1 + self.t_w) ** 2 - self.t_w**2))
 
     @classmethod
-    def of(cls, found: Mapping[str, Any], n_in: float, n_out: float, kv_capacity: float) -> Costs:
+    def of(cls, found: Found, work: Workload, kv_capacity: float, places: int) -> Costs:
         """Return what `perf.steps.costs` found, as these."""
-        times = {name: found[name] for name in ("t_w", "ttft_1", "delta_h", "mixed")}
-        return cls(n_in=n_in, n_out=n_out, T_decode=found["own"], kv_capacity=kv_capacity, **times)
+        return cls(
+            n_in=work.n_in, n_out=work.n_out, t_w=found["t_w"], ttft_1=found["ttft_1"], delta_h=found["delta_h"],
+            T_decode=found["own"], kv_capacity=kv_capacity, places=places, mixed=found["mixed"],
+        )  # fmt: skip
+
+    @property
+    def additive(self) -> Costs:
+        """The same numbers in the talks' step, of which nothing hides: t_w, and what each prompt and decode adds."""
+        return replace(self, mixed=None, each=tuple(one.additive for one in self.each))
+
+    @property
+    def step(self) -> Step:
+        """Seconds of a step with so many decodes and prompts."""
+        return self.mixed or self._sum
 
     @property
     def tpot_1(self) -> Any:
@@ -83,8 +109,13 @@ class Costs:
 
     @property
     def delta_p(self) -> Any:
-        """ΔP."""
+        """ΔP, net of t_w: what a prompt adds to the steps of others."""
         return theory.delta_p(ttft_1=self.ttft_1, n_out=self.n_out)
+
+    @property
+    def delta_p_gross(self) -> Any:
+        """ΔP of a prompt alone, t_w with it: what it costs a prefill unit."""
+        return theory.delta_p(ttft_1=self.ttft_1 + self.t_w, n_out=self.n_out)
 
     @property
     def law(self) -> dict[str, Any]:
@@ -92,161 +123,170 @@ class Costs:
         return {"tpot_1": self.tpot_1, "delta_p": self.delta_p, "delta_h": self.read}
 
     def tpot(self, B: Any) -> Any:
-        """Return the mean time per output token with `B` concurrent requests [C14, corrected]."""
-        return theory.expected_tpot_full(
-            B=B, n_out=self.n_out, tpot_1=self.tpot_1, delta_p=self.delta_p, delta_h=self.read, T=1, z=0
-        )
+        """Return the mean time per output token with `B` concurrent requests: the exact mean of the step [C14]."""
+        return self._seen(B, 0)
 
     def ttft(self, B: Any) -> Any:
-        """Return the mean time to first token with `B` concurrent requests [C13, complete]."""
-        return theory.expected_ttft_full(B=B, n_out=self.n_out, ttft_1=self.ttft_1, delta_h=self.read, t_w=self.t_w)
+        """Return the mean time to first token with `B` concurrent requests: the exact mean of the step [C13]."""
+        return self._seen(B, 1)
 
     def rate(self, B: Any) -> Any:
-        """Return the requests finished per second with `B` concurrent requests."""
-        return theory.request_rate(B=B, n_out=self.n_out, t_w=self.t_w, delta_p=self.delta_p, delta_h=self.read)
+        """Return the requests finished per second with `B` concurrent requests, slots always full."""
+        return np.asarray(B) / (self.ttft(B) + (self.n_out - 1) * self.tpot(B)) + 0.0
 
-    def with_prefill(self, speedup: Any) -> Costs:
-        """Return the same with prefills that hold up the engine `speedup` times shorter."""
-        return replace(self, ttft_1=self.ttft_1 / speedup, compute=self.compute / speedup, mixed=None)
+    def with_prefill(self, speedup: float) -> Costs:
+        """Return the same with prefills `speedup` times shorter: of a prompt so much less is computed."""
+        if self.mixed is None:
+            faster = {"ttft_1": self.ttft_1 / speedup}
+        else:
+            mixed = partial(_shorter, self.mixed, speedup)
+            faster = {"mixed": mixed, "ttft_1": mixed(0.0, 1.0) - self.t_w}
+        each = tuple(one.with_prefill(speedup) for one in self.each)
+        if each:
+            faster = {"ttft_1": np.array([one.ttft_1 for one in each])}
+        return replace(self, **faster, compute=self.compute / speedup, each=each)
+
+    def overlapping(self, overlap: str) -> Step:
+        """Return the step of these numbers under an overlap model of `perf.overlap`; decodes have matrices, too."""
+        from inference_math.perf.overlap import together
+
+        t_w, prompt, read = float(self.t_w), float(self.compute), float(self.delta_h)
+        decode = prompt / float(self.n_in) * self._computed
+
+        def step(decodes: float, prompts: float) -> float:
+            return together(overlap, t_w, decodes * decode + prompts * prompt, 0.0, decodes * read)
+
+        return step
+
+    @property
+    def _computed(self) -> float:
+        """Prompts shortened by `with_prefill` have fewer tokens to compute; a decode has one whatever they have."""
+        whole = np.sqrt((self.ttft_1 + self.t_w) ** 2 - self.t_w**2)
+        return float(whole / self.compute) if self.compute else 1.0
 
     def batch_limits(self, sla_tpot: Any, sla_ttft: Any) -> pd.DataFrame:
         """Return the largest batch by each of `LIMITS`, their smallest, `batch`, and which it is, `binding`.
 
-        One row for each prompt and output length, or pair of limits. `binding` is "none fits" where the batch is 0.
+        One row for each prompt length, or pair of limits. `binding` is "none fits" where the batch is 0.
         """
-        by_limit = {
-            "TPOT": theory.max_batch(
-                sla_tpot=sla_tpot, tpot_1=self.tpot_1, delta_p=self.delta_p, delta_h=self.read * (1 - 1 / self.n_out)
-            ),
-            "TTFT": theory.max_batch_ttft_full(
-                sla_ttft=sla_ttft, n_out=self.n_out, ttft_1=self.ttft_1, delta_h=self.read, t_w=self.t_w
-            ),
-            "memory": theory.max_batch_memory(kv_capacity=self.kv_capacity, n_in=self.n_in, n_out=self.n_out),
-        }
-        columns = np.broadcast_arrays(*(np.atleast_1d(by_limit[name]) for name in LIMITS))
-        frame = pd.DataFrame(dict(zip(LIMITS, columns, strict=True))).astype(int)
+        several = self.each or (self,)
+        tpots, ttfts = np.broadcast_arrays(np.atleast_1d(sla_tpot), np.atleast_1d(sla_ttft))
+        rows = [
+            [one._largest(float(tpot), _FOREVER), one._largest(_FOREVER, float(ttft)), one.places]
+            for one in several
+            for tpot, ttft in zip(tpots.tolist(), ttfts.tolist(), strict=True)
+        ]
+        frame = pd.DataFrame(rows, columns=list(LIMITS)).astype(int)
         frame["batch"] = frame[list(LIMITS)].min(axis=1)
         frame["binding"] = frame[list(LIMITS)].idxmin(axis=1).where(frame.batch > 0, "none fits")
         return frame
 
-    def step_cost(self) -> StepCost:
-        """Return the cost of a step for the simulator: the talks' affine cost with these numbers."""
-        return StepCost(t_w=self.t_w, prompt=self.ttft_1, delta_h=self.read)
+    def step_cost(self) -> Cost:
+        """Return the cost of a step for the simulator: these numbers, every context the mean one."""
+        if self.mixed is None:
+            return StepCost(t_w=self.t_w, prompt=self.ttft_1, delta_h=self.read)
+        return _AtMeanContext(self.mixed)
+
+    def _sum(self, decodes: Any, prompts: Any) -> Any:
+        return self.t_w + decodes * self.read + prompts * self.ttft_1
+
+    def _seen(self, B: Any, own: int) -> Any:
+        users = as_numbers("B", B, AT_LEAST_ONE)
+        if not self.each:
+            step = self._sum if self.mixed is None else _on_arrays(self.mixed)
+            return _plain(mean_seen(step, users, self.n_out, own))
+        batches = np.broadcast_to(users, np.broadcast_shapes(users.shape, np.shape(self.n_in))).ravel()
+        return np.array([one._seen(b, own) for one, b in zip(self.each, batches.tolist(), strict=True)])
+
+    def _largest(self, tpot: float, ttft: float) -> int:
+        return largest_within(self.step, MOST_TOGETHER, self.n_out, tpot, ttft, 0.0)
 
 
-def datasheet(
-    model: Model,
-    unit: Gpu,
-    n_in: Any,
-    n_out: Any,
-    *,
-    tp: int = 1,
-    weights: str = "bf16",
-    kv: str = "bf16",
-    cv: float = 0,
-) -> Costs:
-    """Return the numbers at datasheet rates on `tp` GPUs: no real unit is faster.
+@dataclass(frozen=True)
+class _AtMeanContext:
+    """A step of decodes and prompts as a `simulate.Cost`."""
 
-    All experts of a mixture are read in every step, as with large batches. The GPUs' links cost nothing.
+    mixed: Step
 
-    Raises
-    ------
-    ValueError
-        For FP8 on a GPU without it, weights that leave no room for a KV cache, and what the formulas refuse.
-    """
-    gpus = as_whole("tp", tp)
-    precision = as_precision("weights", weights)
-    room = _room(model, unit, gpus, precision, kv)
-    if not room:
-        raise ValueError(f"tp must leave room for a KV cache: {model.name} in {precision} fills {gpus} {unit.name}")
-    T = theory.token_time_causal(**model.shape, n_in=n_in, flops=gpus * unit.flops(precision))
-    step_bytes = model.n_params_total * bytes_per_value(precision) + model.lm_head_params * bytes_per_value("bf16")
-    prompt = theory.ttft_vanilla(n_in=n_in, T=T)
-    return Costs(
-        n_in=n_in,
-        n_out=n_out,
-        t_w=step_bytes / (gpus * unit.hbm_bw),
-        ttft_1=prompt,
-        compute=prompt,
-        delta_h=theory.delta_h(
-            n_in=theory.mean_context(n_in=n_in, n_out=n_out, cv=cv),
-            kv_token=model.kv_token(kv),
-            hbm_bw=gpus * unit.hbm_bw,
-        ),
-        T_decode=0.0,
-        kv_capacity=room,
-    )
+    def __call__(self, decodes: int, context: int, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0) -> float:
+        return self.mixed(decodes, prefills)
+
+    def line(self, decodes: int) -> tuple[float, float]:
+        return self.mixed(decodes, 0.0), 0.0
 
 
-def measured(operators: Operators, n_in: Any, n_out: Any, *, cv: float = 0) -> Costs:
-    """Return the numbers from measured operators of the H100, interpolated between measured lengths.
+def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) -> Costs:
+    """Return the numbers from measured operators of the H100, added up in every step.
 
-    The KV read of a context below the shortest measured one is that of the shortest, so it is too large there.
-    What a decode adds beside its KV read is the mean slope of matrix products and all-reduce up to a batch of 64.
+    A step's tokens, decodes and prompts together, go through the measured products and all-reduces; decodes read at
+    the measured slope of the attention at their mean context, a prompt attends as long as measured. What is not
+    measured between operators is left out. The KV read of a context below the shortest measured one is that of the
+    shortest, so it is too large there. The batch that memory allows is that of the operators' engine.
 
     Raises
     ------
     ValueError
         For prompts or contexts beyond the measured ones.
     """
+    if np.ndim(n_in):
+        each = tuple(measured(operators, float(n), n_out, cv=cv) for n in np.ravel(n_in))
+        names = ("t_w", "ttft_1", "delta_h", "T_decode", "places")
+        columns: dict[str, Any] = {name: np.array([getattr(one, name) for one in each]) for name in names}
+        return Costs(n_in=np.asarray(n_in), n_out=n_out, kv_capacity=each[0].kv_capacity, each=each, **columns)
     prefills, reads = operators.prefills(), operators.kv_reads()
-    steps = operators.steps()
     context = theory.mean_context(n_in=n_in, n_out=n_out, cv=cv)
     _within("n_in", n_in, prefills.n_in.min(), prefills.n_in.max())
     _within("n_in + n_out / 2", context, 0, reads.context.max())
-    delta_h = np.interp(context, reads.context, reads.delta_h)
-    rest = steps.gemm + steps.allreduce
-    by_batch = rest.groupby(steps.batch).mean()
-    T_decode = max(0.0, (by_batch[GROWTH_BATCH] - by_batch[1]) / (GROWTH_BATCH - 1))
-    alone = steps[steps.batch == 1].sort_values("context")
-    t_w = np.interp(context, alone.context, alone.total) - delta_h - T_decode
-    ttft = np.interp(n_in, prefills.n_in, prefills.total)
+    kernels = replace(
+        operators.kernels,
+        kv_read=float(np.interp(context, reads.context, reads.delta_h)) / context,
+        pair=float(np.interp(n_in, prefills.n_in, prefills.attention)) / (n_in**2 / 2),
+    )
+    mixed = partial(_of_kernels, kernels, float(context), float(n_in))
+    delta_h = kernels.kv_read * context
+    own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - delta_h)
+    t_w = mixed(1.0, 0.0) - delta_h - own
+    capacity = _room(operators.model, gpu(H100), operators.tp, operators.weights, operators.kv)
+    work: Work = {"n_in": float(n_in), "n_out": float(n_out), "alpha": 0.0, "cv": float(cv)}
     return Costs(
-        n_in=n_in,
-        n_out=n_out,
-        t_w=_plain(t_w),
-        ttft_1=_plain(np.maximum(ttft - t_w, 1e-9)),
-        delta_h=_plain(delta_h),
-        T_decode=T_decode,
-        kv_capacity=_room(operators.model, gpu(H100), operators.tp, operators.weights, operators.kv),
-    )
+        n_in=n_in, n_out=n_out, t_w=t_w, ttft_1=max(mixed(0.0, 1.0) - t_w, 1e-9), delta_h=delta_h, T_decode=own,
+        kv_capacity=capacity, places=places_of(capacity, work, operators.engine), mixed=mixed,
+    )  # fmt: skip
 
 
-def step_cost(operators: Operators) -> StepCost:
-    """Return the cost of a step for prompts of any length, read off measured operators.
+def step_cost(operators: Operators) -> Kernels:
+    """Return the cost of a step for prompts of any length, added up from measured operators.
 
-    t_w is the step of one request without its KV read: the weights, and all else that does not grow. Matrices and
-    all-reduce share a step with it in quadrature, at a price per token that gives back a prompt of 2,048. A cached
-    token is priced at a context of 2,048, a pair by the attention of a prompt of 4,096. Four numbers read off, no fit.
+    A cached token is priced at a context of 2,048, a pair by the attention of a prompt of 4,096.
     """
-    prefills = operators.prefills().set_index("n_in")
-    per_request = operators.kv_reads().set_index("context").delta_h[2048]
-    alone = operators.steps().query("batch == 1 and context == 2048").total.iloc[0]
-    t_w = float(alone - per_request)
-    linear = float(prefills.gemm[2048] + prefills.allreduce[2048])
-    T = float(np.sqrt(linear**2 - t_w**2)) / 2048
-    return StepCost(
-        t_w=t_w,
-        T=T,
-        T_decode=T,
-        pair=float(prefills.attention[4096] / (4096**2 / 2)),
-        kv_read=float(per_request / 2048),
-        overlap="quadrature",
-    )
+    return operators.kernels
 
 
-def smallest_tp(model: Model, unit: Gpu, precision: str, share: float = 0.9) -> int | None:
+def smallest_tp(model: Model, on: Gpu, precision: str, share: float = 0.9) -> int | None:
     """Return the fewest of 1, 2, 4, 8 GPUs whose HBM the weights fill to `share` at most; None if 8 are too few."""
     for tp in (1, 2, 4, 8):
-        if model.weight_bytes(precision) <= share * tp * unit.hbm_bytes:
+        if model.weight_bytes(precision) <= share * tp * on.hbm_bytes:
             return tp
     return None
 
 
-def _room(model: Model, unit: Gpu, gpus: int, weights: str, kv: str) -> float:
+def _of_kernels(kernels: Kernels, context: float, n_in: float, decodes: float, prompts: float) -> float:
+    return kernels(decodes, decodes * context, prompts, prompts * n_in, prompts * n_in**2 / 2)
+
+
+def _shorter(mixed: Step, speedup: float, decodes: float, prompts: float) -> float:
+    return mixed(decodes, prompts / speedup)
+
+
+def _on_arrays(step: Step) -> Callable[[Any, Any], Any]:
+    each = np.frompyfunc(step, 2, 1)
+    return lambda decodes, prompts: each(decodes, prompts).astype(np.float64)
+
+
+def _room(model: Model, on: Gpu, gpus: int, weights: str, kv: str) -> float:
     """Return the tokens whose KV cache fits beside the weights."""
     capacity: float = theory.kv_capacity(
-        hbm_bytes=gpus * unit.hbm_bytes,
+        hbm_bytes=gpus * on.hbm_bytes,
         weight_bytes=model.weight_bytes(weights),
         kv_token=model.kv_copies(gpus) * model.kv_token(kv),
     )

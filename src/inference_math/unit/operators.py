@@ -8,7 +8,9 @@ shapes that were not measured are interpolated (see the column `obtained` of the
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,66 @@ from inference_math import evidence, theory
 from inference_math.catalogue import Model, as_precision, gpu
 from inference_math.checks import as_one_of, as_whole
 
-__all__ = ["H100", "H100_L2_BYTES", "Operators"]
+__all__ = ["H100", "H100_L2_BYTES", "Curve", "Kernels", "Operators"]
 
 _US = 1e-6
 H100 = "h100-sxm"  # the GPU that the tables were measured on
 H100_L2_BYTES = 50e6  # NVIDIA H100 Tensor Core GPU Architecture whitepaper
 _ACTIVATION_BYTES = 2  # activations stay in BF16 whatever the weights are
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Seconds by size, linear between measured sizes; beyond the last as long for each token as there."""
+
+    sizes: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+    def __call__(self, size: float) -> float:
+        """Return the seconds of a size."""
+        at = bisect_left(self.sizes, size)
+        if at == 0:
+            return self.seconds[0]
+        if at == len(self.sizes):
+            return self.seconds[-1] * size / self.sizes[-1]
+        left, right = self.sizes[at - 1], self.sizes[at]
+        low, high = self.seconds[at - 1], self.seconds[at]
+        return low + (high - low) * (size - left) / (right - left)
+
+    @classmethod
+    def rising(cls, sizes: Any, seconds: Any) -> Curve:
+        """Return the curve of sizes in order; where a larger one was measured faster, as fast: a step can be padded."""
+        fastest = np.minimum.accumulate(np.asarray(seconds, dtype=float)[::-1])[::-1]
+        return cls(tuple(map(float, sizes)), tuple(fastest.tolist()))
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Measured operators as the cost of a step for the simulator: the sum of all that the step's tokens go through.
+
+    `products` are the matrices and all-reduces of all layers by tokens, `head` the LM head by tokens sampled,
+    `attending` what the decodes' attention takes however little it reads; `kv_read` and `pair` seconds of a cached
+    token and of a prompt's (token, earlier token) pair.
+    """
+
+    products: Curve
+    head: Curve
+    attending: float
+    kv_read: float
+    pair: float
+
+    def __call__(
+        self, decodes: float, context: float, prefills: float = 0.0, tokens: float = 0, pairs: float = 0.0
+    ) -> float:
+        """Return the seconds of a step; see `simulate.Cost` for the arguments."""
+        seconds = self.products(decodes + tokens) + self.head(max(decodes + prefills, 1.0))
+        if decodes:
+            seconds += self.attending + self.kv_read * context
+        return seconds + self.pair * pairs
+
+    def line(self, decodes: int) -> tuple[float, float]:
+        """Return (fixed, per token of context) of a step that only decodes."""
+        return self(decodes, 0.0), self.kv_read
 
 
 @dataclass(frozen=True)
@@ -71,6 +127,27 @@ class Operators:
         frame = self._decode_attention()
         batch = frame["batch"].to_numpy()
         return self._with_rest(frame, tokens=batch, sampled=batch)
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """The cost of a step: KV reads at a context of 2,048, a prompt's pairs at a length of 4,096.
+
+        The attention of one decode at 2,048 beyond its read counts for every batch: it is what the kernels need to
+        start.
+        """
+        tokens = np.unique(evidence.load("h100_gemm").frame["tokens"])
+        read = float(self.kv_reads().set_index("context").delta_h[2048])
+        one = self._decode_attention().set_index(["batch", "context"])["attention"][1, 2048]
+        attention = self.prefills().set_index("n_in")["attention"]
+        head = self._gemm(self.model.gemm_shapes(self.tp)["lm_head"], "bf16", tokens)
+        links = 2 * self.model.n_layers * self._allreduce(tokens)
+        return Kernels(
+            products=Curve.rising(tokens, self._layers(tokens) + links),
+            head=Curve.rising(tokens, head),
+            attending=max(float(one) - read, 0.0),
+            kv_read=read / 2048,
+            pair=float(attention[4096]) / (4096**2 / 2),
+        )
 
     def products(self) -> pd.DataFrame:
         """Return the matrix products of all layers, LM head aside: tokens put through at once, gemm in seconds."""

@@ -18,12 +18,25 @@ import numpy as np
 from inference_math import catalogue, theory
 from inference_math.catalogue import Gpu, Model, as_precision, bytes_per_value
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, SHARE, as_number, as_numbers, as_one_of, as_whole
-from inference_math.perf.steps import Numbers, costs, loads, unit_numbers, unit_terms
-from inference_math.unit.coefficients import DATASHEET, ENGINES, Calibration, Coefficients, Prediction
+from inference_math.perf.answers import places_of
+from inference_math.perf.steps import (
+    PARTS,
+    costs,
+    floor_of,
+    floor_terms,
+    parts,
+    quantities,
+    unit_numbers,
+    unit_terms,
+)
+from inference_math.perf.types import Found, Rates, Shape, Terms, UnitNumbers
+from inference_math.unit.coefficients import DATASHEET, ENGINES, Anchor, Calibration, Coefficients, Prediction
 from inference_math.unit.costs import Costs
+from inference_math.unit.floor import Floor
+from inference_math.unit.mean import mean_seen
 from inference_math.workload import Workload
 
-__all__ = ["Steps", "Unit", "activation_bytes", "matrix_bytes", "rates_of", "shape_of"]
+__all__ = ["Steps", "Unit", "activation_bytes", "kind_of", "matrix_bytes", "rates_of", "shape_of"]
 
 _ACTIVATION = 2  # bytes of an activation, whatever the precision of the weights
 _DRAWS = 128  # of coefficients, for an interval
@@ -54,12 +67,13 @@ def _widths(model: Model, tp: int) -> tuple[float, float, float, float]:
     return model.d_att / tp, max(cache / tp, cache / max(model.n_kv_heads, 1)), model.d_model, ffn / tp
 
 
-def shape_of(model: Model, tp: int) -> dict[str, float]:
+def shape_of(model: Model, tp: int) -> Shape:
     """Return what a step on `tp` GPUs needs to know of a model, as plain numbers for `perf.steps`."""
     share = model.n_active_experts / model.n_experts if model.n_experts else 1.0
     routed = (model.n_params_total - model.n_params) / (1 - share) if share < 1 else 0.0
     return {
-        **model.shape, "n_params_total": model.n_params_total, "head_params": model.lm_head_params,
+        "n_params": model.n_params, "n_layers": model.n_layers, "d_att": model.d_att,
+        "decode_flops": model.decode_flops, "n_params_total": model.n_params_total, "head_params": model.lm_head_params,
         "vocab_params": model.vocab_params, "routed_params": routed, "idle": 1 - share,
         "kv_values": model.kv_token("bf16") / bytes_per_value("bf16"), "kv_copies": model.kv_copies(tp),
         "layer_bytes": matrix_bytes(model, tp) + activation_bytes(model, tp),
@@ -67,12 +81,19 @@ def shape_of(model: Model, tp: int) -> dict[str, float]:
     }  # fmt: skip
 
 
-def rates_of(gpu: Gpu) -> dict[str, Any]:
+def rates_of(gpu: Gpu) -> Rates:
     """Return a GPU's rates and bytes, as plain numbers for `perf.steps`; fp8_flops None where it has none."""
     return {
         "hbm_bytes": gpu.hbm_bytes, "hbm_bw": gpu.hbm_bw, "link_bw": gpu.link_bw,
         "bf16_flops": gpu.bf16_flops, "fp8_flops": gpu.fp8_flops,
     }  # fmt: skip
+
+
+def kind_of(model: Model) -> str:
+    """Return what a model is to a calibration: "dense", "mixture of experts" or "MLA"."""
+    if model.attention != "gqa":
+        return model.attention.upper()
+    return "mixture of experts" if model.n_experts else "dense"
 
 
 @dataclass(frozen=True)
@@ -121,9 +142,14 @@ class Unit:
         return cls(of, on, gpus, precision, as_precision("kv", kv), under, found)
 
     @property
-    def limit(self) -> Unit:
-        """The same form at datasheet rates, nothing added."""
+    def at_datasheet(self) -> Unit:
+        """The same form at datasheet rates, nothing added. No floor: an engine that overlaps more may be faster."""
         return self.calibrated(DATASHEET)
+
+    @property
+    def floor(self) -> Floor:
+        """What no engine on this hardware can beat: `step_time`, `prefill_time`, `ttft`, `tpot`, `e2e` in seconds."""
+        return Floor(self.numbers)
 
     @property
     def name(self) -> str:
@@ -138,9 +164,7 @@ class Unit:
     @property
     def kind(self) -> str:
         """What the model is to a calibration: "dense", "mixture of experts" or "MLA"."""
-        if self.model.attention != "gqa":
-            return self.model.attention.upper()
-        return "mixture of experts" if self.model.n_experts else "dense"
+        return kind_of(self.model)
 
     def calibrated(self, calibration: Calibration) -> Unit:
         """Return the same under another calibration."""
@@ -163,18 +187,13 @@ class Unit:
         )  # fmt: skip
         return _plain(self._step(B, read, new, known, 1.0))
 
-    def parts(self, decodes: float, context: float, prefill_tokens: float = 0) -> dict[str, float]:
-        """Return what a step consists of, in seconds; the sum is `step_time` of the same arguments."""
-        terms, tokens = self._terms, decodes + prefill_tokens
-        parts = {
-            "KV cache": terms["read"] * decodes * context,
-            "attention of the prompt": terms["pair"] * prefill_tokens**2 / 2,
-            "activations": terms["move"] * tokens,
-            "all-reduce": terms["links"] * tokens,
-            "layers": terms["fixed"] + self.coefficients.request * decodes,
-        }
-        whole = self.step_time(decodes, context, prefill_tokens)
-        return {"weights and matrices": whole - sum(parts.values())} | parts
+    def parts(self, decodes: float, context: float, prefill_tokens: float = 0, cached: float = 0) -> dict[str, float]:
+        """Return what a step consists of, in seconds, by `perf.steps.PARTS`.
+
+        Weights and matrices share it in quadrature, all others add: `step_time` of the same arguments.
+        """
+        each = self._parts(decodes, context, prefill_tokens, cached, 1.0)
+        return {name: float(seconds) for name, seconds in zip(PARTS, each, strict=True)}
 
     def prefill_time(self, n_in: Any, batch: Any = 1, cached: Any = 0) -> Any:
         """Return the time of `batch` prompts of `n_in` tokens computed at once, of each `cached` in HBM already."""
@@ -185,18 +204,38 @@ class Unit:
         return _plain(self._step(0.0, 0.0, total - known, known, prompts))
 
     def _step(self, decodes: Any, context: Any, new: Any, cached: Any, prompts: Any) -> Any:
-        parts = loads(self._terms, decodes, context, new, cached, prompts, np.maximum, np.minimum)
-        return theory.step_time.unchecked(*parts)
+        weights, matrices, *rest = self._parts(decodes, context, new, cached, prompts)
+        return theory.step_time.unchecked(weights, matrices, sum(rest))
+
+    def _parts(self, decodes: Any, context: Any, new: Any, cached: Any, prompts: Any) -> list[Any]:
+        return parts(self.terms, *quantities(decodes, context, new, cached, prompts, np.maximum, np.minimum))
 
     @cached_property
-    def numbers(self) -> Numbers:
-        """The unit as the plain numbers that `solver` takes."""
+    def numbers(self) -> UnitNumbers:
+        """The unit as the plain numbers that `perf` takes."""
         shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
         return unit_numbers(shape, rates, self.tp, self.weights, self.kv)
 
     @cached_property
-    def _terms(self) -> Numbers:
-        return unit_terms(self.numbers, asdict(self.coefficients))
+    def terms(self) -> Terms:
+        """Seconds of one of each cost: what all steps are summed from."""
+        return unit_terms(self.numbers, self.found())
+
+    def found(self, work: Workload | None = None) -> Found:
+        """Return the coefficients as `perf` takes them, with the anchor of the lengths of `work`, else of all."""
+        anchors = self.calibration.anchors
+        if work is None or not anchors:
+            anchor = sum(one.seconds for one in anchors) / len(anchors) if anchors else 0.0
+        else:
+            anchor = self.calibration.anchor(work.n_in, work.n_out)
+        return asdict(self.coefficients) | {"anchor": anchor}
+
+    def near(self, work: Workload) -> Unit:
+        """Return the same with the one anchor whose lengths are nearest to those of `work`; itself without anchors."""
+        if len(self.calibration.anchors) < 2:
+            return self
+        nearest = Anchor(work.n_in, work.n_out, self.calibration.anchor(work.n_in, work.n_out))
+        return self.calibrated(replace(self.calibration, anchors=(nearest,)))
 
     def token_time(self, n_in: Any) -> Any:
         """Return T: the prefill of a prompt of `n_in` tokens, per token [C02]."""
@@ -205,12 +244,12 @@ class Unit:
     def decode_share(self, decodes: Any) -> Any:
         """Return z beside so many decodes: how much of one more decode's compute lengthens the step [C14]."""
         tokens = as_numbers("decodes", decodes, AT_LEAST_ZERO)
-        weights, matrices, _ = loads(self._terms, tokens, 0, 0, 0, 0, np.maximum, np.minimum)
+        weights, matrices, *_ = self._parts(tokens, 0, 0, 0, 0)
         return _plain(theory.decode_share.unchecked(weights, np.where(tokens > 0, matrices, 0)))
 
     @property
     def step_cost(self) -> Steps:
-        """The cost of a step for the simulator: the same terms."""
+        """The cost of a step for the simulator: the same terms; of several anchors their mean (see `near`)."""
         return Steps(self)
 
     def costs(self, work: Workload, read_bw: float = 0.0) -> Costs:
@@ -219,16 +258,24 @@ class Unit:
         What is stored of the prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by
         layer, waiting where that takes longer than computing the rest [C05].
         """
-        found = costs(self.numbers, self._terms, work.plain, as_number("read_bw", read_bw, AT_LEAST_ZERO))
-        return Costs.of(found, work.n_in, work.n_out, self.kv_capacity)
+        bandwidth = as_number("read_bw", read_bw, AT_LEAST_ZERO)
+        each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, bandwidth, 1.0, 1.0)
+        return Costs.of(each, work, self.kv_capacity, self.places(work))
+
+    def places(self, work: Workload) -> int:
+        """Return the requests whose KV caches fit at once, as the engine holds them [C15].
+
+        vLLM and SGLang let a cache grow block by block, TensorRT-LLM reserves a request's whole length.
+        """
+        return places_of(self.kv_capacity, work.plain, self.engine)
 
     def ttft(self, work: Workload, concurrency: Any) -> Any:
         """Return the mean time to first token with so many users at once, prefill first [C13]."""
-        return self._seen(work, concurrency, own=1.0)
+        return self._seen(work, concurrency, own=1)
 
     def tpot(self, work: Workload, concurrency: Any) -> Any:
         """Return the mean time per output token with so many users at once, prefill first [C14]."""
-        return self._seen(work, concurrency, own=0.0)
+        return self._seen(work, concurrency, own=0)
 
     def e2e(self, work: Workload, concurrency: Any) -> Any:
         """Return the mean latency of a request: its TTFT, and its TPOT for each token after the first."""
@@ -238,85 +285,104 @@ class Unit:
         """Return `quantity` ("ttft", "tpot" or "e2e") with an interval, and what was never calibrated.
 
         The interval holds the mean over many requests with probability `level`, as far as the calibration's
-        covariance and spread go; its low end is never below the datasheet's limit.
+        covariance and spread go; its low end is never below the floor.
         """
         asked = as_one_of("quantity", quantity, ("ttft", "tpot", "e2e"))
         value = getattr(self, asked)(work, concurrency)
-        low, high = self.spread(lambda unit: getattr(unit, asked)(work, concurrency), as_number("level", level, SHARE))
-        # Draws of what cannot be negative lean to one side: at small levels the value may lie beside their quantiles.
+        users = np.asarray(concurrency, dtype=np.float64)
+        spread = self.calibration.spread
+        wide = self.calibration.spread_for(**self._inputs(work, users)) / spread if spread else 1.0
+        within = as_number("level", level, SHARE)
+        low, high = self.spread(lambda unit: getattr(unit, asked)(work, concurrency), within, wide=wide)
+        # At small levels the value may lie beside the quantiles of so many draws.
         low, high = _plain(np.minimum(low, value)), _plain(np.maximum(high, value))
         return Prediction(value, low, high, level, self.calibration.mode, self.outside(work, concurrency))
 
-    def spread(self, ask: Callable[[Unit], Any], level: float, draws: int = _DRAWS) -> tuple[Any, Any]:
+    def spread(self, ask: Callable[[Any], Any], level: float, draws: int = _DRAWS, wide: Any = 1.0) -> tuple[Any, Any]:
         """Return the quantiles of some seconds, asked of the unit under draws, between which the share `level` lies.
 
-        None is below what the unit at datasheet rates says.
+        What the fit leaves is taken `wide` times as wide. None is below the floor's answer.
         """
-        drawn = [ask(self.calibrated(one.calibration)) * one.step for one in self.calibration.draws(draws)]
+        drawn = [ask(self.calibrated(one.calibration)) * one.step**wide for one in self.calibration.draws(draws)]
         low, high = np.quantile(drawn, ((1 - level) / 2, (1 + level) / 2), axis=0)
-        return np.maximum(low, ask(self.limit)), high
+        least = ask(self.floor)
+        return np.maximum(low, least), np.maximum(high, least)
 
     def outside(self, work: Workload, concurrency: Any) -> tuple[str, ...]:
         """Return a sentence for each input that the calibration does not cover, or that the KV cache cannot hold."""
-        found = self.calibration.outside(
-            engine=self.engine, model=self.model.name, kind=self.kind, gpu=self.gpu.name, tp=self.tp,
-            weights=self.weights, kv=self.kv, n_in=work.n_in, n_out=work.n_out, concurrency=concurrency,
-        )  # fmt: skip
-        fits = theory.max_batch_memory(kv_capacity=self.kv_capacity, n_in=work.n_in, n_out=work.n_out)
+        found = self.calibration.outside(**self._inputs(work, concurrency))
+        fits = self.places(work)
         if np.max(concurrency) > fits:
             found += (
                 f"concurrency {np.max(concurrency):g} is more than the {fits:g} requests that the KV cache holds",
             )
         return found
 
-    def _seen(self, work: Workload, concurrency: Any, own: float) -> Any:
-        """Return the mean step of `_mean_step`, moved by the calibration's anchor, not below the datasheet's."""
-        users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
-        mean = self._mean_step(work, users, own)
-        if self.calibration.anchors:
-            moved = mean + self.calibration.anchor(work.n_in, work.n_out)
-            mean = np.maximum(moved, self.limit._mean_step(work, users, own))
-        return _plain(mean)
+    def widened(self, work: Workload) -> Unit:
+        """Return the same with the wider calibration that a model, GPU or lengths never calibrated ask for."""
+        inputs = self._inputs(work, 1.0)
+        return self.calibrated(self.calibration.widened(**inputs))
 
-    def _mean_step(self, work: Workload, users: Any, own: float) -> Any:
-        """Return the mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0).
+    def _inputs(self, work: Workload, concurrency: Any) -> dict[str, Any]:
+        """Return what a calibration's scope names."""
+        return {
+            "engine": self.engine, "model": self.model.name, "kind": self.kind, "gpu": self.gpu.name, "tp": self.tp,
+            "weights": self.weights, "kv": self.kv, "n_in": work.n_in, "n_out": work.n_out, "concurrency": concurrency,
+        }  # fmt: skip
 
-        Each of the others prefills in one of n_out steps, independently [C12]. A step of a dense model is convex in
-        its prompts, so two numbers lie below the binomial mean: what the first prompt adds in the place of a decode,
-        times the mean number of prompts, and the step at that mean number. The larger is taken: the first is nearly
-        exact for few prompts, the second for many.
-        """
+    def _seen(self, work: Workload, concurrency: Any, own: int) -> Any:
+        """Return the exact mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0)."""
+        users, unit = as_numbers("concurrency", concurrency, AT_LEAST_ONE), self.near(work)
         context = theory.mean_context(n_in=work.n_in, n_out=max(work.n_out, 1.001), cv=work.cv)
         cached = work.alpha * (work.n_in - 1)
-        new = work.n_in - cached
-        others = users - 1
-        decodes, beside = others + 1 - own, others / work.n_out
-        base = self._step(decodes, context, new, cached, own)
-        fewer = np.maximum(decodes - 1, 0)
-        first = self._step(fewer, context, new, cached, own + 1) - base
-        return np.maximum(base + beside * first, self._step(decodes - beside, context, new, cached, own + beside))
+        least = floor_terms(self.numbers)
+
+        def step(decodes: Any, prompts: Any) -> Any:
+            seconds = unit._step(decodes, context, work.n_in - cached, cached, prompts)
+            if not self.calibration.anchors:  # coefficients are shares: no step is below the floor
+                return seconds
+            pairs = prompts * (work.n_in - cached) * (work.n_in + cached) / 2
+            tokens = decodes + prompts * (work.n_in - cached)
+            floor = floor_of(least, 1.0, decodes, tokens, decodes * context, prompts * cached, pairs, np.maximum)
+            return np.maximum(seconds, floor)
+
+        return _plain(mean_seen(step, users, work.n_out, own))
 
 
 class Steps:
-    """`Unit.step_time` as a `simulate.Cost`: whole batches of any mix, fast in a loop."""
+    """`Unit.step_time` as a `simulate.Cost`: whole batches of any mix, fast in a loop.
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit, self._terms, self._request = unit, unit._terms, unit.coefficients.request
+    A step is `factor` times as long, what prompts add to it `prompt_factor` times: the error of a draw.
+    """
+
+    def __init__(self, unit: Unit, factor: float = 1.0, prompt_factor: float = 1.0) -> None:
+        self._terms, self._floor = unit.terms, floor_terms(unit.numbers)
+        self._factor, self._prompt_factor = factor, prompt_factor
 
     def __call__(self, decodes: int, context: int, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0) -> float:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
-        terms, together = self._terms, decodes + tokens
-        matrices = terms["matrices"] * together + terms["head"] * max(decodes + prefills, 1.0)
-        t_w = terms["t_w"] - terms["idle"] ** max(together, 1) * terms["routed"] if terms["routed"] else terms["t_w"]
-        # Pairs are tokens times what each sees: what is cached, and half of its own chunk.
-        cached = max(pairs / tokens - tokens / 2, 0.0) if tokens else 0.0
-        rest = terms["read"] * (context + cached) + terms["pair"] * pairs + (terms["move"] + terms["links"]) * together
-        seconds: float = hypot(t_w, matrices) + rest + self._request * decodes + terms["fixed"]
-        return seconds
+        bare = self._sum(decodes, context, 0.0, 0, 0.0)
+        seconds = self._factor * bare
+        if tokens:
+            seconds += self._prompt_factor * (self._sum(decodes, context, prefills, tokens, pairs) - bare)
+        together = decodes + tokens
+        least = floor_of(self._floor, float(together > 0), decodes, together, context, 0.0, pairs, max)
+        longest: float = max(seconds, least)
+        return longest
 
-    def line(self, decodes: int) -> tuple[float, float]:
-        """Return (fixed, per token of context) of a step that only decodes."""
-        return self(decodes, 0), self._terms["read"]
+    def line(self, decodes: int) -> tuple[float, float] | None:
+        """Return (fixed, per token of context) of a step that only decodes; None where the floor may cut it."""
+        if self._factor < 1:
+            return None
+        return self._factor * self._sum(decodes, 0, 0.0, 0, 0.0), self._factor * self._terms["read"]
+
+    def _sum(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
+        # Pairs are tokens times what each sees: what is cached, and half of its own prompt, or of its chunk.
+        cached = max(max(prefills, 1.0) * pairs / tokens - tokens / 2, 0.0) if tokens else 0.0
+        sampled = max(decodes + prefills, 1.0)
+        weights, matrices, *rest = parts(self._terms, decodes, decodes + tokens, sampled, context, cached, pairs, max)
+        seconds: float = hypot(weights, matrices) + sum(rest)
+        return seconds
 
 
 def _plain(value: Any) -> Any:

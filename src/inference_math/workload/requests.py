@@ -23,6 +23,7 @@ from inference_math.checks import (
     as_one_of,
     as_whole,
 )
+from inference_math.perf.types import Work
 
 __all__ = ["SLA", "Requests", "Source", "Trace", "Workload"]
 
@@ -90,8 +91,8 @@ class Workload:
         return 0.0 if self.lengths == "fixed" else float(np.sqrt(1 - 1 / self.n_out))
 
     @property
-    def plain(self) -> dict[str, float]:
-        """The means as plain numbers, which `solver` takes."""
+    def plain(self) -> Work:
+        """The means as plain numbers, which `perf` takes."""
         return {"n_in": float(self.n_in), "n_out": float(self.n_out), "alpha": float(self.alpha), "cv": self.cv}
 
     def draw(self, count: int, rng: np.random.Generator) -> Requests:
@@ -101,7 +102,10 @@ class Workload:
             n_out = np.full(n_in.size, as_whole("n_out", self.n_out))
         else:
             n_out = rng.geometric(1 / self.n_out, n_in.size)
-        return Requests(n_in, n_out, _cached(n_in, self.alpha))
+        stored = self.alpha * (n_in - 1)
+        if self.alpha and stored[:1] % 1:  # a whole number above or below it, so that the mean is kept
+            stored = np.floor(stored + rng.random(n_in.size))
+        return Requests(n_in, n_out, stored.astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -194,5 +198,5 @@ class Trace:
 
 
 def _cached(n_in: NDArray[np.int64], alpha: Any) -> NDArray[np.int64]:
-    stored = np.round(alpha * n_in).astype(np.int64)
-    return np.asarray(np.minimum(stored, n_in - 1))
+    """Return the stored tokens of prompts, of which the last one is always computed."""
+    return np.asarray(np.round(alpha * (n_in - 1)).astype(np.int64))

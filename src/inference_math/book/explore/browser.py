@@ -8,31 +8,35 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from inference_math import catalogue, theory
+from inference_math import catalogue, evidence, theory
 from inference_math.catalogue.tiers import tiers
-from inference_math.perf import plan, search, steps
-from inference_math.planner.deployment import ANSWERS, CLEAR, DRAWS
+from inference_math.perf import answers, batch, search, steps, words
+from inference_math.planner.deployment import ANSWERS, DRAWS, kv_setting
 from inference_math.planner.text import PRINTED
-from inference_math.unit import rates_of, shape_of
-from inference_math.unit.coefficients import DATASHEET, ENGINES, ZERO_SHOT_SCOPE, Calibration
+from inference_math.unit import kind_of, rates_of, shape_of
+from inference_math.unit.coefficients import ENGINES, ZERO_SHOT_SCOPE, Calibration
 
 __all__ = ["data", "script"]
 
-_MODULES = (steps, search, plan)
+_MODULES = (steps, batch, search, answers, words)
 # What Python's built-ins and its module math are in JavaScript, where a name is passed on, too.
 _PRELUDE = """
 var max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
+function digits(x) {
+  return Math.abs(x) >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3)));
+}
+function percent(x) { return Math.round(100 * x) + "%"; }
 """
 
 
 def script() -> str:
-    """Return a JavaScript program that defines ``window.inferenceMath``: the functions of `solver`, and `data`."""
+    """Return a JavaScript program that defines ``window.inferenceMath``: the functions of `perf`, and `data`."""
     from pscript import py2js  # a tool of the book's build
 
     source = "\n".join(ast.unparse(_portable(ast.parse(inspect.getsource(module)))) for module in _MODULES)
     printed = "\n".join(theory.CATALOGUE[name].javascript for name in sorted(_formulas()))
     names = sorted(name for module in _MODULES for name in module.__all__ if callable(getattr(module, name, None)))
-    exported = ", ".join(name for name in names if name[0].islower())
+    exported = ", ".join(["digits", "percent", *(name for name in names if name[0].islower())])
     numbers = json.dumps(data(), separators=(",", ":"), sort_keys=True)
     return (
         f'(function () {{\n"use strict";\n{_PRELUDE}{printed}\n{py2js(source, docstrings=False)}\n'
@@ -45,30 +49,30 @@ def data() -> dict[str, Any]:
     return {
         "models": {
             name: {
-                "dense": model.attention == "gqa" and not model.n_experts,
+                "kind": kind_of(model),
                 "tp": {str(tp): shape_of(model, tp) for tp in (1, 2, 4, 8) if model.n_heads % tp == 0},
             }
             for name, model in catalogue.MODELS.items()
         },
         "gpus": {name: rates_of(gpu) for name, gpu in catalogue.GPUS.items()},
         "engines": {engine: _coefficients(Calibration.zero_shot(engine)) for engine in ENGINES},
-        "datasheet": asdict(DATASHEET.coefficients),
         "answers": ANSWERS,
         "printed": PRINTED,
-        "clear": CLEAR,
-        "scope": {name: ZERO_SHOT_SCOPE[name] for name in ("gpu", "n_in", "concurrency")},
+        "kv_flags": {engine: kv_setting(engine) for engine in ENGINES},
+        "scope": dict(ZERO_SHOT_SCOPE),
+        "widths": evidence.load("widths").frame.set_index("name")["width"].to_dict(),
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
 
 
 def _coefficients(calibration: Calibration) -> dict[str, Any]:
     drawn = [
-        asdict(one.calibration.coefficients) | {"step": one.step, "prompt": one.prompt}
+        asdict(one.calibration.coefficients) | {"anchor": 0.0, "step": one.step, "prompt": one.prompt}
         for one in calibration.draws(DRAWS)
     ]
     names = list(drawn[0])
     return {
-        "found": asdict(calibration.coefficients),
+        "found": asdict(calibration.coefficients) | {"anchor": 0.0},
         "spread": calibration.spread,
         "names": names,
         "draws": [[one[name] for name in names] for one in drawn],

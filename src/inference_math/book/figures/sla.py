@@ -5,6 +5,7 @@ Every function that draws returns the numbers it drew.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -16,8 +17,10 @@ from inference_math import catalogue, theory
 from inference_math.book.explore.live import COLOURS
 from inference_math.book.figures.style import label_line
 from inference_math.theory import latency
-from inference_math.unit import costs
+from inference_math.unit import Unit, costs
+from inference_math.unit.coefficients import DATASHEET
 from inference_math.unit.costs import Costs
+from inference_math.workload import Workload
 
 __all__ = ["batch_by_limit", "batch_by_prompt", "binding_map", "catalogue_limits", "efficiency"]
 
@@ -75,7 +78,7 @@ def binding_map(ax: Axes, numbers: Costs, sla_tpot: Sequence[float], sla_ttft: S
     ax.pcolormesh(x, y, grid, cmap=ListedColormap(colours), vmin=-0.5, vmax=3.5, shading="nearest")
     matching = theory.sla_ttft_matching(sla_tpot=np.asarray(sla_tpot), ttft_1=numbers.ttft_1, delta_h=numbers.read)
     ax.plot(x, 1e3 * matching, color="black", linewidth=1.2)
-    full = float(theory.max_batch_memory(kv_capacity=numbers.kv_capacity, n_in=numbers.n_in, n_out=numbers.n_out))
+    full = float(numbers.places)
     corner = 1e3 * numbers.tpot(full), 1e3 * numbers.ttft(full)
     ax.plot([corner[0], corner[0], x[-1]], [y[-1], corner[1], corner[1]], color="black", linewidth=1.2, linestyle="--")
     for name, colour in zip(names, colours, strict=True):
@@ -90,7 +93,7 @@ def efficiency(ax: Axes, numbers: Mapping[str, Costs], gpus: int, batches: Seque
     """Draw P01: tokens per second of one user against those of one GPU, a marker for each batch that fits memory."""
     tables = []
     for (name, unit), colour, marker in zip(numbers.items(), COLOURS, "os^Dv", strict=False):
-        most = theory.max_batch_memory(kv_capacity=unit.kv_capacity, n_in=unit.n_in, n_out=unit.n_out)
+        most = unit.places
         B = np.array([b for b in batches if b <= most], dtype=float)
         frame = pd.DataFrame(
             {"unit": name, "B": B, "per_user": 1 / unit.tpot(B), "per_gpu": unit.rate(B) * unit.n_out / gpus}
@@ -105,23 +108,24 @@ def efficiency(ax: Axes, numbers: Mapping[str, Costs], gpus: int, batches: Seque
 def catalogue_limits(
     n_in: Sequence[int], n_out: int, alphas: Sequence[float], e: float, sla_tpot: float, sla_ttft: float
 ) -> pd.DataFrame:
-    """Return which limit binds for every model and GPU of the catalogue, at datasheet rates.
+    """Return which limit binds for every model and GPU of the catalogue, by the form at datasheet rates.
 
     FP8 where the GPU has it, BF16 elsewhere; as few GPUs as leave a tenth of HBM for the KV cache. One row for each
     model, GPU, prompt and stored share: tp, batch, binding ("does not fit" for eight GPUs).
     """
-    prompts = np.asarray(n_in)
-    tables = []
+    rows = []
     for model in catalogue.MODELS.values():
-        for unit in catalogue.GPUS.values():
-            precision = "fp8" if unit.fp8_flops else "bf16"
-            tp = costs.smallest_tp(model, unit, precision)
-            for alpha in alphas:
-                limits = pd.DataFrame({"batch": 0, "binding": "does not fit"}, index=range(prompts.size))
+        for gpu in catalogue.GPUS.values():
+            precision = "fp8" if gpu.fp8_flops else "bf16"
+            tp = costs.smallest_tp(model, gpu, precision)
+            for alpha, prompt in itertools.product(alphas, n_in):
+                found = {"batch": 0, "binding": "does not fit"}
                 if tp is not None:
-                    plain = costs.datasheet(model, unit, prompts, n_out, tp=tp, weights=precision, kv=precision)
-                    faster = plain.with_prefill(theory.speedup_layerwise(alpha=alpha, e=e))
-                    limits = faster.batch_limits(sla_tpot, sla_ttft)[["batch", "binding"]]
-                key = {"model": model.name, "gpu": unit.name, "alpha": alpha, "n_in": prompts, "tp": tp}
-                tables.append(pd.DataFrame(key, index=limits.index).join(limits))
-    return pd.concat(tables, ignore_index=True)
+                    unit = Unit.of(model, gpu, tp, precision, precision, calibration=DATASHEET)
+                    faster = unit.costs(Workload(prompt, n_out)).with_prefill(
+                        theory.speedup_layerwise(alpha=alpha, e=e)
+                    )
+                    limits = faster.batch_limits(sla_tpot, sla_ttft)
+                    found = limits[["batch", "binding"]].iloc[0].to_dict()
+                rows.append({"model": model.name, "gpu": gpu.name, "alpha": alpha, "n_in": prompt, "tp": tp, **found})
+    return pd.DataFrame(rows)

@@ -46,6 +46,9 @@ def products(ax: Axes, operators: Operators) -> pd.DataFrame:
 def step_parts(ax: Axes, unit: Unit, steps: Mapping[str, tuple[float, float, float]]) -> pd.DataFrame:
     """Draw the parts of each of `steps` (decodes, context, prefill tokens) as a stacked bar."""
     frame = pd.DataFrame({name: unit.parts(*step) for name, step in steps.items()}).T
+    # Weights and matrices share the step: only together do they have a length.
+    shared = theory.step_time(t_w=frame.pop("weights"), t_c=frame.pop("matrices"), t_rest=0)
+    frame.insert(0, "weights and matrices", shared)
     left = np.zeros(len(frame))
     for part, colour in zip(frame.columns, COLOURS, strict=True):
         ax.barh(frame.index, 1e3 * frame[part], left=1e3 * left, color=colour, label=part)

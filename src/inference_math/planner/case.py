@@ -1,24 +1,23 @@
-"""A case as the plain numbers of `solver`, which does the arithmetic, and what it finds as tables."""
+"""A case as the plain numbers of `perf`, which does the arithmetic, and what it finds as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from inference_math import perf
 from inference_math.catalogue.tiers import Tier, tiers
+from inference_math.perf.types import Asked, Costs, Found
 from inference_math.planner.architectures import as_frame
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import DATASHEET, Draw
-from inference_math.unit.costs import Costs
+from inference_math.unit.coefficients import Draw
 from inference_math.workload import SLA, Workload
 
-__all__ = ["Case", "Solved", "costs_under", "offloading", "solve"]
+__all__ = ["Case", "Solved", "offloading", "solve", "under"]
 
 
 @dataclass(frozen=True)
@@ -38,23 +37,27 @@ class Case:
         return self.unit.tp * self.tier.read_bw if self.tier else 0.0
 
     @cached_property
-    def plain(self) -> dict[str, Any]:
-        """The case as `perf.plan` takes it."""
+    def plain(self) -> Asked:
+        """The case as `perf.answers` takes it."""
         return {
             "unit": self.unit.numbers, "work": self.work.plain, "engine": self.unit.engine, "units": self.units,
             "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
             "read_bw": self.read_bw, "price": self.price or 0.0,
         }  # fmt: skip
 
+    def draws(self, count: int) -> list[Draw]:
+        """Return draws of the unit's calibration, wider where the case lies outside of what it was found on."""
+        return self.unit.widened(self.work).calibration.draws(count)
+
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """What `perf.plan.solve` found: all numbers by name, the rows of architectures, which limit binds prefill first.
+    """What `perf.solve` found: all numbers by name, the rows of architectures, which limit binds prefill first.
 
     `order` names the architectures by their rate, the highest first; `best` is "" where none meets the SLA.
     """
 
-    found: Mapping[str, Any]
+    found: perf.types.Solved
 
     @property
     def numbers(self) -> Mapping[str, float]:
@@ -83,37 +86,35 @@ class Solved:
         return " and ".join(self.found["binding"])
 
 
-def costs_under(case: Case, draw: Draw | None = None) -> Costs:
+def under(case: Case, draw: Draw | None = None) -> Costs:
     """Return what the requests of a case cost, under its unit's calibration or a draw of it."""
-    return Costs.of(perf.under(case.plain, *_under(case, draw)), case.work.n_in, case.work.n_out, case.unit.kv_capacity)
+    return perf.under(case.plain, *_under(case, draw))
 
 
-def solve(case: Case, draw: Draw | None = None, *, order: tuple[str, ...] = ()) -> Solved:
-    """Return the numbers of a case, under its unit's calibration or a draw of it.
-
-    `order` names the architectures whose rate and lead are asked for; none: the two with the highest rates.
-    """
-    return Solved(perf.solve(case.plain, *_under(case, draw), list(order)))
+def solve(case: Case, draw: Draw | None = None) -> Solved:
+    """Return the numbers of a case, under its unit's calibration or a draw of it."""
+    return Solved(perf.solve(case.plain, *_under(case, draw)))
 
 
-def _under(case: Case, draw: Draw | None) -> tuple[dict[str, float], dict[str, float], list[float]]:
-    """Return the coefficients, those of the datasheet, and the factors of a step and of its prompts' part."""
-    one = draw or Draw(case.unit.calibration, 1.0, 1.0)
-    return asdict(one.calibration.coefficients), asdict(DATASHEET.coefficients), [one.step, one.prompt]
+def _under(case: Case, draw: Draw | None) -> tuple[Found, list[float]]:
+    """Return the coefficients, and the factors of a step and of its prompts' part."""
+    if draw is None:
+        return case.unit.found(case.work), [1.0, 1.0]
+    return case.unit.calibrated(draw.calibration).found(case.work), [draw.step, draw.prompt]
 
 
 def offloading(case: Case) -> pd.DataFrame:
     """Return what loading the stored share of the prompts gains, by where it lies.
 
     Columns: where ("nowhere", where all is computed, and each of `tiers.tiers`), e (how much faster a token is loaded
-    than computed), speedup (of what a prefill adds to the steps of others), rate (requests/s per unit, of the best
+    than computed, every GPU loading its own copy), speedup (of a prompt alone), rate (requests/s per unit, of the best
     architecture) and gain (of the rate, over computing all).
     """
     unit = case.unit
     read_bws = {name: unit.tp * one.read_bw for name, one in tiers().items()}
-    frame = pd.DataFrame(perf.gains(case.plain, asdict(unit.coefficients), read_bws))
-    T, kv_token = unit.token_time(case.work.n_in), unit.model.kv_token(unit.kv)
+    frame = pd.DataFrame(perf.gains(case.plain, unit.found(case.work), read_bws))
+    T, loaded = unit.token_time(case.work.n_in), unit.model.kv_copies(unit.tp) * unit.model.kv_token(unit.kv)
     frame["e"] = [
-        tiers()[where].acceleration(T, kv_token, unit.tp) if where in tiers() else np.nan for where in frame["where"]
+        tiers()[where].acceleration(T, loaded, unit.tp) if where in tiers() else np.nan for where in frame["where"]
     ]
     return frame[["where", "e", "speedup", "rate", "gain"]]

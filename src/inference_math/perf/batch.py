@@ -1,0 +1,91 @@
+"""What B requests see whose prompts are computed whole, prefill first: means and quantiles of their steps, exactly.
+
+Beside a tagged request each of the others prefills with probability 1/n_out, independently [C12]. So a step takes one
+of B values, and its mean is a sum: no step need be convex, linear or anything else for it to hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import floor
+
+from inference_math.perf.types import Step
+
+__all__ = ["MOST_TOGETHER", "beside", "largest_whole", "largest_within", "mean_seen", "round_trip", "seen"]
+
+MOST_TOGETHER = 4096  # decodes or prompts in a step
+NEGLIGIBLE = 1e-15
+
+
+def largest_whole(most: float, good: Callable[[int], bool]) -> int:
+    """Return the largest whole number from 1 to `most` that is good, 0 if none; what is good does not come back."""
+    low, high = 0, floor(most) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if good(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def beside(B: int, n_out: float) -> list[list[float]]:
+    """Return (number, share) of the other requests that prefill in a step, Binom(B - 1, 1/n_out) [C12].
+
+    From its most likely number outwards, as far as shares count.
+    """
+    others = B - 1
+    if n_out <= 1:  # whoever is not there yet prefills: answers of one token have no decode
+        return [[others, 1.0]]
+    odds = 1 / (n_out - 1)
+    middle = min(floor(B / n_out), others)
+    found, total = [[middle, 1.0]], 1.0
+    share, k = 1.0, middle
+    while k < others and share > NEGLIGIBLE:
+        share *= (others - k) / (k + 1) * odds
+        k += 1
+        found.append([k, share])
+        total += share
+    share, k = 1.0, middle
+    while k > 0 and share > NEGLIGIBLE:
+        share *= k / ((others - k + 1) * odds)
+        k -= 1
+        found.append([k, share])
+        total += share
+    return [[row[0], row[1] / total] for row in found]
+
+
+def mean_seen(step: Step, B: int, n_out: float, own: int) -> float:
+    """Return the mean step that a request sees which prefills itself (`own` = 1) or decodes (0) [C13, C14]."""
+    mean = 0.0
+    for count, share in beside(B, n_out):
+        mean += share * step(B - own - count, own + count)
+    return mean
+
+
+def seen(step: Step, B: int, n_out: float, own: int, quantile: float) -> float:
+    """Return the same, or above 0 that quantile of the steps."""
+    if not quantile > 0:
+        return mean_seen(step, B, n_out, own)
+    steps = [[step(B - own - row[0], own + row[0]), row[1]] for row in beside(B, n_out)]
+    steps.sort(key=lambda row: row[0])
+    reached = 0.0
+    for seconds, share in steps:
+        reached += share
+        if reached >= quantile * (1 - 1e-12):
+            return seconds
+    return steps[-1][0]
+
+
+def round_trip(step: Step, B: int, n_out: float) -> float:
+    """Return the mean seconds from a request's admission to its end: its prefill's step, and n_out - 1 decodes."""
+    return mean_seen(step, B, n_out, 1) + (n_out - 1) * mean_seen(step, B, n_out, 0)
+
+
+def largest_within(step: Step, places: float, n_out: float, tpot: float, ttft: float, quantile: float) -> int:
+    """Return the largest batch within limits, prefill first, at most `places`."""
+
+    def good(B: int) -> bool:
+        return seen(step, B, n_out, 0, quantile) <= tpot and seen(step, B, n_out, 1, quantile) <= ttft
+
+    return largest_whole(min(places, MOST_TOGETHER), good)

@@ -1,0 +1,32 @@
+"""What of a step runs at the same time: four answers, each a formula of `theory.step` [C23, C24]."""
+
+from __future__ import annotations
+
+from inference_math.theory import step_additive as _step_additive
+from inference_math.theory import step_full as _step_full
+from inference_math.theory import step_serial as _step_serial
+from inference_math.theory import step_time as _step_time
+
+__all__ = ["OVERLAPS", "together"]
+
+step_additive, step_full, step_serial = _step_additive.plain, _step_full.plain, _step_serial.plain
+step_time = _step_time.plain
+
+OVERLAPS = ["none", "quadrature", "serial-kv", "full"]
+
+
+def together(overlap: str, t_w: float, matrices: float, prompts: float, reads: float) -> float:
+    """Return the seconds of a step of the weight read, the matrices, what else prompts take, and the KV reads.
+
+    "none": everything adds. "quadrature": weight read and matrices as the root of their squares. "serial-kv": the
+    longer of these two. "full": all reads beside all compute, the longer of both.
+    """
+    if overlap == "none":
+        seconds: float = step_additive(t_w, matrices, prompts + reads)
+    elif overlap == "quadrature":
+        seconds = step_time(t_w, matrices, prompts + reads)
+    elif overlap == "serial-kv":
+        seconds = step_serial(t_w, matrices, prompts + reads)
+    else:
+        seconds = step_full(t_w, reads, matrices, prompts)
+    return seconds

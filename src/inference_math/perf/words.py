@@ -1,0 +1,106 @@
+"""What a plan says in words: the verdict, what is missed and what would help, what was never calibrated."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from inference_math.perf.numerals import digits, percent
+from inference_math.perf.types import Asked, Costs
+
+__all__ = ["CLEAR", "missed", "missing", "outside", "remedy", "settled", "verdict", "wider"]
+
+CLEAR = 0.95  # of the draws must name the same architecture
+
+
+def verdict(best: str, second: str, rate: float, margin: float, ahead: float, spread: float) -> str:
+    """Name the best architecture and its lead, and say whether the calibration is good enough to call it one.
+
+    `ahead` is the share of the draws in which it is the best, `spread` by how much predictions of a step err.
+    """
+    if best == "":
+        return "no architecture meets the SLA"
+    lead = best + " serves " + digits(rate) + " requests/s per unit at full load"
+    if not isfinite(margin):
+        return lead
+    lead += ", " + percent(margin) + " more than " + second if margin > 0 else ", about as many as " + second
+    if ahead < CLEAR:
+        share = percent(ahead)
+        return lead + "; too close to call: it is the best in " + share + " of the draws of the calibration"
+    if margin < spread:
+        return lead + "; too close to call: predictions of a step err by " + percent(spread)
+    return lead
+
+
+def settled(margin: float, ahead: float, spread: float) -> bool:
+    """Tell whether a lead is one."""
+    return ahead >= CLEAR and (margin >= spread or not isfinite(margin))
+
+
+def missed(asked: Asked, each: Costs) -> list[str]:
+    """Return by how much a request alone misses each limit."""
+    found = []
+    tpot = each["t_w"] + each["delta_h"] + each["own"]
+    ttft = each["t_w"] + each["ttft_1"]
+    if tpot > asked["tpot"]:
+        found.append(over("TPOT", tpot, asked["tpot"]))
+    if ttft > asked["ttft"]:
+        found.append(over("TTFT", ttft, asked["ttft"]))
+    needed, room = asked["work"]["n_in"] + asked["work"]["n_out"], asked["unit"]["kv_capacity"]
+    if needed > room:
+        tokens = digits(needed) + " tokens of KV cache, " + digits(room) + " fit"
+        found.append("memory: a request needs " + tokens)
+    if len(found) == 0:
+        found.append("a request alone meets each limit, but no architecture keeps up with new ones within them")
+    return found
+
+
+def over(name: str, alone: float, limit: float) -> str:
+    """Return the sentence for one limit, in ms."""
+    excess = percent(alone / limit - 1) + " over the limit of " + digits(1e3 * limit) + " ms"
+    return name + ": a request alone takes " + digits(1e3 * alone) + " ms, " + excess
+
+
+def remedy(tp: int, precision: str, rate: float) -> str:
+    """Return the sentence for another unit that meets the SLA."""
+    unit = "TP " + str(tp) + " in " + precision
+    return unit + " would meet the SLA: " + digits(rate) + " requests/s per unit"
+
+
+def missing(scope: dict[str, Any], inputs: dict[str, Any]) -> list[str]:
+    """Return the names of the inputs that lie outside of a calibration's scope: names, or the ends of a range.
+
+    An input is a name, or the ends of what is asked for: [low, high].
+    """
+    found = []
+    for name in inputs:
+        if name in scope:
+            known, value = scope[name], inputs[name]
+            inside = value in known if isinstance(known[0], str) else value[0] >= known[0] and value[1] <= known[1]
+            if not inside:
+                found.append(name)
+    return found
+
+
+def outside(scope: dict[str, Any], inputs: dict[str, Any]) -> list[str]:
+    """Return a sentence for each of these inputs."""
+    found = []
+    for name in missing(scope, inputs):
+        known, value = scope[name], inputs[name]
+        if isinstance(known[0], str):
+            found.append(name + " " + value + " is not among the calibrated: " + ", ".join(known))
+        else:
+            asked = digits(value[0]) if value[0] == value[1] else digits(value[0]) + " to " + digits(value[1])
+            span = digits(known[0]) + " to " + digits(known[1])
+            found.append(name + " " + asked + " is outside the calibrated range, " + span)
+    return found
+
+
+def wider(spread: float, widths: dict[str, float], scope: dict[str, Any], inputs: dict[str, Any]) -> float:
+    """Return the spread of a calibration for inputs some of which lie outside of its scope."""
+    variance = spread * spread
+    for name in missing(scope, inputs):
+        if name in widths:
+            variance += widths[name] * widths[name]
+    root: float = variance**0.5
+    return root

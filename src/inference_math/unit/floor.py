@@ -1,0 +1,87 @@
+"""What no engine on this hardware can beat: the larger of bytes over bandwidth and FLOPs over the peak rate.
+
+Only this rejects a measurement, and only this cuts an interval off. It assumes nothing of an engine but that the tokens
+of a request come one after the other, each with a pass over the weights (no speculation), and that the caches of
+different requests are different where they are not stored ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from inference_math import theory
+from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_numbers
+from inference_math.perf.steps import floor_of, floor_terms
+from inference_math.perf.types import UnitNumbers
+from inference_math.workload import Workload
+
+__all__ = ["Floor"]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The least seconds of a unit's steps, prefills and requests at datasheet rates; see `Unit.floor`.
+
+    Weights are read once in a pass: of a mixture the experts of one token. KV caches are read once, without the copies
+    that tensor parallelism keeps, for a layout without them exists. Attention runs at the best rate of the GPU.
+    """
+
+    numbers: UnitNumbers
+
+    def step_time(self, decodes: Any, context: Any, prefill_tokens: Any = 0, cached: Any = 0) -> Any:
+        """Return seconds below which no step lies; arguments as of `Unit.step_time`."""
+        B, read = as_numbers("decodes", decodes, AT_LEAST_ZERO), as_numbers("context", context, AT_LEAST_ZERO)
+        new = as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO)
+        known = as_numbers("cached", cached, AT_LEAST_ZERO)
+        tokens = B + new
+        pairs = new * (known + new / 2)
+        return self._least(np.minimum(tokens, 1), B, tokens, B * read, np.where(new > 0, known, 0), pairs)
+
+    def prefill_time(self, n_in: Any, batch: Any = 1, cached: Any = 0) -> Any:
+        """Return seconds below which no prefill lies; arguments as of `Unit.prefill_time`."""
+        total, prompts = as_numbers("n_in", n_in, AT_LEAST_ONE), as_numbers("batch", batch, AT_LEAST_ONE)
+        known = as_numbers("cached", cached, AT_LEAST_ZERO)
+        new = total - known
+        return self._least(1.0, prompts, prompts * new, 0.0, prompts * known, prompts * new * (known + new / 2))
+
+    def ttft(self, work: Workload, concurrency: Any) -> Any:
+        """Return seconds below which no mean TTFT lies: an engine may put a request first, however many there are."""
+        users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
+        alone = self.prefill_time(work.n_in, 1, work.alpha * (work.n_in - 1))
+        return _plain(np.full(users.shape, alone))
+
+    def tpot(self, work: Workload, concurrency: Any) -> Any:
+        """Return seconds below which no mean TPOT lies: the others may wait meanwhile."""
+        users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
+        return _plain(np.full(users.shape, self.step_time(1, _context(work))))
+
+    def e2e(self, work: Workload, concurrency: Any) -> Any:
+        """Return seconds below which no mean latency of so many users lies.
+
+        While a request stays, as much is done as `concurrency` requests need (Little), and its own tokens come one
+        after the other. Stored tokens may be common to all requests, whose caches are then read once for all.
+        """
+        users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
+        gaps, context, known = work.n_out - 1, _context(work), work.alpha * (work.n_in - 1)
+        new = work.n_in - known
+        own = users * (context - known) + known  # tokens read in a round of one token for each user
+        together = self._least(
+            work.n_out, users * work.n_out, users * (new + gaps), gaps * own, known, users * new * (known + new / 2)
+        )
+        alone = self.ttft(work, 1) + gaps * self.tpot(work, 1)
+        return _plain(np.maximum(together, alone))
+
+    def _least(self, passes: Any, sampled: Any, tokens: Any, context: Any, cached: Any, pairs: Any) -> Any:
+        return _plain(floor_of(floor_terms(self.numbers), passes, sampled, tokens, context, cached, pairs, np.maximum))
+
+
+def _context(work: Workload) -> float:
+    context: float = theory.mean_context(n_in=work.n_in, n_out=max(work.n_out, 1.001), cv=work.cv)
+    return context
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if np.ndim(value) == 0 else value

@@ -1,0 +1,47 @@
+"""The exact mean of the steps that a request sees, for arrays of users: the same sum as `perf.batch.mean_seen`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inference_math.perf.batch import beside
+
+__all__ = ["mean_seen"]
+
+
+def mean_seen(step: Callable[[Any, Any], Any], users: Any, n_out: float, own: int) -> NDArray[np.float64]:
+    """Return the mean step that a request sees which prefills itself (`own` = 1) or decodes (0) [C13, C14].
+
+    Parameters
+    ----------
+    step
+        Seconds of a step with so many decodes and prompts, of arrays of both.
+    users
+        Requests at once, at least one; an array of any shape. Between two whole numbers the mean is that of a batch
+        which is now the one, now the other.
+    n_out
+        Mean output tokens.
+    """
+    wanted = np.asarray(users, dtype=np.float64)
+    low = np.floor(wanted)
+    sizes, places = np.unique([low, np.ceil(wanted)], return_inverse=True)
+    counts, shares = _laws(tuple(sizes.astype(int).tolist()), float(n_out))
+    means = (shares * step(sizes - own - counts, own + counts)).sum(axis=0)
+    below, above = means[places].reshape(2, *wanted.shape)
+    return np.asarray(below + (wanted - low) * (above - below))
+
+
+@lru_cache(maxsize=256)
+def _laws(sizes: tuple[int, ...], n_out: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how many of the others prefill beside a request, and how often: a column for each batch, filled with 0."""
+    laws = [np.array(beside(size, n_out)).T for size in sizes]
+    counts = np.zeros((max(law.shape[1] for law in laws), len(laws)))
+    shares = counts.copy()
+    for column, (count, share) in enumerate(laws):
+        counts[: len(count), column], shares[: len(share), column] = count, share
+    return counts, shares

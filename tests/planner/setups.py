@@ -1,0 +1,45 @@
+"""Set-ups of every kind, drawn once with a seed: each model, four GPUs, small and large batches, stored or not."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from inference_math import catalogue
+from inference_math.unit import Unit
+from inference_math.workload import Workload
+
+__all__ = ["SETUPS", "name_of"]
+
+GPUS = ("h100-sxm", "h200-sxm", "b200", "a100-80gb")
+
+
+def _drawn() -> list[tuple[Unit, Workload, int]]:
+    rng, found = np.random.default_rng(14), []
+    for number, (model, gpu) in enumerate(itertools.product(catalogue.MODELS, GPUS)):
+        for lengths in ("geometric", "fixed")[number % 2 :: 1][:2]:
+            weights = "fp8" if catalogue.gpu(gpu).fp8_flops and rng.random() < 0.5 else "bf16"
+            tp = int(rng.choice([1, 2, 4, 8]))
+            engine = str(rng.choice(["vllm", "trtllm", "sglang"]))
+            n_in, n_out = int(rng.choice([64, 300, 2048, 6000])), int(rng.choice([4, 32, 128, 512]))
+            work = Workload(n_in, n_out, float(rng.choice([0.0, 0.9])), lengths)
+            for more in (tp, 4, 8):
+                try:
+                    unit = Unit.of(model, gpu, more, weights, weights, engine)
+                except ValueError:
+                    continue
+                users = min(int(rng.choice([1, 2, 4, 16, 64, 256])), unit.places(work))
+                if users:
+                    found.append((unit, work, users))
+                    break
+    return found
+
+
+def name_of(setup: tuple[Unit, Workload, int]) -> str:
+    """Return a set-up as the name of a test."""
+    unit, work, users = setup
+    return f"{unit.name}: {work.n_in}/{work.n_out} {work.lengths} {work.alpha}, {users}".replace(" ", "_")
+
+
+SETUPS = _drawn()

@@ -1,0 +1,189 @@
+"""The same question gets the same answer in every room, it is within its limits, and no answer beats the floor.
+
+The page's JavaScript answers the same set-ups in `tests/book/test_planner.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from inference_math import catalogue, planner, simulate
+from inference_math.planner import architectures, traffic
+from inference_math.planner.case import Case, solve
+from inference_math.unit import Unit
+from inference_math.unit.costs import measured
+from inference_math.unit.operators import Operators
+from inference_math.workload import SLA, Workload
+
+_spec = importlib.util.spec_from_file_location("setups", Path(__file__).with_name("setups.py"))
+assert _spec is not None
+assert _spec.loader is not None
+setups = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(setups)
+SETUPS, NAMES = setups.SETUPS, [setups.name_of(one) for one in setups.SETUPS]
+EXACT = 1e-6
+
+
+def test_there_are_set_ups_of_every_kind():
+    assert len(SETUPS) >= 60
+    assert {unit.model.name for unit, *_ in SETUPS} == set(catalogue.MODELS)
+    assert len({unit.gpu.name for unit, *_ in SETUPS}) == 4
+    assert {unit.kind for unit, *_ in SETUPS} == {"dense", "mixture of experts", "MLA"}
+    assert {work.alpha for _, work, _ in SETUPS} == {0.0, 0.9}
+    assert {work.lengths for _, work, _ in SETUPS} == {"fixed", "geometric"}
+    assert min(users for *_, users in SETUPS) == 1
+    assert max(users for *_, users in SETUPS) == 256
+
+
+@pytest.mark.parametrize("setup", SETUPS, ids=NAMES)
+def test_unit_costs_frontier_and_plan_agree(setup):
+    unit, work, users = setup
+    tpot, ttft = unit.tpot(work, users), unit.ttft(work, users)
+    rate = users / unit.e2e(work, users)
+    costs = unit.costs(work)
+    assert costs.tpot(users) == pytest.approx(tpot, rel=EXACT)
+    assert costs.ttft(users) == pytest.approx(ttft, rel=EXACT)
+    assert costs.rate(users) == pytest.approx(rate, rel=EXACT)
+    (row,) = planner.frontier(unit, work, [users]).to_dict("records")
+    assert 1 / row["per_user"] == pytest.approx(tpot, rel=EXACT)
+    assert row["per_gpu"] == pytest.approx(rate * work.n_out / unit.tp, rel=EXACT)
+    # A plan whose limits this batch just meets takes it, or a larger one that is as fast.
+    whole = solve(Case(unit, work, SLA(1.0000001 * ttft, 1.0000001 * tpot))).compared.set_index("architecture")
+    batch = int(whole.batch["aggregated"])
+    assert batch >= users
+    assert whole.tpot["aggregated"] == pytest.approx(unit.tpot(work, batch), rel=EXACT)
+    assert whole.ttft["aggregated"] == pytest.approx(unit.ttft(work, batch), rel=EXACT)
+    assert whole.rate["aggregated"] == pytest.approx(batch / unit.e2e(work, batch), rel=EXACT)
+
+
+def test_the_exact_mean_is_the_sum_over_who_prefills():
+    """By SciPy's binomial and the simulator's price of a step, for every set-up."""
+    for unit, work, users in SETUPS:
+        context = work.n_in + work.n_out / 2 + work.cv**2 * work.n_out**2 / (2 * (work.n_out - 1))
+        cached = work.alpha * (work.n_in - 1)
+        fresh = work.n_in - cached
+        for own, said in ((0, unit.tpot(work, users)), (1, unit.ttft(work, users))):
+            k = np.arange(users)
+            seconds = [
+                unit.step_cost(users - own - i, (users - own - i) * context, own + i, (own + i) * fresh,
+                               (own + i) * fresh * (cached + fresh / 2))
+                for i in k.tolist()
+            ]  # fmt: skip
+            mean = stats.binom(users - 1, 1 / work.n_out).pmf(k) @ np.array(seconds)
+            assert said == pytest.approx(mean, rel=1e-9), (unit.name, work, users, own)
+
+
+def _simulated(unit, work, users, seed):
+    requests = min(max(25 * users, 400), 2500)
+    whole = Workload(work.n_in, work.n_out, work.alpha, work.lengths)
+    run = simulate.closed_loop(
+        whole, unit.step_cost, concurrency=users, requests=requests, warmup=3 * users, start="steady", seed=seed
+    )
+    return run.gaps.mean, run.request_rate
+
+
+@pytest.mark.parametrize("setup", SETUPS, ids=NAMES)
+def test_the_simulator_agrees_within_its_own_scatter(setup):
+    """Seeds scatter: answers of equal length keep their phases for a whole run."""
+    unit, work, users = setup
+    runs = np.array([_simulated(unit, work, users, seed) for seed in range(4)])
+    said = unit.tpot(work, users), users / unit.e2e(work, users)
+    error = runs.std(axis=0, ddof=1) / 2
+    for mean, sd, value in zip(runs.mean(axis=0), error, said, strict=True):
+        assert abs(mean / value - 1) <= 0.01 + 4 * sd / value
+
+
+CASES = [one for one in SETUPS if one[2] >= 4][::5]
+
+
+@pytest.mark.parametrize("setup", CASES, ids=[setups.name_of(one) for one in CASES])
+def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
+    """At saturation, with the schedulers that a fleet simulates."""
+    unit, work, users = setup
+    tpot, ttft = 1.5 * unit.tpot(work, users), 3 * unit.ttft(work, users)
+    case = Case(unit, Workload(work.n_in, work.n_out, work.alpha, "geometric"), SLA(ttft, tpot), units=4)
+    for row in solve(case).compared.to_dict("records"):
+        if not row["rate"]:
+            continue
+        series = solve(case).compared.set_index("architecture").loc[row["architecture"]]
+        many = 4 if row["architecture"] == "disaggregated" else 1
+        waiting = int(many * (row["batch"] + 2 * max(row["chunk"] if many > 1 else 0, work.n_in) / work.n_in) + 8)
+        run = simulate.closed_loop(
+            case.work, unit.step_cost, concurrency=min(waiting, 3000), requests=3000, warmup=1500,
+            scheduler=traffic._scheduler(case, series),
+        )  # fmt: skip
+        # Whole batches, transfers, one prompt at a time in a pool: the count is of an engine, not of a formula.
+        assert run.request_rate / many <= 1.1 * row["rate"]
+        if row["architecture"] == "aggregated":
+            assert run.request_rate == pytest.approx(row["rate"], rel=0.05)
+
+
+LLAMA = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
+
+
+def composed(decodes, context, tokens, n_in):
+    """Seconds of a step straight from the tables: matrices of all tokens at once, and each attention."""
+    steps, prefills = LLAMA.steps(), LLAMA.prefills().set_index("n_in")
+    products = LLAMA.products().set_index("tokens").gemm
+    together = (decodes + tokens) * (1 - 1e-9)
+    larger = products[products.index >= min(together, products.index.max())]
+    padded = larger.min() if together <= products.index.max() else larger.iloc[0] * together / products.index.max()
+    between = min(np.interp(together, products.index, products), padded) if together else 0.0
+    links = np.interp(together, prefills.index, prefills.allreduce) if together >= 64 else 0.0
+    reads = LLAMA.kv_reads()
+    attention = decodes * np.interp(context, reads.context, reads.delta_h)
+    own = tokens / n_in * np.interp(n_in, prefills.index, prefills.attention)
+    assert not steps.empty
+    return between + links + attention + own
+
+
+@pytest.mark.parametrize("limit", [0.02, 0.04, 0.1])
+@pytest.mark.parametrize("lengths", [(512, 512), (1024, 512), (1200, 250), (2048, 170), (2048, 1024), (600, 3000)])
+def test_settings_from_operators_keep_their_limit_by_the_operators(lengths, limit):
+    n_in, n_out = lengths
+    found = architectures.compare(measured(LLAMA, n_in, n_out), limit, 1.0).set_index("architecture")
+    context = n_in + n_out / 2
+    for name in ("chunked", "disaggregated"):
+        row = found.loc[name]
+        if row.rate > 0:
+            chunk = row.chunk if name == "chunked" else 0.0
+            assert composed(row.batch, context, chunk, n_in) <= limit * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("lengths", [(512, 512), (1200, 250), (2048, 170), (2200, 170), (2048, 1024)])
+def test_a_plan_s_settings_err_by_no_more_than_it_says(lengths):
+    """The plan's form against the tables: within two of the standard deviations that it calls its spread."""
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
+    work = Workload(*lengths)
+    rows = planner.plan(unit, work, SLA(1.0, 0.04)).compared.set_index("architecture")
+    says = 2 * unit.calibration.spread
+    for name in ("chunked", "disaggregated"):
+        row = rows.loc[name]
+        chunk = row.chunk if name == "chunked" else 0.0
+        assert composed(row.batch, work.n_in + work.n_out / 2, chunk, work.n_in) <= 0.04 * (1 + says)
+
+
+@pytest.mark.parametrize("setup", SETUPS, ids=NAMES)
+def test_no_answer_beats_the_floor(setup):
+    unit, work, users = setup
+    floor = unit.floor
+    for name in ("ttft", "tpot", "e2e"):
+        least = getattr(floor, name)(work, users)
+        assert getattr(unit, name)(work, users) >= least * (1 - 1e-12)
+        assert getattr(unit.at_datasheet, name)(work, users) >= least * (1 - 1e-12)
+        assert unit.predict(name, work, users).low >= least * (1 - 1e-12)
+    context, fresh = work.n_in + work.n_out / 2, work.n_in - work.alpha * (work.n_in - 1)
+    case = Case(unit, work, SLA(10 * unit.ttft(work, users), 2 * unit.tpot(work, users)))
+    for draw in (None, *case.draws(8)):
+        for row in solve(case, draw).compared.itertuples():
+            if row.rate > 0:
+                # Seconds of a unit that the FLOPs of a request take at least, and its reads.
+                tokens = fresh + work.n_out - 1
+                assert 1 / row.rate >= tokens * 2 * unit.model.n_params / unit.numbers["flops"] * (1 - 1e-9)
+                reads = (work.n_out - 1) * (context - work.n_in * work.alpha) * unit.numbers["kv_token"]
+                assert 1 / row.rate >= reads / unit.numbers["hbm_bw"] * (1 - 1e-9)
