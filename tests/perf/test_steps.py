@@ -70,7 +70,7 @@ def test_no_factor_makes_a_unit_faster_than_its_floor(unit, factor, prompt, deco
     drawn = steps.costs(unit.numbers, terms(unit), WORK.plain, 0.0, factor, prompt)
     if not decodes + prompts:
         return
-    context, cached = 2200 + 85, 0.5 * 2199
+    context, cached = 2200 + 85, 0.5 * 2200
     least = steps.floor_step(steps.floor_terms(unit.numbers), decodes, context, 2200 - cached, cached, prompts)
     seconds = drawn["mixed"](decodes, prompts)
     assert seconds >= least

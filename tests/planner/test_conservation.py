@@ -65,7 +65,7 @@ def test_the_exact_mean_is_the_sum_over_who_prefills():
     """By SciPy's binomial and the simulator's price of a step, for every set-up."""
     for unit, work, users in SETUPS:
         context = work.n_in + work.n_out / 2 + work.cv**2 * work.n_out**2 / (2 * (work.n_out - 1))
-        cached = work.alpha * (work.n_in - 1)
+        cached = min(work.alpha * work.n_in, work.n_in - 1)
         fresh = work.n_in - cached
         for own, said in ((0, unit.tpot(work, users)), (1, unit.ttft(work, users))):
             k = np.arange(users)
@@ -177,7 +177,7 @@ def test_no_answer_beats_the_floor(setup):
         assert getattr(unit, name)(work, users) >= least * (1 - 1e-12)
         assert getattr(unit.at_datasheet, name)(work, users) >= least * (1 - 1e-12)
         assert unit.predict(name, work, users).low >= least * (1 - 1e-12)
-    context, fresh = work.n_in + work.n_out / 2, work.n_in - work.alpha * (work.n_in - 1)
+    context, fresh = work.n_in + work.n_out / 2, work.n_in - min(work.alpha * work.n_in, work.n_in - 1)
     case = Case(unit, work, SLA(10 * unit.ttft(work, users), 2 * unit.tpot(work, users)))
     for draw in (None, *case.draws(8)):
         for row in solve(case, draw).compared.itertuples():

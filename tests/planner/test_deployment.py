@@ -132,7 +132,7 @@ def test_every_setting_keeps_the_limits_by_the_unit_s_own_step(model, n_in, n_ou
     unit = Unit.of(model, "h200-sxm", 8, "fp8", "fp8")
     work = Workload(n_in, n_out, alpha)
     rows = solve(Case(unit, work, SLA(5.0, tpot))).compared.set_index("architecture")
-    context, cached = n_in + n_out / 2, alpha * (n_in - 1)
+    context, cached = n_in + n_out / 2, min(alpha * n_in, n_in - 1)
     new = n_in - cached
     chunk = rows.loc["chunked"]
     if chunk.rate > 0:

@@ -106,6 +106,7 @@ def test_the_simulator_takes_the_numbers():
 def test_the_price_list_gives_back_what_it_was_read_off():
     unit = operators()
     cost = costs.step_cost(unit)
+    assert cost.T_decode == cost.T  # a decode's row stands in the matrices, too
     prefill = unit.prefills().set_index("n_in").loc[2048]
     matrices = cost(0, 0, 1, 2048, 0.0)
     assert matrices == pytest.approx(prefill.gemm + prefill.allreduce, rel=2e-3)

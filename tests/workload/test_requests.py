@@ -24,9 +24,15 @@ def test_what_is_drawn_can_be_served(n_in, n_out, alpha, lengths):
     assert all(column.dtype == np.int64 and column.shape == (5,) for column in drawn)
     assert (drawn.n_in == n_in).all()
     assert (drawn.n_out >= 1).all()
-    assert (drawn.cached == min(round(alpha * n_in), n_in - 1)).all()
+    assert (np.abs(drawn.cached - min(alpha * n_in, n_in - 1)) <= 1).all()
     if lengths == "fixed":
         assert (drawn.n_out == n_out).all()
+
+
+def test_the_stored_share_is_kept_in_the_mean(rng):
+    drawn = Workload(7, 1, 0.5).draw(40_000, rng).cached
+    assert set(drawn) == {3, 4}
+    assert drawn.mean() == pytest.approx(3.5, abs=0.02)
 
 
 @pytest.mark.parametrize("n_out", [1, 1.5, 20, 170.5])

@@ -11,7 +11,7 @@ from typing import Any
 
 from inference_math.perf.batch import MOST_TOGETHER, largest_within, mean_seen, round_trip
 from inference_math.perf.search import ARCHITECTURES, NEVER, aggregated, chunked, disaggregated
-from inference_math.perf.steps import costs, unit_terms
+from inference_math.perf.steps import costs, stored_tokens, unit_terms
 from inference_math.perf.types import Asked, Costs, Found, Row, Solved, Step, Work
 from inference_math.theory import chunk_size as _chunk_size
 from inference_math.theory import chunked_gain_serial as _chunked_gain_serial
@@ -64,7 +64,7 @@ def places(asked: Asked) -> int:
 
 def fresh_share(work: Work) -> float:
     """Return the share of a prompt's tokens that is computed: what is not stored, the last one always."""
-    return 1 - work["alpha"] * (work["n_in"] - 1) / work["n_in"]
+    return 1 - stored_tokens(work["n_in"], work["alpha"]) / work["n_in"]
 
 
 def compared(asked: Asked, step: Step, batch: int) -> dict[str, Row]:

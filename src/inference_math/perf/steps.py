@@ -18,7 +18,7 @@ from inference_math.theory import read_time as _read_time
 from inference_math.theory import step_time as _step_time
 
 __all__ = [
-    "PARTS", "costs", "floor_of", "floor_step", "floor_terms", "parts", "quantities", "step",
+    "PARTS", "costs", "floor_of", "floor_step", "floor_terms", "parts", "quantities", "step", "stored_tokens",
     "unit_numbers", "unit_terms",
 ]  # fmt: skip
 
@@ -30,6 +30,11 @@ step_time = _step_time.plain
 VALUE_BYTES = {"bf16": 2, "fp8": 1}
 # The parts of a step, in the order of `parts`: the first two share it in quadrature, all others add.
 PARTS = ["weights", "matrices", "KV cache", "attention of the prompt", "activations", "all-reduce", "layers"]
+
+
+def stored_tokens(n_in: float, alpha: float) -> float:
+    """Return the tokens of a prompt that need no computing: the stored share, but the last token always is."""
+    return min(alpha * n_in, n_in - 1)
 
 
 def unit_numbers(shape: Shape, rates: Rates, tp: int, weights: str, kv: str) -> UnitNumbers:
@@ -183,10 +188,10 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: f
     """
     n_in, n_out = work["n_in"], work["n_out"]
     context = mean_context(n_in, max(n_out, 1.001), work["cv"])
-    cached = work["alpha"] * (n_in - 1)
+    cached = stored_tokens(n_in, work["alpha"])
     fresh = n_in - cached
     copies = unit["kv_copies"] * unit["kv_token"]
-    load = kv_load_time(copies, read_bw) * work["alpha"] * n_in if read_bw > 0 else 0.0
+    load = kv_load_time(copies, read_bw) * cached if read_bw > 0 else 0.0
     floor = floor_terms(unit)
 
     def mixed(decodes: float, prompts: float) -> float:

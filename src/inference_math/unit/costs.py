@@ -254,12 +254,19 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
     )  # fmt: skip
 
 
-def step_cost(operators: Operators) -> Kernels:
-    """Return the cost of a step for prompts of any length, added up from measured operators.
+def step_cost(operators: Operators) -> StepCost:
+    """Return the cost of a step for prompts of any length in four numbers, read off measured operators: no fit.
 
-    A cached token is priced at a context of 2,048, a pair by the attention of a prompt of 4,096.
+    t_w is the step of one request without its KV read: the weights, and all else that does not grow. Matrices and
+    all-reduce of all tokens, decodes and prompts together, share a step with it in quadrature, at a price per token
+    that gives back a prompt of 2,048. A cached token is priced at a context of 2,048, a pair by the attention of a
+    prompt of 4,096. For the operators themselves, step by step, see `Operators.kernels`.
     """
-    return operators.kernels
+    kernels, prefills = operators.kernels, operators.prefills().set_index("n_in")
+    t_w = kernels(1, 0)
+    linear = float(prefills.gemm[2048] + prefills.allreduce[2048])
+    T = float(np.sqrt(linear**2 - t_w**2)) / 2048
+    return StepCost(t_w=t_w, T=T, T_decode=T, pair=kernels.pair, kv_read=kernels.kv_read, overlap="quadrature")
 
 
 def smallest_tp(model: Model, on: Gpu, precision: str, share: float = 0.9) -> int | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from inference_math import theory
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_numbers
-from inference_math.perf.steps import floor_of, floor_terms
+from inference_math.perf.steps import floor_of, floor_terms, stored_tokens
 from inference_math.perf.types import UnitNumbers
 from inference_math.workload import Workload
 
@@ -50,7 +50,7 @@ class Floor:
     def ttft(self, work: Workload, concurrency: Any) -> Any:
         """Return seconds below which no mean TTFT lies: an engine may put a request first, however many there are."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
-        alone = self.prefill_time(work.n_in, 1, work.alpha * (work.n_in - 1))
+        alone = self.prefill_time(work.n_in, 1, stored_tokens(work.n_in, work.alpha))
         return _plain(np.full(users.shape, alone))
 
     def tpot(self, work: Workload, concurrency: Any) -> Any:
@@ -65,7 +65,7 @@ class Floor:
         after the other. Stored tokens may be common to all requests, whose caches are then read once for all.
         """
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
-        gaps, context, known = work.n_out - 1, _context(work), work.alpha * (work.n_in - 1)
+        gaps, context, known = work.n_out - 1, _context(work), stored_tokens(work.n_in, work.alpha)
         new = work.n_in - known
         own = users * (context - known) + known  # tokens read in a round of one token for each user
         together = self._least(

@@ -26,6 +26,7 @@ from inference_math.perf.steps import (
     floor_terms,
     parts,
     quantities,
+    stored_tokens,
     unit_numbers,
     unit_terms,
 )
@@ -334,7 +335,7 @@ class Unit:
         """Return the exact mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0)."""
         users, unit = as_numbers("concurrency", concurrency, AT_LEAST_ONE), self.near(work)
         context = theory.mean_context(n_in=work.n_in, n_out=max(work.n_out, 1.001), cv=work.cv)
-        cached = work.alpha * (work.n_in - 1)
+        cached = stored_tokens(work.n_in, work.alpha)
         least = floor_terms(self.numbers)
 
         def step(decodes: Any, prompts: Any) -> Any:

@@ -102,10 +102,10 @@ class Workload:
             n_out = np.full(n_in.size, as_whole("n_out", self.n_out))
         else:
             n_out = rng.geometric(1 / self.n_out, n_in.size)
-        stored = self.alpha * (n_in - 1)
-        if self.alpha and stored[:1] % 1:  # a whole number above or below it, so that the mean is kept
+        stored = np.round(self.alpha * n_in, 6)
+        if stored.size and stored[0] % 1:  # a whole number above or below it, so that the mean is kept
             stored = np.floor(stored + rng.random(n_in.size))
-        return Requests(n_in, n_out, stored.astype(np.int64))
+        return Requests(n_in, n_out, np.minimum(stored.astype(np.int64), n_in - 1))
 
 
 @dataclass(frozen=True)
@@ -199,4 +199,4 @@ class Trace:
 
 def _cached(n_in: NDArray[np.int64], alpha: Any) -> NDArray[np.int64]:
     """Return the stored tokens of prompts, of which the last one is always computed."""
-    return np.asarray(np.round(alpha * (n_in - 1)).astype(np.int64))
+    return np.asarray(np.minimum(np.round(alpha * n_in).astype(np.int64), n_in - 1))

@@ -25,12 +25,15 @@ __all__ = ["gain_map", "goodput", "limit_reached", "mixed_steps", "phase_rates",
 _DASHES = ("-", "--", "-.", ":")
 
 
-def gain_map(ax: Axes, points: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
-    """Draw contours of the PDD gain over ρ = ΔP/ΔH and u = 1 − t_w/S for ΔH = S/400, and named points (ρ, u)."""
+def gain_map(ax: Axes, points: Mapping[str, tuple[float, float]], n_out: float) -> pd.DataFrame:
+    """Draw contours of the PDD gain on the same hardware over ρ = ΔP/ΔH and u = 1 − t_w/S, and named points (ρ, u).
+
+    For answers of `n_out` tokens and ΔH = S/400, one prompt at a time.
+    """
     rho, u = np.geomspace(0.1, 1000, 81), np.linspace(0.2, 1, 41)
     grid_rho, grid_u = np.meshgrid(rho, u)
-    gain = theory.pdd_gain(delta_p=grid_rho / 400, delta_h=1 / 400, t_w=1 - grid_u, sla_tpot=1)
-    lines = ax.contour(rho, u, gain, levels=[1.05, 1.25, 1.5, 2, 3], colors=COLOURS[0], linewidths=1.2)
+    gain = theory.pdd_gain_same(delta_p=grid_rho / 400, delta_h=1 / 400, t_w=1 - grid_u, sla_tpot=1, n_out=n_out)
+    lines = ax.contour(rho, u, gain, levels=[0.8, 0.9, 1, 1.25, 1.5, 2, 3], colors=COLOURS[0], linewidths=1.2)
     ax.clabel(lines, fmt="%g", fontsize=9)
     for name, (x, y) in points.items():
         ax.plot(x, y, "o", color=COLOURS[1], markersize=6)

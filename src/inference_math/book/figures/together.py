@@ -43,19 +43,24 @@ def decision_map(
     sla_tpot: float,
     sla_ttft: float,
     quantile: float | None = None,
+    close: float = 0.0,
 ) -> pd.DataFrame:
-    """Draw the best architecture over prompt and output length: its colour, and its margin in per cent as a number."""
+    """Draw the best architecture over prompt and output length: its colour, and its lead in per cent as a number.
+
+    Where the lead is below `close` it is "too close to call"; the column `leader` has the first all the same.
+    """
     rows = []
     for prompt in n_in:
         for answer in n_out:
             found = compare(numbers(prompt, answer), sla_tpot, sla_ttft, quantile=quantile)
-            best, margin = best_of(found)
-            rows.append({"n_in": prompt, "n_out": answer, "best": best, "margin": margin})
+            leader, margin = best_of(found)
+            best = "too close to call" if leader in ARCHITECTURES and margin < close else leader
+            rows.append({"n_in": prompt, "n_out": answer, "best": best, "leader": leader, "margin": margin})
     frame = pd.DataFrame(rows)
-    names = ["none fits", *ARCHITECTURES]
-    colours = ["#dddddd", COLOURS[4], COLOURS[5], COLOURS[3]]
+    names = ["none fits", "too close to call", *ARCHITECTURES]
+    colours = ["#ffffff", "#cccccc", COLOURS[4], COLOURS[5], COLOURS[3]]
     grid = frame.best.map(names.index).to_numpy().reshape(len(n_in), len(n_out))
-    ax.pcolormesh(range(len(n_in)), range(len(n_out)), grid.T, cmap=ListedColormap(colours), vmin=-0.5, vmax=3.5)
+    ax.pcolormesh(range(len(n_in)), range(len(n_out)), grid.T, cmap=ListedColormap(colours), vmin=-0.5, vmax=4.5)
     for i, row in enumerate(frame.to_dict("records")):
         text = "" if row["best"] == "none fits" else "only" if np.isinf(row["margin"]) else f"{100 * row['margin']:.0f}"
         ax.text(i // len(n_out), i % len(n_out), text, ha="center", va="center", fontsize=8)

@@ -1,0 +1,102 @@
+"""The talks' cluster, worked once: every page that speaks of it takes its numbers from here.
+
+Llama-3-70B in FP8 (weights and KV cache) on two H100, 2,200 tokens in, 170 out, 400 ms to the first token and 40 ms a
+token, eight units; nothing stored, or 95 % of the prompts on local SSDs.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pandas as pd
+
+from inference_math import theory
+from inference_math.catalogue.tiers import tier
+from inference_math.perf.numerals import digits
+from inference_math.planner.architectures import compare
+from inference_math.planner.deployment import Plan, plan
+from inference_math.unit import Unit
+from inference_math.unit.coefficients import DATASHEET
+from inference_math.unit.costs import Costs, measured
+from inference_math.unit.operators import Operators
+from inference_math.workload import SLA, Workload
+
+__all__ = ["LIMITS", "STORED", "UNIT", "WORK", "numbers", "planned", "table"]
+
+UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
+WORK, LIMITS, STORED = Workload(2200, 170), SLA(ttft=0.4, tpot=0.040), 0.95
+_STORE = "local_ssd"
+_SIDES = ("datasheet", "kernels", "fitted")
+
+
+@lru_cache
+def _costs(side: str, stored: bool) -> Costs:
+    """Return what requests cost by the datasheet, by measured operators, or by the fitted form."""
+    if side == "kernels":
+        found = measured(Operators(UNIT.model, tp=2, weights="fp8", kv="fp8"), WORK.n_in, WORK.n_out)
+        e = tier(_STORE).acceleration((found.ttft_1 + found.t_w) / WORK.n_in, UNIT.model.kv_token("fp8"), 2)
+        return found.with_prefill(theory.speedup_layerwise(alpha=STORED, e=e)) if stored else found
+    unit = UNIT.calibrated(DATASHEET) if side == "datasheet" else UNIT
+    work = Workload(WORK.n_in, WORK.n_out, STORED if stored else 0.0)
+    return unit.costs(work, 2 * tier(_STORE).read_bw if stored else 0.0)
+
+
+@lru_cache
+def table(stored: bool = False) -> pd.DataFrame:
+    """Return the case's numbers as text: a row for each quantity, a column for each side.
+
+    `stored`: 95 % of the prompts lie on local SSDs.
+    """
+    columns = {}
+    for side in _SIDES:
+        costs = _costs(side, stored)
+        rows = compare(costs, LIMITS.tpot, LIMITS.ttft).set_index("architecture")
+        ranked = rows.rate.sort_values(ascending=False)
+        columns[side] = {
+            "weight read and all else fixed, t_w (ms)": digits(1e3 * costs.t_w),
+            "prompt alone (ms)": digits(1e3 * (costs.ttft_1 + costs.t_w)),
+            "ΔP, net of t_w (ms)": digits(1e3 * costs.delta_p),
+            "ΔP, gross (ms)": digits(1e3 * costs.delta_p_gross),
+            "ΔH and a decode's own rows (ms)": digits(1e3 * costs.read),
+            "1 + ΔP/ΔH": digits(1 + costs.delta_p / costs.read),
+            "batch by formula": digits(costs.additive.batch_limits(LIMITS.tpot, LIMITS.ttft).batch[0]),
+            "batch, step by step": digits(rows.batch["aggregated"]),
+            "aggregated (requests/s of a unit)": digits(rows.rate["aggregated"]),
+            "chunked (requests/s of a unit)": digits(rows.rate["chunked"]),
+            "disaggregated (requests/s of a unit)": digits(rows.rate["disaggregated"]),
+            "best": str(ranked.index[0]),
+            "lead (%)": digits(100 * (ranked.iloc[0] / ranked.iloc[1] - 1)),
+        }
+    return pd.DataFrame(columns).rename_axis("quantity").reset_index()
+
+
+@lru_cache
+def planned(stored: bool = False) -> Plan:
+    """Return the planner's answer to the case."""
+    work = Workload(WORK.n_in, WORK.n_out, STORED if stored else 0.0)
+    return plan(UNIT, work, LIMITS, tier=tier(_STORE) if stored else None)
+
+
+def numbers() -> dict[str, str]:
+    """Return the case's numbers for the prose, by the keys under which every page glues them."""
+    told = {}
+    for stored, mark in ((False, ""), (True, "_stored")):
+        rows = table(stored).set_index("quantity")
+        for side in _SIDES:
+            column = rows[side]
+            for key, name in (
+                ("alone", "prompt alone (ms)"), ("net", "ΔP, net of t_w (ms)"), ("gross", "ΔP, gross (ms)"),
+                ("read", "ΔH and a decode's own rows (ms)"), ("bound", "1 + ΔP/ΔH"), ("best", "best"),
+                ("lead", "lead (%)"), ("chunked", "chunked (requests/s of a unit)"),
+                ("split", "disaggregated (requests/s of a unit)"), ("whole", "aggregated (requests/s of a unit)"),
+            ):  # fmt: skip
+                told[f"case{mark}_{side}_{key}"] = column[name]
+        found = planned(stored)
+        rates = found.compared.set_index("architecture")
+        told |= {
+            f"case{mark}_plan_best": found.best,
+            f"case{mark}_plan_rate": digits(found["rate"]),
+            f"case{mark}_plan_margin": digits(100 * found["margin"]),
+            f"case{mark}_plan_sure": f"{100 * rates.best_in[found.best]:.0f}",
+        }
+    return told
