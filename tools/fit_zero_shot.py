@@ -6,8 +6,9 @@ One fit for each engine whose operators are measured, and one to both, which ser
 new model on a new generation of the engine: the jackknife's covariance over the five models, of a model more and as
 Student's t has it; `low` and `high` are 95 % of the draws. `kv` is `memory`, with what generations of engines differ
 by. `request`, 0 in operators, is what the leanest engine of the calibration adds, with the scatter between generations:
-it is a property of a release, has fallen with each, and the next release is the one that is asked for. `spread` is no share of a rate: the standard deviation of
-log(measured / predicted) on models that were left out. The columns from `memory` on are correlations.
+it is a property of a release, has fallen with each, and the next release is the one that is asked for. `spread` is no
+share of a rate: the standard deviation of log(measured / predicted) on models that were left out. The columns from
+`memory` on are correlations.
 
 The second table has the widths of what lies outside of the calibration; it predicts with the first.
 """
@@ -52,12 +53,14 @@ def fitted(steps: pd.DataFrame, engine: str, seen: pd.DataFrame) -> Calibration:
     found = from_operators.fit(chosen).coefficients
     values = replace(found, request=float(seen["seconds"].min()))
     names = list(COEFFICIENTS)
-    covariance = from_operators.new_model(others).reindex(index=names, columns=names).fillna(0.0)
-    covariance.loc["kv"], covariance["kv"] = covariance.loc["memory"], covariance["memory"]
-    covariance.loc["kv", "kv"] = covariance.loc["memory", "memory"] + transfer.between_generations(transfer.KV) ** 2
-    covariance.loc["request", "request"] = transfer.between_generations(seen["seconds"]) ** 2
+    models = from_operators.new_model(others).reindex(index=names, columns=names).fillna(0.0)
+    covariance = models.to_numpy(dtype=float, copy=True)
+    memory, kv, request = (names.index(name) for name in ("memory", "kv", "request"))
+    covariance[kv], covariance[:, kv] = covariance[memory], covariance[:, memory]
+    covariance[kv, kv] = covariance[memory, memory] + transfer.between_generations(transfer.KV) ** 2
+    covariance[request, request] = transfer.between_generations(seen["seconds"]) ** 2
     spread = float((others["spread"] ** 2).mean() ** 0.5)
-    return Calibration("zero-shot", values, covariance.to_numpy(), spread, ZERO_SHOT_SCOPE)
+    return Calibration("zero-shot", values, covariance, spread, ZERO_SHOT_SCOPE)
 
 
 def table(found: Calibration, engine: str) -> pd.DataFrame:

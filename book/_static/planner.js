@@ -21,6 +21,13 @@
     form.querySelectorAll("input[type=range]").forEach(place);
   };
 
+  // The page begins with the first set-up, the talks' own.
+  const begin = () => {
+    const [first] = Object.keys(presets);
+    write(presets[first]);
+    at("preset").value = first;
+  };
+
   // Sliders: a thousand places from the smallest to the largest value, in equal ratios where that is asked for.
   const place = (slider) => {
     const field = at(slider.dataset.for);
@@ -113,8 +120,8 @@
 
   const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}.`;
 
-  const notes = (given, asked, centre, batch) => {
-    const missed = centre.best ? [] : math.missed(asked, centre.costs);
+  const notes = (given, asked, centre, best, batch) => {
+    const missed = best ? [] : math.missed(asked, centre.costs);
     const never = math.outside(data.scope, inputs(given, Math.max(batch, 1))).map((one) => `not calibrated: ${one}`);
     return [...missed, ...never].map(sentence);
   };
@@ -170,8 +177,9 @@
       start = `Start with${kept}: ${Object.entries(told).map(([name, value]) => `${name} ${value}`.trim()).join(", ")}`;
     }
     text("planner-settings", start);
-    document.getElementById("planner-notes").replaceChildren(...list(notes(given, asked, centre, row.batch)));
+    document.getElementById("planner-notes").replaceChildren(...list(notes(given, asked, centre, best, row.batch)));
     architectures(given, asked, centre, solved);
+    return best;
   };
 
   const architectures = (given, asked, centre, solved) => {
@@ -251,8 +259,7 @@
         solved.push(math.solve(asked, ...waiting.shift()));
       }
       if (waiting.length) { setTimeout(go); return; }
-      show(given, asked, centre, solved);
-      if (!centre.best) document.getElementById("planner-notes").append(...list(remedies(given)));
+      if (!show(given, asked, centre, solved)) document.getElementById("planner-notes").append(...list(remedies(given)));
       sizes(given);
       tiers(given, asked);
       history.replaceState(null, "", share.hash("plan", changed()));
@@ -279,7 +286,7 @@
   tools.append(
     share.copier("Copy link", () => share.link("plan", changed())),
     share.copier("Copy as Python", asPython),
-    share.button("Reset", () => { write({}); at("preset").value = ""; answer(); }),
+    share.button("Reset", () => { begin(); answer(); }),
   );
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target }) => {
@@ -289,9 +296,7 @@
     answer();
   });
   const opened = share.parse();
-  const [first] = Object.keys(presets);
-  write(opened?.id === "plan" ? opened.state : presets[first]);
-  if (opened?.id !== "plan") at("preset").value = first;
+  if (opened?.id === "plan") write(opened.state); else begin();
   window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { write(link.state); answer(); } });
   window.inferenceMathPlanner = { question, coefficients, state, write, asPython };
   answer();

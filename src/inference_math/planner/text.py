@@ -15,7 +15,7 @@ from inference_math.workload import SLA, Workload
 if TYPE_CHECKING:
     from inference_math.planner.deployment import Answer, Plan
 
-__all__ = ["PRINTED", "as_html", "as_text", "plain", "shown", "start"]
+__all__ = ["PRINTED", "as_html", "as_text", "plain", "said", "shown", "start"]
 
 
 def as_text(found: Plan) -> str:
@@ -38,7 +38,7 @@ def as_text(found: Plan) -> str:
 
 def as_html(found: Plan) -> str:
     """Return the plan as HTML."""
-    rows = [(a.name, shown(a), a.why, a.by, a.formula, _said(a)) for a in found.answers.values()]
+    rows = [(a.name, shown(a), a.why, a.by, a.formula, said(a)) for a in found.answers.values()]
     parts = [f"<p>{escape(line)}</p>" for line in _heading(found)]
     parts.append(f"<p><strong>{escape(found.verdict[0].upper() + found.verdict[1:])}.</strong></p>")
     parts += [f"<p>{escape(line)}</p>" for line in found.advice]
@@ -97,7 +97,7 @@ def shown(answer: Answer) -> str:
     return f"{value}{span}{unit}"
 
 
-def _said(answer: Answer) -> str:
+def said(answer: Answer) -> str:
     """Return what the closed form says where something else computed the answer."""
     if np.isnan(answer.by_formula):
         return ""
@@ -108,8 +108,8 @@ def _said(answer: Answer) -> str:
 def _closed(answer: Answer) -> str:
     if not answer.formula:
         return ""
-    said = _said(answer)
-    return f"  [{answer.formula}{': ' + said if said else ''}]"
+    value = said(answer)
+    return f"  [{answer.formula}{': ' + value if value else ''}]"
 
 
 def start(found: Plan) -> str:

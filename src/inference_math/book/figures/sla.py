@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -119,7 +120,7 @@ def catalogue_limits(
             precision = "fp8" if gpu.fp8_flops else "bf16"
             tp = costs.smallest_tp(model, gpu, precision)
             for alpha, prompt in itertools.product(alphas, n_in):
-                found = {"batch": 0, "binding": "does not fit"}
+                found: dict[Any, Any] = {"batch": 0, "binding": "does not fit"}
                 if tp is not None:
                     unit = Unit.of(model, gpu, tp, precision, precision, calibration=DATASHEET)
                     faster = unit.costs(Workload(prompt, n_out)).with_prefill(

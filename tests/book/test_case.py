@@ -1,0 +1,62 @@
+"""The talks' case is worked once: every page that glues its numbers has the same ones, and one winner."""
+
+from __future__ import annotations
+
+import re
+
+import nbformat
+import pytest
+
+from inference_math import planner
+from inference_math.book import case
+from inference_math.planner.architectures import compare
+
+MIME = "application/papermill.record/text/plain"
+
+
+@pytest.fixture(scope="module")
+def glued(root):
+    """By page: the glued numbers of the case."""
+    found: dict[str, dict[str, str]] = {}
+    for path in sorted((root / "notebooks").rglob("*.ipynb")):
+        notebook = nbformat.read(path, 4)
+        for output in (o for cell in notebook.cells for o in cell.get("outputs", ())):
+            name = output.get("metadata", {}).get("scrapbook", {}).get("name", "")
+            if name.startswith("case_"):
+                page = path.relative_to(root / "notebooks").with_suffix("").as_posix()
+                found.setdefault(page, {})[name] = output["data"][MIME].strip("'")
+    return found
+
+
+def test_all_pages_have_the_same_numbers(glued):
+    assert {"predictions/01-one-unit", "predictions/03-plan-a-deployment"} <= set(glued)
+    assert len(glued) >= 3
+    for page, numbers in glued.items():
+        assert numbers == case.numbers(), page
+
+
+def test_one_winner(glued):
+    """By the kernels, by the fitted form and by the plan; the lead is said to be too small."""
+    numbers = case.numbers()
+    assert {numbers[f"case_{side}_best"] for side in ("kernels", "fitted", "plan")} == {case.planned().best}
+    assert "too close to call" in case.planned().verdict
+    assert "too close to call" in case.planned(stored=True).verdict
+
+
+def test_pages_that_name_the_case_s_winner_take_it_from_there(root):
+    """No page types it: who names 2,200 and 170 beside an architecture that 'serves most' glues it."""
+    for path in sorted((root / "book").rglob("*.md")):
+        for paragraph in re.split(r"\n\s*\n", path.read_text(encoding="utf-8")):
+            if "2,200" in paragraph and re.search(r"\*\*(chunked|disaggregated|aggregated)\*\*", paragraph):
+                pytest.fail(f"{path.name}: {paragraph[:80]}")
+
+
+def test_the_table_is_that_of_the_rooms_it_names():
+    fitted = case.table().set_index("quantity")["fitted"]
+    costs = case.UNIT.costs(case.WORK)
+    rows = compare(costs, case.LIMITS.tpot, case.LIMITS.ttft).set_index("architecture")
+    assert float(fitted["chunked (requests/s of a unit)"]) == pytest.approx(rows.rate["chunked"], rel=5e-3)
+    assert float(fitted["prompt alone (ms)"]) == pytest.approx(1e3 * case.UNIT.prefill_time(2200), rel=5e-3)
+    plain = planner.plan(case.UNIT, case.WORK, case.LIMITS, intervals=False)
+    assert float(fitted["batch, step by step"]) == plain["batch"]
+    assert float(fitted["1 + ΔP/ΔH"]) == pytest.approx(plain["gain_bound"], rel=5e-3)
