@@ -12,7 +12,7 @@ from inference_math.planner.case import Case, solve
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Trace, Workload
 
-fleet = partial(planner.fleet, requests=1200)
+fleet = partial(planner.fleet, requests=500)
 UNIT = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
 FOUND = planner.plan(UNIT, Workload(2200, 170), SLA(ttft=2.0, tpot=0.050), intervals=False)
 

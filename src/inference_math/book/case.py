@@ -65,7 +65,7 @@ def table(stored: bool = False) -> pd.DataFrame:
             "chunked (requests/s of a unit)": digits(rows.rate["chunked"]),
             "disaggregated (requests/s of a unit)": digits(rows.rate["disaggregated"]),
             "best": str(ranked.index[0]),
-            "lead (%)": digits(100 * (ranked.iloc[0] / ranked.iloc[1] - 1)),
+            "lead (%)": f"{100 * (ranked.iloc[0] / ranked.iloc[1] - 1):.0f}",
         }
     return pd.DataFrame(columns).rename_axis("quantity").reset_index()
 
@@ -96,7 +96,7 @@ def numbers() -> dict[str, str]:
         told |= {
             f"case{mark}_plan_best": found.best,
             f"case{mark}_plan_rate": digits(found["rate"]),
-            f"case{mark}_plan_margin": digits(100 * found["margin"]),
+            f"case{mark}_plan_margin": f"{100 * found['margin']:.0f}",
             f"case{mark}_plan_sure": f"{100 * rates.best_in[found.best]:.0f}",
         }
     return told

@@ -21,7 +21,7 @@ __all__ = ["Fleet", "fleet"]
 
 _LARGER = (1, 2, 4, np.inf)  # chunks, as multiples of the plan's
 _MOST = 16  # times what the mean rates ask for
-_DRAWS, _HOLDS = 64, 0.9  # of the calibration; the share of them in which a fleet holds
+_DRAWS, _PACES, _HOLDS = 64, 10, 0.9  # of the calibration; simulated of them; share of these in which a fleet holds
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,16 @@ class Fleet:
     architecture
         What each replica is.
     replicas, units, gpus
-        Replicas; units of each (one, or both pools of a disaggregated one); GPUs of all. They hold in nine of ten draws
-        of the calibration, as far as slower draws need more.
+        Replicas; units of each (one, or both pools of a disaggregated one); GPUs of all. They are enough in nine of ten
+        draws of the calibration that were simulated.
     low, high
-        Replicas that a fast draw needs and a slow one, at the ends of the interval of the plan's rate (90 %).
+        Replicas that the draw needs which needs fewest, and the one that needs most.
     rate
         Requests per second of all replicas together.
     least
         The replicas that mean rates ask for, without queues.
     goodput
-        Share of the simulated requests whose TTFT and whose mean TPOT both meet their limits, in the slow draw that the
-        fleet is sized for.
+        Share of the simulated requests whose TTFT and whose mean TPOT both meet their limits, in the draw that decides.
     one_less
         The same with one replica less; NaN where there is none less.
     usd_per_million
@@ -113,14 +112,15 @@ def fleet(
     possible = [str(name) for name, served in rates.items() if served > 0]
     if architecture is not None:
         possible = [as_one_of("architecture", architecture, possible)]
-    fast, sure, slow = _paces(found)
+    # Which architecture: at the calibration's own pace, the error of a step taken once. How many: at ten paces.
+    middle = Steps(found.case.unit.near(found.case.work))
     needed: list[tuple[int, int, _Replica, int]] = []
     failures: list[str] = []
     for name in possible:
         for row in _rows(found, name):
             replica = _Replica(found, row, traffic, rate, count, seed)
             try:
-                many = replica.fewest(sure, share, replica.least)
+                many = replica.fewest(middle, share, replica.least)
             except ValueError as error:
                 failures.append(str(error))
             else:
@@ -128,17 +128,21 @@ def fleet(
     if not needed:
         raise ValueError("; ".join(failures))
     *_, replica, many = min(needed)
-    return replica.fleet(many, sure, (replica.fewest(fast, share, many), replica.fewest(slow, share, many)))
+    return _sized(replica, [(replica.fewest(pace, share, many), pace) for pace in _paces(found)])
+
+
+def _sized(replica: _Replica, needs: list[tuple[int, simulate.Cost]]) -> Fleet:
+    """Return the fleet that is enough at nine of ten paces, with what the quickest and the slowest of them need."""
+    needs.sort(key=lambda one: one[0])
+    many, pace = needs[ceil(_HOLDS * len(needs)) - 1]
+    return replica.fleet(many, pace, (needs[0][0], needs[-1][0]))
 
 
 def _paces(found: Plan) -> list[simulate.Cost]:
-    """Return the step of the draws at the ends of the interval of the rate, and of one that nine of ten outpace.
-
-    Draws are put in order by how many requests their best architecture serves.
-    """
+    """Return the steps of ten draws, which lie evenly between the fastest and the slowest by the best rate."""
     case = found.case
     drawn = sorted(case.draws(_DRAWS), key=lambda one: -max(solve(case, one).compared["rate"]))
-    return [_pace(case, drawn[int(share * (_DRAWS - 1))]) for share in (0.05, _HOLDS, 0.95)]
+    return [_pace(case, drawn[(2 * i + 1) * _DRAWS // (2 * _PACES)]) for i in range(_PACES)]
 
 
 def _pace(case: Case, draw: Draw) -> simulate.Cost:

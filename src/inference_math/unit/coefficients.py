@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, EFFICIENCY, Interval, as_number, as_one_of
 from inference_math.evidence import load
+from inference_math.perf.numerals import digits
 
 __all__ = ["COEFFICIENTS", "DATASHEET", "ENGINES", "Anchor", "Calibration", "Coefficients", "Draw", "Prediction"]
 
@@ -357,7 +358,7 @@ def _digits(value: Any) -> str:
 
 def _range(values: Any) -> str:
     low, high = np.min(values), np.max(values)
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+    return digits(low) if low == high else f"{digits(low)} to {digits(high)}"
 
 
 DATASHEET = Calibration("datasheet", Coefficients(), np.zeros((len(COEFFICIENTS), len(COEFFICIENTS))), 0.0)
