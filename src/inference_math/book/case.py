@@ -91,6 +91,8 @@ def numbers() -> dict[str, str]:
                 ("split", "disaggregated (requests/s of a unit)"), ("whole", "aggregated (requests/s of a unit)"),
             ):  # fmt: skip
                 told[f"case{mark}_{side}_{key}"] = column[name]
+            gain = compare(_costs(side, stored), LIMITS.tpot, LIMITS.ttft).set_index("architecture").rate
+            told[f"case{mark}_{side}_chunked_gain"] = f"{gain['chunked'] / gain['aggregated']:.2f}"
         found = planned(stored)
         rates = found.compared.set_index("architecture")
         told |= {

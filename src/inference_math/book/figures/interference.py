@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import ScalarFormatter
 from numpy.typing import NDArray
 
-from inference_math import evidence
+from inference_math import evidence, theory
 from inference_math.book.explore.live import COLOURS
 from inference_math.simulate import Cost, Run
 from inference_math.theory import latency
@@ -142,7 +142,11 @@ def weights_and_compute(ax: Axes, operators: Operators, most: int = 1024) -> pd.
     T = products[2048] / 2048
     drawn = products[products.index <= most].reset_index().rename(columns={"gemm": "measured"})
     compute = drawn.tokens * T
-    forms = {"sum": t_w + compute, "quadrature": np.hypot(t_w, compute), "maximum": np.maximum(t_w, compute)}
+    forms = {
+        "sum": theory.step_additive(t_w=t_w, t_c=compute, t_rest=0),
+        "quadrature": theory.step_time(t_w=t_w, t_c=compute, t_rest=0),
+        "maximum": theory.step_serial(t_w=t_w, t_c=compute, t_rest=0),
+    }
     ax.loglog(drawn.tokens, 1e3 * drawn.measured, "o", base=2, color=COLOURS[0], markersize=4, label="measured")
     for (name, values), dash in zip(forms.items(), (":", "-", "--"), strict=True):
         ax.loglog(drawn.tokens, 1e3 * values, dash, base=2, color=COLOURS[1], label=name, linewidth=1.6)

@@ -27,8 +27,8 @@ def combined(operators: Operators) -> pd.DataFrame:
     compute = float(np.sqrt(most.gemm**2 - alone**2) / most.tokens) * frame.tokens
     return frame.assign(
         quadrature=theory.step_time(t_w=alone, t_c=compute, t_rest=0),
-        maximum=np.maximum(alone, compute),
-        added=alone + compute,
+        maximum=theory.step_serial(t_w=alone, t_c=compute, t_rest=0),
+        added=theory.step_additive(t_w=alone, t_c=compute, t_rest=0),
     )
 
 
