@@ -67,6 +67,15 @@ def test_the_careful_row_keeps_the_sla_in_nine_of_ten_draws():
     assert perf.kept(CASE.plain, "chunked", draws, row) == 0.9
 
 
+def test_a_batch_bound_by_the_first_token_breaks_its_limit_when_prompts_are_slow():
+    tight = Case(UNIT, Workload(2200, 170), SLA(0.25, 0.2))
+    middle, slow = solved(tight), solved(tight, (1.0, 1.3))
+    row = middle["rows"]["aggregated"]
+    assert middle["binding"] == ["TTFT"]
+    assert perf.keeps(tight.plain, "aggregated", middle, row)
+    assert not perf.keeps(tight.plain, "aggregated", slow, row)
+
+
 def test_a_longer_prompt_part_alone_moves_what_prompts_cost():
     plain, slow = solved(), solved(factors=(1.0, 1.5))
     assert slow["numbers"]["t_w"] == plain["numbers"]["t_w"]

@@ -104,6 +104,14 @@ def test_pools_are_the_best_of_all_splits(limit, units, places):
     assert 0.99 * best <= row["rate"] <= best * (1 + 1e-12)
 
 
+def test_a_pool_decodes_all_tokens_but_the_first():
+    row = search.disaggregated(step, 300 * 2204, 300, 2200.0, 4.0, 0.04, 1.0, 8)
+    decode = row["batch"] / (3 * row["step"])
+    prefill = row["chunk"] / 2200 / row["ttft"]
+    pools = row["prefill_units"], 8 - row["prefill_units"]
+    assert row["rate"] == pytest.approx(min(pools[0] * prefill, pools[1] * decode) / 8)
+
+
 @given(limits, st.sampled_from([0.0, 0.9]))
 def test_the_aggregated_batch_is_the_largest_within_limits(limit, quantile):
     row = search.aggregated(step, batch.largest_within(step, 300, 170.0, *limit, quantile), 170.0, quantile)

@@ -88,7 +88,7 @@ def test_the_floor_is_bytes_over_bandwidth_or_flops_over_the_peak(unit, decodes,
         return
     model, gpu = unit.model, unit.gpu
     width, tokens = catalogue.bytes_per_value(unit.weights), decodes + prompts * fresh
-    held = (model.n_params + model.lm_head_params) * width
+    held = (model.n_params + model.lm_head_params * (decodes > 0 or prompts >= 1)) * width
     moved = (held + decodes * context * model.kv_token(unit.kv)) / gpu.hbm_bw
     best = max(gpu.bf16_flops, gpu.fp8_flops or 0)
     work = 2 * (model.n_params * tokens + model.lm_head_params * decodes) / gpu.flops(unit.weights)
@@ -105,3 +105,45 @@ def test_a_decode_in_the_latent_space_multiplies_more_than_it_reads():
     unit = Unit.of("deepseek-v3", "h20", 16, "fp8", "fp8")
     read = unit.step_time(64, 20_000) - unit.step_time(64, 0)
     assert read >= 64 * 20_000 * 61 * 278_528 / (16 * unit.gpu.bf16_flops)
+
+
+def test_a_mixture_reads_the_experts_that_its_tokens_choose():
+    model, bandwidth = MIXTURE.model, MIXTURE.numbers["hbm_bw"] * MIXTURE.coefficients.memory
+    one = MIXTURE.parts(1, 1)["weights"]
+    assert one == pytest.approx(2 * (model.n_params + model.lm_head_params) / bandwidth)
+    eight = MIXTURE.parts(8, 1)["weights"]
+    chosen = 1 - (1 - model.n_active_experts / model.n_experts) ** 8
+    routed = 2 * (model.n_params_total - model.n_params) / (1 - model.n_active_experts / model.n_experts)
+    rest = 2 * (model.n_params_total + model.lm_head_params) - routed
+    assert eight == pytest.approx((rest + chosen * routed) / bandwidth)
+
+
+def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():
+    spread_out = Unit.of("llama-3-8b", "h200-sxm", 16)  # eight KV heads: each is held twice
+    bytes_held = 2 * spread_out.model.kv_token("bf16")
+    assert terms(spread_out)["load"] == pytest.approx(
+        bytes_held / (spread_out.numbers["hbm_bw"] * spread_out.coefficients.kv)
+    )
+    shape, rates = shape_of(catalogue.model("deepseek-v3"), 1), rates_of(catalogue.gpu("h20"))
+    deep = steps.unit_terms(steps.unit_numbers(shape, rates, 1, "fp8", "fp8"), UNIT.found())
+    assert deep["load"] < deep["read"]  # a decode's products in the latent space take longer than one copy's read
+
+
+def test_a_step_s_factor_and_a_prompt_s_are_two():
+    def costs(factor, prompt, read_bw=0.0):
+        return steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, read_bw, factor, prompt)
+
+    plain = costs(1.0, 1.0)
+    added = plain["mixed"](8, 1) - plain["mixed"](8, 0)
+    slow_step, slow_prompt = costs(2.0, 1.0), costs(1.0, 2.0)
+    assert slow_step["mixed"](8, 0) == pytest.approx(2 * plain["mixed"](8, 0))
+    assert slow_step["mixed"](8, 1) - slow_step["mixed"](8, 0) == pytest.approx(added)
+    assert slow_prompt["mixed"](8, 1) - slow_prompt["mixed"](8, 0) == pytest.approx(2 * added)
+    waits = costs(1.0, 1.0, 1e9), costs(1.0, 2.0, 1e9)
+    once, twice = (one["mixed"](0, 1) - one["mixed"](0, 0) for one in waits)
+    assert twice == pytest.approx(2 * once)  # waiting for a store belongs to the prompt
+    for name in ("delta_h", "own", "t_w"):
+        assert slow_step[name] == pytest.approx(2 * plain[name])
+    # t_w, the read and what a decode adds besides make a step of one decode.
+    assert plain["t_w"] + plain["delta_h"] + plain["own"] == pytest.approx(plain["mixed"](1, 0))
+    assert costs(0.1, 1.0)["t_w"] > 0.1 * plain["t_w"]  # the floor holds there, too

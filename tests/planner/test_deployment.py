@@ -55,6 +55,13 @@ def test_a_formula_beside_a_number_says_what_it_gives():
     assert said["pdd_gain"].by_formula == pytest.approx(same)
     assert said["pdd_gain"].by == "compare"
     assert f"{same:.3g}" in str(PLAIN)
+    split = theory.pdd_split(delta_p=costs.delta_p_gross, delta_h=costs.read, t_w=costs.t_w, sla_tpot=0.04)
+    assert said["prefill_units"].by_formula == pytest.approx(8 * split / (1 + split))
+    whole = planner.plan(UNIT, Workload(64, 2000), SLA(1.0, 0.03), intervals=False)
+    if whole.best == "aggregated":
+        of = UNIT.costs(Workload(64, 2000))
+        rate = theory.request_rate(B=whole["batch"], n_out=2000, t_w=of.t_w, delta_p=of.delta_p, delta_h=of.read)
+        assert whole.answers["rate"].by_formula == pytest.approx(rate)
     assert PLAIN["gain_bound"] == pytest.approx(1 + costs.delta_p / costs.read)
     assert PLAIN["delta_p_gross"] == pytest.approx(UNIT.prefill_time(2200) / 170)
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_math import theory
 from inference_math.simulate import (
     OVERLAPS,
     Aggregated,
@@ -19,7 +20,7 @@ from inference_math.simulate import (
     closed_loop,
     open_loop,
 )
-from inference_math.simulate.engine import _steps_to
+from inference_math.simulate.engine import Request, Room, _steps_to
 from inference_math.workload import Workload
 
 COST = StepCost(t_w=0.02, T=4e-5, T_decode=9e-5, prompt=1e-3, pair=2e-9, delta_h=3e-5, kv_read=4e-8)
@@ -89,3 +90,33 @@ def test_a_step_that_takes_no_time_is_refused(scheduler, part, seconds):
         cost.line = lambda decodes: (seconds, 0.0)
     with pytest.raises(ValueError, match=r"cost must be a finite number of seconds > 0, but cost\(.*\) is"):
         open_loop(Workload(100, 10), cost, rate=10.0, requests=5, scheduler=scheduler)
+
+
+def test_a_growing_room_takes_tokens_as_they_come_and_gives_all_back():
+    request = Request(1, 0.0, 100, 50, 0)
+    for grows, first in ((False, 150), (True, 101)):
+        room = Room(3, 1000.0, grows)
+        room.take(request)
+        assert room.tokens == 1000 - first
+        for _ in range(49):
+            assert not room.grow(1)
+        room.give_back(request)
+        assert (room.places, room.tokens) == (3, 1000)
+    assert Room(1, 120.0, True).fits(request)
+    assert not Room(1, 120.0, False).fits(request)
+
+
+def test_growing_caches_admit_more_and_say_when_they_were_too_full():
+    cost, work = StepCost(t_w=0.02, prompt=0.03, delta_h=1e-5), Workload(100, 400, lengths="geometric")
+
+    def run(batch, grows):
+        return closed_loop(
+            work, cost, concurrency=250, requests=1500, warmup=500, scheduler=Aggregated(batch, 90_000, grows)
+        )
+
+    most = int(theory.max_batch_growing(kv_capacity=90_000, n_in=100, n_out=400, cv=1))
+    reserved, growing, greedy = run(250, False), run(most, True), run(250, True)
+    assert reserved.overfull == 0
+    assert growing.request_rate > 1.1 * reserved.request_rate
+    assert growing.overfull < 0.1 * growing.seconds
+    assert greedy.overfull > 0.3 * greedy.seconds

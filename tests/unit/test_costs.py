@@ -124,6 +124,17 @@ def test_the_price_list_comes_near_prompts_that_it_was_not_read_off(n_in):
     assert found == pytest.approx(unit.prefills().set_index("n_in").total[n_in], rel=0.08)
 
 
+def test_a_shorter_prompt_is_a_part_of_one_and_a_decode_stays_whole():
+    numbers = costs.measured(operators(), 2048, 170)
+    shorter = numbers.with_prefill(4)
+    assert shorter.mixed(3, 1) == numbers.mixed(3, 0.25)
+    assert shorter.ttft_1 == pytest.approx(numbers.mixed(0, 0.25) - numbers.t_w)
+    assert shorter.mixed(3, 0) == numbers.mixed(3, 0)
+    before, after = numbers.overlapping("serial-kv"), shorter.overlapping("serial-kv")
+    assert after(300, 0) == pytest.approx(before(300, 0))
+    assert after(0, 4) == pytest.approx(before(0, 1))
+
+
 def test_the_fewest_gpus():
     assert costs.smallest_tp(LLAMA, H100, "fp8", share=1) == 1
     assert costs.smallest_tp(LLAMA, H100, "fp8") == 2

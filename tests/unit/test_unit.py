@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import catalogue, evidence, simulate, theory
-from inference_math.unit import Unit
+from inference_math.unit import Steps, Unit
+from inference_math.unit.coefficients import Anchor
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
 
@@ -246,6 +247,26 @@ def test_a_prediction_says_what_was_never_calibrated():
 def test_bad_units(arguments, message):
     with pytest.raises(ValueError, match=message):
         Unit.of(**({"model": "llama-3-70b", "gpu": "h100-sxm", "tp": 2, "weights": "fp8"} | arguments))
+
+
+def test_between_two_batches_the_mean_is_between_theirs():
+    low, high = TALK.tpot(WORK, 3), TALK.tpot(WORK, 4)
+    assert TALK.tpot(WORK, 3.25) == pytest.approx(0.75 * low + 0.25 * high, rel=1e-12)
+
+
+def test_an_anchor_that_asks_for_more_than_the_hardware_gets_the_floor():
+    """In steps, prefills, means and in the simulator, whose shortcut must not miss it."""
+    calibration = dataclasses.replace(TALK.calibration, anchors=(Anchor(2048, 170, -0.014),))
+    fast = TALK.calibrated(calibration)
+    for context in (10, 2048, 100_000):
+        assert fast.step_time(1, context) >= fast.floor.step_time(1, context)
+        assert fast.step_cost(1, context) >= fast.floor.step_time(1, context) * (1 - 1e-12)
+    assert fast.prefill_time(64) >= fast.floor.prefill_time(64)
+    run = simulate.closed_loop(Workload(2048, 170), fast.step_cost, concurrency=2, requests=20)
+    assert run.gaps.mean >= fast.floor.step_time(1, 2048)
+    quick = Steps(TALK, 0.3)
+    assert quick.line(4) is None
+    assert quick(4, 8192) >= TALK.floor.step_time(4, 2048)
 
 
 def test_bad_steps():

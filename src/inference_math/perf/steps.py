@@ -140,10 +140,11 @@ def floor_terms(unit: UnitNumbers) -> Floor:
     """
     value = VALUE_BYTES[unit["precision"]]
     head = unit["head_params"] * value
-    least = unit["step_bytes"] - unit["head_bytes"] + head - unit["idle"] * unit["routed_bytes"]
+    least = unit["step_bytes"] - unit["head_bytes"] - unit["idle"] * unit["routed_bytes"]
     pair = pair_time(unit, unit["best_flops"], 1.0)
     return {
         "weights": read_time(least, unit["hbm_bw"], 1.0),
+        "head_read": read_time(head, unit["hbm_bw"], 1.0),
         "read": read_time(unit["kv_token"], unit["hbm_bw"], 1.0),
         "matrices": matrix_time(unit["n_params"], 1, unit["flops"], 1.0),
         "head": matrix_time(unit["head_params"], 1, unit["flops"], 1.0),
@@ -153,13 +154,14 @@ def floor_terms(unit: UnitNumbers) -> Floor:
 
 
 def floor_of(
-    floor: Floor, passes: Any, decodes: Any, tokens: Any, context: Any, cached: Any, pairs: Any, larger: Any
-) -> Any:
+    floor: Floor, passes: Any, sampling: Any, decodes: Any, tokens: Any, context: Any, cached: Any, pairs: Any,
+    larger: Any,
+) -> Any:  # fmt: skip
     """Return the larger of bytes over bandwidth and FLOPs over rate, of so many passes over the weights.
 
-    The other arguments as in `parts`, summed over the passes.
+    `sampling` of them give tokens, and read the LM head. The other arguments as in `parts`, summed over the passes.
     """
-    moved = floor["weights"] * passes + floor["read"] * (context + cached)
+    moved = floor["weights"] * passes + floor["head_read"] * sampling + floor["read"] * (context + cached)
     computed = (
         floor["matrices"] * tokens + floor["head"] * decodes + floor["decode_pair"] * context + floor["pair"] * pairs
     )
@@ -167,11 +169,12 @@ def floor_of(
 
 
 def floor_step(floor: Floor, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:
-    """Return the seconds below which no step is; see `quantities` for the arguments."""
+    """Return the seconds below which no step is whose requests share no cache; see `quantities` for the arguments."""
     passes = 1.0 if decodes + prompts > 0 else 0.0
+    sampling = 1.0 if decodes > 0 or prompts >= 1 else 0.0
     pairs = prompts * fresh * (cached + fresh / 2)
     seconds: float = floor_of(
-        floor, passes, decodes, decodes + prompts * fresh, decodes * context, prompts * cached, pairs, max
+        floor, passes, sampling, decodes, decodes + prompts * fresh, decodes * context, prompts * cached, pairs, max
     )
     return seconds
 
@@ -184,7 +187,8 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: f
     t_w; `delta_h` the read of one more decode, `own` what else it adds, on average up to 64. The share alpha of the
     prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by layer, every GPU its own
     copy, waiting where that takes longer than computing the rest [C05]. A step is `factor` times as long, what prompts
-    add to it `prompt_factor` times; neither is below the floor.
+    add to it `prompt_factor` times; neither is below the floor. A chunk counts as its share of the prompt's cached
+    read; an engine reads all before it in each chunk, which the simulator counts.
     """
     n_in, n_out = work["n_in"], work["n_out"]
     context = mean_context(n_in, max(n_out, 1.001), work["cv"])

@@ -103,6 +103,7 @@ class Floor(TypedDict):
     """The same of what no engine on this hardware can do without."""
 
     weights: float
+    head_read: float
     read: float
     matrices: float
     head: float

@@ -131,7 +131,7 @@ max_batch_growing = Formula(
     claim="C15",
     source=BOOK,
     meaning="the same where caches grow block by block: what is there on average, and room for 2.33 standard "
-    "deviations of it, so that requests are preempted in one moment of a hundred",
+    "deviations of it: for dozens of requests they are too full in about one moment of a hundred",
 )
 sla_ttft_matching = Formula(
     name="sla_ttft_matching",

@@ -59,6 +59,8 @@ class Costs:
     compute
         The prompt's own compute, whatever it hides beside, for the overlap models of `architectures.compare`. None:
         such that it adds `ttft_1` to a step where weight read and compute share in quadrature.
+    T
+        Compute of one token, a decode's there, too. None: the prompt's, spread over its tokens.
     each
         The same for each prompt length, where there are several.
     """
@@ -73,11 +75,14 @@ class Costs:
     places: Any
     mixed: Step | None = None
     compute: Any = None
+    T: Any = None
     each: tuple[Costs, ...] = ()
 
     def __post_init__(self) -> None:
         if self.compute is None:
             object.__setattr__(self, "compute", np.sqrt((self.ttft_1 + self.t_w) ** 2 - self.t_w**2))
+        if self.T is None:
+            object.__setattr__(self, "T", self.compute / self.n_in)
 
     @classmethod
     def of(cls, found: Found, work: Workload, kv_capacity: float, places: int) -> Costs:
@@ -151,18 +156,12 @@ class Costs:
         from inference_math.perf.overlap import together
 
         t_w, prompt, read = float(self.t_w), float(self.compute), float(self.delta_h)
-        decode = prompt / float(self.n_in) * self._computed
+        decode = float(self.T)
 
         def step(decodes: float, prompts: float) -> float:
             return together(overlap, t_w, decodes * decode + prompts * prompt, 0.0, decodes * read)
 
         return step
-
-    @property
-    def _computed(self) -> float:
-        """Prompts shortened by `with_prefill` have fewer tokens to compute; a decode has one whatever they have."""
-        whole = np.sqrt((self.ttft_1 + self.t_w) ** 2 - self.t_w**2)
-        return float(whole / self.compute) if self.compute else 1.0
 
     def batch_limits(self, sla_tpot: Any, sla_ttft: Any) -> pd.DataFrame:
         """Return the largest batch by each of `LIMITS`, their smallest, `batch`, and which it is, `binding`.

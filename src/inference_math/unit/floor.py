@@ -1,8 +1,9 @@
 """What no engine on this hardware can beat: the larger of bytes over bandwidth and FLOPs over the peak rate.
 
 Only this rejects a measurement, and only this cuts an interval off. It assumes nothing of an engine but that the tokens
-of a request come one after the other, each with a pass over the weights (no speculation), and that the caches of
-different requests are different where they are not stored ones.
+of a request come one after the other, each with a pass over the weights (no speculation), that weights and caches lie
+in HBM, and that the requests of a step share no cache; `e2e` allows the stored share of the prompts to be one for all.
+Every prompt has the same stored share, and the concurrency is the mean number of requests in flight.
 """
 
 from __future__ import annotations
@@ -38,14 +39,15 @@ class Floor:
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
         tokens = B + new
         pairs = new * (known + new / 2)
-        return self._least(np.minimum(tokens, 1), B, tokens, B * read, np.where(new > 0, known, 0), pairs)
+        sampling = np.minimum(B, 1)  # a chunk that is not the last of its prompt has no token to give
+        return self._least(np.minimum(tokens, 1), sampling, B, tokens, B * read, np.where(new > 0, known, 0), pairs)
 
     def prefill_time(self, n_in: Any, batch: Any = 1, cached: Any = 0) -> Any:
         """Return seconds below which no prefill lies; arguments as of `Unit.prefill_time`."""
         total, prompts = as_numbers("n_in", n_in, AT_LEAST_ONE), as_numbers("batch", batch, AT_LEAST_ONE)
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
         new = total - known
-        return self._least(1.0, prompts, prompts * new, 0.0, prompts * known, prompts * new * (known + new / 2))
+        return self._least(1.0, 1.0, prompts, prompts * new, 0.0, prompts * known, prompts * new * (known + new / 2))
 
     def ttft(self, work: Workload, concurrency: Any) -> Any:
         """Return seconds below which no mean TTFT lies: an engine may put a request first, however many there are."""
@@ -69,13 +71,17 @@ class Floor:
         new = work.n_in - known
         own = users * (context - known) + known  # tokens read in a round of one token for each user
         together = self._least(
-            work.n_out, users * work.n_out, users * (new + gaps), gaps * own, known, users * new * (known + new / 2)
-        )
+            work.n_out, work.n_out, users * work.n_out, users * (new + gaps), gaps * own, known,
+            users * new * (known + new / 2),
+        )  # fmt: skip
         alone = self.ttft(work, 1) + gaps * self.tpot(work, 1)
         return _plain(np.maximum(together, alone))
 
-    def _least(self, passes: Any, sampled: Any, tokens: Any, context: Any, cached: Any, pairs: Any) -> Any:
-        return _plain(floor_of(floor_terms(self.numbers), passes, sampled, tokens, context, cached, pairs, np.maximum))
+    def _least(
+        self, passes: Any, sampling: Any, sampled: Any, tokens: Any, context: Any, cached: Any, pairs: Any
+    ) -> Any:
+        floor = floor_terms(self.numbers)
+        return _plain(floor_of(floor, passes, sampling, sampled, tokens, context, cached, pairs, np.maximum))
 
 
 def _context(work: Workload) -> float:

@@ -186,7 +186,13 @@ class Unit:
         new, known = (
             as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO), as_numbers("cached", cached, AT_LEAST_ZERO)
         )  # fmt: skip
-        return _plain(self._step(B, read, new, known, 1.0))
+        seconds = self._step(B, read, new, known, 1.0)
+        # Coefficients are shares of what the hardware can; an anchor may ask for more.
+        return (
+            _plain(np.maximum(seconds, self.floor.step_time(B, read, new, known)))
+            if self._anchored
+            else _plain(seconds)
+        )
 
     def parts(self, decodes: float, context: float, prefill_tokens: float = 0, cached: float = 0) -> dict[str, float]:
         """Return what a step consists of, in seconds, by `perf.steps.PARTS`.
@@ -202,7 +208,12 @@ class Unit:
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
         if (known >= total).any():
             raise ValueError(f"cached must be below n_in, not {cached!r:.80}")
-        return _plain(self._step(0.0, 0.0, total - known, known, prompts))
+        seconds = self._step(0.0, 0.0, total - known, known, prompts)
+        return (
+            _plain(np.maximum(seconds, self.floor.prefill_time(total, prompts, known)))
+            if self._anchored
+            else _plain(seconds)
+        )
 
     def _step(self, decodes: Any, context: Any, new: Any, cached: Any, prompts: Any) -> Any:
         weights, matrices, *rest = self._parts(decodes, context, new, cached, prompts)
@@ -230,6 +241,10 @@ class Unit:
         else:
             anchor = self.calibration.anchor(work.n_in, work.n_out)
         return asdict(self.coefficients) | {"anchor": anchor}
+
+    @property
+    def _anchored(self) -> bool:
+        return bool(self.calibration.anchors)
 
     def near(self, work: Workload) -> Unit:
         """Return the same with the one anchor whose lengths are nearest to those of `work`; itself without anchors."""
@@ -340,11 +355,14 @@ class Unit:
 
         def step(decodes: Any, prompts: Any) -> Any:
             seconds = unit._step(decodes, context, work.n_in - cached, cached, prompts)
-            if not self.calibration.anchors:  # coefficients are shares: no step is below the floor
+            if not self._anchored:  # coefficients are shares: no step is below the floor
                 return seconds
             pairs = prompts * (work.n_in - cached) * (work.n_in + cached) / 2
             tokens = decodes + prompts * (work.n_in - cached)
-            floor = floor_of(least, 1.0, decodes, tokens, decodes * context, prompts * cached, pairs, np.maximum)
+            sampling = np.minimum(decodes + np.floor(prompts), 1.0)
+            floor = floor_of(
+                least, 1.0, sampling, decodes, tokens, decodes * context, prompts * cached, pairs, np.maximum
+            )
             return np.maximum(seconds, floor)
 
         return _plain(mean_seen(step, users, work.n_out, own))
@@ -367,13 +385,14 @@ class Steps:
         if tokens:
             seconds += self._prompt_factor * (self._sum(decodes, context, prefills, tokens, pairs) - bare)
         together = decodes + tokens
-        least = floor_of(self._floor, float(together > 0), decodes, together, context, 0.0, pairs, max)
+        sampling = float(decodes > 0)
+        least = floor_of(self._floor, float(together > 0), sampling, decodes, together, context, 0.0, pairs, max)
         longest: float = max(seconds, least)
         return longest
 
     def line(self, decodes: int) -> tuple[float, float] | None:
         """Return (fixed, per token of context) of a step that only decodes; None where the floor may cut it."""
-        if self._factor < 1:
+        if self._factor < 1 or self._terms["fixed"] < 0:  # a draw, or an anchor, that is faster than coefficients allow
             return None
         return self._factor * self._sum(decodes, 0, 0.0, 0, 0.0), self._factor * self._terms["read"]
 
