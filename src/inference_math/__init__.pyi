@@ -1,6 +1,7 @@
 from . import book as book
 from . import catalogue as catalogue
 from . import evidence as evidence
+from . import lab as lab
 from . import measure as measure
 from . import perf as perf
 from . import planner as planner

@@ -13,6 +13,7 @@ from pathlib import Path
 from inference_math import catalogue, evidence, profiles
 from inference_math.catalogue import Gpu
 from inference_math.catalogue.tiers import tier
+from inference_math.lab import __main__ as laboratory
 from inference_math.measure import __main__ as measuring
 from inference_math.planner import fleet, plan
 from inference_math.planner.text import plain
@@ -181,6 +182,10 @@ def _parser() -> argparse.ArgumentParser:
     summary = "measure the steps of a model on the GPU at hand (needs PyTorch)"
     measure = commands.add_parser("measure", parents=[measuring.parser()], add_help=False, help=summary)
     measure.set_defaults(run=measuring.run)
+
+    summary = "try the laws on vLLM, on this machine (needs vLLM)"
+    lab = commands.add_parser("lab", parents=[laboratory.parser()], add_help=False, help=summary)
+    lab.set_defaults(run=laboratory.run)
     return parser
 
 

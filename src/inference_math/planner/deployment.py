@@ -159,14 +159,15 @@ def plan(
     order = tuple(perf.ranked([one.found for one in draws]))
     compared = _ranked(centre, draws)
     best = order[0] if float(compared.set_index("architecture")["rate"][order[0]]) > 0 else ""
+    leads = [perf.lead(case.plain, one.found["rows"], list(order)) for one in draws]
     chosen = perf.careful(case.plain, order[0], [one.found for one in draws])
     return Plan(
         case,
-        _answers(case, centre, draws, order, best),
+        _answers(case, centre, draws, leads, order, best),
         compared,
         offloading(case),
         best,
-        _verdict(case, draws, order, best),
+        _verdict(case, draws, leads, order, best),
         told(case, best, chosen) if best else {},
         perf.kept(case.plain, best, [one.found for one in draws], chosen) if best and intervals else np.nan,
         () if best else tuple(_advice(case)),
@@ -231,10 +232,12 @@ ANSWERS = (
 )
 
 
-def _answers(case: Case, centre: Solved, draws: list[Solved], order: tuple[str, ...], best: str) -> dict[str, Answer]:
+def _answers(
+    case: Case, centre: Solved, draws: list[Solved], leads: list[Any], order: tuple[str, ...], best: str
+) -> dict[str, Answer]:
     words = {"binding": centre.binding, "units": case.units, "best": order[0], "second": order[1]}
     formulas = perf.by_formula(case.plain, centre.found)
-    drawn = [dict(one.numbers) | perf.lead(case.plain, one.found["rows"], list(order)) for one in draws]
+    drawn = [dict(one.numbers) | lead for one, lead in zip(draws, leads, strict=True)]
     own = dict(centre.numbers) | perf.lead(case.plain, centre.found["rows"], list(order))
     answers = {}
     for name, measure, by, formula, why in ANSWERS:
@@ -248,9 +251,8 @@ def _answers(case: Case, centre: Solved, draws: list[Solved], order: tuple[str, 
     return answers
 
 
-def _verdict(case: Case, draws: list[Solved], order: tuple[str, ...], best: str) -> str:
+def _verdict(case: Case, draws: list[Solved], leads: list[Any], order: tuple[str, ...], best: str) -> str:
     first, second, *_ = order
-    leads = [perf.lead(case.plain, one.found["rows"], list(order)) for one in draws]
     rate, margin = (perf.interval(np.nan, [one[name] for one in leads])[0] for name in ("rate", "margin"))
     ahead = float(np.mean([one.best == first for one in draws]))
     spread = case.unit.widened(case.work).calibration.spread

@@ -38,7 +38,7 @@ def request_overhead(coefficients: Coefficients, context: float = _CHAT) -> floa
     A fit of one number to log(measured / predicted) of batches of chats on the H100, with the other coefficients
     given; the prompts, of unknown length, are taken as `context` tokens.
     """
-    kernels = replace(DATASHEET, coefficients=replace(coefficients, request=0.0))
+    kernels = replace(DATASHEET, coefficients=coefficients).kernels
     parts = []
     for (model, gpu, tp), rows in load("mlenergy").frame.groupby(["model", "gpu", "tp"]):
         unit = Unit.of(str(model), str(gpu), tp=int(str(tp)), calibration=kernels)
@@ -54,7 +54,7 @@ def requests(coefficients: Coefficients) -> pd.DataFrame:
     vLLM of mid-2023 from Splitwise's decode steps, the geometric mean over GPUs; the time that its layers take longer
     is fitted beside it and not used.
     """
-    kernels, old = replace(DATASHEET, coefficients=replace(coefficients, request=0.0)), []
+    kernels, old = replace(DATASHEET, coefficients=coefficients).kernels, []
     for (gpu, tp), rows in load("splitwise_llama2_70b").frame.groupby(["gpu", "tp"]):
         unit = Unit.of("llama-2-70b", str(gpu), int(str(tp)), calibration=kernels)
         step = unit.step_time(rows["batch"].to_numpy(float), (rows["prompt"] + rows["output_tokens"] / 2).to_numpy())

@@ -20,10 +20,11 @@ from inference_math.catalogue import Gpu, Model, gpu
 from inference_math.checks import AT_LEAST_ONE, as_numbers
 from inference_math.perf.answers import places_of
 from inference_math.perf.batch import MOST_TOGETHER, largest_within
+from inference_math.perf.overlap import together
 from inference_math.perf.types import Costs as Found
 from inference_math.perf.types import Step, Work
 from inference_math.simulate import Cost, StepCost
-from inference_math.unit.mean import mean_seen
+from inference_math.unit.mean import mean_seen, plain
 from inference_math.unit.operators import H100, Kernels, Operators
 from inference_math.workload import Workload
 
@@ -153,8 +154,6 @@ class Costs:
 
     def overlapping(self, overlap: str) -> Step:
         """Return the step of these numbers under an overlap model of `perf.overlap`; decodes have matrices, too."""
-        from inference_math.perf.overlap import together
-
         t_w, prompt, read = float(self.t_w), float(self.compute), float(self.delta_h)
         decode = float(self.T)
 
@@ -193,7 +192,7 @@ class Costs:
         users = as_numbers("B", B, AT_LEAST_ONE)
         if not self.each:
             step = self._sum if self.mixed is None else _on_arrays(self.mixed)
-            return _plain(mean_seen(step, users, self.n_out, own))
+            return plain(mean_seen(step, users, self.n_out, own))
         batches = np.broadcast_to(users, np.broadcast_shapes(users.shape, np.shape(self.n_in))).ravel()
         return np.array([one._seen(b, own) for one, b in zip(self.each, batches.tolist(), strict=True)])
 
@@ -302,7 +301,3 @@ def _room(model: Model, on: Gpu, gpus: int, weights: str, kv: str) -> float:
 def _within(argument: str, value: Any, low: float, high: float) -> None:
     if np.min(value) < low or np.max(value) > high:
         raise ValueError(f"{argument} must be from {low} to {high} tokens, which were measured, not {value!r:.80}")
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if np.ndim(value) == 0 else value

@@ -17,6 +17,7 @@ from inference_math import theory
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_numbers
 from inference_math.perf.steps import floor_of, floor_terms, stored_tokens
 from inference_math.perf.types import UnitNumbers
+from inference_math.unit.mean import plain
 from inference_math.workload import Workload
 
 __all__ = ["Floor"]
@@ -53,12 +54,12 @@ class Floor:
         """Return seconds below which no mean TTFT lies: an engine may put a request first, however many there are."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         alone = self.prefill_time(work.n_in, 1, stored_tokens(work.n_in, work.alpha))
-        return _plain(np.full(users.shape, alone))
+        return plain(np.full(users.shape, alone))
 
     def tpot(self, work: Workload, concurrency: Any) -> Any:
         """Return seconds below which no mean TPOT lies: the others may wait meanwhile."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
-        return _plain(np.full(users.shape, self.step_time(1, _context(work))))
+        return plain(np.full(users.shape, self.step_time(1, _context(work))))
 
     def e2e(self, work: Workload, concurrency: Any) -> Any:
         """Return seconds below which no mean latency of so many users lies.
@@ -75,19 +76,15 @@ class Floor:
             users * new * (known + new / 2),
         )  # fmt: skip
         alone = self.ttft(work, 1) + gaps * self.tpot(work, 1)
-        return _plain(np.maximum(together, alone))
+        return plain(np.maximum(together, alone))
 
     def _least(
         self, passes: Any, sampling: Any, sampled: Any, tokens: Any, context: Any, cached: Any, pairs: Any
     ) -> Any:
         floor = floor_terms(self.numbers)
-        return _plain(floor_of(floor, passes, sampling, sampled, tokens, context, cached, pairs, np.maximum))
+        return plain(floor_of(floor, passes, sampling, sampled, tokens, context, cached, pairs, np.maximum))
 
 
 def _context(work: Workload) -> float:
     context: float = theory.mean_context(n_in=work.n_in, n_out=max(work.n_out, 1.001), cv=work.cv)
     return context
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if np.ndim(value) == 0 else value

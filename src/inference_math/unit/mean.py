@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from inference_math.perf.batch import beside
 
-__all__ = ["mean_seen"]
+__all__ = ["mean_seen", "plain"]
 
 
 def mean_seen(step: Callable[[Any, Any], Any], users: Any, n_out: float, own: int) -> NDArray[np.float64]:
@@ -34,6 +34,11 @@ def mean_seen(step: Callable[[Any, Any], Any], users: Any, n_out: float, own: in
     means = (shares * step(sizes - own - counts, own + counts)).sum(axis=0)
     below, above = means[places].reshape(2, *wanted.shape)
     return np.asarray(below + (wanted - low) * (above - below))
+
+
+def plain(value: Any) -> Any:
+    """Return an array as it is, a single number as a float."""
+    return float(value) if np.ndim(value) == 0 else value
 
 
 @lru_cache(maxsize=256)

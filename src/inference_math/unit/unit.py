@@ -1,8 +1,8 @@
 """One inference unit: a model on `tp` GPUs in some precision under an engine, and the seconds of its steps.
 
 The terms are those of `theory.step`, at datasheet rates over efficiencies in (0, 1]: no step is shorter than the
-hardware allows. The efficiencies are fitted to measured operators of the H100 (`calibrate`), and used for every GPU, or
-to runs of an engine (`profiles`).
+hardware allows. The efficiencies are fitted to measured operators of the H100 (`profiles.from_operators`), and used for
+every GPU, or to runs of an engine (`profiles.from_runs`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from inference_math.perf.types import Found, Rates, Shape, Terms, UnitNumbers
 from inference_math.unit.coefficients import DATASHEET, ENGINES, Anchor, Calibration, Coefficients, Prediction
 from inference_math.unit.costs import Costs
 from inference_math.unit.floor import Floor
-from inference_math.unit.mean import mean_seen
+from inference_math.unit.mean import mean_seen, plain
 from inference_math.workload import Workload
 
 __all__ = ["Steps", "Unit", "activation_bytes", "kind_of", "matrix_bytes", "rates_of", "shape_of"]
@@ -187,12 +187,7 @@ class Unit:
             as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO), as_numbers("cached", cached, AT_LEAST_ZERO)
         )  # fmt: skip
         seconds = self._step(B, read, new, known, 1.0)
-        # Coefficients are shares of what the hardware can; an anchor may ask for more.
-        return (
-            _plain(np.maximum(seconds, self.floor.step_time(B, read, new, known)))
-            if self._anchored
-            else _plain(seconds)
-        )
+        return plain(self._possible(seconds, self.floor.step_time, B, read, new, known))
 
     def parts(self, decodes: float, context: float, prefill_tokens: float = 0, cached: float = 0) -> dict[str, float]:
         """Return what a step consists of, in seconds, by `perf.steps.PARTS`.
@@ -209,11 +204,11 @@ class Unit:
         if (known >= total).any():
             raise ValueError(f"cached must be below n_in, not {cached!r:.80}")
         seconds = self._step(0.0, 0.0, total - known, known, prompts)
-        return (
-            _plain(np.maximum(seconds, self.floor.prefill_time(total, prompts, known)))
-            if self._anchored
-            else _plain(seconds)
-        )
+        return plain(self._possible(seconds, self.floor.prefill_time, total, prompts, known))
+
+    def _possible(self, seconds: Any, floor: Callable[..., Any], *arguments: Any) -> Any:
+        """Return no less than `floor` of the arguments: coefficients are shares, but an anchor may ask for more."""
+        return np.maximum(seconds, floor(*arguments)) if self.calibration.anchors else seconds
 
     def _step(self, decodes: Any, context: Any, new: Any, cached: Any, prompts: Any) -> Any:
         weights, matrices, *rest = self._parts(decodes, context, new, cached, prompts)
@@ -242,10 +237,6 @@ class Unit:
             anchor = self.calibration.anchor(work.n_in, work.n_out)
         return asdict(self.coefficients) | {"anchor": anchor}
 
-    @property
-    def _anchored(self) -> bool:
-        return bool(self.calibration.anchors)
-
     def near(self, work: Workload) -> Unit:
         """Return the same with the one anchor whose lengths are nearest to those of `work`; itself without anchors."""
         if len(self.calibration.anchors) < 2:
@@ -261,7 +252,7 @@ class Unit:
         """Return z beside so many decodes: how much of one more decode's compute lengthens the step [C14]."""
         tokens = as_numbers("decodes", decodes, AT_LEAST_ZERO)
         weights, matrices, *_ = self._parts(tokens, 0, 0, 0, 0)
-        return _plain(theory.decode_share.unchecked(weights, np.where(tokens > 0, matrices, 0)))
+        return plain(theory.decode_share.unchecked(weights, np.where(tokens > 0, matrices, 0)))
 
     @property
     def step_cost(self) -> Steps:
@@ -311,7 +302,7 @@ class Unit:
         within = as_number("level", level, SHARE)
         low, high = self.spread(lambda unit: getattr(unit, asked)(work, concurrency), within, wide=wide)
         # At small levels the value may lie beside the quantiles of so many draws.
-        low, high = _plain(np.minimum(low, value)), _plain(np.maximum(high, value))
+        low, high = plain(np.minimum(low, value)), plain(np.maximum(high, value))
         return Prediction(value, low, high, level, self.calibration.mode, self.outside(work, concurrency))
 
     def spread(self, ask: Callable[[Any], Any], level: float, draws: int = _DRAWS, wide: Any = 1.0) -> tuple[Any, Any]:
@@ -355,17 +346,14 @@ class Unit:
 
         def step(decodes: Any, prompts: Any) -> Any:
             seconds = unit._step(decodes, context, work.n_in - cached, cached, prompts)
-            if not self._anchored:  # coefficients are shares: no step is below the floor
-                return seconds
-            pairs = prompts * (work.n_in - cached) * (work.n_in + cached) / 2
-            tokens = decodes + prompts * (work.n_in - cached)
-            sampling = np.minimum(decodes + np.floor(prompts), 1.0)
-            floor = floor_of(
-                least, 1.0, sampling, decodes, tokens, decodes * context, prompts * cached, pairs, np.maximum
+            new = work.n_in - cached
+            tokens, read, known = decodes + prompts * new, decodes * context, prompts * cached
+            pairs, sampling = prompts * new * (work.n_in + cached) / 2, np.minimum(decodes + np.floor(prompts), 1.0)
+            return unit._possible(
+                seconds, floor_of, least, 1.0, sampling, decodes, tokens, read, known, pairs, np.maximum
             )
-            return np.maximum(seconds, floor)
 
-        return _plain(mean_seen(step, users, work.n_out, own))
+        return plain(mean_seen(step, users, work.n_out, own))
 
 
 class Steps:
@@ -403,7 +391,3 @@ class Steps:
         weights, matrices, *rest = parts(self._terms, decodes, decodes + tokens, sampled, context, cached, pairs, max)
         seconds: float = hypot(weights, matrices) + sum(rest)
         return seconds
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if np.ndim(value) == 0 else value

@@ -1,4 +1,4 @@
-"""The planner's page: `solver` as JavaScript, its formulas printed from SymPy, and the numbers that it starts from."""
+"""The planner's page: `perf` as JavaScript, its formulas printed from SymPy, and the numbers that it starts from."""
 
 from __future__ import annotations
 

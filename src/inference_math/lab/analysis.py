@@ -1,0 +1,212 @@
+"""What the trials say: how far found and predicted are apart, how sure that is, whether counts follow a law.
+
+The same functions serve a file of the laboratory, the recorded tables of the book, and runs of the simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from inference_math.checks import AT_LEAST_ZERO, as_number, as_whole
+from inference_math.lab.record import Trial
+
+__all__ = ["CountTest", "alternatives", "count_test", "counts", "expanded", "gaps", "summary"]
+
+_KEY = ["experiment", "arm", "quantity"]
+_LEVEL = 0.90  # of the intervals
+_DRAWS = 400  # systems that are played for a p-value
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row for each experiment, arm and quantity: what was predicted, what was found, and their ratio.
+
+    `predicted` and `found` are means over the usable trials. `ratio` is the mean ratio of the two, each trial with its
+    own prediction, on a logarithmic scale, with its 90 % interval `low` to `high` by Student's t: NaN for one trial.
+    """
+    usable = table[table.usable & table.predicted.notna() & (table.predicted > 0) & (table.found > 0)]
+    rows = []
+    for key, group in usable.groupby(_KEY, sort=True):
+        logs = np.log((group.found / group.predicted).to_numpy())
+        half = np.nan
+        if logs.size > 1:
+            half = float(stats.t.ppf((1 + _LEVEL) / 2, logs.size - 1) * logs.std(ddof=1) / np.sqrt(logs.size))
+        middle = float(logs.mean())
+        rows.append(
+            {
+                **dict(zip(_KEY, key, strict=True)), "predicted": group.predicted.mean(), "found": group.found.mean(),
+                "ratio": np.exp(middle), "low": np.exp(middle - half), "high": np.exp(middle + half),
+                "trials": logs.size,
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def alternatives(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what other forms of the law predicted: experiment, arm, quantity, law, predicted, and found over it."""
+    known = {"round", *_KEY, "predicted", "found", "usable"}
+    rows = []
+    for law in [name for name in table.columns if name not in known]:
+        said = table[table.usable & table[law].notna() & (table[law] > 0) & (table.found > 0)]
+        for key, group in said.groupby(_KEY, sort=True):
+            ratio = float(np.exp(np.log(group.found / group[law]).mean()))
+            named = dict(zip(_KEY, key, strict=True))
+            rows.append({**named, "law": law, "predicted": group[law].mean(), "ratio": ratio})
+    return pd.DataFrame(rows, columns=[*_KEY, "law", "predicted", "ratio"])
+
+
+def counts(trials: Sequence[Trial], most: int) -> pd.DataFrame:
+    """Return how many steps had k prompts, and how many decodes had k beside them, in the trials of `Counts`.
+
+    One row for each law of the lengths and each k from 0 to `most` (that many or more): `steps`, `decodes`; in how many
+    `windows`, of how many `users`.
+    """
+    rows = []
+    usable = [trial for trial in trials if trial.usable]
+    for name in sorted({str(trial.arm["lengths"]) for trial in usable}):
+        seen = [one for trial in usable if trial.arm["lengths"] == name for one in trial.observed]
+        prompts = np.concatenate([one.log.prefills.round().astype(int) for one in seen])
+        decodes = np.concatenate([one.log.decodes for one in seen])
+        users = int((prompts + decodes).max())
+        for k in range(most + 1):
+            here = prompts == k if k < most else prompts >= most
+            rows.append(
+                {
+                    "lengths": name, "k": k, "steps": int(here.sum()), "decodes": int(decodes[here].sum()),
+                    "windows": len(seen), "users": users,
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def expanded(table: pd.DataFrame, experiment: str) -> pd.DataFrame:
+    """Return the rows of one experiment with what is in `arm` as columns: "users 8, lengths fixed" becomes two.
+
+    >>> table = pd.DataFrame({"experiment": ["x"], "arm": ["users 8, lengths two prompts"], "found": [1.0]})
+    >>> expanded(table, "x").to_dict("records")
+    [{'experiment': 'x', 'arm': 'users 8, lengths two prompts', 'found': 1.0, 'users': 8, 'lengths': 'two prompts'}]
+    """
+    rows = table[table.experiment == experiment].reset_index(drop=True)
+    parts = [dict(part.split(" ", 1) for part in arm.split(", ")) for arm in rows.arm]
+    columns = pd.DataFrame([{name: _value(text) for name, text in part.items()} for part in parts])
+    return rows.join(columns)
+
+
+def _value(text: str) -> Any:
+    """Return a number or a truth value where the text is one."""
+    if text in ("True", "False"):
+        return text == "True"
+    try:
+        return int(text)
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+
+class CountTest(tuple[float, float]):
+    """χ² of counts against a law, and its p-value: the share of played systems that are at least as far from it."""
+
+    __slots__ = ()
+
+    @property
+    def statistic(self) -> float:
+        """χ²."""
+        return self[0]
+
+    @property
+    def p(self) -> float:
+        """Share of the systems, played under the law, whose χ² is at least as large."""
+        return self[1]
+
+
+def count_test(
+    seen: Sequence[float],
+    n_out: NDArray[np.int64],
+    *,
+    users: int,
+    windows: int,
+    window: int,
+    beside: bool = False,
+    tagged: int | None = None,
+    seed: int = 0,
+) -> CountTest:
+    """Test counts of prompts in a step against the binomial law.
+
+    Steps that follow each other are not independent: who has just begun will not begin again for a while. So the
+    distribution of χ² under the law is not that of the textbook; it is found by playing slots, each with answers
+    drawn from `n_out`, in as many `windows` of as many steps.
+
+    Parameters
+    ----------
+    seen
+        Steps with 0, 1, 2, … prompts, the last count for all larger numbers; with `beside`, decodes in such steps.
+    n_out
+        Lengths that answers have, equally often each.
+    users, windows, window
+        Slots, and how many windows of how many steps were watched.
+    beside
+        Whether what is counted is the prompts beside a request that decodes.
+    tagged
+        Slots that the law takes: `users` for all, `users` − 1 beside one, where nothing else is said. Another number is
+        a wrong law, and p is small if the counts tell.
+
+    Raises
+    ------
+    ValueError
+        For counts below zero, and sizes below one.
+    """
+    observed = np.array([as_number("seen", value, AT_LEAST_ZERO) for value in seen])
+    for name, value in (("users", users), ("windows", windows), ("window", window)):
+        as_whole(name, value)
+    slots = (users - 1 if beside else users) if tagged is None else tagged
+    law = stats.binom(slots, 1 / float(np.mean(n_out)))
+    share = np.append(law.pmf(np.arange(observed.size - 1)), law.sf(observed.size - 2))
+    rng, playing = np.random.default_rng(seed), slots + 1 if beside else slots
+    far = _chi2(observed, share)
+    played = [_counted(n_out, playing, windows, window, beside, observed.size - 1, rng) for _ in range(_DRAWS)]
+    return CountTest((far, float(np.mean([_chi2(one * observed.sum() / one.sum(), share) >= far for one in played]))))
+
+
+def _chi2(counted: NDArray[np.float64], share: NDArray[np.float64]) -> float:
+    expected = share * counted.sum()
+    few = expected < 5
+    if few.any():  # cells with little in them are one
+        expected = np.append(expected[~few], expected[few].sum())
+        counted = np.append(counted[~few], counted[few].sum())
+    return float(((counted - expected) ** 2 / np.maximum(expected, 1e-12)).sum())
+
+
+def _counted(
+    n_out: NDArray[np.int64], users: int, windows: int, window: int, beside: bool, most: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Play windows of slots that are under way; return the counts."""
+    slots = windows * users
+    # A slot met at random: its answer by length, and how many steps it has left.
+    chosen = rng.choice(n_out, size=slots, p=n_out / n_out.sum())
+    next_prompt = chosen - rng.integers(0, chosen)  # steps until the next prompt, from the first step on: 1, 2, …
+    prompts = np.zeros((windows, window), dtype=np.int64)
+    while (due := next_prompt <= window).any():
+        at = np.flatnonzero(due)
+        np.add.at(prompts, (at // users, next_prompt[at] - 1), 1)
+        next_prompt[at] += rng.choice(n_out, size=at.size)
+    weights = (users - prompts).ravel() if beside else None
+    return np.bincount(np.minimum(prompts, most).ravel(), weights, minlength=most + 1).astype(np.float64)
+
+
+def gaps(trials: Sequence[Trial], arms: Sequence[Mapping[str, Any]], points: int = 60) -> pd.DataFrame:
+    """Return the distribution of the gap between two tokens in some arms: the gap that a share of all exceeds."""
+    rows = []
+    above = np.geomspace(1, 1e-3, points)
+    for arm in arms:
+        found = [trial.observed[0].gaps for trial in trials if trial.usable and trial.arm == arm]
+        if found:
+            values = np.quantile(np.concatenate(found), 1 - above)
+            rows += [{**arm, "above": share, "gap": gap} for share, gap in zip(above, values, strict=True)]
+    return pd.DataFrame(rows)

@@ -1,0 +1,68 @@
+"""The laboratory's tables from its file, and what the committed ones say."""
+
+from __future__ import annotations
+
+import derive_lab
+import numpy as np
+import pandas as pd
+import pytest
+
+from inference_math import evidence
+from inference_math.lab import analysis, pools, session
+from inference_math.lab.engines import Played
+from inference_math.lab.experiments import EXPERIMENTS, Bench, Counts
+from inference_math.lab.machine import Alone
+from inference_math.lab.record import Book, read
+from inference_math.simulate import StepCost
+
+COST = StepCost(t_w=0.007, T=0.0002, T_decode=0.0003, kv_read=6e-7)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lab") / "lab.jsonl"
+    bench = Bench(Played(COST), np.random.default_rng(5), seconds=1.0, repeats=3, watch=Alone)
+    book = Book(path, {"model": "played", "engine": {}, "machine": {}, "seed": 5})
+    session.rounds(bench, book, EXPERIMENTS, until=1e9, progress=None, most=2)
+    return derive_lab.derive(read(path))
+
+
+def test_the_tables_have_the_columns_and_settings_of_the_committed_ones(tables) -> None:
+    for name, table in tables.items():
+        committed = evidence.load(name).frame
+        assert list(table.columns) == list(committed.columns), name
+    ours = evidence.load("lab_arms").frame
+    ours = ours[ours.experiment != "pools"]
+    assert set(zip(tables["lab_arms"].arm, tables["lab_arms"].quantity, strict=True)) == set(
+        zip(ours.arm, ours.quantity, strict=True)
+    )
+
+
+def test_every_setting_of_two_engines_is_in_the_table() -> None:
+    rows = analysis.expanded(evidence.load("lab_arms").frame, "pools")
+    there = {(r.pools, r.users, r.n_out) for r in rows.itertuples()}
+    assert there == {(arm["pools"], arm["users"], arm["n_out"]) for arm in pools.arms()}
+
+
+def test_the_committed_counts_follow_the_law_and_not_a_wrong_one() -> None:
+    """χ² at the recorded size for all laws of the lengths; the wrong number of slots is rejected."""
+    table = evidence.load("lab_counts").frame
+    lengths = {
+        "geometric": np.random.default_rng(0).geometric(1 / 8, 20_000), "uniform": np.arange(1, 16),
+        "two lengths": np.array([2, 14]), "fixed": np.array([8]),
+    }  # fmt: skip
+    assert set(table.lengths) == set(lengths)
+    for name, rows in table.groupby("lengths"):
+        design = {"users": Counts.users, "windows": int(rows.windows.iloc[0]), "window": Counts.window}
+        assert analysis.count_test(rows.steps.tolist(), lengths[name], **design).p > 0.01, name
+        beside = analysis.count_test(rows.decodes.tolist(), lengths[name], beside=True, **design)
+        assert beside.p > 0.01, name
+        wrong = analysis.count_test(rows.decodes.tolist(), lengths[name], beside=True, tagged=Counts.users, **design)
+        assert wrong.p < 0.01, name
+
+
+def test_no_ratio_is_without_its_trials() -> None:
+    table: pd.DataFrame = evidence.load("lab_arms").frame
+    several = table[table.trials > 1]
+    assert ((several.low <= several.ratio) & (several.ratio <= several.high)).all()
+    assert table[table.trials == 1].low.isna().all()

@@ -1,0 +1,75 @@
+"""Derive the tables data/measured/lab_*.csv from a file of the laboratory.
+
+    python tools/derive_lab.py lab.jsonl
+
+`make lab` writes the file; the tables are of one run on one machine, which datapackage.json names.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from tables import write
+
+from inference_math.lab import analysis, pools
+from inference_math.lab.experiments import EXPERIMENTS, Counts, Limit
+from inference_math.lab.record import Laboratory, arm_name, read
+
+GAPS = [{"users": users, "lengths": "geometric"} for users in (1, 8, 32)]
+COEFFICIENTS = ("t_w", "T_decode", "kv_read", "prompt", "T", "pair")
+TOGETHER = ("counts",)  # experiments with a table of their own
+
+
+def main() -> None:
+    """Write the tables; print what was written."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("raw", type=Path, help="file that `inference-math lab` wrote")
+    arguments.add_argument("--out", type=Path, default=Path("data/measured"))
+    options = arguments.parse_args()
+    for name, table in derive(read(options.raw)).items():
+        write(table, options.out / f"{name}.csv")
+
+
+def derive(lab: Laboratory) -> Mapping[str, pd.DataFrame]:
+    """Return the tables by name: found and predicted, other forms of the law, counts, gaps, costs of bare steps."""
+    table = lab.table[~lab.table.experiment.isin(TOGETHER)]
+    trials = [trial for trial in lab.trials if trial.experiment == "counts"]
+    arms = [arm_name(arm) for experiment in EXPERIMENTS for arm in experiment.arms()]
+    table = table[table.arm.isin([*arms, *(arm_name(arm) for arm in pools.arms())])]
+    # Where no batch that was tried broke the limit, bisection says nothing.
+    table = table[~((table.quantity == "users") & (table.found >= Limit.most))]
+    found, laws = analysis.summary(table), analysis.alternatives(table)
+    gaps = analysis.gaps(lab.trials, GAPS)
+    return {
+        "lab_arms": _rounded(found, ["predicted", "found", "ratio", "low", "high"]),
+        "lab_laws": _rounded(laws, ["predicted", "ratio"]),
+        "lab_counts": analysis.counts(trials, Counts.most).sort_values(["lengths", "k"]),
+        "lab_gaps": _rounded(gaps.drop(columns="lengths"), ["above", "gap"]),
+        "lab_costs": _costs(lab),
+    }
+
+
+def _costs(lab: Laboratory) -> pd.DataFrame:
+    """Return the coefficients of each look at bare steps, in microseconds."""
+    rows = []
+    for look, line in enumerate(lab.costs, start=1):
+        values = {f"{name}_us": 1e6 * line[name] for name in COEFFICIENTS}
+        more = {"join_us": 1e6 * line.get("join", np.nan), "error": line.get("error", np.nan)}
+        rows.append({"look": look, "engines": 2 if line.get("pools") else 1, **values, **more})
+    return _rounded(pd.DataFrame(rows), [f"{name}_us" for name in (*COEFFICIENTS, "join")] + ["error"])
+
+
+def _rounded(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """Return the table with four significant digits in some columns, as text; NaN is an empty cell."""
+    found = table.copy()
+    for column in columns:
+        found[column] = found[column].map(lambda value: "" if np.isnan(value) else f"{value:.4g}")
+    return found
+
+
+if __name__ == "__main__":
+    main()
