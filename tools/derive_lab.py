@@ -1,14 +1,16 @@
 """Derive the tables data/measured/lab_*.csv from a file of the laboratory.
 
-    python tools/derive_lab.py lab.jsonl
+    python tools/derive_lab.py lab.jsonl [again.jsonl ...]
 
-`make lab` writes the file; the tables are of one run on one machine, which datapackage.json names.
+`make lab` writes the file; the tables are of one machine, which datapackage.json names. Of an experiment that several
+files have, the last one counts.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,27 +23,30 @@ from inference_math.lab.record import Laboratory, arm_name, read
 
 GAPS = [{"users": users, "lengths": "geometric"} for users in (1, 8, 32)]
 COEFFICIENTS = ("t_w", "T_decode", "kv_read", "prompt", "T", "pair")
+MOVES = ("join", "save")
 TOGETHER = ("counts",)  # experiments with a table of their own
 
 
 def main() -> None:
     """Write the tables; print what was written."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    arguments.add_argument("raw", type=Path, help="file that `inference-math lab` wrote")
+    arguments.add_argument("raw", type=Path, nargs="+", help="files that `inference-math lab` wrote")
     arguments.add_argument("--out", type=Path, default=Path("data/measured"))
     options = arguments.parse_args()
-    for name, table in derive(read(options.raw)).items():
+    for name, table in derive(*map(read, options.raw)).items():
         write(table, options.out / f"{name}.csv")
 
 
-def derive(lab: Laboratory) -> Mapping[str, pd.DataFrame]:
+def derive(*labs: Laboratory) -> Mapping[str, pd.DataFrame]:
     """Return the tables by name: found and predicted, other forms of the law, counts, gaps, costs of bare steps."""
+    lab = _joined(labs)
     table = lab.table[~lab.table.experiment.isin(TOGETHER)]
     trials = [trial for trial in lab.trials if trial.experiment == "counts"]
     arms = [arm_name(arm) for experiment in EXPERIMENTS for arm in experiment.arms()]
     table = table[table.arm.isin([*arms, *(arm_name(arm) for arm in pools.arms())])]
     # Where no batch that was tried broke the limit, bisection says nothing.
-    table = table[~((table.quantity == "users") & (table.found >= Limit.most))]
+    users = table[(table.quantity == "users") & (table[["found", "predicted"]].max(axis=1) >= Limit.most)]
+    table = table[~table.arm.isin(users.arm)]
     found, laws = analysis.summary(table), analysis.alternatives(table)
     gaps = analysis.gaps(lab.trials, GAPS)
     return {
@@ -53,14 +58,22 @@ def derive(lab: Laboratory) -> Mapping[str, pd.DataFrame]:
     }
 
 
+def _joined(labs: Sequence[Laboratory]) -> Laboratory:
+    """Return one laboratory that has each experiment from the last of several that tried it."""
+    last = {trial.experiment: lab for lab in labs for trial in lab.trials}
+    trials = [trial for lab in labs for trial in lab.trials if last[trial.experiment] is lab]
+    costs = [line for lab in labs for line in lab.costs if not line.get("pools") or last["pools"] is lab]
+    return replace(labs[0], costs=tuple(costs), trials=tuple(trials))
+
+
 def _costs(lab: Laboratory) -> pd.DataFrame:
     """Return the coefficients of each look at bare steps, in microseconds."""
     rows = []
     for look, line in enumerate(lab.costs, start=1):
         values = {f"{name}_us": 1e6 * line[name] for name in COEFFICIENTS}
-        more = {"join_us": 1e6 * line.get("join", np.nan), "error": line.get("error", np.nan)}
+        more = {f"{name}_us": 1e6 * line.get(name, np.nan) for name in MOVES} | {"error": line.get("error", np.nan)}
         rows.append({"look": look, "engines": 2 if line.get("pools") else 1, **values, **more})
-    return _rounded(pd.DataFrame(rows), [f"{name}_us" for name in (*COEFFICIENTS, "join")] + ["error"])
+    return _rounded(pd.DataFrame(rows), [f"{name}_us" for name in (*COEFFICIENTS, *MOVES)] + ["error"])
 
 
 def _rounded(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:

@@ -74,13 +74,15 @@ def test_requests_go_round(seen) -> None:
 
 def test_the_law_plays_both_ways() -> None:
     cost = StepCost(t_w=0.007, T=0.00015, T_decode=0.0003, kv_read=1e-6)
-    together, apart = (pools.predict({"pools": way, "users": 16, "n_out": 24}, cost, 0.0) for way in (False, True))
+    together, apart = (pools.predict({"pools": way, "users": 16, "n_out": 24}, cost, 0.0, 0.0) for way in (False, True))
     assert apart["tpot"] < together["tpot"]
     assert apart["rate"] <= 1 / (cost.t_w + cost.T * pools.N_IN)
     assert 0 < apart["in_prefill"] < 1
-    slower = pools.predict({"pools": True, "users": 16, "n_out": 24}, cost, 0.003)
-    assert slower["tpot"] == pytest.approx(apart["tpot"] / (1 - 0.003 * apart["rate"]))
-    assert slower["tpot@free"] == apart["tpot"]
+    slower = pools.predict({"pools": True, "users": 16, "n_out": 24}, cost, 0.003, 0.004)
+    assert slower["tpot"] > apart["tpot"]
+    assert slower["rate"] <= 1 / (cost.t_w + cost.T * pools.N_IN + 0.004)
+    for name in ("tpot", "rate", "ttft"):
+        assert slower[f"{name}@free"] == pytest.approx(apart[name])
 
 
 def test_every_setting_is_there_both_ways() -> None:

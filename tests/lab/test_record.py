@@ -104,7 +104,7 @@ def test_a_prediction_is_written_before_its_trial(path) -> None:
 
 
 def test_disturbed_trials_are_repeated_and_marked(tmp_path, monkeypatch) -> None:
-    busy = iter([2.0, 0.0])
+    busy = iter([2.0, 0.0, 2.0, 0.0])  # a look at bare steps, and a trial
     monkeypatch.setattr("inference_math.lab.machine.Alone.beside", lambda self: next(busy))
     experiment = Chunks()
     monkeypatch.setattr(experiment, "arms", lambda: [{"budget": 144, "n_out": 8}])

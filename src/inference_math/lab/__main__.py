@@ -79,11 +79,13 @@ def _run(options: argparse.Namespace) -> None:
     if importlib.util.find_spec("vllm") is None:
         raise ImportError(_INSTALL)
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
-    _one_core(cores[-1], cache)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ["VLLM_CPU_KVCACHE_SPACE"] = f"{cache:g}"
     vllm_engine.prepare()
     from vllm.platforms import current_platform
 
-    cpu = current_platform.is_cpu()
+    if cpu := current_platform.is_cpu():
+        _one_core(cores[-1])
     pools = _TWO in only and cpu and len(cores) > 1
     value_bytes = 4 if cpu else 2
     if cpu:
@@ -129,10 +131,8 @@ def report(path: str) -> str:
     return f"{lab.head['model']} on {machine_line}\n{shown.to_string(float_format='{:.3g}'.format)}"
 
 
-def _one_core(core: int, cache: float) -> None:
+def _one_core(core: int) -> None:
     """Give this process and its engine one core: one core is one unit, and the others keep the noise away."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ["VLLM_CPU_KVCACHE_SPACE"] = f"{cache:g}"
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
 
@@ -150,10 +150,20 @@ def _flags(given: Sequence[str]) -> dict[str, Any]:
         name, equals, value = one.partition("=")
         if not equals or not name.isidentifier():
             raise ValueError(f"flag must be NAME=VALUE, not {one!r:.80}")
-        truth = {"true": True, "false": False}.get(value.lower())
-        number = int(value) if value.lstrip("-").isdecimal() else None
-        found[name] = value if truth is None and number is None else (truth if number is None else number)
+        found[name] = _value(value)
     return found
+
+
+def _value(text: str) -> Any:
+    """Return a truth value or a number where the text is one."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 if __name__ == "__main__":

@@ -26,25 +26,29 @@ _DRAWS = 400  # systems that are played for a p-value
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each experiment, arm and quantity: what was predicted, what was found, and their ratio.
 
-    `predicted` and `found` are means over the usable trials. `ratio` is the mean ratio of the two, each trial with its
-    own prediction, on a logarithmic scale, with its 90 % interval `low` to `high` by Student's t: NaN for one trial.
+    `predicted` and `found` are means over the usable trials, `ratio` is that of the two means: a rare thing that did
+    not happen in a trial counts as 0. Its 90 % interval `low` to `high` is Student's, of found less ratio times
+    predicted over the trials, each with its own prediction: NaN for one trial.
     """
-    usable = table[table.usable & table.predicted.notna() & (table.predicted > 0) & (table.found > 0)]
+    usable = table[table.usable & table.predicted.notna()]
     rows = []
     for key, group in usable.groupby(_KEY, sort=True):
-        logs = np.log((group.found / group.predicted).to_numpy())
-        half = np.nan
-        if logs.size > 1:
-            half = float(stats.t.ppf((1 + _LEVEL) / 2, logs.size - 1) * logs.std(ddof=1) / np.sqrt(logs.size))
-        middle = float(logs.mean())
-        rows.append(
-            {
-                **dict(zip(_KEY, key, strict=True)), "predicted": group.predicted.mean(), "found": group.found.mean(),
-                "ratio": np.exp(middle), "low": np.exp(middle - half), "high": np.exp(middle + half),
-                "trials": logs.size,
-            }
-        )  # fmt: skip
+        predicted, found = group.predicted.to_numpy(), group.found.to_numpy()
+        if predicted.mean() > 0:
+            ratio, half = _ratio(predicted, found)
+            means = {"predicted": predicted.mean(), "found": found.mean(), "ratio": ratio}
+            ends = {"low": max(ratio - half, 0.0) if half == half else half, "high": ratio + half}
+            rows.append({**dict(zip(_KEY, key, strict=True)), **means, **ends, "trials": found.size})
     return pd.DataFrame(rows)
+
+
+def _ratio(predicted: NDArray[np.float64], found: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the ratio of the means, and half of its interval: NaN for one trial."""
+    ratio = float(found.mean() / predicted.mean())
+    if found.size < 2:
+        return ratio, np.nan
+    error = float((found - ratio * predicted).std(ddof=1) / np.sqrt(found.size) / predicted.mean())
+    return ratio, float(stats.t.ppf((1 + _LEVEL) / 2, found.size - 1)) * error
 
 
 def alternatives(table: pd.DataFrame) -> pd.DataFrame:
@@ -52,11 +56,11 @@ def alternatives(table: pd.DataFrame) -> pd.DataFrame:
     known = {"round", *_KEY, "predicted", "found", "usable"}
     rows = []
     for law in [name for name in table.columns if name not in known]:
-        said = table[table.usable & table[law].notna() & (table[law] > 0) & (table.found > 0)]
+        said = table[table.usable & table[law].notna()]
         for key, group in said.groupby(_KEY, sort=True):
-            ratio = float(np.exp(np.log(group.found / group[law]).mean()))
-            named = dict(zip(_KEY, key, strict=True))
-            rows.append({**named, "law": law, "predicted": group[law].mean(), "ratio": ratio})
+            if (predicted := float(group[law].mean())) > 0:
+                named = dict(zip(_KEY, key, strict=True))
+                rows.append({**named, "law": law, "predicted": predicted, "ratio": group.found.mean() / predicted})
     return pd.DataFrame(rows, columns=[*_KEY, "law", "predicted", "ratio"])
 
 
@@ -111,7 +115,7 @@ def _value(text: str) -> Any:
 
 
 class CountTest(tuple[float, float]):
-    """χ² of counts against a law, and its p-value: the share of played systems that are at least as far from it."""
+    """χ² of counts against a law, and its p-value: how many of the played systems are at least as far from it."""
 
     __slots__ = ()
 
@@ -171,7 +175,8 @@ def count_test(
     rng, playing = np.random.default_rng(seed), slots + 1 if beside else slots
     far = _chi2(observed, share)
     played = [_counted(n_out, playing, windows, window, beside, observed.size - 1, rng) for _ in range(_DRAWS)]
-    return CountTest((far, float(np.mean([_chi2(one * observed.sum() / one.sum(), share) >= far for one in played]))))
+    further = sum(_chi2(one * observed.sum() / one.sum(), share) >= far for one in played)
+    return CountTest((far, (further + 1) / (len(played) + 1)))
 
 
 def _chi2(counted: NDArray[np.float64], share: NDArray[np.float64]) -> float:

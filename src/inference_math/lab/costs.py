@@ -14,7 +14,7 @@ from inference_math.simulate import StepCost
 from inference_math.theory import latency
 from inference_math.theory.laws import Law
 
-__all__ = ["coefficients", "fit", "gap_law", "means", "noise", "noisy_quantile", "own_time", "step_error"]
+__all__ = ["coefficients", "fit", "fit_alone", "gap_law", "means", "noise", "noisy_quantile", "own_time", "step_error"]
 
 _TERMS = ("t_w", "T_decode", "kv_read", "prompt", "T", "pair")
 
@@ -51,6 +51,29 @@ def step_error(cost: StepCost, steps: Sequence[Step]) -> float:
 def coefficients(cost: StepCost) -> dict[str, float]:
     """Return the coefficients of a cost by name, in seconds."""
     return {name: value for name, value in asdict(cost).items() if name != "overlap"}
+
+
+def fit_alone(steps: Sequence[Step], overlap: str) -> StepCost:
+    """Return the cost under a model of overlap that the unmixed steps tell: prompts alone, and decodes alone.
+
+    Each model has coefficients of its own, so that a mixed step judges the models and not the fit of one of them.
+    """
+    unmixed = [step for step in steps if not (step.decodes and step.tokens)]
+    start = fit(unmixed)
+    kinds = list(_kinds(unmixed).values())
+    rows = np.array([_rows(kind).mean(axis=0) for kind in kinds])
+    seconds = np.array([np.mean([step.seconds for step in kind]) for kind in kinds])
+    scale = np.maximum([getattr(start, name) for name in _TERMS], 1e-9)
+
+    def of(x: np.ndarray[tuple[int], np.dtype[np.float64]]) -> StepCost:
+        return StepCost(**dict(zip(_TERMS, (x * scale).tolist(), strict=True)), overlap=overlap)
+
+    def off(x: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        cost = of(x)
+        said = [cost(*(row[1], row[2], row[3], row[4], row[5])) for row in rows]
+        return np.asarray(np.array(said) / seconds - 1)
+
+    return of(optimize.least_squares(off, np.ones(len(_TERMS)), bounds=(0, np.inf)).x)
 
 
 def _kinds(steps: Sequence[Step]) -> dict[tuple[int, int, float, int], list[Step]]:

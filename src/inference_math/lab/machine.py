@@ -48,6 +48,11 @@ class Watch:
     def __init__(self) -> None:
         self._start, self._busy = time.perf_counter(), _busy()
 
+    @property
+    def seconds(self) -> float:
+        """Seconds since it was made."""
+        return time.perf_counter() - self._start
+
     def beside(self) -> float:
         """Return the cores that other processes used, and those that the hypervisor took."""
         seconds = time.perf_counter() - self._start

@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from inference_math import simulate
 from inference_math.lab import costs as laws
 from inference_math.lab.drive import Loop, Observed, bare_steps, drawn, of_context, under_way
 from inference_math.lab.engines import ALL_AT_ONCE, Engine, Prompt, Stored
-from inference_math.lab.experiments import Arm, Bench, Values, calibration
+from inference_math.lab.experiments import Arm, Bench, Values, alone, calibration
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
 
@@ -43,23 +43,39 @@ def arms() -> list[Arm]:
     ]
 
 
-def predict(arm: Arm, cost: StepCost, join: float) -> Values:
+def predict(arm: Arm, cost: StepCost, join: float, save: float) -> Values:
     """Play both ways with the cost of a step, whole prompts and nothing overlapping.
 
-    `join` is what a request that comes with its KV cache adds to a step of the decode engine, in seconds.
+    Split, a prompt takes `save` seconds more, which put its KV cache into the store, and a request that comes with one
+    adds `join` seconds to a step of the decode engine.
     """
     scheduler = simulate.Disaggregated(1, 1) if arm["pools"] else simulate.Aggregated()
     users = arm["users"] if arm["pools"] else arm["users"] // 2
     source = Workload(N_IN, arm["n_out"], lengths="geometric")
-    run = simulate.closed_loop(source, cost, concurrency=users, requests=2000, warmup=200, scheduler=scheduler, seed=1)
-    units = 1 if arm["pools"] else 2
-    said = {"rate": units * run.request_rate, "tpot": run.gaps.mean, "ttft": float(run.requests.ttft.mean())}
-    if arm["pools"]:
-        # A decode step of s seconds has rate · s joins, each of which makes it longer.
-        said |= {"tpot": said["tpot"] / (1 - said["rate"] * join), "tpot@free": said["tpot"]}
-        # By Little's law requests stand to each other as the times that they spend.
-        said["in_prefill"] = run.request_rate * said["ttft"] / users
-    return said
+    asked = {"concurrency": users, "requests": 2000, "warmup": 200, "scheduler": scheduler, "seed": 1}
+    run = simulate.closed_loop(source, cost, **asked)
+    said = {"rate": run.request_rate, "tpot": run.gaps.mean, "ttft": float(run.requests.ttft.mean())}
+    if not arm["pools"]:
+        return {**said, "rate": 2 * said["rate"]}
+    free = {f"{name}@free": value for name, value in said.items()}
+    run = simulate.closed_loop(source, _Joined(replace(cost, prompt=cost.prompt + save), join, arm["n_out"]), **asked)
+    said = {"rate": run.request_rate, "tpot": run.gaps.mean, "ttft": float(run.requests.ttft.mean())}
+    # By Little's law requests stand to each other as the times that they spend.
+    return {**said, "in_prefill": said["rate"] * said["ttft"] / users, **free}
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """The cost of a step of two pools: as many requests join a decode step as end in it, each of which lengthens it."""
+
+    cost: StepCost
+    join: float
+    n_out: int
+
+    def __call__(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
+        """Return seconds."""
+        # An answer's first token comes from the prefill pool: the others are n_out − 1 on average.
+        return self.cost(decodes, context, prefills, tokens, pairs) + self.join * decodes / (self.n_out - 1)
 
 
 def prefill_role(
@@ -70,25 +86,26 @@ def prefill_role(
     user_of: dict[int, tuple[int, int]] = {}
     engine.budget = N_IN
 
-    def ask(user: int) -> None:
+    def ask(user: int, arrival: float) -> None:
         n_in, length, _ = next(coming)
-        prompt = Prompt(n_in, user, 0, save=True)
-        user_of[loop.send(prompt, 1, engine.now())] = (user, length)
+        user_of[loop.send(Prompt(n_in, user, 0, save=True), 1, arrival)] = (user, length)
 
     for user in range(users):
         if peer.recv() == user:  # its answer is not under way
-            ask(user)
+            ask(user, engine.now())
     while engine.now() < until:
         while peer.poll(0 if loop.waiting else _NAP):
-            ask(peer.recv())
+            ask(*peer.recv())
         for number in loop.step() if loop.waiting else []:
             peer.send((*user_of.pop(number), engine.now()))
         if not loop.measured and engine.now() >= begin:
             loop.begin()
+    found = loop.observed()
     peer.send(None)
-    _drain(peer)  # answers that ended since: the next trial begins with an empty pipe
+    while peer.recv() is not None:
+        pass  # answers that ended since: the next trial begins with an empty pipe
     engine.budget = ALL_AT_ONCE
-    return loop.observed()
+    return found
 
 
 def decode_role(
@@ -113,23 +130,17 @@ def decode_role(
             if came is None:
                 open_ = False
             elif came[1] == 1:
-                peer.send(came[0])
+                peer.send((came[0], came[2]))
             else:
                 user, length, first = came
                 prompt = Prompt(N_IN + 1, user, 0, stored=Stored(N_IN, float("inf"), True))
                 user_of[loop.send(prompt, length - 1, first)] = user
         for number in loop.step() if loop.waiting else []:
-            peer.send(user_of.pop(number))
+            peer.send((user_of.pop(number), engine.now()))
         if not loop.measured and engine.now() >= begin:
             loop.begin()
     peer.send(None)
     return loop.observed()
-
-
-def _drain(peer: Connection) -> None:
-    """Read what is left in the pipe, to the end that the other side marks."""
-    while peer.recv() is not None:
-        pass
 
 
 def _worker(
@@ -147,8 +158,10 @@ def _worker(
             return
         if name == "calibrate":
             main.send(calibration(bench))
-        elif name == "join":
-            main.send(_join(bench))
+        elif name == "moves":
+            main.send(_moves(bench))
+        elif name == "used":
+            main.send(sum(os.times()[:2]))
         elif name == "closed":
             source = Workload(N_IN, asked["n_out"], lengths="geometric")
             bench.seconds = asked["seconds"]
@@ -161,14 +174,16 @@ def _worker(
             main.send(role(bench.engine, peer, asked["users"], asked["n_out"], **more))
 
 
-def _join(bench: Bench) -> float:
-    """Return what it adds to a step of decodes that a request comes with its KV cache from the store, in seconds."""
+def _moves(bench: Bench) -> tuple[float, float]:
+    """Return what it adds to a step that a request joins with its KV cache, and that one is saved, in seconds."""
     key = os.getpid()  # the other engine keeps one, too
     bench.engine.submit(Prompt(N_IN, key, 0, save=True), 1)
     bench.engine.step()
     arrived = Prompt(N_IN + 1, key, stored=Stored(N_IN, float("inf")))
     pairs = bare_steps(bench.engine, decodes=8, context=N_IN, prompts=[arrived], repeats=3 * bench.repeats)
-    return float(np.mean([beside.seconds - alone.seconds for alone, beside in pairs]))
+    join = np.mean([beside.seconds - without.seconds for without, beside in pairs])
+    ways = [alone(bench, Prompt(N_IN, key, 0, save=i % 2 == 0)).seconds for i in range(6 * bench.repeats)]
+    return float(join), float(np.mean(ways[::2]) - np.mean(ways[1::2]))
 
 
 @dataclass
@@ -191,9 +206,15 @@ class Two:
             arguments = (self.make, there, peer, core, self._folder.name, self.seed + number)
             process = context.Process(target=_worker, args=arguments, daemon=True)
             process.start()
+            there.close()  # ours: with it open, an end that died would not be noticed
+            peer.close()
             self._mains.append(here)
             self._processes.append(process)
-        self._answers()
+        try:
+            self._answers()
+        except RuntimeError:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -205,14 +226,20 @@ class Two:
             process.terminate()
         self._folder.cleanup()
 
-    def calibrate(self) -> tuple[StepCost, float]:
-        """Return the cost of a step, and that of a request that joins, while the other engine works, too."""
-        found = []
-        for name in ("calibrate", "join"):
-            for main in self._mains:
-                main.send((name, {}))
-            found.append(self._answers())
-        return laws.fit([step for steps in found[0] for step in steps]), float(np.mean(found[1]))
+    def calibrate(self) -> tuple[StepCost, dict[str, float]]:
+        """Return the cost of a step, and of a join and of a save in seconds, while the other engine works, too."""
+        steps, moves = self._both("calibrate"), self._both("moves")
+        join, save = np.maximum(np.mean(moves, axis=0), 0.0).tolist()
+        return laws.fit([step for each in steps for step in each]), {"join": join, "save": save}
+
+    def used(self) -> float:
+        """Return the processor seconds that the two engines have used."""
+        return float(sum(self._both("used")))
+
+    def _both(self, name: str) -> list[Any]:
+        for main in self._mains:
+            main.send((name, {}))
+        return self._answers()
 
     def run(self, arm: Arm, seconds: float, warmup: float, seed: int) -> tuple[Values, list[Observed]]:
         """Use them as the arm says; return what was seen."""
@@ -248,12 +275,20 @@ def _seen_aggregated(both: list[Observed]) -> Values:
 def _seen_pools(prefill: Observed, decode: Observed, arm: Arm) -> Values:
     seconds = decode.end - decode.start
     rate = sum(e.last for s in decode.steps for e in s.emitted) / seconds
-    waiting = sum((s.queue + np.ceil(s.prefills)) * s.seconds for s in prefill.steps) / (prefill.end - prefill.start)
+    stays = [min(_last(r.first_token), prefill.end) - max(r.arrival, prefill.start) for r in prefill.requests]
+    waiting = sum(max(0.0, stay) for stay in stays) / (prefill.end - prefill.start)
+    # The first gap of an answer is between the engines: its request came when it had its first token.
+    gaps = np.concatenate([decode.gaps, decode.ttfts])
     # Answers of one token end in the prefill pool.
     rate /= 1 - 1 / arm["n_out"]
     return {
         "rate": rate,
-        "tpot": float(decode.gaps.mean()),
+        "tpot": float(gaps.mean()),
         "ttft": float(prefill.ttfts.mean()),
         "in_prefill": float(waiting / arm["users"]),
     }
+
+
+def _last(seconds: float) -> float:
+    """Return a time, infinite for one that has not come."""
+    return seconds if seconds == seconds else float("inf")

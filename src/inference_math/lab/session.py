@@ -31,11 +31,15 @@ class _Calibrated:
         calibration(bench)  # the engine's first steps are not its usual ones
 
     def look(self, number: int) -> StepCost:
-        """Run bare steps; return what they and those before them say."""
-        self._looks = [*self._looks[1 - _BLOCKS :], calibration(self._bench)]
+        """Run bare steps, again where the machine was busy; return what they and those before them say."""
+        for _ in range(_AGAIN + 1):
+            watch, look = self._bench.watch(), calibration(self._bench)
+            if watch.beside() <= machine.BUSY:
+                break
+        self._looks = [*self._looks[1 - _BLOCKS :], look]
         steps = [step for look in self._looks for step in look]
         cost = laws.fit(steps)
-        self._bench.scatter = laws.noise(self._looks)
+        self._bench.scatter, self._bench.bare = laws.noise(self._looks), steps
         told = {**laws.coefficients(cost), "error": laws.step_error(cost, steps), "steps": len(steps)}
         self._book.costs(number, told, self._looks[-1])
         return cost
@@ -82,19 +86,20 @@ def _trial(bench: Bench, book: Book, number: int, experiment: Experiment, arm: d
 def pools(two: Two, bench: Bench, book: Book, *, until: float, progress: Any, quick: bool = False) -> None:
     """Run rounds of the experiment with two engines until the clock is at `until`; quick: a glimpse of one."""
     number = 0
+    two.calibrate()  # an engine's first steps are not its usual ones
     while bench.engine.now() < until and not (quick and number):
         number += 1
-        cost, join = two.calibrate()
-        book.costs(number, {"pools": 1, **laws.coefficients(cost), "join": join})
+        cost, moves = two.calibrate()
+        book.costs(number, {"pools": 1, **laws.coefficients(cost), **moves})
         arms = two_engines.arms()[: 2 if quick else None]
         for j in bench.rng.permutation(len(arms)):
             if bench.engine.now() >= until:
                 return
-            arm, said = arms[j], two_engines.predict(arms[j], cost, join)
+            arm, said = arms[j], two_engines.predict(arms[j], cost, **moves)
             if progress is not None:
                 progress(f"round {number}, pools: {arm_name(arm)}")
-            trial, watch = book.prediction(number, "pools", arm, said), bench.watch()
-            found, seen = two.run(arm, 2 * bench.seconds, bench.seconds, int(bench.rng.integers(2**31)))
+            trial, watch, used = book.prediction(number, "pools", arm, said), bench.watch(), two.used()
+            found, seen = two.run(arm, 2 * bench.seconds, 1.5 * bench.seconds, int(bench.rng.integers(2**31)))
             # The two engines are other processes, and busy.
-            beside = max(0.0, watch.beside() - len(two.cores))
+            beside = max(0.0, watch.beside() - (two.used() - used) / watch.seconds)
             book.outcome(trial, found, seen, beside, beside <= machine.BUSY)

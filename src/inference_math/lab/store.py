@@ -59,8 +59,8 @@ class ThrottledStore(KVConnectorBase_V1):  # type: ignore[misc]
     # Beside the scheduler.
 
     def get_num_new_matched_tokens(self, request: Any, num_computed_tokens: int) -> tuple[int, bool]:
-        """Return how many tokens beyond `num_computed_tokens` the store has for `request`; they come synchronously."""
-        wanted = int((request.kv_transfer_params or {}).get("load", 0))
+        """Return how many tokens beyond `num_computed_tokens` the store has for `request`, in whole blocks, at once."""
+        wanted = int((request.kv_transfer_params or {}).get("load", 0)) // self._block * self._block
         return max(0, wanted - num_computed_tokens), False
 
     def update_state_after_alloc(self, request: Any, blocks: Any, num_external_tokens: int) -> None:
@@ -138,14 +138,11 @@ class ThrottledStore(KVConnectorBase_V1):  # type: ignore[misc]
     def _load_layer(self, name: str, moves: _Moves) -> None:
         cache = self._caches[name]
         for move in moves.loads:
-            blocks = -(-move.tokens // self._block)
+            blocks = move.tokens // self._block
             shape = (blocks, *cache.shape[1:])
             file = str(self._file(move.key, name))
             stored = torch.from_file(file, shared=False, size=math.prod(shape), dtype=cache.dtype).view(shape)
-            full, rest = divmod(move.tokens, self._block)
-            cache[torch.tensor(move.blocks[:full])] = stored[:full]
-            if rest:  # the tokens behind them in the block are the engine's own
-                cache[move.blocks[full], :, :rest] = stored[full, :, :rest]
+            cache[torch.tensor(move.blocks[:blocks])] = stored
 
     def _hold(self, moves: _Moves, share: float) -> None:
         """Wait until `share` of all bytes could have come since the step began."""

@@ -33,6 +33,7 @@ class Bench:
     block: int = 32
     repeats: int = 6
     scatter: Any = field(default_factory=lambda: np.ones(1))  # of bare steps around their mean: `costs.noise`
+    bare: list[Step] = field(default_factory=list)  # the steps that the costs are from
     watch: type[Watch] = Watch
     kept: bool = False  # the store has the prompt of the experiment on it
     copies: list[float] = field(default_factory=list)  # seconds that its loads took beside no wait

@@ -40,7 +40,7 @@ class Limit:
         if arm["of"] == "mean":
             users = self._largest(lambda b: laws.means(cost, arm["n_in"], N_OUT, b, cv, arm["cached"])["tpot"] <= limit)
         else:
-            users = self._largest(lambda b: laws.gap_law(cost, [arm["n_in"]], N_OUT, b, cv).quantile(0.99) <= limit)
+            users = self._largest(lambda b: self._p99(arm, cost, bench, b, cv) <= limit)
         said = {"users": float(users), "limit": limit}
         if arm["of"] == "mean":
             said["users@printed"] = float(theory.max_batch_printed(**asked))
@@ -59,7 +59,10 @@ class Limit:
             seen.append(one)
             value = one.gaps.mean() if arm["of"] == "mean" else np.quantile(one.gaps, 0.99, method="inverted_cdf")
             low, high = (users, high) if value <= limit else (low, users - 1)
-        return Found({"users": float(low), "limit": limit}, seen)
+        return Found({"users": float(low)}, seen)
+
+    def _p99(self, arm: Arm, cost: StepCost, bench: Bench, users: int, cv: float) -> float:
+        return laws.noisy_quantile(laws.gap_law(cost, [arm["n_in"]], N_OUT, users, cv), bench.scatter, 0.99)
 
     def _largest(self, keeps: Callable[[int], bool]) -> int:
         return next((b - 1 for b in range(1, self.most + 1) if not keeps(b)), self.most)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from inference_math.lab import costs as laws
 from inference_math.lab.drive import Observed, bare_steps
 from inference_math.lab.engines import Prompt
 from inference_math.lab.experiments.bench import Arm, Bench, Found, Values
@@ -33,14 +32,14 @@ class InsideAStep:
         return alone + two + decodes + mixed
 
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:
-        """Add the parts up, and let them overlap in two other ways."""
+        """Add the parts up; for mixed steps from unmixed ones alone, under each model of overlap."""
         k, n_in = arm.get("prompts", 0), arm.get("n_in", 0)
         decodes, context = arm.get("decodes", 0), arm.get("decodes", 0) * (arm.get("context", 0) + bench.repeats)
         asked = (decodes, context, float(k), k * n_in, k * n_in**2 / 2)
         said = {"seconds": cost(*asked)}
-        if decodes and k:
-            others = ("quadrature", "serial-kv", "full")
-            said |= {f"seconds@{name}": replace(cost, overlap=name)(*asked) for name in others}
+        if decodes and k and bench.bare:
+            models = {"": "none", "@quadrature": "quadrature", "@serial-kv": "serial-kv", "@full": "full"}
+            said |= {f"seconds{end}": laws.fit_alone(bench.bare, model)(*asked) for end, model in models.items()}
         return said
 
     def run(self, arm: Arm, said: Values, bench: Bench) -> Found:
