@@ -43,6 +43,7 @@ def derive(*labs: Laboratory) -> Mapping[str, pd.DataFrame]:
     table = lab.table[~lab.table.experiment.isin(TOGETHER)]
     trials = [trial for trial in lab.trials if trial.experiment == "counts"]
     arms = [arm_name(arm) for experiment in EXPERIMENTS for arm in experiment.arms()]
+    table = table[table.quantity != "limit"]  # what bisection kept to, and nothing that was found
     table = table[table.arm.isin([*arms, *(arm_name(arm) for arm in pools.arms())])]
     # Where no batch that was tried broke the limit, bisection says nothing.
     users = table[(table.quantity == "users") & (table[["found", "predicted"]].max(axis=1) >= Limit.most)]
