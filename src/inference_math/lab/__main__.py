@@ -110,8 +110,9 @@ def _run(options: argparse.Namespace) -> None:
 
         until = begin + 60 * minutes * (1 - _POOLS if pools else 1)
         tried = [x for x in EXPERIMENTS if x.name in only and (cpu or x.name != "store")]  # the store is for CPUs
-        most = 1 if options.quick else np.inf
-        session.rounds(bench, book, tried, until=until, progress=progress, most=most if tried else 0)
+        short = {"most": 1, "thin": 2} if options.quick else {}
+        if tried:
+            session.rounds(bench, book, tried, until=until, progress=progress, **short)
         if pools:
             with Two(make, (cores[0], cores[1]), seed) as two:
                 session.pools(two, bench, book, until=begin + 60 * minutes, progress=progress, quick=options.quick)

@@ -46,12 +46,19 @@ class _Calibrated:
 
 
 def rounds(
-    bench: Bench, book: Book, experiments: Sequence[Experiment], *, until: float, progress: Any, most: float = np.inf
+    bench: Bench,
+    book: Book,
+    experiments: Sequence[Experiment],
+    *,
+    until: float,
+    progress: Any,
+    most: float = np.inf,
+    thin: int = 1,
 ) -> int:
     """Run rounds until the machine's clock, as the engine tells it, is at `until`; return how many were begun.
 
     The experiments of a round, and the arms of each, come in random order. Predictions are written down before a trial.
-    `progress` gets a word on what is done; None: nobody listens.
+    `progress` gets a word on what is done; None: nobody listens. Of the arms every `thin`-th is tried.
     """
     calibrated, number = _Calibrated(bench, book), book.round
     first = number
@@ -60,7 +67,7 @@ def rounds(
         due = [x for x in experiments if (number - 1) % x.every == 0]
         for i in bench.rng.permutation(len(due)):
             cost, experiment = calibrated.look(number), due[i]
-            arms = experiment.arms()
+            arms = experiment.arms()[::thin]
             for j in bench.rng.permutation(len(arms)):
                 if bench.engine.now() >= until:
                     return number - first

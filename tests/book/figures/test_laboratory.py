@@ -57,6 +57,7 @@ def test_parts_store_reuse_chunks_and_pools_draw_every_setting(axes):
     assert len(layered) == 15
     assert len(plots.store_points(axes[2], FOUND, Store.n_in, layerwise=False)) == 15
     assert plots.reuse(axes[3], FOUND, LAWS, Reuse.n_in).share.max() == pytest.approx(992 / 1024)
+    axes[0].set_yscale("linear")
     assert len(plots.chunked(axes[0], FOUND, LAWS, "gap_p99", 16)) == 5
     assert set(plots.pools(axes[1], FOUND, 8).users) == {4, 8, 16}
 
