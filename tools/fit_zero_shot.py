@@ -5,7 +5,7 @@
 One fit for each engine whose operators are measured, and one to both, which serves sglang. Uncertainties are those of a
 new model on a new generation of the engine: the jackknife's covariance over the five models, of a model more and as
 Student's t has it; `low` and `high` are 95 % of the draws. `kv` is `memory`, with what generations of engines differ
-by. `request`, 0 in operators, is what the leanest engine of the calibration adds, with the scatter between generations:
+by; `attention` is `bf16`. `hop` and what mixtures need is that of served points (`served_levels`, made first). `request`, 0 in operators, is what the leanest engine of the calibration adds, with the scatter between generations:
 it is a property of a release, has fallen with each, and the next release is the one that is asked for. `spread` is no
 share of a rate: the standard deviation of log(measured / predicted) on models that were left out. The columns from
 `memory` on are correlations.
@@ -23,9 +23,12 @@ import numpy as np
 import pandas as pd
 from tables import write
 
+from inference_math.perf.calibrate import composed
 from inference_math.profiles import from_operators, transfer
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration
+from inference_math.unit.nearest import levels
 
+SERVED = ("fp4", "experts", "hop", "uneven")  # what operators of dense models on one GPU do not tell
 KERNELS = {"vllm": ("vllm",), "trtllm": ("trtllm",), "sglang": ("vllm", "trtllm")}
 
 
@@ -51,14 +54,21 @@ def fitted(steps: pd.DataFrame, engine: str, seen: pd.DataFrame) -> Calibration:
     chosen = steps[steps["engine"].isin(KERNELS[engine])]
     others = from_operators.left_out(chosen, "model")
     found = from_operators.fit(chosen).coefficients
-    values = replace(found, request=float(seen["seconds"].min()))
+    untold = composed(levels(), engine, {"generation": "Hopper", "kind": "dense", "weights": "fp8"})
+    served = {name: untold["values"][name] for name in SERVED}
+    values = replace(found, request=float(seen["seconds"].min()), **served)
     names = list(COEFFICIENTS)
     models = from_operators.new_model(others).reindex(index=names, columns=names).fillna(0.0)
     covariance = models.to_numpy(dtype=float, copy=True)
-    memory, kv, request = (names.index(name) for name in ("memory", "kv", "request"))
-    covariance[kv], covariance[:, kv] = covariance[memory], covariance[:, memory]
-    covariance[kv, kv] = covariance[memory, memory] + transfer.between_generations(transfer.KV) ** 2
+    for name, like in (("kv", "memory"), ("attention", "bf16")):
+        at, of = names.index(name), names.index(like)
+        covariance[at], covariance[:, at] = covariance[of], covariance[:, of]
+        covariance[at, at] = covariance[of, of]
+    kv, request = names.index("kv"), names.index("request")
+    covariance[kv, kv] += transfer.between_generations(transfer.KV) ** 2
     covariance[request, request] = transfer.between_generations(seen["seconds"]) ** 2
+    for name in SERVED:
+        covariance[names.index(name), names.index(name)] = untold["widths"][name] ** 2
     spread = float((others["spread"] ** 2).mean() ** 0.5)
     return Calibration("zero-shot", values, covariance, spread, ZERO_SHOT_SCOPE)
 

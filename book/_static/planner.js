@@ -54,12 +54,17 @@
       }
     }
     const tp = Number(given.tp);
-    const shape = data.models[given.model].tp[given.tp];
+    const model = data.models[given.model];
+    const own = model.tp[given.tp];
     const rates = data.gpus[given.gpu];
-    if (!shape) throw new Error(`${label("tp")} must divide the heads of ${given.model}, which ${tp} does not`);
+    if (!own) throw new Error(`${label("tp")} must divide the heads of ${given.model}, which ${tp} does not`);
     if (given.weights === "fp8" && !rates.fp8_flops) throw new Error(`${label("weights")} must be bf16 on ${given.gpu}: no FP8 unit is modelled`);
-    const unit = math.unit_numbers(shape, rates, tp, given.weights, given.kv);
-    if (!(unit.kv_capacity > 0)) throw new Error(`${given.model} in ${given.weights} does not fit ${tp} × ${given.gpu}: take more GPUs, or fewer bytes`);
+    const [dp, pp] = [Number(given.dp), Number(given.pp)];
+    const whole = given.experts === "whole";
+    if (whole && !(model.shape.routed_params > 0)) throw new Error(`${label("experts")}: ${given.model} has none`);
+    const layout = { tp, ep: whole ? tp * dp : 1, dp, pp };
+    const unit = math.unit_numbers({ ...model.shape, ...own }, rates, layout, given.weights, given.kv, data.memory);
+    if (!(unit.kv_room > 0)) throw new Error(`${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}: take more GPUs, or fewer bytes`);
     const n_out = Number(given.output);
     const work = {
       n_in: Number(given.prompt), n_out, alpha: Number(given.stored) / 100,
@@ -68,11 +73,19 @@
     return {
       unit, work, engine: given.engine, units: Number(given.units), ttft: given.ttft / 1000, tpot: given.tpot / 1000,
       quantile: given.promise === "mean" ? 0 : Number(given.promise), price: Number(given.price),
-      read_bw: given.tier === "hbm" ? 0 : tp * data.tiers[given.tier].read_bw,
+      read_bw: given.tier === "hbm" ? 0 : unit.gpus * data.tiers[given.tier].read_bw,
     };
   };
   const label = (name) => at(name).labels[0].firstChild.textContent;
-  const coefficients = (engine) => data.engines[engine].found;
+  // The calibration that stands nearest to a unit, as `unit.nearest` chooses it.
+  const calibration = (given) => {
+    const { kind } = data.models[given.model];
+    const asked = { generation: data.gpus[given.gpu].generation, kind, weights: given.weights };
+    if (math.by_operators(given.engine, asked)) return { ...data.operators[given.engine], scope: data.scopes.operators };
+    const { values, widths } = math.composed(data.levels, given.engine, asked);
+    return { found: values, root: math.own_root(data.coefficients, widths), spread: data.levels.spread[kind], scope: data.scopes.served };
+  };
+  const coefficients = (given) => ({ ...calibration(given).found, anchor: 0 });
   // What a calibration's scope names; numbers as both ends of a range.
   const inputs = (given, concurrency) => ({
     engine: given.engine, model: given.model, kind: data.models[given.model].kind, gpu: given.gpu,
@@ -80,14 +93,10 @@
     n_in: [Number(given.prompt), Number(given.prompt)], n_out: [Number(given.output), Number(given.output)],
     concurrency: [concurrency, concurrency],
   });
-  const spreadOf = (given) => math.wider(data.engines[given.engine].spread, data.widths, data.scope, inputs(given, 1));
+  const spreadOf = (given) => math.wider(calibration(given).spread, data.widths, calibration(given).scope, inputs(given, 1));
   const draws = (given) => {
-    const { names, draws, spread } = data.engines[given.engine];
-    const wide = spreadOf(given) / spread;
-    return draws.map((row) => {
-      const one = Object.fromEntries(row.map((value, i) => [names[i], value]));
-      return [one, [one.step ** wide, one.prompt ** wide]];
-    });
+    const { found, root } = calibration(given);
+    return math.drawn(data.coefficients, found, root, data.normals, spreadOf(given));
   };
 
   // Words and numbers as Python prints them.
@@ -122,8 +131,9 @@
 
   const notes = (given, asked, centre, best, batch) => {
     const missed = best ? [] : math.missed(asked, centre.costs);
-    const never = math.outside(data.scope, inputs(given, Math.max(batch, 1))).map((one) => `not calibrated: ${one}`);
-    return [...missed, ...never].map(sentence);
+    const never = math.outside(calibration(given).scope, inputs(given, Math.max(batch, 1))).map((one) => `not calibrated: ${one}`);
+    const long = math.too_long(given.model, data.models[given.model].context, asked.work.n_in + asked.work.n_out);
+    return [...missed, ...long, ...never].map(sentence);
   };
 
   // Where nothing meets the SLA: which units would.
@@ -134,7 +144,7 @@
         if (Number(tp) < Number(given.tp) || (tp === given.tp && weights === given.weights)) continue;
         try {
           const kv = weights === given.weights ? given.kv : weights;
-          const { rate } = math.solve(question({ ...given, tp, weights, kv }), coefficients(given.engine), [1, 1]).numbers;
+          const { rate } = math.solve(question({ ...given, tp, weights, kv }), coefficients({ ...given, weights }), [1, 1]).numbers;
           if (rate > 0) found.push(math.remedy(Number(tp), weights, rate));
         } catch { /* not a unit */ }
       }
@@ -209,19 +219,19 @@
     const rows = ["1", "2", "4", "8"].flatMap((tp) => {
       try {
         const asked = question({ ...given, tp });
-        const { best, rows: found } = math.solve(asked, coefficients(given.engine), [1, 1]);
+        const { best, rows: found } = math.solve(asked, coefficients(given), [1, 1]);
         if (!best) return [[tp, "none meets the SLA", "", ""]];
         const least = Object.entries(found).filter(([, row]) => row.rate > 0)
           .map(([name, row]) => [...math.replicas(asked, name, row.rate, Number(given.traffic)), name]).sort((a, b) => a[1] - b[1])[0];
-        return [[tp, `${best}, ${digits(found[best].rate / Number(tp))}`, digits(least[1]), least[2]]];
+        return [[tp, `${best}, ${digits(found[best].rate / asked.unit.gpus)}`, digits(least[1]), least[2]]];
       } catch { return []; }
     });
     table("planner-sizes", ["GPUs of a unit (TP)", "best architecture, requests/s of a GPU", `GPUs for ${given.traffic} requests/s, without queues`, "by"], rows);
   };
 
   const tiers = (given, asked) => {
-    const speeds = Object.fromEntries(Object.entries(data.tiers).map(([name, tier]) => [name, Number(given.tp) * tier.read_bw]));
-    const found = asked.work.alpha > 0 ? math.gains(asked, coefficients(given.engine), speeds) : [];
+    const speeds = Object.fromEntries(Object.entries(data.tiers).map(([name, tier]) => [name, asked.unit.gpus * tier.read_bw]));
+    const found = asked.work.alpha > 0 ? math.gains(asked, coefficients(given), speeds) : [];
     const rows = found.map((row) => [
       row.where === "nowhere" ? "nowhere: all is computed" : (row.where === "hbm" ? "HBM of the unit" : data.tiers[row.where].title), digits(row.speedup),
       row.rate > 0 ? digits(row.rate) : "none", Number.isFinite(row.gain) ? digits(row.gain) : "–",
@@ -246,7 +256,7 @@
       for (const id of ["planner-architectures", "planner-sizes", "planner-tiers"]) document.getElementById(id).hidden = true;
       return;
     }
-    const centre = math.solve(asked, coefficients(given.engine), [1, 1]);
+    const centre = math.solve(asked, coefficients(given), [1, 1]);
     show(given, asked, centre, []);
     form.dataset.answered = String(performance.now() - began);
     delete form.dataset.complete;
@@ -270,6 +280,10 @@
 
   // Links and lines of code say only what is not the default.
   const changed = () => Object.fromEntries(Object.entries(state()).filter(([name, value]) => value !== defaults[name]));
+  const layout = (given) => {
+    const sizes = { ep: given.experts === "whole" ? Number(given.tp) * Number(given.dp) : 1, dp: given.dp, pp: given.pp };
+    return Object.entries(sizes).filter(([, size]) => Number(size) > 1).map(([name, size]) => `, ${name}=${size}`).join("");
+  };
   const asPython = () => {
     const given = state();
     const alpha = Number(given.stored) / 100;
@@ -277,7 +291,7 @@
     const limits = [given.ttft / 1000, given.tpot / 1000, ...(given.promise === "mean" ? [] : [`quantile=${given.promise}`])];
     const rest = [`units=${given.units}`, ...(given.tier === "hbm" ? [] : [`tier=tier("${given.tier}")`]), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
     return `from inference_math import SLA, Unit, Workload, plan, planner\nfrom inference_math.catalogue.tiers import tier\n\n` +
-      `unit = Unit.of("${given.model}", "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}")\n` +
+      `unit = Unit.of("${given.model}", "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}"${layout(given)})\n` +
       `found = plan(unit, Workload(${sent.join(", ")}), SLA(${limits.join(", ")}), ${rest.join(", ")})\nprint(found)\n` +
       `print(planner.fleet(found, ${given.traffic}${given.promise === "mean" ? "" : `, quantile=${given.promise}`}))  # with queues, simulated\n`;
   };
@@ -298,6 +312,6 @@
   const opened = share.parse();
   if (opened?.id === "plan") write(opened.state); else begin();
   window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { write(link.state); answer(); } });
-  window.inferenceMathPlanner = { question, coefficients, state, write, asPython };
+  window.inferenceMathPlanner = { question, coefficients, calibration, state, write, asPython };
   answer();
 })();

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from inference_math import catalogue, evidence, profiles
-from inference_math.catalogue import Gpu
+from inference_math.catalogue import PRECISIONS, Gpu, Model
 from inference_math.catalogue.tiers import tier
 from inference_math.lab import __main__ as laboratory
 from inference_math.measure import __main__ as measuring
@@ -21,6 +21,7 @@ from inference_math.profiles import from_kernels, schedules
 from inference_math.runs import read
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration
+from inference_math.unit.shapes import MEMORY
 from inference_math.workload import SLA, Workload
 
 __all__ = ["main"]
@@ -122,7 +123,7 @@ def _keep_inputs(out: str, *inputs: str | None) -> None:
 def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Sequence[str], by: str) -> None:
     for name in names:
         note = f" (kept: {by} do not tell)" if name in kept else ""
-        scale, unit_of = (1e6, " µs") if name in ("layer", "request") else (1, "")
+        scale, unit_of = (1e6, " µs") if name in ("layer", "hop", "request") else (1, "")
         value, sd = scale * getattr(calibration.coefficients, name), scale * calibration.sd(name)
         print(f"{name:8} {value:.3g} ± {sd:.2g}{unit_of}{note}")
 
@@ -130,8 +131,13 @@ def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Se
 def _unit(options: argparse.Namespace) -> Unit:
     calibration = None if options.calibration is None else Calibration.load(options.calibration)
     return Unit.of(
-        options.model, _gpu(options.gpu), options.tp, options.weights, options.kv, options.engine, calibration
-    )
+        _model(options.model), _gpu(options.gpu), options.tp, options.weights, options.kv, options.engine, calibration,
+        ep=options.ep, dp=options.dp, pp=options.pp, memory=options.memory,
+    )  # fmt: skip
+
+
+def _model(name: str) -> Model:
+    return Model.from_config(name, Path(name).stem) if name.endswith(".json") else catalogue.model(name)
 
 
 def _gpu(name: str) -> Gpu:
@@ -142,15 +148,23 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="inference-math", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
     unit = argparse.ArgumentParser(add_help=False)
-    unit.add_argument("--model", required=True, help="name in the catalogue, for example llama-3-70b")
+    unit.add_argument(
+        "--model",
+        required=True,
+        help="name in the catalogue, for example llama-3-70b, or a config.json of Hugging Face",
+    )
     unit.add_argument(
         "--gpu", required=True, help="name in the catalogue, for example h100-sxm, or a TOML file of its rates"
     )
-    unit.add_argument("--tp", type=int, default=1, help="GPUs of a unit (default 1)")
-    unit.add_argument("--weights", default="bf16", help="bf16 or fp8 (default bf16)")
+    unit.add_argument("--tp", type=int, default=1, help="GPUs that share each matrix (default 1)")
+    unit.add_argument("--ep", type=int, default=1, help="groups of GPUs with whole experts (default 1: parts of each)")
+    unit.add_argument("--dp", type=int, default=1, help="groups of GPUs that share the attention (default 1)")
+    unit.add_argument("--pp", type=int, default=1, help="pipeline stages (default 1)")
+    unit.add_argument("--weights", help=f"one of {', '.join(PRECISIONS)} (default: as the checkpoint has them)")
+    unit.add_argument("--memory", type=float, default=MEMORY, help=f"share of GPU memory to use (default {MEMORY:g})")
     unit.add_argument("--kv", default="bf16", help="precision of the KV cache (default bf16, as engines have it)")
     unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(ENGINES)} (default vllm)")
-    unit.add_argument("--calibration", metavar="FILE", help="of your GPU or engine (default: zero-shot)")
+    unit.add_argument("--calibration", metavar="FILE", help="of your GPU or engine (default: the nearest)")
 
     planner = commands.add_parser("plan", parents=[unit], help="answers under an SLA")
     planner.add_argument("--prompt", type=float, required=True, help="prompt tokens")

@@ -26,7 +26,7 @@ def seconds(point: Point, of: Unit) -> float:
     fresh = point.prompts * point.tokens
     whole = of.step_time(point.decodes, point.context, fresh, point.cached) if point.fresh else 0.0
     inside = of.terms["read"] * (point.decodes * point.context + point.prompts * point.cached)
-    inside += of.terms["pair"] * fresh * (point.cached + point.tokens / 2)
+    inside += of.terms["caches"][0]["pair"] * fresh * (point.cached + point.tokens / 2)
     layers = of.model.n_layers
     return {
         "copy": 2**31 / 4e12, "product-bf16": 2 * 8192**3 / 7e14, "product-fp8": 2 * 8192**3 / 12e14,

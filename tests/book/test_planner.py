@@ -19,13 +19,14 @@ PAGE = "book/planner.html"
 DEFAULT = {
     "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "fp8", "engine": "vllm",
     "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
-    "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5",
+    "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
 }  # fmt: skip
 SOLVE = """given => {
     const math = window.inferenceMath, page = window.inferenceMathPlanner;
     const asked = page.question(given);
-    const found = math.solve(asked, page.coefficients(given.engine), [1, 1]);
-    const speeds = Object.fromEntries(Object.entries(math.data.tiers).map(([n, t]) => [n, given.tp * t.read_bw]));
+    const found = math.solve(asked, page.coefficients(given), [1, 1]);
+    const { gpus } = asked.unit;
+    const speeds = Object.fromEntries(Object.entries(math.data.tiers).map(([n, t]) => [n, gpus * t.read_bw]));
     const flags = given.kv === "bf16" ? {} : math.data.kv_flags[given.engine];
     const row = math.careful(asked, found.order[0], [found]);
     const told = found.best ? { ...math.settings(asked, found.best, row), ...flags } : {};
@@ -35,16 +36,22 @@ SOLVE = """given => {
         numbers: finite(found.numbers), best: found.best, settings: told,
         formulas: finite(math.by_formula(asked, found)),
         rows: Object.fromEntries(Object.entries(found.rows).map(([n, row]) => [n, finite(row)])),
-        gains: math.gains(asked, page.coefficients(given.engine), speeds).map((row) => [row.where, row.rate]),
+        gains: math.gains(asked, page.coefficients(given), speeds).map((row) => [row.where, row.rate]),
     };
 }"""
 
 
+def unit_of(given):
+    tp, dp, pp = (int(given[name]) for name in ("tp", "dp", "pp"))
+    return Unit.of(
+        given["model"], given["gpu"], tp, given["weights"], given["kv"], given["engine"], dp=dp, pp=pp,
+        ep=tp * dp if given["experts"] == "whole" else 1,
+    )  # fmt: skip
+
+
 def planned(given, **options):
     """Return the package's plan for the settings of the form."""
-    unit = Unit.of(
-        given["model"], given["gpu"], int(given["tp"]), given["weights"], given["kv"], given["engine"]
-    )  # fmt: skip
+    unit = unit_of(given)
     work = Workload(float(given["prompt"]), float(given["output"]), float(given["stored"]) / 100, given["lengths"])
     quantile = None if given["promise"] == "mean" else float(given["promise"])
     return plan(
@@ -58,9 +65,11 @@ def settings(count):
     rng, found = random.Random(7), 0
     pick = {
         "model": list(catalogue.MODELS), "gpu": list(catalogue.GPUS), "tp": ["1", "2", "4", "8"],
-        "weights": ["bf16", "fp8"], "kv": ["bf16", "fp8"], "engine": ["vllm", "trtllm", "sglang"],
+        "weights": ["bf16", "fp8", "fp8", "nvfp4", "mxfp4", "int4"], "kv": ["bf16", "fp8"],
+        "engine": ["vllm", "trtllm", "sglang"],
         "tier": ["hbm", *(name for name in tiers() if name != "hbm")], "promise": ["mean", "0.9", "0.99"],
         "lengths": ["fixed", "geometric"], "units": ["2", "8", "13"], "price": ["2.5", "9"],
+        "dp": ["1", "1", "1", "2", "4"], "pp": ["1", "1", "1", "2"], "experts": ["split", "split", "whole"],
     }  # fmt: skip
     while found < count:
         given = {name: rng.choice(values) for name, values in pick.items()} | {"traffic": "40"}
@@ -70,7 +79,7 @@ def settings(count):
             "tpot": f"{10 ** rng.uniform(0.8, 2.3):.1f}",
         }  # fmt: skip
         try:
-            Unit.of(given["model"], given["gpu"], int(given["tp"]), given["weights"], given["kv"])
+            unit_of(given)
         except ValueError:
             continue
         found += 1
@@ -99,10 +108,12 @@ def test_numbers_are_those_of_the_package(open_page):
 
 CURVE = """([unit, work, engine, users]) => {
     const math = window.inferenceMath;
-    const of = math.unit_numbers(math.data.models[unit.model].tp[unit.tp], math.data.gpus[unit.gpu], unit.tp,
-                                 unit.weights, unit.kv);
+    const model = math.data.models[unit.model];
+    const layout = { tp: unit.tp, ep: unit.ep, dp: unit.dp, pp: unit.pp };
+    const of = math.unit_numbers({ ...model.shape, ...model.tp[unit.tp] }, math.data.gpus[unit.gpu], layout,
+                                 unit.weights, unit.kv, math.data.memory);
     const asked = { unit: of, work, engine, ttft: 1, tpot: 1, quantile: 0, units: 2, read_bw: 0, price: 0 };
-    const step = math.under(asked, math.data.engines[engine].found, [1, 1]).mixed;
+    const step = math.under(asked, window.inferenceMathPlanner.coefficients({ ...unit, engine }), [1, 1]).mixed;
     return math.batch_curve(asked, step, [users])[0];
 }"""
 
@@ -116,9 +127,10 @@ def test_the_page_has_the_unit_s_own_means(open_page):
     assert len(setups.SETUPS) >= 60
     for unit, work, users in setups.SETUPS:
         of = {"model": unit.model.name, "gpu": unit.gpu.name, "tp": unit.tp, "weights": unit.weights, "kv": unit.kv}
+        of |= {"ep": unit.ep, "dp": unit.dp, "pp": unit.pp}
         per_user, per_gpu = page.evaluate(CURVE, [of, work.plain, unit.engine, users])
         assert 1 / per_user == pytest.approx(unit.tpot(work, users), rel=1e-9), setups.name_of((unit, work, users))
-        assert per_gpu == pytest.approx(users / unit.e2e(work, users) * work.n_out / unit.tp, rel=1e-9)
+        assert per_gpu == pytest.approx(users / unit.e2e(work, users) * work.n_out / unit.gpus, rel=1e-9)
 
 
 def complete(page):

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math.catalogue import GPUS, MODELS, Gpu, Model, as_precision, bytes_per_value, gpu, model
+from inference_math.catalogue.precisions import as_kv_precision
 
 DENSE = {
     "num_hidden_layers": 32,
@@ -82,7 +83,7 @@ def without(config: dict[str, Any], *fields: str) -> dict[str, Any]:
 
 
 def shape(of: Model) -> Model:
-    return replace(of, name="", source="", url="")
+    return replace(of, name="", source="", url="", context=0, stored="bf16")
 
 
 def parameters(of: Model) -> int:
@@ -173,8 +174,12 @@ def test_output_length_at_which_prefill_and_kv_read_cost_the_same(
 def test_precisions() -> None:
     assert [bytes_per_value(p) for p in ("bf16", "fp16", "fp8")] == [2, 2, 1]
     assert as_precision("kv", "fp16") == "bf16"
+    assert bytes_per_value("nvfp4") == 9 / 16  # a scale of 8 bits for 16 values
+    assert bytes_per_value("mxfp4") == 17 / 32
+    with pytest.raises(ValueError, match="weights must be one of bf16, fp16, fp8, nvfp4, mxfp4, int4, not 'int3'"):
+        as_precision("weights", "int3")
     with pytest.raises(ValueError, match="kv must be one of bf16, fp8, fp16, not 'int4'"):
-        as_precision("kv", "int4")
+        as_kv_precision("kv", "int4")
 
 
 def test_models_that_make_no_sense_are_refused() -> None:
@@ -202,9 +207,13 @@ def test_models_that_make_no_sense_are_refused() -> None:
 def test_names() -> None:
     assert list(MODELS) == [
         *("llama-2-70b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "llama-13b", "opt-13b", "opt-66b"),
-        *("qwen3-8b", "qwen3-14b", "qwen3-32b", "mixtral-8x7b", "deepseek-v3"),
+        *("qwen3-8b", "qwen3-14b", "qwen3-32b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-120b", "gpt-oss-20b"),
+        *("qwen3-235b-a22b", "qwen3-30b-a3b", "qwen3.5-397b-a17b", "minimax-m2", "kimi-k2", "glm-5"),
     ]
-    assert list(GPUS) == ["h100-sxm", "h200-sxm", "a100-80gb", "a6000", "h20", "b200"]
+    assert list(GPUS) == [
+        *("h100-sxm", "h200-sxm", "a100-80gb", "a6000", "h20", "b200", "h100-pcie", "h100-nvl", "b300", "gb200"),
+        *("gb300", "l40s", "rtx-pro-6000", "mi300x", "mi325x", "mi355x"),
+    ]
     assert all(entry.source and entry.url for entry in (*MODELS.values(), *GPUS.values()))
     assert MODELS["llama-3-8b"] is model("llama-3-8b")
     assert "gpt-5" not in MODELS
@@ -374,16 +383,16 @@ def test_deepseek_v2_lite_does_not_compress_the_query() -> None:
         ({**LLAMA, "model_type": "mistral", "sliding_window": 4096}, "sliding_window = 4096: not modelled"),
         ({**QWEN3, "use_sliding_window": True}, "sliding_window = 4096: not modelled"),
         (
-            {**LLAMA, "model_type": "gpt_oss", "layer_types": ["sliding_attention", "full_attention"]},
-            "layer_types = .*: not modelled: sliding_attention",
+            {**LLAMA, "model_type": "gpt_oss", "layer_types": ["linear_attention"] * 32},
+            "layer_types = .*: not modelled: linear_attention",
         ),
         ({**LLAMA, "layer_types": ["linear_attention"]}, "layer_types = .*: not modelled: linear_attention"),
         ({**LLAMA, "model_type": "jamba", "attn_layer_period": 8}, "attn_layer_period = 8: .*hybrid"),
-        ({**LLAMA, "model_type": "nemotron_h", "hybrid_override_pattern": "M-M*"}, "hybrid_override_pattern"),
-        ({**LLAMA, "model_type": "qwen3_next", "full_attention_interval": 4}, "full_attention_interval"),
+        ({**LLAMA, "hybrid_override_pattern": "M-M*"}, "hybrid_override_pattern = 'M-M\\*': .*hybrid"),
+        ({**LLAMA, "full_attention_interval": 4}, "full_attention_interval = 4: .*linear"),
         ({**LLAMA, "model_type": "falcon_h1", "mamba_d_state": 256}, "mamba_d_state = 256: .*Mamba"),
-        ({**DEEPSEEK, "model_type": "deepseek_v32", "index_topk": 2048}, "index_topk = 2048: .*sparse"),
-        ({"model_type": "llava", "text_config": LLAMA}, "text_config = .*: not modelled: a nested"),
+        ({**DEEPSEEK, "index_topk": 2048}, "index_topk = 2048: .*sparse"),
+        ({**DEEPSEEK, "compress_ratios": [4]}, "compress_ratios = .*compressed"),
         ({**LLAMA, "model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder = True"),
         ({**LLAMA, "model_type": "mamba"}, "model_type must be one of llama, .*, not 'mamba'"),
         (without(LLAMA, "model_type"), "model_type must be one of llama, .*, not ''"),

@@ -13,6 +13,7 @@ from inference_math.workload import Workload
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 MIXTURE = Unit.of("mixtral-8x7b", "h100-sxm", 4)
 WORK = Workload(2200, 170, 0.5)
+TP8 = {"tp": 8, "ep": 1, "dp": 1, "pp": 1}
 
 
 def terms(unit):
@@ -23,13 +24,16 @@ def terms(unit):
 @pytest.mark.parametrize("precision", ["bf16", "fp8"])
 def test_a_unit_in_numbers_is_what_the_catalogue_says(name, precision):
     model, gpu = catalogue.model(name), catalogue.gpu("b200")
-    numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), 8, precision, precision)
-    assert numbers["kv_token"] == model.kv_token(precision)
-    room = 8 * gpu.hbm_bytes - model.weight_bytes(precision)
-    assert numbers["kv_capacity"] == pytest.approx(max(room, 0) / (model.kv_copies(8) * model.kv_token(precision)))
-    assert numbers["flops"] == 8 * gpu.flops(precision)
-    embedding = model.weight_bytes(precision) - 2 * model.vocab_params
-    assert numbers["step_bytes"] == embedding + 2 * model.lm_head_params
+    numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), TP8, precision, precision, 0.9)
+    assert numbers["kv_token"] == pytest.approx(model.kv_token(precision))
+    room = 8 * (0.9 * gpu.driver_bytes - 3e9) - model.weight_bytes(precision)
+    assert numbers["kv_room"] == pytest.approx(max(room, 0))
+    layers = model.weight_bytes(precision) - 2 * model.vocab_params
+    assert numbers["step_bytes"] + numbers["routed_bytes"] == pytest.approx(layers + 2 * model.lm_head_params)
+    seconds = sum(group["seconds"] for group in (*numbers["groups"], numbers["experts"]))
+    assert seconds == pytest.approx(2 * model.n_params / (8 * gpu.flops(precision)))
+    copies = [cache["copies"] * cache["bytes"] for cache in numbers["caches"]]
+    assert sum(copies) == pytest.approx(model.kv_copies(8) * model.kv_token(precision), rel=0.02)
 
 
 @pytest.mark.parametrize("unit", [UNIT, MIXTURE])
@@ -108,24 +112,26 @@ def test_a_decode_in_the_latent_space_multiplies_more_than_it_reads():
 
 
 def test_a_mixture_reads_the_experts_that_its_tokens_choose():
-    model, bandwidth = MIXTURE.model, MIXTURE.numbers["hbm_bw"] * MIXTURE.coefficients.memory
+    model, reached = MIXTURE.model, MIXTURE.coefficients
+    bandwidth = MIXTURE.numbers["hbm_bw"] * reached.memory
+    routed = 2 * model.routed_params / reached.experts
+    rest = 2 * (model.n_params_total - model.routed_params + model.lm_head_params)
     one = MIXTURE.parts(1, 1)["weights"]
-    assert one == pytest.approx(2 * (model.n_params + model.lm_head_params) / bandwidth)
+    assert one == pytest.approx((rest + routed * model.n_active_experts / model.n_experts) / bandwidth)
     eight = MIXTURE.parts(8, 1)["weights"]
     chosen = 1 - (1 - model.n_active_experts / model.n_experts) ** 8
-    routed = 2 * (model.n_params_total - model.n_params) / (1 - model.n_active_experts / model.n_experts)
-    rest = 2 * (model.n_params_total + model.lm_head_params) - routed
     assert eight == pytest.approx((rest + chosen * routed) / bandwidth)
 
 
 def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():
     spread_out = Unit.of("llama-3-8b", "h200-sxm", 16)  # eight KV heads: each is held twice
     bytes_held = 2 * spread_out.model.kv_token("bf16")
-    assert terms(spread_out)["load"] == pytest.approx(
+    assert terms(spread_out)["caches"][0]["load"] == pytest.approx(
         bytes_held / (spread_out.numbers["hbm_bw"] * spread_out.coefficients.kv)
     )
     shape, rates = shape_of(catalogue.model("deepseek-v3"), 1), rates_of(catalogue.gpu("h20"))
-    deep = steps.unit_terms(steps.unit_numbers(shape, rates, 1, "fp8", "fp8"), UNIT.found())
+    alone = {"tp": 1, "ep": 1, "dp": 1, "pp": 1}
+    deep = steps.unit_terms(steps.unit_numbers(shape, rates, alone, "fp8", "fp8", 0.9), UNIT.found())["caches"][0]
     assert deep["load"] < deep["read"]  # a decode's products in the latent space take longer than one copy's read
 
 

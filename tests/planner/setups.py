@@ -36,10 +36,23 @@ def _drawn() -> list[tuple[Unit, Workload, int]]:
     return found
 
 
+# Layouts and precisions that the draw above does not reach.
+LAYOUTS = (
+    (Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8, engine="sglang"), Workload(2048, 128), 64),
+    (Unit.of("deepseek-v3", "b200", 2, "nvfp4", "fp8", "trtllm", dp=4, ep=8), Workload(300, 128), 5),
+    (Unit.of("minimax-m2", "b200", 4, "nvfp4", ep=4), Workload(6000, 32, 0.9), 16),
+    (Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", pp=2), Workload(2048, 128), 64),
+    (Unit.of("gpt-oss-120b", "h100-sxm"), Workload(2048, 512), 64),
+    (Unit.of("kimi-k2", "b200", 8), Workload(300, 128), 16),
+    (Unit.of("qwen3.5-397b-a17b", "b300", 4, "nvfp4", engine="sglang"), Workload(6000, 128), 16),
+    (Unit.of("llama-3-8b", "mi300x", weights="fp8"), Workload(300, 128), 64),
+)
+
+
 def name_of(setup: tuple[Unit, Workload, int]) -> str:
     """Return a set-up as the name of a test."""
     unit, work, users = setup
     return f"{unit.name}: {work.n_in}/{work.n_out} {work.lengths} {work.alpha}, {users}".replace(" ", "_")
 
 
-SETUPS = _drawn()
+SETUPS = [*_drawn(), *LAYOUTS]

@@ -32,8 +32,8 @@ EXACT = 1e-6
 def test_there_are_set_ups_of_every_kind():
     assert len(SETUPS) >= 60
     assert {unit.model.name for unit, *_ in SETUPS} == set(catalogue.MODELS)
-    assert len({unit.gpu.name for unit, *_ in SETUPS}) == 4
-    assert {unit.kind for unit, *_ in SETUPS} == {"dense", "mixture of experts", "MLA"}
+    assert len({unit.gpu.name for unit, *_ in SETUPS}) >= 4
+    assert {unit.kind for unit, *_ in SETUPS} == {"dense", "mixture of experts", "MLA", "hybrid"}
     assert {work.alpha for _, work, _ in SETUPS} == {0.0, 0.9}
     assert {work.lengths for _, work, _ in SETUPS} == {"fixed", "geometric"}
     assert min(users for *_, users in SETUPS) == 1
@@ -51,7 +51,7 @@ def test_unit_costs_frontier_and_plan_agree(setup):
     assert costs.rate(users) == pytest.approx(rate, rel=EXACT)
     (row,) = planner.frontier(unit, work, [users]).to_dict("records")
     assert 1 / row["per_user"] == pytest.approx(tpot, rel=EXACT)
-    assert row["per_gpu"] == pytest.approx(rate * work.n_out / unit.tp, rel=EXACT)
+    assert row["per_gpu"] == pytest.approx(rate * work.n_out / unit.gpus, rel=EXACT)
     # A plan whose limits this batch just meets takes it, or a larger one that is as fast.
     whole = solve(Case(unit, work, SLA(1.0000001 * ttft, 1.0000001 * tpot))).compared.set_index("architecture")
     batch = int(whole.batch["aggregated"])
@@ -184,6 +184,8 @@ def test_no_answer_beats_the_floor(setup):
             if row.rate > 0:
                 # Seconds of a unit that the FLOPs of a request take at least, and its reads.
                 tokens = fresh + work.n_out - 1
-                assert 1 / row.rate >= tokens * 2 * unit.model.n_params / unit.numbers["flops"] * (1 - 1e-9)
-                reads = (work.n_out - 1) * (context - work.n_in * work.alpha) * unit.numbers["kv_token"]
-                assert 1 / row.rate >= reads / unit.numbers["hbm_bw"] * (1 - 1e-9)
+                shared = sum(group["seconds"] for group in unit.numbers["groups"]) / (unit.dp * unit.pp)
+                alone = shared + unit.numbers["experts"]["seconds"] / unit.pp
+                assert 1 / row.rate >= tokens * alone * (1 - 1e-9)
+                grown = unit.model.kv_bytes(context, unit.kv) - unit.model.kv_bytes(work.n_in * work.alpha, unit.kv)
+                assert 1 / row.rate >= (work.n_out - 1) * grown / unit.numbers["all_bw"] * (1 - 1e-9)

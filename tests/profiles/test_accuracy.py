@@ -88,13 +88,13 @@ def test_the_point_is_near_the_middle_of_its_draws(model, gpu, tp, engine, work)
     assert np.median(drawn) == pytest.approx(unit.tpot(work, 16), rel=0.1)
 
 
-def test_a_kind_never_calibrated_has_a_wider_interval_than_a_dense_model():
+def test_a_kind_that_errs_more_has_a_wider_interval_than_a_dense_model():
     def width(unit):
         found = unit.predict("tpot", Workload(1000, 300), 32)
         return found.high / found.low
 
     mla = Unit.of("deepseek-v3", "h200-sxm", tp=8, weights="fp8", engine="sglang")
-    assert width(mla) > 2 * width(Unit.of("llama-3-8b", "h100-sxm"))
+    assert width(mla) > 1.2 * width(Unit.of("llama-3-8b", "h100-sxm"))
 
 
 def test_shares_inside_below_and_above_add_up():

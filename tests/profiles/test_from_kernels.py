@@ -19,7 +19,7 @@ from inference_math.unit.coefficients import COEFFICIENTS, Calibration, Coeffici
 from inference_math.unit.operators import Operators
 
 LLAMA = catalogue.model("llama-3-8b")
-TRUTH = Coefficients(memory=0.9, bf16=0.7, kv=0.8, layer=5e-5)
+TRUTH = Coefficients(memory=0.9, bf16=0.7, attention=0.7, kv=0.8, layer=5e-5)
 START = Calibration.zero_shot("vllm")
 SETUP = Setup("llama-3-8b", 16, 2**17, "bf16", "bf16", "h200-sxm", 0, False, {"device": "NVIDIA H200"})
 CHOSEN = [
@@ -35,7 +35,7 @@ def truth(**changed) -> Unit:
 
 def seconds(point: Point, of: Unit) -> float:
     if point.what == "attention":
-        return float(of.terms["pair"] * point.tokens**2 / 2)
+        return float(of.terms["caches"][0]["pair"] * point.tokens**2 / 2)
     frame = pd.DataFrame([{name: getattr(point, name) for name in from_kernels.SIZES}])
     return float(from_kernels.predicted(frame, of)[0])
 
@@ -158,7 +158,7 @@ def test_the_slope_of_the_reads_does_not_take_the_batch_s_compute(tmp_path):
 
 def test_lines_find_the_terms_of_a_straight_unit(tmp_path):
     """No matrix compute beside the weight read, so that the step is the talks' line: t_w + B·ΔH."""
-    free = replace(truth(bf16=1.0), gpu=replace(catalogue.gpu("h200-sxm"), bf16_flops=1e30))
+    free = replace(truth(bf16=1.0, attention=1.0), gpu=replace(catalogue.gpu("h200-sxm"), bf16_flops=1e30))
     table = written(tmp_path / "mine.csv", of=free)
     found, points_ = from_kernels.lines(from_kernels.times(table), free)
     line = found.set_index("name")
@@ -170,7 +170,7 @@ def test_lines_find_the_terms_of_a_straight_unit(tmp_path):
     real, _ = from_kernels.lines(from_kernels.times(written(tmp_path / "b.csv")), truth())
     terms = truth().terms
     assert real.set_index("name").loc["T", "value"] == pytest.approx(terms["matrices"] + terms["move"], rel=0.05)
-    assert real.set_index("name").loc["p", "value"] == pytest.approx(terms["pair"], rel=1e-6)
+    assert real.set_index("name").loc["p", "value"] == pytest.approx(terms["caches"][0]["pair"], rel=1e-6)
 
 
 def test_too_few_points_are_refused(tmp_path):

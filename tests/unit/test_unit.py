@@ -37,12 +37,16 @@ def floor(unit, decodes, context, prefill):
     """Seconds that the datasheet allows: all bytes over all bandwidth, all FLOPs over all compute."""
     model, gpu, tp = unit.model, unit.gpu, unit.tp
     tokens = decodes + prefill
-    width = catalogue.bytes_per_value(unit.weights)
-    weights = (model.n_params if model.n_experts else model.n_params_total) * width
-    cache = decodes * context * model.kv_token(unit.kv)
+    precisions = model.precisions(unit.weights)
+    weights = sum(n * catalogue.bytes_per_value(precisions[group]) for group, n in model.group_params.items())
+    work = sum(2 * n * tokens / gpu.flops(precisions[group]) for group, n in model.group_params.items())
+    cache, scores = 0, 0
+    for layer in model.layers:
+        for one in layer.attention.caches:
+            seen, first = np.minimum(context, one.reach or np.inf), np.minimum(prefill, one.reach or np.inf)
+            cache = cache + layer.count * one.size(catalogue.bytes_per_value(unit.kv)) * decodes * seen
+            scores = scores + 4 * layer.count * one.width * first * (prefill - first / 2) / gpu.bf16_flops
     reading = (weights + cache) / (tp * gpu.hbm_bw)
-    work = 2 * model.n_params * tokens / gpu.flops(unit.weights)
-    scores = 4 * model.n_layers * model.d_att * prefill**2 / 2 / gpu.bf16_flops
     return np.maximum(reading, (work + scores) / tp)
 
 
@@ -94,7 +98,7 @@ def test_the_terms_are_the_formulas():
     h, q, kv, f = 8192, 4096, 1024, 14336
     values = (h + q + kv) + (q + h) + (h + 2 * f) + (f + h) + 8 * h + 2 * (q + kv / 2) + 3 * f
     moved = theory.read_time(step_bytes=32 * 80 * 2 * values, hbm_bw=gpu.hbm_bw, eff_memory=c.memory)
-    expected = theory.step_time(t_w=t_w, t_c=t_c, t_rest=cache + sums + moved + 80 * c.layer + 32 * c.request)
+    expected = theory.step_time(t_w=t_w, t_c=t_c, t_rest=cache + sums + moved + 80 * (c.layer + c.hop) + 32 * c.request)
     assert TALK.step_time(32, 2048) == pytest.approx(expected, rel=1e-12)
 
 
@@ -145,8 +149,8 @@ def test_the_parts_are_the_formulas_by_name_and_make_the_step():
     assert parts["KV cache"] == pytest.approx(read)
     sums = 2 * 80 * 8192 * 2 * 544  # two all-reduces a layer, in BF16
     assert parts["all-reduce"] == pytest.approx(2 * (1 - 1 / 2) * sums / gpu.link_bw)
-    assert parts["layers"] == pytest.approx(80 * c.layer + 32 * c.request)
-    flops = 2 * gpu.bf16_flops * c.bf16
+    assert parts["layers"] == pytest.approx(80 * (c.layer + c.hop) + 32 * c.request)
+    flops = 2 * gpu.bf16_flops * c.attention
     assert parts["attention of the prompt"] == pytest.approx(4 * 80 * 8192 * 512**2 / 2 / flops)
     assert parts["weights"] == pytest.approx(TALK.numbers["step_bytes"] / (2 * gpu.hbm_bw * c.memory))
     together = np.hypot(parts.pop("weights"), parts.pop("matrices"))
@@ -219,9 +223,11 @@ def test_the_datasheet_has_no_interval():
 
 
 def test_a_prediction_says_what_was_never_calibrated():
-    found = Unit.of("deepseek-v3", "b200", tp=8, weights="fp8", kv="fp8").predict("tpot", Workload(20_000, 100), 4)
-    assert [line.split()[0] for line in found.outside] == ["kind", "gpu", "n_in"]
-    assert "MLA" in str(found)
+    found = Unit.of("deepseek-v3", "mi300x", tp=8, kv="fp8").predict("tpot", Workload(20_000, 100), 4)
+    assert [line.split()[0] for line in found.outside] == ["gpu", "n_in"]
+    assert "mi300x" in str(found)
+    old = Unit.of("opt-13b", "h100-sxm").predict("tpot", Workload(8000, 100), 4)
+    assert "longer than the 2,048 that opt-13b was made for" in str(old)
     (line,) = TALK.predict("tpot", WORK, 500).outside
     assert "that the KV cache holds" in line
     assert Unit.of("mixtral-8x7b", "h100-sxm", tp=4).kind == "mixture of experts"
@@ -237,11 +243,16 @@ def test_a_prediction_says_what_was_never_calibrated():
         ({"model": "llama-9"}, "model must be one of"),
         ({"gpu": "h1000"}, "gpu must be one of"),
         ({"gpu": "a100-80gb", "weights": "fp8"}, "weights must be bf16 on a100-80gb"),
-        ({"weights": "int4"}, "weights must be"),
+        ({"weights": "int3"}, "weights must be"),
         ({"tp": 1, "weights": "bf16"}, "tp must be at least 2 for llama-3-70b"),
         ({"tp": 3}, "tp must divide n_heads"),
         ({"tp": 0}, "tp must be"),
         ({"engine": "mine"}, "engine must be one of"),
+        ({"ep": 2}, "ep must be 1 for llama-3-70b, which has no routed experts, not 2"),
+        ({"dp": 0}, "dp must be"),
+        ({"pp": 81}, "pp must be at most n_layers = 80, not 81"),
+        ({"memory": 1.2}, "memory must be"),
+        ({"kv": "nvfp4"}, "kv must be one of"),
     ],
 )
 def test_bad_units(arguments, message):
@@ -323,7 +334,7 @@ def test_caches_are_held_more_than_once_where_gpus_outnumber_kv_heads():
     room = {tp: Unit.of("llama-3-8b", "h200-sxm", tp).kv_capacity for tp in (8, 16)}
     assert room[16] < 1.1 * room[8]  # eight KV heads: the second half of the GPUs holds copies
     deep = Unit.of("deepseek-v3", "h200-sxm", 8, "fp8", "fp8")
-    free = 8 * deep.gpu.hbm_bytes - deep.model.weight_bytes("fp8")
+    free = 8 * (0.9 * deep.gpu.driver_bytes - 3e9) - deep.model.weight_bytes("fp8")
     assert deep.kv_capacity == pytest.approx(free / 8 / deep.model.kv_token("fp8"))
 
 

@@ -54,18 +54,25 @@ def form() -> str:
     models = {name: name for name in catalogue.MODELS}
     tier_names = {"hbm": "HBM of the unit"}
     tier_names |= {name: one.title for name, one in tiers().items() if name != "hbm"}
-    precisions = {"fp8": "FP8", "bf16": "BF16"}
+    precisions = {"fp8": "FP8", "bf16": "BF16", "nvfp4": "NVFP4", "mxfp4": "MXFP4", "int4": "INT4"}
+    kv = {name: precisions[name] for name in ("fp8", "bf16")}
+    sizes = {str(size): str(size) for size in (1, 2, 4, 8)}
     first = [
         _select("preset", "Set-up", {"": "yours", **{name: name for name in presets()}}, ""),
         _select("model", "Model", models, "llama-3-70b"),
         _select("gpu", "GPU", {name: name for name in catalogue.GPUS}, "h100-sxm"),
-        _select("tp", "GPUs of a unit (TP)", {str(tp): str(tp) for tp in (1, 2, 4, 8)}, "2"),
+        _select("tp", "GPUs that share each matrix (TP)", sizes, "2"),
         _select("weights", "Weights", precisions, "fp8"),
-        _select("kv", "KV cache", precisions, "bf16"),
+        _select("kv", "KV cache", kv, "bf16"),
         *(_number(*field) for field in FIELDS),
     ]
     more = [
         _select("engine", "Engine", {"vllm": "vLLM", "trtllm": "TensorRT-LLM", "sglang": "SGLang"}, ENGINES[0]),
+        _select("dp", "Groups that share the attention (DP)", sizes, "1"),
+        _select(
+            "experts", "Routed experts", {"split": "a part of each on every GPU", "whole": "whole ones (EP)"}, "split"
+        ),
+        _select("pp", "Pipeline stages (PP)", sizes, "1"),
         _select("tier", "What is stored lies in", tier_names, "hbm"),
         _select(
             "promise",
@@ -80,7 +87,7 @@ def form() -> str:
     return (
         f'<form id="planner-form" data-presets="{known}" aria-label="Planner">'
         f'<div class="planner-fields">{"".join(first)}</div>'
-        "<details open><summary>Engine, tier, quantile, pools, price</summary>"
+        "<details open><summary>Engine, parallelism, tier, quantile, pools, price</summary>"
         f'<div class="planner-fields">{"".join(more)}</div></details><div class="planner-tools"></div></form>'
         '<div class="planner-answer" aria-live="polite"><p id="planner-verdict">This page needs JavaScript.</p>'
         '<p id="planner-settings"></p><ul id="planner-notes"></ul></div>'

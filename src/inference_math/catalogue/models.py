@@ -9,42 +9,45 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from inference_math.catalogue.huggingface import model_fields
-from inference_math.checks import ANY_POSITIVE, as_numbers, as_one_of, as_whole
-from inference_math.evidence import load
+from inference_math.catalogue.layers import Cache, Ffn, Layer, grouped, latent, mixture, plain_ffn
+from inference_math.catalogue.precisions import (
+    FOUR_BITS,
+    PRECISIONS,
+    STATE_BYTES,
+    as_kv_precision,
+    as_precision,
+    bytes_per_value,
+)
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_numbers, as_one_of, as_whole
+from inference_math.evidence import data_dir, load
 
 __all__ = ["GPUS", "MODELS", "PRECISIONS", "Gpu", "Model", "as_precision", "bytes_per_value", "gpu", "model"]
 
-PRECISIONS = ("bf16", "fp8")
-_BYTES = {"bf16": 2, "fp8": 1, "fp16": 2}
-
-
-def as_precision(argument: str, value: Any) -> str:
-    """Return "bf16" or "fp8"; "fp16" is "bf16", which it equals in bytes and in tensor-core rate."""
-    precision = as_one_of(argument, value, _BYTES)
-    return "bf16" if precision == "fp16" else precision
-
-
-def bytes_per_value(precision: str) -> int:
-    """Return the bytes of one weight or cached value: 2 for bf16 (fp16), 1 for fp8."""
-    return _BYTES[as_precision("precision", precision)]
+GROUPS = ("attention", "ffn", "experts")
+WORKSPACE = 3e9  # bytes of a GPU for activations and graphs: SGLang on four H100 left 2.8 GB [sglang, Qwen3-235B]
 
 
 @dataclass(frozen=True)
 class Model:
-    """The matrices of a decoder-only transformer with full causal attention.
+    """The matrices of a decoder-only language model.
 
     `attention` is "gqa" (of which MHA and MQA are the extremes `n_kv_heads` = `n_heads` and 1) or "mla".
     `gated` tells a SwiGLU FFN of three matrices from a plain one of two. `n_experts` > 0 makes a mixture of
     experts, whose first `n_dense_layers` layers have a dense FFN of `d_ff`. For MLA, `head_size` is that of
     a query, `qk_nope` + `qk_rope`, and `q_lora` = 0 means an uncompressed query. Sizes are counts.
+
+    Where layers differ in more than that, `stack` says what each is made of, and the sizes above are those of the
+    layers with full attention. `context` is the longest sequence (0: not stated), `stored` the precision of the
+    checkpoint, `fine` which of `GROUPS` are in four bits where the weights are; the others are then in `coarse`.
 
     Raises
     ------
@@ -73,11 +76,20 @@ class Model:
     qk_nope: int = 0
     qk_rope: int = 0
     v_head: int = 0
+    stack: tuple[Layer, ...] = ()
+    context: int = 0
+    stored: str = "bf16"
+    fine: tuple[str, ...] = ()
+    coarse: str = "bf16"
     source: str = "the user"
     url: str = ""
 
     def __post_init__(self) -> None:
         as_one_of("attention", self.attention, ("gqa", "mla"))
+        as_precision("stored", self.stored)
+        as_one_of("coarse", self.coarse, ("bf16", "fp8"))
+        for group in self.fine:
+            as_one_of("fine", group, GROUPS)
         positive = ["n_active_experts", "d_expert"] if self.n_experts else []
         positive += ["kv_lora", "qk_nope", "qk_rope", "v_head"] if self.attention == "mla" else []
         for field in fields(self):
@@ -97,47 +109,69 @@ class Model:
     def from_config(cls, config: str | Path | Mapping[str, Any], name: str | None = None) -> Model:
         """Read a Hugging Face `config.json`, or its content as a mapping.
 
-        Accepted are the model types llama, mistral, qwen2, qwen3, opt, gpt_neox, mixtral, qwen2_moe,
-        qwen3_moe, deepseek_v2, deepseek_v3 and kimi_k2. A missing field is filled in where transformers
-        derives it from others (llama without `num_key_value_heads` has MHA), never from a default size.
-        Multi-token prediction layers and quantisation settings are ignored.
+        Accepted are the families of `huggingface.FAMILIES`, also as the language part of a multimodal model. A
+        missing field is filled in where transformers derives it from others (llama without `num_key_value_heads`
+        has MHA), never from a default size. `quantization_config` sets `stored` and `fine`. Layers that draft tokens
+        (multi-token prediction) and vision encoders are left out.
 
         Raises
         ------
         ValueError
             Naming file and field: missing or bad fields, an unknown `model_type`, and what is not
-            modelled: sliding-window, sparse, linear and hybrid layers, encoders, multimodal models.
+            modelled: encoders, compressed or block-sparse attention, other quantisations.
         """
         if isinstance(config, Mapping):
             content, file = config, "config"
         else:
             content, file = _parsed(Path(config), json.loads), str(config)
+            beside = Path(config).with_name("hf_quant_config.json")
+            if beside.is_file() and "quantization_config" not in content:  # where ModelOpt says how it quantised
+                content["quantization_config"] = _parsed(beside, json.loads).get("quantization")
         stated = model_fields(content, file)
         try:
             return cls(name=name or str(content.get("_name_or_path") or file), source=file, **stated)
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from error
 
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """What the layers are made of, and how many there are of each kind."""
+        if self.stack:
+            return self.stack
+        if self.attention == "mla":
+            attention = latent(
+                self.d_model, self.n_heads, q_lora=self.q_lora, kv_lora=self.kv_lora, nope=self.qk_nope,
+                rope=self.qk_rope, v_head=self.v_head,
+            )  # fmt: skip
+        else:
+            attention = grouped(self.d_model, self.n_heads, self.n_kv_heads, self.head_size)
+        dense = plain_ffn(self.d_model, self.d_ff, gated=self.gated)
+        if not self.n_experts:
+            return (Layer(self.n_layers, attention, dense),)
+        shared = self.n_shared_experts * self.d_expert
+        experts = mixture(
+            self.d_model, self.n_experts, self.n_active_experts, self.d_expert, shared_width=shared, gated=self.gated
+        )
+        first = (Layer(self.n_dense_layers, attention, dense),) if self.n_dense_layers else ()
+        return (*first, Layer(self.n_layers - self.n_dense_layers, attention, experts))
+
     @property
     def d_att(self) -> float:
         """Query heads × head size: a token that attends to N costs 4·`n_layers`·`d_att`·N FLOP [C02].
 
-        For MLA the mean of query width (scores) and value width (output), keys and values expanded.
+        For MLA the mean of query width (scores) and value width (output), keys and values expanded. Of layers that
+        differ the mean, whatever the reach of each.
         """
-        if self.attention == "mla":
-            return self.n_heads * (self.qk_nope + self.qk_rope + self.v_head) / 2
-        return float(self.n_heads * self.head_size)
+        return self._over_caches(lambda cache: cache.width) / self.n_layers
 
     @property
     def decode_flops(self) -> float:
-        """FLOPs of one decoding token for one token before it, in one layer.
+        """FLOPs of one decoding token for one token before it, in one layer on average.
 
         With grouped queries 4·`d_att`, as in a prompt. MLA decodes in the latent space: scores of latent + rope, values
         of the latent, in every head.
         """
-        if self.attention == "mla":
-            return 2.0 * self.n_heads * (2 * self.kv_lora + self.qk_rope)
-        return 4 * self.d_att
+        return self._over_caches(lambda cache: cache.decode_flops) / self.n_layers
 
     @property
     def group_size(self) -> float:
@@ -145,12 +179,31 @@ class Model:
 
         For MLA, whose heads share one latent: the g for which C19 holds, 2·`d_att` / (latent + rope).
         """
-        return 2 * self.d_att / self._kv_values
+        return 2 * self.d_att * self.n_layers / self.kv_values
 
     @property
     def n_params(self) -> int:
         """``|model|``: parameters of the layers' matrices that one token uses [C02]; no embedding, no LM head."""
-        return self._matrices(self.n_active_experts)
+        return sum(self.group_params.values())
+
+    @property
+    def group_params(self) -> dict[str, int]:
+        """Parameters that one token uses, by `GROUPS`: attention; dense FFNs, shared experts, routers; experts."""
+        return {
+            "attention": int(self._over_layers(lambda layer: layer.attention.params)),
+            "ffn": int(self._over_layers(lambda layer: layer.ffn.shared)),
+            "experts": int(self._over_layers(lambda layer: layer.ffn.active * layer.ffn.expert)),
+        }
+
+    @property
+    def routed_params(self) -> int:
+        """Parameters of all routed experts."""
+        return int(self._over_layers(lambda layer: layer.ffn.experts * layer.ffn.expert))
+
+    @property
+    def is_mixture(self) -> bool:
+        """Whether some layers have routed experts."""
+        return self.routed_params > 0
 
     @property
     def shape(self) -> dict[str, float]:
@@ -160,7 +213,7 @@ class Model:
     @property
     def n_params_total(self) -> int:
         """As `n_params`, with every expert: what lies in memory."""
-        return self._matrices(self.n_experts)
+        return self.n_params - self.group_params["experts"] + self.routed_params
 
     @property
     def lm_head_params(self) -> int:
@@ -177,24 +230,69 @@ class Model:
         """Parameters of embedding and LM head together: one matrix where they are tied."""
         return self.embedding_params + (0 if self.tied_embeddings else self.lm_head_params)
 
-    def weight_bytes(self, precision: str) -> int:
+    def precisions(self, weights: str) -> dict[str, str]:
+        """Return the precision of each of `GROUPS` where the weights are said to be in `weights`.
+
+        Four bits mean what checkpoints in four bits keep in them: all matrices of a dense model, the routed experts of
+        a mixture, or what `fine` says. The rest is in `coarse`.
+        """
+        precision = as_precision("weights", weights)
+        if precision not in FOUR_BITS:
+            return dict.fromkeys(GROUPS, precision)
+        fine = self.fine or (("experts",) if self.is_mixture else GROUPS)
+        return {group: precision if group in fine else self.coarse for group in GROUPS}
+
+    def weight_bytes(self, precision: str) -> float:
         """Return the bytes of all weights in memory: layers in `precision`, embedding and LM head in 2 bytes.
 
-        FP8 checkpoints quantise the layers' matrices only; vLLM and TensorRT-LLM keep the rest as it is.
+        Quantised checkpoints quantise the layers' matrices only; engines keep the rest as it is.
         """
-        vocabulary = self.vocab_params * bytes_per_value("bf16")
-        return self.n_params_total * bytes_per_value(precision) + vocabulary
+        params = self.group_params | {"experts": self.routed_params}
+        held = sum(params[group] * bytes_per_value(each) for group, each in self.precisions(precision).items())
+        return held + self.vocab_params * bytes_per_value("bf16")
+
+    def routed_bytes(self, precision: str) -> float:
+        """Return the bytes of all routed experts in a precision; see `precisions`."""
+        return self.routed_params * bytes_per_value(self.precisions(precision)["experts"])
 
     def kv_copies(self, tp: int) -> float:
         """Return how often `tp` GPUs hold each token's KV cache: more than once if they outnumber the KV heads."""
-        return float(tp) if self.attention == "mla" else max(1.0, tp / self.n_kv_heads)
+        size = self._over_caches(lambda cache: cache.size(2))
+        copied = self._over_caches(lambda cache: cache.size(2) * max(1.0, tp / cache.heads))
+        return copied / size if size else 1.0
 
-    def kv_token(self, precision: str) -> int:
+    def kv_token(self, precision: str) -> float:
         """Return ``|KV_token|``, the KV-cache bytes of one token in all layers [C01].
 
-        2·L·KV heads·head size·bytes, which covers MHA, GQA and MQA; (latent + rope)·L·bytes for MLA.
+        2·L·KV heads·head size·bytes, which covers MHA, GQA and MQA; (latent + rope)·L·bytes for MLA. Of windows, as
+        long as the token is inside; of a state, nothing. See `kv_bytes`.
         """
-        return self.n_layers * self._kv_values * bytes_per_value(precision)
+        size = bytes_per_value(as_kv_precision("precision", precision))
+        return self._over_caches(lambda cache: cache.size(size))
+
+    def kv_bytes(self, tokens: Any, precision: str) -> Any:
+        """Return the bytes that a request of so many tokens holds: windows fill up, a state is always there.
+
+        An array for an array of tokens. With full attention `kv_token` for each.
+        """
+        held = as_numbers("tokens", tokens, AT_LEAST_ZERO)
+        size = bytes_per_value(as_kv_precision("precision", precision))
+        total = np.full(held.shape, float(STATE_BYTES * self.state_values))
+        for layer in self.layers:
+            for cache in layer.attention.caches:
+                kept = np.minimum(held, cache.reach) if cache.forgets else held
+                total = total + layer.count * cache.size(size) * kept
+        return float(total) if np.ndim(tokens) == 0 else total
+
+    @property
+    def kv_values(self) -> int:
+        """Cached values of one token in all layers."""
+        return int(self._over_caches(lambda cache: cache.kept))
+
+    @property
+    def state_values(self) -> int:
+        """Values that a request holds in all layers, however long it is: states of linear attention."""
+        return int(self._over_layers(lambda layer: layer.attention.state))
 
     def heads_on(self, tp: int) -> tuple[int, int]:
         """Return (query heads, KV heads) on one of `tp` GPUs; KV heads fewer than `tp` are replicated."""
@@ -212,8 +310,11 @@ class Model:
         ValueError
             If `tp` does not divide the heads or the FFN; for MoE and MLA, whose products are others.
         """
-        if self.n_experts or self.attention == "mla":
-            raise ValueError(f"gemm_shapes are defined for dense models with GQA, not for {self.name!r} (MoE or MLA)")
+        if self.stack or self.n_experts or self.attention == "mla":
+            raise ValueError(
+                f"gemm_shapes are defined for dense models with GQA throughout, not for {self.name!r} (MoE, MLA, "
+                "or layers that differ)"
+            )
         tp = as_whole("tp", tp)
         _divides("tp", tp, "n_heads", self.n_heads)
         _divides("tp", tp, "d_ff", self.d_ff)
@@ -229,37 +330,26 @@ class Model:
             "lm_head": (-(-self.vocab // tp), self.d_model),
         }
 
+    def _over_layers(self, of: Callable[[Layer], float]) -> float:
+        return sum(layer.count * of(layer) for layer in self.layers)
+
+    def _over_caches(self, of: Callable[[Cache], float]) -> float:
+        return self._over_layers(lambda layer: sum(of(cache) for cache in layer.attention.caches))
+
     @property
-    def _kv_values(self) -> int:
-        """Cached values of one token in one layer."""
-        return self.kv_lora + self.qk_rope if self.attention == "mla" else 2 * self.n_kv_heads * self.head_size
-
-    def _matrices(self, experts: int) -> int:
-        """Parameters of all layers' matrices with `experts` routed experts in each MoE layer."""
-        dense = self.n_dense_layers if self.n_experts else self.n_layers
-        router = self.d_model * self.n_experts
-        moe = router + (experts + self.n_shared_experts) * self._ffn(self.d_expert)
-        return self.n_layers * self._attention() + dense * self._ffn(self.d_ff) + (self.n_layers - dense) * moe
-
-    def _ffn(self, width: int) -> int:
-        return (3 if self.gated else 2) * self.d_model * width
-
-    def _attention(self) -> int:
-        if self.attention == "gqa":
-            return 2 * self.d_model * self.head_size * (self.n_heads + self.n_kv_heads)
-        query = self.n_heads * (self.qk_nope + self.qk_rope)
-        down = self.d_model * (self.q_lora + self.kv_lora + self.qk_rope)
-        up = (self.q_lora or self.d_model) * query + self.kv_lora * self.n_heads * (self.qk_nope + self.v_head)
-        return down + up + self.n_heads * self.v_head * self.d_model
+    def expert_ffn(self) -> Ffn | None:
+        """The routed FFN; None for a dense model. All mixtures here have one size of expert."""
+        return next((layer.ffn for layer in self.layers if layer.ffn.experts), None)
 
 
 @dataclass(frozen=True)
 class Gpu:
     """The datasheet rates of one GPU: upper bounds, which measured efficiencies scale down.
 
-    `bf16_flops` and `fp8_flops` (None where there is none) in FLOP/s, dense; `hbm_bw` in byte/s; `hbm_bytes`
-    the marketed capacity at 1e9 bytes per GB, 6 to 7 % below what the driver reports, which leaves room for
-    context and buffers; `link_bw` (GPU to GPU) and `pcie_bw` in byte/s per GPU and per direction.
+    `bf16_flops`, `fp8_flops` and `fp4_flops` (None where there is none) in FLOP/s, dense; `hbm_bw` in byte/s;
+    `hbm_bytes` the marketed capacity at 1e9 bytes per GB, `driver_bytes` what the driver reports, of which engines take
+    a share (where it is not stated, the marketed one); `generation` names its architecture; `link_bw` (GPU to GPU) and
+    `pcie_bw` in byte/s per GPU and per direction.
     """
 
     name: str
@@ -269,6 +359,9 @@ class Gpu:
     link_bw: float
     pcie_bw: float
     fp8_flops: float | None = None
+    fp4_flops: float | None = None
+    driver_bytes: float | None = None
+    generation: str = ""
     title: str = ""
     source: str = "the user"
     url: str = ""
@@ -302,13 +395,34 @@ class Gpu:
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from error
 
+    def room(self, share: float) -> float:
+        """Return the bytes for weights and KV caches of an engine that takes this share of the memory.
+
+        Less what it needs itself: activations, CUDA graphs.
+        """
+        return max(0.0, share * (self.driver_bytes or self.hbm_bytes) - WORKSPACE)
+
     def flops(self, precision: str) -> float:
-        """Return the dense tensor-core rate F in FLOP/s; FP8 on a GPU without it is refused."""
-        if as_precision("precision", precision) == "bf16":
+        """Return the dense tensor-core rate F in FLOP/s; FP8 on a GPU without it is refused.
+
+        Four bits run at the rate of FP4 where the GPU has one, else they are expanded and run at that of BF16; INT4 is
+        for weights alone, and always is.
+        """
+        rate = self.rate_of(precision)
+        if rate == "bf16":
             return self.bf16_flops
+        if rate == "fp4":
+            return float(self.fp4_flops or 0.0)
         if self.fp8_flops is None:
             raise ValueError(f"precision must be bf16 on {self.name}, not {precision!r} (not modelled: no FP8 unit)")
         return self.fp8_flops
+
+    def rate_of(self, precision: str) -> str:
+        """Return at which rate products with such weights run: "bf16", "fp8" or "fp4"."""
+        asked = as_precision("precision", precision)
+        if asked in FOUR_BITS:
+            return "fp4" if self.fp4_flops and asked != "int4" else "bf16"
+        return asked
 
     def ridge(self, precision: str) -> float:
         """Return F/BW in FLOP/byte: the arithmetic intensity below which HBM is the bottleneck [C18]."""
@@ -319,18 +433,16 @@ T = TypeVar("T", Model, Gpu)
 
 
 class _Catalogue(Mapping[str, T]):
-    """Entries of a table of data/ by name, read at the first use; not to be changed."""
+    """Entries of data/ by name, read at the first use; not to be changed."""
 
-    def __init__(self, table: str, entry: type[T]) -> None:
+    def __init__(self, table: str, read: Callable[[], dict[str, T]]) -> None:
         self._table = table
-        self._entry: type[T] = entry
+        self._read: Callable[[], dict[str, T]] = read
 
     @cached_property
     def _entries(self) -> dict[str, T]:
-        known = {field.name for field in fields(self._entry)}
-        records = load(self._table).frame.to_dict("records")
-        rows = [{str(k): v for k, v in row.items() if k in known and not pd.isna(v)} for row in records]
-        return {row["name"]: self._entry(**row) for row in rows}
+        found: dict[str, T] = self._read()
+        return found
 
     def __getitem__(self, name: str) -> T:
         if name not in self._entries:
@@ -344,12 +456,29 @@ class _Catalogue(Mapping[str, T]):
         return len(self._entries)
 
 
-MODELS: Mapping[str, Model] = _Catalogue("models", Model)
-GPUS: Mapping[str, Gpu] = _Catalogue("gpus", Gpu)
+def _rows(table: str, entry: type[T]) -> dict[str, T]:
+    known = {field.name for field in fields(entry)}
+    records = load(table).frame.to_dict("records")
+    rows = [{str(k): v for k, v in row.items() if k in known and not pd.isna(v)} for row in records]
+    return {row["name"]: entry(**row) for row in rows}
+
+
+def _models() -> dict[str, Model]:
+    """Return the models of `models.csv`, whose layers are alike, and those of `configs.toml`."""
+    stated = tomllib.loads((data_dir() / "configs.toml").read_text(encoding="utf-8"))
+    read = {
+        name: replace(Model.from_config(one["config"], name), source=one["source"], url=one["url"])
+        for name, one in stated.items()
+    }
+    return _rows("models", Model) | read
+
+
+MODELS: Mapping[str, Model] = _Catalogue("models", _models)
+GPUS: Mapping[str, Gpu] = _Catalogue("gpus", lambda: _rows("gpus", Gpu))
 
 
 def model(name: str) -> Model:
-    """Return a model of `data/models.csv`; an unknown name raises ValueError with those that would do."""
+    """Return a model of the catalogue; an unknown name raises ValueError with those that would do."""
     return MODELS[as_one_of("model", name, MODELS)]
 
 

@@ -62,7 +62,7 @@ def config(model: Model, longest: int) -> dict[str, Any]:
 
 def kv_bytes(model: Model, value_bytes: int) -> int:
     """Return the KV-cache bytes of a token at `value_bytes` a value."""
-    return model.kv_token("fp8") * value_bytes
+    return int(model.kv_token("fp8") * value_bytes)
 
 
 def need(model: Model, value_bytes: int, cache_gib: float, engines: int) -> float:

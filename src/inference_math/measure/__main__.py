@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from inference_math import catalogue
-from inference_math.catalogue import Model, as_precision
+from inference_math.catalogue import Model
+from inference_math.catalogue.precisions import as_kv_precision
 from inference_math.checks import ANY_POSITIVE, as_number
 from inference_math.measure.points import Point, points
 from inference_math.measure.record import Record, Row, Setup
@@ -80,7 +81,7 @@ def _run(options: argparse.Namespace) -> None:
     from inference_math.measure.decoder import Decoder, Kernels
     from inference_math.measure.device import Cuda, Host
 
-    weights, minutes = as_precision("weights", options.weights), as_number("minutes", options.minutes, ANY_POSITIVE)
+    weights, minutes = as_kv_precision("weights", options.weights), as_number("minutes", options.minutes, ANY_POSITIVE)
     model = catalogue.model(options.model)
     model.gemm_shapes()  # refuses what the decoder is not
     fp8 = weights == "fp8"

@@ -11,8 +11,8 @@ from typing import Any
 
 from inference_math.perf.batch import MOST_TOGETHER, largest_within, mean_seen, round_trip
 from inference_math.perf.search import ARCHITECTURES, NEVER, aggregated, chunked, disaggregated
-from inference_math.perf.steps import costs, stored_tokens, unit_terms
-from inference_math.perf.types import Asked, Costs, Found, Row, Solved, Step, Work
+from inference_math.perf.steps import costs, kv_tokens, stored_tokens, unit_terms
+from inference_math.perf.types import Asked, Costs, Found, Row, Solved, Step, UnitNumbers, Work
 from inference_math.theory import chunk_size as _chunk_size
 from inference_math.theory import chunked_gain_serial as _chunked_gain_serial
 from inference_math.theory import concurrent_prefills as _concurrent_prefills
@@ -50,16 +50,20 @@ NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
 GROWS = {"vllm": True, "sglang": True, "trtllm": False}
 
 
-def places_of(kv_capacity: float, work: Work, engine: str) -> int:
-    """Return the requests whose KV caches an engine holds at once."""
+def places_of(unit: UnitNumbers, work: Work, engine: str) -> int:
+    """Return the requests whose KV caches an engine holds at once.
+
+    Where layers forget, or hold a state, a token takes what it does on average in requests as long as these are.
+    """
     held = max_batch_growing if GROWS[engine] else max_batch_reserved
-    whole: int = held(kv_capacity, work["n_in"], work["n_out"], work["cv"])
+    length = work["n_in"] + work["n_out"]
+    whole: int = held(kv_tokens(unit, length), work["n_in"], work["n_out"], work["cv"])
     return whole
 
 
 def places(asked: Asked) -> int:
     """Return the requests that the unit's KV cache holds."""
-    return places_of(asked["unit"]["kv_capacity"], asked["work"], asked["engine"])
+    return places_of(asked["unit"], asked["work"], asked["engine"])
 
 
 def fresh_share(work: Work) -> float:
@@ -74,7 +78,7 @@ def compared(asked: Asked, step: Step, batch: int) -> dict[str, Row]:
     prompts.
     """
     unit, work, tpot, ttft = asked["unit"], asked["work"], asked["tpot"], asked["ttft"]
-    n_in, n_out, capacity = work["n_in"], work["n_out"], unit["kv_capacity"]
+    n_in, n_out, capacity = work["n_in"], work["n_out"], kv_tokens(unit, work["n_in"])
     room = places(asked)
     rows: Any = {
         "aggregated": dict(aggregated(step, batch, n_out, asked["quantile"])),
@@ -108,7 +112,7 @@ def batch_curve(asked: Asked, step: Step, sizes: list[int]) -> list[list[float]]
     n_out = asked["work"]["n_out"]
     curve = []
     for B in sizes:
-        per_gpu = B * n_out / round_trip(step, B, n_out) / asked["unit"]["tp"]
+        per_gpu = B * n_out / round_trip(step, B, n_out) / asked["unit"]["gpus"]
         curve.append([1 / mean_seen(step, B, n_out, 0), per_gpu])
     return curve
 
@@ -161,7 +165,7 @@ def solve(asked: Asked, found: Found, factors: list[float]) -> Solved:
 def lead(asked: Asked, rows: dict[str, Row], order: list[str]) -> dict[str, float]:
     """Return what the first of the architectures in `order` does, and how far it is ahead of the second."""
     best, second = rows[order[0]], rows[order[1]]
-    tokens = best["rate"] * asked["work"]["n_out"] / asked["unit"]["tp"]
+    tokens = best["rate"] * asked["work"]["n_out"] / asked["unit"]["gpus"]
     return {
         "rate": best["rate"],
         "margin": best["rate"] / second["rate"] - 1 if second["rate"] > 0 else NEVER,
@@ -344,4 +348,4 @@ def replicas(asked: Asked, name: str, rate: float, traffic: float) -> list[float
     """Return the replicas that mean rates ask for, and their GPUs, for requests/s of a unit and of all users."""
     units = asked["units"] if name == "disaggregated" else 1
     many = ceil(traffic / (rate * units))
-    return [many, many * units * asked["unit"]["tp"]]
+    return [many, many * units * asked["unit"]["gpus"]]

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from inference_math.perf.types import Costs, Floor, Found, Rates, Shape, Terms, UnitNumbers, Work
+from inference_math.perf.types import (
+    CacheNumbers,
+    CacheTerms,
+    Costs,
+    Floor,
+    Found,
+    Group,
+    Layout,
+    Rates,
+    Shape,
+    Terms,
+    UnitNumbers,
+    Work,
+)
 from inference_math.theory import allreduce_time as _allreduce_time
-from inference_math.theory import attention_time as _attention_time
-from inference_math.theory import kv_capacity as _kv_capacity
 from inference_math.theory import kv_load_time as _kv_load_time
 from inference_math.theory import matrix_time as _matrix_time
 from inference_math.theory import mean_context as _mean_context
@@ -18,16 +29,18 @@ from inference_math.theory import read_time as _read_time
 from inference_math.theory import step_time as _step_time
 
 __all__ = [
-    "PARTS", "costs", "floor_of", "floor_step", "floor_terms", "parts", "quantities", "step", "stored_tokens",
-    "unit_numbers", "unit_terms",
+    "PARTS", "costs", "floor_of", "floor_step", "floor_terms", "kv_held", "kv_read", "kv_tokens", "pairs_of", "parts",
+    "step", "stored_tokens", "unit_numbers", "unit_terms",
 ]  # fmt: skip
 
-allreduce_time, attention_time, kv_load_time = _allreduce_time.plain, _attention_time.plain, _kv_load_time.plain
-kv_capacity = _kv_capacity.plain
+allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
 matrix_time, mean_context, read_time = _matrix_time.plain, _mean_context.plain, _read_time.plain
 step_time = _step_time.plain
 
-VALUE_BYTES = {"bf16": 2, "fp8": 1}
+HALF_BYTES = 2  # of a value in BF16
+VALUE_BYTES = {"bf16": 2, "fp8": 1, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.5625}
+GROUPS = ["attention", "ffn"]  # of matrices that every token uses
+EVERYTHING = 1e15  # tokens: a reach without end
 # The parts of a step, in the order of `parts`: the first two share it in quadrature, all others add.
 PARTS = ["weights", "matrices", "KV cache", "attention of the prompt", "activations", "all-reduce", "layers"]
 
@@ -37,144 +50,233 @@ def stored_tokens(n_in: float, alpha: float) -> float:
     return min(alpha * n_in, n_in - 1)
 
 
-def unit_numbers(shape: Shape, rates: Rates, tp: int, weights: str, kv: str) -> UnitNumbers:
-    """Return what a step needs to know of a unit: bytes, FLOPs, and the rates of all its GPUs together."""
-    value, cached = VALUE_BYTES[weights], VALUE_BYTES[kv]
-    kv_token = shape["kv_values"] * cached
-    held = shape["n_params_total"] * value + shape["vocab_params"] * VALUE_BYTES["bf16"]
-    rate: Any = rates["fp8_flops"] if weights == "fp8" else rates["bf16_flops"]
+def rate_name(rates: Rates, precision: str) -> str:
+    """Return the rate of products with weights in a precision: four bits without a rate of their own are expanded."""
+    if precision == "fp8":
+        return "fp8"
+    if (precision == "nvfp4" or precision == "mxfp4") and rates["fp4_flops"] > 0:
+        return "fp4"
+    return "bf16"
+
+
+def flops_of(rates: Rates, name: str) -> float:
+    """Return the FLOP/s of one GPU at a rate."""
+    if name == "fp4":
+        return rates["fp4_flops"]
+    return rates["fp8_flops"] if name == "fp8" else rates["bf16_flops"]
+
+
+def group_of(rates: Rates, precision: str, params: float, gpus: int) -> Group:
+    """Return what a token costs in matrices of so many parameters, shared by so many GPUs, at the datasheet's rate."""
+    name = rate_name(rates, precision)
+    return {"seconds": matrix_time(params, 1, gpus * flops_of(rates, name), 1.0), "rate": name}
+
+
+def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: str, memory: float) -> UnitNumbers:
+    """Return what a step needs to know of a unit: bytes, FLOPs, and the rates of the GPUs that share its matrices.
+
+    `memory` is the share of the GPUs' memory that the engine takes for weights and KV caches.
+    """
+    tp, dp, pp, fine = layout["tp"], layout["dp"], layout["pp"], shape["fine"][weights]
+    gpus = tp * dp * pp
+    common, groups = 0.0, []
+    for name in GROUPS:
+        common += shape["params"][name] * VALUE_BYTES[fine[name]]
+        groups.append(group_of(rates, fine[name], shape["params"][name], tp))
+    routed = shape["routed_params"] * VALUE_BYTES[fine["experts"]]
+    head = shape["head_params"] * HALF_BYTES
+    held = dp * (common + shape["vocab_params"] * HALF_BYTES) + routed
+    caches: list[CacheNumbers] = []
+    token, copied = 0.0, 0.0
+    for cache in shape["caches"]:
+        size = cache["values"] * VALUE_BYTES[kv] + cache["own_bytes"]
+        caches.append({
+            "bytes": size, "copies": cache["copies"], "pair_flops": cache["pair_flops"],
+            "decode_flops": cache["decode_flops"], "reach": cache["reach"] if cache["reach"] > 0 else EVERYTHING,
+            "forgets": cache["forgets"], "aligned": cache["aligned"],
+        })  # fmt: skip
+        token += size
+        copied += size * cache["copies"]
+    # Attention's groups send each token to its experts (FP8) and take their results back (BF16).
+    away = min(shape["chosen"], shape["n_layers"] * dp) if dp > 1 else 0.0
     return {
-        "tp": tp, "precision": weights, "n_layers": shape["n_layers"], "d_att": shape["d_att"],
-        "decode_flops": shape["decode_flops"], "n_params": shape["n_params"], "head_params": shape["head_params"],
-        "step_bytes": shape["n_params_total"] * value + shape["head_params"] * VALUE_BYTES["bf16"],
-        "head_bytes": shape["head_params"] * VALUE_BYTES["bf16"],
-        "routed_bytes": shape["routed_params"] * value, "idle": shape["idle"],
-        "kv_token": kv_token, "kv_copies": shape["kv_copies"],
-        "layer_bytes": shape["layer_bytes"], "sum_bytes": shape["sum_bytes"],
-        "kv_capacity": kv_capacity(tp * rates["hbm_bytes"], held, shape["kv_copies"] * kv_token),
-        "flops": tp * rate, "half_flops": tp * rates["bf16_flops"],
-        "best_flops": tp * max(rates["bf16_flops"], rates["fp8_flops"] or 0.0),
-        "hbm_bw": tp * rates["hbm_bw"], "link_bw": rates["link_bw"],
+        "layout": layout, "gpus": gpus, "groups": groups,
+        "experts": group_of(rates, fine["experts"], shape["params"]["experts"], tp * dp),
+        "head_seconds": matrix_time(shape["head_params"], 1, tp * rates["bf16_flops"], 1.0), "head_bytes": head,
+        "least_head_bytes": shape["head_params"] * VALUE_BYTES[weights],
+        "least_head_seconds": group_of(rates, weights, shape["head_params"], tp)["seconds"],
+        "step_bytes": common + head, "routed_bytes": routed, "idle": shape["idle"], "caches": caches,
+        "state_bytes": shape["state_bytes"], "kv_token": token, "kv_copies": copied / token if token > 0 else 1.0,
+        "kv_room": max(0.0, gpus * (memory * rates["driver_bytes"] - rates["workspace"]) - held),
+        "n_layers": shape["n_layers"], "layer_bytes": shape["layer_bytes"], "sum_bytes": shape["sum_bytes"],
+        "spread_bytes": away * shape["d_model"] * (1 + HALF_BYTES), "half_flops": tp * rates["bf16_flops"],
+        "best_flops": gpus * max(rates["bf16_flops"], max(rates["fp8_flops"], rates["fp4_flops"])),
+        "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"],
     }  # fmt: skip
 
 
-def pair_time(unit: UnitNumbers, flops: float, share: float) -> float:
-    """Return the seconds that a prompt's token takes for one token before it, in all layers."""
-    one: float = attention_time(unit["n_layers"], unit["d_att"], 1, 1, flops, share)
-    none: float = attention_time(unit["n_layers"], unit["d_att"], 1, 0, flops, share)
-    return one - none
+def kv_held(unit: UnitNumbers, tokens: float) -> float:
+    """Return the bytes of memory that a request of so many tokens takes, on all GPUs that hold a copy."""
+    held = unit["state_bytes"]
+    for cache in unit["caches"]:
+        held += cache["bytes"] * cache["copies"] * (min(tokens, cache["reach"]) if cache["forgets"] else tokens)
+    return held
+
+
+def kv_tokens(unit: UnitNumbers, tokens: float) -> float:
+    """Return the tokens whose KV caches fit, in requests of `tokens` each: [C15], where all layers see everything."""
+    held: float = kv_held(unit, tokens)
+    return unit["kv_room"] / held * tokens
 
 
 def unit_terms(unit: UnitNumbers, found: Found) -> Terms:
     """Return what one of each costs under the coefficients `found`: a token, a cached token, a pair, a step."""
-    half, share = unit["half_flops"], found["bf16"]
-    moved = unit["tp"] * unit["n_layers"] * unit["layer_bytes"]
-    load = read_time(unit["kv_copies"] * unit["kv_token"], unit["hbm_bw"], found["kv"])
+    layout, half, share = unit["layout"], unit["half_flops"], found["bf16"]
+    look = found["attention"]
+    tp, dp, pp = layout["tp"], layout["dp"], layout["pp"]
+    moved = unit["n_layers"] * unit["layer_bytes"] * tp
+    uneven = 1 + found["uneven"] if layout["ep"] > 1 else 1.0
+    routed = uneven * read_time(unit["routed_bytes"], dp * unit["hbm_bw"], found["memory"] * found["experts"])
+    matrices = 0.0
+    for group in unit["groups"]:
+        matrices += group["seconds"] / found[group["rate"]]
+    caches: list[CacheTerms] = []
+    for cache in unit["caches"]:
+        load = read_time(cache["copies"] * cache["bytes"], unit["hbm_bw"], found["kv"])
+        caches.append({
+            # A decode reads each cached token and multiplies it with its queries: what takes longer counts.
+            "read": max(load, cache["decode_flops"] / (look * half)), "load": load,
+            "pair": cache["pair_flops"] / (look * half), "reach": cache["reach"], "aligned": cache["aligned"],
+        })  # fmt: skip
+    together = 1.0 if tp * dp > 1 else 0.0
     return {
-        "t_w": read_time(unit["step_bytes"], unit["hbm_bw"], found["memory"]),
-        "routed": read_time(unit["routed_bytes"], unit["hbm_bw"], found["memory"]),
-        "idle": unit["idle"],
-        "matrices": matrix_time(unit["n_params"], 1, unit["flops"], found[unit["precision"]]),
-        "head": matrix_time(unit["head_params"], 1, half, share),
-        # A decode reads each cached token and multiplies it with its queries: what takes longer counts.
-        "read": max(load, unit["n_layers"] * unit["decode_flops"] / (share * half)),
-        "load": load,
-        "pair": pair_time(unit, half, share),
+        "ranks": dp * pp, "stages": pp,
+        "t_w": read_time(unit["step_bytes"], unit["hbm_bw"], found["memory"]) + routed,
+        "routed": routed, "idle": unit["idle"], "matrices": matrices,
+        "experts": uneven * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["experts"]),
+        "head": unit["head_seconds"] / share, "caches": caches,
+        "state": 2 * read_time(unit["state_bytes"], unit["hbm_bw"], found["kv"]),
         "move": read_time(moved, unit["hbm_bw"], found["memory"]),
-        "links": allreduce_time(unit["sum_bytes"], unit["tp"], unit["link_bw"]),
-        "fixed": unit["n_layers"] * found["layer"] + found["anchor"],
+        "links": allreduce_time(unit["sum_bytes"], tp, unit["link_bw"]) + unit["spread_bytes"] / unit["link_bw"],
+        "fixed": unit["n_layers"] * (found["layer"] + together * found["hop"]) + found["anchor"],
         "request": found["request"],
-    }
+    }  # fmt: skip
 
 
-def quantities(
-    decodes: Any, context: Any, fresh: Any, cached: Any, prompts: Any, larger: Any, smaller: Any
-) -> list[Any]:
-    """Return what `parts` takes after the terms, of `decodes` at a mean `context` beside `prompts`.
-
-    Each prompt has `fresh` tokens that also see `cached` ones. `larger` and `smaller` compare numbers, or arrays.
-    """
-    tokens = decodes + prompts * fresh
-    sampled = larger(decodes + prompts * smaller(fresh, 1), 1)
-    pairs = prompts * fresh * (cached + fresh / 2)
-    return [decodes, tokens, sampled, decodes * context, prompts * cached, pairs, larger]
+def pairs_of(tokens: Any, reach: float, smaller: Any) -> Any:
+    """Return the (token, earlier token) pairs of the first so many tokens, of which each sees `reach` others."""
+    seen = smaller(tokens, reach)
+    return seen * (tokens - seen / 2)
 
 
 def parts(
-    terms: Terms, decodes: Any, tokens: Any, sampled: Any, context: Any, cached: Any, pairs: Any, larger: Any
+    terms: Terms, decodes: Any, context: Any, fresh: Any, cached: Any, prompts: Any, larger: Any, smaller: Any
 ) -> list[Any]:
-    """Return the seconds of each of `PARTS`.
+    """Return the seconds of each of `PARTS`: of `decodes` at a mean `context` beside `prompts`.
 
-    Of `decodes`, of `tokens` that go through the matrices and `sampled` that go through the LM head, of the tokens
-    whose KV cache decodes (`context`) and prompts (`cached`) read, of a prompt's (token, earlier token) `pairs`.
+    Each prompt has `fresh` tokens that also see `cached` ones before them. `larger` and `smaller` compare numbers, or
+    arrays. Requests divide evenly among the groups of GPUs; a prompt is computed by one of them.
     """
+    ranks = terms["ranks"]
+    own = decodes / ranks
+    busy = larger(prompts / ranks, smaller(prompts, 1))
+    tokens = own + busy * fresh
+    everywhere = (decodes + prompts * fresh) / terms["stages"]
+    sampled = larger(own + busy * smaller(fresh, 1), 1)
     weights = terms["t_w"]
     if terms["routed"] > 0:  # those experts are read that some token has chosen
-        weights = weights - terms["idle"] ** larger(tokens, 1) * terms["routed"]
+        weights = weights - terms["idle"] ** larger(everywhere, 1) * terms["routed"]
+    reads, pairs = terms["state"] * own, 0.0
+    for cache in terms["caches"]:
+        reach = cache["reach"]
+        reads = reads + own * smaller(context, reach) * cache["read"] + busy * smaller(cached, reach) * cache["load"]
+        seen = pairs_of(cached + fresh, reach, smaller) - pairs_of(cached, reach, smaller)
+        pairs = pairs + busy * seen * cache["pair"]
     return [
         weights,
-        terms["matrices"] * tokens + terms["head"] * sampled,
-        terms["read"] * context + terms["load"] * cached,
-        terms["pair"] * pairs,
+        terms["matrices"] * tokens + terms["experts"] * everywhere + terms["head"] * sampled,
+        reads,
+        pairs,
         terms["move"] * tokens,
         terms["links"] * tokens,
-        terms["fixed"] + terms["request"] * decodes,
+        terms["fixed"] + terms["request"] * own,
     ]
 
 
+def kv_read(terms: Terms, context: float) -> float:
+    """Return the seconds in which one decode reads its KV cache: ΔH, with what a state needs."""
+    seconds = terms["state"] / terms["ranks"]
+    for cache in terms["caches"]:
+        seconds += min(context, cache["reach"]) * cache["read"] / terms["ranks"]
+    return seconds
+
+
 def step(terms: Terms, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:
-    """Return the seconds of a step; see `quantities` for the arguments."""
-    decodes, tokens, sampled, read, loaded, pairs, larger = quantities(
-        decodes, context, fresh, cached, prompts, max, min
-    )
-    each = parts(terms, decodes, tokens, sampled, read, loaded, pairs, larger)
+    """Return the seconds of a step; see `parts` for the arguments."""
+    each = parts(terms, decodes, context, fresh, cached, prompts, max, min)
     seconds: float = step_time(each[0], each[1], each[2] + each[3] + each[4] + each[5] + each[6])
     return seconds
 
 
 def floor_terms(unit: UnitNumbers) -> Floor:
-    """Return what no engine on this hardware can do without, at datasheet rates.
+    """Return what no engine on this hardware can do without, at datasheet rates of all GPUs together.
 
     Weights once: of a mixture the experts of one token, the LM head in the weights' precision. KV caches once, without
-    the copies of tensor parallelism. Attention at the best rate of the GPU.
+    copies. Attention at the best rate of the GPU. What tp GPUs share could be shared by all.
     """
-    value = VALUE_BYTES[unit["precision"]]
-    head = unit["head_params"] * value
-    least = unit["step_bytes"] - unit["head_bytes"] - unit["idle"] * unit["routed_bytes"]
-    pair = pair_time(unit, unit["best_flops"], 1.0)
+    layout, bw, best = unit["layout"], unit["all_bw"], unit["best_flops"]
+    alone = layout["tp"] / unit["gpus"]
+    matrices = unit["experts"]["seconds"] * layout["dp"] * alone
+    for group in unit["groups"]:
+        matrices += group["seconds"] * alone
+    caches: list[CacheTerms] = []
+    for cache in unit["caches"]:
+        caches.append({
+            "read": read_time(cache["bytes"], bw, 1.0),
+            "load": min(cache["decode_flops"], cache["pair_flops"]) / best,
+            "pair": cache["pair_flops"] / best, "reach": cache["reach"], "aligned": cache["aligned"],
+        })  # fmt: skip
+    least = unit["step_bytes"] - unit["head_bytes"] + (1 - unit["idle"]) * unit["routed_bytes"]
     return {
-        "weights": read_time(least, unit["hbm_bw"], 1.0),
-        "head_read": read_time(head, unit["hbm_bw"], 1.0),
-        "read": read_time(unit["kv_token"], unit["hbm_bw"], 1.0),
-        "matrices": matrix_time(unit["n_params"], 1, unit["flops"], 1.0),
-        "head": matrix_time(unit["head_params"], 1, unit["flops"], 1.0),
-        "pair": pair,
-        "decode_pair": min(pair, unit["n_layers"] * unit["decode_flops"] / unit["best_flops"]),
-    }
+        "weights": read_time(least, bw, 1.0), "head_read": read_time(unit["least_head_bytes"], bw, 1.0),
+        "caches": caches, "state": 2 * read_time(unit["state_bytes"], bw, 1.0), "matrices": matrices,
+        "head": unit["least_head_seconds"] * alone,
+    }  # fmt: skip
 
 
 def floor_of(
-    floor: Floor, passes: Any, sampling: Any, decodes: Any, tokens: Any, context: Any, cached: Any, pairs: Any,
-    larger: Any,
+    floor: Floor, passes: Any, sampling: Any, sampled: Any, tokens: Any, decodes: Any, context: Any, prompts: Any,
+    fresh: Any, cached: Any, loads: Any, common: Any, larger: Any, smaller: Any,
 ) -> Any:  # fmt: skip
     """Return the larger of bytes over bandwidth and FLOPs over rate, of so many passes over the weights.
 
-    `sampling` of them give tokens, and read the LM head. The other arguments as in `parts`, summed over the passes.
+    `sampling` of them give tokens, and read the LM head, for `sampled` tokens of `tokens`. In all passes together there
+    are `decodes` at a mean `context` and `prompts` of `fresh` tokens, for which `cached` ones are read `loads` times;
+    `common` decodes find these read for another. Of chunks that begin anew only the first is counted.
     """
-    moved = floor["weights"] * passes + floor["head_read"] * sampling + floor["read"] * (context + cached)
-    computed = (
-        floor["matrices"] * tokens + floor["head"] * decodes + floor["decode_pair"] * context + floor["pair"] * pairs
-    )
+    moved = floor["weights"] * passes + floor["head_read"] * sampling + floor["state"] * decodes
+    computed = floor["matrices"] * tokens + floor["head"] * sampled
+    for cache in floor["caches"]:
+        reach, aligned = cache["reach"], cache["aligned"]
+        seen, known = smaller(context, reach), smaller(cached, reach)
+        if aligned:
+            seen, known = seen * (context <= reach), known * (cached <= reach)
+        reads = decodes * seen - common * smaller(known, seen)
+        moved = moved + cache["read"] * (reads + loads * known)
+        pairs = pairs_of(cached + fresh, reach, smaller) - pairs_of(cached, reach, smaller)
+        if aligned:
+            pairs = pairs * (cached + fresh <= reach)
+        computed = computed + cache["load"] * reads + cache["pair"] * prompts * pairs
     return larger(moved, computed)
 
 
 def floor_step(floor: Floor, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:
-    """Return the seconds below which no step is whose requests share no cache; see `quantities` for the arguments."""
+    """Return the seconds below which no step is whose requests share no cache; see `parts` for the arguments."""
     passes = 1.0 if decodes + prompts > 0 else 0.0
     sampling = 1.0 if decodes > 0 or prompts >= 1 else 0.0
-    pairs = prompts * fresh * (cached + fresh / 2)
+    tokens = decodes + prompts * fresh
     seconds: float = floor_of(
-        floor, passes, sampling, decodes, decodes + prompts * fresh, decodes * context, prompts * cached, pairs, max
+        floor, passes, sampling, decodes, tokens, decodes, context, prompts, fresh, cached, prompts, 0.0, max, min
     )
     return seconds
 
@@ -194,8 +296,7 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: f
     context = mean_context(n_in, max(n_out, 1.001), work["cv"])
     cached = stored_tokens(n_in, work["alpha"])
     fresh = n_in - cached
-    copies = unit["kv_copies"] * unit["kv_token"]
-    load = kv_load_time(copies, read_bw) * cached if read_bw > 0 else 0.0
+    load = kv_load_time(kv_held(unit, cached), read_bw) if read_bw > 0 and cached > 0 else 0.0
     floor = floor_terms(unit)
 
     def mixed(decodes: float, prompts: float) -> float:
@@ -213,6 +314,6 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: f
     own = (empty(64.0) - empty(1.0)) / 63
     t_w = empty(1.0) - own
     return {
-        "t_w": t_w, "ttft_1": mixed(0.0, 1.0) - t_w, "delta_h": factor * terms["read"] * context, "own": own,
+        "t_w": t_w, "ttft_1": mixed(0.0, 1.0) - t_w, "delta_h": factor * kv_read(terms, context), "own": own,
         "mixed": mixed,
     }  # fmt: skip

@@ -11,9 +11,14 @@ from typing import Any, TypedDict
 
 __all__ = [
     "Asked",
+    "CacheNumbers",
+    "CacheShape",
+    "CacheTerms",
     "Costs",
     "Floor",
     "Found",
+    "Group",
+    "Layout",
     "Rates",
     "Row",
     "Shape",
@@ -28,71 +33,133 @@ __all__ = [
 Step = Callable[[float, float], float]
 
 
-class Shape(TypedDict):
-    """A model on some GPUs; see `unit.shape_of`. Parameters and values are counts."""
+class CacheShape(TypedDict):
+    """What the layers of one kind keep of a token and do with it, all layers together; see `catalogue.layers.Cache`."""
 
-    n_params: float
+    values: float
+    own_bytes: float  # of what is not kept in the precision of the KV cache
+    copies: float  # that the GPUs of a group hold
+    pair_flops: float  # of a prompt's token for one that it sees
+    decode_flops: float
+    reach: float
+    forgets: bool
+    aligned: bool
+
+
+class Shape(TypedDict):
+    """A model on some GPUs; see `unit.shape_of`. Parameters and values are counts; groups of matrices as in `Layer`."""
+
     n_layers: float
-    d_att: float
-    n_params_total: float
+    d_model: float
+    params: dict[str, float]  # that a token uses: attention, ffn, experts
+    routed_params: float  # of all routed experts
     head_params: float
     vocab_params: float
-    routed_params: float
     idle: float  # share of the routed experts that a token does not choose
-    kv_values: float  # cached values of a token, all layers
-    kv_copies: float
-    decode_flops: float  # of one decoding token for one cached token, in one layer
+    chosen: float  # routed experts that a token chooses, all layers together
+    fine: dict[str, dict[str, str]]  # precision of each group where weights are said to be in one
+    caches: list[CacheShape]
+    state_bytes: float
     layer_bytes: float  # that norms, rotation, activation and products move for a token in a layer, on one GPU
     sum_bytes: float  # that all-reduces add up for a token
 
 
 class Rates(TypedDict):
-    """A GPU's datasheet; see `unit.rates_of`."""
+    """A GPU's datasheet; see `unit.rates_of`. Rates that it does not have are 0."""
 
-    hbm_bytes: float
+    driver_bytes: float
+    workspace: float  # bytes that an engine needs itself
     hbm_bw: float
     link_bw: float
     bf16_flops: float
-    fp8_flops: float | None
+    fp8_flops: float
+    fp4_flops: float
+
+
+class Layout(TypedDict):
+    """GPUs of a unit: `tp` share each matrix, `dp` groups of them the attention's requests, `pp` the layers.
+
+    Experts are shared by all GPUs of a stage: whole ones where `ep` is above 1, else parts of each.
+    """
+
+    tp: int
+    ep: int
+    dp: int
+    pp: int
+
+
+class Group(TypedDict):
+    """Matrices of one precision: FLOPs of a token over the rate of the GPUs that share them, and that rate's name."""
+
+    seconds: float
+    rate: str
+
+
+class CacheNumbers(TypedDict):
+    """A `CacheShape` in bytes and FLOPs of a unit."""
+
+    bytes: float  # of a token, once
+    copies: float
+    pair_flops: float
+    decode_flops: float
+    reach: float
+    forgets: bool
+    aligned: bool
 
 
 class UnitNumbers(TypedDict):
-    """A unit: model, GPUs, precisions."""
+    """A unit: model, GPUs, precisions. Bytes of one copy; `flops` and bandwidths of the GPUs that share matrices."""
 
-    tp: float
-    precision: str
-    n_layers: float
-    d_att: float
-    decode_flops: float
-    n_params: float
-    head_params: float
-    step_bytes: float
+    layout: Layout
+    gpus: int
+    groups: list[Group]  # of matrices that every token uses
+    experts: Group
+    head_seconds: float
     head_bytes: float
+    least_head_bytes: float  # of an LM head in the weights' precision
+    least_head_seconds: float
+    step_bytes: float  # of what every step reads: matrices that every token uses, and the LM head
     routed_bytes: float
     idle: float
-    kv_token: float
+    caches: list[CacheNumbers]
+    state_bytes: float
+    kv_token: float  # bytes of a token as long as all see it, once
     kv_copies: float
+    kv_room: float  # bytes that are left for KV caches, all GPUs together
+    n_layers: float
     layer_bytes: float
     sum_bytes: float
-    kv_capacity: float
-    flops: float
+    spread_bytes: float  # that a token's experts on other GPUs take in and give back
     half_flops: float
     best_flops: float
     hbm_bw: float
+    all_bw: float
     link_bw: float
 
 
-class Terms(TypedDict):
-    """Seconds of one of each: a step's weights, a token, a cached token, a pair, a decode."""
+class CacheTerms(TypedDict):
+    """Seconds of one token in a cache: read by a decode, loaded by a prompt, seen by a prompt's token."""
 
+    read: float
+    load: float
+    pair: float
+    reach: float
+    aligned: bool
+
+
+class Terms(TypedDict):
+    """Seconds of one of each: a step's weights, a token, a cached token, a pair, a decode; and how tokens divide."""
+
+    ranks: float  # groups of GPUs among which requests divide
+    stages: float
     t_w: float
     routed: float
     idle: float
     matrices: float
+    experts: float
     head: float
-    read: float
-    load: float
-    pair: float
+    caches: list[CacheTerms]
+    state: float
     move: float
     links: float
     fixed: float
@@ -104,11 +171,10 @@ class Floor(TypedDict):
 
     weights: float
     head_read: float
-    read: float
+    caches: list[CacheTerms]  # load: FLOPs of a decode for a token
+    state: float
     matrices: float
     head: float
-    pair: float
-    decode_pair: float
 
 
 class Work(TypedDict):

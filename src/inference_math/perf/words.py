@@ -6,9 +6,10 @@ from math import isfinite
 from typing import Any
 
 from inference_math.perf.numerals import digits, percent
+from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs
 
-__all__ = ["CLEAR", "missed", "missing", "outside", "remedy", "settled", "verdict", "wider"]
+__all__ = ["CLEAR", "missed", "missing", "outside", "remedy", "settled", "too_long", "verdict", "wider"]
 
 CLEAR = 0.95  # of the draws must name the same architecture
 
@@ -46,7 +47,8 @@ def missed(asked: Asked, each: Costs) -> list[str]:
         found.append(over("TPOT", tpot, asked["tpot"]))
     if ttft > asked["ttft"]:
         found.append(over("TTFT", ttft, asked["ttft"]))
-    needed, room = asked["work"]["n_in"] + asked["work"]["n_out"], asked["unit"]["kv_capacity"]
+    needed = asked["work"]["n_in"] + asked["work"]["n_out"]
+    room = kv_tokens(asked["unit"], needed)
     if needed > room:
         tokens = digits(needed) + " tokens of KV cache, " + digits(room) + " fit"
         found.append("memory: a request needs " + tokens)
@@ -94,6 +96,21 @@ def outside(scope: dict[str, Any], inputs: dict[str, Any]) -> list[str]:
             span = digits(known[0]) + " to " + digits(known[1])
             found.append(name + " " + asked + " is outside the calibrated range, " + span)
     return found
+
+
+def too_long(model: str, context: float, tokens: float) -> list[str]:
+    """Return whether a request is longer than the sequences that a model was made for (0: not stated)."""
+    if context > 0 and tokens > context:
+        return [
+            "a request of "
+            + digits(tokens)
+            + " tokens is longer than the "
+            + digits(context)
+            + " that "
+            + model
+            + " was made for"
+        ]
+    return []
 
 
 def wider(spread: float, widths: dict[str, float], scope: dict[str, Any], inputs: dict[str, Any]) -> float:

@@ -34,7 +34,7 @@ class Case:
     @property
     def read_bw(self) -> float:
         """Bytes per second that the unit loads from its tier; 0 for HBM."""
-        return self.unit.tp * self.tier.read_bw if self.tier else 0.0
+        return self.unit.gpus * self.tier.read_bw if self.tier else 0.0
 
     @cached_property
     def plain(self) -> Asked:
@@ -111,10 +111,10 @@ def offloading(case: Case) -> pd.DataFrame:
     architecture) and gain (of the rate, over computing all).
     """
     unit = case.unit
-    read_bws = {name: unit.tp * one.read_bw for name, one in tiers().items()}
+    read_bws = {name: unit.gpus * one.read_bw for name, one in tiers().items()}
     frame = pd.DataFrame(perf.gains(case.plain, unit.found(case.work), read_bws))
-    T, loaded = unit.token_time(case.work.n_in), unit.model.kv_copies(unit.tp) * unit.model.kv_token(unit.kv)
+    T, loaded = unit.token_time(case.work.n_in), unit.kv_bytes(case.work.n_in) / case.work.n_in
     frame["e"] = [
-        tiers()[where].acceleration(T, loaded, unit.tp) if where in tiers() else np.nan for where in frame["where"]
+        tiers()[where].acceleration(T, loaded, unit.gpus) if where in tiers() else np.nan for where in frame["where"]
     ]
     return frame[["where", "e", "speedup", "rate", "gain"]]

@@ -280,7 +280,7 @@ def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
                 continue
             kv = unit.kv if precision == unit.weights else precision
             try:
-                other = Unit.of(unit.model, unit.gpu, tp, precision, kv, unit.engine, unit.calibration)
+                other = unit.resized(tp=tp, weights=precision, kv=kv)
             except ValueError:
                 continue
             yield tp, precision, other

@@ -11,6 +11,7 @@ import numpy as np
 
 from inference_math import perf, simulate, theory
 from inference_math.checks import ANY_POSITIVE, SHARE, as_number, as_one_of, as_whole
+from inference_math.perf.steps import stored_tokens
 from inference_math.planner.case import Case, solve
 from inference_math.planner.deployment import Plan, told
 from inference_math.unit.coefficients import Draw
@@ -124,7 +125,7 @@ def fleet(
             except ValueError as error:
                 failures.append(str(error))
             else:
-                needed.append((many * replica.units * found.case.unit.tp, len(needed), replica, many))
+                needed.append((many * replica.units * found.case.unit.gpus, len(needed), replica, many))
     if not needed:
         raise ValueError("; ".join(failures))
     *_, replica, many = min(needed)
@@ -177,7 +178,7 @@ class _Replica:
     def fleet(self, many: int, pace: simulate.Cost, ends: tuple[int, int]) -> Fleet:
         """Return so many replicas, at the pace that they were sized for, as an answer."""
         case, row = self._found.case, self._row
-        gpus = many * self.units * case.unit.tp
+        gpus = many * self.units * case.unit.gpus
         return Fleet(
             self._name, replicas=many, units=self.units, gpus=gpus, rate=self._rate, least=self.least,
             goodput=self.met(pace, many), one_less=self.met(pace, many - 1) if many > 1 else np.nan,
@@ -250,19 +251,21 @@ def _every(trace: Trace, replicas: int) -> Trace:
 def _scheduler(case: Case, row: Any) -> simulate.Scheduler:
     """Return an architecture of the comparison as the simulator's scheduler."""
     unit, batch, grows = case.unit, ceil(row["batch"]), perf.GROWS[case.unit.engine]
+    room = unit.kv_tokens(case.work.n_in + case.work.n_out)
     if row.name == "aggregated":
-        return simulate.Aggregated(batch, unit.kv_capacity, grows)
+        return simulate.Aggregated(batch, room, grows)
     if row.name == "chunked":
         budget = perf.computed_tokens(case.plain, row) + batch
-        return simulate.Chunked(budget, batch + ceil(row["chunk"] / case.work.n_in), unit.kv_capacity, grows)
+        return simulate.Chunked(budget, batch + ceil(row["chunk"] / case.work.n_in), room, grows)
     prefill = int(row["prefill_units"])
-    transfer = theory.kv_load_time(kv_token=unit.model.kv_token(unit.kv), io_bw=unit.tp * unit.gpu.pcie_bw)
-    return simulate.Disaggregated(prefill, case.units - prefill, transfer, batch, unit.kv_capacity, grows)
+    sent = unit.model.kv_bytes(case.work.n_in, unit.kv) / case.work.n_in
+    transfer = theory.kv_load_time(kv_token=sent, io_bw=unit.gpus * unit.gpu.pcie_bw)
+    return simulate.Disaggregated(prefill, case.units - prefill, transfer, batch, room, grows)
 
 
 def _reuse(case: Case) -> simulate.Reuse | None:
     if case.tier is None or not case.work.alpha:
         return None
-    unit = case.unit
-    loaded = unit.model.kv_copies(unit.tp) * unit.model.kv_token(unit.kv)  # every GPU loads its own copy
+    stored = max(stored_tokens(case.work.n_in, case.work.alpha), 1.0)
+    loaded = case.unit.kv_bytes(stored) / stored  # every GPU loads its own copy
     return simulate.Reuse(theory.kv_load_time(kv_token=loaded, io_bw=case.read_bw))

@@ -124,9 +124,9 @@ def fit(steps: pd.DataFrame) -> Fit:
 
 
 def _of(values: Any) -> Coefficients:
-    """Return coefficients of the fitted four; KV caches are read at the share of all reads."""
+    """Return coefficients of the fitted four; KV caches are read at the share of all reads, attention is BF16."""
     memory, bf16, fp8, layer = (float(value) for value in values)
-    return Coefficients(memory=memory, bf16=bf16, fp8=fp8, kv=memory, layer=layer)
+    return Coefficients(memory=memory, bf16=bf16, fp8=fp8, attention=bf16, kv=memory, layer=layer)
 
 
 def predicted(steps: pd.DataFrame, coefficients: Coefficients) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,13 +18,15 @@ from numpy.typing import NDArray
 
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, EFFICIENCY, Interval, as_number, as_one_of
 from inference_math.evidence import load
+from inference_math.perf.calibrate import SHARE_NAMES, away, drawn
 from inference_math.perf.numerals import digits
 
 __all__ = ["COEFFICIENTS", "DATASHEET", "ENGINES", "Anchor", "Calibration", "Coefficients", "Draw", "Prediction"]
 
 ENGINES = ("vllm", "trtllm", "sglang")
-SHARES = ("memory", "bf16", "fp8", "kv")  # of a rate; the others are seconds
-MODES = ("datasheet", "zero-shot", "profile", "measured")
+SHARES = tuple(SHARE_NAMES)  # of a rate; the others are seconds, or a ratio
+MODES = ("datasheet", "zero-shot", "served", "profile", "measured")
+SHIPPED = ("zero-shot", "served")  # modes that need no measurement of the user's
 HELD = ("profile",)  # modes whose 90 % intervals were seen to hold some 90 % of points that they were not fitted to
 _NAMES = ("engine", "model", "kind", "gpu", "weights", "kv")
 _RANGES = ("tp", "n_in", "n_out", "concurrency")
@@ -35,8 +38,11 @@ _WIDEST = 10.0  # variance of a logarithm: nobody knows so little
 class Coefficients:
     """What a step reaches of the datasheet: shares in (0, 1] of bandwidth and compute, and seconds besides.
 
-    `memory` of the HBM bandwidth, for weights and activations; `bf16` and `fp8` of the compute rates; `kv` of the
-    HBM bandwidth, for KV caches; `layer` seconds of each layer in a step, `request` seconds of each decode in a step.
+    `memory` of the HBM bandwidth, for weights and activations; `bf16`, `fp8` and `fp4` of the compute rates;
+    `attention` of that of BF16, for attention; `experts` of what these allow, for routed experts; `kv` of the HBM
+    bandwidth, for KV caches; `layer` seconds of each layer in a step, `hop` seconds of each layer besides where GPUs
+    work together, `request` seconds of each decode in a step; `uneven` how much more than the mean the busiest GPU has
+    of whole experts.
 
     Raises
     ------
@@ -47,9 +53,14 @@ class Coefficients:
     memory: float = 1.0
     bf16: float = 1.0
     fp8: float = 1.0
+    fp4: float = 1.0
+    attention: float = 1.0
+    experts: float = 1.0
     kv: float = 1.0
     layer: float = 0.0
+    hop: float = 0.0
     request: float = 0.0
+    uneven: float = 0.0
 
     def __post_init__(self) -> None:
         for name in COEFFICIENTS:
@@ -81,8 +92,8 @@ class Calibration:
     Attributes
     ----------
     mode
-        "datasheet", "zero-shot" (operators of the H100), "measured" (kernels of one's own GPU) or "profile" (runs of an
-        engine).
+        "datasheet", "zero-shot" (operators of the H100), "served" (served points of an engine), "measured" (kernels of
+        one's own GPU) or "profile" (runs of an engine).
     coefficients
         The coefficients.
     covariance
@@ -124,7 +135,7 @@ class Calibration:
         frame = load("coefficients").frame
         rows = frame[frame["engine"] == as_one_of("engine", engine, ENGINES)].set_index("name")
         values, names = rows["value"], list(COEFFICIENTS)
-        width = (rows["sd"] / values)[names].to_numpy()
+        width = (rows["sd"] / values)[names].fillna(0.0).to_numpy()
         covariance = rows.loc[names, names].to_numpy() * np.outer(width, width)
         coefficients = Coefficients(**{name: float(values[name]) for name in names})
         return cls("zero-shot", coefficients, covariance, float(values["spread"]), ZERO_SHOT_SCOPE)
@@ -143,8 +154,8 @@ class Calibration:
         """Return the coefficient `name` so many standard deviations of its logarithm below and above, as drawn."""
         i = COEFFICIENTS.index(as_one_of("name", name, COEFFICIENTS))
         wide = as_number("sds", sds, AT_LEAST_ZERO) * np.sqrt(self.covariance[i, i])
-        low, high = _away(name, getattr(self.coefficients, name), [-wide, wide]).tolist()
-        return low, high
+        value = getattr(self.coefficients, name)
+        return away(name, value, -wide), away(name, value, wide)
 
     def draws(self, count: int) -> list[Draw]:
         """Return `count` draws from the distribution: Sobol points, the same ones every time.
@@ -152,22 +163,16 @@ class Calibration:
         Normal in the logarithms, but that a share above its centre nears 1 and does not reach it: no draw is cut off,
         and the centre of each coefficient is the median of its draws.
         """
-        from scipy.stats import norm, qmc  # here, since it takes half a second and the fast path needs none of it
+        values, root = asdict(self.coefficients), self.root.tolist()
+        told = drawn(list(COEFFICIENTS), values, root, normals(count), self.spread)
+        each = [(Coefficients(**{name: found[name] for name in COEFFICIENTS}), factors) for found, factors in told]
+        return [Draw(replace(self, coefficients=coefficients), *factors) for coefficients, factors in each]
 
-        size = len(COEFFICIENTS)
-        bits = int(np.ceil(np.log2(max(count, 2))))
-        cells = qmc.Sobol(size + 2, scramble=False).random_base2(bits)[:count]
-        normal = norm.ppf(cells + 0.5 / 2**bits)  # from a cell's corner to its middle
+    @property
+    def root(self) -> NDArray[np.float64]:
+        """The symmetric root of the covariance: unlike its axes the same on every machine."""
         scale, axes = np.linalg.eigh(self.covariance)
-        # The symmetric root: unlike the axes themselves it is the same on every machine.
-        root = axes @ np.diag(np.sqrt(np.maximum(scale, 0))) @ axes.T
-        moves = normal[:, :size] @ root
-        drawn = [_away(name, getattr(self.coefficients, name), moves[:, i]) for i, name in enumerate(COEFFICIENTS)]
-        factors = np.exp(self.spread * normal[:, size:])
-        return [
-            Draw(replace(self, coefficients=Coefficients(*row)), float(step), float(prompt))
-            for row, (step, prompt) in zip(np.transpose(drawn).tolist(), factors, strict=True)
-        ]
+        return np.asarray(axes @ np.diag(np.sqrt(np.maximum(scale, 0))) @ axes.T)
 
     def spread_for(self, **inputs: Any) -> Any:
         """Return `spread`, widened for each of `inputs` that lies outside `scope`: of a float, or of arrays, arrays.
@@ -297,18 +302,15 @@ class Prediction:
         return "; ".join((numbers, *self.outside))
 
 
-def _away(name: str, value: float, moved: Any) -> Any:
-    """Return a coefficient that is `moved` away from its value on the scale of its logarithm.
+@lru_cache(maxsize=8)
+def normals(count: int) -> list[list[float]]:
+    """Return rows of normal numbers for `count` draws, one for each coefficient and two errors: Sobol points."""
+    from scipy.stats import norm, qmc  # here, since it takes half a second and the fast path needs none of it
 
-    Beyond the value of a share, what it leaves unused shrinks instead, at first by as much: it never gets to 1.
-    """
-    moves = np.asarray(moved, dtype=np.float64)
-    if name not in SHARES:
-        return value * np.exp(moves)
-    if value == 1:
-        return np.exp(np.minimum(moves, 0))
-    upward = 1 - (1 - value) * np.exp(-np.maximum(moves, 0) * value / (1 - value))
-    return np.where(moves < 0, value * np.exp(np.minimum(moves, 0)), upward)
+    bits = int(np.ceil(np.log2(max(count, 2))))
+    cells = qmc.Sobol(len(COEFFICIENTS) + 2, scramble=False).random_base2(bits)[:count]
+    rows: list[list[float]] = norm.ppf(cells + 0.5 / 2**bits).tolist()  # from a cell's corner to its middle
+    return rows
 
 
 def _missed(known: tuple[Any, ...], value: Any) -> Any:

@@ -21,11 +21,13 @@ from inference_math.checks import AT_LEAST_ONE, as_numbers
 from inference_math.perf.answers import places_of
 from inference_math.perf.batch import MOST_TOGETHER, largest_within
 from inference_math.perf.overlap import together
+from inference_math.perf.steps import kv_tokens, unit_numbers
 from inference_math.perf.types import Costs as Found
-from inference_math.perf.types import Step, Work
+from inference_math.perf.types import Layout, Step, UnitNumbers, Work
 from inference_math.simulate import Cost, StepCost
 from inference_math.unit.mean import mean_seen, plain
 from inference_math.unit.operators import H100, Kernels, Operators
+from inference_math.unit.shapes import MEMORY, rates_of, shape_of
 from inference_math.workload import Workload
 
 __all__ = ["GROWTH_BATCH", "LIMITS", "Costs", "measured", "smallest_tp", "step_cost"]
@@ -244,11 +246,11 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
     delta_h = kernels.kv_read * context
     own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - delta_h)
     t_w = mixed(1.0, 0.0) - delta_h - own
-    capacity = _room(operators.model, gpu(H100), operators.tp, operators.weights, operators.kv)
+    on = _unit_of(operators)
     work: Work = {"n_in": float(n_in), "n_out": float(n_out), "alpha": 0.0, "cv": float(cv)}
     return Costs(
         n_in=n_in, n_out=n_out, t_w=t_w, ttft_1=max(mixed(0.0, 1.0) - t_w, 1e-9), delta_h=delta_h, T_decode=own,
-        kv_capacity=capacity, places=places_of(capacity, work, operators.engine), mixed=mixed,
+        kv_capacity=kv_tokens(on, n_in + n_out), places=places_of(on, work, operators.engine), mixed=mixed,
     )  # fmt: skip
 
 
@@ -288,14 +290,11 @@ def _on_arrays(step: Step) -> Callable[[Any, Any], Any]:
     return lambda decodes, prompts: each(decodes, prompts).astype(np.float64)
 
 
-def _room(model: Model, on: Gpu, gpus: int, weights: str, kv: str) -> float:
-    """Return the tokens whose KV cache fits beside the weights."""
-    capacity: float = theory.kv_capacity(
-        hbm_bytes=gpus * on.hbm_bytes,
-        weight_bytes=model.weight_bytes(weights),
-        kv_token=model.kv_copies(gpus) * model.kv_token(kv),
-    )
-    return capacity
+def _unit_of(operators: Operators) -> UnitNumbers:
+    """Return the operators' unit, for what its memory holds."""
+    layout: Layout = {"tp": operators.tp, "ep": 1, "dp": 1, "pp": 1}
+    shape = shape_of(operators.model, operators.tp)
+    return unit_numbers(shape, rates_of(gpu(H100)), layout, operators.weights, operators.kv, MEMORY)
 
 
 def _within(argument: str, value: Any, low: float, high: float) -> None:

@@ -38,17 +38,16 @@ class Floor:
         B, read = as_numbers("decodes", decodes, AT_LEAST_ZERO), as_numbers("context", context, AT_LEAST_ZERO)
         new = as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO)
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
-        tokens = B + new
-        pairs = new * (known + new / 2)
+        tokens, prompts = B + new, np.where(new > 0, 1.0, 0.0)
         sampling = np.minimum(B, 1)  # a chunk that is not the last of its prompt has no token to give
-        return self._least(np.minimum(tokens, 1), sampling, B, tokens, B * read, np.where(new > 0, known, 0), pairs)
+        return self._least(np.minimum(tokens, 1), sampling, B, tokens, B, read, prompts, new, known, prompts, 0.0)
 
     def prefill_time(self, n_in: Any, batch: Any = 1, cached: Any = 0) -> Any:
         """Return seconds below which no prefill lies; arguments as of `Unit.prefill_time`."""
         total, prompts = as_numbers("n_in", n_in, AT_LEAST_ONE), as_numbers("batch", batch, AT_LEAST_ONE)
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
         new = total - known
-        return self._least(1.0, 1.0, prompts, prompts * new, 0.0, prompts * known, prompts * new * (known + new / 2))
+        return self._least(1.0, 1.0, prompts, prompts * new, 0.0, 0.0, prompts, new, known, prompts, 0.0)
 
     def ttft(self, work: Workload, concurrency: Any) -> Any:
         """Return seconds below which no mean TTFT lies: an engine may put a request first, however many there are."""
@@ -69,20 +68,22 @@ class Floor:
         """
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         gaps, context, known = work.n_out - 1, _context(work), stored_tokens(work.n_in, work.alpha)
-        new = work.n_in - known
-        own = users * (context - known) + known  # tokens read in a round of one token for each user
+        new, decodes = work.n_in - known, users * (work.n_out - 1)
         together = self._least(
-            work.n_out, work.n_out, users * work.n_out, users * (new + gaps), gaps * own, known,
-            users * new * (known + new / 2),
+            work.n_out, work.n_out, users * work.n_out, users * (new + gaps), decodes, context, users, new, known, 1.0,
+            decodes - gaps,
         )  # fmt: skip
         alone = self.ttft(work, 1) + gaps * self.tpot(work, 1)
         return plain(np.maximum(together, alone))
 
-    def _least(
-        self, passes: Any, sampling: Any, sampled: Any, tokens: Any, context: Any, cached: Any, pairs: Any
-    ) -> Any:
-        floor = floor_terms(self.numbers)
-        return plain(floor_of(floor, passes, sampling, sampled, tokens, context, cached, pairs, np.maximum))
+    def _least(self, passes: Any, sampling: Any, sampled: Any, tokens: Any, decodes: Any, *prompts: Any) -> Any:
+        floor, context = floor_terms(self.numbers), prompts[0]
+        together, new, known, loads, common = prompts[1:]
+        least = floor_of(
+            floor, passes, sampling, sampled, tokens, decodes, context, together, new, known, loads, common,
+            np.maximum, np.minimum,
+        )  # fmt: skip
+        return plain(least)
 
 
 def _context(work: Workload) -> float:

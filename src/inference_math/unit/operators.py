@@ -18,7 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from inference_math import evidence, theory
-from inference_math.catalogue import Model, as_precision, gpu
+from inference_math.catalogue import Model, gpu
+from inference_math.catalogue.precisions import as_kv_precision
 from inference_math.checks import as_one_of, as_whole
 
 __all__ = ["H100", "H100_L2_BYTES", "Curve", "Kernels", "Operators"]
@@ -114,8 +115,8 @@ class Operators:
         as_one_of("engine", self.engine, ("vllm", "trtllm"))
         object.__setattr__(self, "tp", as_whole("tp", self.tp))
         self.model.gemm_shapes(self.tp)  # refuses a model or a tp without such shapes, by name
-        object.__setattr__(self, "weights", as_precision("weights", self.weights))
-        object.__setattr__(self, "kv", as_precision("kv", self.kv))
+        object.__setattr__(self, "weights", as_kv_precision("weights", self.weights))
+        object.__setattr__(self, "kv", as_kv_precision("kv", self.kv))
 
     def steps(self) -> pd.DataFrame:
         """Return decode steps: batch, context, and seconds of gemm, attention, allreduce and their sum, total.

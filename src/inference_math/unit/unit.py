@@ -16,90 +16,59 @@ from typing import Any
 import numpy as np
 
 from inference_math import catalogue, theory
-from inference_math.catalogue import Gpu, Model, as_precision, bytes_per_value
-from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, SHARE, as_number, as_numbers, as_one_of, as_whole
+from inference_math.catalogue import Gpu, Model, as_precision
+from inference_math.catalogue.precisions import as_kv_precision
+from inference_math.checks import (
+    AT_LEAST_ONE,
+    AT_LEAST_ZERO,
+    EFFICIENCY,
+    SHARE,
+    as_number,
+    as_numbers,
+    as_one_of,
+    as_whole,
+)
 from inference_math.perf.answers import places_of
 from inference_math.perf.steps import (
+    EVERYTHING,
     PARTS,
     costs,
     floor_of,
     floor_terms,
+    kv_held,
+    kv_tokens,
     parts,
-    quantities,
     stored_tokens,
     unit_numbers,
     unit_terms,
 )
-from inference_math.perf.types import Found, Rates, Shape, Terms, UnitNumbers
-from inference_math.unit.coefficients import DATASHEET, ENGINES, Anchor, Calibration, Coefficients, Prediction
+from inference_math.perf.types import Found, Layout, Terms, UnitNumbers
+from inference_math.perf.words import too_long
+from inference_math.unit.coefficients import (
+    DATASHEET,
+    ENGINES,
+    SHIPPED,
+    Anchor,
+    Calibration,
+    Coefficients,
+    Prediction,
+)
 from inference_math.unit.costs import Costs
 from inference_math.unit.floor import Floor
 from inference_math.unit.mean import mean_seen, plain
+from inference_math.unit.nearest import nearest
+from inference_math.unit.shapes import MEMORY, kind_of, rates_of, shape_of
 from inference_math.workload import Workload
 
-__all__ = ["Steps", "Unit", "activation_bytes", "kind_of", "matrix_bytes", "rates_of", "shape_of"]
+__all__ = ["Steps", "Unit"]
 
-_ACTIVATION = 2  # bytes of an activation, whatever the precision of the weights
+_USUAL = 8192  # tokens of a request
 _DRAWS = 128  # of coefficients, for an interval
-
-
-def matrix_bytes(model: Model, tp: int) -> float:
-    """Return the bytes that the matrix products of one layer take in and put out for one token, on one GPU."""
-    query, cache, hidden, ffn = _widths(model, tp)
-    wide = 2 * ffn if model.gated else ffn
-    return _ACTIVATION * ((hidden + query + cache) + (query + hidden) + (hidden + wide) + (ffn + hidden))
-
-
-def activation_bytes(model: Model, tp: int) -> float:
-    """Return the bytes that norms, rotation and activation of one layer read and write for one token, on one GPU.
-
-    Two norms read the residual and a branch and write both again; the rotation reads and writes queries and keys;
-    the activation reads what the first FFN matrices put out and writes what the last one takes in.
-    """
-    query, cache, hidden, ffn = _widths(model, tp)
-    wide = 2 * ffn if model.gated else ffn
-    return _ACTIVATION * (8 * hidden + 2 * (query + cache / 2) + wide + ffn)
-
-
-def _widths(model: Model, tp: int) -> tuple[float, float, float, float]:
-    """Return the widths of queries, of keys and values together, of the residual, and of the FFN, on one GPU."""
-    cache = model.kv_token("bf16") / model.n_layers / bytes_per_value("bf16")
-    ffn = model.d_ff if not model.n_experts else model.d_expert * (model.n_active_experts + model.n_shared_experts)
-    return model.d_att / tp, max(cache / tp, cache / max(model.n_kv_heads, 1)), model.d_model, ffn / tp
-
-
-def shape_of(model: Model, tp: int) -> Shape:
-    """Return what a step on `tp` GPUs needs to know of a model, as plain numbers for `perf.steps`."""
-    share = model.n_active_experts / model.n_experts if model.n_experts else 1.0
-    routed = (model.n_params_total - model.n_params) / (1 - share) if share < 1 else 0.0
-    return {
-        "n_params": model.n_params, "n_layers": model.n_layers, "d_att": model.d_att,
-        "decode_flops": model.decode_flops, "n_params_total": model.n_params_total, "head_params": model.lm_head_params,
-        "vocab_params": model.vocab_params, "routed_params": routed, "idle": 1 - share,
-        "kv_values": model.kv_token("bf16") / bytes_per_value("bf16"), "kv_copies": model.kv_copies(tp),
-        "layer_bytes": matrix_bytes(model, tp) + activation_bytes(model, tp),
-        "sum_bytes": 2 * model.n_layers * model.d_model * _ACTIVATION,
-    }  # fmt: skip
-
-
-def rates_of(gpu: Gpu) -> Rates:
-    """Return a GPU's rates and bytes, as plain numbers for `perf.steps`; fp8_flops None where it has none."""
-    return {
-        "hbm_bytes": gpu.hbm_bytes, "hbm_bw": gpu.hbm_bw, "link_bw": gpu.link_bw,
-        "bf16_flops": gpu.bf16_flops, "fp8_flops": gpu.fp8_flops,
-    }  # fmt: skip
-
-
-def kind_of(model: Model) -> str:
-    """Return what a model is to a calibration: "dense", "mixture of experts" or "MLA"."""
-    if model.attention != "gqa":
-        return model.attention.upper()
-    return "mixture of experts" if model.n_experts else "dense"
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A model on `tp` GPUs; see `Unit.of`. Times in seconds: floats, or arrays where an argument is one."""
+    """A model on tp·dp·pp GPUs; see `Unit.of`. Times in seconds: floats, or arrays where an argument is one."""
 
     model: Model
     gpu: Gpu
@@ -108,6 +77,10 @@ class Unit:
     kv: str
     engine: str
     calibration: Calibration
+    ep: int = 1
+    dp: int = 1
+    pp: int = 1
+    memory: float = MEMORY
 
     @classmethod
     def of(
@@ -115,32 +88,61 @@ class Unit:
         model: str | Model,
         gpu: str | Gpu,
         tp: int = 1,
-        weights: str = "bf16",
+        weights: str | None = None,
         kv: str = "bf16",
         engine: str = "vllm",
         calibration: Calibration | None = None,
+        *,
+        version: str = "",
+        ep: int = 1,
+        dp: int = 1,
+        pp: int = 1,
+        memory: float = MEMORY,
     ) -> Unit:
-        """Return the unit of a model and a GPU, by name or your own; zero-shot where no `calibration` is given.
+        """Return the unit of a model and a GPU, by name or your own, under `calibration` or the nearest that ships.
+
+        Parameters
+        ----------
+        tp, ep, dp, pp
+            How the GPUs divide the work: `tp` share each matrix; `dp` groups of them share the requests' attention,
+            each with a copy of its matrices; the routed experts lie on all tp·dp of them, whole ones on each of `ep`
+            groups (1: a part of each on every GPU); `pp` stages have a part of the layers each.
+        weights
+            One of `catalogue.PRECISIONS`; the checkpoint's, `Model.stored`, where it is left out.
+        kv
+            "bf16", what engines do unless told otherwise, or "fp8".
+        version
+            The engine's version, "0.11.2"; today's where it is left out.
+        memory
+            Share of the GPUs' memory that the engine takes for weights and KV caches (gpu-memory-utilization).
 
         Raises
         ------
         ValueError
-            For unknown names, FP8 weights on a GPU without it, a `tp` that does not divide the heads or is too
-            small for the weights.
+            For unknown names, FP8 weights on a GPU without it, a `tp` that does not divide the heads, a layout that is
+            none, GPUs too few for the weights.
+
+        Examples
+        --------
+        >>> from inference_math import Unit
+        >>> Unit.of("gpt-oss-120b", "h100-sxm").name
+        'gpt-oss-120b (mxfp4, KV bf16) on 1 x h100-sxm, vllm'
+        >>> Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8, engine="sglang").gpus
+        8
         """
         of = catalogue.model(model) if isinstance(model, str) else model
         on = catalogue.gpu(gpu) if isinstance(gpu, str) else gpu
-        gpus, precision = as_whole("tp", tp), as_precision("weights", weights)
-        if precision == "fp8" and on.fp8_flops is None:
-            raise ValueError(f"weights must be bf16 on {on.name}, not {weights!r} (not modelled: no FP8 unit)")
-        if of.n_heads % gpus:
-            raise ValueError(f"tp must divide n_heads = {of.n_heads}, not {gpus}")
-        if of.weight_bytes(precision) >= gpus * on.hbm_bytes:
-            least = -(-of.weight_bytes(precision) // on.hbm_bytes)
-            raise ValueError(f"tp must be at least {least:g} for {of.name} in {precision} on {on.name}, not {gpus}")
+        precision = of.stored if weights is None else as_precision("weights", weights)
+        share = as_number("memory", memory, EFFICIENCY)
+        layout = {name: as_whole(name, value) for name, value in (("tp", tp), ("ep", ep), ("dp", dp), ("pp", pp))}
+        _refuse_layout(of, on, precision, layout, share)
         under = as_one_of("engine", engine, ENGINES)
-        found = Calibration.zero_shot(under) if calibration is None else calibration
-        return cls(of, on, gpus, precision, as_precision("kv", kv), under, found)
+        found = nearest(of, on, precision, under, version) if calibration is None else calibration
+        whole = {"tp": layout["tp"], "ep": layout["ep"], "dp": layout["dp"], "pp": layout["pp"]}
+        return cls(
+            model=of, gpu=on, weights=precision, kv=as_kv_precision("kv", kv), engine=under, calibration=found,
+            memory=share, **whole,
+        )  # fmt: skip
 
     @property
     def at_datasheet(self) -> Unit:
@@ -155,7 +157,15 @@ class Unit:
     @property
     def name(self) -> str:
         """The unit in words."""
-        return f"{self.model.name} ({self.weights}, KV {self.kv}) on {self.tp} x {self.gpu.name}, {self.engine}"
+        parts = [f"{name} {getattr(self, name)}" for name in ("tp", "ep", "dp", "pp") if getattr(self, name) > 1]
+        how = f" ({', '.join(parts)})" if len(parts) > 1 or (parts and self.tp == 1) else ""
+        on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}"
+        return f"{self.model.name} ({self.weights}, KV {self.kv}) on {on}"
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the unit."""
+        return self.tp * self.dp * self.pp
 
     @property
     def coefficients(self) -> Coefficients:
@@ -173,9 +183,25 @@ class Unit:
 
     @property
     def kv_capacity(self) -> float:
-        """Tokens whose KV cache fits beside the weights."""
-        room: float = self.numbers["kv_capacity"]
-        return room
+        """Tokens whose KV cache fits beside the weights; where layers forget, or hold a state, in requests of 8,192."""
+        return self.kv_tokens(_USUAL)
+
+    def kv_tokens(self, length: float) -> float:
+        """Return the tokens whose KV caches fit beside the weights, in requests of `length` tokens."""
+        return kv_tokens(self.numbers, as_number("length", length, AT_LEAST_ONE))
+
+    def kv_bytes(self, tokens: float) -> float:
+        """Return the bytes that a request of so many tokens takes on all GPUs that hold a copy of it."""
+        return kv_held(self.numbers, as_number("tokens", tokens, AT_LEAST_ZERO))
+
+    def resized(self, **changes: Any) -> Unit:
+        """Return the same with other GPUs or precisions, named as in `of`.
+
+        A calibration of your own is kept; one that ships is chosen anew.
+        """
+        asked = {name: getattr(self, name) for name in ("tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory")}
+        own = None if self.calibration.mode in SHIPPED else self.calibration
+        return Unit.of(self.model, self.gpu, **(asked | {"calibration": own} | changes))
 
     def step_time(self, decodes: Any, context: Any, prefill_tokens: Any = 0, cached: Any = 0) -> Any:
         """Return the time of a step of `decodes` at a mean `context`, beside `prefill_tokens` of one prompt.
@@ -215,13 +241,14 @@ class Unit:
         return theory.step_time.unchecked(weights, matrices, sum(rest))
 
     def _parts(self, decodes: Any, context: Any, new: Any, cached: Any, prompts: Any) -> list[Any]:
-        return parts(self.terms, *quantities(decodes, context, new, cached, prompts, np.maximum, np.minimum))
+        return parts(self.terms, decodes, context, new, cached, prompts, np.maximum, np.minimum)
 
     @cached_property
     def numbers(self) -> UnitNumbers:
         """The unit as the plain numbers that `perf` takes."""
+        layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
         shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
-        return unit_numbers(shape, rates, self.tp, self.weights, self.kv)
+        return unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory)
 
     @cached_property
     def terms(self) -> Terms:
@@ -267,14 +294,14 @@ class Unit:
         """
         bandwidth = as_number("read_bw", read_bw, AT_LEAST_ZERO)
         each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, bandwidth, 1.0, 1.0)
-        return Costs.of(each, work, self.kv_capacity, self.places(work))
+        return Costs.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work))
 
     def places(self, work: Workload) -> int:
         """Return the requests whose KV caches fit at once, as the engine holds them [C15].
 
         vLLM and SGLang let a cache grow block by block, TensorRT-LLM reserves a request's whole length.
         """
-        return places_of(self.kv_capacity, work.plain, self.engine)
+        return places_of(self.numbers, work.plain, self.engine)
 
     def ttft(self, work: Workload, concurrency: Any) -> Any:
         """Return the mean time to first token with so many users at once, prefill first [C13]."""
@@ -318,6 +345,7 @@ class Unit:
     def outside(self, work: Workload, concurrency: Any) -> tuple[str, ...]:
         """Return a sentence for each input that the calibration does not cover, or that the KV cache cannot hold."""
         found = self.calibration.outside(**self._inputs(work, concurrency))
+        found += tuple(too_long(self.model.name, self.model.context, work.n_in + work.n_out))
         fits = self.places(work)
         if np.max(concurrency) > fits:
             found += (
@@ -344,14 +372,15 @@ class Unit:
         cached = stored_tokens(work.n_in, work.alpha)
         least = floor_terms(self.numbers)
 
+        new = work.n_in - cached
+
         def step(decodes: Any, prompts: Any) -> Any:
-            seconds = unit._step(decodes, context, work.n_in - cached, cached, prompts)
-            new = work.n_in - cached
-            tokens, read, known = decodes + prompts * new, decodes * context, prompts * cached
-            pairs, sampling = prompts * new * (work.n_in + cached) / 2, np.minimum(decodes + np.floor(prompts), 1.0)
+            seconds = unit._step(decodes, context, new, cached, prompts)
+            sampling = np.minimum(decodes + np.floor(prompts), 1.0)
             return unit._possible(
-                seconds, floor_of, least, 1.0, sampling, decodes, tokens, read, known, pairs, np.maximum
-            )
+                seconds, floor_of, least, 1.0, sampling, decodes, decodes + prompts * new, decodes, context, prompts,
+                new, cached, prompts, 0.0, np.maximum, np.minimum,
+            )  # fmt: skip
 
         return plain(mean_seen(step, users, work.n_out, own))
 
@@ -372,22 +401,66 @@ class Steps:
         seconds = self._factor * bare
         if tokens:
             seconds += self._prompt_factor * (self._sum(decodes, context, prefills, tokens, pairs) - bare)
-        together = decodes + tokens
-        sampling = float(decodes > 0)
-        least = floor_of(self._floor, float(together > 0), sampling, decodes, together, context, 0.0, pairs, max)
+        each, fresh, cached = _prompts(prefills, tokens, pairs)
+        mean = context / decodes if decodes else 0.0
+        least = floor_of(
+            self._floor, float(decodes + tokens > 0), float(decodes > 0), decodes, decodes + tokens, decodes, mean,
+            each, fresh, cached, 0.0, 0.0, max, min,
+        )  # fmt: skip
         longest: float = max(seconds, least)
         return longest
 
     def line(self, decodes: int) -> tuple[float, float] | None:
-        """Return (fixed, per token of context) of a step that only decodes; None where the floor may cut it."""
+        """Return (fixed, per token of context) of a step that only decodes; None where it is no line.
+
+        That is: where the floor may cut it, or where some layers do not see all of the context.
+        """
         if self._factor < 1 or self._terms["fixed"] < 0:  # a draw, or an anchor, that is faster than coefficients allow
             return None
-        return self._factor * self._sum(decodes, 0, 0.0, 0, 0.0), self._factor * self._terms["read"]
+        caches, ranks = self._terms["caches"], self._terms["ranks"]
+        if any(cache["reach"] < EVERYTHING for cache in caches):
+            return None
+        read = sum(cache["read"] for cache in caches) / ranks
+        return self._factor * self._sum(decodes, 0, 0.0, 0, 0.0), self._factor * read
 
     def _sum(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
-        # Pairs are tokens times what each sees: what is cached, and half of its own prompt, or of its chunk.
-        cached = max(max(prefills, 1.0) * pairs / tokens - tokens / 2, 0.0) if tokens else 0.0
-        sampled = max(decodes + prefills, 1.0)
-        weights, matrices, *rest = parts(self._terms, decodes, decodes + tokens, sampled, context, cached, pairs, max)
+        mean = context / decodes if decodes else 0.0
+        each, fresh, cached = _prompts(prefills, tokens, pairs)
+        weights, matrices, *rest = parts(self._terms, decodes, mean, fresh, cached, each, max, min)
         seconds: float = hypot(weights, matrices) + sum(rest)
         return seconds
+
+
+def _prompts(prefills: float, tokens: int, pairs: float) -> tuple[float, float, float]:
+    """Return (prompts, tokens of each, tokens that each finds in its cache) from what a step's prompts sum up to.
+
+    Pairs are tokens times what each sees: what is cached, and half of its own prompt, or of its chunk.
+    """
+    if not tokens:
+        return 0.0, 0.0, 0.0
+    each = max(prefills, 1.0)
+    fresh = tokens / each
+    return each, fresh, max(pairs / tokens - fresh / 2, 0.0)
+
+
+def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int], memory: float) -> None:
+    """Raise ValueError for a precision, a layout or a number of GPUs with which the model cannot be served."""
+    tp, ep, dp, pp = (layout[name] for name in ("tp", "ep", "dp", "pp"))
+    if weights == "fp8" and gpu.fp8_flops is None:
+        raise ValueError(f"weights must be bf16 on {gpu.name}, not {weights!r} (not modelled: no FP8 unit)")
+    if model.n_heads % tp:
+        raise ValueError(f"tp must divide n_heads = {model.n_heads}, not {tp}")
+    if ep > 1 and not model.is_mixture:
+        raise ValueError(f"ep must be 1 for {model.name}, which has no routed experts, not {ep}")
+    if tp * dp % ep:
+        raise ValueError(f"ep must divide tp x dp = {tp * dp}, not {ep}")
+    if pp > model.n_layers:
+        raise ValueError(f"pp must be at most n_layers = {model.n_layers}, not {pp}")
+    copied = (dp - 1) * (model.weight_bytes(weights) - model.routed_bytes(weights))
+    needed, room = model.weight_bytes(weights) + copied, tp * dp * pp * gpu.room(memory)
+    if needed >= room:
+        least = -(-model.weight_bytes(weights) // gpu.room(memory)) if gpu.room(memory) else float("inf")
+        raise ValueError(
+            f"tp must be at least {least:g} for {model.name} in {weights} on {gpu.name} at {memory:.0%} of its memory, "
+            f"not {tp * pp}" + (f" (with dp {dp}, whose groups hold copies of attention)" if dp > 1 else "")
+        )

@@ -9,19 +9,22 @@ from dataclasses import asdict
 from typing import Any
 
 from inference_math import catalogue, evidence, theory
+from inference_math.catalogue import Model
 from inference_math.catalogue.tiers import tiers
-from inference_math.perf import answers, batch, search, steps, words
+from inference_math.perf import answers, batch, calibrate, search, steps, words
 from inference_math.planner.deployment import ANSWERS, DRAWS, kv_setting
 from inference_math.planner.text import PRINTED
 from inference_math.unit import kind_of, rates_of, shape_of
-from inference_math.unit.coefficients import ENGINES, ZERO_SHOT_SCOPE, Calibration
+from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, ZERO_SHOT_SCOPE, Calibration, normals
+from inference_math.unit.nearest import SERVED_SCOPE, levels
+from inference_math.unit.shapes import MEMORY
 
 __all__ = ["data", "script"]
 
-_MODULES = (steps, batch, search, answers, words)
+_MODULES = (steps, batch, search, answers, words, calibrate)
 # What Python's built-ins and its module math are in JavaScript, where a name is passed on, too.
 _PRELUDE = """
-var max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
+var exp = Math.exp, max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
 function digits(x) {
   return Math.abs(x) >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3)));
 }
@@ -45,38 +48,35 @@ def script() -> str:
 
 
 def data() -> dict[str, Any]:
-    """Return the catalogue, the zero-shot calibrations with their draws, and the tiers, as plain numbers."""
+    """Return the catalogue, the calibrations that ship with what draws them, and the tiers, as plain numbers."""
     return {
-        "models": {
-            name: {
-                "kind": kind_of(model),
-                "tp": {str(tp): shape_of(model, tp) for tp in (1, 2, 4, 8) if model.n_heads % tp == 0},
-            }
-            for name, model in catalogue.MODELS.items()
-        },
-        "gpus": {name: rates_of(gpu) for name, gpu in catalogue.GPUS.items()},
-        "engines": {engine: _coefficients(Calibration.zero_shot(engine)) for engine in ENGINES},
+        "models": {name: _shapes(model) for name, model in catalogue.MODELS.items()},
+        "gpus": {name: rates_of(gpu) | {"generation": gpu.generation} for name, gpu in catalogue.GPUS.items()},
+        "coefficients": list(COEFFICIENTS),
+        "operators": {engine: _coefficients(Calibration.zero_shot(engine)) for engine in ENGINES},
+        "levels": levels(),
+        "normals": [[float(f"{number:.12g}") for number in row] for row in normals(DRAWS)],
+        "memory": MEMORY,
         "answers": ANSWERS,
         "printed": PRINTED,
         "kv_flags": {engine: kv_setting(engine) for engine in ENGINES},
-        "scope": dict(ZERO_SHOT_SCOPE),
+        "scopes": {"operators": dict(ZERO_SHOT_SCOPE), "served": dict(SERVED_SCOPE)},
         "widths": evidence.load("widths").frame.set_index("name")["width"].to_dict(),
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
 
 
+def _shapes(model: Model) -> dict[str, Any]:
+    """Return a model by the GPUs that share a matrix; what does not depend on them stands once."""
+    by_tp = {str(tp): dict(shape_of(model, tp)) for tp in (1, 2, 4, 8) if model.n_heads % tp == 0}
+    same = {name: value for name, value in by_tp["1"].items() if all(one[name] == value for one in by_tp.values())}
+    own = {tp: {name: value for name, value in one.items() if name not in same} for tp, one in by_tp.items()}
+    return {"kind": kind_of(model), "stored": model.stored, "context": model.context, "shape": same, "tp": own}
+
+
 def _coefficients(calibration: Calibration) -> dict[str, Any]:
-    drawn = [
-        asdict(one.calibration.coefficients) | {"anchor": 0.0, "step": one.step, "prompt": one.prompt}
-        for one in calibration.draws(DRAWS)
-    ]
-    names = list(drawn[0])
-    return {
-        "found": asdict(calibration.coefficients) | {"anchor": 0.0},
-        "spread": calibration.spread,
-        "names": names,
-        "draws": [[one[name] for name in names] for one in drawn],
-    }
+    root = [[float(f"{number:.12g}") for number in row] for row in calibration.root.tolist()]
+    return {"found": asdict(calibration.coefficients), "root": root, "spread": calibration.spread}
 
 
 def _formulas() -> set[str]:

@@ -1,0 +1,264 @@
+"""Model types whose layers differ from each other: what each layer is made of, read from a configuration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from inference_math.catalogue.layers import (
+    Attention,
+    Ffn,
+    Layer,
+    delta_net,
+    grouped,
+    latent,
+    mamba,
+    mixture,
+    plain_ffn,
+)
+from inference_math.catalogue.stated import Config
+
+__all__ = ["HYBRIDS", "Hybrid"]
+
+Pair = tuple[Attention, Ffn]
+_FULL, _WINDOW, _CHUNK, _LINEAR = "full_attention", "sliding_attention", "chunked_attention", "linear_attention"
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """How a model type is read; `handles` names the fields that it reads beyond the sizes."""
+
+    pairs: Callable[[Config], list[Pair]]
+    handles: tuple[str, ...]
+    attention: str = "gqa"
+
+    def read(self, config: Config) -> dict[str, Any]:
+        """Return the fields of `catalogue.Model`, `stack` among them."""
+        pairs = self.pairs(config)
+        counts = Counter(pairs)
+        ffn = next((ffn for _, ffn in pairs if ffn.experts), None)
+        heads = config.whole("num_attention_heads")
+        nope = config.whole("qk_nope_head_dim", 0, low=0)
+        sizes = {
+            "n_layers": len(pairs),
+            "d_model": config.whole("hidden_size"),
+            "n_heads": heads,
+            "n_kv_heads": config.whole("num_key_value_heads", heads),
+            "head_size": config.whole("head_dim", config.whole("hidden_size") // heads),
+            "d_ff": max(ffn.width for _, ffn in pairs) or 1,
+            "vocab": config.whole("vocab_size"),
+            "tied_embeddings": config.flag("tie_word_embeddings", False),
+            "attention": self.attention,
+            "stack": tuple(Layer(count, *pair) for pair, count in counts.items()),
+        }
+        if self.attention == "mla":
+            rope = config.whole("qk_rope_head_dim")
+            sizes |= {
+                "head_size": nope + rope, "kv_lora": config.whole("kv_lora_rank"), "qk_nope": nope, "qk_rope": rope,
+                "q_lora": config.whole("q_lora_rank", 0, low=0), "v_head": config.whole("v_head_dim"),
+            }  # fmt: skip
+        if ffn is not None:
+            sizes |= {"n_experts": ffn.experts, "n_active_experts": ffn.active, "d_expert": ffn.width // ffn.active}
+        return sizes
+
+
+def _grouped(config: Config, prefix: str = "", **more: Any) -> Attention:
+    """Return grouped queries of the sizes stated, some of them under names with a prefix."""
+
+    def size(name: str, default: int | None = None) -> int:
+        return config.whole(prefix + name, config.get(name, default))
+
+    d_model, heads = config.whole("hidden_size"), size("num_attention_heads")
+    head = size("head_dim", d_model // heads)
+    return grouped(d_model, heads, size("num_key_value_heads", heads), head, v_head=size("v_head_dim", head), **more)
+
+
+def _windowed(config: Config, field: str = "sliding_window", prefix: str = "", **more: Any) -> Attention:
+    return _grouped(config, prefix, reach=config.whole(field), **more)
+
+
+def _routed(config: Config, experts: str, width: str, shared: int = 0, active: str = "num_experts_per_tok") -> Ffn:
+    return mixture(
+        config.whole("hidden_size"), config.whole(experts), config.whole(active), config.whole(width),
+        shared_width=shared,
+    )  # fmt: skip
+
+
+def _gpt_oss(config: Config) -> list[Pair]:
+    count = config.whole("num_hidden_layers")
+    kinds = config.kinds("layer_types", count, (_FULL, _WINDOW))
+    ffn = _routed(config, "num_local_experts", "intermediate_size")
+    by_kind = {_FULL: _grouped(config), _WINDOW: _windowed(config)}
+    return [(by_kind[kind], ffn) for kind in kinds]
+
+
+def _gemma(config: Config) -> list[Pair]:
+    """Gemma 3 and 4: windows, and full attention with heads of its own size; dense, or dense beside routed."""
+    count, d_model = config.whole("num_hidden_layers"), config.whole("hidden_size")
+    if config.get("layer_types") is None:
+        every = config.whole("sliding_window_pattern", 6)
+        kinds = [_FULL if (i + 1) % every == 0 else _WINDOW for i in range(count)]
+    else:
+        kinds = config.kinds("layer_types", count, (_FULL, _WINDOW))
+    heads = config.whole("num_attention_heads")
+    wide = config.whole("global_head_dim", config.whole("head_dim"))
+    few = config.whole("num_global_key_value_heads", config.whole("num_key_value_heads"))
+    alike = config.flag("attention_k_eq_v", False)
+    by_kind = {_FULL: grouped(d_model, heads, few, wide, shared_kv=alike), _WINDOW: _windowed(config)}
+    width = config.whole("intermediate_size")
+    if config.flag("enable_moe_block", False):
+        ffn = _routed(config, "num_experts", "moe_intermediate_size", width, "top_k_experts")
+    else:
+        ffn = plain_ffn(d_model, width)
+    return [(by_kind[kind], ffn) for kind in kinds]
+
+
+def _llama4(config: Config) -> list[Pair]:
+    """Llama 4: three layers of four see chunks, unless the configuration says which."""
+    count = config.whole("num_hidden_layers")
+    stated = config.get("layer_types")
+    kinds = (
+        [_FULL if (i + 1) % 4 == 0 else _CHUNK for i in range(count)]
+        if stated is None
+        else config.kinds("layer_types", count, (_FULL, _CHUNK))
+    )
+    by_kind = {_FULL: _grouped(config), _CHUNK: _windowed(config, "attention_chunk_size", aligned=True)}
+    routed = _routed(config, "num_local_experts", "intermediate_size", config.whole("intermediate_size"))
+    dense = plain_ffn(config.whole("hidden_size"), config.whole("intermediate_size_mlp"))
+    every = config.whole("interleave_moe_layer_step")
+    return [(by_kind[kind], routed if (i + 1) % every == 0 else dense) for i, kind in enumerate(kinds)]
+
+
+def _qwen_next(config: Config) -> list[Pair]:
+    """Qwen3-Next and Qwen3.5: gated delta rule, and every fourth layer full attention with an output gate."""
+    count, d_model = config.whole("num_hidden_layers"), config.whole("hidden_size")
+    if config.get("layer_types") is None:
+        every = config.whole("full_attention_interval")
+        kinds = [_FULL if (i + 1) % every == 0 else _LINEAR for i in range(count)]
+    else:
+        kinds = config.kinds("layer_types", count, (_FULL, _LINEAR))
+    linear = delta_net(
+        d_model, key_heads=config.whole("linear_num_key_heads"), key=config.whole("linear_key_head_dim"),
+        value_heads=config.whole("linear_num_value_heads"), value=config.whole("linear_value_head_dim"),
+        kernel=config.whole("linear_conv_kernel_dim"),
+    )  # fmt: skip
+    by_kind = {_FULL: _grouped(config, gated=config.flag("attn_output_gate", True)), _LINEAR: linear}
+    if config.get("num_experts") is None:
+        ffn = plain_ffn(d_model, config.whole("intermediate_size"))
+    else:
+        shared = config.whole("shared_expert_intermediate_size", low=0)
+        ffn = _routed(config, "num_experts", "moe_intermediate_size", shared)
+    return [(by_kind[kind], ffn) for kind in kinds]
+
+
+def _sparse_latent(config: Config) -> list[Pair]:
+    """DeepSeek V3.2 and GLM-5: latents of which an index chooses some; later GLMs share the choice between layers."""
+    count, d_model = config.whole("num_hidden_layers"), config.whole("hidden_size")
+    dense_first = config.whole("first_k_dense_replace", low=0)
+    sizes = {
+        "q_lora": config.whole("q_lora_rank", 0, low=0), "kv_lora": config.whole("kv_lora_rank"),
+        "nope": config.whole("qk_nope_head_dim"), "rope": config.whole("qk_rope_head_dim"),
+        "v_head": config.whole("v_head_dim"), "top_k": config.whole("index_topk"),
+        "index_heads": config.whole("index_n_heads"), "index_head": config.whole("index_head_dim"),
+    }  # fmt: skip
+    if config.get("layer_types"):
+        config.kinds("layer_types", count, ("deepseek_sparse_attention",))
+    full = ["full"] * count
+    kinds = config.kinds("indexer_types", count, ("full", "shared")) if config.get("indexer_types") else full
+    heads = config.whole("num_attention_heads")
+    by_kind = {kind: latent(d_model, heads, **sizes, indexed=kind == "full") for kind in ("full", "shared")}
+    width = config.whole("moe_intermediate_size")
+    routed = _routed(
+        config, "n_routed_experts", "moe_intermediate_size", config.whole("n_shared_experts", low=0) * width
+    )
+    dense = plain_ffn(d_model, config.whole("intermediate_size"))
+    return [(by_kind[kind], dense if i < dense_first else routed) for i, kind in enumerate(kinds)]
+
+
+def _mimo_v2(config: Config) -> list[Pair]:
+    """MiMo-V2: windows with heads of their own, values smaller than keys."""
+    count = config.whole("num_hidden_layers")
+    windows = config.kinds("hybrid_layer_pattern", count, (0, 1))
+    routes = config.kinds("moe_layer_freq", count, (0, 1))
+    by_kind = {0: _grouped(config), 1: _windowed(config, prefix="swa_")}
+    routed = _routed(config, "n_routed_experts", "moe_intermediate_size")
+    dense = plain_ffn(config.whole("hidden_size"), config.whole("intermediate_size"))
+    return [(by_kind[w], routed if r else dense) for w, r in zip(windows, routes, strict=True)]
+
+
+def _step(config: Config) -> list[Pair]:
+    """Step-3.7: windows between full attention, the first layers dense."""
+    count, dense_first = config.whole("num_hidden_layers"), config.whole("first_k_dense_replace", low=0)
+    kinds = config.kinds("layer_types", count, (_FULL, _WINDOW))
+    by_kind = {_FULL: _grouped(config), _WINDOW: _windowed(config)}
+    routed = _routed(config, "num_experts", "moe_intermediate_size", config.whole("share_expert_dim"))
+    dense = plain_ffn(config.whole("hidden_size"), config.whole("intermediate_size"))
+    return [(by_kind[kind], dense if i < dense_first else routed) for i, kind in enumerate(kinds)]
+
+
+_NEMOTRON = {"M": "mamba", "E": "moe", "-": "mlp", "*": "attention"}
+
+
+def _nemotron_h(config: Config) -> list[Pair]:
+    """Nemotron-H: each layer is one of Mamba, attention, FFN or mixture; matrices without gates."""
+    d_model = config.whole("hidden_size")
+    stated = config.get("layers_block_type") or [_NEMOTRON.get(c, c) for c in config.get("hybrid_override_pattern", "")]
+    others = sorted(set(map(str, stated)) - set(_NEMOTRON.values()))
+    field = "layers_block_type" if config.get("layers_block_type") else "hybrid_override_pattern"
+    config.refuse(bool(others) or not stated, field, f"not modelled: {', '.join(others) or 'no layers'}")
+    nothing, rest = Attention("none"), Ffn()
+    pairs: dict[str, Pair] = {
+        "mamba": (mamba(d_model, heads=config.whole("mamba_num_heads"), head=config.whole("mamba_head_dim"),
+                        groups=config.whole("n_groups"), state=config.whole("ssm_state_size"),
+                        kernel=config.whole("conv_kernel")), rest),
+        "attention": (grouped(d_model, config.whole("num_attention_heads"), config.whole("num_key_value_heads"),
+                              config.whole("head_dim", config.get("attention_head_dim"))), rest),
+        "mlp": (nothing, plain_ffn(d_model, config.whole("intermediate_size"), gated=False)),
+    }  # fmt: skip
+    if "moe" in stated:
+        pairs["moe"] = (nothing, mixture(
+            d_model, config.whole("n_routed_experts"), config.whole("num_experts_per_tok"),
+            config.whole("moe_intermediate_size"), gated=False, inner=config.whole("moe_latent_size", 0, low=0),
+            shared_width=config.whole("n_shared_experts") * config.whole("moe_shared_expert_intermediate_size"),
+        ))  # fmt: skip
+    return [pairs[str(kind)] for kind in stated]
+
+
+def _nemotron_nas(config: Config) -> list[Pair]:
+    """Nemotron-NAS: the widths of each layer found by a search, some layers without attention."""
+    count, d_model = config.whole("num_hidden_layers"), config.whole("hidden_size")
+    blocks = config.get("block_configs")
+    config.refuse(not isinstance(blocks, list) or len(blocks) != count, "block_configs", f"must have {count} entries")
+    heads = config.whole("num_attention_heads")
+    pairs = []
+    for block in blocks:
+        attention, ffn = block["attention"], block["ffn"]
+        special = [k for part in (attention, ffn) for k in ("replace_with_linear", "sparsify") if part.get(k)]
+        special += [k for k in ("window_length", "num_sink_tokens") if attention.get(k)]
+        config.refuse(bool(special), "block_configs", f"not modelled: {', '.join(special)}")
+        mixes = Attention("none")
+        if not attention.get("no_op"):
+            mixes = grouped(d_model, heads, heads // attention["n_heads_in_group"], d_model // heads)
+        # As the model does it: two thirds of the multiple, rounded up to a multiple of 256.
+        width = -(-int(2 * ffn["ffn_mult"] * d_model / 3) // 256) * 256 if not ffn.get("no_op") else 0
+        pairs.append((mixes, plain_ffn(d_model, width) if width else Ffn()))
+    return pairs
+
+
+HYBRIDS = {
+    "gpt_oss": Hybrid(_gpt_oss, ("layer_types", "sliding_window")),
+    "gemma3_text": Hybrid(_gemma, ("layer_types", "sliding_window", "sliding_window_pattern")),
+    "gemma4_text": Hybrid(_gemma, ("layer_types", "sliding_window")),
+    "llama4_text": Hybrid(_llama4, ("layer_types", "attention_chunk_size")),
+    "qwen3_next": Hybrid(_qwen_next, ("layer_types", "full_attention_interval")),
+    "qwen3_5_text": Hybrid(_qwen_next, ("layer_types", "full_attention_interval")),
+    "qwen3_5_moe_text": Hybrid(_qwen_next, ("layer_types", "full_attention_interval")),
+    "deepseek_v32": Hybrid(_sparse_latent, ("index_topk", "layer_types"), "mla"),
+    "glm_moe_dsa": Hybrid(_sparse_latent, ("index_topk", "layer_types"), "mla"),
+    "mimo_v2_flash": Hybrid(_mimo_v2, ("hybrid_layer_pattern", "sliding_window", "attention_chunk_size")),
+    "step3p7": Hybrid(_step, ("layer_types", "sliding_window")),
+    "nemotron_h": Hybrid(_nemotron_h, ("hybrid_override_pattern", "mamba_num_heads")),
+    "nemotron-nas": Hybrid(_nemotron_nas, ("block_configs",)),
+}

@@ -1,0 +1,167 @@
+"""What a layer of a model is made of: what mixes tokens, and what works on each of them alone.
+
+A model is a sequence of such layers; see `Model.layers`. Sizes are counts: parameters, and values in a cache. Matrices
+only: biases, norms, and convolutions of a few taps are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Attention", "Cache", "Ffn", "Layer", "delta_net", "grouped", "latent", "mamba", "mixture", "plain_ffn"]
+
+KINDS = ("full", "window", "chunk", "latent", "state", "none")
+
+
+@dataclass(frozen=True)
+class Cache:
+    """What one layer keeps of each token, and what it costs to look at it.
+
+    Attributes
+    ----------
+    kept
+        Cached values of a token.
+    heads
+        Heads among which tensor parallelism divides them; GPUs beyond that number hold copies.
+    width
+        A prompt's token costs 4·`width` FLOP for each token that it sees.
+    decode_flops
+        FLOP of a decode for each token that it sees.
+    reach
+        Tokens that one token sees at most; 0: all before it.
+    forgets
+        Whether what lies out of reach is freed.
+    aligned
+        Whether reach begins anew at each multiple of `reach` (chunked attention), so that some tokens see few others.
+    own_bytes
+        Bytes of a token that do not depend on the precision of the KV cache.
+    """
+
+    kept: int
+    heads: int
+    width: float
+    decode_flops: float
+    reach: int = 0
+    forgets: bool = False
+    aligned: bool = False
+    own_bytes: float = 0.0
+
+    def size(self, value_bytes: float) -> float:
+        """Return the bytes of a token, of which the values `kept` are in the precision of the KV cache."""
+        return self.kept * value_bytes + self.own_bytes
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What mixes the tokens of a request: parameters, caches, and the values of a `state` that does not grow.
+
+    `width` is that of its queries and `kv_width` that of its keys and values together: what goes through memory.
+    """
+
+    kind: str
+    params: int = 0
+    caches: tuple[Cache, ...] = ()
+    state: int = 0
+    width: float = 0.0
+    kv_width: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ffn:
+    """What works on each token alone: `shared` parameters that every token uses, and routed `experts`.
+
+    A token uses `active` of the experts, each of `expert` parameters. `width` is what a token's activation is wide.
+    """
+
+    shared: int = 0
+    experts: int = 0
+    active: int = 0
+    expert: int = 0
+    width: int = 0
+    gated: bool = True
+
+
+@dataclass(frozen=True)
+class Layer:
+    """So many layers of one kind."""
+
+    count: int
+    attention: Attention
+    ffn: Ffn
+
+
+def grouped(
+    d_model: int, heads: int, kv_heads: int, head: int, *, v_head: int = 0, reach: int = 0, aligned: bool = False,
+    gated: bool = False, shared_kv: bool = False,
+) -> Attention:  # fmt: skip
+    """Return attention with `heads` query heads in groups that share a KV head (MHA: as many; MQA: one).
+
+    `reach` limits it to a sliding window, or with `aligned` to chunks. `gated` adds an output gate as wide as the
+    queries. With `shared_kv` keys and values are one projection.
+    """
+    value = v_head or head
+    projections = head * (heads + kv_heads) + (0 if shared_kv else value * kv_heads) + value * heads
+    params = d_model * (projections + (head * heads if gated else 0))
+    width = heads * (head + value) / 2
+    kind = ("chunk" if aligned else "window") if reach else "full"
+    values = kv_heads * (head + value)
+    cache = Cache(values, kv_heads, width, 4 * width, reach, bool(reach), aligned)
+    return Attention(kind, params, (cache,), 0, float(width), float(values))
+
+
+def latent(
+    d_model: int, heads: int, *, q_lora: int, kv_lora: int, nope: int, rope: int, v_head: int, top_k: int = 0,
+    index_heads: int = 0, index_head: int = 0, indexed: bool = True,
+) -> Attention:  # fmt: skip
+    """Return latent attention (MLA): one latent and one rotated key for all heads.
+
+    With `top_k` a token sees only so many others, those that an index of one small key for each token chooses (sparse
+    attention). A layer that is not `indexed` takes the choice of another.
+    """
+    query = heads * (nope + rope)
+    params = d_model * (q_lora + kv_lora + rope) + (q_lora or d_model) * query + kv_lora * heads * (nope + v_head)
+    params += heads * v_head * d_model
+    decode = 2.0 * heads * (2 * kv_lora + rope)
+    width = heads * (nope + rope + v_head) / 2
+    caches: tuple[Cache, ...] = (Cache(kv_lora + rope, 1, width, decode, top_k),)
+    if top_k and indexed:
+        params += index_heads * index_head * (q_lora or d_model) + d_model * (index_head + index_heads)
+        looks = index_heads * index_head
+        # Its keys are in FP8, with a scale of four bytes.
+        caches += (Cache(0, 1, looks / 2, 2.0 * looks, own_bytes=index_head + 4.0),)
+    return Attention("latent", params, caches, 0, float(width), float(kv_lora + rope))
+
+
+def delta_net(d_model: int, *, key_heads: int, key: int, value_heads: int, value: int, kernel: int) -> Attention:
+    """Return a gated delta rule (linear attention): a matrix of key times value for each value head, nothing else."""
+    keys, values = key_heads * key, value_heads * value
+    params = d_model * (2 * keys + 2 * values + 2 * value_heads) + values * d_model
+    state = value_heads * key * value + (kernel - 1) * (2 * keys + values)
+    return Attention("state", params, (), state, float(keys + values), float(keys))
+
+
+def mamba(d_model: int, *, heads: int, head: int, groups: int, state: int, kernel: int) -> Attention:
+    """Return a state space layer (Mamba 2): a matrix of head size times state for each head, nothing else."""
+    inner = heads * head
+    mixed = inner + 2 * groups * state
+    params = d_model * (inner + mixed + heads) + inner * d_model
+    return Attention("state", params, (), inner * state + (kernel - 1) * mixed, float(2 * inner), float(mixed))
+
+
+def plain_ffn(d_model: int, width: int, *, gated: bool = True) -> Ffn:
+    """Return an FFN of three matrices (SwiGLU), or of two."""
+    return Ffn(shared=(3 if gated else 2) * d_model * width, width=width, gated=gated)
+
+
+def mixture(
+    d_model: int, experts: int, active: int, width: int, *, shared_width: int = 0, gated: bool = True,
+    inner: int = 0,
+) -> Ffn:  # fmt: skip
+    """Return routed experts of `width`, a router, and a shared expert of `shared_width` that every token uses.
+
+    With `inner` the routed experts work on a projection of that width instead of on `d_model`.
+    """
+    matrices = 3 if gated else 2
+    common = d_model * experts + matrices * d_model * shared_width + 2 * d_model * inner
+    expert = matrices * (inner or d_model) * width
+    return Ffn(common, experts, active, expert, active * width + shared_width, gated)

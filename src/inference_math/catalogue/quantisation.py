@@ -1,0 +1,92 @@
+"""What a configuration says about the precision of its weights: read, or refused, never ignored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from inference_math.catalogue.stated import Config
+
+__all__ = ["stored"]
+
+_METHODS = {"fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp4": "mxfp4", "awq": "int4", "gptq": "int4"}
+_ALGORITHMS = {"FP8": "fp8", "NVFP4": "nvfp4", "W4A16_NVFP4": "nvfp4", "MXFP4": "mxfp4", "W4A16_AWQ": "int4"}
+
+
+def stored(config: Config) -> dict[str, Any]:
+    """Return `stored`, `fine` and `coarse` of a `catalogue.Model`; nothing where no quantisation is stated.
+
+    Read are the methods fp8, mxfp4, awq and gptq of four bits, modelopt and compressed-tensors. A mixed precision is
+    that of its finest matrices; what is not in four bits counts as BF16, or FP8 where the configuration says so.
+    """
+    said = config.get("quantization_config")
+    if said is None:
+        return {}
+    if not isinstance(said, Mapping):
+        raise ValueError(f"{config.file}: quantization_config must be an object, not {said!r:.80}")
+    precision = _precision(said)
+    if precision is None:
+        named = said.get("quant_algo") or said.get("quant_method")
+        raise ValueError(f"{config.file}: quantization_config = {named!r:.80}: not modelled: this quantisation")
+    if precision in ("bf16", "fp8"):
+        return {"stored": precision}
+    return {"stored": precision, **_groups(said)}
+
+
+def _precision(said: Mapping[str, Any]) -> str | None:
+    mixed = said.get("quantized_layers")
+    if isinstance(mixed, Mapping):
+        found = {_ALGORITHMS.get(str(one.get("quant_algo"))) for one in mixed.values() if isinstance(one, Mapping)}
+        return next((fine for fine in ("nvfp4", "mxfp4", "int4", "fp8") if fine in found), None)
+    if "quant_algo" in said:
+        return _ALGORITHMS.get(str(said["quant_algo"]))
+    method = str(said.get("quant_method"))
+    if method == "compressed-tensors":
+        return _compressed(said)
+    if method in ("awq", "gptq"):
+        return "int4" if said.get("bits", said.get("w_bit")) == 4 else None
+    return _METHODS.get(method)
+
+
+def _compressed(said: Mapping[str, Any]) -> str | None:
+    groups = said.get("config_groups")
+    if not isinstance(groups, Mapping) or not groups:
+        return None
+    kinds = set()
+    for group in groups.values():
+        weights = group.get("weights") if isinstance(group, Mapping) else None
+        if not isinstance(weights, Mapping):
+            return None
+        bits, kind = weights.get("num_bits"), weights.get("type")
+        four = {"int": "int4", "float": "mxfp4" if weights.get("group_size") == 32 else "nvfp4"}
+        kinds.add("fp8" if (bits, kind) == (8, "float") else four.get(str(kind)) if bits == 4 else None)
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _groups(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which groups of matrices are in four bits, by what is left out of them."""
+    mixed = said.get("quantized_layers")
+    if isinstance(mixed, Mapping):
+        fine = {_group_of(name) for name, one in mixed.items() if _ALGORITHMS.get(str(one.get("quant_algo"))) != "fp8"}
+        eight = any("8" in str(one.get("quant_algo")) for one in mixed.values())
+        return {"fine": tuple(sorted(fine - {""})), "coarse": "fp8" if eight else "bf16"}
+    left = [
+        str(name)
+        for key in ("ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers")
+        for name in said.get(key) or ()
+    ]
+    attention = any("attn" in name for name in left)
+    shared = any(re.search(r"shared_expert|\.mlp\*|mlp\\\.", name) for name in left)
+    if not attention and not shared:
+        return {}
+    held = [("attention", attention), ("ffn", shared), ("experts", False)]
+    return {"fine": tuple(group for group, left in held if not left)}
+
+
+def _group_of(name: str) -> str:
+    if re.search(r"\bexperts\b", name):
+        return "experts"
+    if re.search(r"mlp|ffn|shared_expert", name):
+        return "ffn"
+    return "attention" if re.search(r"attn|mixer|attention", name) else ""

@@ -1,0 +1,89 @@
+"""Coefficients of an engine on a GPU for a kind of model: composed of what each of them was found to change.
+
+Served points tell a centre for each engine, and by how much a generation of GPUs, a kind of model and the precision of
+the weights move it, in logarithms. What was never seen moves nothing and is as unsure as those that were seen differ.
+"""
+
+from __future__ import annotations
+
+from math import exp
+from typing import Any
+
+from inference_math.perf.types import Found
+
+__all__ = ["FACTORS", "MOST", "SHARE_NAMES", "away", "by_operators", "composed", "drawn", "own_root"]
+
+FACTORS = ["generation", "kind", "weights"]
+MOST = 0.995  # of a share: nothing reaches all of the datasheet
+# Coefficients that are shares of a rate.
+SHARE_NAMES = ["memory", "bf16", "fp8", "fp4", "attention", "experts", "kv"]
+
+
+def by_operators(engine: str, given: dict[str, str]) -> bool:
+    """Tell whether measured operators of the H100 stand nearer to a unit than served points do.
+
+    They do for a dense model in BF16 or FP8 under today's vLLM: what was served of those ran on vLLM of 2025. On
+    Blackwell, whose kernels are others, served points do.
+    """
+    plain = given["weights"] == "bf16" or given["weights"] == "fp8"
+    return engine == "vllm" and given["kind"] == "dense" and plain and given["generation"] != "Blackwell"
+
+
+def composed(levels: dict[str, Any], engine: str, given: dict[str, str]) -> dict[str, Found]:
+    """Return the coefficients (`values`), and the standard deviations of their logarithms (`widths`).
+
+    `levels` has the engines' centres, the moves by factor and level, the widths of what was seen and of what was not.
+    """
+    values: Found = {}
+    widths: Found = {}
+    centre = levels["engine"][engine]
+    for name in centre:
+        moved, variance = 0.0, levels["seen"][name] ** 2
+        for factor in FACTORS:
+            known = levels[factor]
+            if given[factor] in known:
+                moved += known[given[factor]][name]
+            else:
+                variance += levels["unseen"][name] ** 2
+        value = centre[name] * exp(moved)
+        values[name] = min(MOST, value) if name in SHARE_NAMES else value
+        widths[name] = variance**0.5
+    return {"values": values, "widths": widths}
+
+
+def own_root(names: list[str], widths: Found) -> list[list[float]]:
+    """Return the root of the covariance of coefficients that vary each by itself."""
+    return [[widths[name] if name == other else 0.0 for other in names] for name in names]
+
+
+def away(name: str, value: float, moved: float) -> float:
+    """Return a coefficient that is `moved` away from its value on the scale of its logarithm.
+
+    Beyond the value of a share, what it leaves unused shrinks instead, at first by as much: it never gets to 1.
+    """
+    if name not in SHARE_NAMES:
+        return value * exp(moved)
+    if moved < 0:
+        return value * exp(moved)
+    return 1 - (1 - value) * exp(-moved * value / (1 - value)) if value < 1 else 1.0
+
+
+def drawn(
+    names: list[str], values: Found, root: list[list[float]], normals: list[list[float]], spread: float
+) -> list[Any]:
+    """Return (coefficients, the error of a step and of its prompts' part) for each row of normal numbers.
+
+    `root` is the symmetric root of the covariance of the logarithms.
+    """
+    told = []
+    size = len(names)
+    for row in normals:
+        found: Found = {}
+        for j in range(size):
+            moved = 0.0
+            for i in range(size):
+                moved += row[i] * root[i][j]
+            found[names[j]] = away(names[j], values[names[j]], moved)
+        found["anchor"] = 0.0
+        told.append([found, [exp(spread * row[size]), exp(spread * row[size + 1])]])
+    return told

@@ -1,0 +1,117 @@
+"""Served points as closed loops: the unit of each, and what is predicted for it.
+
+Of table `served` the rows of `use` "calibration" set coefficients (`from_served`); those of "validation" are only
+predicted. Users begin together and send their next request when the last is answered. Where the KV cache holds fewer
+requests than there are users, the others wait, and a request takes as much longer as there are users for each place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from inference_math.evidence import load
+from inference_math.unit import Unit
+from inference_math.unit.coefficients import Calibration
+from inference_math.workload import Workload
+
+__all__ = ["BURST", "Loop", "loops", "points", "score", "scored"]
+
+BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
+GROUP = ["model", "gpu", "engine", "weights"]
+_SET_UP = [*GROUP, "tp", "ep", "dp", "version", "n_in", "n_out"]
+
+
+def points(use: str) -> pd.DataFrame:
+    """Return the rows of `served` that are "calibration" or "validation", with e2e_s and the reason to leave one out.
+
+    Left out of fits and of scores are rows whose layout or precision is not stated, and those with drafted tokens;
+    "queue" marks a mean TTFT above `BURST`, whose e2e is not predicted by a law of full slots.
+    """
+    frame = load("served").frame.fillna({"version": "", "left_out": ""})
+    frame = frame[frame["use"] == use].reset_index(drop=True)
+    frame["e2e_s"] = frame["ttft_s"] + (frame["n_out"] - 1) * frame["tpot_s"]
+    clean = frame["left_out"] == ""
+    frame.loc[clean & (frame["drafts"] == "mtp"), "left_out"] = "drafts"
+    frame.loc[clean & (frame["left_out"] == "") & (frame["ttft_s"] > BURST), "left_out"] = "queue"
+    return frame
+
+
+def kv_of(row: Any) -> str:
+    """Return the KV cache's precision, which the rows do not state: FP8 where the checkpoint or its recipe says so.
+
+    NVFP4 checkpoints carry scales for an FP8 cache, TensorRT-LLM follows them, the recipe of Llama-3.1-70B asks for it.
+    """
+    eight = row["engine"] == "trtllm" or row["weights"] == "nvfp4" or row["model"] == "llama-3-70b"
+    return "fp8" if eight else "bf16"
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """Rows of one unit and workload: a closed loop at several numbers of users."""
+
+    unit: Unit
+    work: Workload
+    rows: pd.DataFrame
+
+    @property
+    def users(self) -> NDArray[np.float64]:
+        """Users of each row that are served at once."""
+        return np.asarray(np.minimum(self.rows["users"].to_numpy(float), max(self.unit.places(self.work), 1)))
+
+    @property
+    def waiting(self) -> NDArray[np.float64]:
+        """How many users share a place."""
+        return np.asarray(self.rows["users"].to_numpy(float) / self.users)
+
+
+def loops(frame: pd.DataFrame, calibration: Calibration | None = None) -> Iterator[Loop]:
+    """Return the rows grouped to closed loops, units under a `calibration` or the nearest one that ships."""
+    for _, rows in frame.groupby(_SET_UP, sort=False):
+        one = rows.iloc[0]
+        unit = Unit.of(
+            one["model"], one["gpu"], int(one["tp"]), weights=one["weights"], kv=kv_of(one), engine=one["engine"],
+            calibration=calibration, ep=int(one["ep"]), dp=int(one["dp"]), version=one["version"],
+        )  # fmt: skip
+        yield Loop(unit, Workload(float(one["n_in"]), float(one["n_out"])), rows)
+
+
+def scored(frame: pd.DataFrame, level: float = 0.9, unit: Callable[[Unit], Unit] | None = None) -> pd.DataFrame:
+    """Return the rows with what is predicted: tpot, e2e, low and high of e2e, its floor, all in seconds, and kind.
+
+    `unit` changes each unit before it is asked: another calibration.
+    """
+    tables = []
+    for loop in loops(frame):
+        asked = unit(loop.unit) if unit else loop.unit
+        found = asked.predict("e2e", loop.work, loop.users, level)
+        tables.append(
+            loop.rows.assign(
+                tpot=asked.tpot(loop.work, loop.users), e2e=found.value * loop.waiting, low=found.low * loop.waiting,
+                high=found.high * loop.waiting, floor=asked.floor.e2e(loop.work, loop.rows["users"].to_numpy(float)),
+                kind=asked.kind,
+            )
+        )  # fmt: skip
+    return pd.concat(tables).sort_index()
+
+
+def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return for each group: points, mean absolute errors of e2e and TPOT, bias, and the share inside the interval.
+
+    `bias` is the median of predicted over measured e2e, less one.
+    """
+    ratio = table["e2e"] / table["e2e_s"] - 1
+    inside = (table["e2e_s"] >= table["low"]) & (table["e2e_s"] <= table["high"])
+    each = table.assign(e2e=ratio.abs(), tpot=(table["tpot"] / table["tpot_s"] - 1).abs(), bias=ratio, inside=inside)
+    groups = each.groupby(by, sort=True)
+    return pd.DataFrame(
+        {
+            "points": groups.size(), "e2e": groups["e2e"].mean(), "tpot": groups["tpot"].mean(),
+            "bias": groups["bias"].median(), "inside": groups["inside"].mean(),
+        }
+    ).reset_index()  # fmt: skip

@@ -1,0 +1,80 @@
+"""Which calibration a unit gets that brings none: the nearest one of those that ship."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from inference_math.catalogue import Gpu, Model
+from inference_math.checks import as_one_of
+from inference_math.evidence import load
+from inference_math.perf.calibrate import FACTORS, by_operators, composed
+from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients
+from inference_math.unit.shapes import kind_of
+
+__all__ = ["SERVED_SCOPE", "generation", "levels", "nearest", "served"]
+
+_OLD_VLLM = (0, 13)  # from this version on, vLLM schedules its steps beside the GPU's work
+
+
+def nearest(model: Model, gpu: Gpu, weights: str, engine: str, version: str = "") -> Calibration:
+    """Return the calibration that stands nearest to a unit.
+
+    Its operators on the H100 (`Calibration.zero_shot`) where `perf.calibrate.by_operators` says so; for all others
+    served points of the same engine (`served`).
+    """
+    given = {"generation": gpu.generation, "kind": kind_of(model), "weights": weights}
+    if by_operators(generation(engine, version), given):
+        return Calibration.zero_shot("vllm")
+    return served(model, gpu, weights, engine, version)
+
+
+def generation(engine: str, version: str = "") -> str:
+    """Return the name of an engine's generation: vLLM below 0.13 is "vllm-2025", all others are one each.
+
+    >>> generation("vllm", "0.11.2"), generation("vllm")
+    ('vllm-2025', 'vllm')
+    """
+    name = as_one_of("engine", engine, ENGINES)
+    numbers = re.match(r"v?(\d+)\.(\d+)", version)
+    old = name == "vllm" and numbers is not None and (int(numbers[1]), int(numbers[2])) < _OLD_VLLM
+    return "vllm-2025" if old else name
+
+
+def served(model: Model, gpu: Gpu, weights: str, engine: str, version: str = "") -> Calibration:
+    """Return what served points say of an engine, moved by the GPU's generation, the model's kind and the precision."""
+    given = {"generation": gpu.generation, "kind": kind_of(model), "weights": weights}
+    found = composed(levels(), generation(engine, version), given)
+    widths = np.array([found["widths"][name] for name in COEFFICIENTS])
+    spread = levels()["spread"][given["kind"]]
+    values = Coefficients(**found["values"])
+    return Calibration("served", values, np.diag(widths**2), spread, SERVED_SCOPE)
+
+
+@lru_cache(maxsize=1)
+def levels() -> dict[str, Any]:
+    """Return the table `served_levels` as `perf.calibrate.composed` takes it."""
+    frame = load("served_levels").frame
+    found: dict[str, Any] = {"engine": {}, **{factor: {} for factor in FACTORS}}
+    for row in frame.to_dict("records"):
+        values = {name: float(row[name]) for name in COEFFICIENTS}
+        if row["factor"] in found:
+            found[row["factor"]][row["level"]] = values
+        else:
+            found[str(row["factor"])] = values
+    spreads = load("served_spread").frame.set_index("kind")["spread"]
+    return found | {"spread": {str(kind): float(width) for kind, width in spreads.items()}}
+
+
+SERVED_SCOPE: dict[str, tuple[Any, ...]] = {
+    "engine": ENGINES,
+    "gpu": ("h100-sxm", "h200-sxm", "b200", "b300"),
+    "kind": ("dense", "mixture of experts", "MLA", "hybrid"),
+    "tp": (1, 8),
+    "n_in": (1, 8_192),
+    "n_out": (1, 8_192),
+    "concurrency": (1, 1024),
+}

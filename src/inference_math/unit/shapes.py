@@ -1,0 +1,91 @@
+"""Models and GPUs as the plain numbers that `perf` takes."""
+
+from __future__ import annotations
+
+from inference_math.catalogue import PRECISIONS, Gpu, Model
+from inference_math.catalogue.models import WORKSPACE
+from inference_math.catalogue.precisions import STATE_BYTES
+from inference_math.perf.types import Rates, Shape
+
+__all__ = ["MEMORY", "activation_bytes", "kind_of", "matrix_bytes", "rates_of", "shape_of"]
+
+MEMORY = 0.9  # of the bytes that the driver reports: what vLLM takes unless told otherwise
+_ACTIVATION = 2  # bytes of an activation, whatever the precision of the weights
+
+
+def matrix_bytes(model: Model, tp: int) -> float:
+    """Return the bytes that the matrix products of one layer take in and put out for one token, on one GPU, on average.
+
+    Layers that differ count by their number.
+    """
+    hidden, total = model.d_model, 0.0
+    for count, query, cache, ffn, gated in _widths(model, tp):
+        wide = 2 * ffn if gated else ffn
+        total += count * ((hidden + query + cache) + (query + hidden) + (hidden + wide) + (ffn + hidden))
+    return _ACTIVATION * total / model.n_layers
+
+
+def activation_bytes(model: Model, tp: int) -> float:
+    """Return the bytes that norms, rotation and activation of one layer read and write for one token, on one GPU.
+
+    Two norms read the residual and a branch and write both again; the rotation reads and writes queries and keys;
+    the activation reads what the first FFN matrices put out and writes what the last one takes in. On average.
+    """
+    hidden, total = model.d_model, 0.0
+    for count, query, cache, ffn, gated in _widths(model, tp):
+        wide = 2 * ffn if gated else ffn
+        total += count * (8 * hidden + 2 * (query + cache / 2) + wide + ffn)
+    return _ACTIVATION * total / model.n_layers
+
+
+def _widths(model: Model, tp: int) -> list[tuple[int, float, float, float, bool]]:
+    """Return (layers, widths of queries, of keys and values together, of the FFN, on one GPU, whether it is gated)."""
+    found = []
+    for layer in model.layers:
+        mixing, ffn = layer.attention, layer.ffn
+        heads = max((cache.heads for cache in mixing.caches), default=model.n_kv_heads)
+        kv_width = max(mixing.kv_width / tp, mixing.kv_width / max(heads, 1))
+        found.append((layer.count, mixing.width / tp, kv_width, ffn.width / tp, ffn.gated))
+    return found
+
+
+def shape_of(model: Model, tp: int) -> Shape:
+    """Return what a step on `tp` GPUs needs to know of a model, as plain numbers for `perf.steps`."""
+    ffn = model.expert_ffn
+    routed = sum(layer.count for layer in model.layers if layer.ffn.experts)
+    return {
+        "n_layers": model.n_layers, "d_model": model.d_model, "params": dict(model.group_params),
+        "routed_params": model.routed_params, "head_params": model.lm_head_params, "vocab_params": model.vocab_params,
+        "idle": 1 - ffn.active / ffn.experts if ffn else 0.0, "chosen": routed * ffn.active if ffn else 0,
+        "fine": {name: model.precisions(name) for name in PRECISIONS},
+        "caches": [
+            {
+                "values": layer.count * cache.kept, "own_bytes": layer.count * cache.own_bytes,
+                "copies": max(1.0, tp / cache.heads), "pair_flops": 4 * layer.count * cache.width,
+                "decode_flops": layer.count * cache.decode_flops, "reach": cache.reach, "forgets": cache.forgets,
+                "aligned": cache.aligned,
+            }
+            for layer in model.layers for cache in layer.attention.caches
+        ],
+        "state_bytes": STATE_BYTES * model.state_values,
+        "layer_bytes": matrix_bytes(model, tp) + activation_bytes(model, tp),
+        "sum_bytes": 2 * model.n_layers * model.d_model * _ACTIVATION,
+    }  # fmt: skip
+
+
+def rates_of(gpu: Gpu) -> Rates:
+    """Return a GPU's rates and bytes, as plain numbers for `perf.steps`; 0 for a rate that it does not have."""
+    return {
+        "driver_bytes": gpu.driver_bytes or gpu.hbm_bytes, "workspace": WORKSPACE, "hbm_bw": gpu.hbm_bw,
+        "link_bw": gpu.link_bw, "bf16_flops": gpu.bf16_flops, "fp8_flops": gpu.fp8_flops or 0.0,
+        "fp4_flops": gpu.fp4_flops or 0.0,
+    }  # fmt: skip
+
+
+def kind_of(model: Model) -> str:
+    """Return what a model is to a calibration: "dense", "mixture of experts", "MLA", or "hybrid" if it has states."""
+    if model.state_values:
+        return "hybrid"
+    if model.attention != "gqa":
+        return model.attention.upper()
+    return "mixture of experts" if model.is_mixture else "dense"

@@ -1,0 +1,173 @@
+"""Models whose layers differ, from trimmed `config.json` files, against what their publishers count."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math.catalogue import MODELS, Model, model
+from inference_math.catalogue.layers import Cache, delta_net, grouped, latent, mamba, mixture, plain_ffn
+
+CONFIGS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "configs.json").read_text())
+# Parameters in billions, all and active, as the publishers say (model cards; of text parts where they tell them apart).
+PUBLISHED = {
+    "Qwen3-VL-8B-Instruct": (8.2, 8.2), "Qwen3-VL-235B-A22B-Instruct": (235, 22), "Qwen3.5-27B": (27, 27),
+    "Qwen3.5-122B-A10B": (122, 10), "MiMo-7B-Base": (7.6, 7.6), "MiMo-V2-Flash": (309, 15),
+    "DeepSeek-V3.2": (671, 37), "gemma-4-26B-A4B": (25.2, 3.8), "Gemma-4-31B-IT-NVFP4": (30.7, 30.7),
+    "Llama-4-Maverick-17B-128E-Instruct": (400, 17), "Llama-4-Scout-17B-16E-Instruct": (108, 17),
+    "Kimi-K2.6-NVFP4": (1026, 32), "GLM-5.2": (744, 40), "MiniMax-M2.5-NVFP4": (229, 10),
+    "Llama-3_3-Nemotron-Super-49B-v1": (49.9, 49.9), "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": (31.6, 3.5),
+    "NVIDIA-Nemotron-3-Super-120B-A12B-FP8": (120.6, 12.7), "NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16": (550, 55),
+    "Nemotron-H-56B-Base-8K": (56.3, 56.3), "Step-3.7-Flash-FP8": (196, 11), "Qwen3.6-35B-A3B-NVFP4": (35, 3),
+}  # fmt: skip
+NAMED = {
+    "gpt-oss-120b": (116.8, 5.1), "gpt-oss-20b": (20.9, 3.6), "qwen3-235b-a22b": (235, 22), "qwen3-30b-a3b": (30.5, 3.3),
+    "qwen3.5-397b-a17b": (397, 17), "minimax-m2": (229, 10), "kimi-k2": (1026, 32), "glm-5": (744, 40),
+    "deepseek-v3": (671, 37), "mixtral-8x7b": (46.7, 12.9),
+}  # fmt: skip
+
+
+def counts(of: Model) -> tuple[float, float]:
+    return (of.n_params_total + of.vocab_params) / 1e9, (of.n_params + of.vocab_params) / 1e9
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_parameters_are_those_published(name: str) -> None:
+    total, active = counts(Model.from_config(CONFIGS[name]))
+    assert total == pytest.approx(PUBLISHED[name][0], rel=0.012)
+    # Some count the embedding among what a token uses, some leave it out.
+    head = CONFIGS[name].get("text_config", CONFIGS[name])
+    embedding = head["hidden_size"] * head["vocab_size"] / 1e9
+    assert PUBLISHED[name][1] * 0.93 - embedding <= active <= PUBLISHED[name][1] * 1.07 + embedding
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_parameters_of_the_catalogue_are_those_published(name: str) -> None:
+    read = model(name)
+    assert counts(read)[0] == pytest.approx(NAMED[name][0], rel=0.005)
+    # A token's own row of the embedding counts for nothing.
+    assert (read.n_params + read.lm_head_params) / 1e9 == pytest.approx(NAMED[name][1], rel=0.08)
+
+
+# Bytes of a token in BF16: with full attention, and what a window or a state makes of a long request.
+def test_kv_bytes_fill_windows_and_hold_states() -> None:
+    oss = model("gpt-oss-120b")  # 36 layers, every other one with a window of 128; 8 KV heads of 64
+    assert oss.kv_token("bf16") == 36 * 2 * 8 * 64 * 2
+    assert oss.kv_bytes(100, "bf16") == 100 * oss.kv_token("bf16")
+    assert oss.kv_bytes(10_128, "bf16") - oss.kv_bytes(128, "bf16") == 10_000 * oss.kv_token("bf16") / 2
+    qwen = model("qwen3.5-397b-a17b")  # 15 of 60 layers cache, 2 KV heads of 256; 45 hold 64 matrices of 128 x 128
+    assert qwen.kv_token("fp8") == 15 * 2 * 2 * 256
+    assert qwen.kv_bytes(0, "bf16") == 4 * 45 * (64 * 128 * 128 + 3 * (2 * 16 * 128 + 64 * 128))
+    assert qwen.kv_bytes(1000, "bf16") - qwen.kv_bytes(0, "bf16") == 1000 * qwen.kv_token("bf16")
+    sparse = model("glm-5")  # latent and rotated key in BF16, an index key in FP8 with its scale
+    assert sparse.kv_token("bf16") == 78 * (2 * (512 + 64) + 128 + 4)
+    assert model("deepseek-v3").kv_token("bf16") == 70_272
+    assert model("kimi-k2").kv_token("bf16") == 70_272
+
+
+@given(st.sampled_from(sorted(MODELS)), st.lists(st.integers(0, 10**6), min_size=2, max_size=5))
+def test_a_longer_request_holds_more_but_never_more_a_token(name: str, lengths: list[int]) -> None:
+    tokens = np.sort(np.array(lengths, dtype=float))
+    held = model(name).kv_bytes(tokens, "bf16")
+    assert (np.diff(held) >= 0).all()
+    grown = held - model(name).kv_bytes(0, "bf16")
+    assert (grown <= tokens * model(name).kv_token("bf16") * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "fine", "coarse"),
+    [
+        ("Kimi-K2.6-NVFP4", "nvfp4", {"experts"}, "bf16"),
+        ("MiniMax-M2.5-NVFP4", "nvfp4", {"ffn", "experts"}, "bf16"),
+        ("Gemma-4-31B-IT-NVFP4", "nvfp4", {"ffn", "experts"}, "bf16"),
+        ("Qwen3.6-35B-A3B-NVFP4", "nvfp4", {"ffn", "experts"}, "fp8"),
+        ("DeepSeek-V3.2", "fp8", set(), "bf16"),
+        ("Qwen3.5-27B", "bf16", set(), "bf16"),
+    ],
+)
+def test_the_checkpoint_s_precision_is_read(name: str, stored: str, fine: set[str], coarse: str) -> None:
+    read = Model.from_config(CONFIGS[name])
+    assert (read.stored, set(read.fine), read.coarse) == (stored, fine, coarse)
+
+
+def test_four_bits_are_those_of_the_checkpoint() -> None:
+    kimi = model("kimi-k2")
+    assert (kimi.stored, kimi.precisions("int4")) == ("int4", {"attention": "bf16", "ffn": "bf16", "experts": "int4"})
+    assert kimi.weight_bytes("int4") == pytest.approx(595e9, rel=0.01)  # the checkpoint has 595 GB
+    assert model("gpt-oss-120b").weight_bytes("mxfp4") == pytest.approx(65.2e9, rel=0.01)  # and 65.2 GB
+    assert model("llama-3-70b").precisions("nvfp4") == dict.fromkeys(("attention", "ffn", "experts"), "nvfp4")
+    assert set(model("deepseek-v3").precisions("fp8").values()) == {"fp8"}
+
+
+def test_modelopt_s_second_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIGS["MiMo-7B-Base"]))
+    assert Model.from_config(path).stored == "bf16"
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps({"quantization": {"quant_algo": "FP8"}}))
+    assert Model.from_config(path).stored == "fp8"
+
+
+@pytest.mark.parametrize(
+    ("said", "stored"),
+    [
+        ({"quant_method": "awq", "bits": 4}, "int4"),
+        ({"quant_method": "gptq", "bits": 4}, "int4"),
+        ({"quant_method": "fp8"}, "fp8"),
+        ({"quant_method": "mxfp4"}, "mxfp4"),
+        ({"quant_method": "gptq", "bits": 3}, None),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, None),
+        ({"quant_method": "compressed-tensors", "config_groups": {}}, None),
+        ("fp8", None),
+    ],
+)
+def test_a_quantisation_is_read_or_refused(said: Any, stored: str | None) -> None:
+    config = {**CONFIGS["MiMo-7B-Base"], "quantization_config": said}
+    if stored:
+        assert Model.from_config(config).stored == stored
+        return
+    with pytest.raises(ValueError, match="quantization_config"):
+        Model.from_config(config)
+
+
+@pytest.mark.parametrize(("name", "why"), [
+    ("DeepSeek-V4-Flash", "compress_ratios = .*: not modelled: compressed attention"),
+    ("Kimi-K3", "linear_attn_config = .*: not modelled: linear attention"),
+    ("MiniMax-M3", "sparse_attention_config = .*: not modelled: block-sparse attention"),
+])  # fmt: skip
+def test_what_is_not_modelled_is_refused_by_name(name: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Model.from_config(CONFIGS[name])
+
+
+def test_chunks_begin_anew() -> None:
+    scout = Model.from_config(CONFIGS["Llama-4-Scout-17B-16E-Instruct"])
+    kinds = {layer.attention.kind: layer for layer in scout.layers}
+    assert {kind: layer.count for kind, layer in kinds.items()} == {"full": 12, "chunk": 36}
+    assert kinds["chunk"].attention.caches[0].aligned
+    assert scout.context == 10_485_760
+
+
+# --- what layers cost -------------------------------------------------------------------------------
+
+
+def test_layers_by_hand() -> None:
+    assert grouped(64, 4, 2, 16).params == 64 * 16 * (4 + 2 + 2 + 4)
+    assert grouped(64, 4, 2, 16, gated=True).params == 64 * 16 * (4 + 2 + 2 + 4 + 4)
+    assert grouped(64, 4, 2, 16, reach=8).caches == (Cache(64, 2, 64.0, 256.0, 8, True),)
+    assert plain_ffn(64, 100).shared == 3 * 64 * 100
+    assert mixture(64, 8, 2, 100, shared_width=50).shared == 64 * 8 + 3 * 64 * 50
+    assert mixture(64, 8, 2, 100, inner=16).expert == 3 * 16 * 100
+    whole = latent(64, 4, q_lora=0, kv_lora=16, nope=8, rope=4, v_head=8)
+    assert whole.params == 64 * 20 + 64 * 48 + 16 * 4 * 16 + 4 * 8 * 64
+    chosen = latent(64, 4, q_lora=32, kv_lora=16, nope=8, rope=4, v_head=8, top_k=128, index_heads=2, index_head=8)
+    assert [cache.reach for cache in chosen.caches] == [128, 0]
+    assert not any(cache.forgets for cache in chosen.caches)  # whatever is out of reach may be chosen later
+    state = delta_net(64, key_heads=2, key=8, value_heads=4, value=16, kernel=4)
+    assert state.state == 4 * 8 * 16 + 3 * (2 * 16 + 64)
+    assert mamba(64, heads=4, head=16, groups=2, state=8, kernel=4).state == 64 * 8 + 3 * (64 + 32)

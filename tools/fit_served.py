@@ -1,0 +1,77 @@
+"""Fit what ships for engines: data/served_levels.csv and data/served_spread.csv, from calibration rows of `served`.
+
+    python tools/fit_served.py
+
+The spread is what predictions err by on a group (a model, GPU, engine and precision) of which no row was fitted: each
+group is left out once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from tables import write
+
+from inference_math.perf.calibrate import FACTORS, composed
+from inference_math.profiles import from_served, served
+from inference_math.unit import Unit
+from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET, Calibration, Coefficients
+from inference_math.unit.nearest import generation
+
+
+def main() -> None:
+    """Write the tables; print what was written."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--out", type=Path, default=Path("data"))
+    options = arguments.parse_args()
+    points = served.points("calibration").query("left_out == ''")
+    loops = from_served.loops_of(list(served.loops(points, DATASHEET)))
+    found = from_served.fit(loops)
+    write(table(found.levels), options.out / "served_levels.csv", *COEFFICIENTS)
+    apart = left_out(loops, found)
+    rows = [{"kind": kind, "spread": width} for kind, width in from_served.spreads(apart).items()]
+    write(pd.DataFrame(rows), options.out / "served_spread.csv", "spread")
+    ratio = (apart["e2e"] / apart["e2e_s"] - 1).abs()
+    print(ratio.groupby([apart[name] for name in served.GROUP]).agg(["size", "mean", "median"]).round(3).to_string())
+    print(f"left out: mean {ratio.mean():.3f}, median {ratio.median():.3f}")
+
+
+def table(levels: dict[str, Any]) -> pd.DataFrame:
+    """Return the levels as rows."""
+    rows = [
+        {"factor": factor, "level": level, **values}
+        for factor in ("engine", *FACTORS)
+        for level, values in levels[factor].items()
+    ]
+    rows += [{"factor": name, "level": "", **levels[name]} for name in ("seen", "unseen")]
+    return pd.DataFrame(rows)[["factor", "level", *COEFFICIENTS]]
+
+
+def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
+    """Return all rows with what is predicted for them by a fit to all other groups."""
+    tables = []
+    keys = {tuple(loop.rows[served.GROUP].iloc[0]) for loop in loops}
+    for key in sorted(keys):
+        others = [loop for loop in loops if tuple(loop.rows[served.GROUP].iloc[0]) != key]
+        levels = from_served.fit(others, found, most=6).levels
+        for loop in loops:
+            if tuple(loop.rows[served.GROUP].iloc[0]) == key:
+                tables.append(predicted(loop, levels))
+    return pd.concat(tables)
+
+
+def predicted(loop: served.Loop, levels: dict[str, Any]) -> pd.DataFrame:
+    """Return the rows of a loop with e2e under some levels, and the model's kind."""
+    unit: Unit = loop.unit
+    given = {"generation": unit.gpu.generation, "kind": unit.kind, "weights": unit.weights}
+    engine = generation(unit.engine, str(loop.rows["version"].iloc[0]))
+    values = Coefficients(**composed(levels, engine, given)["values"])
+    at = unit.calibrated(Calibration("served", values, DATASHEET.covariance, 0.0))
+    return loop.rows.assign(e2e=at.e2e(loop.work, loop.users) * loop.waiting, kind=unit.kind)
+
+
+if __name__ == "__main__":
+    main()
