@@ -2,8 +2,8 @@
 
     python tools/fit_served.py
 
-The spread is what predictions err by on a group (a model, GPU, engine and precision) of which no row was fitted: each
-group is left out once.
+The spread is what predictions err by for an engine on a GPU on which none of its rows was fitted: each pair of an
+engine and a GPU is left out once.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ from inference_math.perf.calibrate import FACTORS, composed
 from inference_math.profiles import from_served, served
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET, Calibration, Coefficients
-from inference_math.unit.nearest import generation
+from inference_math.unit.nearest import generation, levels_of
 
 
 def main() -> None:
     """Write the tables; print what was written."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("data"))
+    arguments.add_argument("--levels", action="store_true", help="the levels alone, a tenth of the time")
     options = arguments.parse_args()
     points = served.points("calibration").query("left_out == ''")
     loops = from_served.loops_of(list(served.loops(points, DATASHEET)))
     found = from_served.fit(loops)
     write(table(found.levels), options.out / "served_levels.csv", *COEFFICIENTS)
+    if options.levels:
+        return
     apart = left_out(loops, found)
     rows = [{"kind": kind, "spread": width} for kind, width in from_served.spreads(apart).items()]
     write(pd.DataFrame(rows), options.out / "served_spread.csv", "spread")
@@ -51,22 +54,21 @@ def table(levels: dict[str, Any]) -> pd.DataFrame:
 
 
 def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
-    """Return all rows with what is predicted for them by a fit to all other groups."""
+    """Return all rows with what is predicted for them by a fit without their engine on their GPU."""
     tables = []
-    keys = {tuple(loop.rows[served.GROUP].iloc[0]) for loop in loops}
-    for key in sorted(keys):
-        others = [loop for loop in loops if tuple(loop.rows[served.GROUP].iloc[0]) != key]
-        levels = from_served.fit(others, found, most=6).levels
-        for loop in loops:
-            if tuple(loop.rows[served.GROUP].iloc[0]) == key:
-                tables.append(predicted(loop, levels))
+    pairs = sorted({(loop.unit.engine, loop.unit.gpu.name) for loop in loops})
+    for pair in pairs:
+        apart = [(loop.unit.engine, loop.unit.gpu.name) == pair for loop in loops]
+        others = [loop for loop, left in zip(loops, apart, strict=True) if not left]
+        levels = from_served.fit(others, found, most=8).levels
+        tables += [predicted(loop, levels) for loop, left in zip(loops, apart, strict=True) if left]
     return pd.concat(tables)
 
 
 def predicted(loop: served.Loop, levels: dict[str, Any]) -> pd.DataFrame:
     """Return the rows of a loop with e2e under some levels, and the model's kind."""
     unit: Unit = loop.unit
-    given = {"generation": unit.gpu.generation, "kind": unit.kind, "weights": unit.weights}
+    given = levels_of(unit.model, unit.gpu, unit.weights)
     engine = generation(unit.engine, str(loop.rows["version"].iloc[0]))
     values = Coefficients(**composed(levels, engine, given)["values"])
     at = unit.calibrated(Calibration("served", values, DATASHEET.covariance, 0.0))

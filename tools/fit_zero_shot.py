@@ -5,10 +5,11 @@
 One fit for each engine whose operators are measured, and one to both, which serves sglang. Uncertainties are those of a
 new model on a new generation of the engine: the jackknife's covariance over the five models, of a model more and as
 Student's t has it; `low` and `high` are 95 % of the draws. `kv` is `memory`, with what generations of engines differ
-by; `attention` is `bf16`. `hop` and what mixtures need is that of served points (`served_levels`, made first). `request`, 0 in operators, is what the leanest engine of the calibration adds, with the scatter between generations:
-it is a property of a release, has fallen with each, and the next release is the one that is asked for. `spread` is no
-share of a rate: the standard deviation of log(measured / predicted) on models that were left out. The columns from
-`memory` on are correlations.
+by; `attention` is `bf16`. `hop` and what mixtures and four bits need are those of served points (`served_levels`, made
+first). `request`, 0 in operators, is what the leanest engine of the calibration adds, with the scatter between
+generations: it is a property of a release, has fallen with each, and the next release is the one that is asked for.
+`spread` is no share of a rate: the standard deviation of log(measured / predicted) on models that were left out. The
+columns from `memory` on are correlations.
 
 The second table has the widths of what lies outside of the calibration; it predicts with the first.
 """
@@ -28,7 +29,14 @@ from inference_math.profiles import from_operators, transfer
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration
 from inference_math.unit.nearest import levels
 
-SERVED = ("fp4", "experts", "hop", "uneven")  # what operators of dense models on one GPU do not tell
+SERVED = (
+    "fp4",
+    "experts",
+    "grouped",
+    "links",
+    "hop",
+    "uneven",
+)  # what operators of dense models on one GPU do not tell
 KERNELS = {"vllm": ("vllm",), "trtllm": ("trtllm",), "sglang": ("vllm", "trtllm")}
 
 

@@ -15,7 +15,7 @@ from inference_math.catalogue import PRECISIONS, Gpu, Model
 from inference_math.catalogue.tiers import tier
 from inference_math.lab import __main__ as laboratory
 from inference_math.measure import __main__ as measuring
-from inference_math.planner import fleet, plan
+from inference_math.planner import fleet, plan, search
 from inference_math.planner.text import plain
 from inference_math.profiles import from_kernels, schedules
 from inference_math.runs import read
@@ -69,6 +69,10 @@ def _plan(options: argparse.Namespace) -> int:
         print(json.dumps(plain(found.to_dict() | ({"fleet": vars(many)} if many else {})), indent=2, allow_nan=False))
     else:
         print(found)
+        if options.search is not None:
+            others = search(found.case.unit, work, sla, options.search)
+            print(f"\nLayouts on at most {options.search} GPUs, most tokens of a GPU first, without draws:")
+            print(others.head(10).to_string(index=False, float_format="{:,.4g}".format))
         if many:
             print(f"\nFleet, the smallest of all with random arrivals, {share:.0%} within both limits:\n{many}")
     return 0 if found.feasible else 1
@@ -178,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     planner.add_argument("--units", type=int, default=8, help="units that disaggregation splits (default 8)")
     planner.add_argument("--price", type=float, help="US dollars for a GPU and hour")
     planner.add_argument("--rate", type=float, help="requests per second: how many replicas?")
+    planner.add_argument("--search", type=int, metavar="GPUS", help="also try TP, DP and EP on at most so many GPUs")
     planner.add_argument("--json", action="store_true", help="print JSON")
     planner.set_defaults(run=_plan)
 

@@ -27,7 +27,8 @@ PUBLISHED = {
     "Nemotron-H-56B-Base-8K": (56.3, 56.3), "Step-3.7-Flash-FP8": (196, 11), "Qwen3.6-35B-A3B-NVFP4": (35, 3),
 }  # fmt: skip
 NAMED = {
-    "gpt-oss-120b": (116.8, 5.1), "gpt-oss-20b": (20.9, 3.6), "qwen3-235b-a22b": (235, 22), "qwen3-30b-a3b": (30.5, 3.3),
+    "gpt-oss-120b": (116.8, 5.1), "gpt-oss-20b": (20.9, 3.6), "qwen3-235b-a22b": (235, 22),
+    "qwen3-30b-a3b": (30.5, 3.3),
     "qwen3.5-397b-a17b": (397, 17), "minimax-m2": (229, 10), "kimi-k2": (1026, 32), "glm-5": (744, 40),
     "deepseek-v3": (671, 37), "mixtral-8x7b": (46.7, 12.9),
 }  # fmt: skip

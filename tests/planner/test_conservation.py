@@ -117,8 +117,11 @@ def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
             case.work, unit.step_cost, concurrency=min(waiting, 3000), requests=3000, warmup=1500,
             scheduler=traffic._scheduler(case, series),
         )  # fmt: skip
-        # Whole batches, transfers, one prompt at a time in a pool: the count is of an engine, not of a formula.
-        assert run.request_rate / many <= 1.1 * row["rate"]
+        # Whole batches, transfers, one prompt at a time in a pool: the count is of an engine, not of a formula. Of a
+        # mixture a step grows the less the more there is in it: of a few decodes beside a chunk the mean step is
+        # shorter than the step of their mean.
+        few = row["architecture"] == "chunked" and row["batch"] < 5 and unit.model.is_mixture
+        assert run.request_rate / many <= (1.6 if few else 1.1) * row["rate"]
         if row["architecture"] == "aggregated":
             assert run.request_rate == pytest.approx(row["rate"], rel=0.05)
 

@@ -76,7 +76,7 @@ def test_no_draw_leaves_what_is_possible():
     assert (drawn[:, [COEFFICIENTS.index(name) for name in ("memory", "bf16", "fp8", "kv")]] <= 1).all()
     exact = values(DATASHEET.draws(8))
     assert (exact == values(DATASHEET.draws(8))[0]).all()
-    assert exact[0].tolist() == [1] * 7 + [0] * 4
+    assert exact[0].tolist() == [1] * 9 + [0] * 4
 
 
 @given(value=st.floats(0.02, 1), sd=st.floats(1e-3, 1.5), sds=st.floats(0, 3))
@@ -216,17 +216,17 @@ def test_impossible_coefficients(values, words):
 
 
 def test_impossible_calibrations():
-    with pytest.raises(ValueError, match="covariance must be 11 x 11"):
+    with pytest.raises(ValueError, match="covariance must be 13 x 13"):
         replace(VLLM, covariance=np.eye(5))
-    skewed = np.eye(11)
+    skewed = np.eye(13)
     skewed[0, 1] = 0.5
-    negative = np.eye(11)
+    negative = np.eye(13)
     negative[0, 1] = negative[1, 0] = 2.0
-    for matrix in (-np.eye(11), skewed, negative):
+    for matrix in (-np.eye(13), skewed, negative):
         with pytest.raises(ValueError, match="symmetric and positive semidefinite"):
             replace(VLLM, covariance=matrix)
     with pytest.raises(ValueError, match="covariance must be of logarithms"):
-        replace(VLLM, covariance=1e300 * np.eye(11))
+        replace(VLLM, covariance=1e300 * np.eye(13))
     ranges = ({"tp": [1]}, {"tp": []}, {"n_in": [5, 1]}, {"tp": 5}, {"tp": [1, np.inf]}, {"tp": ["1", "2"]})
     for scope in (*ranges, {"gpu": "h100-sxm"}, {"gpus": ["b200"]}, {"gpu": [1, 2]}):
         with pytest.raises(ValueError, match="scope"):

@@ -93,7 +93,7 @@ def test_the_terms_are_the_formulas():
     t_c = theory.matrix_time(n_params=llama.n_params, tokens=32, flops=2 * gpu.fp8_flops, eff_compute=c.fp8)
     t_c += theory.matrix_time(n_params=llama.lm_head_params, tokens=32, flops=2 * gpu.bf16_flops, eff_compute=c.bf16)
     cache = theory.read_time(step_bytes=32 * 2048 * llama.kv_token("fp8"), **bandwidth)
-    sums = theory.allreduce_time(sum_bytes=32 * 2 * 80 * 8192 * 2, tp=2, link_bw=gpu.link_bw)
+    sums = theory.allreduce_time(sum_bytes=32 * 2 * 80 * 8192 * 2, tp=2, link_bw=gpu.link_bw) / c.links
     # Per layer, token and GPU, in values: matrices in and out, then norms, rotation, activation.
     h, q, kv, f = 8192, 4096, 1024, 14336
     values = (h + q + kv) + (q + h) + (h + 2 * f) + (f + h) + 8 * h + 2 * (q + kv / 2) + 3 * f
@@ -148,7 +148,7 @@ def test_the_parts_are_the_formulas_by_name_and_make_the_step():
     read = 32 * 2048 * TALK.model.kv_token("fp8") / (2 * gpu.hbm_bw * c.kv)
     assert parts["KV cache"] == pytest.approx(read)
     sums = 2 * 80 * 8192 * 2 * 544  # two all-reduces a layer, in BF16
-    assert parts["all-reduce"] == pytest.approx(2 * (1 - 1 / 2) * sums / gpu.link_bw)
+    assert parts["all-reduce"] == pytest.approx(2 * (1 - 1 / 2) * sums / (c.links * gpu.link_bw))
     assert parts["layers"] == pytest.approx(80 * (c.layer + c.hop) + 32 * c.request)
     flops = 2 * gpu.bf16_flops * c.attention
     assert parts["attention of the prompt"] == pytest.approx(4 * 80 * 8192 * 512**2 / 2 / flops)
@@ -342,3 +342,62 @@ def test_experts_all_of_which_are_active_are_a_dense_model():
     mixtral = catalogue.model("mixtral-8x7b")
     dense = dataclasses.replace(mixtral, n_active_experts=8)
     assert np.isfinite(Unit.of(dense, "h200-sxm", 4).step_time(1, 100))
+
+
+# --- drafted tokens ---------------------------------------------------------------------------------
+
+
+def test_drafts_that_are_never_accepted_only_cost():
+    plain, drafting = TALK, TALK.resized(drafts=3, accepted=0.0)
+    assert drafting.tokens_a_step == 1
+    assert drafting.tpot(WORK, 8) > plain.tpot(WORK, 8)
+
+
+def test_drafts_that_are_all_accepted_share_one_step():
+    drafting = TALK.resized(drafts=3, accepted=1.0)
+    assert drafting.tokens_a_step == 4
+    alone = drafting.step_time(1, 2048 + 85)
+    assert drafting.tpot(Workload(2048, 170), 1) == pytest.approx(alone / 4)
+    # Verifying takes little more than a step where the weight read decides, and each draft a layer of its own.
+    bare = TALK.step_time(1, 2048 + 85)
+    assert bare * (1 + 3 / 80) * 0.99 < alone < 1.1 * bare
+
+
+def test_a_yield_is_a_geometric_sum():
+    assert TALK.resized(drafts=2, accepted=0.5).tokens_a_step == pytest.approx(1 + 0.5 + 0.25)
+
+
+@pytest.mark.parametrize("drafts", [1, 3])
+def test_drafts_do_not_beat_the_floor(drafts):
+    unit, users = TALK.resized(drafts=drafts, accepted=1.0), np.arange(1, 65)
+    for name in ("ttft", "tpot", "e2e"):
+        assert (getattr(unit, name)(WORK, users) >= getattr(unit.floor, name)(WORK, users)).all()
+        assert (getattr(unit.floor, name)(WORK, users) <= getattr(TALK.floor, name)(WORK, users) * (1 + 1e-12)).all()
+
+
+def test_drafts_are_predicted_not_planned():
+    with pytest.raises(ValueError, match="drafts must be 0 for a plan, not 2"):
+        TALK.resized(drafts=2, accepted=0.5).costs(WORK)
+    with pytest.raises(ValueError, match="accepted must be"):
+        TALK.resized(drafts=2, accepted=1.5)
+
+
+# --- GPUs that divide the work ----------------------------------------------------------------------
+
+
+def test_stages_and_groups_divide_requests():
+    whole = Unit.of("llama-3-70b", "h100-sxm", 4, "fp8")
+    staged = Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", pp=2)
+    assert staged.gpus == 8
+    # A round of all stages is a step of half the requests on the GPUs of one.
+    assert staged.step_time(64, 2000) == pytest.approx(whole.step_time(32, 2000))
+    assert staged.prefill_time(2048) == pytest.approx(whole.prefill_time(2048))
+    assert staged.kv_capacity > 2 * whole.kv_capacity
+
+
+def test_groups_hold_no_copies_of_latents():
+    shared, apart = (Unit.of("deepseek-v3", "h200-sxm", **layout) for layout in ({"tp": 8}, {"dp": 8, "ep": 8}))
+    assert apart.numbers["kv_copies"] == 1
+    assert shared.numbers["kv_copies"] == 8
+    assert apart.kv_capacity > 5 * shared.kv_capacity
+    assert apart.name == "deepseek-v3 (fp8, KV bf16) on 8 x h200-sxm (ep 8, dp 8), vllm"

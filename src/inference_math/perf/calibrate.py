@@ -16,7 +16,7 @@ __all__ = ["FACTORS", "MOST", "SHARE_NAMES", "away", "by_operators", "composed",
 FACTORS = ["generation", "kind", "weights"]
 MOST = 0.995  # of a share: nothing reaches all of the datasheet
 # Coefficients that are shares of a rate.
-SHARE_NAMES = ["memory", "bf16", "fp8", "fp4", "attention", "experts", "kv"]
+SHARE_NAMES = ["memory", "bf16", "fp8", "fp4", "attention", "experts", "grouped", "kv", "links"]
 
 
 def by_operators(engine: str, given: dict[str, str]) -> bool:

@@ -29,8 +29,8 @@ from inference_math.theory import read_time as _read_time
 from inference_math.theory import step_time as _step_time
 
 __all__ = [
-    "PARTS", "costs", "floor_of", "floor_step", "floor_terms", "kv_held", "kv_read", "kv_tokens", "pairs_of", "parts",
-    "step", "stored_tokens", "unit_numbers", "unit_terms",
+    "PARTS", "costs", "draft_yield", "floor_of", "floor_step", "floor_terms", "kv_held", "kv_read", "kv_tokens",
+    "pairs_of", "parts", "step", "stored_tokens", "unit_numbers", "unit_terms",
 ]  # fmt: skip
 
 allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
@@ -111,7 +111,7 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "n_layers": shape["n_layers"], "layer_bytes": shape["layer_bytes"], "sum_bytes": shape["sum_bytes"],
         "spread_bytes": away * shape["d_model"] * (1 + HALF_BYTES), "half_flops": tp * rates["bf16_flops"],
         "best_flops": gpus * max(rates["bf16_flops"], max(rates["fp8_flops"], rates["fp4_flops"])),
-        "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"],
+        "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"], "drafts": 0,
     }  # fmt: skip
 
 
@@ -145,22 +145,35 @@ def unit_terms(unit: UnitNumbers, found: Found) -> Terms:
         load = read_time(cache["copies"] * cache["bytes"], unit["hbm_bw"], found["kv"])
         caches.append({
             # A decode reads each cached token and multiplies it with its queries: what takes longer counts.
-            "read": max(load, cache["decode_flops"] / (look * half)), "load": load,
+            "read": max(load, (1 + unit["drafts"]) * cache["decode_flops"] / (look * half)), "load": load,
             "pair": cache["pair_flops"] / (look * half), "reach": cache["reach"], "aligned": cache["aligned"],
         })  # fmt: skip
     together = 1.0 if tp * dp > 1 else 0.0
     return {
-        "ranks": dp * pp, "stages": pp,
+        # A request that drafts brings so many tokens into a step, and each draft passes a layer of its own.
+        "tokens": 1 + unit["drafts"], "longer": 1 + unit["drafts"] / unit["n_layers"], "ranks": dp * pp, "stages": pp,
         "t_w": read_time(unit["step_bytes"], unit["hbm_bw"], found["memory"]) + routed,
         "routed": routed, "idle": unit["idle"], "matrices": matrices,
-        "experts": uneven * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["experts"]),
+        "experts": uneven * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["grouped"]),
         "head": unit["head_seconds"] / share, "caches": caches,
         "state": 2 * read_time(unit["state_bytes"], unit["hbm_bw"], found["kv"]),
         "move": read_time(moved, unit["hbm_bw"], found["memory"]),
-        "links": allreduce_time(unit["sum_bytes"], tp, unit["link_bw"]) + unit["spread_bytes"] / unit["link_bw"],
+        "links": (allreduce_time(unit["sum_bytes"], tp, unit["link_bw"]) + unit["spread_bytes"] / unit["link_bw"])
+        / found["links"],
         "fixed": unit["n_layers"] * (found["layer"] + together * found["hop"]) + found["anchor"],
         "request": found["request"],
     }  # fmt: skip
+
+
+def draft_yield(drafts: float, accepted: float) -> float:
+    """Return the tokens that a step gives a request which drafts some more, each accepted with the same probability.
+
+    A draft counts only if all before it were accepted; the step itself gives one more.
+    """
+    if accepted >= 1:
+        return drafts + 1
+    tokens: float = (1 - accepted ** (drafts + 1)) / (1 - accepted)
+    return tokens
 
 
 def pairs_of(tokens: Any, reach: float, smaller: Any) -> Any:
@@ -175,14 +188,17 @@ def parts(
     """Return the seconds of each of `PARTS`: of `decodes` at a mean `context` beside `prompts`.
 
     Each prompt has `fresh` tokens that also see `cached` ones before them. `larger` and `smaller` compare numbers, or
-    arrays. Requests divide evenly among the groups of GPUs; a prompt is computed by one of them.
+    arrays. Requests divide evenly among the groups of GPUs.
     """
     ranks = terms["ranks"]
     own = decodes / ranks
-    busy = larger(prompts / ranks, smaller(prompts, 1))
-    tokens = own + busy * fresh
-    everywhere = (decodes + prompts * fresh) / terms["stages"]
-    sampled = larger(own + busy * smaller(fresh, 1), 1)
+    # A prompt by itself keeps one group busy, and the others wait. In a closed loop prompts come in bunches, of which
+    # each group gets its part.
+    alone = 1 - smaller(decodes, 1)
+    busy = prompts / ranks + alone * (larger(prompts / ranks, smaller(prompts, 1)) - prompts / ranks)
+    tokens = terms["tokens"] * own + busy * fresh
+    everywhere = (terms["tokens"] * decodes + prompts * fresh) / terms["stages"]
+    sampled = larger(terms["tokens"] * own + busy * smaller(fresh, 1), 1)
     weights = terms["t_w"]
     if terms["routed"] > 0:  # those experts are read that some token has chosen
         weights = weights - terms["idle"] ** larger(everywhere, 1) * terms["routed"]
@@ -192,14 +208,15 @@ def parts(
         reads = reads + own * smaller(context, reach) * cache["read"] + busy * smaller(cached, reach) * cache["load"]
         seen = pairs_of(cached + fresh, reach, smaller) - pairs_of(cached, reach, smaller)
         pairs = pairs + busy * seen * cache["pair"]
+    longer = terms["longer"]
     return [
-        weights,
-        terms["matrices"] * tokens + terms["experts"] * everywhere + terms["head"] * sampled,
-        reads,
-        pairs,
-        terms["move"] * tokens,
-        terms["links"] * tokens,
-        terms["fixed"] + terms["request"] * own,
+        longer * weights,
+        longer * (terms["matrices"] * tokens + terms["experts"] * everywhere + terms["head"] * sampled),
+        longer * reads,
+        longer * pairs,
+        longer * terms["move"] * tokens,
+        longer * terms["links"] * tokens,
+        longer * terms["fixed"] + terms["request"] * own,
     ]
 
 

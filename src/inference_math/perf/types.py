@@ -135,6 +135,7 @@ class UnitNumbers(TypedDict):
     hbm_bw: float
     all_bw: float
     link_bw: float
+    drafts: float  # tokens that a request drafts in a step
 
 
 class CacheTerms(TypedDict):
@@ -150,6 +151,8 @@ class CacheTerms(TypedDict):
 class Terms(TypedDict):
     """Seconds of one of each: a step's weights, a token, a cached token, a pair, a decode; and how tokens divide."""
 
+    tokens: float  # that a decode brings into a step
+    longer: float  # how much longer a step is for drafting them
     ranks: float  # groups of GPUs among which requests divide
     stages: float
     t_w: float

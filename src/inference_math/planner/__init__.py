@@ -9,9 +9,11 @@ from __future__ import annotations
 from inference_math.planner.case import offloading
 from inference_math.planner.deployment import Answer, Plan, plan
 from inference_math.planner.frontier import batches, frontier
+from inference_math.planner.layouts import layouts, search
 from inference_math.planner.sensitivity import sensitivity, sweep
 from inference_math.planner.traffic import Fleet, fleet
 
 __all__ = [
-    "Answer", "Fleet", "Plan", "batches", "fleet", "frontier", "offloading", "plan", "sensitivity", "sweep",
+    "Answer", "Fleet", "Plan", "batches", "fleet", "frontier", "layouts", "offloading", "plan", "search", "sensitivity",
+    "sweep",
 ]  # fmt: skip

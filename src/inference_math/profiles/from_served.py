@@ -23,20 +23,21 @@ from inference_math.perf.steps import parts, unit_terms
 from inference_math.profiles.served import GROUP, Loop
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES, Calibration
 from inference_math.unit.mean import mean_seen
-from inference_math.unit.nearest import generation
+from inference_math.unit.nearest import generation, levels_of
 
-__all__ = ["BETWEEN", "CENTRES", "Fit", "fit", "loops_of", "spreads"]
+__all__ = ["BETWEEN", "CENTRES", "Asked", "Fit", "centre", "fit", "loops_of", "spreads"]
 
 # What operators do not tell, and how sure each is before a point is seen: the width of its logarithm.
-CENTRES = {"fp4": 0.4, "attention": 0.6, "experts": 0.7, "kv": 0.8, "hop": 1e-5, "request": 2e-5, "uneven": 0.3}
+CENTRES = {"fp4": 0.4, "attention": 0.6, "experts": 0.8, "grouped": 0.7, "kv": 0.8, "links": 0.5}
+CENTRES |= {"hop": 1e-5, "request": 1.5e-5, "uneven": 0.3}
 SURE = {
-    "memory": 0.03, "bf16": 0.04, "fp8": 0.12, "fp4": 0.5, "attention": 0.2, "experts": 0.4, "kv": 0.4, "layer": 0.4,
-    "hop": 0.8, "request": 0.8, "uneven": 0.8,
+    "memory": 0.03, "bf16": 0.04, "fp8": 0.12, "fp4": 0.5, "attention": 0.2, "experts": 0.2, "grouped": 0.4, "kv": 0.4,
+    "links": 0.4, "layer": 0.4, "hop": 0.8, "request": 0.5, "uneven": 0.8,
 }  # fmt: skip
 # What levels of a factor differ by: engines, generations of GPUs, kinds of models, precisions.
 BETWEEN = {
-    "memory": 0.05, "bf16": 0.1, "fp8": 0.15, "fp4": 0.2, "attention": 0.15, "experts": 0.2, "kv": 0.2, "layer": 0.3,
-    "hop": 0.4, "request": 0.5, "uneven": 0.4,
+    "memory": 0.05, "bf16": 0.1, "fp8": 0.15, "fp4": 0.2, "attention": 0.15, "experts": 0.1, "grouped": 0.3, "kv": 0.2,
+    "links": 0.3, "layer": 0.3, "hop": 0.4, "request": 0.3, "uneven": 0.4,
 }  # fmt: skip
 NOISE = 0.08  # of the logarithm of a time
 FREEDOM = 4.0  # of Student's t
@@ -53,7 +54,7 @@ class Fit:
     names: tuple[tuple[str, str], ...]
 
 
-class _Asked:
+class Asked:
     """A closed loop ready to be predicted many times, and where its levels stand among the fitted numbers."""
 
     def __init__(self, loop: Loop, weight: float) -> None:
@@ -63,8 +64,7 @@ class _Asked:
         self.e2e, self.tpot = rows["e2e_s"].to_numpy() / loop.waiting, rows["tpot_s"].to_numpy()
         version = str(rows["version"].iloc[0])
         self.engine = generation(unit.engine, version)
-        self.levels = {"engine": self.engine, "generation": unit.gpu.generation, "kind": unit.kind}
-        self.levels["weights"] = unit.weights
+        self.levels = {"engine": self.engine, **levels_of(unit.model, unit.gpu, unit.weights)}
 
     def predict(self, found: Mapping[str, float]) -> tuple[Any, Any]:
         """Return (TPOT, e2e) in seconds under some coefficients."""
@@ -91,7 +91,7 @@ def fit(found: Sequence[Loop], start: Fit | None = None, most: int = 25) -> Fit:
     for loop in found:
         key = tuple(loop.rows[GROUP].iloc[0])
         sizes[key] = sizes.get(key, 0) + len(loop.rows)
-    asked = [_Asked(loop, (EQUAL / max(sizes[tuple(loop.rows[GROUP].iloc[0])], EQUAL)) ** 0.5) for loop in found]
+    asked = [Asked(loop, (EQUAL / max(sizes[tuple(loop.rows[GROUP].iloc[0])], EQUAL)) ** 0.5) for loop in found]
     names = start.names if start else tuple(sorted({pair for one in asked for pair in one.levels.items()}))
     begin = start.moves if start else np.zeros((len(names) + 1, len(COEFFICIENTS)))
     problem = _Problem(asked, names)
@@ -101,7 +101,7 @@ def fit(found: Sequence[Loop], start: Fit | None = None, most: int = 25) -> Fit:
 
 
 class _Problem:
-    def __init__(self, asked: Sequence[_Asked], names: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, asked: Sequence[Asked], names: Sequence[tuple[str, str]]) -> None:
         self.asked, self.names = asked, names
         self.places = {pair: row + 1 for row, pair in enumerate(names)}
         self.between = np.array([BETWEEN[name] for name in COEFFICIENTS])
@@ -118,7 +118,7 @@ class _Problem:
             out.append(TPOT * one.weight * _robust(np.log(tpot / one.tpot) / NOISE))
         return np.concatenate([*out, moves.ravel()])
 
-    def found(self, moves: NDArray[np.float64], one: _Asked) -> dict[str, float]:
+    def found(self, moves: NDArray[np.float64], one: Asked) -> dict[str, float]:
         rows = [self.places[pair] for pair in one.levels.items() if pair in self.places]
         away = self.sure * moves[0] + self.between * moves[rows].sum(axis=0)
         values = np.exp(self.centres[one.engine] + away).tolist()

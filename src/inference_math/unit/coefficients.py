@@ -39,10 +39,10 @@ class Coefficients:
     """What a step reaches of the datasheet: shares in (0, 1] of bandwidth and compute, and seconds besides.
 
     `memory` of the HBM bandwidth, for weights and activations; `bf16`, `fp8` and `fp4` of the compute rates;
-    `attention` of that of BF16, for attention; `experts` of what these allow, for routed experts; `kv` of the HBM
-    bandwidth, for KV caches; `layer` seconds of each layer in a step, `hop` seconds of each layer besides where GPUs
-    work together, `request` seconds of each decode in a step; `uneven` how much more than the mean the busiest GPU has
-    of whole experts.
+    `attention` of that of BF16, for attention; of what these allow for routed experts `experts` of the bandwidth and
+    `grouped` of the compute; `kv` of the HBM bandwidth, for KV caches; `links` of the bandwidth between GPUs; `layer`
+    seconds of each layer in a step, `hop` seconds of each layer besides where GPUs work together, `request` seconds of
+    each decode in a step; `uneven` how much more than the mean the busiest GPU has of whole experts.
 
     Raises
     ------
@@ -56,7 +56,9 @@ class Coefficients:
     fp4: float = 1.0
     attention: float = 1.0
     experts: float = 1.0
+    grouped: float = 1.0
     kv: float = 1.0
+    links: float = 1.0
     layer: float = 0.0
     hop: float = 0.0
     request: float = 0.0

@@ -270,9 +270,12 @@ def step_cost(operators: Operators) -> StepCost:
 
 
 def smallest_tp(model: Model, on: Gpu, precision: str, share: float = 0.9) -> int | None:
-    """Return the fewest of 1, 2, 4, 8 GPUs whose HBM the weights fill to `share` at most; None if 8 are too few."""
+    """Return the fewest of 1, 2, 4, 8 GPUs whose HBM the weights fill to `share` at most; None if 8 are too few.
+
+    Beside what an engine needs itself there must be room, too.
+    """
     for tp in (1, 2, 4, 8):
-        if model.weight_bytes(precision) <= share * tp * on.hbm_bytes:
+        if model.weight_bytes(precision) <= tp * min(share * on.hbm_bytes, on.room(MEMORY)):
             return tp
     return None
 

@@ -1,8 +1,9 @@
 """What no engine on this hardware can beat: the larger of bytes over bandwidth and FLOPs over the peak rate.
 
 Only this rejects a measurement, and only this cuts an interval off. It assumes nothing of an engine but that the tokens
-of a request come one after the other, each with a pass over the weights (no speculation), that weights and caches lie
-in HBM, and that the requests of a step share no cache; `e2e` allows the stored share of the prompts to be one for all.
+of a request come one after the other, each with a pass over the weights (with its drafts, where it drafts any), that
+weights and caches lie in HBM, and that the requests of a step share no cache; `e2e` allows the stored share of the
+prompts to be one for all.
 Every prompt has the same stored share, and the concurrency is the mean number of requests in flight.
 """
 
@@ -58,7 +59,8 @@ class Floor:
     def tpot(self, work: Workload, concurrency: Any) -> Any:
         """Return seconds below which no mean TPOT lies: the others may wait meanwhile."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
-        return plain(np.full(users.shape, self.step_time(1, _context(work))))
+        # At best every draft is accepted, and costs nothing.
+        return plain(np.full(users.shape, self.step_time(1, _context(work)) / self._most))
 
     def e2e(self, work: Workload, concurrency: Any) -> Any:
         """Return seconds below which no mean latency of so many users lies.
@@ -68,13 +70,19 @@ class Floor:
         """
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         gaps, context, known = work.n_out - 1, _context(work), stored_tokens(work.n_in, work.alpha)
-        new, decodes = work.n_in - known, users * (work.n_out - 1)
+        new, decodes = work.n_in - known, users * (work.n_out - 1) / self._most
+        passes = 1 + (work.n_out - 1) / self._most
         together = self._least(
-            work.n_out, work.n_out, users * work.n_out, users * (new + gaps), decodes, context, users, new, known, 1.0,
-            decodes - gaps,
+            passes, passes, users * work.n_out, users * (new + gaps), decodes, context, users, new, known, 1.0,
+            decodes - gaps / self._most,
         )  # fmt: skip
         alone = self.ttft(work, 1) + gaps * self.tpot(work, 1)
         return plain(np.maximum(together, alone))
+
+    @property
+    def _most(self) -> float:
+        """Tokens that a step gives a request at most."""
+        return 1 + self.numbers["drafts"]
 
     def _least(self, passes: Any, sampling: Any, sampled: Any, tokens: Any, decodes: Any, *prompts: Any) -> Any:
         floor, context = floor_terms(self.numbers), prompts[0]

@@ -15,7 +15,7 @@ from inference_math.perf.calibrate import FACTORS, by_operators, composed
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients
 from inference_math.unit.shapes import kind_of
 
-__all__ = ["SERVED_SCOPE", "generation", "levels", "nearest", "served"]
+__all__ = ["SERVED_SCOPE", "generation", "levels", "levels_of", "nearest", "served"]
 
 _OLD_VLLM = (0, 13)  # from this version on, vLLM schedules its steps beside the GPU's work
 
@@ -26,7 +26,7 @@ def nearest(model: Model, gpu: Gpu, weights: str, engine: str, version: str = ""
     Its operators on the H100 (`Calibration.zero_shot`) where `perf.calibrate.by_operators` says so; for all others
     served points of the same engine (`served`).
     """
-    given = {"generation": gpu.generation, "kind": kind_of(model), "weights": weights}
+    given = levels_of(model, gpu, weights)
     if by_operators(generation(engine, version), given):
         return Calibration.zero_shot("vllm")
     return served(model, gpu, weights, engine, version)
@@ -44,9 +44,14 @@ def generation(engine: str, version: str = "") -> str:
     return "vllm-2025" if old else name
 
 
+def levels_of(model: Model, gpu: Gpu, weights: str) -> dict[str, str]:
+    """Return the level of each factor that a unit stands at."""
+    return {"generation": gpu.generation, "kind": kind_of(model), "weights": weights}
+
+
 def served(model: Model, gpu: Gpu, weights: str, engine: str, version: str = "") -> Calibration:
     """Return what served points say of an engine, moved by the GPU's generation, the model's kind and the precision."""
-    given = {"generation": gpu.generation, "kind": kind_of(model), "weights": weights}
+    given = levels_of(model, gpu, weights)
     found = composed(levels(), generation(engine, version), given)
     widths = np.array([found["widths"][name] for name in COEFFICIENTS])
     spread = levels()["spread"][given["kind"]]

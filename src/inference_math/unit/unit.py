@@ -33,6 +33,7 @@ from inference_math.perf.steps import (
     EVERYTHING,
     PARTS,
     costs,
+    draft_yield,
     floor_of,
     floor_terms,
     kv_held,
@@ -62,6 +63,7 @@ from inference_math.workload import Workload
 
 __all__ = ["Steps", "Unit"]
 
+_CHANGEABLE = ("tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted")
 _USUAL = 8192  # tokens of a request
 _DRAWS = 128  # of coefficients, for an interval
 
@@ -81,6 +83,8 @@ class Unit:
     dp: int = 1
     pp: int = 1
     memory: float = MEMORY
+    drafts: int = 0
+    accepted: float = 0.0
 
     @classmethod
     def of(
@@ -98,6 +102,8 @@ class Unit:
         dp: int = 1,
         pp: int = 1,
         memory: float = MEMORY,
+        drafts: int = 0,
+        accepted: float = 0.0,
     ) -> Unit:
         """Return the unit of a model and a GPU, by name or your own, under `calibration` or the nearest that ships.
 
@@ -115,6 +121,9 @@ class Unit:
             The engine's version, "0.11.2"; today's where it is left out.
         memory
             Share of the GPUs' memory that the engine takes for weights and KV caches (gpu-memory-utilization).
+        drafts, accepted
+            Tokens that a request drafts in each step (multi-token prediction, EAGLE), and the probability with which
+            one is accepted whose predecessors were. Each passes a layer of its own and all are verified in the step.
 
         Raises
         ------
@@ -141,7 +150,8 @@ class Unit:
         whole = {"tp": layout["tp"], "ep": layout["ep"], "dp": layout["dp"], "pp": layout["pp"]}
         return cls(
             model=of, gpu=on, weights=precision, kv=as_kv_precision("kv", kv), engine=under, calibration=found,
-            memory=share, **whole,
+            memory=share, drafts=as_whole("drafts", drafts, 0), accepted=as_number("accepted", accepted, SHARE),
+            **whole,
         )  # fmt: skip
 
     @property
@@ -199,7 +209,7 @@ class Unit:
 
         A calibration of your own is kept; one that ships is chosen anew.
         """
-        asked = {name: getattr(self, name) for name in ("tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory")}
+        asked = {name: getattr(self, name) for name in _CHANGEABLE}
         own = None if self.calibration.mode in SHIPPED else self.calibration
         return Unit.of(self.model, self.gpu, **(asked | {"calibration": own} | changes))
 
@@ -248,7 +258,8 @@ class Unit:
         """The unit as the plain numbers that `perf` takes."""
         layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
         shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
-        return unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory)
+        found = unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory)
+        return {**found, "drafts": self.drafts}
 
     @cached_property
     def terms(self) -> Terms:
@@ -293,8 +304,17 @@ class Unit:
         layer, waiting where that takes longer than computing the rest [C05].
         """
         bandwidth = as_number("read_bw", read_bw, AT_LEAST_ZERO)
+        if self.drafts:
+            raise ValueError(
+                f"drafts must be 0 for a plan, not {self.drafts}: drafted tokens are predicted, not planned"
+            )
         each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, bandwidth, 1.0, 1.0)
         return Costs.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work))
+
+    @property
+    def tokens_a_step(self) -> float:
+        """Tokens that a step gives a request: one, and its accepted drafts."""
+        return draft_yield(self.drafts, self.accepted)
 
     def places(self, work: Workload) -> int:
         """Return the requests whose KV caches fit at once, as the engine holds them [C15].
@@ -382,7 +402,10 @@ class Unit:
                 new, cached, prompts, 0.0, np.maximum, np.minimum,
             )  # fmt: skip
 
-        return plain(mean_seen(step, users, work.n_out, own))
+        # Of accepted drafts a request needs fewer steps, and others prefill beside more of them.
+        steps = max(work.n_out / self.tokens_a_step, 1.0)
+        seconds = mean_seen(step, users, steps, own)
+        return plain(seconds if own else seconds / self.tokens_a_step)
 
 
 class Steps:

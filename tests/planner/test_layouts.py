@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from inference_math.planner import layouts, plan, search
+from inference_math.unit import Unit
+from inference_math.workload import SLA, Workload
+
+DENSE = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
+WORK, LIMITS = Workload(2200, 170), SLA(1.0, 0.04)
+
+
+def test_a_dense_model_has_tp_alone():
+    found = list(layouts(DENSE, 8))
+    assert [(one.tp, one.dp, one.ep) for one in found] == [(1, 1, 1), (2, 1, 1), (4, 1, 1), (8, 1, 1)]
+    assert all(one.gpus <= 8 and one.weights == "fp8" for one in found)
+
+
+def test_a_mixture_has_groups_with_whole_experts():
+    found = {(one.tp, one.dp, one.ep) for one in layouts(Unit.of("gpt-oss-120b", "h100-sxm"), 4)}
+    assert found == {(1, 1, 1), (2, 1, 1), (2, 1, 2), (4, 1, 1), (4, 1, 4), (1, 2, 2), (1, 4, 4), (2, 2, 4)}
+
+
+def test_a_search_answers_as_a_plan_does():
+    table = search(DENSE, WORK, LIMITS, 4)
+    alone = plan(DENSE, WORK, LIMITS, intervals=False).compared.set_index("architecture")
+    same = table[(table.layout == "TP 2") & (table["prefill layout"] == "")].set_index("architecture")
+    for name in ("aggregated", "chunked"):
+        assert same.rate[name] == pytest.approx(alone.rate[name])
+    assert table.tokens_per_gpu.is_monotonic_decreasing
+    assert (table.rate * WORK.n_out / table.gpus).to_numpy() == pytest.approx(table.tokens_per_gpu.to_numpy())
+
+
+def test_pools_keep_their_limits_and_their_gpus():
+    table = search(DENSE, WORK, LIMITS, 8).set_index("architecture")
+    row = table.loc["disaggregated"]
+    assert row.gpus <= 8
+    assert row.ttft <= LIMITS.ttft
+    assert row.tpot <= LIMITS.tpot
+    # A pair of layouts is at least as good as one layout split by a plan with as many GPUs.
+    split = plan(DENSE, WORK, LIMITS, units=4, intervals=False).compared.set_index("architecture").rate["disaggregated"]
+    assert row.tokens_per_gpu >= 0.95 * split * WORK.n_out / DENSE.gpus
+
+
+def test_too_few_gpus_are_refused():
+    with pytest.raises(ValueError, match="gpus must be enough for deepseek-v3"):
+        search(Unit.of("deepseek-v3", "h200-sxm", 8), WORK, LIMITS, 2)
+    with pytest.raises(ValueError, match="gpus must be a whole number"):
+        list(layouts(DENSE, 0))

@@ -1,0 +1,85 @@
+"""Served points as closed loops, and how well they are predicted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from inference_math.profiles import from_served, served
+from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET, SHARES
+
+FITTED, TRIED = served.points("calibration"), served.points("validation")
+
+
+def test_rows_are_of_one_use_and_reasons_are_given():
+    assert len(FITTED) + len(TRIED) == 1817
+    assert set(FITTED.left_out) == {
+        "",
+        "drafts",
+        "queue",
+        "precision not stated",
+        "layout not stated",
+        "prefixes reused",
+    }
+    assert set(TRIED.left_out) == {"", "drafts", "queue"}
+    assert (FITTED[FITTED.left_out == "queue"].ttft_s > served.BURST).all()
+    expected = FITTED.ttft_s + (FITTED.n_out - 1) * FITTED.tpot_s
+    assert np.allclose(FITTED.e2e_s, expected)
+
+
+def test_no_group_is_without_a_prediction_and_none_beats_the_hardware():
+    rows = TRIED[TRIED.left_out == ""]
+    table = served.scored(rows)
+    assert len(table) == len(rows)
+    assert np.isfinite(table[["tpot", "e2e", "low", "high"]]).all().all()
+    assert (table.e2e >= table.floor).all()
+    assert (table.low >= 0.999 * table.floor).all()
+    assert (table.e2e_s >= table.floor).all()
+
+
+def test_users_without_a_place_wait():
+    crowd = FITTED[(FITTED.left_out == "") & (FITTED.model == "minimax-m2") & (FITTED.users >= 1024)]
+    for loop in served.loops(crowd):
+        assert np.allclose(loop.users * loop.waiting, loop.rows.users)
+        assert (loop.users <= loop.unit.places(loop.work)).all()
+
+
+def test_scores_by_hand():
+    table = pd.DataFrame(
+        {
+            "g": ["a", "a", "b"], "e2e": [1.1, 0.8, 3.0], "e2e_s": [1.0, 1.0, 2.0], "tpot": [1.0, 2.0, 1.0],
+            "tpot_s": [1.0, 1.0, 1.0], "low": [0.9, 0.7, 2.5], "high": [1.2, 0.9, 3.5],
+        }
+    )  # fmt: skip
+    found = served.score(table, ["g"]).set_index("g")
+    assert found.loc["a"].tolist() == pytest.approx([2, 0.15, 0.5, -0.05, 0.5])
+    assert found.loc["b"].tolist() == pytest.approx([1, 0.5, 0.0, 0.5, 0.0])
+
+
+def test_a_fit_finds_the_coefficients_that_made_the_times():
+    """One engine, one model, of which the times are those of known coefficients: layer and memory come back."""
+    rows = FITTED[(FITTED.left_out == "") & (FITTED.model == "llama-3-70b") & (FITTED.engine == "trtllm")]
+    loops = from_served.loops_of(list(served.loops(rows, DATASHEET)))
+    truth = dict(zip(COEFFICIENTS, np.exp(from_served.centre("trtllm")).tolist(), strict=True)) | {"layer": 2e-5}
+    made = []
+    for loop in loops:
+        tpot, e2e = from_served.Asked(loop, 1.0).predict(truth | {"anchor": 0.0})
+        made.append(served.Loop(loop.unit, loop.work, loop.rows.assign(tpot_s=tpot, e2e_s=e2e * loop.waiting)))
+    found = from_served.fit(made, most=12).levels
+    layer = found["engine"]["trtllm"]["layer"] * np.exp(
+        sum(
+            found[factor][level]["layer"]
+            for factor, level in (("generation", "Hopper"), ("kind", "dense"), ("weights", "fp8"))
+        )
+    )
+    started = np.exp(from_served.centre("trtllm"))[COEFFICIENTS.index("layer")]
+    assert layer == pytest.approx(2e-5, rel=0.35)  # the prior holds it a little, four times as high
+    assert layer < started / 3
+    assert all(found["engine"]["trtllm"][name] > 0 for name in SHARES)
+
+
+def test_the_spread_is_that_of_nine_tenths():
+    logs = np.concatenate([np.linspace(-0.1645, 0.1645, 91), np.full(9, 3.0)])
+    table = pd.DataFrame({"kind": "dense", "e2e": 1.0, "e2e_s": np.exp(logs)})
+    assert from_served.spreads(table)["dense"] == pytest.approx(0.1, rel=0.03)

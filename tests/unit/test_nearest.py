@@ -1,0 +1,66 @@
+"""Which calibration a unit gets by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from inference_math import catalogue
+from inference_math.unit import Unit
+from inference_math.unit.coefficients import COEFFICIENTS, SHARES
+from inference_math.unit.nearest import generation, levels, nearest, served
+from inference_math.workload import Workload
+
+
+def test_each_unit_says_where_its_calibration_comes_from():
+    assert Unit.of("llama-3-8b", "h100-sxm").calibration.mode == "zero-shot"
+    assert Unit.of("llama-3-8b", "h100-sxm", version="0.11.0").calibration.mode == "served"
+    for model, gpu, tp in (("llama-3-8b", "b200", 1), ("gpt-oss-120b", "h100-sxm", 1), ("deepseek-v3", "h200-sxm", 8)):
+        found = Unit.of(model, gpu, tp).predict("tpot", Workload(1000, 200), 8)
+        assert found.mode == "served"
+        assert found.low < found.value < found.high
+        assert found.word == "range" or not found.outside
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "name"),
+    [
+        ("vllm", "", "vllm"), ("vllm", "0.12.0", "vllm-2025"), ("vllm", "v0.13.1", "vllm"), ("vllm", "1.2", "vllm"),
+        ("vllm", "nightly-5b8c30d", "vllm"), ("trtllm", "0.9", "trtllm"), ("sglang", "0.5.9", "sglang"),
+    ],
+)  # fmt: skip
+def test_generations_of_engines(engine, version, name):
+    assert generation(engine, version) == name
+
+
+def test_an_unknown_engine_is_refused():
+    with pytest.raises(ValueError, match="engine must be one of"):
+        generation("tgi")
+
+
+def test_the_table_has_every_level_and_coefficient():
+    found = levels()
+    assert set(found["engine"]) == {"vllm", "vllm-2025", "sglang", "trtllm"}
+    assert set(found["generation"]) == {"Hopper", "Blackwell"}
+    assert set(found["kind"]) == set(found["spread"]) == {"dense", "mixture of experts", "MLA", "hybrid"}
+    assert set(found["weights"]) == {"bf16", "fp8", "int4", "mxfp4", "nvfp4"}
+    for values in found["engine"].values():
+        assert list(values) == list(COEFFICIENTS)
+        assert all(0 < values[name] < 1 for name in SHARES)
+
+
+def test_what_was_never_served_is_wider():
+    deep, weights = catalogue.model("deepseek-v3"), "fp8"
+    known, other = (served(deep, catalogue.gpu(gpu), weights, "sglang") for gpu in ("h200-sxm", "mi355x"))
+    assert (np.diag(other.covariance) > np.diag(known.covariance)).all()
+    assert other.spread == known.spread
+    assert other.outside(gpu="mi355x")
+    assert not known.outside(gpu="h200-sxm")
+
+
+def test_a_calibration_of_one_s_own_stays_and_one_that_ships_is_chosen_anew():
+    unit = Unit.of("llama-3-8b", "h100-sxm")
+    assert unit.resized(weights="nvfp4").calibration.mode == "served"
+    own = unit.at_datasheet
+    assert own.resized(tp=2).calibration.mode == "datasheet"
+    assert nearest(unit.model, unit.gpu, "bf16", "vllm").coefficients == unit.coefficients
