@@ -16,6 +16,9 @@ def test_a_split_is_set_beside_the_best_that_is_as_fast():
     assert found.per_user.tolist() == [10, 20]  # the third is beaten in both
     assert found.aggregated.tolist() == [100, 50]
     assert found.gain.tolist() == [3.0, 4.0]
+    assert found.near.tolist() == [True, True]
+    (far,) = splits.gains(points([(10, 300, True), (30, 50, False)])).near
+    assert not far
 
 
 def test_where_nothing_is_as_fast_there_is_no_gain():

@@ -12,6 +12,7 @@ from inference_math.evidence import load
 
 __all__ = ["beside", "gains"]
 
+_ABOUT, _NEAR = 1.05, 1.5  # of a speed: the same, and still comparable
 SAME = ["model", "gpu", "weights", "n_in", "n_out"]
 
 
@@ -34,21 +35,30 @@ def beside() -> pd.DataFrame:
 
 
 def gains(points: pd.DataFrame) -> pd.DataFrame:
-    """Return what the best split gives over the best aggregated serving that is at least as fast for a user.
+    """Return what the best splits give over the best aggregated serving that is as fast for a user.
 
     One row for each split that no other one beats in both: columns of `SAME`, per_user, per_gpu, aggregated (token/s
-    of a GPU, NaN where none is as fast), gain, their ratio.
+    of a GPU, NaN where none is as fast), gain, their ratio, and `near`, whether the aggregated point is of about that
+    speed. Where it is much faster it was not measured with as many users, and the gain says more than it should.
     """
     tables = []
     for _, rows in points.groupby(SAME):
         parts, whole = rows[rows["split"]], rows[~rows["split"]]
         best = parts[[_undominated(one, parts) for one in parts.itertuples()]].sort_values("per_user")
-        rivals = [whole.loc[whole["per_user"] >= speed, "per_gpu"].max() for speed in best["per_user"]]
-        tables.append(best.assign(aggregated=rivals))
+        rivals = [_rival(speed, whole) for speed in best["per_user"]]
+        tables.append(best.assign(aggregated=[rate for rate, _ in rivals], near=[near for _, near in rivals]))
     found = pd.concat(tables, ignore_index=True)
-    return found.assign(gain=found["per_gpu"] / found["aggregated"])[
-        [*SAME, "per_user", "per_gpu", "aggregated", "gain"]
-    ]
+    columns = [*SAME, "per_user", "per_gpu", "aggregated", "gain", "near"]
+    return found.assign(gain=found["per_gpu"] / found["aggregated"])[columns]
+
+
+def _rival(speed: float, whole: pd.DataFrame) -> tuple[float, bool]:
+    """Return the most of a GPU at about a speed or a higher one, and whether that point is of about that speed."""
+    fast = whole[whole["per_user"] >= speed / _ABOUT]
+    if fast.empty:
+        return float("nan"), False
+    best = fast.iloc[int(fast["per_gpu"].to_numpy().argmax())]
+    return float(best["per_gpu"]), bool(best["per_user"] <= _NEAR * speed)
 
 
 def _undominated(one: object, rows: pd.DataFrame) -> bool:

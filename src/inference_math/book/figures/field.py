@@ -72,7 +72,9 @@ def split_gains(ax: Axes, found: pd.DataFrame, law: pd.DataFrame) -> pd.DataFram
     for number, (key, rows) in enumerate(found.dropna(subset=["gain"]).groupby(["weights", "n_in"])):
         colour = COLOURS[number]
         name = f"{str(key[0]).upper()}, {float(str(key[1])):,.0f} tokens in"
-        ax.plot(rows["per_user"], rows["gain"], _MARKS[number], color=colour, label=name)
+        near, far = rows[rows["near"]], rows[~rows["near"]]
+        ax.plot(near["per_user"], near["gain"], _MARKS[number], color=colour, label=name)
+        ax.plot(far["per_user"], far["gain"], _MARKS[number], color=colour, fillstyle="none")
         line: Any = law[(law["weights"] == key[0]) & (law["n_in"] == key[1])]
         ax.plot(line["per_user"], line["gain"], "--", color=colour, linewidth=1.4)
     ax.axhline(1, color="black", linewidth=0.9)
