@@ -61,8 +61,8 @@
     if (given.weights === "fp8" && !rates.fp8_flops) throw new Error(`${label("weights")} must be bf16 on ${given.gpu}: no FP8 unit is modelled`);
     const [dp, pp] = [Number(given.dp), Number(given.pp)];
     const whole = given.experts === "whole";
-    if (whole && !(model.shape.routed_params > 0)) throw new Error(`${label("experts")}: ${given.model} has none`);
     const layout = { tp, ep: whole ? tp * dp : 1, dp, pp };
+    if (layout.ep > 1 && !(model.shape.routed_params > 0)) throw new Error(`${label("experts")}: ${given.model} has none`);
     const unit = math.unit_numbers({ ...model.shape, ...own }, rates, layout, given.weights, given.kv, data.memory);
     if (!(unit.kv_room > 0)) throw new Error(`${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}: take more GPUs, or fewer bytes`);
     const n_out = Number(given.output);

@@ -25,7 +25,7 @@ def seconds(point: Point, of: Unit) -> float:
     load = point.cached * of.model.kv_token(of.kv) / LINK
     fresh = point.prompts * point.tokens
     whole = of.step_time(point.decodes, point.context, fresh, point.cached) if point.fresh else 0.0
-    inside = of.terms["read"] * (point.decodes * point.context + point.prompts * point.cached)
+    inside = of.terms["caches"][0]["read"] * (point.decodes * point.context + point.prompts * point.cached)
     inside += of.terms["caches"][0]["pair"] * fresh * (point.cached + point.tokens / 2)
     layers = of.model.n_layers
     return {
