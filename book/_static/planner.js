@@ -83,7 +83,9 @@
     const asked = { generation: data.gpus[given.gpu].generation, kind, weights: given.weights };
     if (math.by_operators(given.engine, asked)) return { ...data.operators[given.engine], scope: data.scopes.operators };
     const { values, widths } = math.composed(data.levels, given.engine, asked);
-    return { found: values, root: math.own_root(data.coefficients, widths), spread: data.levels.spread[kind], scope: data.scopes.served };
+    const seen = math.precisions_seen(data.levels, asked.generation, kind);
+    const precisions = seen.length ? { weights: seen } : {};
+    return { found: values, root: math.own_root(data.coefficients, widths), spread: data.levels.spread[kind], scope: { ...data.scopes.served, ...precisions } };
   };
   const coefficients = (given) => ({ ...calibration(given).found, anchor: 0 });
   // What a calibration's scope names; numbers as both ends of a range.

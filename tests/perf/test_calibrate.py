@@ -13,6 +13,7 @@ LEVELS = {
     "generation": {"Hopper": {"bf16": -0.1, "layer": 0.2}},
     "kind": {"dense": {"bf16": 0.05, "layer": 0.0}},
     "weights": {"fp8": {"bf16": 0.0, "layer": 0.3}},
+    "together": [["Hopper", "dense", "fp8"]],
     "seen": {"bf16": 0.1, "layer": 0.2}, "unseen": {"bf16": 0.3, "layer": 0.4},
 }  # fmt: skip
 KNOWN = {"generation": "Hopper", "kind": "dense", "weights": "fp8"}
@@ -24,7 +25,8 @@ def test_levels_multiply_and_the_unseen_moves_nothing_but_is_wider():
     assert known["widths"] == pytest.approx({"bf16": 0.1, "layer": 0.2})
     other = calibrate.composed(LEVELS, "vllm", KNOWN | {"generation": "CDNA 3"})
     assert other["values"] == pytest.approx({"bf16": 0.8 * exp(0.05), "layer": 1e-5 * exp(0.3)})
-    assert other["widths"] == pytest.approx({"bf16": (0.01 + 0.09) ** 0.5, "layer": 0.2**0.5})
+    # The generation, and the combination with it.
+    assert other["widths"] == pytest.approx({"bf16": (0.01 + 2 * 0.09) ** 0.5, "layer": (0.04 + 2 * 0.16) ** 0.5})
 
 
 def test_no_share_reaches_the_datasheet():

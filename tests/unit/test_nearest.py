@@ -58,6 +58,18 @@ def test_what_was_never_served_is_wider():
     assert not known.outside(gpu="h200-sxm")
 
 
+def test_a_combination_of_which_only_the_parts_were_served_is_said_and_wider():
+    dense, oss = catalogue.model("llama-3-70b"), catalogue.model("gpt-oss-120b")
+    b200, h100 = catalogue.gpu("b200"), catalogue.gpu("h100-sxm")
+    apart, together = served(oss, b200, "mxfp4", "vllm"), served(oss, h100, "mxfp4", "vllm")
+    assert (np.diag(apart.covariance) > np.diag(together.covariance)).all()
+    assert Unit.of(oss, b200).outside(Workload(1000, 200), 8) == (
+        "weights mxfp4 is not among the calibrated: fp8, nvfp4",
+    )
+    assert not Unit.of(oss, h100).outside(Workload(1000, 200), 8)
+    assert served(dense, b200, "nvfp4", "trtllm").mode == "served"
+
+
 def test_a_calibration_of_one_s_own_stays_and_one_that_ships_is_chosen_anew():
     unit = Unit.of("llama-3-8b", "h100-sxm")
     assert unit.resized(weights="nvfp4").calibration.mode == "served"

@@ -1,7 +1,8 @@
 """Coefficients of an engine on a GPU for a kind of model: composed of what each of them was found to change.
 
 Served points tell a centre for each engine, and by how much a generation of GPUs, a kind of model and the precision of
-the weights move it, in logarithms. What was never seen moves nothing and is as unsure as those that were seen differ.
+the weights move it, in logarithms. What was never seen moves nothing, and is as unsure as levels were assumed to differ
+before a point was seen; so is a combination of which only the parts were.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from inference_math.perf.types import Found
 
-__all__ = ["FACTORS", "MOST", "SHARE_NAMES", "away", "by_operators", "composed", "drawn", "own_root"]
+__all__ = ["FACTORS", "MOST", "SHARE_NAMES", "away", "by_operators", "composed", "drawn", "own_root", "precisions_seen"]
 
 FACTORS = ["generation", "kind", "weights"]
 MOST = 0.995  # of a share: nothing reaches all of the datasheet
@@ -37,8 +38,11 @@ def composed(levels: dict[str, Any], engine: str, given: dict[str, str]) -> dict
     values: Found = {}
     widths: Found = {}
     centre = levels["engine"][engine]
+    together = given["weights"] in precisions_seen(levels, given["generation"], given["kind"])
     for name in centre:
         moved, variance = 0.0, levels["seen"][name] ** 2
+        if not together:
+            variance += levels["unseen"][name] ** 2
         for factor in FACTORS:
             known = levels[factor]
             if given[factor] in known:
@@ -49,6 +53,11 @@ def composed(levels: dict[str, Any], engine: str, given: dict[str, str]) -> dict
         values[name] = min(MOST, value) if name in SHARE_NAMES else value
         widths[name] = variance**0.5
     return {"values": values, "widths": widths}
+
+
+def precisions_seen(levels: dict[str, Any], generation: str, kind: str) -> list[str]:
+    """Return the precisions in which models of a kind were served on a generation of GPUs."""
+    return [row[2] for row in levels["together"] if row[0] == generation and row[1] == kind]
 
 
 def own_root(names: list[str], widths: Found) -> list[list[float]]:

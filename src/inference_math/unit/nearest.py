@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from inference_math import catalogue
 from inference_math.catalogue import Gpu, Model
 from inference_math.checks import as_one_of
 from inference_math.evidence import load
-from inference_math.perf.calibrate import FACTORS, by_operators, composed
+from inference_math.perf.calibrate import FACTORS, by_operators, composed, precisions_seen
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients
 from inference_math.unit.shapes import kind_of
 
@@ -20,16 +21,16 @@ __all__ = ["SERVED_SCOPE", "generation", "levels", "levels_of", "nearest", "serv
 _OLD_VLLM = (0, 13)  # from this version on, vLLM schedules its steps beside the GPU's work
 
 
-def nearest(model: Model, gpu: Gpu, weights: str, engine: str, version: str = "") -> Calibration:
+def nearest(of: Model, on: Gpu, weights: str, engine: str, version: str = "") -> Calibration:
     """Return the calibration that stands nearest to a unit.
 
     Its operators on the H100 (`Calibration.zero_shot`) where `perf.calibrate.by_operators` says so; for all others
     served points of the same engine (`served`).
     """
-    given = levels_of(model, gpu, weights)
+    given = levels_of(of, on, weights)
     if by_operators(generation(engine, version), given):
         return Calibration.zero_shot("vllm")
-    return served(model, gpu, weights, engine, version)
+    return served(of, on, weights, engine, version)
 
 
 def generation(engine: str, version: str = "") -> str:
@@ -56,7 +57,9 @@ def served(model: Model, gpu: Gpu, weights: str, engine: str, version: str = "")
     widths = np.array([found["widths"][name] for name in COEFFICIENTS])
     spread = levels()["spread"][given["kind"]]
     values = Coefficients(**found["values"])
-    return Calibration("served", values, np.diag(widths**2), spread, SERVED_SCOPE)
+    precisions = tuple(precisions_seen(levels(), given["generation"], given["kind"]))
+    scope = SERVED_SCOPE | ({"weights": precisions} if precisions else {})
+    return Calibration("served", values, np.diag(widths**2), spread, scope)
 
 
 @lru_cache(maxsize=1)
@@ -70,8 +73,21 @@ def levels() -> dict[str, Any]:
             found[row["factor"]][row["level"]] = values
         else:
             found[str(row["factor"])] = values
+    found["together"] = _together()
     spreads = load("served_spread").frame.set_index("kind")["spread"]
     return found | {"spread": {str(kind): float(width) for kind, width in spreads.items()}}
+
+
+def _together() -> list[list[str]]:
+    """Return each generation of GPUs, kind of model and precision that were served together, in the rows that count."""
+    rows = load("served").frame.fillna({"left_out": ""})
+    rows = rows[(rows["use"] == "calibration") & (rows["left_out"] == "") & (rows["drafts"] != "mtp")]
+    each = rows[["model", "gpu", "weights"]].drop_duplicates()
+    told = {
+        (catalogue.gpu(str(row.gpu)).generation, kind_of(catalogue.model(str(row.model))), str(row.weights))
+        for row in each.itertuples()
+    }
+    return [list(one) for one in sorted(told)]
 
 
 SERVED_SCOPE: dict[str, tuple[Any, ...]] = {
