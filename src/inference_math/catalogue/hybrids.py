@@ -23,6 +23,7 @@ from inference_math.catalogue.stated import Config
 __all__ = ["HYBRIDS", "Hybrid"]
 
 Pair = tuple[Attention, Ffn]
+_WIDEST = 1000  # multiples of the hidden size
 _FULL, _WINDOW, _CHUNK, _LINEAR = "full_attention", "sliding_attention", "chunked_attention", "linear_attention"
 
 
@@ -33,6 +34,7 @@ class Hybrid:
     pairs: Callable[[Config], list[Pair]]
     handles: tuple[str, ...]
     attention: str = "gqa"
+    tied: bool = False
 
     def read(self, config: Config) -> dict[str, Any]:
         """Return the fields of `catalogue.Model`, `stack` among them."""
@@ -49,7 +51,7 @@ class Hybrid:
             "head_size": config.whole("head_dim", config.whole("hidden_size") // heads),
             "d_ff": max(ffn.width for _, ffn in pairs) or 1,
             "vocab": config.whole("vocab_size"),
-            "tied_embeddings": config.flag("tie_word_embeddings", False),
+            "tied_embeddings": config.flag("tie_word_embeddings", self.tied),
             "attention": self.attention,
             "stack": tuple(Layer(count, *pair) for pair, count in counts.items()),
         }
@@ -60,7 +62,11 @@ class Hybrid:
                 "q_lora": config.whole("q_lora_rank", 0, low=0), "v_head": config.whole("v_head_dim"),
             }  # fmt: skip
         if ffn is not None:
-            sizes |= {"n_experts": ffn.experts, "n_active_experts": ffn.active, "d_expert": ffn.width // ffn.active}
+            sizes |= {
+                "n_experts": ffn.experts,
+                "n_active_experts": ffn.active,
+                "d_expert": ffn.expert // (ffn.matrices * config.whole("hidden_size")) or 1,
+            }
         return sizes
 
 
@@ -104,8 +110,8 @@ def _gemma(config: Config) -> list[Pair]:
         kinds = config.kinds("layer_types", count, (_FULL, _WINDOW))
     heads = config.whole("num_attention_heads")
     wide = config.whole("global_head_dim", config.whole("head_dim"))
-    few = config.whole("num_global_key_value_heads", config.whole("num_key_value_heads"))
-    alike = config.flag("attention_k_eq_v", False)
+    alike, few = config.flag("attention_k_eq_v", False), config.whole("num_key_value_heads")
+    few = config.whole("num_global_key_value_heads", few) if alike else few
     by_kind = {_FULL: grouped(d_model, heads, few, wide, shared_kv=alike), _WINDOW: _windowed(config)}
     width = config.whole("intermediate_size")
     if config.flag("enable_moe_block", False):
@@ -235,13 +241,16 @@ def _nemotron_nas(config: Config) -> list[Pair]:
     pairs = []
     for block in blocks:
         attention, ffn = block["attention"], block["ffn"]
+        group = Config(attention, config.file).whole("n_heads_in_group", heads)
+        config.refuse(heads % group != 0, "block_configs", f"not modelled: groups of {group} heads")
         special = [k for part in (attention, ffn) for k in ("replace_with_linear", "sparsify") if part.get(k)]
         special += [k for k in ("window_length", "num_sink_tokens") if attention.get(k)]
         config.refuse(bool(special), "block_configs", f"not modelled: {', '.join(special)}")
         mixes = Attention("none")
         if not attention.get("no_op"):
-            mixes = grouped(d_model, heads, heads // attention["n_heads_in_group"], d_model // heads)
+            mixes = grouped(d_model, heads, heads // group, d_model // heads)
         # As the model does it: two thirds of the multiple, rounded up to a multiple of 256.
+        config.refuse(not 0 <= (ffn.get("ffn_mult") or 0) <= _WIDEST, "block_configs", "ffn_mult is out of range")
         width = -(-int(2 * ffn["ffn_mult"] * d_model / 3) // 256) * 256 if not ffn.get("no_op") else 0
         pairs.append((mixes, plain_ffn(d_model, width) if width else Ffn()))
     return pairs
@@ -249,8 +258,8 @@ def _nemotron_nas(config: Config) -> list[Pair]:
 
 HYBRIDS = {
     "gpt_oss": Hybrid(_gpt_oss, ("layer_types", "sliding_window")),
-    "gemma3_text": Hybrid(_gemma, ("layer_types", "sliding_window", "sliding_window_pattern")),
-    "gemma4_text": Hybrid(_gemma, ("layer_types", "sliding_window")),
+    "gemma3_text": Hybrid(_gemma, ("layer_types", "sliding_window", "sliding_window_pattern"), tied=True),
+    "gemma4_text": Hybrid(_gemma, ("layer_types", "sliding_window"), tied=True),
     "llama4_text": Hybrid(_llama4, ("layer_types", "attention_chunk_size")),
     "qwen3_next": Hybrid(_qwen_next, ("layer_types", "full_attention_interval")),
     "qwen3_5_text": Hybrid(_qwen_next, ("layer_types", "full_attention_interval")),

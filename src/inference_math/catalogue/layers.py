@@ -80,6 +80,11 @@ class Ffn:
     width: int = 0
     gated: bool = True
 
+    @property
+    def matrices(self) -> int:
+        """Matrices of one FFN."""
+        return 3 if self.gated else 2
+
 
 @dataclass(frozen=True)
 class Layer:

@@ -33,6 +33,7 @@ from inference_math.evidence import data_dir, load
 __all__ = ["GPUS", "MODELS", "PRECISIONS", "Gpu", "Model", "as_precision", "bytes_per_value", "gpu", "model"]
 
 GROUPS = ("attention", "ffn", "experts")
+_MALFORMED = (TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 WORKSPACE = 3e9  # bytes of a GPU for activations and graphs: SGLang on four H100 left 2.8 GB [sglang, Qwen3-235B]
 
 
@@ -127,7 +128,10 @@ class Model:
             beside = Path(config).with_name("hf_quant_config.json")
             if beside.is_file() and "quantization_config" not in content:  # where ModelOpt says how it quantised
                 content["quantization_config"] = _parsed(beside, json.loads).get("quantization")
-        stated = model_fields(content, file)
+        try:
+            stated = model_fields(content, file)
+        except _MALFORMED as error:  # a list where an object belongs, text where a number does
+            raise ValueError(f"{file}: cannot be read as a configuration: {error!r:.200}") from error
         try:
             return cls(name=name or str(content.get("_name_or_path") or file), source=file, **stated)
         except ValueError as error:
@@ -490,7 +494,7 @@ def gpu(name: str) -> Gpu:
 def _parsed(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
     try:
         content = parse(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} must hold an object of named fields, not {type(content).__name__}")

@@ -68,7 +68,8 @@ def _groups(said: Mapping[str, Any]) -> dict[str, Any]:
     """Return which groups of matrices are in four bits, by what is left out of them."""
     mixed = said.get("quantized_layers")
     if isinstance(mixed, Mapping):
-        fine = {_group_of(name) for name, one in mixed.items() if _ALGORITHMS.get(str(one.get("quant_algo"))) != "fp8"}
+        four = ("nvfp4", "mxfp4", "int4")
+        fine = {_group_of(name) for name, one in mixed.items() if _ALGORITHMS.get(str(one.get("quant_algo"))) in four}
         eight = any("8" in str(one.get("quant_algo")) for one in mixed.values())
         return {"fine": tuple(sorted(fine - {""})), "coarse": "fp8" if eight else "bf16"}
     left = [
@@ -78,8 +79,8 @@ def _groups(said: Mapping[str, Any]) -> dict[str, Any]:
     ]
     attention = any("attn" in name for name in left)
     shared = any(re.search(r"shared_expert|\.mlp\*|mlp\\\.", name) for name in left)
-    if not attention and not shared:
-        return {}
+    if not left and str(said.get("quant_method")) == "mxfp4":
+        return {}  # a format that is made for experts
     held = [("attention", attention), ("ffn", shared), ("experts", False)]
     return {"fine": tuple(group for group, left in held if not left)}
 

@@ -10,6 +10,7 @@ from inference_math.checks import as_whole
 
 __all__ = ["Config"]
 
+_DEEPEST = 10_000  # layers
 _LARGEST = 2**40  # of any size in a configuration: far above all there are
 
 
@@ -46,8 +47,9 @@ class Config:
             number = as_whole(f"{self.file}: {field}", value, low)
         except (TypeError, OverflowError) as error:
             raise ValueError(f"{error!s:.200}") from error
-        if number > _LARGEST:
-            raise ValueError(f"{self.file}: {field} must be at most {_LARGEST:,}, not {number:.3g}")
+        most = _DEEPEST if field == "num_hidden_layers" else _LARGEST
+        if number > most:
+            raise ValueError(f"{self.file}: {field} must be at most {most:,}, not {number:.3g}")
         return number
 
     def flag(self, field: str, default: bool) -> bool:

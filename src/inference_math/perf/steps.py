@@ -69,7 +69,11 @@ def flops_of(rates: Rates, name: str) -> float:
 def group_of(rates: Rates, precision: str, params: float, gpus: int) -> Group:
     """Return what a token costs in matrices of so many parameters, shared by so many GPUs, at the datasheet's rate."""
     name = rate_name(rates, precision)
-    return {"seconds": matrix_time(params, 1, gpus * flops_of(rates, name), 1.0), "rate": name}
+    # Who expands four bits may expand them to whatever the GPU multiplies fastest.
+    four = precision != "bf16" and precision != "fp8"
+    best = max(rates["bf16_flops"], max(rates["fp8_flops"], rates["fp4_flops"]))
+    seconds = matrix_time(params, 1, gpus * flops_of(rates, name), 1.0)
+    return {"seconds": seconds, "least": matrix_time(params, 1, gpus * best, 1.0) if four else seconds, "rate": name}
 
 
 def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: str, memory: float) -> UnitNumbers:
@@ -104,7 +108,7 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "experts": group_of(rates, fine["experts"], shape["params"]["experts"], tp * dp),
         "head_seconds": matrix_time(shape["head_params"], 1, tp * rates["bf16_flops"], 1.0), "head_bytes": head,
         "least_head_bytes": shape["head_params"] * VALUE_BYTES[weights],
-        "least_head_seconds": group_of(rates, weights, shape["head_params"], tp)["seconds"],
+        "least_head_seconds": group_of(rates, weights, shape["head_params"], tp)["least"],
         "step_bytes": common + head, "routed_bytes": routed, "idle": shape["idle"], "caches": caches,
         "state_bytes": shape["state_bytes"], "kv_token": token, "kv_copies": copied / token if token > 0 else 1.0,
         "kv_room": max(0.0, gpus * (memory * rates["driver_bytes"] - rates["workspace"]) - held),
@@ -112,6 +116,7 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "spread_bytes": away * shape["d_model"] * (1 + HALF_BYTES), "half_flops": tp * rates["bf16_flops"],
         "best_flops": gpus * max(rates["bf16_flops"], max(rates["fp8_flops"], rates["fp4_flops"])),
         "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"], "drafts": 0,
+        "bunched": False,
     }  # fmt: skip
 
 
@@ -126,7 +131,7 @@ def kv_held(unit: UnitNumbers, tokens: float) -> float:
 def kv_tokens(unit: UnitNumbers, tokens: float) -> float:
     """Return the tokens whose KV caches fit, in requests of `tokens` each: [C15], where all layers see everything."""
     held: float = kv_held(unit, tokens)
-    return unit["kv_room"] / held * tokens
+    return unit["kv_room"] / held * tokens if held > 0 else EVERYTHING
 
 
 def unit_terms(unit: UnitNumbers, found: Found) -> Terms:
@@ -152,6 +157,7 @@ def unit_terms(unit: UnitNumbers, found: Found) -> Terms:
     return {
         # A request that drafts brings so many tokens into a step, and each draft passes a layer of its own.
         "tokens": 1 + unit["drafts"], "longer": 1 + unit["drafts"] / unit["n_layers"], "ranks": dp * pp, "stages": pp,
+        "bunched": unit["bunched"],
         "t_w": read_time(unit["step_bytes"], unit["hbm_bw"], found["memory"]) + routed,
         "routed": routed, "idle": unit["idle"], "matrices": matrices,
         "experts": uneven * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["grouped"]),
@@ -192,10 +198,11 @@ def parts(
     """
     ranks = terms["ranks"]
     own = decodes / ranks
-    # A prompt by itself keeps one group busy, and the others wait. In a closed loop prompts come in bunches, of which
-    # each group gets its part.
-    alone = 1 - smaller(decodes, 1)
-    busy = prompts / ranks + alone * (larger(prompts / ranks, smaller(prompts, 1)) - prompts / ranks)
+    # A prompt by itself keeps one group busy, and the others wait. Users who send together send prompts in bunches, of
+    # which each group gets its part.
+    busy = larger(prompts / ranks, smaller(prompts, 1))
+    if terms["bunched"]:
+        busy = prompts / ranks + (1 - smaller(decodes, 1)) * (busy - prompts / ranks)
     tokens = terms["tokens"] * own + busy * fresh
     everywhere = (terms["tokens"] * decodes + prompts * fresh) / terms["stages"]
     sampled = larger(terms["tokens"] * own + busy * smaller(fresh, 1), 1)
@@ -239,13 +246,13 @@ def floor_terms(unit: UnitNumbers) -> Floor:
     """Return what no engine on this hardware can do without, at datasheet rates of all GPUs together.
 
     Weights once: of a mixture the experts of one token, the LM head in the weights' precision. KV caches once, without
-    copies. Attention at the best rate of the GPU. What tp GPUs share could be shared by all.
+    copies, states in BF16. Attention and four bits at the best rate of the GPU. What tp GPUs share all could share.
     """
     layout, bw, best = unit["layout"], unit["all_bw"], unit["best_flops"]
     alone = layout["tp"] / unit["gpus"]
-    matrices = unit["experts"]["seconds"] * layout["dp"] * alone
+    matrices = unit["experts"]["least"] * layout["dp"] * alone
     for group in unit["groups"]:
-        matrices += group["seconds"] * alone
+        matrices += group["least"] * alone
     caches: list[CacheTerms] = []
     for cache in unit["caches"]:
         caches.append({
@@ -256,28 +263,29 @@ def floor_terms(unit: UnitNumbers) -> Floor:
     least = unit["step_bytes"] - unit["head_bytes"] + (1 - unit["idle"]) * unit["routed_bytes"]
     return {
         "weights": read_time(least, bw, 1.0), "head_read": read_time(unit["least_head_bytes"], bw, 1.0),
-        "caches": caches, "state": 2 * read_time(unit["state_bytes"], bw, 1.0), "matrices": matrices,
+        "caches": caches, "state": read_time(unit["state_bytes"], bw, 1.0), "matrices": matrices,
         "head": unit["least_head_seconds"] * alone,
     }  # fmt: skip
 
 
 def floor_of(
     floor: Floor, passes: Any, sampling: Any, sampled: Any, tokens: Any, decodes: Any, context: Any, prompts: Any,
-    fresh: Any, cached: Any, loads: Any, common: Any, larger: Any, smaller: Any,
+    fresh: Any, cached: Any, loads: Any, common: Any, shortest: Any, larger: Any, smaller: Any,
 ) -> Any:  # fmt: skip
     """Return the larger of bytes over bandwidth and FLOPs over rate, of so many passes over the weights.
 
     `sampling` of them give tokens, and read the LM head, for `sampled` tokens of `tokens`. In all passes together there
     are `decodes` at a mean `context` and `prompts` of `fresh` tokens, for which `cached` ones are read `loads` times;
-    `common` decodes find these read for another. Of chunks that begin anew only the first is counted.
+    `common` decodes find these read for another. Contexts are `shortest` at least: what does not see everything reads
+    less than the mean of them says. Of chunks that begin anew only the first is counted.
     """
     moved = floor["weights"] * passes + floor["head_read"] * sampling + floor["state"] * decodes
     computed = floor["matrices"] * tokens + floor["head"] * sampled
     for cache in floor["caches"]:
         reach, aligned = cache["reach"], cache["aligned"]
-        seen, known = smaller(context, reach), smaller(cached, reach)
+        seen, known = smaller(context if reach >= EVERYTHING else shortest, reach), smaller(cached, reach)
         if aligned:
-            seen, known = seen * (context <= reach), known * (cached <= reach)
+            seen, known = seen * (context <= smaller(shortest, reach)), known * (cached <= reach)
         reads = decodes * seen - common * smaller(known, seen)
         moved = moved + cache["read"] * (reads + loads * known)
         pairs = pairs_of(cached + fresh, reach, smaller) - pairs_of(cached, reach, smaller)
@@ -293,7 +301,21 @@ def floor_step(floor: Floor, decodes: float, context: float, fresh: float, cache
     sampling = 1.0 if decodes > 0 or prompts >= 1 else 0.0
     tokens = decodes + prompts * fresh
     seconds: float = floor_of(
-        floor, passes, sampling, decodes, tokens, decodes, context, prompts, fresh, cached, prompts, 0.0, max, min
+        floor,
+        passes,
+        sampling,
+        decodes,
+        tokens,
+        decodes,
+        context,
+        prompts,
+        fresh,
+        cached,
+        prompts,
+        0.0,
+        context,
+        max,
+        min,
     )
     return seconds
 

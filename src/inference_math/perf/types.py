@@ -92,6 +92,7 @@ class Group(TypedDict):
     """Matrices of one precision: FLOPs of a token over the rate of the GPUs that share them, and that rate's name."""
 
     seconds: float
+    least: float  # at the best rate that weights of so many bits allow
     rate: str
 
 
@@ -136,6 +137,7 @@ class UnitNumbers(TypedDict):
     all_bw: float
     link_bw: float
     drafts: float  # tokens that a request drafts in a step
+    bunched: bool  # whether users send together, as in a closed loop
 
 
 class CacheTerms(TypedDict):
@@ -152,6 +154,7 @@ class Terms(TypedDict):
     """Seconds of one of each: a step's weights, a token, a cached token, a pair, a decode; and how tokens divide."""
 
     tokens: float  # that a decode brings into a step
+    bunched: bool
     longer: float  # how much longer a step is for drafting them
     ranks: float  # groups of GPUs among which requests divide
     stages: float

@@ -22,7 +22,7 @@ _SIZES = (1, 2, 4, 8, 16)
 
 
 def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
-    """Yield the layouts of a unit's model on at most so many GPUs: every TP, and of mixtures every DP with EP.
+    """Yield the layouts of a unit's model on at most so many GPUs: TP of 1 to 16, and of mixtures DP with EP.
 
     Those that do not exist are left out: a TP that does not divide the heads, GPUs too few for the weights.
     """
@@ -59,6 +59,8 @@ def search(unit: Unit, work: Workload, sla: SLA, gpus: int = 8) -> pd.DataFrame:
     >>> sorted(set(found["architecture"]))
     ['aggregated', 'chunked', 'disaggregated']
     """
+    if not work.n_out > 1:
+        raise ValueError(f"work.n_out must be more than one token, not {work.n_out:g}")
     units = list(layouts(unit, gpus))
     if not units:
         raise ValueError(f"gpus must be enough for {unit.model.name} in {unit.weights} on {unit.gpu.name}, not {gpus}")
@@ -95,12 +97,14 @@ def _pools(units: Sequence[Unit], work: Workload, sla: SLA, gpus: int) -> list[d
     best: dict[str, Any] = {}
     for prefill, fed, ttft in prefills:
         for decode, served, batch, gap in decodes:
-            for many in range(1, floor((gpus - decode.gpus) / prefill.gpus) + 1 if fed and served else 1):
-                others = floor((gpus - many * prefill.gpus) / decode.gpus)
-                rate, used = min(many * fed, others * served), many * prefill.gpus + others * decode.gpus
-                if rate / used > best.get("tokens_per_gpu", 0.0) / work.n_out:
-                    found = {"batch": batch, "ttft": ttft, "tpot": gap}
-                    best = _row("disaggregated", decode, prefill, used, rate, work, found)
+            if not (fed and served):
+                continue
+            for many in range(1, floor((gpus - decode.gpus) / prefill.gpus) + 1):
+                for others in range(1, floor((gpus - many * prefill.gpus) / decode.gpus) + 1):
+                    rate, used = min(many * fed, others * served), many * prefill.gpus + others * decode.gpus
+                    if rate / used > best.get("tokens_per_gpu", 0.0) / work.n_out * (1 + 1e-9):
+                        found = {"batch": batch, "ttft": ttft, "tpot": gap}
+                        best = _row("disaggregated", decode, prefill, used, rate, work, found)
     return [best] if best else []
 
 

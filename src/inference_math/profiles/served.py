@@ -1,14 +1,15 @@
 """Served points as closed loops: the unit of each, and what is predicted for it.
 
 Of table `served` the rows of `use` "calibration" set coefficients (`from_served`); those of "validation" are only
-predicted. Users begin together and send their next request when the last is answered. Where the KV cache holds fewer
+predicted. Users begin together and send their next request when the last is answered, so that prompts come in bunches
+(`Unit.bunched`). Where the KV cache holds fewer
 requests than there are users, the others wait, and a request takes as much longer as there are users for each place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def loops(frame: pd.DataFrame, calibration: Calibration | None = None) -> Iterat
             one["model"], one["gpu"], int(one["tp"]), weights=one["weights"], kv=kv_of(one), engine=one["engine"],
             calibration=calibration, ep=int(one["ep"]), dp=int(one["dp"]), version=one["version"],
         )  # fmt: skip
-        yield Loop(unit, Workload(float(one["n_in"]), float(one["n_out"])), rows)
+        yield Loop(replace(unit, bunched=True), Workload(float(one["n_in"]), float(one["n_out"])), rows)
 
 
 def scored(frame: pd.DataFrame, level: float = 0.9, unit: Callable[[Unit], Unit] | None = None) -> pd.DataFrame:

@@ -99,7 +99,7 @@ class Calibration:
     coefficients
         The coefficients.
     covariance
-        Of the logarithms of the coefficients in the order of `COEFFICIENTS`, 6 by 6.
+        Of the logarithms of the coefficients, in the order of `COEFFICIENTS`.
     spread
         Standard deviation of log(measured / predicted) that no coefficient explains.
     scope

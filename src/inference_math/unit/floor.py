@@ -35,20 +35,20 @@ class Floor:
     numbers: UnitNumbers
 
     def step_time(self, decodes: Any, context: Any, prefill_tokens: Any = 0, cached: Any = 0) -> Any:
-        """Return seconds below which no step lies; arguments as of `Unit.step_time`."""
+        """Return seconds below which no step lies, all contexts alike; arguments as of `Unit.step_time`."""
         B, read = as_numbers("decodes", decodes, AT_LEAST_ZERO), as_numbers("context", context, AT_LEAST_ZERO)
         new = as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO)
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
         tokens, prompts = B + new, np.where(new > 0, 1.0, 0.0)
         sampling = np.minimum(B, 1)  # a chunk that is not the last of its prompt has no token to give
-        return self._least(np.minimum(tokens, 1), sampling, B, tokens, B, read, prompts, new, known, prompts, 0.0)
+        return self._least(np.minimum(tokens, 1), sampling, B, tokens, B, read, prompts, new, known, prompts, 0.0, read)
 
     def prefill_time(self, n_in: Any, batch: Any = 1, cached: Any = 0) -> Any:
         """Return seconds below which no prefill lies; arguments as of `Unit.prefill_time`."""
         total, prompts = as_numbers("n_in", n_in, AT_LEAST_ONE), as_numbers("batch", batch, AT_LEAST_ONE)
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
         new = total - known
-        return self._least(1.0, 1.0, prompts, prompts * new, 0.0, 0.0, prompts, new, known, prompts, 0.0)
+        return self._least(1.0, 1.0, prompts, prompts * new, 0.0, 0.0, prompts, new, known, prompts, 0.0, 0.0)
 
     def ttft(self, work: Workload, concurrency: Any) -> Any:
         """Return seconds below which no mean TTFT lies: an engine may put a request first, however many there are."""
@@ -60,7 +60,8 @@ class Floor:
         """Return seconds below which no mean TPOT lies: the others may wait meanwhile."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         # At best every draft is accepted, and costs nothing.
-        return plain(np.full(users.shape, self.step_time(1, _context(work)) / self._most))
+        step = self._least(1.0, 1.0, 1.0, 1.0, 1.0, _context(work), 0.0, 0.0, 0.0, 0.0, 0.0, work.n_in)
+        return plain(np.full(users.shape, step / self._most))
 
     def e2e(self, work: Workload, concurrency: Any) -> Any:
         """Return seconds below which no mean latency of so many users lies.
@@ -74,7 +75,7 @@ class Floor:
         passes = 1 + (work.n_out - 1) / self._most
         together = self._least(
             passes, passes, users * work.n_out, users * (new + gaps), decodes, context, users, new, known, 1.0,
-            decodes - gaps / self._most,
+            decodes - gaps / self._most, work.n_in,
         )  # fmt: skip
         alone = self.ttft(work, 1) + gaps * self.tpot(work, 1)
         return plain(np.maximum(together, alone))
@@ -86,10 +87,10 @@ class Floor:
 
     def _least(self, passes: Any, sampling: Any, sampled: Any, tokens: Any, decodes: Any, *prompts: Any) -> Any:
         floor, context = floor_terms(self.numbers), prompts[0]
-        together, new, known, loads, common = prompts[1:]
+        together, new, known, loads, common, shortest = prompts[1:]
         least = floor_of(
             floor, passes, sampling, sampled, tokens, decodes, context, together, new, known, loads, common,
-            np.maximum, np.minimum,
+            shortest, np.maximum, np.minimum,
         )  # fmt: skip
         return plain(least)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inference_math.catalogue import PRECISIONS, Gpu, Model
+from inference_math.catalogue.layers import Ffn
 from inference_math.catalogue.models import WORKSPACE
 from inference_math.catalogue.precisions import STATE_BYTES
 from inference_math.perf.types import Rates, Shape
@@ -69,8 +70,14 @@ def shape_of(model: Model, tp: int) -> Shape:
         ],
         "state_bytes": STATE_BYTES * model.state_values,
         "layer_bytes": matrix_bytes(model, tp) + activation_bytes(model, tp),
-        "sum_bytes": 2 * model.n_layers * model.d_model * _ACTIVATION,
+        "sum_bytes": _blocks(model) * model.d_model * _ACTIVATION,
     }  # fmt: skip
+
+
+def _blocks(model: Model) -> int:
+    """Return what ends in a sum over the GPUs that share matrices: each attention, each FFN."""
+    each = [layer.count * ((layer.attention.params > 0) + (layer.ffn != Ffn())) for layer in model.layers]
+    return sum(each)
 
 
 def rates_of(gpu: Gpu) -> Rates:

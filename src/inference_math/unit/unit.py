@@ -63,7 +63,7 @@ from inference_math.workload import Workload
 
 __all__ = ["Steps", "Unit"]
 
-_CHANGEABLE = ("tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted")
+_CHANGEABLE = ("tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted", "version")
 _USUAL = 8192  # tokens of a request
 _DRAWS = 128  # of coefficients, for an interval
 
@@ -85,6 +85,8 @@ class Unit:
     memory: float = MEMORY
     drafts: int = 0
     accepted: float = 0.0
+    version: str = ""
+    bunched: bool = False
 
     @classmethod
     def of(
@@ -146,12 +148,13 @@ class Unit:
         layout = {name: as_whole(name, value) for name, value in (("tp", tp), ("ep", ep), ("dp", dp), ("pp", pp))}
         _refuse_layout(of, on, precision, layout, share)
         under = as_one_of("engine", engine, ENGINES)
+        if not isinstance(version, str):
+            raise TypeError(f"version must be text, not {version!r:.80}")
         found = nearest(of, on, precision, under, version) if calibration is None else calibration
-        whole = {"tp": layout["tp"], "ep": layout["ep"], "dp": layout["dp"], "pp": layout["pp"]}
         return cls(
             model=of, gpu=on, weights=precision, kv=as_kv_precision("kv", kv), engine=under, calibration=found,
-            memory=share, drafts=as_whole("drafts", drafts, 0), accepted=as_number("accepted", accepted, SHARE),
-            **whole,
+            tp=layout["tp"], ep=layout["ep"], dp=layout["dp"], pp=layout["pp"], memory=share, version=version,
+            drafts=as_whole("drafts", drafts, 0), accepted=as_number("accepted", accepted, SHARE),
         )  # fmt: skip
 
     @property
@@ -184,7 +187,7 @@ class Unit:
 
     @property
     def kind(self) -> str:
-        """What the model is to a calibration: "dense", "mixture of experts" or "MLA"."""
+        """What the model is to a calibration: "dense", "mixture of experts", "MLA" or "hybrid"."""
         return kind_of(self.model)
 
     def calibrated(self, calibration: Calibration) -> Unit:
@@ -259,7 +262,7 @@ class Unit:
         layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
         shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
         found = unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory)
-        return {**found, "drafts": self.drafts}
+        return {**found, "drafts": self.drafts, "bunched": self.bunched}
 
     @cached_property
     def terms(self) -> Terms:
@@ -295,6 +298,10 @@ class Unit:
     @property
     def step_cost(self) -> Steps:
         """The cost of a step for the simulator: the same terms; of several anchors their mean (see `near`)."""
+        if self.drafts:
+            raise ValueError(
+                f"drafts must be 0 for the simulator, not {self.drafts}: a step gives each request one token"
+            )
         return Steps(self)
 
     def costs(self, work: Workload, read_bw: float = 0.0) -> Costs:
@@ -396,10 +403,10 @@ class Unit:
 
         def step(decodes: Any, prompts: Any) -> Any:
             seconds = unit._step(decodes, context, new, cached, prompts)
-            sampling = np.minimum(decodes + np.floor(prompts), 1.0)
+            sampling, given = np.minimum(decodes + np.floor(prompts), 1.0), decodes * self.tokens_a_step
             return unit._possible(
-                seconds, floor_of, least, 1.0, sampling, decodes, decodes + prompts * new, decodes, context, prompts,
-                new, cached, prompts, 0.0, np.maximum, np.minimum,
+                seconds, floor_of, least, 1.0, sampling, given, given + prompts * new, decodes, context, prompts, new,
+                cached, prompts, 0.0, work.n_in, np.maximum, np.minimum,
             )  # fmt: skip
 
         # Of accepted drafts a request needs fewer steps, and others prefill beside more of them.
@@ -428,7 +435,7 @@ class Steps:
         mean = context / decodes if decodes else 0.0
         least = floor_of(
             self._floor, float(decodes + tokens > 0), float(decodes > 0), decodes, decodes + tokens, decodes, mean,
-            each, fresh, cached, 0.0, 0.0, max, min,
+            each, fresh, cached, 0.0, 0.0, mean, max, min,
         )  # fmt: skip
         longest: float = max(seconds, least)
         return longest
@@ -469,7 +476,7 @@ def _prompts(prefills: float, tokens: int, pairs: float) -> tuple[float, float, 
 def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int], memory: float) -> None:
     """Raise ValueError for a precision, a layout or a number of GPUs with which the model cannot be served."""
     tp, ep, dp, pp = (layout[name] for name in ("tp", "ep", "dp", "pp"))
-    if weights == "fp8" and gpu.fp8_flops is None:
+    if "fp8" in model.precisions(weights).values() and gpu.fp8_flops is None:
         raise ValueError(f"weights must be bf16 on {gpu.name}, not {weights!r} (not modelled: no FP8 unit)")
     if model.n_heads % tp:
         raise ValueError(f"tp must divide n_heads = {model.n_heads}, not {tp}")
