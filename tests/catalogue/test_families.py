@@ -172,3 +172,19 @@ def test_layers_by_hand() -> None:
     state = delta_net(64, key_heads=2, key=8, value_heads=4, value=16, kernel=4)
     assert state.state == 4 * 8 * 16 + 3 * (2 * 16 + 64)
     assert mamba(64, heads=4, head=16, groups=2, state=8, kernel=4).state == 64 * 8 + 3 * (64 + 32)
+
+
+ODD = [None, 0, -1, 1e300, "x", [], {}, [1, 2], True, 2**60, float("nan"), float("inf"), "", [[]], {"a": 1}]
+
+
+@given(st.sampled_from(sorted(CONFIGS)), st.data(), st.sampled_from(ODD))
+def test_a_malformed_configuration_is_read_or_refused_in_words(name: str, data: st.DataObject, value: Any) -> None:
+    config = json.loads(json.dumps(CONFIGS[name]))
+    part = config.get("text_config", config)
+    part[data.draw(st.sampled_from(sorted(part)))] = value
+    try:
+        read = Model.from_config(config)
+    except ValueError:
+        return
+    assert read.n_params_total >= 0
+    assert read.kv_bytes(1000, "bf16") >= 0

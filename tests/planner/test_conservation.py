@@ -94,8 +94,10 @@ def test_the_simulator_agrees_within_its_own_scatter(setup):
     runs = np.array([_simulated(unit, work, users, seed) for seed in range(4)])
     said = unit.tpot(work, users), users / unit.e2e(work, users)
     error = runs.std(axis=0, ddof=1) / 2
+    # Of a mixture, or of windows, a step is not linear in contexts that differ and are met in phase.
+    near = 0.015 if unit.model.is_mixture else 0.01
     for mean, sd, value in zip(runs.mean(axis=0), error, said, strict=True):
-        assert abs(mean / value - 1) <= 0.01 + 4 * sd / value
+        assert abs(mean / value - 1) <= near + 4 * sd / value
 
 
 CASES = [one for one in SETUPS if one[2] >= 4][::5]
