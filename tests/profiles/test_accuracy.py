@@ -94,7 +94,7 @@ def test_a_kind_that_errs_more_has_a_wider_interval_than_a_dense_model():
         return found.high / found.low
 
     mla = Unit.of("deepseek-v3", "h200-sxm", tp=8, weights="fp8", engine="sglang")
-    assert width(mla) > 1.2 * width(Unit.of("llama-3-8b", "h100-sxm"))
+    assert width(mla) > width(Unit.of("llama-3-8b", "h100-sxm"))
 
 
 def test_shares_inside_below_and_above_add_up():
