@@ -3,8 +3,8 @@
     python tools/derive_served.py aggregated.csv disaggregated.csv
 
 Both from `silicon_sample.csv` of github.com/ai-dynamo/aiconfigurator at 095f58a5 (Apache-2.0), most of it SemiAnalysis
-InferenceX: repeats dropped, layouts corrected, and each row marked as calibration or validation before anything was
-fitted. Here lengths become means (InferenceX draws them uniformly from 0.8 to 1.0 of nominal), times become seconds.
+InferenceX, with layouts corrected and each row marked as calibration or validation before anything was fitted. Here
+lengths become means (InferenceX draws them uniformly from 0.8 to 1.0 of nominal), times become seconds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MODEL = {
     "gpt-oss-120b": "gpt-oss-120b", "Qwen3-235B-A22B-FP8": "qwen3-235b-a22b",
 }  # fmt: skip
 GPU = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200", "b300_sxm": "b300", "gb200": "gb200"}
-GPU |= {"gb300": "gb300", "mi300x": "mi300x", "mi325x": "mi325x", "mi355x": "mi355x"}
+GPU |= {"gb300": "gb300"}
 WEIGHTS = {"fp8": "fp8", "fp4": "nvfp4", "bf16": "bf16", "int4": "int4"}
 REUSED = ("Llama-3.1-8B-Instruct-FP8", "h200_sxm", "vllm")  # faster than its prompts can be computed
 LAYOUT = ["gpus", "tp", "ep", "dp"]

@@ -69,7 +69,7 @@ def predicted(loop: served.Loop, levels: dict[str, Any]) -> pd.DataFrame:
     """Return the rows of a loop with e2e under some levels, and the model's kind."""
     unit: Unit = loop.unit
     given = levels_of(unit.model, unit.gpu, unit.weights)
-    engine = generation(unit.engine, str(loop.rows["version"].iloc[0]))
+    engine = generation(unit.engine, unit.version)
     values = Coefficients(**composed(levels, engine, given)["values"])
     at = unit.calibrated(Calibration("served", values, DATASHEET.covariance, 0.0))
     return loop.rows.assign(e2e=at.e2e(loop.work, loop.users) * loop.waiting, kind=unit.kind)

@@ -29,14 +29,8 @@ from inference_math.profiles import from_operators, transfer
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration
 from inference_math.unit.nearest import levels
 
-SERVED = (
-    "fp4",
-    "experts",
-    "grouped",
-    "links",
-    "hop",
-    "uneven",
-)  # what operators of dense models on one GPU do not tell
+# What operators of dense models on one GPU do not tell.
+SERVED = ("fp4", "experts", "grouped", "links", "hop", "uneven")
 KERNELS = {"vllm": ("vllm",), "trtllm": ("trtllm",), "sglang": ("vllm", "trtllm")}
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,13 +7,6 @@ import pytest
 from inference_math.book.figures import field as plots
 from inference_math.profiles import splits
 from inference_math.unit import Unit
-
-
-@pytest.fixture
-def ax():
-    figure, ax = plt.subplots()
-    yield ax
-    plt.close(figure)
 
 
 def test_a_request_holds_what_the_catalogue_says(ax):

@@ -1,21 +1,12 @@
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
-import pytest
 
 from inference_math import catalogue, theory
 from inference_math.book.figures import measured
 from inference_math.unit.operators import Operators
 
 OPERATORS = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
-
-
-@pytest.fixture
-def ax():
-    fig, ax = plt.subplots()
-    yield ax
-    plt.close(fig)
 
 
 def test_measured_deltas_lie_above_the_datasheet_s(ax):
