@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tables import write
+from tables import rounded, write
 
 from inference_math.catalogue import MODELS
 
@@ -64,7 +64,9 @@ def served(raw: pd.DataFrame) -> pd.DataFrame:
     for reason, rows in reasons.items():
         table.loc[np.asarray(rows) & (table["left_out"] == ""), "left_out"] = reason
     table["weights"] = table["weights"].fillna("bf16")
-    return table[["use", "model", "gpu", *LAYOUT, "engine", "version", "weights", *POINT, "left_out"]]
+    kept = table[["use", "model", "gpu", *LAYOUT, "engine", "version", "weights", *POINT, "left_out"]]
+    # The source lists some runs twice, once as InferenceX's and once as its own, rounded differently.
+    return kept[~rounded(kept, "ttft_s", "tpot_s").duplicated()]
 
 
 def served_splits(raw: pd.DataFrame) -> pd.DataFrame:

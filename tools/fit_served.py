@@ -1,4 +1,4 @@
-"""Fit what ships for engines: data/served_levels.csv and data/served_spread.csv, from calibration rows of `served`.
+"""Fit what ships for engines, data/served_{levels,together,spread}.csv, from calibration rows of `served`.
 
     python tools/fit_served.py
 
@@ -15,11 +15,12 @@ from typing import Any
 import pandas as pd
 from tables import write
 
-from inference_math.perf.calibrate import FACTORS, composed
+from inference_math.perf.calibrate import FACTORS
 from inference_math.profiles import from_served, served
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET, Calibration, Coefficients
+from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET
 from inference_math.unit.nearest import generation, levels_of
+from inference_math.unit.nearest import served as composed
 
 
 def main() -> None:
@@ -32,6 +33,7 @@ def main() -> None:
     loops = from_served.loops_of(list(served.loops(points, DATASHEET)))
     found = from_served.fit(loops)
     write(table(found.levels), options.out / "served_levels.csv", *COEFFICIENTS)
+    write(pd.DataFrame(found.levels["together"], columns=FACTORS), options.out / "served_together.csv")
     if options.levels:
         return
     apart = left_out(loops, found)
@@ -62,16 +64,14 @@ def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
         others = [loop for loop, left in zip(loops, apart, strict=True) if not left]
         levels = from_served.fit(others, found, most=8).levels
         tables += [predicted(loop, levels) for loop, left in zip(loops, apart, strict=True) if left]
-    return pd.concat(tables)
+    return pd.concat(tables, ignore_index=True)
 
 
 def predicted(loop: served.Loop, levels: dict[str, Any]) -> pd.DataFrame:
     """Return the rows of a loop with e2e under some levels, and the model's kind."""
     unit: Unit = loop.unit
     given = levels_of(unit.model, unit.gpu, unit.weights)
-    engine = generation(unit.engine, unit.version)
-    values = Coefficients(**composed(levels, engine, given)["values"])
-    at = unit.calibrated(Calibration("served", values, DATASHEET.covariance, 0.0))
+    at = unit.calibrated(composed(levels, generation(unit.engine, unit.version), given))
     return loop.rows.assign(e2e=at.e2e(loop.work, loop.users) * loop.waiting, kind=unit.kind)
 
 

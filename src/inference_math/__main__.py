@@ -86,7 +86,7 @@ def _profile(options: argparse.Namespace) -> int:
     calibrated = profiles.anchored(unit.calibrated(found.calibration), measured) if options.anchor else None
     calibration = calibrated.calibration if calibrated else found.calibration
     calibration.save(options.out)
-    _print_coefficients(calibration, profiles.PROFILED, found.kept, "the runs")
+    _print_coefficients(calibration, found.asked, found.kept, "the runs")
     for one in calibration.anchors:
         print(f"anchor   {1e3 * one.seconds:+.3g} ms a token at {one.n_in:g} in, {one.n_out:g} out")
     print(f"mean error on {len(found.table)} runs: {found.mape:.1%}; written to {options.out}")

@@ -8,7 +8,7 @@ import pytest
 from inference_math import catalogue
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
-from inference_math.unit.nearest import generation, levels, nearest, served
+from inference_math.unit.nearest import generation, levels, nearest
 from inference_math.workload import Workload
 
 
@@ -51,7 +51,7 @@ def test_the_table_has_every_level_and_coefficient():
 
 def test_what_was_never_served_is_wider():
     deep, weights = catalogue.model("deepseek-v3"), "fp8"
-    known, other = (served(deep, catalogue.gpu(gpu), weights, "sglang") for gpu in ("h200-sxm", "mi355x"))
+    known, other = (nearest(deep, catalogue.gpu(gpu), weights, "sglang") for gpu in ("h200-sxm", "mi355x"))
     assert (np.diag(other.covariance) > np.diag(known.covariance)).all()
     assert other.spread == known.spread
     assert other.outside(gpu="mi355x")
@@ -61,13 +61,13 @@ def test_what_was_never_served_is_wider():
 def test_a_combination_of_which_only_the_parts_were_served_is_said_and_wider():
     dense, oss = catalogue.model("llama-3-70b"), catalogue.model("gpt-oss-120b")
     b200, h100 = catalogue.gpu("b200"), catalogue.gpu("h100-sxm")
-    apart, together = served(oss, b200, "mxfp4", "vllm"), served(oss, h100, "mxfp4", "vllm")
+    apart, together = nearest(oss, b200, "mxfp4", "vllm"), nearest(oss, h100, "mxfp4", "vllm")
     assert (np.diag(apart.covariance) > np.diag(together.covariance)).all()
     assert Unit.of(oss, b200).outside(Workload(1000, 200), 8) == (
         "weights mxfp4 is not among the calibrated: fp8, nvfp4",
     )
     assert not Unit.of(oss, h100).outside(Workload(1000, 200), 8)
-    assert served(dense, b200, "nvfp4", "trtllm").mode == "served"
+    assert nearest(dense, b200, "nvfp4", "trtllm").mode == "served"
 
 
 def test_a_calibration_of_one_s_own_stays_and_one_that_ships_is_chosen_anew():

@@ -19,7 +19,7 @@ class _Family:
     """What a Hugging Face `model_type` leaves unsaid.
 
     `needs` are fields that may be null but not missing: transformers would then put in a number of its own. `d_expert`
-    names the width of an expert. `windows` tells whether a `sliding_window` holds for all layers.
+    names the width of an expert.
     """
 
     needs: tuple[str, ...] = ("num_key_value_heads",)
@@ -132,7 +132,6 @@ def _uniform(config: Config, family: _Family) -> dict[str, Any]:
         "d_model": d_model,
         "n_heads": heads,
         "n_kv_heads": config.whole("num_key_value_heads", heads),
-        # A mixture all of whose layers are routed may not say how wide a dense one would be.
         "d_ff": config.whole(family.d_ff),
         "vocab": config.whole("vocab_size"),
         "gated": family.gated,

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 __all__ = ["Attention", "Cache", "Ffn", "Layer", "delta_net", "grouped", "latent", "mamba", "mixture", "plain_ffn"]
 
-KINDS = ("full", "window", "chunk", "latent", "state", "none")
-
 
 @dataclass(frozen=True)
 class Cache:
@@ -83,7 +81,7 @@ class Ffn:
     @property
     def matrices(self) -> int:
         """Matrices of one FFN."""
-        return 3 if self.gated else 2
+        return _matrices(self.gated)
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ def mamba(d_model: int, *, heads: int, head: int, groups: int, state: int, kerne
 
 def plain_ffn(d_model: int, width: int, *, gated: bool = True) -> Ffn:
     """Return an FFN of three matrices (SwiGLU), or of two."""
-    return Ffn(shared=(3 if gated else 2) * d_model * width, width=width, gated=gated)
+    return Ffn(shared=_matrices(gated) * d_model * width, width=width, gated=gated)
 
 
 def mixture(
@@ -166,7 +164,12 @@ def mixture(
 
     With `inner` the routed experts work on a projection of that width instead of on `d_model`.
     """
-    matrices = 3 if gated else 2
+    matrices = _matrices(gated)
     common = d_model * experts + matrices * d_model * shared_width + 2 * d_model * inner
     expert = matrices * (inner or d_model) * width
     return Ffn(common, experts, active, expert, active * width + shared_width, gated)
+
+
+def _matrices(gated: bool) -> int:
+    """Return the matrices of an FFN: SwiGLU has a third one, its gate."""
+    return 3 if gated else 2

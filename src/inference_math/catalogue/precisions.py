@@ -26,7 +26,7 @@ def as_precision(argument: str, value: Any) -> str:
 
 def as_kv_precision(argument: str, value: Any) -> str:
     """Return one of `KV_PRECISIONS`."""
-    precision = as_one_of(argument, value, ("bf16", "fp8", "fp16"))
+    precision = as_one_of(argument, value, (*KV_PRECISIONS, "fp16"))
     return "bf16" if precision == "fp16" else precision
 
 

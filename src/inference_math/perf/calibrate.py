@@ -70,9 +70,7 @@ def away(name: str, value: float, moved: float) -> float:
 
     Beyond the value of a share, what it leaves unused shrinks instead, at first by as much: it never gets to 1.
     """
-    if name not in SHARE_NAMES:
-        return value * exp(moved)
-    if moved < 0:
+    if name not in SHARE_NAMES or moved < 0:
         return value * exp(moved)
     return 1 - (1 - value) * exp(-moved * value / (1 - value)) if value < 1 else 1.0
 

@@ -161,7 +161,7 @@ def fit(found: pd.DataFrame, of: Unit) -> Profile:
     if (off := rows["error"].abs()).mean() > _HOPELESS:
         worst = _named(rows.iloc[int(np.argmax(off.to_numpy(dtype=float)))])
         raise ValueError(f"the table must be of {of.name}: the best fit is {off.mean():.0%} off, most at {worst}")
-    return Profile(replace(calibration, scope=_scope(of, rows)), rows, unusable, kept)
+    return Profile(replace(calibration, scope=_scope(of, rows)), rows, unusable, tuple(_WIDTH), kept)
 
 
 def _fitted(rows: pd.DataFrame, of: Unit) -> tuple[Calibration, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""A unit fitted to runs of your own engine: five coefficients from a handful of runs, and anchors.
+"""A unit fitted to runs of your own engine: coefficients from a handful of runs, and anchors.
 
 What the runs cannot tell is not guessed: the fit starts from the unit's own calibration (zero-shot, measured on its
 GPU, or a profile), lets each coefficient move as far as engines differ, and keeps one on which the runs say nothing.
@@ -19,17 +19,19 @@ from inference_math import catalogue
 from inference_math.profiles.fitting import moved_to
 from inference_math.runs import Runs
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import Anchor, Calibration
+from inference_math.unit.coefficients import COEFFICIENTS, Anchor, Calibration
 from inference_math.workload import Workload
 
 __all__ = ["PROFILED", "Profile", "anchored", "fit"]
 
 # Of logarithms, by the mode of what the fit starts from: how far an engine may be from it, beyond its own uncertainty,
 # which holds what generations of engines differ by in kv and request. A GPU's own kernels bind an engine's shares more.
+# Served points are as unsure of everything as engines, GPUs and models were seen to differ.
 _WIDTH = {
     "zero-shot": {"bf16": 0.2, "fp8": 0.2, "kv": 0.0, "layer": 0.7, "request": 0.0},
     "measured": {"bf16": 0.1, "fp8": 0.1, "kv": 0.1, "layer": 0.7, "request": 0.0},
     "profile": {"bf16": 0.0, "fp8": 0.0, "kv": 0.0, "layer": 0.0, "request": 0.0},
+    "served": dict.fromkeys(COEFFICIENTS, 0.0),
 }
 PROFILED = tuple(_WIDTH["zero-shot"])
 _FEWEST, _SPAN, _FULL = 6, 4, 0.97
@@ -40,12 +42,14 @@ _HOPELESS = 0.3  # mean error of a fit that fits nothing
 class Profile:
     """A calibration from runs; `table` of these with `predicted` and `error`, `unusable` with reasons, `mape`.
 
-    `kept` names the coefficients on which the runs say nothing and which keep the value that they started from.
+    `asked` names the coefficients that were fitted, `kept` those of them on which the runs say nothing and which keep
+    the value that they started from.
     """
 
     calibration: Calibration
     table: pd.DataFrame
     unusable: pd.DataFrame
+    asked: tuple[str, ...]
     kept: tuple[str, ...]
 
     @property
@@ -55,11 +59,11 @@ class Profile:
 
 
 def fit(*measured: tuple[Unit, Runs]) -> Profile:
-    """Fit `PROFILED` to the end-to-end latencies of runs, each beside the unit that it was run on.
+    """Fit coefficients to the end-to-end latencies of runs, each beside the unit that it was run on.
 
-    Least squares of log(predicted / measured) from the calibration that the units have, the same for all, without its
-    anchors. End-to-end latency alone decides: in closed loops that start together, the split between TTFT and TPOT
-    wanders.
+    `PROFILED` of a dense model whose operators are known; all, where a unit starts from served points. Least squares of
+    log(predicted / measured) from the calibration that the units have, the same for all, without its anchors.
+    End-to-end latency alone decides: in closed loops that start together, the split between TTFT and TPOT wanders.
 
     Raises
     ------
@@ -83,7 +87,8 @@ def fit(*measured: tuple[Unit, Runs]) -> Profile:
     left_out = pd.concat(unusable, ignore_index=True)
     _refuse_alike(table, left_out)
     seconds = table["e2e"].to_numpy(dtype=float)
-    calibration, kept = moved_to(seconds, lambda at: _predicted(units, table, at), start, _WIDTH[start.mode], "profile")
+    widths = _WIDTH[start.mode]
+    calibration, kept = moved_to(seconds, lambda at: _predicted(units, table, at), start, widths, "profile")
     calibration = replace(calibration, scope=_scope(units, table))
     predicted = _predicted(units, table, calibration)
     shown = table.drop(columns="unit").assign(predicted=predicted, error=predicted / seconds - 1)
@@ -92,7 +97,7 @@ def fit(*measured: tuple[Unit, Runs]) -> Profile:
         worst = shown["source"].iloc[int(size.to_numpy().argmax())]
         fit_is = f"the best fit is {size.mean():.0%} off, most at {worst}"
         raise ValueError(f"runs must be of these units, with times in seconds: {fit_is}")
-    return Profile(calibration, shown, left_out, kept)
+    return Profile(calibration, shown, left_out, tuple(widths), kept)
 
 
 def anchored(unit: Unit, runs: Runs) -> Unit:
@@ -131,7 +136,8 @@ def _sorted_out(unit: Unit, runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
     quick = np.array([unit.floor.e2e(Workload(n_in, n_out), users) > e2e for n_in, n_out, users, e2e in points], bool)
     unusable.append(_left(rows[quick], "faster than the hardware allows: are the times in seconds, is it this unit?"))
     rows = rows[~quick]
-    full = rows["concurrency"] * (rows["n_in"] + rows["n_out"]) > _FULL * unit.kv_capacity
+    lengths = rows["n_in"] + rows["n_out"]
+    full = rows["concurrency"] * lengths > _FULL * lengths.map(unit.kv_tokens)
     reason = f"more than {_FULL:.0%} of the KV cache's {unit.kv_capacity:.0f} tokens: requests wait or are preempted"
     unusable.append(_left(rows[full], reason))
     return rows[~full].reset_index(drop=True), pd.concat(unusable, ignore_index=True)

@@ -91,7 +91,7 @@ def fit(found: Sequence[Loop], start: Fit | None = None, most: int = 25) -> Fit:
     for loop in found:
         key = tuple(loop.rows[GROUP].iloc[0])
         sizes[key] = sizes.get(key, 0) + len(loop.rows)
-    asked = [Asked(loop, (EQUAL / max(sizes[tuple(loop.rows[GROUP].iloc[0])], EQUAL)) ** 0.5) for loop in found]
+    asked = [Asked(loop, weight_of(sizes[tuple(loop.rows[GROUP].iloc[0])]) ** 0.5) for loop in found]
     names = start.names if start else tuple(sorted({pair for one in asked for pair in one.levels.items()}))
     begin = start.moves if start else np.zeros((len(names) + 1, len(COEFFICIENTS)))
     problem = _Problem(asked, names)
@@ -150,7 +150,8 @@ class _Problem:
                 away = np.exp(centre(level) + self.sure * moves[0] + away)
             told[factor][level] = dict(zip(COEFFICIENTS, away.tolist(), strict=True))
         told["seen"] = dict(zip(COEFFICIENTS, widths.tolist(), strict=True))
-        return told | {"unseen": dict(BETWEEN)}
+        together = sorted({tuple(one.levels[factor] for factor in FACTORS) for one in self.asked})
+        return told | {"unseen": dict(BETWEEN), "together": together, "spread": {}}
 
 
 def centre(engine: str) -> NDArray[np.float64]:
@@ -160,13 +161,23 @@ def centre(engine: str) -> NDArray[np.float64]:
     return np.log([(known | CENTRES)[name] for name in COEFFICIENTS])
 
 
+def weight_of(points: Any) -> Any:
+    """Return what a point of a group of so many counts, so that a group of many does not speak for all."""
+    return np.minimum(EQUAL / points, 1.0)
+
+
 def spreads(table: pd.DataFrame) -> dict[str, float]:
     """Return by kind the standard deviation of log(measured / predicted) for groups that were left out.
 
-    Of the middle nine tenths, as of a normal distribution: the rest are warm-ups and drafts.
+    Of the middle nine tenths, as of a normal distribution: the rest are warm-ups and drafts. Points weigh as in the
+    fit.
     """
-    logs = pd.Series(np.log(table["e2e_s"] / table["e2e"]), index=table.index)
-    return {str(kind): float(np.quantile(each.abs(), 0.9) / 1.645) for kind, each in logs.groupby(table["kind"])}
+    logs = pd.Series(np.abs(np.log(table["e2e_s"] / table["e2e"])), index=table.index)
+    weights = weight_of(table.groupby(GROUP)["e2e_s"].transform("size"))
+    return {
+        str(kind): float(np.quantile(each, 0.9, weights=weights[each.index], method="inverted_cdf") / 1.645)
+        for kind, each in logs.groupby(table["kind"])
+    }
 
 
 def _robust(residuals: NDArray[np.float64]) -> NDArray[np.float64]:

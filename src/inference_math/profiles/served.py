@@ -17,11 +17,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from inference_math.evidence import load
+from inference_math.profiles import from_runs
+from inference_math.runs import Runs
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math.workload import Workload
 
-__all__ = ["BURST", "Loop", "loops", "points", "score", "scored"]
+__all__ = ["BURST", "Loop", "loops", "points", "profiled", "runs_of", "score", "scored"]
 
 BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
 GROUP = ["model", "gpu", "engine", "weights"]
@@ -99,6 +101,31 @@ def scored(frame: pd.DataFrame, level: float = 0.9, unit: Callable[[Unit], Unit]
             )
         )  # fmt: skip
     return pd.concat(tables).sort_index()
+
+
+def profiled(frame: pd.DataFrame, count: int = 24) -> pd.DataFrame:
+    """Return what a profile of `count` rows of each group, spread evenly, says of the others: columns as in `scored`.
+
+    A group is a model and precision under an engine on a GPU. Groups with too few rows to try it on are left out.
+    """
+    tables = []
+    for _, rows in frame.groupby(GROUP):
+        if len(rows) < count + 5:
+            continue
+        ordered = rows.sort_values([*_SET_UP, "users"])
+        chosen = ordered.iloc[np.linspace(0, len(rows) - 1, count).round().astype(int)]
+        units = [(loop.unit, runs_of(loop.rows)) for loop in loops(chosen)]
+        own = from_runs.fit(*((unit.calibrated(units[0][0].calibration), runs) for unit, runs in units)).calibration
+        tables.append(scored(rows.drop(chosen.index), unit=lambda unit, own=own: unit.calibrated(own)))  # type: ignore[misc]
+    return pd.concat(tables)
+
+
+def runs_of(rows: pd.DataFrame) -> Runs:
+    """Return rows of a table as runs, as if read from an engine's results."""
+    table = rows.rename(columns={"users": "concurrency", "e2e_s": "e2e", "ttft_s": "ttft", "tpot_s": "tpot"})
+    table = table[["n_in", "n_out", "concurrency", "e2e", "ttft", "tpot"]].astype(float)
+    named = table.assign(source=[f"served#{index + 2}" for index in rows.index], requests=np.nan)
+    return Runs(named.reset_index(drop=True), pd.DataFrame({"source": [], "reason": []}, dtype=str))
 
 
 def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:

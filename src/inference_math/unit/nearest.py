@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from inference_math import catalogue
 from inference_math.catalogue import Gpu, Model
 from inference_math.checks import as_one_of
 from inference_math.evidence import load
@@ -30,7 +29,7 @@ def nearest(of: Model, on: Gpu, weights: str, engine: str, version: str = "") ->
     given = levels_of(of, on, weights)
     if by_operators(generation(engine, version), given):
         return Calibration.zero_shot("vllm")
-    return served(of, on, weights, engine, version)
+    return served(levels(), generation(engine, version), given)
 
 
 def generation(engine: str, version: str = "") -> str:
@@ -50,21 +49,23 @@ def levels_of(model: Model, gpu: Gpu, weights: str) -> dict[str, str]:
     return {"generation": gpu.generation, "kind": kind_of(model), "weights": weights}
 
 
-def served(model: Model, gpu: Gpu, weights: str, engine: str, version: str = "") -> Calibration:
-    """Return what served points say of an engine, moved by the GPU's generation, the model's kind and the precision."""
-    given = levels_of(model, gpu, weights)
-    found = composed(levels(), generation(engine, version), given)
-    widths = np.array([found["widths"][name] for name in COEFFICIENTS])
-    spread = levels()["spread"][given["kind"]]
-    values = Coefficients(**found["values"])
-    precisions = tuple(precisions_seen(levels(), given["generation"], given["kind"]))
+def served(found: dict[str, Any], engine: str, given: dict[str, str]) -> Calibration:
+    """Return what served points say of an engine's generation, moved by the GPU's, the model's kind and the precision.
+
+    `found` is what `levels` returns.
+    """
+    mixed = composed(found, engine, given)
+    widths = np.array([mixed["widths"][name] for name in COEFFICIENTS])
+    spread = found["spread"].get(given["kind"], 0.0)
+    values = Coefficients(**mixed["values"])
+    precisions = tuple(precisions_seen(found, given["generation"], given["kind"]))
     scope = SERVED_SCOPE | ({"weights": precisions} if precisions else {})
     return Calibration("served", values, np.diag(widths**2), spread, scope)
 
 
 @lru_cache(maxsize=1)
 def levels() -> dict[str, Any]:
-    """Return the table `served_levels` as `perf.calibrate.composed` takes it."""
+    """Return the tables `served_levels`, `served_together` and `served_spread` as `composed` and `served` take them."""
     frame = load("served_levels").frame
     found: dict[str, Any] = {"engine": {}, **{factor: {} for factor in FACTORS}}
     for row in frame.to_dict("records"):
@@ -73,21 +74,9 @@ def levels() -> dict[str, Any]:
             found[row["factor"]][row["level"]] = values
         else:
             found[str(row["factor"])] = values
-    found["together"] = _together()
+    found["together"] = load("served_together").frame[FACTORS].to_numpy().tolist()
     spreads = load("served_spread").frame.set_index("kind")["spread"]
     return found | {"spread": {str(kind): float(width) for kind, width in spreads.items()}}
-
-
-def _together() -> list[list[str]]:
-    """Return each generation of GPUs, kind of model and precision that were served together, in the rows that count."""
-    rows = load("served").frame.fillna({"left_out": ""})
-    rows = rows[(rows["use"] == "calibration") & (rows["left_out"] == "") & (rows["drafts"] != "mtp")]
-    each = rows[["model", "gpu", "weights"]].drop_duplicates()
-    told = {
-        (catalogue.gpu(str(row.gpu)).generation, kind_of(catalogue.model(str(row.model))), str(row.weights))
-        for row in each.itertuples()
-    }
-    return [list(one) for one in sorted(told)]
 
 
 SERVED_SCOPE: dict[str, tuple[Any, ...]] = {

@@ -20,33 +20,38 @@ def matrix_bytes(model: Model, tp: int) -> float:
     Layers that differ count by their number.
     """
     hidden, total = model.d_model, 0.0
-    for count, query, cache, ffn, gated in _widths(model, tp):
-        wide = 2 * ffn if gated else ffn
-        total += count * ((hidden + query + cache) + (query + hidden) + (hidden + wide) + (ffn + hidden))
+    for count, mixes, query, cache, works, ffn, wide in _widths(model, tp):
+        total += count * mixes * ((hidden + query + cache) + (query + hidden))
+        total += count * works * ((hidden + wide) + (ffn + hidden))
     return _ACTIVATION * total / model.n_layers
 
 
 def activation_bytes(model: Model, tp: int) -> float:
     """Return the bytes that norms, rotation and activation of one layer read and write for one token, on one GPU.
 
-    Two norms read the residual and a branch and write both again; the rotation reads and writes queries and keys;
-    the activation reads what the first FFN matrices put out and writes what the last one takes in. On average.
+    A norm before each block reads the residual and a branch and writes both again; the rotation reads and writes
+    queries and keys; the activation reads what the first FFN matrices put out and writes what the last one takes in.
+    On average.
     """
     hidden, total = model.d_model, 0.0
-    for count, query, cache, ffn, gated in _widths(model, tp):
-        wide = 2 * ffn if gated else ffn
-        total += count * (8 * hidden + 2 * (query + cache / 2) + wide + ffn)
+    for count, mixes, query, cache, works, ffn, wide in _widths(model, tp):
+        total += count * mixes * (4 * hidden + 2 * (query + cache / 2)) + count * works * (4 * hidden + wide + ffn)
     return _ACTIVATION * total / model.n_layers
 
 
-def _widths(model: Model, tp: int) -> list[tuple[int, float, float, float, bool]]:
-    """Return (layers, widths of queries, of keys and values together, of the FFN, on one GPU, whether it is gated)."""
+def _widths(model: Model, tp: int) -> list[tuple[int, bool, float, float, bool, float, float]]:
+    """Return what each kind of layer has on one GPU.
+
+    (layers, whether they mix tokens, widths of queries, of keys and values together; whether they have an FFN, its
+    width, that of what its first matrices put out)
+    """
     found = []
     for layer in model.layers:
         mixing, ffn = layer.attention, layer.ffn
         heads = max((cache.heads for cache in mixing.caches), default=model.n_kv_heads)
         kv_width = max(mixing.kv_width / tp, mixing.kv_width / max(heads, 1))
-        found.append((layer.count, mixing.width / tp, kv_width, ffn.width / tp, ffn.gated))
+        width, wide = ffn.width / tp, (ffn.matrices - 1) * ffn.width / tp
+        found.append((layer.count, mixing.params > 0, mixing.width / tp, kv_width, ffn != Ffn(), width, wide))
     return found
 
 
@@ -76,8 +81,7 @@ def shape_of(model: Model, tp: int) -> Shape:
 
 def _blocks(model: Model) -> int:
     """Return what ends in a sum over the GPUs that share matrices: each attention, each FFN."""
-    each = [layer.count * ((layer.attention.params > 0) + (layer.ffn != Ffn())) for layer in model.layers]
-    return sum(each)
+    return sum(layer.count * ((layer.attention.params > 0) + (layer.ffn != Ffn())) for layer in model.layers)
 
 
 def rates_of(gpu: Gpu) -> Rates:

@@ -1,0 +1,70 @@
+"""Formulas as MathML, typeset when the book is built: a page needs no script to show them."""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from docutils import nodes
+from fontTools import subset
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+from sphinx.util.math import get_node_equation_number
+from sphinx.writers.html5 import HTML5Translator
+
+__all__ = ["font", "mathml", "setup"]
+
+# One letter a time would be read out letter by letter; a word is one upright identifier.
+_LETTERS = re.compile(r'(?:<mi mathvariant="normal">\w</mi>){2,}')
+_LETTER = re.compile(r"<mi[^>]*>(\w)</mi>")
+
+
+def setup(app: Sphinx) -> None:
+    """Make MathML what formulas become on a page."""
+    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+
+
+def mathml(latex: str, *, block: bool = False) -> str:
+    """Return a formula as MathML, with its LaTeX beside it for whoever copies it."""
+    found = convert(latex, display="block" if block else "inline")
+    found = _LETTERS.sub(lambda run: f"<mi>{''.join(_LETTER.findall(run[0]))}</mi>", found)
+    return found.replace("<math ", f'<math alttext="{_quoted(latex)}" ', 1)
+
+
+def font(target: Path, pages: Iterable[str]) -> None:
+    """Write the mathematical font, STIX Two Math, with the characters of formulas alone.
+
+    Its table of how to stretch and place them is kept.
+    """
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    options = subset.Options(flavor="woff2", layout_features=["ssty", "kern", "ccmp", "mark", "mkmk"])
+    with importlib.resources.as_file(importlib.resources.files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf") as path:
+        whole = subset.load_font(str(path), options)
+        one = subset.Subsetter(options)
+        one.populate(text="".join(pages))
+        one.subset(whole)
+        subset.save_font(whole, str(target), options)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _inline(page: HTML5Translator, node: nodes.math) -> None:
+    page.body.append(f'<span class="math notranslate nohighlight">{mathml(node.astext())}</span>')
+    raise nodes.SkipNode
+
+
+def _block(page: HTML5Translator, node: nodes.math_block) -> None:
+    page.body.append(page.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    if node["number"]:
+        page.body.append(f'<span class="eqno">({get_node_equation_number(page, node)})')
+        page.add_permalink_ref(node, "Link to this equation")
+        page.body.append("</span>")
+    page.body.append(mathml(node.astext(), block=True))
+    page.body.append("</div>")
+    raise nodes.SkipNode
