@@ -1,4 +1,4 @@
-"""What aiconfigurator predicts for the closed loop: the committed table, and the script that wrote it."""
+"""What aiconfigurator predicts for closed loops: the committed tables, and the script that wrote them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import peers
 import pytest
 
 from inference_math import catalogue, evidence
+from inference_math.profiles import served
 
 QWEN, H100 = catalogue.model("qwen3-8b"), catalogue.gpu("h100-sxm")
 
@@ -27,6 +28,14 @@ def measured() -> pd.DataFrame:
     return evidence.load("silybench").frame.query("used")
 
 
+@pytest.fixture(scope="module")
+def points() -> pd.DataFrame:
+    """The committed predictions of served points, beside what was measured."""
+    found = evidence.load("peers_served").frame.fillna({"version": "", "reason": ""})
+    both = peers.validation().merge(found, on=peers.SERVED_KEY, how="left", suffixes=("", "_peer"))
+    return both.assign(e2e=both.ttft_s_peer + (both.n_out - 1) * both.tpot_s_peer)
+
+
 def test_without_aiconfigurator_the_script_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -37,6 +46,12 @@ def test_without_aiconfigurator_the_script_says_what_to_install(
         "aiconfigurator-core is not installed; run: python -m pip install aiconfigurator-core==0.12.0\n"
     )
     assert not list(tmp_path.iterdir())
+
+
+def test_served_points_need_aiconfigurator_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(peers.MissingError, match="not installed"):
+        peers.predict_served(peers.validation())
 
 
 def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,3 +94,64 @@ def test_aiconfigurator_gives_the_rows_of_the_table(committed: pd.DataFrame, mea
         pytest.skip(str(error))
     times = ["ttft_s", "tpot_s", "e2e_s"]
     np.testing.assert_allclose(found[times].astype(float), committed[times].iloc[::16], rtol=1e-4)
+
+
+def test_each_served_point_has_a_prediction_of_each_way(points: pd.DataFrame) -> None:
+    assert len(points) == 2 * len(peers.validation())
+    assert points.way.value_counts().to_dict() == {"static": len(points) / 2, "aggregated": len(points) / 2}
+    assert points[["tool", "tool_version"]].drop_duplicates().to_numpy().tolist() == [["aiconfigurator", "0.12.0"]]
+
+
+def test_a_served_point_has_times_or_a_reason(points: pd.DataFrame) -> None:
+    refused = points.reason != ""
+    assert (points.tpot_s_peer.isna() == refused).all()
+    assert (points.ttft_s_peer.isna() == refused).all()
+    # Two GPUs and more that share each expert: the tool has measured only whole ones.
+    cut = (points.model == "gpt-oss-120b") & (points.engine == "trtllm") & (points.tp * points.dp > points.ep)
+    assert (refused == cut).all()
+    assert set(points.reason[refused]) == {"MoE data missing"}
+
+
+def test_no_served_prediction_is_below_the_floor(points: pd.DataFrame) -> None:
+    for loop in served.loops(points[points.reason == ""]):
+        assert (loop.rows.e2e > loop.unit.floor.e2e(loop.work, loop.users)).all()
+
+
+@pytest.mark.parametrize(("way", "percent", "others"), [("static", 21.8, 14.4), ("aggregated", 22.1, 14.7)])
+def test_error_of_the_served_points(way: str, percent: float, others: float, points: pd.DataFrame) -> None:
+    chosen = points[(points.way == way) & (points.left_out == "") & (points.reason == "")]
+    error = 100 * (chosen.e2e / chosen.e2e_s - 1).abs()
+    assert error.mean() == pytest.approx(percent, abs=0.05)
+    assert error[chosen.model != "deepseek-v3"].mean() == pytest.approx(others, abs=0.06)
+
+
+def test_requests_of_a_rank_are_the_users_by_rank_and_lengths_whole() -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def run(*what: object) -> tuple[float, float]:
+        asked.append(what)
+        return 0.5, 0.01
+
+    row = peers.validation().query("dp == 8").iloc[0]
+    assert peers._asked(run, row, "static") == (0.5, 0.01, "")
+    assert asked == [(round(row.n_in), round(row.n_out), row.users // 8, "static")]
+
+
+def test_every_validation_point_has_a_checkpoint_and_a_system() -> None:
+    rows = peers.validation()
+    assert set(rows.gpu) <= set(peers.SYSTEMS)
+    assert set(zip(rows.model, rows.weights, strict=True)) == set(peers.CHECKPOINTS)
+
+
+def test_aiconfigurator_gives_the_served_rows_of_the_table() -> None:
+    try:
+        found = peers.predict_served(peers.validation().iloc[::32])
+    except peers.MissingError as error:
+        pytest.skip(str(error))
+    committed = evidence.load("peers_served").frame.fillna({"version": "", "reason": ""})
+    key = [*peers.SERVED_KEY, "way"]
+    both = found.merge(committed, on=key, suffixes=("", "_committed"), validate="1:1")
+    assert len(both) == len(found)
+    assert (both.reason == both.reason_committed).all()
+    for name in ("ttft_s", "tpot_s"):
+        np.testing.assert_allclose(both[name], both[f"{name}_committed"], rtol=1e-3)
