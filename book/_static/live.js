@@ -1,9 +1,12 @@
 // Draws the live figures: reads each specification from the page, embeds it with Vega, follows the theme (light or
 // dark). Below each stand presets, reset, a link with the controls' settings, the curves as Python, the numbers as CSV.
-// Needs vega.js and share.js, loaded before.
+// A figure is drawn when it nears the screen, or is to be printed; Vega, most of a page's weight, comes with the first.
+// Needs share.js, loaded before.
 (() => {
   "use strict";
   const share = window.inferenceMathShare;
+  const vegaAt = document.currentScript.src.replace(/live\.js.*$/, "vega.js");
+  const AHEAD = "800px"; // of the screen, that figures are drawn before they come into view
   const palette = {
     light: { text: "#222222", grid: "#d5d5d5", axis: "#666666" },
     dark: { text: "#e6e6e6", grid: "#444444", axis: "#aaaaaa" },
@@ -104,33 +107,50 @@
     figure.dataset.drawn = "true";
   };
 
+  let runtime;
+  const vega = () => {
+    runtime ??= new Promise((resolve, reject) => {
+      document.head.append(Object.assign(document.createElement("script"), { src: vegaAt, onload: resolve, onerror: reject }));
+    });
+    return runtime;
+  };
+
+  const show = (figure) => {
+    figure.shown ??= vega().then(() => draw(figure)).then(() => addTools(figure));
+    return figure.shown;
+  };
+
   // A link like #fig-name:e=9 sets the controls of its figure and goes there.
   const follow = async () => {
     const link = share.parse();
     const figure = link && document.getElementById(link.id)?.querySelector(".live-figure");
-    if (!figure?.view) return;
+    if (!figure) return;
+    await show(figure);
     await set(figure, link.state);
     document.getElementById(link.id).scrollIntoView();
   };
 
-  const start = async () => {
+  const start = () => {
     const figures = [...document.querySelectorAll(".live-figure")];
-    for (const figure of figures) {
-      await draw(figure);
-      addTools(figure);
-    }
-    await follow();
+    const near = new IntersectionObserver((seen) => {
+      for (const { target } of seen.filter((one) => one.isIntersecting)) {
+        near.unobserve(target);
+        show(target);
+      }
+    }, { rootMargin: AHEAD });
+    figures.forEach((figure) => near.observe(figure));
+    follow();
     window.addEventListener("hashchange", follow);
+    window.addEventListener("beforeprint", () => figures.forEach(show));
     // Vega measures its container when the window changes; the theme moves sidebars without that.
     const resized = new ResizeObserver(() => window.dispatchEvent(new Event("resize")));
     figures.forEach((figure) => resized.observe(figure));
     let theme = document.documentElement.dataset.theme;
     new MutationObserver(() => {
       const now = document.documentElement.dataset.theme;
-      if (now !== theme) { theme = now; figures.forEach(draw); }
+      if (now !== theme) { theme = now; figures.filter((figure) => figure.view).forEach(draw); }
     }).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   };
 
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
-  else start();
+  start();
 })();

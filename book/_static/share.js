@@ -3,7 +3,12 @@ window.inferenceMathShare = (() => {
   "use strict";
   const parse = () => {
     const [id, state] = location.hash.slice(1).split(/:(.*)/s);
-    return state === undefined ? null : { id: decodeURIComponent(id), state: Object.fromEntries(new URLSearchParams(state)) };
+    if (state === undefined) return null;
+    try {
+      return { id: decodeURIComponent(id), state: Object.fromEntries(new URLSearchParams(state)) };
+    } catch {  // not a link of ours
+      return null;
+    }
   };
   const hash = (id, state) => `#${id}:${new URLSearchParams(state)}`;
   const link = (id, state) => location.href.split("#")[0] + hash(id, state);

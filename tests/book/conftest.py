@@ -55,6 +55,7 @@ def open_page(browser, site):
         )
         page.goto((site / name.partition("#")[0]).as_uri() + name[len(name.partition("#")[0]) :])
         figures = page.locator(".live-figure").count()
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")  # or they wait until somebody scrolls there
         page.wait_for_function(
             "n => document.querySelectorAll('.live-figure[data-drawn=true]').length === n", arg=figures
         )

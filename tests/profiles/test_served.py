@@ -70,6 +70,17 @@ def test_scores_by_hand():
     found = served.score(table, ["g"]).set_index("g")
     assert found.loc["a"].tolist() == pytest.approx([2, 0.15, 0.5, -0.05, 0.5])
     assert found.loc["b"].tolist() == pytest.approx([1, 0.5, 0.0, 0.5, 0.0])
+    beside = served.score(table.assign(peer=[1.2, np.nan, 1.0]), ["g"]).set_index("g")
+    assert beside.peer.tolist() == pytest.approx([0.2, 0.5])
+
+
+def test_the_peer_stands_beside_the_rows_it_predicts():
+    rows = TRIED[TRIED.left_out == ""]
+    beside = served.beside_peer(rows)
+    assert beside.index.equals(rows.index)
+    assert beside.drop(columns="peer").equals(rows)
+    assert beside.peer.isna().sum() == 55  # experts cut over GPUs, under TensorRT-LLM
+    assert set(beside[beside.peer.isna()].model) == {"gpt-oss-120b"}
 
 
 def test_a_fit_finds_the_coefficients_that_made_the_times():

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from inference_math import catalogue
+from inference_math.profiles import served
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
-from inference_math.unit.nearest import generation, levels, nearest
+from inference_math.unit.nearest import SERVED_SCOPE, generation, levels, nearest
 from inference_math.workload import Workload
 
 
@@ -47,6 +48,21 @@ def test_the_table_has_every_level_and_coefficient():
     for values in found["engine"].values():
         assert list(values) == list(COEFFICIENTS)
         assert all(0 < values[name] < 1 for name in SHARES)
+
+
+def test_the_scope_names_the_models_that_were_fitted():
+    rows = served.points("calibration").query("left_out == ''")
+    assert tuple(sorted(set(rows.model))) == SERVED_SCOPE["model"]
+    gpus = set(rows.gpu)
+    assert gpus == set(SERVED_SCOPE["gpu"])
+
+
+def test_a_model_that_was_never_served_is_wider_and_is_said():
+    known, other = Unit.of("minimax-m2", "h200-sxm", 4), Unit.of("qwen3-235b-a22b", "h200-sxm", 4, "fp8")
+    work = Workload(1000, 200)
+    assert not any("model" in one for one in known.outside(work, 8))
+    assert any("model qwen3-235b-a22b" in one for one in other.outside(work, 8))
+    assert other.widened(work).calibration.spread > 1.5 * known.calibration.spread
 
 
 def test_what_was_never_served_is_wider():

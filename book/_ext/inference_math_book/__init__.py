@@ -1,6 +1,7 @@
 """What the book needs of Sphinx beyond its extensions.
 
-* MathJax and Vega are taken from installed PyPI packages, so that pages load nothing from elsewhere (`assets`).
+* Formulas become MathML when the book is built (`mathml`). Vega is taken from an installed PyPI package, so that
+  pages load nothing from elsewhere (`assets`).
 * Launch buttons lead to the executed twin (.ipynb) of a chapter; edit links lead to its text (`assets`).
 * The `badge` role names the evidence of a figure; the `formula` directive prints one of the package's,
   `notation-table` and `formula-table` print all of them, `citation` prints the BibTeX entry (`formulas`).
@@ -16,7 +17,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from inference_math_book import assets, formulas, gallery, ledger, pictures, planner
+from inference_math_book import assets, formulas, gallery, ledger, mathml, pictures, planner
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -30,6 +31,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("gallery", gallery.Gallery)
     app.add_directive("planner", planner.Planner)
     app.add_post_transform(pictures.OnPaper)
+    mathml.setup(app)
     app.connect("config-inited", assets.prepare)
     app.connect("html-page-context", assets.finish_page, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

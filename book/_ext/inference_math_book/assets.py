@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
+
+from inference_math_book import mathml
 
 __all__ = ["finish_page", "prepare"]
 
@@ -19,23 +19,12 @@ THEBE = "THEBE_JS_URL"
 def prepare(app: Sphinx, config: Config) -> None:
     """Put third-party scripts where `html_static_path` finds them; fill in the footer."""
     vendor = Path(app.outdir).parent / "vendor"
-    _mathjax(vendor / "mathjax")
+    mathml.font(vendor / "mathematics.woff2")
     _vega(vendor / "vega.js")
     _planner(vendor / "inference_math.js")
     config.html_static_path.append(os.path.relpath(vendor, app.confdir))
     config.html_theme_options["extra_footer"] = _footer()
     config.ogp_site_url = config.html_baseurl  # the address stands in _config.yml alone
-
-
-def _mathjax(target: Path) -> None:
-    if target.exists():
-        return
-    files = importlib.metadata.files("sphinx-mathjax-offline") or []
-    script = next(Path(str(f.locate())) for f in files if f.name == "tex-chtml-full.js")
-    fonts = script.parent / "output" / "chtml" / "fonts" / "woff-v2"
-    target.mkdir(parents=True)
-    shutil.copy(script, target)
-    shutil.copytree(fonts, target / "output" / "chtml" / "fonts" / "woff-v2")
 
 
 def _vega(target: Path) -> None:
@@ -69,9 +58,8 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     scripts = context["script_files"]  # changed in place: Sphinx keeps adding to this very list
     scripts[:] = [s for s in scripts if THEBE not in str(getattr(s, "attributes", ""))]
     if 'class="live-figure"' in context.get("body", ""):
-        app.add_js_file("vega.js")
-        app.add_js_file("share.js")
-        app.add_js_file("live.js")
+        for script in ("share.js", "live.js"):
+            app.add_js_file(script, loading_method="defer")
     if 'class="claim"' in context.get("body", ""):
         for script in ("share.js", "ledger.js"):
             app.add_js_file(script, loading_method="defer")

@@ -23,7 +23,7 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math.workload import Workload
 
-__all__ = ["BURST", "Loop", "loops", "points", "profiled", "runs_of", "score", "scored"]
+__all__ = ["BURST", "Loop", "beside_peer", "loops", "points", "profiled", "runs_of", "score", "scored"]
 
 BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
 GROUP = ["model", "gpu", "engine", "weights"]
@@ -122,24 +122,35 @@ def profiled(frame: pd.DataFrame, count: int = 24) -> pd.DataFrame:
 
 def runs_of(rows: pd.DataFrame) -> Runs:
     """Return rows of a table as runs, as if read from an engine's results."""
-    table = rows.rename(columns={"users": "concurrency", "e2e_s": "e2e", "ttft_s": "ttft", "tpot_s": "tpot"})
-    table = table[["n_in", "n_out", "concurrency", "e2e", "ttft", "tpot"]].astype(float)
+    names = {"users": "concurrency", "e2e_s": "e2e", "ttft_s": "ttft", "tpot_s": "tpot"}
+    table = rows[["n_in", "n_out", *names]].rename(columns=names).astype(float)
     named = table.assign(source=[f"served#{index + 2}" for index in rows.index], requests=np.nan)
     return Runs(named.reset_index(drop=True), pd.DataFrame({"source": [], "reason": []}, dtype=str))
+
+
+def beside_peer(table: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the e2e that aiconfigurator predicts, `peer` in seconds, with its continuous batching."""
+    found = load("peers_served").frame.fillna({"version": ""}).query("way == 'aggregated'")
+    found = found.assign(peer=found["ttft_s"] + (found["n_out"] - 1) * found["tpot_s"])
+    return table.merge(found[[*_SET_UP, "users", "peer"]], how="left", on=[*_SET_UP, "users"]).set_axis(table.index)
 
 
 def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return for each group: points, mean absolute errors of e2e and TPOT, bias, and the share inside the interval.
 
-    `bias` is the median of predicted over measured e2e, less one.
+    `bias` is the median of predicted over measured e2e, less one. With a column `peer` also the mean absolute error of
+    that, over the points that it has.
     """
     ratio = table["e2e"] / table["e2e_s"] - 1
     inside = (table["e2e_s"] >= table["low"]) & (table["e2e_s"] <= table["high"])
     each = table.assign(e2e=ratio.abs(), tpot=(table["tpot"] / table["tpot_s"] - 1).abs(), bias=ratio, inside=inside)
+    if "peer" in table:
+        each["peer"] = (table["peer"] / table["e2e_s"] - 1).abs()
     groups = each.groupby(by, sort=True)
-    return pd.DataFrame(
+    found = pd.DataFrame(
         {
             "points": groups.size(), "e2e": groups["e2e"].mean(), "tpot": groups["tpot"].mean(),
             "bias": groups["bias"].median(), "inside": groups["inside"].mean(),
         }
-    ).reset_index()  # fmt: skip
+    )  # fmt: skip
+    return (found.assign(peer=groups["peer"].mean()) if "peer" in table else found).reset_index()

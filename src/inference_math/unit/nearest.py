@@ -79,8 +79,13 @@ def levels() -> dict[str, Any]:
     return found | {"spread": {str(kind): float(width) for kind, width in spreads.items()}}
 
 
+_MODELS = (
+    "deepseek-v3", "glm-5", "gpt-oss-120b", "kimi-k2", "llama-3-70b", "llama-3-8b", "minimax-m2", "qwen3.5-397b-a17b",
+)  # fmt: skip
+
 SERVED_SCOPE: dict[str, tuple[Any, ...]] = {
     "engine": ENGINES,
+    "model": _MODELS,
     "gpu": ("h100-sxm", "h200-sxm", "b200", "b300"),
     "kind": ("dense", "mixture of experts", "MLA", "hybrid"),
     "tp": (1, 8),
