@@ -10,6 +10,7 @@
   const NAMES = [...new Set([...form.elements].map((e) => e.name).filter((n) => n && n !== "preset"))];
   const defaults = Object.fromEntries(NAMES.map((n) => [n, at(n).value]));
   const presets = JSON.parse(form.dataset.presets);
+  const catalogued = new Set(Object.keys(data.models));
   const ROOM_FOR_DRAWS = 8; // ms of a frame
 
   const state = () => Object.fromEntries(NAMES.map((n) => [n, at(n).value]));
@@ -292,11 +293,42 @@
     const sent = [given.prompt, given.output, ...(alpha ? [`alpha=${alpha}`] : []), ...(given.lengths === "geometric" ? ['lengths="geometric"'] : [])];
     const limits = [given.ttft / 1000, given.tpot / 1000, ...(given.promise === "mean" ? [] : [`quantile=${given.promise}`])];
     const rest = [`units=${given.units}`, ...(given.tier === "hbm" ? [] : [`tier=tier("${given.tier}")`]), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
-    return `from inference_math import SLA, Unit, Workload, plan, planner\nfrom inference_math.catalogue.tiers import tier\n\n` +
-      `unit = Unit.of("${given.model}", "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}"${layout(given)})\n` +
+    const listed = catalogued.has(given.model);
+    const model = listed ? `"${given.model}"` : 'Model.from_config("config.json")';
+    const imported = listed ? "" : "from inference_math.catalogue import Model\n";
+    return `from inference_math import SLA, Unit, Workload, plan, planner\n${imported}from inference_math.catalogue.tiers import tier\n\n` +
+      `unit = Unit.of(${model}, "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}"${layout(given)})\n` +
       `found = plan(unit, Workload(${sent.join(", ")}), SLA(${limits.join(", ")}), ${rest.join(", ")})\nprint(found)\n` +
       `print(planner.fleet(found, ${given.traffic}${given.promise === "mean" ? "" : `, quantile=${given.promise}`}))  # with queues, simulated\n`;
   };
+
+  // The reader's own model. The package reads it, in an interpreter that is loaded when it is first asked for.
+  const own = document.getElementById("planner-own");
+  const tell = (words) => { own.querySelector("[role=status]").textContent = words; };
+  const source = new URL("pasted.js", document.currentScript.src).href;
+  let reader;
+  const reading = () => reader ??= new Promise((resolve, reject) => {
+    window.inferenceMathPasted = resolve;
+    const refused = () => { reader = undefined; reject(new Error("the reader of configurations could not be loaded")); };
+    document.head.append(Object.assign(document.createElement("script"), { src: source, onerror: refused }));
+  });
+  const read = async () => {
+    tell("Reading; the first time takes some seconds.");
+    try {
+      await new Promise((shown) => { setTimeout(shown, 50); });
+      const found = JSON.parse((await reading())(own.querySelector("textarea").value));
+      if (found.wrong) { tell(found.wrong); return; }
+      if (!data.models[found.name]) at("model").add(new Option(found.name));
+      data.models[found.name] = found.record;
+      at("model").value = found.name;
+      at("preset").value = "";
+      tell(`Read: ${found.said}.`);
+      answer();
+    } catch (error) {
+      tell(`${error.message}.`);
+    }
+  };
+  own.querySelector(".planner-tools").append(share.button("Read", read));
 
   const tools = form.querySelector(".planner-tools");
   tools.append(
@@ -313,6 +345,10 @@
   });
   const opened = share.parse();
   if (opened?.id === "plan") write(opened.state); else begin();
+  if (opened?.state.model && !data.models[opened.state.model]) {
+    own.open = true;
+    tell(`The link is about ${opened.state.model}, which it does not carry: paste its config.json here.`);
+  }
   window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { write(link.state); answer(); } });
   window.inferenceMathPlanner = { question, coefficients, calibration, state, write, asPython };
   answer();

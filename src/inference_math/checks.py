@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from inference_math.plain_checks import as_one_of, as_whole
 
 __all__ = [
     "ANY_POSITIVE",
@@ -95,34 +95,12 @@ def as_number(argument: str, value: Any, accepted: Interval) -> float:
     return float(number)
 
 
-def as_whole(argument: str, value: Any, low: int = 1) -> int:
-    """Return `value` as an int; a number with a fraction, below `low`, or no number at all is refused."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{argument} must be a whole number, not {value!r:.80}")
-    number = float(value)
-    if not number.is_integer() or number < low:
-        raise ValueError(f"{argument} must be a whole number >= {low}, not {value!r}")
-    return int(number)
-
-
 def as_counts(argument: str, value: Any) -> NDArray[np.int64]:
     """Return `value` as a list of whole numbers >= 1, at least one of them."""
     counts = as_numbers(argument, value, AT_LEAST_ONE)
     if counts.ndim != 1 or not counts.size or (counts % 1).any():
         raise ValueError(f"{argument} must be a list of whole numbers, one for each request")
     return counts.astype(np.int64)
-
-
-def as_one_of(argument: str, value: Any, accepted: Iterable[str]) -> str:
-    """Return `value` if it is one of `accepted`; otherwise name the closest and all that would do."""
-    names = list(accepted)
-    if not isinstance(value, str):
-        raise TypeError(f"{argument} must be a name, not {value!r:.80}")
-    if value not in names:
-        close = get_close_matches(value, names, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"{argument} must be one of {', '.join(names)}, not {value!r}{hint}")
-    return value
 
 
 def _first_outside(array: NDArray[np.float64], accepted: Interval) -> float:

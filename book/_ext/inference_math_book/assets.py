@@ -21,7 +21,7 @@ def prepare(app: Sphinx, config: Config) -> None:
     vendor = Path(app.outdir).parent / "vendor"
     mathml.font(vendor / "mathematics.woff2")
     _vega(vendor / "vega.js")
-    _planner(vendor / "inference_math.js")
+    _planner(vendor)
     config.html_static_path.append(os.path.relpath(vendor, app.confdir))
     config.html_theme_options["extra_footer"] = _footer()
     config.ogp_site_url = config.html_baseurl  # the address stands in _config.yml alone
@@ -37,11 +37,14 @@ def _vega(target: Path) -> None:
     target.write_text(f"(function(){{{bundle}}})();", encoding="utf-8")
 
 
-def _planner(target: Path) -> None:
-    from inference_math.book.explore import browser
+def _planner(vendor: Path) -> None:
+    from inference_math.book.explore import browser, pasted
+    from inference_math_book import interpreter
 
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(browser.script(), encoding="utf-8")
+    vendor.mkdir(parents=True, exist_ok=True)
+    (vendor / "inference_math.js").write_text(browser.script(), encoding="utf-8")
+    reader = interpreter.script(pasted.__name__, pasted.answer.__name__, "inferenceMathPasted")
+    (vendor / "pasted.js").write_text(reader, encoding="utf-8")  # loaded by planner.js, when it is asked for
 
 
 def _footer() -> str:

@@ -89,6 +89,9 @@ def form() -> str:
         f'<div class="planner-fields">{"".join(first)}</div>'
         "<details open><summary>Engine, parallelism, tier, quantile, pools, price</summary>"
         f'<div class="planner-fields">{"".join(more)}</div></details><div class="planner-tools"></div></form>'
+        '<details id="planner-own"><summary>Your own model: paste its <code>config.json</code></summary>'
+        '<textarea rows="8" spellcheck="false" aria-label="config.json of your model"></textarea>'
+        '<div class="planner-tools"></div><p role="status"></p></details>'
         '<div class="planner-answer" aria-live="polite"><p id="planner-verdict">This page needs JavaScript.</p>'
         '<p id="planner-settings"></p><ul id="planner-notes"></ul></div>'
     )

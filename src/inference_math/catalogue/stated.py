@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inference_math.checks import as_whole
+from inference_math.plain_checks import as_whole
 
 __all__ = ["Config"]
 
@@ -49,7 +49,7 @@ class Config:
             raise ValueError(f"{error!s:.200}") from error
         most = _DEEPEST if field == "num_hidden_layers" else _LARGEST
         if number > most:
-            raise ValueError(f"{self.file}: {field} must be at most {most:,}, not {number:.3g}")
+            raise ValueError(f"{self.file}: {field} must be at most {most:,}, not {float(number):.3g}")
         return number
 
     def flag(self, field: str, default: bool) -> bool:
@@ -63,7 +63,7 @@ class Config:
         value = self.get(field)
         if value is None:
             raise ValueError(f"{self.file}: {field} is missing")
-        sound = isinstance(value, list | tuple | str) and len(value) >= count
+        sound = isinstance(value, Sequence) and len(value) >= count
         self.refuse(not sound, field, f"must have an entry for each of {count} layers")
         others = sorted({str(one) for one in value[:count] if one not in known})
         self.refuse(bool(others), field, f"not modelled: {', '.join(others)}")

@@ -27,7 +27,8 @@ from inference_math.perf.types import Layout, Step, UnitNumbers, Work
 from inference_math.simulate import Cost, StepCost
 from inference_math.unit.mean import mean_seen, plain
 from inference_math.unit.operators import H100, Kernels, Operators
-from inference_math.unit.shapes import MEMORY, rates_of, shape_of
+from inference_math.unit.rates import rates_of
+from inference_math.unit.shapes import MEMORY, shape_of
 from inference_math.workload import Workload
 
 __all__ = ["GROWTH_BATCH", "LIMITS", "Costs", "measured", "smallest_tp", "step_cost"]

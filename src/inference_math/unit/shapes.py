@@ -1,14 +1,17 @@
-"""Models and GPUs as the plain numbers that `perf` takes."""
+"""Models as the plain numbers that `perf` takes."""
 
 from __future__ import annotations
 
-from inference_math.catalogue import PRECISIONS, Gpu, Model
-from inference_math.catalogue.layers import Ffn
-from inference_math.catalogue.models import WORKSPACE
-from inference_math.catalogue.precisions import STATE_BYTES
-from inference_math.perf.types import Rates, Shape
+from typing import TYPE_CHECKING
 
-__all__ = ["MEMORY", "activation_bytes", "kind_of", "matrix_bytes", "rates_of", "shape_of"]
+from inference_math.catalogue.decoder import Model
+from inference_math.catalogue.layers import Ffn
+from inference_math.catalogue.precisions import PRECISIONS, STATE_BYTES
+
+if TYPE_CHECKING:  # a browser that reads a configuration has no use for `perf`
+    from inference_math.perf.types import Shape
+
+__all__ = ["MEMORY", "activation_bytes", "kind_of", "matrix_bytes", "shape_of"]
 
 MEMORY = 0.9  # of the bytes that the driver reports: what vLLM takes unless told otherwise
 _ACTIVATION = 2  # bytes of an activation, whatever the precision of the weights
@@ -82,15 +85,6 @@ def shape_of(model: Model, tp: int) -> Shape:
 def _blocks(model: Model) -> int:
     """Return what ends in a sum over the GPUs that share matrices: each attention, each FFN."""
     return sum(layer.count * ((layer.attention.params > 0) + (layer.ffn != Ffn())) for layer in model.layers)
-
-
-def rates_of(gpu: Gpu) -> Rates:
-    """Return a GPU's rates and bytes, as plain numbers for `perf.steps`; 0 for a rate that it does not have."""
-    return {
-        "driver_bytes": gpu.driver_bytes or gpu.hbm_bytes, "workspace": WORKSPACE, "hbm_bw": gpu.hbm_bw,
-        "link_bw": gpu.link_bw, "bf16_flops": gpu.bf16_flops, "fp8_flops": gpu.fp8_flops or 0.0,
-        "fp4_flops": gpu.fp4_flops or 0.0,
-    }  # fmt: skip
 
 
 def kind_of(model: Model) -> str:

@@ -58,7 +58,8 @@ from inference_math.unit.costs import Costs
 from inference_math.unit.floor import Floor
 from inference_math.unit.mean import mean_seen, plain
 from inference_math.unit.nearest import nearest
-from inference_math.unit.shapes import MEMORY, kind_of, rates_of, shape_of
+from inference_math.unit.rates import rates_of
+from inference_math.unit.shapes import MEMORY, kind_of, shape_of
 from inference_math.workload import Workload
 
 __all__ = ["Steps", "Unit"]

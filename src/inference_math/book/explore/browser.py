@@ -9,12 +9,12 @@ from dataclasses import asdict
 from typing import Any
 
 from inference_math import catalogue, evidence, theory
-from inference_math.catalogue import Model
+from inference_math.book.explore.pasted import record
 from inference_math.catalogue.tiers import tiers
 from inference_math.perf import answers, batch, calibrate, search, steps, words
 from inference_math.planner.deployment import ANSWERS, DRAWS, kv_setting
 from inference_math.planner.text import PRINTED
-from inference_math.unit import kind_of, rates_of, shape_of
+from inference_math.unit import rates_of
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, ZERO_SHOT_SCOPE, Calibration, normals
 from inference_math.unit.nearest import SERVED_SCOPE, levels
 from inference_math.unit.shapes import MEMORY
@@ -50,7 +50,7 @@ def script() -> str:
 def data() -> dict[str, Any]:
     """Return the catalogue, the calibrations that ship with what draws them, and the tiers, as plain numbers."""
     return {
-        "models": {name: _shapes(model) for name, model in catalogue.MODELS.items()},
+        "models": {name: record(model) for name, model in catalogue.MODELS.items()},
         "gpus": {name: rates_of(gpu) | {"generation": gpu.generation} for name, gpu in catalogue.GPUS.items()},
         "coefficients": list(COEFFICIENTS),
         "operators": {engine: _coefficients(Calibration.zero_shot(engine)) for engine in ENGINES},
@@ -64,14 +64,6 @@ def data() -> dict[str, Any]:
         "widths": evidence.load("widths").frame.set_index("name")["width"].to_dict(),
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
-
-
-def _shapes(model: Model) -> dict[str, Any]:
-    """Return a model by the GPUs that share a matrix; what does not depend on them stands once."""
-    by_tp = {str(tp): dict(shape_of(model, tp)) for tp in (1, 2, 4, 8) if model.n_heads % tp == 0}
-    same = {name: value for name, value in by_tp["1"].items() if all(one[name] == value for one in by_tp.values())}
-    own = {tp: {name: value for name, value in one.items() if name not in same} for tp, one in by_tp.items()}
-    return {"kind": kind_of(model), "stored": model.stored, "context": model.context, "shape": same, "tp": own}
 
 
 def _coefficients(calibration: Calibration) -> dict[str, Any]:
