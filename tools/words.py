@@ -17,7 +17,9 @@ FOLDED = {"remove-cell", "remove-input", "hide-input", "hide-cell"}
 MOST = 3000  # words of a chapter
 # A directive from its fence to the same fence that closes it, which has the class that folds it.
 _DROPDOWN = re.compile(
-    r"^(?P<fence>:{3,}|`{3,})\{(?:solution|admonition|note|dropdown|prf:proof)\}[^\n]*\n(?:(?!(?P=fence)$).*\n)*?(?P=fence)$", re.M
+    r"^(?P<fence>:{3,}|`{3,})\{(?:solution|admonition|note|dropdown|prf:proof)\}[^\n]*\n"
+    r"(?:(?!(?P=fence)$).*\n)*?(?P=fence)$",
+    re.M,
 )
 _UNSEEN = (r"^\(.+\)=$", r"^[:`]{3,}.*$", r"^:\w[^\n]*$", r"^%.*$", r"(?<=\])\([^)]*\)", r"\{[\w:-]+\}(?=`)", r"^#+ ")
 

@@ -321,6 +321,7 @@
       if (!data.models[found.name]) at("model").add(new Option(found.name));
       data.models[found.name] = found.record;
       at("model").value = found.name;
+      at("weights").value = found.record.stored;
       at("preset").value = "";
       tell(`Read: ${found.said}.`);
       answer();

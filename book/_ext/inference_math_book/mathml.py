@@ -50,7 +50,8 @@ def font(target: Path) -> None:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     options = subset.Options(flavor="woff2", layout_features=["ssty", "kern", "ccmp", "mark", "mkmk"])
-    with importlib.resources.as_file(importlib.resources.files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf") as path:
+    source = importlib.resources.files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf"
+    with importlib.resources.as_file(source) as path:
         whole = subset.load_font(str(path), options)
         one = subset.Subsetter(options)
         one.populate(text="".join(sorted(CHARACTERS)))

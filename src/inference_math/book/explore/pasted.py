@@ -1,7 +1,7 @@
 """What the planner's page keeps of a model: of one in the catalogue, and of one whose `config.json` a reader pastes.
 
 The page prints the first and runs this module for the second, in an interpreter of Python that is itself JavaScript.
-There is neither NumPy nor pandas, so nothing that this module imports may need them; a test holds it to that.
+There is neither NumPy nor pandas, so nothing that this module imports may need them.
 """
 
 from __future__ import annotations
