@@ -5,24 +5,6 @@
 (() => {
   "use strict";
   const share = window.inferenceMathShare;
-  const vegaAt = document.currentScript.src.replace(/live\.js.*$/, "vega.js");
-  const AHEAD = "800px"; // of the screen, that figures are drawn before they come into view
-  const palette = {
-    light: { text: "#222222", grid: "#d5d5d5", axis: "#666666" },
-    dark: { text: "#e6e6e6", grid: "#444444", axis: "#aaaaaa" },
-  };
-
-  const themeConfig = () => {
-    const p = palette[document.documentElement.dataset.theme === "dark" ? "dark" : "light"];
-    const text = { labelColor: p.text, titleColor: p.text, labelFontSize: 13, titleFontSize: 13, titleFontWeight: 500 };
-    return {
-      background: "transparent",
-      axis: { ...text, gridColor: p.grid, domainColor: p.axis, tickColor: p.axis },
-      legend: text, title: { color: p.text }, text: { color: p.text }, rule: { color: p.text },
-      view: { stroke: null }, style: { "guide-label": { fill: p.text } },
-    };
-  };
-
   const source = (figure) => JSON.parse(figure.querySelector("script").textContent);
   const name = (figure) => figure.closest("figure")?.id || "figure";
   const controls = (figure) => source(figure).params.filter((p) => p.bind);
@@ -45,17 +27,10 @@
     const drawn = names.flatMap((name) => view.data(name)).filter((row) => "value" in row && "curve" in row);
     const rows = [...new Map(drawn.map((row) => [JSON.stringify(row), row])).values()];
     const columns = [...new Set(rows.flatMap(Object.keys))];
-    const cell = (v) => (/[",\n]/.test(String(v ?? "")) ? `"${String(v).replaceAll('"', '""')}"` : String(v ?? ""));
-    return [columns, ...rows.map((r) => columns.map((c) => r[c]))].map((r) => r.map(cell).join(",")).join("\n") + "\n";
+    return share.csv([columns, ...rows.map((r) => columns.map((c) => r[c]))]);
   };
 
-  const saveCsv = (figure) => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([toCsv(figure.view)], { type: "text/csv" }));
-    link.download = `${name(figure)}.csv`;
-    link.click();
-    URL.revokeObjectURL(link.href);
-  };
+  const saveCsv = (figure) => share.download(`${name(figure)}.csv`, "text/csv", toCsv(figure.view));
 
   const toPython = (figure) => {
     const { axis, places, names, curves } = figure.view.signal("in_python");
@@ -97,7 +72,7 @@
     figure.view?.finalize();
     const result = await window.vegaEmbed(figure.querySelector(".live-view"), source(figure), {
       renderer: "svg",
-      config: themeConfig(),
+      config: share.vegaTheme(),
       actions: { export: true, source: true, compiled: false, editor: false },
     });
     figure.view = result.view;
@@ -107,16 +82,8 @@
     figure.dataset.drawn = "true";
   };
 
-  let runtime;
-  const vega = () => {
-    runtime ??= new Promise((resolve, reject) => {
-      document.head.append(Object.assign(document.createElement("script"), { src: vegaAt, onload: resolve, onerror: reject }));
-    });
-    return runtime;
-  };
-
   const show = (figure) => {
-    figure.shown ??= vega().then(() => draw(figure)).then(() => addTools(figure));
+    figure.shown ??= share.vega().then(() => draw(figure)).then(() => addTools(figure));
     return figure.shown;
   };
 
@@ -132,13 +99,7 @@
 
   const start = () => {
     const figures = [...document.querySelectorAll(".live-figure")];
-    const near = new IntersectionObserver((seen) => {
-      for (const { target } of seen.filter((one) => one.isIntersecting)) {
-        near.unobserve(target);
-        show(target);
-      }
-    }, { rootMargin: AHEAD });
-    figures.forEach((figure) => near.observe(figure));
+    share.whenNear(figures, show);
     follow();
     window.addEventListener("hashchange", follow);
     window.addEventListener("beforeprint", () => figures.forEach(show));

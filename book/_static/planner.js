@@ -170,7 +170,7 @@
     const ahead = drawn.filter((one) => one.best === order[0]).length / drawn.length;
     const words = { binding: centre.binding.join(" and "), units: asked.units, best: order[0], second: order[1] };
     const formulas = math.by_formula(asked, centre);
-    for (const [name, unit, by, , why] of data.answers) {
+    for (const [name, , unit, by, , why] of data.answers) {
       const fixed = name === "ttft" || name === "tpot";
       const [value, low, high] = math.interval(own[name], fixed ? [] : leads.map((one) => one[name]));
       const known = Number.isFinite(value);
@@ -192,7 +192,131 @@
     text("planner-settings", start);
     document.getElementById("planner-notes").replaceChildren(...list(notes(given, asked, centre, best, row.batch)));
     architectures(given, asked, centre, solved);
-    return best;
+    numbers(given, asked, best, rate, { ...own, ...Object.fromEntries(["usd_per_million"].map((n) => [n, math.interval(own[n], leads.map((one) => one[n]))[0]])) });
+    return { best, order, drawn };
+  };
+
+  // The few numbers that decide, large.
+  const numbers = (given, asked, best, rate, own) => {
+    const traffic = Number(given.traffic);
+    const [, gpus] = best ? math.replicas(asked, best, rate, traffic) : [NaN, NaN];
+    const many = Number.isFinite(gpus) && traffic > 0;
+    const shown = best ? [
+      [digits(rate), "requests/s of a unit"], [`${digits(1000 * own.ttft)} ms`, asked.quantile ? `P${100 * asked.quantile} of TTFT` : "mean TTFT"],
+      [`${digits(1000 * own.tpot)} ms`, asked.quantile ? `P${100 * asked.quantile} of the gaps` : "mean TPOT"],
+      ...(many ? [[digits(gpus), `GPUs at least, for ${given.traffic} requests/s`]] : []),
+      ...(asked.price > 0 ? [[`$${digits(own.usd_per_million)}`, "a million output tokens, all busy"]] : []),
+    ] : [];
+    document.getElementById("planner-big").replaceChildren(...shown.map(([value, name]) => {
+      const made = document.createElement("div");
+      made.append(Object.assign(document.createElement("dd"), { textContent: value }), Object.assign(document.createElement("dt"), { textContent: name }));
+      return made;
+    }));
+  };
+
+  // How to start each architecture that meets the SLA: the best one open, the others folded.
+  const starts = (asked, given, { order, drawn }) => {
+    const shown = order.filter((name) => math.median(drawn.map((one) => one.rows[name].rate)) > 0).map((name) => {
+      const told = math.settings(asked, name, math.careful(asked, name, drawn));
+      const made = document.createElement("details");
+      made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}` }));
+      for (const [title, line] of math.commands(asked, name, told, given.kv, data.memory, given.tier === "dram")) {
+        const code = Object.assign(document.createElement("pre"), { textContent: line });
+        const head = Object.assign(document.createElement("p"), { textContent: `${title} ` });
+        head.append(share.copier("Copy", () => line));
+        made.append(head, code);
+      }
+      return made;
+    });
+    if (shown.length) shown[0].open = true;
+    document.getElementById("planner-starts").replaceChildren(...shown);
+  };
+
+  // Pictures: their rows are set whenever the answer is; they are drawn once they come near the screen.
+  const views = {};
+  const rowsOf = {};
+  const redraw = (name) => { if (views[name] && rowsOf[name]) views[name].data(name, rowsOf[name]).resize().runAsync(); };
+  const picture = async (holder) => {
+    const { name } = holder.dataset;
+    await share.vega();
+    views[name]?.finalize();
+    const asked = { ...data.pictures[name], datasets: { [name]: rowsOf[name] || [] } };
+    const { view } = await window.vegaEmbed(holder, asked, { renderer: "svg", config: share.vegaTheme(), actions: { export: true, source: false, compiled: false, editor: false } });
+    views[name] = view;
+    holder.dataset.drawn = "true";
+    redraw(name);
+  };
+  const holders = [...document.querySelectorAll(".planner-picture")];
+  const stepRows = (asked, terms, row, best) => {
+    const { work } = asked;
+    const context = work.n_in + work.n_out * (1 + work.cv ** 2) / 2;
+    const cached = math.stored_tokens(work.n_in, work.alpha);
+    const one = (what, decodes, prompts) => {
+      const [weights, matrices, ...rest] = math.parts(terms, decodes, context, work.n_in - cached, cached, prompts, Math.max, Math.min);
+      return [Math.hypot(weights, matrices), ...rest].map((seconds, order) => (
+        { what, order, part: order ? data.parts[order + 1] : "weights and matrices", ms: 1000 * seconds }));
+    };
+    const share_ = best === "chunked" ? row.chunk / work.n_in : 1;
+    const decodes = best === "disaggregated" ? 0 : row.batch;
+    const names = [`${digits(row.batch)} decodes`, best === "chunked" ? `with ${digits(row.computed)} prompt tokens` : (decodes ? "with a prompt" : "a prompt alone")];
+    return [...one(names[0], row.batch, 0), ...one(names[1], decodes, share_)];
+  };
+  const memoryRows = (asked, given, row) => {
+    const { unit, work } = asked;
+    const rates = data.gpus[given.gpu];
+    const [all, room] = [rates.driver_bytes, unit.kv_room / unit.gpus];
+    const used = Math.min(room, (math.kv_held(unit, work.n_in + work.n_out / 2) * row.batch) / unit.gpus);
+    const parts = [["weights", data.memory * all - rates.workspace - room], ["KV caches in use", used], ["KV caches, free", room - used], ["engine's own", rates.workspace], ["left to others", (1 - data.memory) * all]];
+    return parts.map(([part, bytes], order) => ({ part, order, GB: bytes / 1e9 }));
+  };
+  const speedRows = (asked, found, best) => {
+    const { n_out } = asked.work;
+    const rows = [];
+    for (let i = -6; i <= 8; i += 1) {
+      const tpot = asked.tpot * 1.25 ** i;
+      const solved = math.solve({ ...asked, tpot }, found, [1, 1]);
+      for (const [architecture, { rate }] of Object.entries(solved.rows)) {
+        if (!(rate > 0)) continue;
+        const point = { architecture, user: 1 / tpot, gpu: (rate * n_out) / asked.unit.gpus };
+        rows.push({ ...point, chosen: false });
+        if (i === 0 && architecture === best) rows.push({ ...point, chosen: true });
+      }
+    }
+    return rows;
+  };
+  const pictured = (asked, given, centre, best) => {
+    const found = coefficients(given);
+    const row = best && centre.rows[best];
+    const swung = best ? math.swings(asked, found) : [];
+    if (best) {
+      const second = centre.order.find((name) => name !== best);
+      Object.assign(rowsOf, {
+        step: stepRows(asked, math.unit_terms(asked.unit, found), row, best), memory: memoryRows(asked, given, row),
+        speeds: speedRows(asked, found, best),
+        swings: swung.map((one) => ({ ...one, input: math.swing_name(one.input), rate: centre.numbers.rate })),
+      });
+    }
+    document.getElementById("planner-pictures").hidden = !best;
+    holders.forEach(({ dataset }) => redraw(dataset.name));
+    return swung;
+  };
+
+  // The same question on other GPUs: what one of each is worth.
+  const gpus = (given) => {
+    const at_ = (gpu) => {
+      try {
+        const other = { ...given, gpu };
+        const { best, rows } = math.solve(question(other), coefficients(other), [1, 1]);
+        const unit = Number(given.tp) * Number(given.dp) * Number(given.pp);
+        return best ? [best, rows[best].rate / unit] : ["none meets the SLA", NaN];
+      } catch { return ["does not fit, or not in this precision", NaN]; }
+    };
+    const [, here] = at_(given.gpu);
+    const rows = Object.keys(data.gpus).map((gpu) => [gpu, ...at_(gpu)]).sort((a, b) => (b[2] || 0) - (a[2] || 0));
+    const known = (value) => (Number.isFinite(value) ? digits(value) : "");
+    const price = Number(given.price);
+    table("planner-gpus", ["GPU", "best architecture", "requests/s of a GPU", `worth in ${given.gpu}`, "as good at (USD/hour)"],
+      rows.map(([gpu, best, rate]) => [gpu, best, known(rate), known(rate / here), price > 0 ? known((price * rate) / here) : ""]));
   };
 
   const architectures = (given, asked, centre, solved) => {
@@ -256,7 +380,9 @@
       text("planner-settings", "");
       document.getElementById("planner-notes").replaceChildren();
       data.answers.forEach(([name]) => { cell("value", name, "–"); ["why", "by", "said"].forEach((kind) => cell(kind, name, "")); });
-      for (const id of ["planner-architectures", "planner-sizes", "planner-tiers"]) document.getElementById(id).hidden = true;
+      for (const id of ["planner-architectures", "planner-sizes", "planner-gpus", "planner-tiers", "planner-pictures"]) document.getElementById(id).hidden = true;
+      text("planner-runner", "");
+      ["planner-big", "planner-starts"].forEach((id) => document.getElementById(id).replaceChildren());
       return;
     }
     const centre = math.solve(asked, coefficients(given), [1, 1]);
@@ -272,8 +398,15 @@
         solved.push(math.solve(asked, ...waiting.shift()));
       }
       if (waiting.length) { setTimeout(go); return; }
-      if (!show(given, asked, centre, solved)) document.getElementById("planner-notes").append(...list(remedies(given)));
+      const found = show(given, asked, centre, solved);
+      if (!found.best) document.getElementById("planner-notes").append(...list(remedies(given)));
+      starts(asked, given, found);
+      const swung = pictured(asked, given, centre, found.best);
+      const [, second] = found.order;
+      const [behind] = math.interval(centre.rows[second].rate, solved.map((one) => one.rows[second].rate));
+      text("planner-runner", found.best ? sentence(math.runner_up(found.best, second, behind, swung)) : "");
       sizes(given);
+      gpus(given);
       tiers(given, asked);
       history.replaceState(null, "", share.hash("plan", changed()));
       form.dataset.complete = "true";
@@ -331,10 +464,32 @@
   };
   own.querySelector(".planner-tools").append(share.button("Read", read));
 
+  // The plan as Markdown, for a design document: what stands on the page.
+  const cells = (row) => [...row.children].map((cell) => cell.textContent.trim().replaceAll("|", "/"));
+  const tableOf = (section) => [...section.querySelectorAll("tr")].map(cells);
+  const asMarkdown = () => {
+    const lines = (id) => document.getElementById(id).textContent;
+    const rows = (found) => found.map((row, i) => `| ${row.join(" | ")} |${i ? "" : `\n|${row.map(() => "---").join("|")}|`}`).join("\n");
+    const given = state();
+    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}`, `${given.prompt} tokens in, ${given.output} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.promise === "mean" ? "means" : `P${100 * given.promise}`})`];
+    const sections = ["planner-architectures", "planner-sizes", "planner-gpus", "planner-tiers"].map((id) => document.getElementById(id)).filter((one) => !one.hidden);
+    const started = [...document.querySelectorAll("#planner-starts details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `\`\`\`bash\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
+    const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => form.parentElement.querySelector(`[data-${kind}="${name}"]`).textContent)])];
+    return [`# Plan: ${of}`, sent, `**${lines("planner-verdict")}** ${lines("planner-runner")}`, lines("planner-settings"),
+      [...document.querySelectorAll("#planner-notes li")].map((one) => `* ${one.textContent}`).join("\n"),
+      ...sections.map((one) => `## ${one.querySelector("h3").textContent}\n\n${rows(tableOf(one))}`), "## All numbers", rows(answers), ...started,
+      `Made with the planner of Inference Math: ${share.link("plan", changed())}`].filter(Boolean).join("\n\n") + "\n";
+  };
+
   const tools = form.querySelector(".planner-tools");
   tools.append(
     share.copier("Copy link", () => share.link("plan", changed())),
     share.copier("Copy as Python", asPython),
+    share.copier("Copy as report", asMarkdown),
+    share.button("Download tables (CSV)", () => {
+      const sections = ["planner-architectures", "planner-sizes", "planner-gpus", "planner-tiers"].map((id) => document.getElementById(id));
+      share.download("plan.csv", "text/csv", share.csv(sections.filter((one) => !one.hidden).flatMap((one) => [[one.querySelector("h3").textContent], ...tableOf(one), []])));
+    }),
     share.button("Reset", () => { begin(); answer(); }),
   );
   form.addEventListener("submit", (event) => event.preventDefault());
@@ -351,6 +506,12 @@
     tell(`The link is about ${opened.state.model}, which it does not carry: paste its config.json here.`);
   }
   window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { write(link.state); answer(); } });
-  window.inferenceMathPlanner = { question, coefficients, calibration, state, write, asPython };
+  window.inferenceMathPlanner = { question, coefficients, calibration, state, write, asPython, asMarkdown };
   answer();
+  share.whenNear(holders, picture);
+  let theme = document.documentElement.dataset.theme;
+  new MutationObserver(() => {
+    const now = document.documentElement.dataset.theme;
+    if (now !== theme) { theme = now; holders.filter(({ dataset }) => views[dataset.name]).forEach(picture); }
+  }).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 })();

@@ -41,5 +41,53 @@ window.inferenceMathShare = (() => {
     made.setAttribute("aria-live", "polite");
     return made;
   };
-  return { parse, hash, link, button, copier };
+  // Vega is most of a page's weight: it comes when something is to be drawn.
+  const vegaAt = document.currentScript.src.replace(/share\.js.*$/, "vega.js");
+  let runtime;
+  const vega = () => {
+    runtime ??= new Promise((resolve, reject) => {
+      document.head.append(Object.assign(document.createElement("script"), { src: vegaAt, onload: resolve, onerror: reject }));
+    });
+    return runtime;
+  };
+
+  const palette = {
+    light: { text: "#222222", grid: "#d5d5d5", axis: "#666666" },
+    dark: { text: "#e6e6e6", grid: "#444444", axis: "#aaaaaa" },
+  };
+  const vegaTheme = () => {
+    const p = palette[document.documentElement.dataset.theme === "dark" ? "dark" : "light"];
+    const text = { labelColor: p.text, titleColor: p.text, labelFontSize: 13, titleFontSize: 13, titleFontWeight: 500 };
+    return {
+      background: "transparent",
+      axis: { ...text, gridColor: p.grid, domainColor: p.axis, tickColor: p.axis },
+      legend: text, title: { color: p.text }, text: { color: p.text }, rule: { color: p.text },
+      view: { stroke: null }, style: { "guide-label": { fill: p.text } },
+    };
+  };
+
+  // Call `near` once, when an element is about to come into view.
+  const AHEAD = "800px";
+  const whenNear = (elements, near) => {
+    const watch = new IntersectionObserver((seen) => {
+      for (const { target } of seen.filter((one) => one.isIntersecting)) {
+        watch.unobserve(target);
+        near(target);
+      }
+    }, { rootMargin: AHEAD });
+    elements.forEach((element) => watch.observe(element));
+  };
+
+  const download = (name, type, content) => {
+    const made = document.createElement("a");
+    made.href = URL.createObjectURL(new Blob([content], { type }));
+    made.download = name;
+    made.click();
+    URL.revokeObjectURL(made.href);
+  };
+  const csv = (rows) => {
+    const cell = (v) => (/[",\n]/.test(String(v ?? "")) ? `"${String(v).replaceAll('"', '""')}"` : String(v ?? ""));
+    return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
+  };
+  return { parse, hash, link, button, copier, vega, vegaTheme, whenNear, download, csv };
 })();

@@ -61,6 +61,9 @@ def _plan(options: argparse.Namespace) -> int:
     sla = SLA(options.ttft, options.tpot, options.quantile)
     place = None if options.tier is None else tier(options.tier)
     found = plan(_unit(options), work, sla, units=options.units, tier=place, price=options.price)
+    if options.report is not None:
+        _keep_inputs(options.report, options.model, options.gpu, options.calibration)
+        Path(options.report).write_text(found.report(), encoding="utf-8")
     for name, long in _LONG.items():
         if (limit := getattr(options, name)) > long:
             print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
@@ -184,6 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     planner.add_argument("--rate", type=float, help="requests per second: how many replicas?")
     planner.add_argument("--search", type=int, metavar="GPUS", help="also try TP, DP and EP on at most so many GPUs")
     planner.add_argument("--json", action="store_true", help="print JSON")
+    planner.add_argument("--report", metavar="FILE", help="also write the plan as Markdown")
     planner.set_defaults(run=_plan)
 
     profile = commands.add_parser("profile", parents=[unit], help="fit coefficients to runs of your engine")

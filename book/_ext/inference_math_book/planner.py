@@ -93,8 +93,36 @@ def form() -> str:
         '<textarea rows="8" spellcheck="false" aria-label="config.json of your model"></textarea>'
         '<div class="planner-tools"></div><p role="status"></p></details>'
         '<div class="planner-answer" aria-live="polite"><p id="planner-verdict">This page needs JavaScript.</p>'
-        '<p id="planner-settings"></p><ul id="planner-notes"></ul></div>'
+        '<dl id="planner-big"></dl></div><p id="planner-runner"></p>'
+        '<p id="planner-settings"></p><ul id="planner-notes"></ul>'
     )
+
+
+def pictures() -> str:
+    """Return the places of the pictures, each with what to see in it."""
+    from inference_math.book.explore.pictures import PICTURES
+
+    places = (
+        f'<figure><h3>{escape(title)}</h3><div class="planner-picture" data-name="{name}" role="img" '
+        f'aria-label="{escape(title)}"></div><figcaption>{escape(see)}</figcaption></figure>'
+        for name, (title, see) in PICTURES.items()
+    )
+    return f'<section id="planner-pictures">{"".join(places)}</section>'
+
+
+def tables() -> str:
+    """Return the places of the tables, and of what starts an engine."""
+    titles = {
+        "architectures": "Architectures at their best within the SLA",
+        "sizes": "Units of other sizes",
+        "gpus": "The same on other GPUs",
+        "tiers": "Where the stored share may lie",
+    }
+    sections = (
+        f'<section id="planner-{name}"><h3>{title}</h3><div class="plan"><table></table></div></section>'
+        for name, title in titles.items()
+    )
+    return f'{"".join(sections)}<section id="planner-starts"></section>'
 
 
 def _select(name: str, label: str, options: dict[str, str], value: str) -> str:
@@ -122,21 +150,15 @@ class Planner(SphinxDirective):
         from inference_math.planner.deployment import ANSWERS
 
         lines = [
+            ":::{dropdown} All numbers, and the equation behind each",
             "| answer | value (5 to 95 % of the calibration) | what it is | computed by | closed form | which says |",
             "|---|---|---|---|---|---|",
         ]
-        for name, _, _, formula, _ in ANSWERS:
+        for name, title, _, _, formula, _ in ANSWERS:
             value, why, by, said = (f'<span data-{kind}="{name}"></span>' for kind in ("value", "why", "by", "said"))
             equation = f"{{eq}}`{formula}`" if formula else ""
-            lines.append(f"| `{name}` | {value} | {why} | {by} | {equation} | {said} |")
+            lines.append(f"| {title} | {value} | {why} | {by} | {equation} | {said} |")
         content = nodes.container(classes=["planner-table", "generated"])
-        content += nodes.raw("", form(), format="html")
-        self.state.nested_parse(StringList(lines, source="inference_math"), self.content_offset, content)
-        for name, title in (
-            ("architectures", "Architectures at their best within the SLA"),
-            ("sizes", "Units of other sizes"),
-            ("tiers", "Where the stored share may lie"),
-        ):
-            table = f'<section id="planner-{name}"><h3>{title}</h3><div class="plan"><table></table></div></section>'
-            content += nodes.raw("", table, format="html")
+        content += nodes.raw("", form() + pictures() + tables(), format="html")
+        self.state.nested_parse(StringList([*lines, ":::"], source="inference_math"), self.content_offset, content)
         return [content]

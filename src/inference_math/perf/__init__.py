@@ -24,12 +24,13 @@ from inference_math.perf.answers import (
     replicas,
     settings,
     solve,
+    swings,
     under,
     usd_per_million,
 )
 
 __all__ = [
     "GROWS", "batch_curve", "batch_limits", "by_formula", "careful", "compared", "computed_tokens", "gains", "interval",
-    "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "settings", "solve", "under",
+    "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "settings", "solve", "swings", "under",
     "usd_per_million",
 ]  # fmt: skip

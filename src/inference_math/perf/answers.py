@@ -31,7 +31,7 @@ from inference_math.theory import request_rate as _request_rate
 
 __all__ = [
     "GROWS", "batch_curve", "batch_limits", "by_formula", "careful", "compared", "computed_tokens", "gains", "interval",
-    "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "settings", "solve", "under",
+    "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "settings", "solve", "swings", "under",
     "usd_per_million",
 ]  # fmt: skip
 
@@ -275,18 +275,23 @@ def computed_tokens(asked: Asked, row: Row) -> int:
 def settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
     """Return the engine's settings for an architecture's row; the pools of a disaggregated one in units.
 
-    vLLM and TensorRT-LLM count all computed tokens of a step, SGLang the chunk alone.
+    vLLM and TensorRT-LLM count all computed tokens of a step, SGLang the chunk alone; and they count for each group
+    of attention by itself, SGLang for all.
     """
-    engine, batch, n_in = asked["engine"], ceil(row["batch"]), asked["work"]["n_in"]
+    engine, n_in, groups = asked["engine"], asked["work"]["n_in"], asked["unit"]["layout"]["dp"]
     seqs, tokens = ENGINE_TERMS[engine]
+    ranks = 1 if engine == "sglang" else groups
+    batch = ceil(row["batch"] / ranks)
     told: dict[str, Any] = {}
     if name == "aggregated":
         told[seqs] = batch
+        if engine == "vllm":  # which does not support to go without chunks: a budget that cuts no prompt
+            told[tokens] = ceil(n_in * fresh_share(asked["work"]) * (1 - 1e-12)) + batch
         told.update(WHOLE_PROMPTS[engine])
         return told
-    computed = computed_tokens(asked, row)
+    computed = ceil(computed_tokens(asked, row) / ranks)
     if name == "chunked":
-        told[seqs] = batch + ceil(row["chunk"] / n_in)  # prompts under way hold places, too
+        told[seqs] = batch + ceil(row["chunk"] / n_in / ranks)  # prompts under way hold places, too
         told[tokens] = computed if engine == "sglang" else computed + batch
         told.update(IN_CHUNKS[engine])
         return told
@@ -304,7 +309,7 @@ ENGINE_TERMS = {
     "sglang": ["--max-running-requests", "--chunked-prefill-size"],
 }
 WHOLE_PROMPTS: dict[str, dict[str, Any]] = {
-    "vllm": {"--no-enable-chunked-prefill": ""},  # its budget is then the longest sequence
+    "vllm": {},
     "trtllm": {"enable_chunked_prefill": "false"},
     "sglang": {"--chunked-prefill-size": -1},
 }
@@ -313,6 +318,51 @@ IN_CHUNKS: dict[str, dict[str, Any]] = {
     "trtllm": {"enable_chunked_prefill": "true"},
     "sglang": {"--enable-mixed-chunk": ""},
 }
+
+
+SWING = 0.2  # of an input, either way
+SWUNG = ["n_in", "n_out", "alpha", "ttft", "tpot"]
+
+
+def swings(asked: Asked, found: Found) -> list[dict[str, Any]]:
+    """Return for each input what a fifth less and a fifth more of it bring: rates and best architectures.
+
+    Columns: input, low, high (requests/s of a unit), best_low, best_high, and `swing`, the distance; largest first.
+    """
+    rows = []
+    for name in SWUNG:
+        if name == "alpha" and not asked["work"]["alpha"] > 0:
+            continue
+        low, high = [solve(swung(asked, name, factor), found, [1.0, 1.0]) for factor in [1 - SWING, 1 + SWING]]
+        ends = [low["numbers"]["rate"], high["numbers"]["rate"]]
+        rows.append({
+            "input": name, "low": ends[0], "high": ends[1], "best_low": low["best"], "best_high": high["best"],
+            "swing": abs(ends[1] - ends[0]),
+        })  # fmt: skip
+    rows.sort(key=lambda row: -row["swing"])
+    return rows
+
+
+def swung(asked: Asked, name: str, factor: float) -> Asked:
+    """Return the question with one of its inputs by a factor larger: a length, the stored share, a limit."""
+    work = asked["work"]
+    lengths: Work = {"n_in": work["n_in"], "n_out": work["n_out"], "alpha": work["alpha"], "cv": work["cv"]}
+    limits = {"ttft": asked["ttft"], "tpot": asked["tpot"]}
+    if name == "n_in":
+        lengths["n_in"] = max(1.0, work["n_in"] * factor)
+    if name == "n_out":
+        lengths["n_out"] = max(1.01, work["n_out"] * factor)
+    if name == "alpha":
+        lengths["alpha"] = min(1.0, work["alpha"] * factor)
+    if name == "ttft":
+        limits["ttft"] = asked["ttft"] * factor
+    if name == "tpot":
+        limits["tpot"] = asked["tpot"] * factor
+    return {
+        "unit": asked["unit"], "work": lengths, "ttft": limits["ttft"], "tpot": limits["tpot"],
+        "quantile": asked["quantile"], "units": asked["units"], "read_bw": asked["read_bw"], "price": asked["price"],
+        "engine": asked["engine"],
+    }  # fmt: skip
 
 
 def gains(asked: Asked, found: Found, read_bws: dict[str, float]) -> list[dict[str, Any]]:

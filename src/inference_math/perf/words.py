@@ -9,7 +9,10 @@ from inference_math.perf.numerals import digits, percent
 from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs
 
-__all__ = ["CLEAR", "missed", "missing", "outside", "remedy", "settled", "too_long", "verdict", "wider"]
+__all__ = [
+    "CLEAR", "missed", "missing", "outside", "remedy", "runner_up", "settled", "swing_name", "too_long", "verdict",
+    "wider",
+]  # fmt: skip
 
 CLEAR = 0.95  # of the draws must name the same architecture
 
@@ -31,6 +34,35 @@ def verdict(best: str, second: str, rate: float, margin: float, ahead: float, sp
     if margin < spread:
         return lead + "; too close to call: predictions of a step err by " + percent(spread)
     return lead
+
+
+SWING_NAMES = {
+    "n_in": "prompts", "n_out": "answers", "alpha": "stored share", "ttft": "limit on TTFT", "tpot": "limit on TPOT",
+}  # fmt: skip
+SHORTER = {"n_in": "shorter", "n_out": "shorter", "alpha": "smaller", "ttft": "tighter", "tpot": "tighter"}
+LONGER = {"n_in": "longer", "n_out": "longer", "alpha": "larger", "ttft": "looser", "tpot": "looser"}
+
+
+def swing_name(name: str) -> str:
+    """Return an input that `answers.swings` moves, in words."""
+    return SWING_NAMES[name]
+
+
+def runner_up(best: str, second: str, rate: float, swings: list[dict[str, Any]]) -> str:
+    """Name the second architecture and its rate, and what would make it, or the third, the best."""
+    if not rate > 0:
+        return "no other architecture meets the SLA"
+    said = "runner-up: " + second + ", " + digits(rate) + " requests/s per unit"
+    turns = []
+    for row in swings:
+        for end in ["low", "high"]:
+            other = row["best_" + end]
+            if other != best and other != "":
+                way = SHORTER[row["input"]] if end == "low" else LONGER[row["input"]]
+                turns.append(other + " with " + SWING_NAMES[row["input"]] + " a fifth " + way)
+    if len(turns) < 1:
+        return said + "; no length or limit a fifth smaller or larger would change the order"
+    return said + "; first would be " + ", ".join(turns)
 
 
 def settled(margin: float, ahead: float, spread: float) -> bool:

@@ -12,21 +12,22 @@ import pandas as pd
 from inference_math import perf
 from inference_math.catalogue.tiers import Tier
 from inference_math.checks import ANY_POSITIVE, as_number, as_whole
+from inference_math.perf.commands import commands
 from inference_math.perf.types import Row
-from inference_math.perf.words import missed, remedy, verdict
+from inference_math.perf.words import missed, remedy, runner_up, verdict
 from inference_math.planner import text
 from inference_math.planner.case import Case, Solved, offloading, solve, under
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
-__all__ = ["ANSWERS", "DRAWS", "Answer", "Plan", "kv_setting", "plan", "told"]
+__all__ = ["ANSWERS", "DRAWS", "Answer", "Plan", "Start", "kv_setting", "plan", "told"]
 
 DRAWS = 64
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One number of a plan: its interval (90 %), its unit, how it was found, and what it means.
+    """One number of a plan: its `title` in words, its interval (90 %), its unit, how it was found, what it means.
 
     `value` is the median of the draws, `low` and `high` their 5 % and 95 % quantiles; without draws all three are the
     calibration's own. `by` names what computed it: "step", the unit's step; "formula", the closed form `formula`;
@@ -35,6 +36,7 @@ class Answer:
     """
 
     name: str
+    title: str
     value: float
     low: float
     high: float
@@ -43,6 +45,18 @@ class Answer:
     formula: str
     by_formula: float
     why: str
+
+
+@dataclass(frozen=True)
+class Start:
+    """How to start an architecture: settings that keep the SLA in the share `kept` of the draws, and whole commands.
+
+    `kept` is NaN without intervals. `commands` are pairs of what is started and its command line.
+    """
+
+    settings: Mapping[str, Any]
+    kept: float
+    commands: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,10 +76,13 @@ class Plan:
         The architecture with the highest rate in the median of the draws; "" where none meets the SLA.
     verdict
         The same in a sentence, and whether the calibration is sure enough to say so.
-    settings
-        What to start the engine with: settings that keep the SLA in nine of ten draws, where there are such.
-    kept
-        Share of the draws in which these settings keep the SLA; NaN without intervals.
+    runner_up
+        The architecture behind the best in a sentence, and what would make another the first; "" where none is.
+    swings
+        What a fifth less or more of each input would bring; see `perf.swings`.
+    starts
+        How to start each architecture that meets the SLA: settings that keep it in nine of ten draws, where there are
+        such.
     advice
         Where the SLA cannot be met: by how much it is missed, and what would meet it.
     outside
@@ -78,14 +95,25 @@ class Plan:
     offloading: pd.DataFrame
     best: str
     verdict: str
-    settings: Mapping[str, Any]
-    kept: float
+    runner_up: str
+    swings: tuple[Mapping[str, Any], ...]
+    starts: Mapping[str, Start]
     advice: tuple[str, ...]
     outside: tuple[str, ...]
 
     def __getitem__(self, name: str) -> float:
         """Return the value of an answer."""
         return self.answers[name].value
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What the best architecture's engines are told."""
+        return self.starts[self.best].settings if self.best else {}
+
+    @property
+    def kept(self) -> float:
+        """Share of the draws in which these settings keep the SLA; NaN without intervals."""
+        return self.starts[self.best].kept if self.best else np.nan
 
     @property
     def feasible(self) -> bool:
@@ -106,11 +134,17 @@ class Plan:
                 "feasible": self.feasible, "best": self.best, "verdict": self.verdict,
                 "answers": {name: asdict(answer) for name, answer in self.answers.items()},
                 "architectures": self.compared.to_dict("records"), "offloading": self.offloading.to_dict("records"),
+                "runner_up": self.runner_up, "swings": list(self.swings),
                 "settings": dict(self.settings), "settings_keep_sla": self.kept,
+                "starts": {name: asdict(start) for name, start in self.starts.items()},
                 "advice": list(self.advice), "outside": list(self.outside),
             }
         )  # fmt: skip
         return content
+
+    def report(self) -> str:
+        """Return the plan as Markdown, for a design document."""
+        return text.as_markdown(self)
 
     def __repr__(self) -> str:
         return text.as_text(self)
@@ -160,7 +194,10 @@ def plan(
     compared = _ranked(centre, draws)
     best = order[0] if float(compared.set_index("architecture")["rate"][order[0]]) > 0 else ""
     leads = [perf.lead(case.plain, one.found["rows"], list(order)) for one in draws]
-    chosen = perf.careful(case.plain, order[0], [one.found for one in draws])
+    solved = [one.found for one in draws]
+    chosen = perf.careful(case.plain, order[0], solved)
+    rates = compared.set_index("architecture")["rate"]
+    swings = tuple(perf.swings(case.plain, unit.found(work))) if best else ()
     return Plan(
         case,
         _answers(case, centre, draws, leads, order, best),
@@ -168,11 +205,21 @@ def plan(
         offloading(case),
         best,
         _verdict(case, draws, leads, order, best),
-        told(case, best, chosen) if best else {},
-        perf.kept(case.plain, best, [one.found for one in draws], chosen) if best and intervals else np.nan,
+        runner_up(best, order[1], float(rates[order[1]]), list(swings)) if best else "",
+        swings,
+        {name: _start(case, name, solved, intervals) for name in order if rates[name] > 0},
         () if best else tuple(_advice(case)),
         unit.outside(work, max(float(chosen["batch"]), 1)),
     )
+
+
+def _start(case: Case, name: str, solved: list[Any], intervals: bool) -> Start:
+    """Return how to start one architecture, by the row that keeps the SLA in most draws."""
+    asked, row = case.plain, perf.careful(case.plain, name, solved)
+    kept = perf.kept(asked, name, solved, row) if intervals else np.nan
+    store = case.tier is not None and case.tier.name == "dram"
+    lines = commands(asked, name, perf.settings(asked, name, row), case.unit.kv, case.unit.memory, store)
+    return Start(told(case, name, row), kept, tuple((title, line) for title, line in lines))
 
 
 def told(case: Case, best: str, row: Row) -> dict[str, Any]:
@@ -200,36 +247,37 @@ def _ranked(centre: Solved, draws: list[Solved]) -> pd.DataFrame:
     return frame
 
 
-# Name, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the plan's.
+# Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the
+# plan's.
 ANSWERS = (
-    ("rate", "requests/s", "compare", "request_rate", "of a unit at full load, {best}"),
-    ("margin", "fraction", "compare", "", "lead of {best} over {second}"),
-    ("tokens_per_gpu", "token/s", "compare", "", "output of one GPU at full load, {best}"),
-    ("usd_per_million", "USD", "compare", "", "for a million output tokens at full load"),
-    ("ttft", "s", "compare", "expected_ttft_full", "{best}, without queues"),
-    ("tpot", "s", "compare", "expected_tpot_full", "{best}"),
-    ("batch", "requests", "search", "max_batch", "largest with prefill first; limited by {binding}"),
-    ("batch_tpot", "requests", "search", "max_batch", "as far as TPOT allows"),
-    ("batch_ttft", "requests", "search", "max_batch_ttft_full", "as far as TTFT allows"),
-    ("batch_memory", "requests", "formula", "", "as far as the KV cache holds them, as the engine does"),
-    ("chunk", "token", "compare", "chunk_size", "computed of prompts in each step, chunked prefill at its best"),
-    ("chunked_gain", "1", "compare", "chunked_gain_serial", "rate of chunked over whole prefills"),
-    ("prefill_units", "units", "compare", "pdd_split", "of {units}, disaggregated at its best"),
-    ("pdd_gain", "1", "compare", "pdd_gain_same", "rate of disaggregated over aggregated serving"),
-    ("t_w", "s", "step", "step_time", "part of a step that all requests share"),
-    ("delta_p", "s", "formula", "delta_p", "what one more request adds to each step by its prefill, net of t_w"),
-    ("delta_p_gross", "s", "formula", "delta_p", "the same of a prompt alone, t_w with it: what a prefill unit pays"),
-    ("delta_h", "s", "step", "delta_h", "what one more request adds to each step by its decode"),
-    ("gain_bound", "1", "formula", "gain_bound", "1 + ΔP/ΔH: most that faster prefills gain at a limit on the mean"),
-    ("concurrent_prefills", "requests", "formula", "concurrent_prefills", "in prefill beside a request, prefill first"),
+    ("rate", "Requests per second of a unit", "requests/s", "compare", "request_rate", "at full load, {best}"),
+    ("margin", "Lead over the runner-up", "fraction", "compare", "", "of {best} over {second}"),
+    ("tokens_per_gpu", "Output of one GPU", "token/s", "compare", "", "at full load, {best}"),
+    ("usd_per_million", "Cost of a million output tokens", "USD", "compare", "", "at full load"),
+    ("ttft", "Time to first token, TTFT", "s", "compare", "expected_ttft_full", "{best}, without queues"),
+    ("tpot", "Time per output token, TPOT", "s", "compare", "expected_tpot_full", "{best}"),
+    ("batch", "Largest batch, prefill first", "requests", "search", "max_batch", "limited by {binding}"),
+    ("batch_tpot", "The same, as far as TPOT allows", "requests", "search", "max_batch", ""),
+    ("batch_ttft", "The same, as far as TTFT allows", "requests", "search", "max_batch_ttft_full", ""),
+    ("batch_memory", "The same, as far as memory allows", "requests", "formula", "", "caches as the engine keeps them"),
+    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size", "chunked prefill at its best"),
+    ("chunked_gain", "Gain of chunked over whole prefills", "1", "compare", "chunked_gain_serial", "ratio of rates"),
+    ("prefill_units", "Units for prefill", "units", "compare", "pdd_split", "of {units}, disaggregated at its best"),
+    ("pdd_gain", "Gain of disaggregated over aggregated", "1", "compare", "pdd_gain_same", "ratio of rates"),
+    ("t_w", "Weight read, t_w", "s", "step", "step_time", "part of a step that all requests share"),
+    ("delta_p", "ΔP, net", "s", "formula", "delta_p", "what one more request adds to the mean step by its prefill"),
+    ("delta_p_gross", "ΔP, gross", "s", "formula", "delta_p", "of a prompt alone, t_w with it; a prefill unit pays it"),
+    ("delta_h", "ΔH", "s", "step", "delta_h", "what one more request adds to each step by its decode"),
+    ("gain_bound", "Bound 1 + ΔP/ΔH", "1", "formula", "gain_bound", "most that faster prefills gain, in the mean"),
     (
-        "pdd_concurrency",
-        "1",
-        "formula",
-        "pdd_concurrency",
-        "requests in prefill for each in decode, limits used up",
+        "concurrent_prefills", "Prompts in a step beside a request", "requests", "formula", "concurrent_prefills",
+        "in the mean, prefill first",
     ),
-)
+    (
+        "pdd_concurrency", "Requests in prefill for each in decode", "1", "formula", "pdd_concurrency",
+        "with both limits used up",
+    ),
+)  # fmt: skip
 
 
 def _answers(
@@ -240,14 +288,14 @@ def _answers(
     drawn = [dict(one.numbers) | lead for one, lead in zip(draws, leads, strict=True)]
     own = dict(centre.numbers) | perf.lead(case.plain, centre.found["rows"], list(order))
     answers = {}
-    for name, measure, by, formula, why in ANSWERS:
+    for name, title, measure, by, formula, why in ANSWERS:
         # A plan takes all that the limits allow, whatever the draw: TTFT and TPOT have no interval of their own.
         value, low, high = perf.interval(own[name], [] if name in ("ttft", "tpot") else [one[name] for one in drawn])
         if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
             continue
         meaning = why.format(**words) if best else why.partition(",")[0].format(**words)
         said = formulas.get(name, np.nan)
-        answers[name] = Answer(name, value, low, high, measure, by, formula, said, meaning)
+        answers[name] = Answer(name, title, value, low, high, measure, by, formula, said, meaning)
     return answers
 
 

@@ -15,22 +15,26 @@ from inference_math.workload import SLA, Workload
 if TYPE_CHECKING:
     from inference_math.planner.deployment import Answer, Plan
 
-__all__ = ["PRINTED", "as_html", "as_text", "plain", "said", "shown", "start"]
+__all__ = ["PRINTED", "as_html", "as_markdown", "as_text", "plain", "said", "shown", "start"]
 
 
 def as_text(found: Plan) -> str:
     """Return the plan as lines for a terminal."""
     answers = list(found.answers.values())
     lines = [*_heading(found), "", f"Verdict: {found.verdict}."]
+    if found.runner_up:
+        lines.append(f"{_capital(found.runner_up)}.")
     lines += [f"! {line}" for line in found.advice]
     if found.settings:
         lines.append(start(found))
     lines.append("")
-    wide = [max(map(len, column)) for column in zip(*((a.name, shown(a), a.by) for a in answers), strict=True)]
+    wide = [max(map(len, column)) for column in zip(*((a.title, shown(a), a.by) for a in answers), strict=True)]
     for a in answers:
-        lines.append(f"{a.name:{wide[0]}}  {shown(a):{wide[1]}}  {a.by:{wide[2]}}  {a.why}{_closed(a)}")
+        lines.append(f"{a.title:{wide[0]}}  {shown(a):{wide[1]}}  {a.by:{wide[2]}}  {a.why}{_closed(a)}".rstrip())
     for title, table in _tables(found).items():
         lines += ["", title, table.to_string(index=False, na_rep="")]
+    for name, begun in found.starts.items():
+        lines += ["", f"To start {name}:", *(f"  {title}: {line}" for title, line in begun.commands)]
     if found.outside:
         lines += ["", *(f"! not calibrated: {line}" for line in found.outside)]
     return "\n".join(lines)
@@ -38,9 +42,11 @@ def as_text(found: Plan) -> str:
 
 def as_html(found: Plan) -> str:
     """Return the plan as HTML."""
-    rows = [(a.name, shown(a), a.why, a.by, a.formula, said(a)) for a in found.answers.values()]
+    rows = [(a.title, shown(a), a.why, a.by, a.formula, said(a)) for a in found.answers.values()]
     parts = [f"<p>{escape(line)}</p>" for line in _heading(found)]
-    parts.append(f"<p><strong>{escape(found.verdict[0].upper() + found.verdict[1:])}.</strong></p>")
+    parts.append(f"<p><strong>{escape(_capital(found.verdict))}.</strong></p>")
+    if found.runner_up:
+        parts.append(f"<p>{escape(_capital(found.runner_up))}.</p>")
     parts += [f"<p>{escape(line)}</p>" for line in found.advice]
     if found.settings:
         parts.append(f"<p>{escape(start(found))}</p>")
@@ -53,6 +59,31 @@ def as_html(found: Plan) -> str:
     return f'<div class="plan">{"".join(parts)}</div>'
 
 
+def as_markdown(found: Plan) -> str:
+    """Return the plan as Markdown, for a design document."""
+    what, sent = _heading(found)
+    parts = [f"# Plan: {what}", sent, f"**{_capital(found.verdict)}.**"]
+    if found.runner_up:
+        parts.append(f"{_capital(found.runner_up)}.")
+    if found.settings:
+        parts.append(start(found))
+    notes = [*found.advice, *(f"not calibrated: {line}" for line in found.outside)]
+    parts += ["\n".join(f"* {_capital(line)}." for line in notes)] if notes else []
+    for title, table in _tables(found).items():
+        parts += [f"## {title}", _piped(table)]
+    rows = [(a.title, shown(a), a.why) for a in found.answers.values()]
+    parts += ["## All numbers", _piped(pd.DataFrame(rows, columns=["answer", "value (5 to 95 %)", "meaning"]))]
+    for name, begun in found.starts.items():
+        parts.append(f"## To start {name}")
+        parts += [f"{_capital(title)}:\n\n```bash\n{line}\n```" for title, line in begun.commands]
+    return "\n\n".join(parts) + "\n"
+
+
+def _piped(table: pd.DataFrame) -> str:
+    rows: list[Any] = [table.columns, ["---"] * table.shape[1], *table.fillna("").astype(str).to_numpy().tolist()]
+    return "\n".join(f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |" for row in rows)
+
+
 def plain(value: Any) -> Any:
     """Return the same of plain dicts, lists, numbers and strings; NaN and infinity become None."""
     if isinstance(value, Mapping):
@@ -62,6 +93,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
     return int(value) if isinstance(value, np.integer) else value
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def _heading(found: Plan) -> list[str]:

@@ -21,6 +21,7 @@ __all__ = ["jackknife", "moved_to"]
 _NOISE = 0.05  # of the logarithm of a time: repeats, and what the form leaves out
 _FARTHEST = 5.0  # widths of the prior: what moves a coefficient beyond is another thing, not another value
 _MOST = 2.0  # of a spread: what is off by more was not fitted
+_FREE = 3  # errors beyond the coefficients that they decided: fewer do not tell how wide errors are
 _UNTOLD = 0.99  # of the starting width: a coefficient that is left so wide was not told
 
 
@@ -54,7 +55,10 @@ def moved_to(
     precision = told.T @ told
     width = np.linalg.inv(precision / _NOISE**2 + np.eye(len(names)))
     used = len(names) - np.trace(width)  # coefficients that the seconds decide, in effect
-    spread = min(float(np.sqrt(np.sum(logs**2) / max(len(logs) - used, 1))), _MOST)
+    free = len(logs) - used
+    spread = min(float(np.sqrt(np.sum(logs**2) / max(free, 1))), _MOST)
+    if free < _FREE:
+        spread = max(spread, start.spread)
     width = np.linalg.inv(precision / max(spread, 1e-3) ** 2 + np.eye(len(names)))
     # What was not told is as wide as before and where it was. One that went to nothing is wide, too, but not there.
     untold = (np.sqrt(np.diag(width)) > _UNTOLD) & (np.abs(found.x) < 1 - _UNTOLD)

@@ -34,7 +34,7 @@ _WIDTH = {
     "served": dict.fromkeys(COEFFICIENTS, 0.0),
 }
 PROFILED = tuple(_WIDTH["zero-shot"])
-_FEWEST, _SPAN, _FULL = 6, 4, 0.97
+_FEWEST, _SPAN, _FULL = 3, 4, 0.97
 _HOPELESS = 0.3  # mean error of a fit that fits nothing
 
 
@@ -174,8 +174,6 @@ def _refuse_alike(table: pd.DataFrame, left_out: pd.DataFrame) -> None:
         missing.append(f"at least {_FEWEST} usable runs (there are {len(table)})")
     elif table["concurrency"].max() < _SPAN * table["concurrency"].min():
         missing.append(f"concurrencies that span a factor of {_SPAN}")
-    if len(table) >= _FEWEST and len(table[["n_in", "n_out"]].drop_duplicates()) < 2:
-        missing.append("a second prompt or output length")
     if missing:
         why = "".join(f"; {count} left out: {reason}" for reason, count in left_out["reason"].value_counts().items())
         raise ValueError(f"runs must have {' and '.join(missing)}: without, the coefficients cannot be told apart{why}")

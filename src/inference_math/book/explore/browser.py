@@ -10,8 +10,9 @@ from typing import Any
 
 from inference_math import catalogue, evidence, theory
 from inference_math.book.explore.pasted import record
+from inference_math.book.explore.pictures import pictures
 from inference_math.catalogue.tiers import tiers
-from inference_math.perf import answers, batch, calibrate, search, steps, words
+from inference_math.perf import answers, batch, calibrate, commands, search, steps, words
 from inference_math.planner.deployment import ANSWERS, DRAWS, kv_setting
 from inference_math.planner.text import PRINTED
 from inference_math.unit import rates_of
@@ -21,7 +22,7 @@ from inference_math.unit.shapes import MEMORY
 
 __all__ = ["data", "script"]
 
-_MODULES = (steps, batch, search, answers, words, calibrate)
+_MODULES = (steps, batch, search, answers, words, calibrate, commands)
 # What Python's built-ins and its module math are in JavaScript, where a name is passed on, too.
 _PRELUDE = """
 var exp = Math.exp, max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
@@ -58,6 +59,8 @@ def data() -> dict[str, Any]:
         "normals": [[float(f"{number:.12g}") for number in row] for row in normals(DRAWS)],
         "memory": MEMORY,
         "answers": ANSWERS,
+        "parts": steps.PARTS,
+        "pictures": pictures(),
         "printed": PRINTED,
         "kv_flags": {engine: kv_setting(engine) for engine in ENGINES},
         "scopes": {"operators": dict(ZERO_SHOT_SCOPE), "served": dict(SERVED_SCOPE)},

@@ -1,0 +1,138 @@
+"""What starts an engine as a plan says: whole command lines, as the engines' own documentation has them.
+
+Options are those of vLLM 0.32, SGLang 0.5 and TensorRT-LLM 1.2. What a plan does not know stands as a variable of the
+shell: `$MODEL`, the checkpoint; `$LONGEST`, the tokens of the longest request where lengths vary; `$STORE_GB`.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+from inference_math.perf.types import Asked
+
+__all__ = ["commands"]
+
+PROGRAM = {
+    "vllm": "vllm serve $MODEL",
+    "sglang": "python -m sglang.launch_server --model-path $MODEL",
+    "trtllm": "trtllm-serve $MODEL",
+}
+LONGEST = {"vllm": "--max-model-len", "sglang": "--context-length", "trtllm": "--max_seq_len"}
+SHARE = {"vllm": "--gpu-memory-utilization", "sglang": "--mem-fraction-static"}
+# TensorRT-LLM reads what it has no option for from a file; such lines begin with this mark.
+FILED = "# "
+EIGHT_BITS = {
+    "vllm": "--kv-cache-dtype fp8", "sglang": "--kv-cache-dtype fp8_e4m3", "trtllm": "# kv_cache_config.dtype: fp8",
+}  # fmt: skip
+STORE = {
+    "vllm": "--kv-offloading-size $STORE_GB", "sglang": "--enable-hierarchical-cache --hicache-size $STORE_GB",
+    "trtllm": "# kv_cache_config.host_cache_size: $STORE_BYTES",
+}  # fmt: skip
+NIXL = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
+# vLLM takes one connector; this one stands for several.
+BOTH = (
+    '{"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"connectors": ['
+    '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}, {"kv_connector": "OffloadingConnector", '
+    '"kv_role": "kv_both", "kv_connector_extra_config": {"cpu_bytes_to_use": $STORE_BYTES}}]}}'
+)
+ROUTER = {
+    "vllm": "# a router that sends each request to a prefill server, then to a decode server",
+    "sglang": "python -m sglang_router.launch_router --pd-disaggregation --prefill $PREFILL_URL --decode $DECODE_URL",
+    "trtllm": "trtllm-serve disaggregated -c disaggregated.yaml  # which lists the servers of both pools",
+}
+
+
+def commands(
+    asked: Asked, name: str, told: dict[str, Any], kv: str, memory: float, store: bool
+) -> list[list[str]]:  # fmt: skip
+    """Return (title, command) for each kind of server of an architecture, and for what stands in front of its pools.
+
+    `told` is what `settings` returns, `kv` the precision of the KV cache, `memory` the share of the GPUs' that the
+    engine takes; with `store` KV caches are kept in host memory, too.
+    """
+    if name != "disaggregated":
+        return [["each unit", command(asked, told, kv, memory, store, "")]]
+    found = []
+    for pool in ["prefill", "decode"]:
+        own: dict[str, Any] = {}
+        for key in told:
+            if key.startswith(pool + " ") and key != pool + " units":
+                own[key.replace(pool + " ", "")] = told[key]
+        title = str(told[pool + " units"]) + " x " + pool
+        found.append([title, command(asked, own, kv, memory, store and pool == "prefill", pool)])
+    found.append(["in front of them", ROUTER[asked["engine"]]])
+    return found
+
+
+def command(asked: Asked, told: dict[str, Any], kv: str, memory: float, store: bool, pool: str) -> str:
+    """Return the command line of one server, and in a line below it what TensorRT-LLM reads from its file."""
+    given = divided(asked)
+    given.extend(remembered(asked, kv, memory, store, pool))
+    for key in told:
+        value = str(told[key])
+        option = key
+        if not key.startswith("--"):
+            option = "--" + key if key.startswith("max") else FILED + key + ":"
+        given.append(option + " " + value if value != "" else option)
+    if pool != "":
+        given.append(joined(asked["engine"], store, pool))
+    said = [one for one in given if not one.startswith(FILED)]
+    filed = [one.replace(FILED, "") for one in given if one.startswith(FILED)]
+    line = PROGRAM[asked["engine"]] + " " + " ".join(said)
+    if len(filed) > 0:
+        return line + " --extra_llm_api_options options.yaml\n# options.yaml: " + ", ".join(filed)
+    return line
+
+
+def divided(asked: Asked) -> list[str]:
+    """Return how the GPUs of a unit divide the model.
+
+    vLLM counts the GPUs that share a matrix; the others all that share the experts, and attention's groups out of them.
+    """
+    layout, engine = asked["unit"]["layout"], asked["engine"]
+    tp, dp, ep, pp = layout["tp"], layout["dp"], layout["ep"], layout["pp"]
+    given = []
+    if engine == "vllm":
+        given.append("--tensor-parallel-size " + str(tp))
+        if dp > 1:
+            given.append("--data-parallel-size " + str(dp))
+        if ep > 1:
+            given.append("--enable-expert-parallel")
+        if pp > 1:
+            given.append("--pipeline-parallel-size " + str(pp))
+        return given
+    size = "-size " if engine == "sglang" else "_size "
+    given.append("--tp" + size + str(tp * dp))
+    if dp > 1 and engine == "sglang":
+        given.append("--dp-size " + str(dp) + " --enable-dp-attention")
+    if dp > 1 and engine == "trtllm":
+        given.append(FILED + "enable_attention_dp: true")
+    if ep > 1:
+        given.append("--ep" + size + str(ep))
+    if pp > 1:
+        given.append("--pp" + size + str(pp))
+    return given
+
+
+def remembered(asked: Asked, kv: str, memory: float, store: bool, pool: str) -> list[str]:
+    """Return what the server keeps: its share of the memory, the precision of its KV cache, a store, the longest."""
+    engine, work, given = asked["engine"], asked["work"], []
+    if engine != "trtllm":  # whose own share is of what the weights leave
+        given.append(SHARE[engine] + " " + str(memory))
+    if kv == "fp8":
+        given.append(EIGHT_BITS[engine])
+    if store and not (engine == "vllm" and pool != ""):
+        given.append(STORE[engine])
+    longest = "$LONGEST" if work["cv"] > 0 else str(ceil(work["n_in"] + work["n_out"]))
+    given.append(LONGEST[engine] + " " + longest)
+    return given
+
+
+def joined(engine: str, store: bool, pool: str) -> str:
+    """Return what makes a server one of a pool."""
+    if engine == "vllm":
+        return "--kv-transfer-config '" + (BOTH if store else NIXL) + "'"
+    if engine == "sglang":
+        return "--disaggregation-mode " + pool + " --disaggregation-transfer-backend nixl"
+    return FILED + "cache_transceiver_config.backend: DEFAULT"
