@@ -506,7 +506,7 @@
     tell(`The link is about ${opened.state.model}, which it does not carry: paste its config.json here.`);
   }
   window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { write(link.state); answer(); } });
-  window.inferenceMathPlanner = { question, coefficients, calibration, state, write, asPython, asMarkdown };
+  window.inferenceMathPlanner = { question, coefficients, calibration, state, write, asPython, asMarkdown, views };
   answer();
   share.whenNear(holders, picture);
   let theme = document.documentElement.dataset.theme;

@@ -7,10 +7,12 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from inference_math import SLA, Unit, Workload, catalogue, plan
 from inference_math.catalogue.tiers import tier, tiers
+from inference_math.perf.numerals import digits
 from inference_math.planner import text
 from inference_math.planner.deployment import ANSWERS
 
@@ -29,11 +31,15 @@ SOLVE = """given => {
     const speeds = Object.fromEntries(Object.entries(math.data.tiers).map(([n, t]) => [n, gpus * t.read_bw]));
     const flags = given.kv === "bf16" ? {} : math.data.kv_flags[given.engine];
     const row = math.careful(asked, found.order[0], [found]);
-    const told = found.best ? { ...math.settings(asked, found.best, row), ...flags } : {};
+    const said = found.best ? math.settings(asked, found.best, row) : {};
+    const told = found.best ? { ...said, ...flags } : {};
+    const store = given.tier === "dram";
+    const swings = found.best ? math.swings(asked, page.coefficients(given)) : [];
     const known = (v) => Number.isFinite(v) ? v : null;
     const finite = (rows) => Object.fromEntries(Object.entries(rows).map(([n, v]) => [n, known(v)]));
     return {
-        numbers: finite(found.numbers), best: found.best, settings: told,
+        numbers: finite(found.numbers), best: found.best, settings: told, swings,
+        commands: found.best ? math.commands(asked, found.best, said, given.kv, math.data.memory, store) : [],
         formulas: finite(math.by_formula(asked, found)),
         rows: Object.fromEntries(Object.entries(found.rows).map(([n, row]) => [n, finite(row)])),
         gains: math.gains(asked, page.coefficients(given), speeds).map((row) => [row.where, row.rate]),
@@ -102,6 +108,12 @@ def test_numbers_are_those_of_the_package(open_page):
             kept = {key: value for key, value in row.items() if np.isfinite(value)}
             assert {key: found["rows"][name][key] for key in kept} == pytest.approx(kept, rel=1e-9)
         assert found["settings"] == dict(expected.settings)
+        if expected.best:
+            assert found["commands"] == [list(pair) for pair in expected.starts[expected.best].commands]
+        assert [row.pop("input") for row in found["swings"]] == [row["input"] for row in expected.swings]
+        for row, own in zip(found["swings"], expected.swings, strict=True):
+            assert (row.pop("best_low"), row.pop("best_high")) == (own["best_low"], own["best_high"])
+            assert row == pytest.approx({name: own[name] for name in row}, rel=1e-9)
         assert dict(found["gains"]) == pytest.approx(dict(expected.offloading[["where", "rate"]].to_numpy()), rel=1e-9)
     assert met > 60
 
@@ -165,9 +177,76 @@ def test_the_page_says_what_the_package_prints(open_page, changes):
     assert verdict.lower() == f"{expected.verdict}.".lower()
     told = page.locator("#planner-settings").inner_text()
     assert told == (text.start(expected) if expected.settings else "")
+    assert page.locator("#planner-runner").inner_text().rstrip(".").lower() == expected.runner_up.lower()
+    begun = page.locator("#planner-starts details")
+    assert begun.count() == len(expected.starts)
+    for name, start in expected.starts.items():
+        one = begun.filter(has=page.get_by_text(f"To start {name}", exact=True))
+        assert one.locator("pre").evaluate_all("all => all.map(p => p.textContent)") == [c for _, c in start.commands]
     notes = page.locator("#planner-notes li").all_inner_texts()
     never = [f"not calibrated: {line}" for line in expected.outside]
     assert sorted(note.lower() for note in notes) == sorted(f"{line}.".lower() for line in (*expected.advice, *never))
+
+
+PICTURED = """name => {
+    const view = window.inferenceMathPlanner.views[name];
+    return view.data(name).map((row) => ({ ...row }));
+}"""
+
+
+def test_pictures_show_the_plan(open_page):
+    page = open_page(PAGE)
+    complete(page)
+    for holder in page.locator(".planner-picture").all():
+        holder.scroll_into_view_if_needed()
+    page.wait_for_function("document.querySelectorAll('.planner-picture[data-drawn=true] svg').length === 4")
+    unit, expected = unit_of(DEFAULT), planned(DEFAULT, intervals=False)
+    row = expected.compared.set_index("architecture").loc[expected.best]
+    step = pd.DataFrame(page.evaluate(PICTURED, "step")).groupby("what", sort=False)["ms"].sum()
+    context = 2200 + 170 / 2
+    assert step.iloc[0] == pytest.approx(1e3 * unit.step_time(row.batch, context), rel=1e-3)
+    assert step.iloc[1] == pytest.approx(1e3 * unit.prefill_time(2200), rel=1e-3)  # the plan disaggregates
+    held = pd.DataFrame(page.evaluate(PICTURED, "memory")).set_index("part")["GB"]
+    assert held.sum() == pytest.approx(unit.gpu.driver_bytes / 1e9)
+    assert held["KV caches in use"] + held["KV caches, free"] == pytest.approx(unit.numbers["kv_room"] / 2e9)
+    speeds = pd.DataFrame(page.evaluate(PICTURED, "speeds"))
+    chosen = speeds[speeds.chosen].iloc[0]
+    assert (chosen.architecture, chosen.user) == (expected.best, pytest.approx(25))
+    assert chosen.gpu == pytest.approx(expected["tokens_per_gpu"], rel=1e-9)
+    fill(page, "prompt", 500)
+    swung = {one["input"]: one for one in page.evaluate(PICTURED, "swings")}
+    assert swung["limit on TPOT"]["high"] > swung["limit on TPOT"]["low"]
+    again = pd.DataFrame(page.evaluate(PICTURED, "step")).groupby("what", sort=False)["ms"].sum()
+    assert again.max() < step.max()
+
+
+def test_other_gpus_stand_beside_this_one(open_page):
+    page = open_page(PAGE)
+    complete(page)
+    rows = page.locator("#planner-gpus tbody tr").evaluate_all(
+        "all => all.map(row => [...row.children].map(cell => cell.textContent))"
+    )
+    worth = {row[0]: row for row in rows}
+    assert set(worth) == set(catalogue.GPUS)
+    assert (worth["h100-sxm"][3], worth["h100-sxm"][4]) == ("1", "2.5")
+    b200 = planned(DEFAULT | {"gpu": "b200"}, intervals=False)
+    assert worth["b200"][2] == digits(b200["rate"] / 2)
+    assert worth["a100-80gb"][1] == "does not fit, or not in this precision"
+
+
+def test_the_report_says_what_the_page_says(open_page):
+    page = open_page(PAGE)
+    complete(page)
+    report, expected = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), planned(DEFAULT)
+    own = expected.report()
+    for line in (expected.verdict[1:], expected.runner_up[1:], *(c for _, c in expected.starts["chunked"].commands)):
+        assert line in report
+        assert line in own
+    assert report.count("```bash") == own.count("```bash") == 5
+    for name in ("rate", "pdd_gain", "t_w"):
+        cell = f"| {expected.answers[name].title} | {text.shown(expected.answers[name])} |"
+        assert cell in report
+        assert cell in own
 
 
 def test_a_link_keeps_the_settings_and_reset_forgets_them(open_page):

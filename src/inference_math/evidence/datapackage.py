@@ -97,7 +97,7 @@ def read(path: str | Path) -> Table:
         package = json.loads(descriptor.read_text(encoding="utf-8"))
         resource = next(r for r in package["resources"] if r["path"] == file.name)
         return _table(file.parent, resource)
-    except (StopIteration, KeyError, TypeError, json.JSONDecodeError) as error:
+    except (StopIteration, KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{descriptor} must be a data package that describes {file.name}") from error
 
 

@@ -1,0 +1,233 @@
+"""Thousands of broken inputs, over every reader and every flag: each gets a clear line, none a traceback.
+
+Sound files are changed one place at a time: a value becomes hostile, a key goes or is doubled, text is cut, bytes are
+put in. What is read in spite of it must be finite; what is refused must say something.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from inference_math import SLA, Unit, Workload, evidence, runs
+from inference_math.__main__ import main
+from inference_math.catalogue import Gpu, Model
+from inference_math.planner import deployment
+from inference_math.unit.coefficients import Calibration
+from inference_math.workload import traces
+
+CASES = 200  # of each reader
+PACKAGE = json.loads((evidence.data_dir() / "datapackage.json").read_text(encoding="utf-8"))
+HOSTILE: list[Any] = [
+    None, True, "", "x", "-1", "NaN", "1e400", -1, 0, 1e-300, 1e300, 2**63, 10**40, 1.5, [], {}, [1, 2], {"a": 1},
+    float("nan"), float("inf"), "é" * 50, "\x00", "=cmd()", "../../etc/passwd",
+]  # fmt: skip
+VLLM = {
+    "model_id": "meta-llama/Llama-3.1-8B", "num_prompts": 100, "max_concurrency": 8, "duration": 40.0, "completed": 100,
+    "failed": 0, "total_input_tokens": 51200, "total_output_tokens": 12800, "request_throughput": 2.5,
+    "max_concurrent_requests": 8, "mean_ttft_ms": 250.0, "mean_tpot_ms": 20.0, "mean_e2el_ms": 3000.0,
+}  # fmt: skip
+RUNS = """n_in,n_out,concurrency,ttft,tpot,e2e
+512,128,1,0.1,0.01,1.4
+512,128,8,0.2,0.012,1.8
+2048,128,32,0.9,0.02,3.5
+"""
+GPU = """name = "mine"
+bf16_flops = 1e15
+fp8_flops = 2e15
+hbm_bw = 3e12
+hbm_bytes = 8e10
+link_bw = 4.5e11
+pcie_bw = 6e10
+"""
+TRACE = "".join(
+    json.dumps({"timestamp": 10 * i, "input_length": 600 + i, "output_length": 50, "hash_ids": [i, i + 1]}) + "\n"
+    for i in range(8)
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where in a nested value something stands."""
+    if path:
+        yield path
+    each = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in each:
+        yield from places(inner, (*path, key))
+
+
+def broken(content: Any, rng: random.Random) -> Any:
+    """Return nested content with one place changed, or without it."""
+    changed = json.loads(json.dumps(content))
+    *above, last = rng.choice(list(places(changed)))
+    holder = changed
+    for key in above:
+        holder = holder[key]
+    if rng.random() < 0.25:
+        del holder[last]
+    else:
+        holder[last] = rng.choice(HOSTILE)
+    return changed
+
+
+def torn(text: str, rng: random.Random) -> bytes:
+    """Return text as bytes with one place cut out, doubled, or spoilt."""
+    at, other = sorted(rng.randrange(len(text) + 1) for _ in range(2))
+    kind = rng.randrange(7)
+    if kind == 0:
+        return text[:at].encode()
+    if kind == 1:
+        return (text[:at] + text[other:]).encode()
+    if kind == 2:
+        return (text[:other] + text[at:]).encode()
+    if kind == 3:
+        return text[:at].encode() + rng.randbytes(8) + text[at:].encode()
+    if kind == 4:
+        return b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()
+    if kind == 5:
+        return (rng.choice("[{(") * 3000 + text).encode()
+    word = rng.choice(text.split())
+    return text.replace(word, str(rng.choice(HOSTILE)), 1).encode("utf-8", "surrogatepass")
+
+
+def calibration_text(folder: Path) -> str:
+    path = folder / "sound.toml"
+    Calibration.zero_shot("vllm").save(path)
+    return path.read_text(encoding="utf-8")
+
+
+def sound(found: Any) -> bool:
+    """Tell whether what was read is made of numbers that are some."""
+    if isinstance(found, pd.DataFrame):
+        numbers = found.select_dtypes("number").to_numpy(dtype=float, na_value=np.nan)
+        return not np.isinf(numbers).any()
+    if isinstance(found, Model):
+        return math.isfinite(found.n_params) and found.n_params > 0 and found.n_layers < 10_000
+    if isinstance(found, Gpu):
+        return all(math.isfinite(value) and value > 0 for value in (found.hbm_bw, found.bf16_flops, found.hbm_bytes))
+    if isinstance(found, Calibration):
+        return bool(np.isfinite(found.covariance).all())
+    return True
+
+
+def refusal(read: Callable[[], Any], what: object) -> str:
+    """Return why something is refused, "" where it is read: an error of ours, with words in it."""
+    try:
+        found = read()
+    except (ValueError, TypeError, OSError) as error:
+        return str(error) or "nothing"
+    assert sound(found), what
+    return ""
+
+
+def accepted(read: Callable[[], Any], what: object) -> bool:
+    """Tell whether something is read; whoever is refused is told why."""
+    why = refusal(read, what)
+    assert not why or len(why) > 8, what
+    assert "object at 0x" not in why, what
+    return not why
+
+
+@pytest.mark.parametrize("reader", ["vllm", "csv", "gpu", "calibration", "trace", "package"])
+def test_torn_and_broken_files_are_read_or_refused(reader, tmp_path):
+    rng = random.Random(reader)
+    calibration = calibration_text(tmp_path)
+    table = evidence.data_dir() / "measured" / "h100_allreduce.csv"
+    described = next(one for one in PACKAGE["resources"] if one["name"] == "h100_allreduce")
+    descriptor = json.dumps({"resources": [described | {"path": "it.csv"}]})
+    for case in range(CASES):
+        name, text, read = {
+            "vllm": ("it.json", json.dumps(broken(VLLM, rng)), lambda p: runs.read(p).table),
+            "csv": ("it.csv", RUNS, lambda p: runs.read(p).table),
+            "gpu": ("it.toml", GPU, Gpu.from_toml),
+            "calibration": ("it.toml", calibration, Calibration.load),
+            "trace": ("it.jsonl", TRACE, lambda p: traces.read(p).trace),
+            "package": ("it.json", descriptor, lambda p: evidence.read(p.with_suffix(".csv")).frame),
+        }[reader]
+        path = tmp_path / name
+        path.write_bytes(text.encode() if reader == "vllm" and case % 2 else torn(text, rng))
+        if reader == "package":
+            (tmp_path / "it.csv").write_bytes(table.read_bytes())
+        accepted(lambda path=path, read=read: read(path), (reader, case, path.read_bytes()[:400]))
+
+
+def test_broken_configurations_are_models_or_refused():
+    rng, taken = random.Random(3), 0
+    plain = {
+        "model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "num_hidden_layers": 32, "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 8192,
+        "torch_dtype": "bfloat16", "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"},
+    }  # fmt: skip
+    mixture = plain | {
+        "model_type": "qwen3_moe", "head_dim": 128, "num_experts": 128, "num_experts_per_tok": 8,
+        "moe_intermediate_size": 768, "decoder_sparse_step": 1, "mlp_only_layers": [],
+    }  # fmt: skip
+    for case in range(2 * CASES):
+        config = broken((plain, mixture)[case % 2], rng)
+        taken += accepted(lambda config=config: Model.from_config(config, "it"), (case, config))
+    assert 0 < taken < 2 * CASES
+
+
+def test_hostile_arguments_are_answered_or_refused():
+    """Numbers of every kind in the package's own calls."""
+    rng = random.Random(4)
+    unit = Unit.of("llama-3-8b", "h100-sxm")
+    numbers = [*HOSTILE, 1, 100, 0.5, 2.5, np.float64(3), np.array([1, 2]), Path("x")]
+    for case in range(2 * CASES):
+        n_in, n_out, alpha, users, ttft, tpot = (rng.choice(numbers) for _ in range(6))
+        asked = (case, n_in, n_out, alpha, users, ttft, tpot)
+
+        def ask(n_in=n_in, n_out=n_out, alpha=alpha, users=users, ttft=ttft, tpot=tpot):
+            work, _ = Workload(n_in, n_out, alpha), SLA(ttft, tpot)
+            seconds = np.asarray(unit.tpot(work, users), dtype=float)
+            assert (seconds > 0).all()
+
+        accepted(ask, asked)
+
+
+FLAGS = {
+    "--model": ["llama-3-8b", "nobody", "", "missing.json", "."], "--gpu": ["h100-sxm", "h900", "missing.toml"],
+    "--tp": ["1", "3", "0", "-2", "x", "1e9", "99999999999"], "--dp": ["1", "2", "7"], "--ep": ["1", "2", "0"],
+    "--pp": ["1", "64", "nan"], "--weights": ["bf16", "fp8", "int3"], "--kv": ["bf16", "fp4"],
+    "--engine": ["vllm", "sglang", "tgi"], "--memory": ["0.9", "0", "7", "nan"],
+    "--prompt": ["2000", "0", "-1", "nan", "inf", "1e300", "x"], "--output": ["200", "1", "0", "1e300"],
+    "--alpha": ["0", "0.5", "1", "1.5", "nan"], "--tier": ["dram", "tape"], "--lengths": ["fixed", "geometric", "y"],
+    "--ttft": ["1", "0", "-1", "400", "nan"], "--tpot": ["0.05", "40", "0", "1e-300"],
+    "--quantile": ["0.9", "1", "2", "x"], "--units": ["8", "1", "2.5", "100000000"], "--price": ["2", "-1", "nan"],
+    "--calibration": ["missing.toml"], "--report": ["/nowhere/plan.md"],
+}  # fmt: skip
+NEEDED = {
+    "--model": "llama-3-8b",
+    "--gpu": "h100-sxm",
+    "--prompt": "500",
+    "--output": "50",
+    "--ttft": "1",
+    "--tpot": "0.05",
+}
+
+
+def test_every_flag_takes_or_refuses_anything(monkeypatch, capsys):
+    monkeypatch.setattr(deployment, "DRAWS", 2)
+    rng, ended = random.Random(5), []
+    for case in range(CASES):
+        given = NEEDED | {flag: rng.choice(FLAGS[flag]) for flag in rng.sample(sorted(FLAGS), 1 + case % 3)}
+        arguments = [word for pair in given.items() for word in pair]
+        try:
+            ended.append(main(["plan", *arguments]))
+        except SystemExit as stop:  # argparse
+            ended.append(stop.code)
+        said = capsys.readouterr()
+        assert ended[-1] in (0, 1, 2), arguments
+        assert "Traceback" not in said.err, arguments
+        if ended[-1] == 2:
+            assert "error: " in said.err, arguments
+        if any(float(given[name]) > long for name, long in (("--ttft", 60), ("--tpot", 1)) if ended[-1] < 2):
+            assert "limits are in seconds" in said.err, arguments
+    assert set(ended) == {0, 1, 2}
