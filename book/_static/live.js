@@ -39,6 +39,38 @@
     return ["import numpy", "from inference_math import theory", "", ...given, `${axis} = ${places}`, "curves = {", ...lines, "}", ""].join("\n");
   };
 
+  // Beside each slider its value in the unit that people use, to read and to type; formulas keep seconds.
+  const UNITS = { s: [1000, "ms"], "byte/s": [1e-9, "GB/s"], token: [1, "tokens"] };
+  const rounded = (value) => Number(value.toPrecision(3));
+  const inWords = (label) => {
+    const power = label.match(/^(.*), as a power of two\s*$/);
+    if (power) return { label: power[1], to: (v) => Math.round(2 ** v), from: (v) => Math.log2(v), unit: "" };
+    const [, words, named] = label.match(/^(.*?)(?: \(([^()]*)\))?\s*$/);
+    const [factor, unit] = UNITS[named] || [1, named || ""];
+    return { label: words, to: (v) => rounded(v * factor), from: (v) => v / factor, unit };
+  };
+  const dress = (figure) => {
+    for (const { name: of, bind } of controls(figure).filter(({ bind: b }) => b.input === "range")) {
+      const slider = figure.querySelector(`.vega-bind input[type=range][name="${of}"]`);
+      const { label, to, from, unit } = inWords(bind.name);
+      const row = slider.closest(".vega-bind");
+      row.querySelector(".vega-bind-name").textContent = label;
+      slider.nextElementSibling?.remove();
+      const field = Object.assign(document.createElement("input"), { type: "number", className: "live-value", step: "any" });
+      field.setAttribute("aria-label", `${label}${unit ? `, ${unit}` : ""}`);
+      slider.setAttribute("aria-label", label);
+      const show = () => {
+        const value = to(figure.view.signal(of));
+        if (document.activeElement !== field) field.value = value;
+        slider.setAttribute("aria-valuetext", `${value} ${unit}`.trim());
+      };
+      field.addEventListener("change", () => { field.blur(); set(figure, { ...state(figure), [of]: from(Number(field.value)) }).then(show); });
+      slider.after(field, Object.assign(document.createElement("span"), { className: "live-unit", textContent: unit }));
+      figure.view.addSignalListener(of, show);
+      show();
+    }
+  };
+
   const chooser = (figure, presets) => {
     const label = Object.assign(document.createElement("label"), { className: "live-presets", textContent: "Set-up " });
     const list = document.createElement("select");
@@ -76,6 +108,7 @@
       actions: { export: true, source: true, compiled: false, editor: false },
     });
     figure.view = result.view;
+    dress(figure);
     figure.querySelector(".vega-embed summary")?.setAttribute("aria-label", "Save the picture, or see its source");
     figure.toPython = () => toPython(figure);
     if (kept) await set(figure, kept);

@@ -56,7 +56,7 @@ def settle(page, figure: str) -> None:
 
 def set_slider(page, figure: str, name: str, value: float) -> None:
     """Move a slider as a hand would: the input's value, then its event."""
-    page.locator(f"#{figure} .vega-bind", has_text=f"{name}:").locator("input").evaluate(
+    page.locator(f"#{figure} .vega-bind input[type=range][name={name}]").evaluate(
         "(input, value) => { input.value = value; input.dispatchEvent(new Event('input', {bubbles: true})); }",
         value,
     )
@@ -312,7 +312,7 @@ def test_the_timeline_steps_from_step_to_step(open_page):
 
 def test_a_slider_moves_by_keyboard(open_page):
     page = open_page("book/prefill/02-prefill-acceleration.html")
-    slider = page.locator("#fig-speedup .vega-bind", has_text="e:").locator("input").first
+    slider = page.locator("#fig-speedup .vega-bind input[type=range][name=e]")
     slider.focus()
     page.keyboard.press("ArrowRight")
     assert float(slider.input_value()) == 9.25

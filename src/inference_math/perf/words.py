@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from inference_math.perf.numerals import digits, percent
+from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs
 
@@ -15,6 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 CLEAR = 0.95  # of the draws must name the same architecture
+VISIBLE = 0.005  # of a rate: less is printed as nothing
 
 
 def verdict(best: str, second: str, rate: float, margin: float, ahead: float, spread: float) -> str:
@@ -27,7 +29,7 @@ def verdict(best: str, second: str, rate: float, margin: float, ahead: float, sp
     lead = best + " serves " + digits(rate) + " requests/s per unit at full load"
     if not isfinite(margin):
         return lead
-    lead += ", " + percent(margin) + " more than " + second if margin > 0 else ", about as many as " + second
+    lead += ", " + percent(margin) + " more than " + second if margin >= VISIBLE else ", about as many as " + second
     if ahead < CLEAR:
         share = percent(ahead)
         return lead + "; too close to call: it is the best in " + share + " of the draws of the calibration"
@@ -54,15 +56,18 @@ def runner_up(best: str, second: str, rate: float, swings: list[dict[str, Any]])
         return "no other architecture meets the SLA"
     said = "runner-up: " + second + ", " + digits(rate) + " requests/s per unit"
     turns = []
-    for row in swings:
-        for end in ["low", "high"]:
-            other = row["best_" + end]
-            if other != best and other != "":
-                way = SHORTER[row["input"]] if end == "low" else LONGER[row["input"]]
-                turns.append(other + " with " + SWING_NAMES[row["input"]] + " a fifth " + way)
+    for other in ARCHITECTURES:
+        ways = []
+        for row in swings:
+            for end in ["low", "high"]:
+                if row["best_" + end] == other and other != best:
+                    way = SHORTER[row["input"]] if end == "low" else LONGER[row["input"]]
+                    ways.append(SWING_NAMES[row["input"]] + " a fifth " + way)
+        if len(ways) > 0:
+            turns.append(other + " would be first with " + " or ".join(ways))
     if len(turns) < 1:
-        return said + "; no length or limit a fifth smaller or larger would change the order"
-    return said + "; first would be " + ", ".join(turns)
+        turns.append("no length or limit a fifth smaller or larger would change the order")
+    return said + "; " + "; ".join(turns)
 
 
 def settled(margin: float, ahead: float, spread: float) -> bool:

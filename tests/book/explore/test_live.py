@@ -38,7 +38,7 @@ def test_the_last_point_of_the_axis_is_not_lost_to_rounding(chart):
 
 def test_a_slider_says_its_name_meaning_and_unit():
     bind = explore.slider(n_in, 100, 1, 1000, 1).param.to_dict()["bind"]
-    assert bind["name"] == "n_in: prompt tokens of a request (token) "
+    assert bind["name"] == "N_in: prompt tokens of a request (token) "
 
 
 def test_the_page_carries_the_specification_and_words_for_it(chart):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
@@ -26,6 +27,10 @@ __all__ = ["COLOURS", "Live", "choice", "computed", "curves", "log_scale", "rule
 # Okabe and Ito's colours, told apart with any colour vision; dash patterns repeat the distinction.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 PYTHON = "in_python"  # the parameter that holds a figure's curves as Python code
+_LETTERS = {
+    "Delta": "Δ", "alpha": "α", "rho": "ρ", "varphi": "φ", "theta": "θ", "eta": "η", "pi": "π", "ell": "ℓ",
+    "lambda": "λ", "tau": "τ",
+}  # fmt: skip
 _DASHES = ([1, 0], [8, 4], [2, 2], [8, 3, 2, 3], [4, 4], [12, 3])
 
 
@@ -222,7 +227,15 @@ def _as_python(
 def _label(symbol: sp.Symbol) -> str:
     quantity = QUANTITIES[symbol.name]
     unit = "" if quantity.unit == "1" else f" ({quantity.unit})"
-    return f"{symbol.name}: {quantity.meaning}{unit}"
+    return f"{_in_text(quantity.latex)}: {quantity.meaning}{unit}"
+
+
+def _in_text(latex: str) -> str:
+    """Return a symbol as plain text has it: ΔH, t_w, N_in."""
+    plain = re.sub(r"\\(?:mathrm|text)\{([^}]*)\}", r"\1", latex)
+    for name, letter in _LETTERS.items():
+        plain = plain.replace(f"\\{name} ", letter).replace(f"\\{name}", letter)
+    return re.sub(r"[{}\\]|lvert|rvert", "", plain)
 
 
 def _portable(value: Any, names: Mapping[str, str]) -> Any:

@@ -1,0 +1,107 @@
+"""Command lines: every option that a plan decides stands in them, as the engine calls it."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from inference_math import SLA, Unit, Workload, perf
+from inference_math.perf.commands import commands
+from inference_math.perf.words import runner_up
+from inference_math.planner.case import Case, solve
+
+
+def lines(engine, architecture, *, store=False, kv="fp8", lengths="fixed", **layout):
+    unit = Unit.of("deepseek-v3", "h200-sxm", kv=kv, engine=engine, **({"tp": 8} | layout))
+    case = Case(unit, Workload(2000, 200, 0.5, lengths), SLA(2, 0.1))
+    row = solve(case).found["rows"][architecture]
+    assert row["rate"] > 0
+    told = perf.settings(case.plain, architecture, row)
+    return dict(commands(case.plain, architecture, told, kv, 0.9, store)), told, row
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        ("vllm", "--tensor-parallel-size 8 --gpu-memory-utilization 0.9 --kv-cache-dtype fp8 --max-model-len 2200"),
+        ("sglang", "--tp-size 8 --mem-fraction-static 0.9 --kv-cache-dtype fp8_e4m3 --context-length 2200"),
+        ("trtllm", "--tp_size 8 --max_seq_len 2200"),
+    ],
+)
+def test_a_unit_starts_with_its_layout_memory_and_limits(engine, words):
+    found, told, _ = lines(engine, "chunked")
+    (line,) = found.values()
+    assert words in line
+    for name, value in told.items():
+        assert str(value) in line
+        assert name.lstrip("-") in line
+    assert ("kv_cache_config.dtype: fp8" in line) == (engine == "trtllm")
+    assert "$MODEL" in shlex.split(line)
+
+
+def test_no_engine_is_told_what_it_does_not_support():
+    """vLLM warns that going without chunks may crash: its budget holds a whole prompt instead."""
+    found, told, row = lines("vllm", "aggregated")
+    assert "--no-enable-chunked-prefill" not in found["each unit"]
+    assert told["--max-num-batched-tokens"] == 1000 + row["batch"]
+
+
+@pytest.mark.parametrize(("engine", "ranks"), [("vllm", 8), ("trtllm", 8), ("sglang", 1)])
+def test_groups_of_attention_count_for_themselves_where_the_engine_does_so(engine, ranks):
+    found, told, row = lines(engine, "aggregated", tp=1, dp=8, ep=8)
+    (line,) = found.values()
+    name = {"vllm": "--max-num-seqs", "trtllm": "max_batch_size", "sglang": "--max-running-requests"}[engine]
+    assert told[name] == -(-row["batch"] // ranks)
+    marks = {"vllm": "--data-parallel-size 8 --enable-expert-parallel", "trtllm": "enable_attention_dp: true"}
+    assert marks.get(engine, "--dp-size 8 --enable-dp-attention --ep-size 8") in line
+    assert ("--tp-size 8" in line) == (engine == "sglang")
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_pools_have_a_command_each_and_something_in_front(engine):
+    found, told, _ = lines(engine, "disaggregated")
+    prefill, decode, front = found.items()
+    assert prefill[0] == f"{told['prefill units']} x prefill"
+    assert decode[0] == f"{told['decode units']} x decode"
+    assert front[0] == "in front of them"
+    for _, line in (prefill, decode):
+        assert any(word in line for word in ("NixlConnector", "--disaggregation-mode", "cache_transceiver_config"))
+    stored, *_ = lines(engine, "disaggregated", store=True)
+    first, second, _ = stored.values()
+    assert "STORE" in first
+    assert "STORE" not in second
+    if engine == "vllm":  # one connector only: the size of a store would replace the transfer
+        assert "MultiConnector" in first
+        assert "--kv-offloading-size" not in first
+
+
+def test_lengths_that_vary_leave_the_longest_open():
+    found, *_ = lines("vllm", "chunked", lengths="geometric", kv="bf16", store=True)
+    assert "--max-model-len $LONGEST" in found["each unit"]
+    assert "--kv-cache-dtype" not in found["each unit"]
+    assert "--kv-offloading-size $STORE_GB" in found["each unit"]
+
+
+def test_the_runner_up_says_what_would_turn_the_order():
+    rows = [
+        {"input": "tpot", "best_low": "disaggregated", "best_high": "chunked"},
+        {"input": "n_in", "best_low": "chunked", "best_high": "disaggregated"},
+    ]
+    said = runner_up("chunked", "aggregated", 3.0, rows)
+    assert said.startswith("runner-up: aggregated, 3 requests/s per unit; ")
+    assert said.endswith("disaggregated would be first with limit on TPOT a fifth tighter or prompts a fifth longer")
+    assert runner_up("chunked", "aggregated", 3.0, rows[:0]).endswith("would change the order")
+    assert runner_up("chunked", "aggregated", 0.0, rows) == "no other architecture meets the SLA"
+
+
+def test_swings_solve_the_question_again():
+    case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 200, 0.5), SLA(1, 0.03))
+    found = {row["input"]: row for row in perf.swings(case.plain, case.unit.found(case.work))}
+    assert set(found) == {"n_in", "n_out", "alpha", "ttft", "tpot"}
+    longer = solve(Case(case.unit, Workload(1200, 200, 0.5), case.sla))
+    assert found["n_in"]["high"] == longer.numbers["rate"]
+    assert found["n_in"]["best_high"] == longer.best
+    tighter = solve(Case(case.unit, case.work, SLA(1, 0.024)))
+    assert found["tpot"]["low"] == tighter.numbers["rate"]
+    assert found["n_in"]["high"] < found["n_in"]["low"]
