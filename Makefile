@@ -100,8 +100,9 @@ test-lab: .venv-lab/.ready  ## the quick laboratory end to end, in .venv-lab: ch
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py
 
-bench: .venv/.ready  ## predictions and simulated steps per second, import time, installed size, beside peers
+bench: html  ## predictions and simulated steps per second, import time, size, peers; weight and speed of pages
 	@$(PY) tools/benchmark.py
+	@$(PY) tools/pages.py
 
 linkcheck: .venv/.ready  ## follow the links that leave the book (needs a network)
 	@.venv/bin/jupyter-book build . --builder linkcheck --quiet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.resources
+import importlib.metadata
 import re
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from sphinx.writers.html5 import HTML5Translator
 __all__ = ["CHARACTERS", "font", "mathml", "setup"]
 
 # What formulas may consist of: ASCII, Greek, signs, and the italic letters that browsers put for single ones.
-_GREEK, _SIGNS = "ΔΛΣΦΨΩαβγδεζηθλμνξπρστφχψωϕϵϑ", "ℓ∑∏√∞≤≥≠≈∼·×−±∈→⌊⌋⌈⌉∂∗′…⋯|‖‾¯ℎ"
+_GREEK, _SIGNS = "ΔΛΣΦΨΩαβγδεζηθλμνξπρστφχψωϕϵϑ", "ℓ∑∏√∞≤≥≠≈∼·×−±∈→⌊⌋⌈⌉∂∗′…⋯|‖‾¯―ℎ"
 _ITALIC = (*range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C))
 CHARACTERS = frozenset([*map(chr, (*range(32, 127), *_ITALIC)), *_GREEK, *_SIGNS])
 
@@ -50,9 +50,9 @@ def font(target: Path) -> None:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     options = subset.Options(flavor="woff2", layout_features=["ssty", "kern", "ccmp", "mark", "mkmk"])
-    source = importlib.resources.files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf"
-    with importlib.resources.as_file(source) as path:
-        whole = subset.load_font(str(path), options)
+    files = importlib.metadata.files("ziamath") or []  # the package itself is not imported: it does much else
+    path = next(str(file.locate()) for file in files if file.name == "STIXTwoMath-Regular.ttf")
+    with subset.load_font(path, options) as whole:
         one = subset.Subsetter(options)
         one.populate(text="".join(sorted(CHARACTERS)))
         one.subset(whole)
