@@ -51,7 +51,7 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (["plan", "--model", "llama-9", "--gpu", "h100-sxm", *SENT], "model must be one of"),
         (["plan", *UNIT, *SENT, "--alpha", "0.5", "--tier", "tape"], "tier must be one of"),
         (["plan", *UNIT, *SENT, "--calibration", "nowhere.toml"], "nowhere.toml"),
-        (["plan", *UNIT, *SENT, "--tier", "dram"], "--tier needs --alpha above 0"),
+        (["plan", *UNIT, *SENT, "--tier", "dram"], "--tier and --store need --alpha above 0"),
         (["profile", *UNIT, "nowhere.json", "--out", "x.toml"], "nowhere.json"),
     ],
 )

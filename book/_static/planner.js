@@ -74,7 +74,7 @@
     return {
       unit, work, engine: given.engine, units: Number(given.units), ttft: given.ttft / 1000, tpot: given.tpot / 1000,
       quantile: given.promise === "mean" ? 0 : Number(given.promise), price: Number(given.price),
-      read_bw: given.tier === "hbm" ? 0 : unit.gpus * data.tiers[given.tier].read_bw,
+      read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
     };
   };
   const label = (name) => at(name).labels[0].firstChild.textContent;
@@ -199,7 +199,7 @@
   // The few numbers that decide, large.
   const numbers = (given, asked, best, rate, own) => {
     const traffic = Number(given.traffic);
-    const [, gpus] = best ? math.replicas(asked, best, rate, traffic) : [NaN, NaN];
+    const [, gpus] = best ? math.units_for(asked, rate, traffic) : [NaN, NaN];
     const many = Number.isFinite(gpus) && traffic > 0;
     const shown = best ? [
       [digits(rate), "requests/s of a unit"], [`${digits(1000 * own.ttft)} ms`, asked.quantile ? `P${100 * asked.quantile} of TTFT` : "mean TTFT"],
@@ -238,7 +238,7 @@
   const redraw = (name) => { if (views[name] && rowsOf[name]) views[name].data(name, rowsOf[name]).resize().runAsync(); };
   const picture = async (holder) => {
     const { name } = holder.dataset;
-    await share.vega();
+    await Promise.all([share.vega(), answered]);
     views[name]?.finalize();
     const asked = { ...data.pictures[name], datasets: { [name]: rowsOf[name] || [] } };
     const { view } = await window.vegaEmbed(holder, asked, { renderer: "svg", config: share.vegaTheme(), actions: { export: true, source: false, compiled: false, editor: false } });
@@ -246,6 +246,8 @@
     holder.dataset.drawn = "true";
     redraw(name);
   };
+  let first;
+  const answered = new Promise((resolve) => { first = resolve; }); // there is nothing to draw before
   const holders = [...document.querySelectorAll(".planner-picture")];
   const stepRows = (asked, terms, row, best) => {
     const { work } = asked;
@@ -297,6 +299,7 @@
       });
     }
     document.getElementById("planner-pictures").hidden = !best;
+    if (best) first();
     holders.forEach(({ dataset }) => redraw(dataset.name));
     return swung;
   };
@@ -325,8 +328,8 @@
     const columns = Object.entries(centre.rows).map(([name, row]) => {
       const [rate, low, high] = math.interval(row.rate, solved.map((one) => one.rows[name].rate));
       if (!(rate > 0)) return ["none"];
-      const [many, gpus] = math.replicas(asked, name, rate, traffic);
-      const cost = math.usd_per_million(gpus, asked.price, traffic * asked.work.n_out);
+      const [many, gpus] = math.units_for(asked, rate, traffic);
+      const cost = math.usd_per_million(1, asked.price, (rate * asked.work.n_out) / asked.unit.gpus);
       const best = solved.filter((one) => one.order[0] === name && one.best).length / solved.length;
       return [
         withSpan(rate, low, high), solved.length ? percent(best) : "",
@@ -337,7 +340,7 @@
     const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
     const labels = ["requests/s of a unit", "the best in this share of draws", "decodes of a unit", "computed prompt tokens of a step",
       "prefill units", `${of}TTFT (ms)`, asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT (ms)",
-      `replicas for ${given.traffic} requests/s, without queues`, "GPUs of these", "USD per million output tokens, at least"];
+      `units for ${given.traffic} requests/s, without queues`, "GPUs of these, at least", "USD per million output tokens, all busy"];
     table("planner-architectures", ["", ...Object.keys(centre.rows)], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));
   };
 
@@ -348,12 +351,11 @@
         const asked = question({ ...given, tp });
         const { best, rows: found } = math.solve(asked, coefficients(given), [1, 1]);
         if (!best) return [[tp, "none meets the SLA", "", ""]];
-        const least = Object.entries(found).filter(([, row]) => row.rate > 0)
-          .map(([name, row]) => [...math.replicas(asked, name, row.rate, Number(given.traffic)), name]).sort((a, b) => a[1] - b[1])[0];
-        return [[tp, `${best}, ${digits(found[best].rate / asked.unit.gpus)}`, digits(least[1]), least[2]]];
+        const [, gpus] = math.units_for(asked, found[best].rate, Number(given.traffic));
+        return [[tp, best, digits(found[best].rate / asked.unit.gpus), Number.isFinite(gpus) ? digits(gpus) : ""]];
       } catch { return []; }
     });
-    table("planner-sizes", ["GPUs of a unit (TP)", "best architecture, requests/s of a GPU", `GPUs for ${given.traffic} requests/s, without queues`, "by"], rows);
+    table("planner-sizes", ["GPUs of a unit (TP)", "best architecture", "requests/s of a GPU", `GPUs for ${given.traffic} requests/s, without queues`], rows);
   };
 
   const tiers = (given, asked) => {
@@ -425,11 +427,11 @@
     const alpha = Number(given.stored) / 100;
     const sent = [given.prompt, given.output, ...(alpha ? [`alpha=${alpha}`] : []), ...(given.lengths === "geometric" ? ['lengths="geometric"'] : [])];
     const limits = [given.ttft / 1000, given.tpot / 1000, ...(given.promise === "mean" ? [] : [`quantile=${given.promise}`])];
-    const rest = [`units=${given.units}`, ...(given.tier === "hbm" ? [] : [`tier=tier("${given.tier}")`]), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
+    const rest = [`units=${given.units}`, ...(given.tier === "hbm" ? [] : [given.tier === "own" ? `tier=Tier.of_bandwidth(${given.store}e9)` : `tier=tier("${given.tier}")`]), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
     const listed = catalogued.has(given.model);
     const model = listed ? `"${given.model}"` : 'Model.from_config("config.json")';
     const imported = listed ? "" : "from inference_math.catalogue import Model\n";
-    return `from inference_math import SLA, Unit, Workload, plan, planner\n${imported}from inference_math.catalogue.tiers import tier\n\n` +
+    return `from inference_math import SLA, Unit, Workload, plan, planner\n${imported}from inference_math.catalogue.tiers import Tier, tier\n\n` +
       `unit = Unit.of(${model}, "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}"${layout(given)})\n` +
       `found = plan(unit, Workload(${sent.join(", ")}), SLA(${limits.join(", ")}), ${rest.join(", ")})\nprint(found)\n` +
       `print(planner.fleet(found, ${given.traffic}${given.promise === "mean" ? "" : `, quantile=${given.promise}`}))  # with queues, simulated\n`;

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from inference_math import catalogue, evidence, profiles
 from inference_math.catalogue import PRECISIONS, Gpu, Model
-from inference_math.catalogue.tiers import tier
+from inference_math.catalogue.tiers import Tier, tier
 from inference_math.lab import __main__ as laboratory
 from inference_math.measure import __main__ as measuring
 from inference_math.planner import fleet, plan, search
@@ -54,12 +54,15 @@ def _short(message: str) -> str:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    if options.tier is not None and not options.alpha:
-        raise ValueError("--tier needs --alpha above 0: without it, nothing is stored there")
+    if options.tier is not None and options.store is not None:
+        raise ValueError("--store must be left out where --tier names one")
+    if (options.tier is not None or options.store is not None) and not options.alpha:
+        raise ValueError("--tier and --store need --alpha above 0: without it, nothing is stored there")
     work = Workload(options.prompt, options.output, options.alpha, options.lengths)
     share = options.quantile or _SHARE
     sla = SLA(options.ttft, options.tpot, options.quantile)
-    place = None if options.tier is None else tier(options.tier)
+    own = None if options.store is None else Tier.of_bandwidth(1e9 * options.store)
+    place = own if options.tier is None else tier(options.tier)
     found = plan(_unit(options), work, sla, units=options.units, tier=place, price=options.price)
     if options.report is not None:
         _keep_inputs(options.report, options.model, options.gpu, options.calibration)
@@ -178,6 +181,7 @@ def _parser() -> argparse.ArgumentParser:
     planner.add_argument("--output", type=float, required=True, help="output tokens")
     planner.add_argument("--alpha", type=float, default=0.0, help="share of the prompt that is stored (default 0)")
     planner.add_argument("--tier", help="where it is stored: dram, local_ssd, ... (default: in HBM)")
+    planner.add_argument("--store", type=float, metavar="GB/S", help="or in a store that each GPU reads so fast")
     planner.add_argument("--lengths", default="fixed", help="output lengths: fixed or geometric (default fixed)")
     planner.add_argument("--ttft", type=float, required=True, help="limit in seconds")
     planner.add_argument("--tpot", type=float, required=True, help="limit in seconds")

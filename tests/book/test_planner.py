@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from inference_math import SLA, Unit, Workload, catalogue, plan
-from inference_math.catalogue.tiers import tier, tiers
+from inference_math.catalogue.tiers import Tier, tier, tiers
 from inference_math.perf.numerals import digits
 from inference_math.planner import text
 from inference_math.planner.deployment import ANSWERS
@@ -22,6 +22,7 @@ DEFAULT = {
     "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "fp8", "engine": "vllm",
     "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
     "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
+    "store": "12.8",
 }  # fmt: skip
 SOLVE = """given => {
     const math = window.inferenceMath, page = window.inferenceMathPlanner;
@@ -55,6 +56,12 @@ def unit_of(given):
     )  # fmt: skip
 
 
+def stored_in(given):
+    if given["tier"] == "own":
+        return Tier.of_bandwidth(1e9 * float(given["store"]))
+    return None if given["tier"] == "hbm" else tier(given["tier"])
+
+
 def planned(given, **options):
     """Return the package's plan for the settings of the form."""
     unit = unit_of(given)
@@ -62,7 +69,7 @@ def planned(given, **options):
     quantile = None if given["promise"] == "mean" else float(given["promise"])
     return plan(
         unit, work, SLA(float(given["ttft"]) / 1000, float(given["tpot"]) / 1000, quantile), units=int(given["units"]),
-        tier=None if given["tier"] == "hbm" else tier(given["tier"]), price=float(given["price"]), **options,
+        tier=stored_in(given), price=float(given["price"]), **options,
     )  # fmt: skip
 
 
@@ -73,7 +80,8 @@ def settings(count):
         "model": list(catalogue.MODELS), "gpu": list(catalogue.GPUS), "tp": ["1", "2", "4", "8"],
         "weights": ["bf16", "fp8", "fp8", "nvfp4", "mxfp4", "int4"], "kv": ["bf16", "fp8"],
         "engine": ["vllm", "trtllm", "sglang"],
-        "tier": ["hbm", *(name for name in tiers() if name != "hbm")], "promise": ["mean", "0.9", "0.99"],
+        "tier": ["hbm", "own", *(name for name in tiers() if name != "hbm")],
+        "store": ["0.5", "12.8", "300"], "promise": ["mean", "0.9", "0.99"],
         "lengths": ["fixed", "geometric"], "units": ["2", "8", "13"], "price": ["2.5", "9"],
         "dp": ["1", "1", "1", "2", "4"], "pp": ["1", "1", "1", "2"], "experts": ["split", "split", "whole"],
     }  # fmt: skip
@@ -112,7 +120,9 @@ def test_numbers_are_those_of_the_package(open_page):
             assert found["commands"] == [list(pair) for pair in expected.starts[expected.best].commands]
         assert [row.pop("input") for row in found["swings"]] == [row["input"] for row in expected.swings]
         for row, own in zip(found["swings"], expected.swings, strict=True):
-            assert (row.pop("best_low"), row.pop("best_high")) == (own["best_low"], own["best_high"])
+            assert [row.pop(name) for name in ("best", "best_low", "best_high")] == [
+                own[name] for name in ("best", "best_low", "best_high")
+            ]
             assert row == pytest.approx({name: own[name] for name in row}, rel=1e-9)
         assert dict(found["gains"]) == pytest.approx(dict(expected.offloading[["where", "rate"]].to_numpy()), rel=1e-9)
     assert met > 60
@@ -165,12 +175,12 @@ def test_the_page_says_what_the_package_prints(open_page, changes):
         fill(page, name, value)
     expected = planned(DEFAULT | changes)
     for name, *_ in ANSWERS:
-        shown = page.locator(f"[data-value={name}]").inner_text()
+        shown = page.locator(f"[data-value={name}]").text_content()
         if name in expected.answers:
             assert shown == text.shown(expected.answers[name])
-            assert page.locator(f"[data-why={name}]").inner_text() == expected.answers[name].why
-            assert page.locator(f"[data-by={name}]").inner_text() == expected.answers[name].by
-            assert page.locator(f"[data-said={name}]").inner_text() == text.said(expected.answers[name])
+            assert page.locator(f"[data-why={name}]").text_content() == expected.answers[name].why
+            assert page.locator(f"[data-by={name}]").text_content() == expected.answers[name].by
+            assert page.locator(f"[data-said={name}]").text_content() == text.said(expected.answers[name])
         else:
             assert shown == "–"
     verdict = page.locator("#planner-verdict").inner_text()
@@ -290,7 +300,7 @@ def test_what_is_no_deployment_is_refused_in_words(open_page, changes, complaint
         field = page.locator(f"#planner-form [name={name}]")
         field.select_option(value) if field.evaluate("f => f.tagName") == "SELECT" else field.fill(value)
     assert complaint in page.locator("#planner-verdict").inner_text()
-    assert page.locator("[data-value=rate]").inner_text() == "–"
+    assert page.locator("[data-value=rate]").text_content() == "–"
     assert not page.locator("#planner-architectures").is_visible()  # no numbers of another question are left
 
 
@@ -302,7 +312,7 @@ def test_the_copied_lines_give_the_same_plan(open_page, capsys):
     complete(page)
     exec(page.evaluate("window.inferenceMathPlanner.asPython()"), {})
     printed = capsys.readouterr().out
-    assert page.locator("[data-value=rate]").inner_text() in printed
+    assert page.locator("[data-value=rate]").text_content() in printed
     assert page.locator("#planner-settings").inner_text() in printed
 
 
@@ -314,8 +324,8 @@ def test_a_slider_is_answered_at_once_and_the_page_is_light(open_page, site):
     for place in range(300, 900, 60):
         move = (
             "(s, v) => { s.value = v; s.dispatchEvent(new Event('input', {bubbles: true})); "
-            "return document.querySelector('[data-value=t_w]').innerText + s.form.dataset.complete "
-            "+ document.querySelector('[data-value=delta_p]').innerText; }"
+            "return document.querySelector('[data-value=t_w]').textContent + s.form.dataset.complete "
+            "+ document.querySelector('[data-value=delta_p]').textContent; }"
         )
         said = slider.evaluate(move, place)
         assert "undefined" in said  # the draws are not in it yet
@@ -327,9 +337,9 @@ def test_a_slider_is_answered_at_once_and_the_page_is_light(open_page, site):
 
 def test_another_engine_has_other_numbers(open_page):
     page = open_page(PAGE)
-    before = page.locator("[data-value=t_w]").inner_text()
+    before = page.locator("[data-value=t_w]").text_content()
     page.locator("select[name=engine]").select_option("trtllm")
     complete(page)
-    assert page.locator("[data-value=t_w]").inner_text() != before
+    assert page.locator("[data-value=t_w]").text_content() != before
     expected = planned(DEFAULT | {"engine": "trtllm"})
-    assert page.locator("[data-value=t_w]").inner_text().startswith(f"{1000 * expected['t_w']:.3g}")
+    assert page.locator("[data-value=t_w]").text_content().startswith(f"{1000 * expected['t_w']:.3g}")

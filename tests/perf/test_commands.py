@@ -85,12 +85,13 @@ def test_lengths_that_vary_leave_the_longest_open():
 
 def test_the_runner_up_says_what_would_turn_the_order():
     rows = [
-        {"input": "tpot", "best_low": "disaggregated", "best_high": "chunked"},
-        {"input": "n_in", "best_low": "chunked", "best_high": "disaggregated"},
+        {"input": "tpot", "best": "chunked", "best_low": "disaggregated", "best_high": "chunked"},
+        {"input": "n_in", "best": "chunked", "best_low": "chunked", "best_high": "disaggregated"},
     ]
     said = runner_up("chunked", "aggregated", 3.0, rows)
     assert said.startswith("runner-up: aggregated, 3 requests/s per unit; ")
     assert said.endswith("disaggregated would be first with limit on TPOT a fifth tighter or prompts a fifth longer")
+    assert runner_up("aggregated", "chunked", 3.0, rows).endswith("without its draws, chunked is first")
     assert runner_up("chunked", "aggregated", 3.0, rows[:0]).endswith("would change the order")
     assert runner_up("chunked", "aggregated", 0.0, rows) == "no other architecture meets the SLA"
 

@@ -25,6 +25,7 @@ FIELDS: tuple[Field, ...] = (
 SMALL: tuple[Field, ...] = (
     ("units", "Units of a disaggregated replica", 2, 64, 1, 8, None),
     ("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5, None),
+    ("store", "Another store: GB/s of each GPU", 0.1, 5000, 0.1, 12.8, None),
 )
 
 
@@ -54,6 +55,7 @@ def form() -> str:
     models = {name: name for name in catalogue.MODELS}
     tier_names = {"hbm": "HBM of the unit"}
     tier_names |= {name: one.title for name, one in tiers().items() if name != "hbm"}
+    tier_names["own"] = "another store, see its GB/s"
     precisions = {"fp8": "FP8", "bf16": "BF16", "nvfp4": "NVFP4", "mxfp4": "MXFP4", "int4": "INT4"}
     kv = {name: precisions[name] for name in ("fp8", "bf16")}
     sizes = {str(size): str(size) for size in (1, 2, 4, 8)}

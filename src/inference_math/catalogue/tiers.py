@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from inference_math import theory
-from inference_math.checks import AT_LEAST_ZERO, as_numbers, as_one_of
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_numbers, as_one_of
 from inference_math.evidence import load
 
 __all__ = ["Tier", "reach", "tier", "tiers"]
@@ -48,6 +48,17 @@ class Tier:
     latency: float | None
     capacity_node: float | None
     price_per_gb: float | None
+
+    @classmethod
+    def of_bandwidth(cls, read_bw: float) -> Tier:
+        """Return a store of your own, of which only the bytes per second for each GPU are known.
+
+        >>> Tier.of_bandwidth(12.8e9).title
+        'a store of 12.8 GB/s for each GPU'
+        """
+        speed = as_number("read_bw", read_bw, ANY_POSITIVE)
+        title = f"a store of {speed / 1e9:g} GB/s for each GPU"
+        return cls(title, title, "", False, speed, None, None, None)
 
     def acceleration(self, T: Any, kv_token: Any, gpus: int = 1) -> Any:
         """Return e: how much faster `gpus` GPUs load a token of `kv_token` bytes than compute it in `T` s [C04]."""

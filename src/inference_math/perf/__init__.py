@@ -26,11 +26,12 @@ from inference_math.perf.answers import (
     solve,
     swings,
     under,
+    units_for,
     usd_per_million,
 )
 
 __all__ = [
     "GROWS", "batch_curve", "batch_limits", "by_formula", "careful", "compared", "computed_tokens", "gains", "interval",
     "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "settings", "solve", "swings", "under",
-    "usd_per_million",
+    "units_for", "usd_per_million",
 ]  # fmt: skip

@@ -32,7 +32,7 @@ from inference_math.theory import request_rate as _request_rate
 __all__ = [
     "GROWS", "batch_curve", "batch_limits", "by_formula", "careful", "compared", "computed_tokens", "gains", "interval",
     "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "settings", "solve", "swings", "under",
-    "usd_per_million",
+    "units_for", "usd_per_million",
 ]  # fmt: skip
 
 concurrent_prefills, delta_p, gain_bound = _concurrent_prefills.plain, _delta_p.plain, _gain_bound.plain
@@ -327,9 +327,10 @@ SWUNG = ["n_in", "n_out", "alpha", "ttft", "tpot"]
 def swings(asked: Asked, found: Found) -> list[dict[str, Any]]:
     """Return for each input what a fifth less and a fifth more of it bring: rates and best architectures.
 
-    Columns: input, low, high (requests/s of a unit), best_low, best_high, and `swing`, the distance; largest first.
+    Columns: input, low, high (requests/s of a unit), best_low, best_high, `best`, that of the question itself, and
+    `swing`, the distance; largest first.
     """
-    rows = []
+    rows, best = [], solve(asked, found, [1.0, 1.0])["best"]
     for name in SWUNG:
         if name == "alpha" and not asked["work"]["alpha"] > 0:
             continue
@@ -337,7 +338,7 @@ def swings(asked: Asked, found: Found) -> list[dict[str, Any]]:
         ends = [low["numbers"]["rate"], high["numbers"]["rate"]]
         rows.append({
             "input": name, "low": ends[0], "high": ends[1], "best_low": low["best"], "best_high": high["best"],
-            "swing": abs(ends[1] - ends[0]),
+            "best": best, "swing": abs(ends[1] - ends[0]),
         })  # fmt: skip
     rows.sort(key=lambda row: -row["swing"])
     return rows
@@ -392,6 +393,15 @@ def gains(asked: Asked, found: Found, read_bws: dict[str, float]) -> list[dict[s
             }
         )  # fmt: skip
     return told
+
+
+def units_for(asked: Asked, rate: float, traffic: float) -> list[float]:
+    """Return the units that mean rates ask for, and their GPUs, for requests/s of a unit and of all users.
+
+    Of pools, too, so that the architecture with the highest rate needs the fewest; it takes the split of that many.
+    """
+    many = ceil(traffic / rate)
+    return [many, many * asked["unit"]["gpus"]]
 
 
 def replicas(asked: Asked, name: str, rate: float, traffic: float) -> list[float]:
