@@ -209,7 +209,7 @@ def test_pictures_show_the_plan(open_page):
     complete(page)
     for holder in page.locator(".planner-picture").all():
         holder.scroll_into_view_if_needed()
-    page.wait_for_function("document.querySelectorAll('.planner-picture[data-drawn=true] svg').length === 4")
+    page.wait_for_function("document.querySelectorAll('.planner-picture[data-drawn=true]').length === 4")
     unit, expected = unit_of(DEFAULT), planned(DEFAULT, intervals=False)
     row = expected.compared.set_index("architecture").loc[expected.best]
     step = pd.DataFrame(page.evaluate(PICTURED, "step")).groupby("what", sort=False)["ms"].sum()
@@ -331,7 +331,10 @@ def test_a_slider_is_answered_at_once_and_the_page_is_light(open_page, site):
         assert "undefined" in said  # the draws are not in it yet
         shown.add(said)
     assert len(shown) == 10
-    own = [site / PAGE, *(site / "_static" / name for name in ("inference_math.js", "planner.js", "share.js"))]
+    own = [
+        site / PAGE,
+        *(site / "_static" / name for name in ("inference_math.js", "planner.js", "planner-pictures.js", "share.js")),
+    ]
     assert sum(path.stat().st_size for path in own) < 300_000
 
 

@@ -67,7 +67,7 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         for script in ("share.js", "ledger.js"):
             app.add_js_file(script, loading_method="defer")
     if 'id="planner-form"' in context.get("body", ""):
-        for script in ("inference_math.js", "share.js", "planner.js"):
+        for script in ("inference_math.js", "share.js", "planner-pictures.js", "planner.js"):
             app.add_js_file(script, loading_method="defer")
     # Docutils calls the bibliography a list, but not its entries list items.
     context["body"] = context.get("body", "").replace('role="list" class="citation-list"', 'class="citation-list"')

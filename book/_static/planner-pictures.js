@@ -1,0 +1,87 @@
+// The planner's pictures. Their specifications come with the package's script; here are their rows, computed by its
+// functions, and when they are drawn.
+window.inferenceMathPictures = (() => {
+  "use strict";
+  const math = window.inferenceMath;
+  const share = window.inferenceMathShare;
+  const { data, digits } = math;
+
+  // Pictures: their rows are set whenever the answer is; they are drawn once they come near the screen.
+  const views = {};
+  const rowsOf = {};
+  const redraw = (name) => { if (views[name] && rowsOf[name]) views[name].data(name, rowsOf[name]).resize().runAsync(); };
+  const picture = async (holder) => {
+    const { name } = holder.dataset;
+    await Promise.all([share.vega(), answered]);
+    views[name]?.finalize();
+    const asked = { ...data.pictures[name], datasets: { [name]: rowsOf[name] || [] } };
+    const { view } = await window.vegaEmbed(holder, asked, { renderer: "svg", config: share.vegaTheme(), actions: { export: true, source: false, compiled: false, editor: false } });
+    views[name] = view;
+    holder.dataset.drawn = "true";
+    redraw(name);
+  };
+  let first;
+  const answered = new Promise((resolve) => { first = resolve; }); // there is nothing to draw before
+  const holders = [...document.querySelectorAll(".planner-picture")];
+  const stepRows = (asked, terms, row, best) => {
+    const { work } = asked;
+    const context = work.n_in + work.n_out * (1 + work.cv ** 2) / 2;
+    const cached = math.stored_tokens(work.n_in, work.alpha);
+    const one = (what, decodes, prompts) => {
+      const [weights, matrices, ...rest] = math.parts(terms, decodes, context, work.n_in - cached, cached, prompts, Math.max, Math.min);
+      return [Math.hypot(weights, matrices), ...rest].map((seconds, order) => (
+        { what, order, part: order ? data.parts[order + 1] : "weights and matrices", ms: 1000 * seconds }));
+    };
+    const share_ = best === "chunked" ? row.chunk / work.n_in : 1;
+    const decodes = best === "disaggregated" ? 0 : row.batch;
+    const names = [`${digits(row.batch)} decodes`, best === "chunked" ? `with ${digits(row.computed)} prompt tokens` : (decodes ? "with a prompt" : "a prompt alone")];
+    return [...one(names[0], row.batch, 0), ...one(names[1], decodes, share_)];
+  };
+  const memoryRows = (asked, given, row) => {
+    const { unit, work } = asked;
+    const rates = data.gpus[given.gpu];
+    const [all, room] = [rates.driver_bytes, unit.kv_room / unit.gpus];
+    const used = Math.min(room, (math.kv_held(unit, work.n_in + work.n_out / 2) * row.batch) / unit.gpus);
+    const parts = [["weights", data.memory * all - rates.workspace - room], ["KV caches in use", used], ["KV caches, free", room - used], ["engine's own", rates.workspace], ["left to others", (1 - data.memory) * all]];
+    return parts.map(([part, bytes], order) => ({ part, order, GB: bytes / 1e9 }));
+  };
+  const speedRows = (asked, found, best) => {
+    const { n_out } = asked.work;
+    const rows = [];
+    for (let i = -6; i <= 8; i += 1) {
+      const tpot = asked.tpot * 1.25 ** i;
+      const solved = math.solve({ ...asked, tpot }, found, [1, 1]);
+      for (const [architecture, { rate }] of Object.entries(solved.rows)) {
+        if (!(rate > 0)) continue;
+        const point = { architecture, user: 1 / tpot, gpu: (rate * n_out) / asked.unit.gpus };
+        rows.push({ ...point, chosen: false });
+        if (i === 0 && architecture === best) rows.push({ ...point, chosen: true });
+      }
+    }
+    return rows;
+  };
+  // Rows for a question under coefficients; what a fifth less or more of each input brings is returned for words, too.
+  const pictured = (asked, given, found, centre, best) => {
+    const row = best && centre.rows[best];
+    const swung = best ? math.swings(asked, found) : [];
+    if (best) {
+      Object.assign(rowsOf, {
+        step: stepRows(asked, math.unit_terms(asked.unit, found), row, best), memory: memoryRows(asked, given, row),
+        speeds: speedRows(asked, found, best),
+        swings: swung.map((one) => ({ ...one, input: math.swing_name(one.input), rate: centre.numbers.rate })),
+      });
+    }
+    document.getElementById("planner-pictures").hidden = !best;
+    if (best) first();
+    holders.forEach(({ dataset }) => redraw(dataset.name));
+    return swung;
+  };
+
+  share.whenNear(holders, picture);
+  let theme = document.documentElement.dataset.theme;
+  new MutationObserver(() => {
+    const now = document.documentElement.dataset.theme;
+    if (now !== theme) { theme = now; holders.filter(({ dataset }) => views[dataset.name]).forEach(picture); }
+  }).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  return { pictured, views };
+})();
