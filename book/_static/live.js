@@ -41,7 +41,7 @@
 
   // Beside each slider its value in the unit that people use, to read and to type; formulas keep seconds.
   const UNITS = { s: [1000, "ms"], "byte/s": [1e-9, "GB/s"], token: [1, "tokens"] };
-  const rounded = (value) => Number(value.toPrecision(3));
+  const rounded = (value) => (Number.isInteger(value) ? value : Number(value.toPrecision(3)));
   const inWords = (label) => {
     const power = label.match(/^(.*), as a power of two\s*$/);
     if (power) return { label: power[1], to: (v) => Math.round(2 ** v), from: (v) => Math.log2(v), unit: "" };
@@ -64,7 +64,13 @@
         if (document.activeElement !== field) field.value = value;
         slider.setAttribute("aria-valuetext", `${value} ${unit}`.trim());
       };
-      field.addEventListener("change", () => { field.blur(); set(figure, { ...state(figure), [of]: from(Number(field.value)) }).then(show); });
+      const take = () => {
+        field.blur();
+        const asked = from(Number(field.value));
+        if (field.value === "" || !Number.isFinite(asked)) { show(); return; }
+        set(figure, { ...state(figure), [of]: asked }).then(show);
+      };
+      field.addEventListener("change", take);
       slider.after(field, Object.assign(document.createElement("span"), { className: "live-unit", textContent: unit }));
       figure.view.addSignalListener(of, show);
       show();
@@ -109,6 +115,7 @@
     });
     figure.view = result.view;
     dress(figure);
+    figure.querySelector("form")?.addEventListener("submit", (event) => event.preventDefault()); // Enter in its only field
     figure.querySelector(".vega-embed summary")?.setAttribute("aria-label", "Save the picture, or see its source");
     figure.toPython = () => toPython(figure);
     if (kept) await set(figure, kept);

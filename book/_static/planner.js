@@ -205,7 +205,7 @@
     const shown = best ? [
       [digits(rate), "requests/s of a unit"], [`${digits(1000 * own.ttft)} ms`, asked.quantile ? `P${100 * asked.quantile} of TTFT` : "mean TTFT"],
       [`${digits(1000 * own.tpot)} ms`, asked.quantile ? `P${100 * asked.quantile} of the gaps` : "mean TPOT"],
-      ...(many ? [[digits(gpus), `GPUs at least, for ${given.traffic} requests/s`]] : []),
+      ...(many ? [[digits(gpus), `GPUs for ${given.traffic} requests/s, without queues`]] : []),
       ...(asked.price > 0 ? [[`$${digits(own.usd_per_million)}`, "a million output tokens, all busy"]] : []),
     ] : [];
     document.getElementById("planner-big").replaceChildren(...shown.map(([value, name]) => {
@@ -423,11 +423,21 @@
     }),
     share.button("Reset", () => { begin(); answer(); }),
   );
+  // A checkpoint in four or eight bits is served as it is stored; four bits that it has not are not kept.
+  const FOUR = ["nvfp4", "mxfp4", "int4"];
+  const asStored = (model) => {
+    const { stored } = data.models[model];
+    if (stored !== "bf16" || FOUR.includes(at("weights").value)) at("weights").value = stored;
+  };
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target }) => {
     if (target.name === "preset") { if (target.value) write(presets[target.value]); }
     else if (target.type === "range") { moved(target); at("preset").value = ""; }
-    else { at("preset").value = ""; form.querySelectorAll(`[data-for="${target.name}"]`).forEach(place); }
+    else {
+      at("preset").value = "";
+      if (target.name === "model") asStored(target.value);
+      form.querySelectorAll(`[data-for="${target.name}"]`).forEach(place);
+    }
     answer();
   });
   const opened = share.parse();

@@ -34,4 +34,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     mathml.setup(app)
     app.connect("config-inited", assets.prepare)
     app.connect("html-page-context", assets.finish_page, priority=900)
+    app.connect("build-finished", assets.lighten)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

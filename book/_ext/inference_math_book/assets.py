@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,15 @@ from sphinx.config import Config
 
 from inference_math_book import mathml
 
-__all__ = ["finish_page", "prepare"]
+__all__ = ["finish_page", "lighten", "prepare"]
 
 THEBE = "THEBE_JS_URL"
+# What the theme puts on every page: pictures of icons that its font has already, code that runs nowhere here,
+# and the index of the search, which only the page that searches needs.
+_ICONS = re.compile(
+    r"\s*<script[^>]*scripts/fontawesome\.js[^>]*></script>|\s*<(?:script|link)[^>]*sphinx-thebe[^>]*/?>(?:</script>)?"
+)
+_SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
 
 
 def prepare(app: Sphinx, config: Config) -> None:
@@ -74,6 +81,19 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     twin = Path("notebooks", *Path(page).parts[1:]).with_suffix(".ipynb")
     if page.startswith("book/") and (Path(app.srcdir) / twin).exists():
         _point_to_twin(context.get("header_buttons", []), page, twin)
+
+
+def lighten(app: Sphinx, error: Exception | None) -> None:
+    """Take from the built pages the scripts that they do not use: two megabytes of each."""
+    if error is not None or app.builder.format != "html":
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        light = _ICONS.sub("", text)
+        if page.name != "search.html":
+            light = _SEARCH.sub("", light)
+        if light != text:
+            page.write_text(light, encoding="utf-8")
 
 
 def _point_to_twin(buttons: list[dict[str, Any]], page: str, twin: Path) -> None:

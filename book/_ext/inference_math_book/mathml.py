@@ -26,6 +26,7 @@ _LETTER = re.compile(r"<mi[^>]*>(\w)</mi>")
 # As TeX does: a function's name stands close to its bracket, capital Greek letters are upright.
 _LIKE_TEX = (
     (re.compile(r"<mo>(max|min|ln|log|exp)</mo>"), r'<mo lspace="0.1em" rspace="0">\1</mo>'),
+    (re.compile(r"<mover>((?:(?!</?mover>).)*)<mo[^>]*>&#x02015;</mo></mover>"), r'<mrow class="overline">\1</mrow>'),
     (re.compile(r"<mi>(&#x003(?:9[1-9A-F]|A[0-9]);)</mi>"), r'<mi mathvariant="normal">\1</mi>'),
 )
 

@@ -116,8 +116,8 @@ def tables() -> str:
     """Return the places of the tables, and of what starts an engine."""
     titles = {
         "architectures": "Architectures at their best within the SLA",
-        "sizes": "Units of other sizes",
-        "gpus": "The same on other GPUs",
+        "sizes": "Units of other sizes, without draws",
+        "gpus": "The same on other GPUs, without draws",
         "tiers": "Where the stored share may lie",
     }
     sections = (

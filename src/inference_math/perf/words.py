@@ -29,7 +29,8 @@ def verdict(best: str, second: str, rate: float, margin: float, ahead: float, sp
     lead = best + " serves " + digits(rate) + " requests/s per unit at full load"
     if not isfinite(margin):
         return lead
-    lead += ", " + percent(margin) + " more than " + second if margin >= VISIBLE else ", about as many as " + second
+    ahead_by = ", ahead of " + second + " by " + percent(margin) + " in the median of the draws"
+    lead += ahead_by if margin >= VISIBLE else ", about as many as " + second
     if ahead < CLEAR:
         share = percent(ahead)
         return lead + "; too close to call: it is the best in " + share + " of the draws of the calibration"

@@ -43,7 +43,7 @@ def _rows(name: str) -> Any:
 def _coloured(field: str, names: tuple[str, ...]) -> Any:
     colours = [*COLOURS, "#999999", "#bbbbbb"][: len(names)]
     scale = alt.Scale(domain=list(names), range=colours)
-    return alt.Color(field, type="nominal", scale=scale, title=None, legend=alt.Legend(orient="bottom", columns=2))
+    return alt.Color(field, type="nominal", scale=scale, title=None, legend=alt.Legend(orient="bottom", columns=1))
 
 
 def _stacked(name: str, size: str, part: str, names: tuple[str, ...], title: str, by: Any) -> Any:
@@ -54,7 +54,7 @@ def _stacked(name: str, size: str, part: str, names: tuple[str, ...], title: str
 
 
 def _step() -> Any:
-    by = alt.Y("what", type="nominal", title=None, sort=None, axis=alt.Axis(labelLimit=150))
+    by = alt.Y("what", type="nominal", title=None, sort=None, axis=alt.Axis(labelLimit=110))
     return _stacked("step", "ms", "part", _PARTS, "step (ms)", by).properties(height=110)
 
 

@@ -1,0 +1,83 @@
+"""What a reader waits for: pages are light until somebody scrolls, formulas need no script, figures come when near."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytestmark = pytest.mark.browser
+MOST = 1_600_000  # bytes of a page with what it loads at once, figures aside
+VEGA = "vega.js"
+FONT = """document.fonts.load('16px "STIX Two Math"').then((found) => found.length)"""
+
+
+def loaded(page) -> dict[str, int]:
+    """Return the bytes of each file that a page has asked for, by name."""
+    return page.evaluate(
+        "() => Object.fromEntries(performance.getEntriesByType('resource').map((one) => [one.name.split('?')[0], 1]))"
+    )
+
+
+def bytes_of(site, page) -> int:
+    """Return the bytes of the page's own file and of those that it names in its head and loads at once."""
+    names = [name.removeprefix(site.as_uri() + "/") for name in loaded(page)]
+    own = [site / page.url.removeprefix(site.as_uri() + "/").split("#")[0]]
+    return sum(path.stat().st_size for path in (*own, *(site / name for name in names)) if path.is_file())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["prefill/02-prefill-acceleration", "architectures/02-disaggregation", "reference/formulas", "reference/claims"],
+)
+def test_a_page_is_light_before_anybody_scrolls(browser, site, name):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((site / "book" / f"{name}.html").as_uri(), wait_until="load")
+    assert not [file for file in loaded(page) if VEGA in file or "fontawesome.js" in file or "searchindex" in file]
+    assert bytes_of(site, page) < MOST
+    assert page.evaluate(FONT) == 1
+    page.close()
+
+
+def test_figures_are_drawn_when_they_come_near(browser, site):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((site / "book/prefill/02-prefill-acceleration.html").as_uri(), wait_until="load")
+    figures = page.locator(".live-figure")
+    assert figures.count() == 3
+    assert page.locator(".live-figure[data-drawn]").count() == 0
+    figures.first.scroll_into_view_if_needed()
+    page.wait_for_selector(".live-figure[data-drawn]")
+    page.locator("#fig-speedup .live-value").first.fill("20")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('#fig-speedup .live-figure').view.signal('e') === 20")
+    assert page.locator("#fig-speedup input[type=range][name=e]").input_value() == "20"
+    page.close()
+
+
+def test_seconds_are_typed_in_milliseconds_and_what_is_no_number_is_not_taken(browser, site):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((site / "book/interference/02-delta-p-and-delta-h.html#fig-means").as_uri(), wait_until="load")
+    figure = page.locator("#fig-means .live-figure")
+    figure.scroll_into_view_if_needed()
+    page.wait_for_selector("#fig-means .live-figure[data-drawn]")
+    row = page.locator("#fig-means .vega-bind", has=page.locator("input[name=ttft_1]"))
+    assert row.locator(".live-unit").inner_text() == "ms"
+    field = row.locator(".live-value")
+    assert field.input_value() == "130"
+    for typed, kept in (("250", 0.25), ("99999", 1.0), ("", 1.0), ("-5", 0.01)):
+        field.fill(typed)
+        page.keyboard.press("Enter")
+        page.wait_for_function(
+            f"Math.abs(document.querySelector('#fig-means .live-figure').view.signal('ttft_1') - {kept}) < 1e-9"
+        )
+    page.close()
+
+
+def test_every_page_keeps_its_icons_and_the_search_its_index(site):
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 40
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        assert "scripts/fontawesome.js" not in text, path
+        assert bool(re.search(r"<script[^>]*searchindex", text)) == (path.name == "search.html"), path
+    assert list((site / "_static").rglob("fa-solid-900.woff2"))
