@@ -149,7 +149,7 @@
     let theme = document.documentElement.dataset.theme;
     new MutationObserver(() => {
       const now = document.documentElement.dataset.theme;
-      if (now !== theme) { theme = now; figures.filter((figure) => figure.view).forEach(draw); }
+      if (now !== theme) { theme = now; figures.filter((figure) => figure.shown).forEach((figure) => figure.shown.then(() => draw(figure))); }
     }).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   };
 

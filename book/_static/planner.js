@@ -48,7 +48,7 @@
 
   // The question as `perf.answers` takes it; an Error says what is wrong with it.
   const question = (given) => {
-    for (const name of NAMES.filter((n) => at(n).type === "number" && n !== "traffic")) {
+    for (const name of NAMES.filter((n) => at(n).type === "number")) {
       const [value, low, high] = [given[name], at(name).min, at(name).max].map(Number);
       const whole = name === "units";
       if (given[name] === "" || !(value >= low && value <= high) || (whole && !Number.isInteger(value))) {
@@ -221,7 +221,7 @@
       const told = math.settings(asked, name, math.careful(asked, name, drawn));
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}` }));
-      for (const [title, line] of math.commands(asked, name, told, given.kv, data.memory, given.tier === "dram")) {
+      for (const [title, line] of math.commands(asked, name, told, given.kv, data.memory, given.tier === "dram" && Number(given.stored) > 0)) {
         const code = Object.assign(document.createElement("pre"), { textContent: line });
         const head = Object.assign(document.createElement("p"), { textContent: `${title} ` });
         head.append(share.copier("Copy", () => line));
@@ -303,6 +303,11 @@
     const mine = ++round;
     const given = state();
     const began = performance.now();
+    delete form.dataset.complete;
+    // What takes the draws belongs to the last question until they are there: nobody may copy it.
+    text("planner-runner", "");
+    document.getElementById("planner-starts").replaceChildren();
+    form.parentElement.classList.add("planner-waiting");
     let asked;
     try {
       asked = question(given);
@@ -319,7 +324,6 @@
     const centre = math.solve(asked, coefficients(given), [1, 1]);
     show(given, asked, centre, []);
     form.dataset.answered = String(performance.now() - began);
-    delete form.dataset.complete;
     const solved = [];
     const waiting = draws(given);
     const go = () => {
@@ -339,6 +343,7 @@
       sizes(given);
       gpus(given);
       tiers(given, asked);
+      form.parentElement.classList.remove("planner-waiting");
       history.replaceState(null, "", share.hash("plan", changed()));
       form.dataset.complete = "true";
     };
@@ -351,8 +356,10 @@
     const sizes = { ep: given.experts === "whole" ? Number(given.tp) * Number(given.dp) : 1, dp: given.dp, pp: given.pp };
     return Object.entries(sizes).filter(([, size]) => Number(size) > 1).map(([name, size]) => `, ${name}=${size}`).join("");
   };
+  const wrong = (given) => { try { question(given); return ""; } catch ({ message }) { return `# ${message}\n`; } };
   const asPython = () => {
     const given = state();
+    if (wrong(given)) return wrong(given);
     const alpha = Number(given.stored) / 100;
     const sent = [given.prompt, given.output, ...(alpha ? [`alpha=${alpha}`] : []), ...(given.lengths === "geometric" ? ['lengths="geometric"'] : [])];
     const limits = [given.ttft / 1000, given.tpot / 1000, ...(given.promise === "mean" ? [] : [`quantile=${given.promise}`])];
@@ -402,6 +409,7 @@
     const lines = (id) => document.getElementById(id).textContent;
     const rows = (found) => found.map((row, i) => `| ${row.join(" | ")} |${i ? "" : `\n|${row.map(() => "---").join("|")}|`}`).join("\n");
     const given = state();
+    if (wrong(given)) return wrong(given);
     const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}`, `${given.prompt} tokens in, ${given.output} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.promise === "mean" ? "means" : `P${100 * given.promise}`})`];
     const sections = ["planner-architectures", "planner-sizes", "planner-gpus", "planner-tiers"].map((id) => document.getElementById(id)).filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `\`\`\`bash\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
@@ -446,7 +454,7 @@
     own.open = true;
     tell(`The link is about ${opened.state.model}, which it does not carry: paste its config.json here.`);
   }
-  window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { write(link.state); answer(); } });
+  window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { write(link.state); at("preset").value = ""; answer(); } });
   window.inferenceMathPlanner = { question, coefficients, calibration, state, write, asPython, asMarkdown, views: pictures.views };
   answer();
 })();

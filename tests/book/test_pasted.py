@@ -71,7 +71,8 @@ def test_a_pasted_model_is_planned_as_in_the_package(open_page):
         const found = math.solve(page.question(given), page.coefficients(given), [1, 1]);
         return [found.best, found.numbers.rate];
     }"""
-    unit = Unit.of(Model.from_config(LLAMA, pasted.NAME), "h100-sxm", 2, "fp8", "fp8", "vllm")
+    model = Model.from_config(LLAMA, pasted.NAME)
+    unit = Unit.of(model, "h100-sxm", 2, model.stored, "fp8", "vllm")  # as the checkpoint is stored
     expected = plan(unit, Workload(2200, 170), SLA(0.4, 0.04), units=8, price=2.5, intervals=False)
     best, rate = page.evaluate(solve)
     assert best == expected.best

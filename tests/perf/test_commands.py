@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import subprocess
 
 import pytest
+import yaml
 
-from inference_math import SLA, Unit, Workload, perf
+from inference_math import SLA, Unit, Workload, perf, plan
 from inference_math.perf.commands import commands
 from inference_math.perf.words import runner_up
 from inference_math.planner.case import Case, solve
+
+CASES: dict[str, Case] = {}
 
 
 def lines(engine, architecture, *, store=False, kv="fp8", lengths="fixed", **layout):
@@ -18,6 +23,7 @@ def lines(engine, architecture, *, store=False, kv="fp8", lengths="fixed", **lay
     row = solve(case).found["rows"][architecture]
     assert row["rate"] > 0
     told = perf.settings(case.plain, architecture, row)
+    CASES[engine] = case
     return dict(commands(case.plain, architecture, told, kv, 0.9, store)), told, row
 
 
@@ -36,7 +42,7 @@ def test_a_unit_starts_with_its_layout_memory_and_limits(engine, words):
     for name, value in told.items():
         assert str(value) in line
         assert name.lstrip("-") in line
-    assert ("kv_cache_config.dtype: fp8" in line) == (engine == "trtllm")
+    assert ("kv_cache_config:\n  dtype: fp8" in line) == (engine == "trtllm")
     assert "$MODEL" in shlex.split(line)
 
 
@@ -52,10 +58,48 @@ def test_groups_of_attention_count_for_themselves_where_the_engine_does_so(engin
     found, told, row = lines(engine, "aggregated", tp=1, dp=8, ep=8)
     (line,) = found.values()
     name = {"vllm": "--max-num-seqs", "trtllm": "max_batch_size", "sglang": "--max-running-requests"}[engine]
-    assert told[name] == -(-row["batch"] // ranks)
+    assert told[name] == -(-row["batch"] // 8) * 8 / ranks
+    *_, chunked = lines(engine, "chunked", tp=1, dp=8, ep=8)
+    told = perf.settings(CASES[engine].plain, "chunked", chunked)
+    tokens = {"vllm": "--max-num-batched-tokens", "trtllm": "max_num_tokens", "sglang": "--chunked-prefill-size"}[
+        engine
+    ]
+    own = told[tokens] / 8 if engine == "sglang" else told[tokens]  # SGLang divides it among the groups
+    assert own >= chunked["computed"]  # a prompt lies on one group: less would make it wait
     marks = {"vllm": "--data-parallel-size 8 --enable-expert-parallel", "trtllm": "enable_attention_dp: true"}
     assert marks.get(engine, "--dp-size 8 --enable-dp-attention --ep-size 8") in line
     assert ("--tp-size 8" in line) == (engine == "sglang")
+
+
+def test_no_prompt_is_longer_than_tensorrt_llm_takes():
+    """Without chunks it refuses a prompt of more than max_num_tokens, of which half is stored here."""
+    for architecture, name in (("aggregated", "max_num_tokens"), ("disaggregated", "prefill max_num_tokens")):
+        _, told, _ = lines("trtllm", architecture)
+        assert told[name] >= 2000
+
+
+def test_a_shell_makes_json_of_what_vllm_takes_as_json():
+    found, *_ = lines("vllm", "disaggregated", store=True)
+    prefill, decode, _ = found.values()
+    for line, connector in ((prefill, "MultiConnector"), (decode, "NixlConnector")):
+        shown = ["bash", "-c", f'MODEL=m STORE_BYTES=1000; for word in {line}; do echo "$word"; done']
+        words = subprocess.run(shown, capture_output=True, text=True, check=True).stdout.splitlines()
+        assert json.loads(words[words.index("--kv-transfer-config") + 1])["kv_connector"] == connector
+
+
+def test_tensorrt_llm_s_file_is_yaml():
+    found, *_ = lines("trtllm", "disaggregated", store=True, tp=1, dp=8, ep=8)
+    prefill, *_ = found.values()
+    content = yaml.safe_load(prefill.partition("<<EOF\n")[2].partition("\nEOF\n")[0])
+    assert content["kv_cache_config"] == {"dtype": "fp8", "host_cache_size": "$STORE_BYTES"}
+    assert content["cache_transceiver_config"] == {"backend": "DEFAULT"}
+    assert content["disable_overlap_scheduler"] is content["enable_attention_dp"] is True
+
+
+def test_the_share_of_memory_is_the_unit_s():
+    unit = Unit.of("llama-3-8b", "h100-sxm", memory=0.8)
+    (start,) = (plan(unit, Workload(500, 50), SLA(1, 0.05), intervals=False).starts["chunked"].commands,)
+    assert "--gpu-memory-utilization 0.8 " in start[0][1]
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
@@ -92,7 +136,11 @@ def test_the_runner_up_says_what_would_turn_the_order():
     assert said.startswith("runner-up: aggregated, 3 requests/s per unit; ")
     assert said.endswith("disaggregated would be first with limit on TPOT a fifth tighter or prompts a fifth longer")
     assert runner_up("aggregated", "chunked", 3.0, rows).endswith("without its draws, chunked is first")
-    assert runner_up("chunked", "aggregated", 3.0, rows[:0]).endswith("would change the order")
+    assert "chunked would be first" not in said
+    assert runner_up("chunked", "aggregated", 3.0, rows[:0]).endswith("would put another first")
+    rows[0]["best_low"] = ""
+    lost = runner_up("chunked", "aggregated", 3.0, rows)
+    assert lost.endswith("; nothing would meet the SLA with limit on TPOT a fifth tighter")
     assert runner_up("chunked", "aggregated", 0.0, rows) == "no other architecture meets the SLA"
 
 

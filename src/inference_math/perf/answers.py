@@ -276,29 +276,32 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
     """Return the engine's settings for an architecture's row; the pools of a disaggregated one in units.
 
     vLLM and TensorRT-LLM count all computed tokens of a step, SGLang the chunk alone; and they count for each group
-    of attention by itself, SGLang for all.
+    of attention by itself, SGLang for all. Decodes are spread over the groups; a prompt keeps one of them busy, so that
+    each may compute what the plan has in a step.
     """
     engine, n_in, groups = asked["engine"], asked["work"]["n_in"], asked["unit"]["layout"]["dp"]
     seqs, tokens = ENGINE_TERMS[engine]
-    ranks = 1 if engine == "sglang" else groups
-    batch = ceil(row["batch"] / ranks)
+    together = groups if engine == "sglang" else 1  # groups that a limit is for
+    batch = ceil(row["batch"] / groups)
     told: dict[str, Any] = {}
     if name == "aggregated":
-        told[seqs] = batch
+        told[seqs] = batch * together
         if engine == "vllm":  # which does not support to go without chunks: a budget that cuts no prompt
             told[tokens] = ceil(n_in * fresh_share(asked["work"]) * (1 - 1e-12)) + batch
+        if engine == "trtllm":  # which refuses a prompt that is longer than this, stored or not
+            told[tokens] = ceil(n_in) + batch
         told.update(WHOLE_PROMPTS[engine])
         return told
-    computed = ceil(computed_tokens(asked, row) / ranks)
+    computed = computed_tokens(asked, row)
     if name == "chunked":
-        told[seqs] = batch + ceil(row["chunk"] / n_in / ranks)  # prompts under way hold places, too
-        told[tokens] = computed if engine == "sglang" else computed + batch
+        told[seqs] = (batch + ceil(row["chunk"] / n_in)) * together  # prompts under way hold places, too
+        told[tokens] = computed * together if engine == "sglang" else computed + batch
         told.update(IN_CHUNKS[engine])
         return told
     told["prefill units"] = row["prefill_units"]
-    told["prefill " + tokens] = computed
+    told["prefill " + tokens] = ceil(row["chunk"]) if engine == "trtllm" else computed * together
     told["decode units"] = asked["units"] - row["prefill_units"]
-    told["decode " + seqs] = batch
+    told["decode " + seqs] = batch * together
     return told
 
 

@@ -26,7 +26,8 @@ EIGHT_BITS = {
     "vllm": "--kv-cache-dtype fp8", "sglang": "--kv-cache-dtype fp8_e4m3", "trtllm": "# kv_cache_config.dtype: fp8",
 }  # fmt: skip
 STORE = {
-    "vllm": "--kv-offloading-size $STORE_GB", "sglang": "--enable-hierarchical-cache --hicache-size $STORE_GB",
+    "vllm": "--kv-offloading-size $STORE_GB",
+    "sglang": "--enable-hierarchical-cache --hicache-size $STORE_GB_OF_A_GPU",
     "trtllm": "# kv_cache_config.host_cache_size: $STORE_BYTES",
 }  # fmt: skip
 NIXL = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
@@ -34,7 +35,7 @@ NIXL = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 BOTH = (
     '{"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"connectors": ['
     '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}, {"kv_connector": "OffloadingConnector", '
-    '"kv_role": "kv_both", "kv_connector_extra_config": {"cpu_bytes_to_use": $STORE_BYTES}}]}}'
+    '"kv_role": "kv_both", "kv_connector_extra_config": {"cpu_bytes_to_use": \'"$STORE_BYTES"\'}}]}}'
 )
 ROUTER = {
     "vllm": "# a router that sends each request to a prefill server, then to a decode server",
@@ -77,12 +78,27 @@ def command(asked: Asked, told: dict[str, Any], kv: str, memory: float, store: b
         given.append(option + " " + value if value != "" else option)
     if pool != "":
         given.append(joined(asked["engine"], store, pool))
+    if pool == "prefill" and asked["engine"] == "trtllm":
+        given.append(FILED + "disable_overlap_scheduler: true")
     said = [one for one in given if not one.startswith(FILED)]
     filed = [one.replace(FILED, "") for one in given if one.startswith(FILED)]
     line = PROGRAM[asked["engine"]] + " " + " ".join(said)
     if len(filed) > 0:
-        return line + " --extra_llm_api_options options.yaml\n# options.yaml: " + ", ".join(filed)
+        return written(filed) + "\n" + line + " --extra_llm_api_options options.yaml"
     return line
+
+
+def written(filed: list[str]) -> str:
+    """Return the lines that write TensorRT-LLM's file; what stands before a dot holds what stands behind it."""
+    lines, above = [], ""
+    for one in filed:
+        at = one.find(".")
+        holder = one[:at] if at > 0 else ""
+        if holder != "" and holder != above:
+            lines.append(holder + ":")
+        lines.append("  " + one[at + 1 :] if holder != "" else one)
+        above = holder
+    return "cat > options.yaml <<EOF\n" + "\n".join(lines) + "\nEOF"
 
 
 def divided(asked: Asked) -> list[str]:

@@ -69,8 +69,16 @@ def runner_up(best: str, second: str, rate: float, swings: list[dict[str, Any]])
                     ways.append(SWING_NAMES[row["input"]] + " a fifth " + way)
         if len(ways) > 0:
             turns.append(other + " would be first with " + " or ".join(ways))
+    lost = []
+    for row in swings:
+        for end in ["low", "high"]:
+            if row["best_" + end] == "":
+                way = SHORTER[row["input"]] if end == "low" else LONGER[row["input"]]
+                lost.append(SWING_NAMES[row["input"]] + " a fifth " + way)
+    if len(lost) > 0:
+        turns.append("nothing would meet the SLA with " + " or ".join(lost))
     if len(turns) < 1:
-        turns.append("no length or limit a fifth smaller or larger would change the order")
+        turns.append("no length or limit a fifth smaller or larger would put another first")
     return said + "; " + "; ".join(turns)
 
 

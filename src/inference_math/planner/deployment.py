@@ -217,7 +217,7 @@ def _start(case: Case, name: str, solved: list[Any], intervals: bool) -> Start:
     """Return how to start one architecture, by the row that keeps the SLA in most draws."""
     asked, row = case.plain, perf.careful(case.plain, name, solved)
     kept = perf.kept(asked, name, solved, row) if intervals else np.nan
-    store = case.tier is not None and case.tier.name == "dram"
+    store = case.tier is not None and case.tier.name == "dram" and case.work.alpha > 0
     lines = commands(asked, name, perf.settings(asked, name, row), case.unit.kv, case.unit.memory, store)
     return Start(told(case, name, row), kept, tuple((title, line) for title, line in lines))
 

@@ -28,6 +28,7 @@ __all__ = ["BURST", "Loop", "beside_peer", "loops", "points", "profiled", "runs_
 BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
 GROUP = ["model", "gpu", "engine", "weights"]
 _SET_UP = [*GROUP, "tp", "ep", "dp", "version", "n_in", "n_out"]
+_LOAD = [*_SET_UP, "users"]
 
 
 def points(use: str) -> pd.DataFrame:
@@ -116,7 +117,10 @@ def profiled(frame: pd.DataFrame, count: int = 24) -> pd.DataFrame:
         chosen = ordered.iloc[np.linspace(0, len(rows) - 1, count).round().astype(int)]
         units = [(loop.unit, runs_of(loop.rows)) for loop in loops(chosen)]
         own = from_runs.fit(*((unit.calibrated(units[0][0].calibration), runs) for unit, runs in units)).calibration
-        tables.append(scored(rows.drop(chosen.index), unit=lambda unit, own=own: unit.calibrated(own)))  # type: ignore[misc]
+        others = rows[
+            ~rows.set_index(_LOAD).index.isin(chosen.set_index(_LOAD).index)
+        ]  # nor repeats of what was chosen
+        tables.append(scored(others, unit=lambda unit, own=own: unit.calibrated(own)))  # type: ignore[misc]
     return pd.concat(tables)
 
 

@@ -24,7 +24,10 @@ PICTURES = {
         "Each line is the best that an architecture does under tighter and looser limits on TPOT; the dot is the plan.",
     ),
     "memory": ("Memory of one GPU", "What the weights leave is for KV caches; how much of it the plan uses."),
-    "swings": ("What the answer hangs on", "Requests per second with a fifth less and a fifth more of each input."),
+    "swings": (
+        "What the answer hangs on",
+        "Requests per second with a fifth less and more of each input, without draws.",
+    ),
 }
 _PARTS = ("weights and matrices", *PARTS[2:])
 _HELD = ("weights", "KV caches in use", "KV caches, free", "engine's own", "left to others")
