@@ -117,11 +117,11 @@ def profiled(frame: pd.DataFrame, count: int = 24) -> pd.DataFrame:
         chosen = ordered.iloc[np.linspace(0, len(rows) - 1, count).round().astype(int)]
         units = [(loop.unit, runs_of(loop.rows)) for loop in loops(chosen)]
         own = from_runs.fit(*((unit.calibrated(units[0][0].calibration), runs) for unit, runs in units)).calibration
-        others = rows[
-            ~rows.set_index(_LOAD).index.isin(chosen.set_index(_LOAD).index)
-        ]  # nor repeats of what was chosen
-        tables.append(scored(others, unit=lambda unit, own=own: unit.calibrated(own)))  # type: ignore[misc]
-    return pd.concat(tables)
+        known = rows.set_index(_LOAD).index.isin(chosen.set_index(_LOAD).index)  # repeats of what was chosen, too
+        if not known.all():
+            others = rows[~known]
+            tables.append(scored(others, unit=lambda unit, own=own: unit.calibrated(own)))  # type: ignore[misc]
+    return pd.concat(tables) if tables else frame.iloc[:0]
 
 
 def runs_of(rows: pd.DataFrame) -> Runs:
