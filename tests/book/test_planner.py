@@ -34,7 +34,7 @@ SOLVE = """given => {
     const row = math.careful(asked, found.order[0], [found]);
     const said = found.best ? math.settings(asked, found.best, row) : {};
     const told = found.best ? { ...said, ...flags } : {};
-    const store = given.tier === "dram";
+    const store = given.tier === "dram" && Number(given.stored) > 0;
     const swings = found.best ? math.swings(asked, page.coefficients(given)) : [];
     const known = (v) => Number.isFinite(v) ? v : null;
     const finite = (rows) => Object.fromEntries(Object.entries(rows).map(([n, v]) => [n, known(v)]));

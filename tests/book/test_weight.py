@@ -56,7 +56,7 @@ def test_figures_are_drawn_when_they_come_near(browser, site):
 
 def test_seconds_are_typed_in_milliseconds_and_what_is_no_number_is_not_taken(browser, site):
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.goto((site / "book/interference/02-delta-p-and-delta-h.html#fig-means").as_uri(), wait_until="load")
+    page.goto((site / "book/interference/02-delta-p-and-delta-h.html").as_uri(), wait_until="load")
     figure = page.locator("#fig-means .live-figure")
     figure.scroll_into_view_if_needed()
     page.wait_for_selector("#fig-means .live-figure[data-drawn]")
