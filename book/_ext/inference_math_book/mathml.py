@@ -22,6 +22,7 @@ CHARACTERS = frozenset([*map(chr, (*range(32, 127), *_ITALIC)), *_GREEK, *_SIGNS
 
 # One letter a time would be read out letter by letter; a word is one upright identifier.
 _LETTERS = re.compile(r'(?:<mi mathvariant="normal">\w</mi>){2,}')
+_WIDE = 200  # characters of LaTeX
 _LETTER = re.compile(r"<mi[^>]*>(\w)</mi>")
 # As TeX does: a function's name stands close to its bracket, capital Greek letters are upright.
 _LIKE_TEX = (
@@ -70,7 +71,9 @@ def _inline(page: HTML5Translator, node: nodes.math) -> None:
 
 
 def _block(page: HTML5Translator, node: nodes.math_block) -> None:
-    page.body.append(page.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    # What is wider than the text scrolls within itself, and must be reached by keys.
+    wide = {"tabindex": "0"} if len(node.astext()) > _WIDE else {}
+    page.body.append(page.starttag(node, "div", CLASS="math notranslate nohighlight", **wide))
     if node["number"]:
         page.body.append(f'<span class="eqno">({get_node_equation_number(page, node)})')
         page.add_permalink_ref(node, "Link to this equation")
