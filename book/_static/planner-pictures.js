@@ -17,6 +17,7 @@ window.inferenceMathPictures = (() => {
     const asked = { ...data.pictures[name], datasets: { [name]: rowsOf[name] || [] } };
     const { view } = await window.vegaEmbed(holder, asked, { renderer: "svg", config: share.vegaTheme(), actions: { export: true, source: false, compiled: false, editor: false } });
     views[name] = view;
+    holder.querySelector("summary")?.setAttribute("aria-label", "Save the picture");
     holder.dataset.drawn = "true";
     redraw(name);
   };

@@ -105,7 +105,7 @@ def pictures() -> str:
     from inference_math.book.explore.pictures import PICTURES
 
     places = (
-        f'<figure><h3>{escape(title)}</h3><div class="planner-picture" data-name="{name}" role="img" '
+        f'<figure><h3>{escape(title)}</h3><div class="planner-picture" data-name="{name}" role="group" '
         f'aria-label="{escape(title)}"></div><figcaption>{escape(see)}</figcaption></figure>'
         for name, (title, see) in PICTURES.items()
     )
