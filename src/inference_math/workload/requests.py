@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from inference_math.checks import (
     ANY_POSITIVE,
-    AT_LEAST_ONE,
     AT_LEAST_ZERO,
     SHARE,
+    Interval,
     as_counts,
     as_number,
     as_numbers,
@@ -45,6 +45,9 @@ class Source(Protocol):
         ...
 
 
+_TOKENS = Interval(1, 1e9)  # of a request: a thousand times the longest there are
+
+
 @dataclass(frozen=True)
 class Workload:
     """Requests of `n_in` prompt tokens and `n_out` output tokens on average.
@@ -70,8 +73,8 @@ class Workload:
     lengths: str = "fixed"
 
     def __post_init__(self) -> None:
-        as_number("n_in", self.n_in, AT_LEAST_ONE)
-        as_number("n_out", self.n_out, AT_LEAST_ONE)
+        as_number("n_in", self.n_in, _TOKENS)
+        as_number("n_out", self.n_out, _TOKENS)
         as_number("alpha", self.alpha, SHARE)
         as_one_of("lengths", self.lengths, ("fixed", "geometric"))
 
