@@ -2,8 +2,9 @@
 
     python tools/pages.py
 
-In headless Chromium, from disk, 1280 pixels wide, nothing else open. Bytes are those of all files that a page loads
-before anybody scrolls, and after all of it was seen. Times are medians of three, and belong to the machine.
+In headless Chromium, from a server on this machine, 1280 pixels wide, nothing else open. Bytes are those of all files
+that a page loads before anybody scrolls, and after all of it was seen. Times are medians of three, and belong to the
+machine.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@
   const defaults = Object.fromEntries(NAMES.map((n) => [n, at(n).value]));
   const presets = JSON.parse(form.dataset.presets);
   const catalogued = new Set(Object.keys(data.models));
+  const TABLES = ["architectures", "sizes", "gpus", "tiers"].map((name) => document.getElementById(`planner-${name}`));
   const ROOM_FOR_DRAWS = 8; // ms of a frame
 
   const state = () => Object.fromEntries(NAMES.map((n) => [n, at(n).value]));
@@ -193,12 +194,13 @@
     text("planner-settings", start);
     document.getElementById("planner-notes").replaceChildren(...list(notes(given, asked, centre, best, row.batch)));
     architectures(given, asked, centre, solved);
-    numbers(given, asked, best, rate, { ...own, ...Object.fromEntries(["usd_per_million"].map((n) => [n, math.interval(own[n], leads.map((one) => one[n]))[0]])) });
+    const [usd] = math.interval(own.usd_per_million, leads.map((one) => one.usd_per_million));
+    numbers(given, asked, best, rate, usd, own);
     return { best, order, drawn };
   };
 
   // The few numbers that decide, large.
-  const numbers = (given, asked, best, rate, own) => {
+  const numbers = (given, asked, best, rate, usd, own) => {
     const traffic = Number(given.traffic);
     const [, gpus] = best ? math.units_for(asked, rate, traffic) : [NaN, NaN];
     const many = Number.isFinite(gpus) && traffic > 0;
@@ -206,7 +208,7 @@
       [digits(rate), "requests/s of a unit"], [`${digits(1000 * own.ttft)} ms`, asked.quantile ? `P${100 * asked.quantile} of TTFT` : "mean TTFT"],
       [`${digits(1000 * own.tpot)} ms`, asked.quantile ? `P${100 * asked.quantile} of the gaps` : "mean TPOT"],
       ...(many ? [[digits(gpus), `GPUs for ${given.traffic} requests/s, without queues`]] : []),
-      ...(asked.price > 0 ? [[`$${digits(own.usd_per_million)}`, "a million output tokens, all busy"]] : []),
+      ...(asked.price > 0 ? [[`$${digits(usd)}`, "a million output tokens, all busy"]] : []),
     ] : [];
     document.getElementById("planner-big").replaceChildren(...shown.map(([value, name]) => {
       const made = document.createElement("div");
@@ -238,9 +240,9 @@
     const at_ = (gpu) => {
       try {
         const other = { ...given, gpu };
-        const { best, rows } = math.solve(question(other), coefficients(other), [1, 1]);
-        const unit = Number(given.tp) * Number(given.dp) * Number(given.pp);
-        return best ? [best, rows[best].rate / unit] : ["none meets the SLA", NaN];
+        const asked = question(other);
+        const { best, rows } = math.solve(asked, coefficients(other), [1, 1]);
+        return best ? [best, rows[best].rate / asked.unit.gpus] : ["none meets the SLA", NaN];
       } catch { return ["does not fit, or not in this precision", NaN]; }
     };
     const [, here] = at_(given.gpu);
@@ -316,9 +318,8 @@
       text("planner-settings", "");
       document.getElementById("planner-notes").replaceChildren();
       data.answers.forEach(([name]) => { cell("value", name, "–"); ["why", "by", "said"].forEach((kind) => cell(kind, name, "")); });
-      for (const id of ["planner-architectures", "planner-sizes", "planner-gpus", "planner-tiers", "planner-pictures"]) document.getElementById(id).hidden = true;
-      text("planner-runner", "");
-      ["planner-big", "planner-starts"].forEach((id) => document.getElementById(id).replaceChildren());
+      [...TABLES, document.getElementById("planner-pictures")].forEach((section) => { section.hidden = true; });
+      document.getElementById("planner-big").replaceChildren();
       return;
     }
     const centre = math.solve(asked, coefficients(given), [1, 1]);
@@ -411,7 +412,7 @@
     const given = state();
     if (wrong(given)) return wrong(given);
     const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}`, `${given.prompt} tokens in, ${given.output} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.promise === "mean" ? "means" : `P${100 * given.promise}`})`];
-    const sections = ["planner-architectures", "planner-sizes", "planner-gpus", "planner-tiers"].map((id) => document.getElementById(id)).filter((one) => !one.hidden);
+    const sections = TABLES.filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `\`\`\`bash\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => form.parentElement.querySelector(`[data-${kind}="${name}"]`).textContent)])];
     return [`# Plan: ${of}`, sent, `**${lines("planner-verdict")}** ${lines("planner-runner")}`, lines("planner-settings"),
@@ -426,8 +427,7 @@
     share.copier("Copy as Python", asPython),
     share.copier("Copy as report", asMarkdown),
     share.button("Download tables (CSV)", () => {
-      const sections = ["planner-architectures", "planner-sizes", "planner-gpus", "planner-tiers"].map((id) => document.getElementById(id));
-      share.download("plan.csv", "text/csv", share.csv(sections.filter((one) => !one.hidden).flatMap((one) => [[one.querySelector("h3").textContent], ...tableOf(one), []])));
+      share.download("plan.csv", "text/csv", share.csv(TABLES.filter((one) => !one.hidden).flatMap((one) => [[one.querySelector("h3").textContent], ...tableOf(one), []])));
     }),
     share.button("Reset", () => { begin(); answer(); }),
   );

@@ -12,16 +12,14 @@ VEGA = "vega.js"
 FONT = """document.fonts.load('16px "STIX Two Math"').then((found) => found.length)"""
 
 
-def loaded(page) -> dict[str, int]:
-    """Return the bytes of each file that a page has asked for, by name."""
-    return page.evaluate(
-        "() => Object.fromEntries(performance.getEntriesByType('resource').map((one) => [one.name.split('?')[0], 1]))"
-    )
+def loaded(page) -> list[str]:
+    """Return the address of each file that a page has asked for."""
+    return page.evaluate("performance.getEntriesByType('resource').map((one) => one.name.split('?')[0])")
 
 
 def bytes_of(site, page) -> int:
     """Return the bytes of the page's own file and of those that it names in its head and loads at once."""
-    names = [name.removeprefix(site.as_uri() + "/") for name in loaded(page)]
+    names = [name.removeprefix(site.as_uri() + "/") for name in set(loaded(page))]
     own = [site / page.url.removeprefix(site.as_uri() + "/").split("#")[0]]
     return sum(path.stat().st_size for path in (*own, *(site / name for name in names)) if path.is_file())
 

@@ -22,8 +22,8 @@ CHARACTERS = frozenset([*map(chr, (*range(32, 127), *_ITALIC)), *_GREEK, *_SIGNS
 
 # One letter a time would be read out letter by letter; a word is one upright identifier.
 _LETTERS = re.compile(r'(?:<mi mathvariant="normal">\w</mi>){2,}')
-_WIDE = 200  # characters of LaTeX
 _LETTER = re.compile(r"<mi[^>]*>(\w)</mi>")
+_WIDE = 200  # characters of LaTeX
 # As TeX does: a function's name stands close to its bracket, capital Greek letters are upright.
 _LIKE_TEX = (
     (re.compile(r"<mo>(max|min|ln|log|exp)</mo>"), r'<mo lspace="0.1em" rspace="0">\1</mo>'),
