@@ -40,6 +40,20 @@ def test_a_plan_in_json_with_a_fleet(capsys):
     assert content["answers"]["usd_per_million"]["value"] > 0
 
 
+def test_a_plan_of_recorded_requests(tmp_path, capsys):
+    assert main(["plan", *UNIT, *SENT[4:], "--lengths", "azure-code", "--alpha", "0.2", "--rate", "5", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["workload"]["n_in"] == pytest.approx(2048, rel=0.01)
+    assert told["workload"]["alpha"] == pytest.approx(0.2, rel=0.01)
+    assert told["fleet"]["played"] == "mix"
+    path = tmp_path / "own.csv"
+    path.write_text("n_in,n_out\n100,20\n2000,x\n300,10\n")
+    assert main(["plan", *UNIT, *SENT[4:], "--lengths", str(path)]) == 0
+    said = capsys.readouterr()
+    assert "200 prompt and 15 output tokens" in said.out
+    assert "note: 1 lines of" in said.err
+
+
 def test_an_impossible_sla_is_exit_status_1(capsys):
     assert main(["plan", *UNIT, "--prompt", "2200", "--output", "170", "--ttft", "0.1", "--tpot", "0.01"]) == 1
     assert "would meet the SLA" in capsys.readouterr().out
@@ -51,6 +65,10 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (["plan", "--model", "llama-9", "--gpu", "h100-sxm", *SENT], "model must be one of"),
         (["plan", *UNIT, *SENT, "--alpha", "0.5", "--tier", "tape"], "tier must be one of"),
         (["plan", *UNIT, *SENT, "--calibration", "nowhere.toml"], "nowhere.toml"),
+        (["plan", *UNIT, *SENT, "--lengths", "azure-code"], "--prompt and --output must be left out"),
+        (["plan", *UNIT, *SENT[4:], "--lengths", "geometric"], "--prompt and --output must be given"),
+        (["plan", *UNIT, *SENT[4:], "--lengths", "azure"], "--lengths must be one of fixed, geometric, azure-code"),
+        (["plan", *UNIT, *SENT[4:], "--lengths", "nowhere.csv"], "nowhere.csv"),
         (["plan", *UNIT, *SENT, "--tier", "dram"], "--tier and --store need --alpha above 0"),
         (["profile", *UNIT, "nowhere.json", "--out", "x.toml"], "nowhere.json"),
     ],
@@ -63,7 +81,7 @@ def test_bad_input_is_exit_status_2(arguments, words, capsys):
 def test_an_error_does_not_repeat_a_long_input(capsys):
     assert main(["plan", "--model", 10_000 * "x", "--gpu", "h100-sxm", *SENT]) == 2
     said = capsys.readouterr().err
-    assert said.startswith("error: model must be one of ")
+    assert said.startswith("error: --model must be one of ")
     assert len(said) < 2100
 
 
@@ -74,7 +92,7 @@ def test_limits_that_look_like_milliseconds_are_noted(limits, named, capsys):
 
 
 def test_the_options_default_to_what_the_package_defaults_to():
-    options = _parser().parse_args(["plan", "--model", "llama-3-8b", "--gpu", "h100-sxm", *SENT])
+    options = _parser("plan").parse_args(["plan", "--model", "llama-3-8b", "--gpu", "h100-sxm", *SENT])
     defaults = inspect.signature(Unit.of).parameters
     assert {name: getattr(options, name) for name in ("tp", "weights", "kv", "engine", "calibration")} == {
         name: defaults[name].default for name in ("tp", "weights", "kv", "engine", "calibration")
@@ -189,3 +207,27 @@ def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
     unit = ["--model", "llama-3-8b", "--gpu", "h200-sxm", "--calibration", out]
     assert main(["plan", *unit, *SENT]) == 0
     assert "measured coefficients" in capsys.readouterr().out
+
+
+def test_the_gpus_that_there_are_make_the_pools(capsys):
+    assert main(["plan", *UNIT, *SENT, "--have", "12", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["units"] == 12 // 2
+    assert told["fleet"]["gpus"] <= 12
+    assert told["fleet"]["owned"] is True
+    assert main(["plan", *UNIT, *SENT, "--have", "1"]) == 0
+    said = capsys.readouterr()
+    assert "note: no fleet: gpus must be at least 2" in said.err
+    assert main(["plan", *UNIT, *SENT, "--have", "2", "--rate", "3"]) == 2
+
+
+def test_a_report_goes_through_a_link_and_over_no_device(tmp_path, capsys):
+    real, link = tmp_path / "real.md", tmp_path / "link.md"
+    real.write_text("old")
+    link.symlink_to(real)
+    assert main(["plan", *UNIT, *SENT, "--report", str(link)]) == 0
+    assert link.is_symlink()
+    assert real.read_text().startswith("# Plan: ")
+    for place in (tmp_path, tmp_path / "no" / "plan.md"):
+        assert main(["plan", *UNIT, *SENT, "--report", str(place)]) == 2
+        assert "cannot be written" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Derive data/measured/traces_lengths.csv, _reuse.csv, _alpha.csv and _saving.csv from recorded requests.
+"""Derive data/measured/traces_lengths.csv, _mixes.csv, _reuse.csv, _alpha.csv and _saving.csv from recorded requests.
 
     python tools/derive_traces.py conversation_trace.jsonl synthetic_trace.jsonl \\
         AzureLLMInferenceTrace_conv.csv AzureLLMInferenceTrace_code.csv
@@ -23,13 +23,14 @@ FILES = {"mooncake-conversation": "conversation_trace.jsonl", "mooncake-syntheti
          "azure-code": "AzureLLMInferenceTrace_code.csv"}  # fmt: skip
 CAPACITIES = 40
 SMALLEST = 10  # blocks
+GROUPS = 16  # of prompts, and of the answers of each
 HIGH = (0.5, 0.9, 0.99)
 ALPHA = [f"p{q}" for q in QUANTILES]
 E = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 1e9)  # the last is as good as infinite
 
 
 def main() -> None:
-    """Write the four tables."""
+    """Write the tables."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     for trace, file in FILES.items():
         arguments.add_argument(trace, type=Path, help=file)
@@ -38,6 +39,7 @@ def main() -> None:
     traces = {trace: read(options[trace], strict=True) for trace in FILES}
     known = {trace: this for trace, this in traces.items() if this.requests.blocks.notna().all()}
     write(lengths(traces), options["out"] / "traces_lengths.csv", "correlation")
+    write(mixes(traces), options["out"] / "traces_mixes.csv")
     write(reuse(known), options["out"] / "traces_reuse.csv", "block_share", "token_share", "mean_alpha")
     shares = ["token_share", "mean", "std", *ALPHA, *(f"share_{high}" for high in HIGH)]
     write(alpha(known), options["out"] / "traces_alpha.csv", *shares)
@@ -55,6 +57,21 @@ def lengths(traces: dict[str, Read]) -> pd.DataFrame:
         table.insert(3, "duration_s", round(float(requests.arrival.iloc[-1]), 3))
         tables.append(table.assign(correlation=requests.n_in.corr(requests.n_out)))
     return pd.concat(tables).sort_values(["trace", "quantity"], ignore_index=True)
+
+
+def mixes(traces: dict[str, Read]) -> pd.DataFrame:
+    """Return few requests that stand for each trace: as many lie behind each, so that means are kept.
+
+    Ordered by prompts, the requests are cut into groups of the same size, each of these by answers again; a row is the
+    mean of such a part, in whole tokens. That sizes are the same, each request is there as often as there are parts.
+    """
+    rows = []
+    for trace, this in traces.items():
+        n_in, n_out = (np.repeat(this.requests[name].to_numpy(), GROUPS**2) for name in ("n_in", "n_out"))
+        for group in np.lexsort((n_out, n_in)).reshape(GROUPS, -1):
+            for part in group[np.lexsort((n_in[group], n_out[group]))].reshape(GROUPS, -1):
+                rows.append({"trace": trace, "n_in": n_in[part].mean(), "n_out": n_out[part].mean()})
+    return pd.DataFrame(rows).round().astype({"n_in": int, "n_out": int})
 
 
 def reuse(traces: dict[str, Read]) -> pd.DataFrame:

@@ -3,39 +3,60 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from inference_math import catalogue, evidence, profiles
+from inference_math import catalogue
 from inference_math.catalogue import PRECISIONS, Gpu, Model
+from inference_math.catalogue.files import write
 from inference_math.catalogue.tiers import Tier, tier
-from inference_math.lab import __main__ as laboratory
-from inference_math.measure import __main__ as measuring
-from inference_math.planner import fleet, plan, search
+from inference_math.checks import as_number, as_one_of
+from inference_math.perf.commands import MANIFEST
+from inference_math.planner import Fleet, Plan, capacity, fleet, plan, search
+from inference_math.planner.deployment import MOST_UNITS
 from inference_math.planner.text import plain
-from inference_math.profiles import from_kernels, schedules
-from inference_math.runs import read
+from inference_math.planner.traffic import RATES
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration
 from inference_math.unit.shapes import MEMORY
-from inference_math.workload import SLA, Workload
+from inference_math.workload import LENGTHS, SLA, Trace, Workload, traces
+from inference_math.workload.mixes import MIXES, mix
 
 __all__ = ["main"]
 
 _LONG = {"ttft": 60, "tpot": 1}  # seconds: whoever asks for more means milliseconds
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
+# What arguments are called on the command line.
+_OPTIONS = {
+    "n_in": "--prompt", "n_out": "--output", "work.n_out": "--output", "alpha": "--alpha", "ttft": "--ttft",
+    "tpot": "--tpot", "quantile": "--quantile", "units": "--units", "price": "--price", "traffic": "--rate",
+    "read_bw": "--store (in bytes/s)", "tp": "--tp", "ep": "--ep", "dp": "--dp", "pp": "--pp",
+    "weights": "--weights", "kv": "--kv", "memory": "--memory", "engine": "--engine", "model": "--model",
+    "gpu": "--gpu",
+}  # fmt: skip
+# Commands with a room of their own.
+_ROOMS = {
+    "measure": "measure the steps of a model on the GPU at hand (needs PyTorch)",
+    "lab": "try the laws on vLLM, on this machine (needs vLLM)",
+}
 _SHARE = 0.9  # of the requests that a fleet serves within both limits, where no quantile is asked for
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status: 0, 1 where no architecture meets the SLA, 2 for bad input."""
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the program runs
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in ASCII gets \xb1 for ±, not an error
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser(given[0] if given else "").parse_args(given)
     try:
         status: int = options.run(options)
         sys.stdout.flush()
@@ -43,9 +64,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # what a shell says of a program that SIGPIPE ended
     except (ValueError, TypeError, OSError) as error:
-        print(f"error: {_short(str(error))}", file=sys.stderr)
+        print(f"error: {_short(_flagged(str(error)))}", file=sys.stderr)
         return 2
     return status
+
+
+def _flagged(message: str) -> str:
+    """Return an error by the name of the option that it is about."""
+    name, _, rest = message.partition(" ")
+    return f"{_OPTIONS[name]} {rest}" if name in _OPTIONS and rest.startswith("must") else message
 
 
 def _short(message: str) -> str:
@@ -54,38 +81,95 @@ def _short(message: str) -> str:
 
 
 def _plan(options: argparse.Namespace) -> int:
+    if options.rate is not None and options.have is not None:
+        raise ValueError("--have must be left out where --rate asks how many GPUs it takes")
+    if options.rate is not None:
+        as_number("--rate", options.rate, RATES)
     if options.tier is not None and options.store is not None:
         raise ValueError("--store must be left out where --tier names one")
-    if (options.tier is not None or options.store is not None) and not options.alpha:
+    work, mixed = _work(options)
+    if (options.tier is not None or options.store is not None) and not work.alpha:
         raise ValueError("--tier and --store need --alpha above 0: without it, nothing is stored there")
-    work = Workload(options.prompt, options.output, options.alpha, options.lengths)
-    share = options.quantile or _SHARE
     sla = SLA(options.ttft, options.tpot, options.quantile)
     own = None if options.store is None else Tier.of_bandwidth(1e9 * options.store)
     place = own if options.tier is None else tier(options.tier)
-    found = plan(_unit(options), work, sla, units=options.units, tier=place, price=options.price)
-    if options.report is not None:
-        _keep_inputs(options.report, options.model, options.gpu, options.calibration)
-        Path(options.report).write_text(found.report(), encoding="utf-8")
+    unit = _unit(options)
+    others = None if options.search is None else search(unit, work, sla, options.search)
+    found = plan(unit, work, sla, units=_units(options, unit), tier=place, price=options.price)
     for name, long in _LONG.items():
         if (limit := getattr(options, name)) > long:
             print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
-    many = fleet(found, options.rate, quantile=share) if options.rate is not None and found.feasible else None
+    many = _fleet(options, found, mixed)
+    if options.report is not None:
+        _keep_inputs(options.report, options.model, options.gpu, options.calibration)
+        write(options.report, found.report(many))
     if options.json:
-        print(json.dumps(plain(found.to_dict() | ({"fleet": vars(many)} if many else {})), indent=2, allow_nan=False))
-    else:
-        print(found)
-        if options.search is not None:
-            others = search(found.case.unit, work, sla, options.search)
-            print(f"\nLayouts on at most {options.search} GPUs, most tokens of a GPU first, without draws:")
-            print(others.head(10).to_string(index=False, float_format="{:,.4g}".format))
-        if many:
-            print(f"\nFleet, the smallest of all with random arrivals, {share:.0%} within both limits:\n{many}")
+        told = found.to_dict() | ({"fleet": vars(many)} if many else {})
+        print(json.dumps(plain(told | _searched(others)), indent=2, allow_nan=False))
+        return 0 if found.feasible else 1
+    if many:
+        print(f"{many.said}; {many.how}.\n")
+    print(found)
+    if others is not None:
+        print(f"\nLayouts on at most {options.search} GPUs, most tokens of a GPU first, without draws:")
+        print(others.head(10).to_string(index=False, float_format="{:,.4g}".format))
+    if many:
+        print(f"\nFleet; {many.how}:\n{many}")
+        for title, line in many.commands:
+            print(f"  {title}: {line}" if title != MANIFEST else "  (a Kubernetes manifest stands in --report)")
     return 0 if found.feasible else 1
 
 
+def _units(options: argparse.Namespace, unit: Unit) -> int:
+    """Return the units of a disaggregated replica: all that there are, where GPUs are given."""
+    if options.units is not None or options.have is None:
+        return 8 if options.units is None else int(options.units)
+    return min(max(int(options.have) // unit.gpus, 2), MOST_UNITS)
+
+
+def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
+    """Return what requests are on average, and those whose lengths they have, if `--lengths` names some."""
+    named, alpha = options.lengths, options.alpha
+    if named in LENGTHS:
+        if options.prompt is None or options.output is None:
+            raise ValueError("--prompt and --output must be given, unless --lengths names a mix or a file")
+        return Workload(options.prompt, options.output, alpha or 0.0, named), None
+    if options.prompt is not None or options.output is not None:
+        raise ValueError(f"--prompt and --output must be left out: --lengths {named} has them")
+    if Path(named).suffix in traces.KINDS:
+        read = traces.read(named)
+        if len(read.problems):
+            print(f"note: {len(read.problems)} lines of {named} left out: {read.problems.reason[0]}", file=sys.stderr)
+        mixed = read.trace() if alpha is None else replace(read.trace(), alpha=alpha)
+    else:
+        mixed = mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), alpha or 0.0)
+    return Workload.from_trace(mixed), mixed
+
+
+def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fleet | None:
+    """Return the fleet for a traffic, or what the GPUs that somebody has can serve; None where neither is asked."""
+    share = options.quantile or _SHARE
+    if not found.feasible or (options.rate is None and options.have is None):
+        return None
+    try:
+        if options.rate is not None:
+            return fleet(found, options.rate, quantile=share, cv_arrivals=options.bursts, mix=mixed)
+        return capacity(found, options.have, quantile=share, cv_arrivals=options.bursts, mix=mixed)
+    except ValueError as error:  # the plan itself stands
+        print(f"note: no fleet: {error}", file=sys.stderr)
+        return None
+
+
+def _searched(others: Any) -> dict[str, Any]:
+    return {} if others is None else {"search": others.to_dict("records")}
+
+
 def _profile(options: argparse.Namespace) -> int:
-    _keep_inputs(options.out, *options.runs, options.gpu, options.calibration)
+    # SciPy's optimiser takes a second to load.
+    from inference_math import profiles
+    from inference_math.runs import read
+
+    _keep_inputs(options.out, *options.runs, options.model, options.gpu, options.calibration)
     unit = _unit(options)
     measured = read(*options.runs)
     found = profiles.fit((unit, measured))
@@ -96,12 +180,17 @@ def _profile(options: argparse.Namespace) -> int:
     for one in calibration.anchors:
         print(f"anchor   {1e3 * one.seconds:+.3g} ms a token at {one.n_in:g} in, {one.n_out:g} out")
     print(f"mean error on {len(found.table)} runs: {found.mape:.1%}; written to {options.out}")
+    if measured.table["tp"].isna().any():
+        print(f"taken on trust: runs do not say how many GPUs shared the model; TP {unit.tp} was assumed")
     for row in found.unusable.to_dict("records"):
         print(f"not used: {row['source']}: {row['reason']}")
     return 0
 
 
 def _calibrate(options: argparse.Namespace) -> int:
+    from inference_math import evidence
+    from inference_math.profiles import from_kernels, schedules
+
     _keep_inputs(options.out, options.table, str(Path(options.table).with_suffix(".json")), options.gpu)
     table = evidence.read(options.table)
     unit = from_kernels.unit(table, None if options.gpu is None else _gpu(options.gpu))
@@ -126,7 +215,7 @@ def _calibrate(options: argparse.Namespace) -> int:
 def _keep_inputs(out: str, *inputs: str | None) -> None:
     """Refuse to write over a file that is read: a measurement cannot be had again."""
     for name in inputs:
-        if name is not None and Path(out).resolve() == Path(name).resolve():
+        if name is not None and Path(out).exists() and Path(name).exists() and os.path.samefile(out, name):
             raise ValueError(f"--out must not be a file that is read: {out}")
 
 
@@ -154,7 +243,7 @@ def _gpu(name: str) -> Gpu:
     return Gpu.from_toml(name) if name.endswith(".toml") else catalogue.gpu(name)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(asked: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="inference-math", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
     unit = argparse.ArgumentParser(add_help=False)
@@ -177,18 +266,34 @@ def _parser() -> argparse.ArgumentParser:
     unit.add_argument("--calibration", metavar="FILE", help="of your GPU or engine (default: the nearest)")
 
     planner = commands.add_parser("plan", parents=[unit], help="answers under an SLA")
-    planner.add_argument("--prompt", type=float, required=True, help="prompt tokens")
-    planner.add_argument("--output", type=float, required=True, help="output tokens")
-    planner.add_argument("--alpha", type=float, default=0.0, help="share of the prompt that is stored (default 0)")
+    planner.add_argument("--prompt", type=float, help="prompt tokens")
+    planner.add_argument("--output", type=float, help="output tokens")
+    planner.add_argument("--alpha", type=float, help="share of the prompt that is stored (default 0)")
     planner.add_argument("--tier", help="where it is stored: dram, local_ssd, ... (default: in HBM)")
     planner.add_argument("--store", type=float, metavar="GB/S", help="or in a store that each GPU reads so fast")
-    planner.add_argument("--lengths", default="fixed", help="output lengths: fixed or geometric (default fixed)")
+    planner.add_argument(
+        "--lengths", default="fixed", metavar="KIND",
+        help=f"output lengths: {' or '.join(LENGTHS)} (default fixed); or for prompts and outputs recorded ones: "
+        f"{', '.join(MIXES)}, or a file with the columns n_in and n_out, a trace of Azure's, of Mooncake's",
+    )  # fmt: skip
     planner.add_argument("--ttft", type=float, required=True, help="limit in seconds")
     planner.add_argument("--tpot", type=float, required=True, help="limit in seconds")
     planner.add_argument("--quantile", type=float, help="share that must meet the limits, e.g. 0.9 (default: means)")
-    planner.add_argument("--units", type=int, default=8, help="units that disaggregation splits (default 8)")
+    planner.add_argument(
+        "--units",
+        type=int,
+        help="units that disaggregation splits, of a fleet at most (default 8, or as many as --have has)",
+    )
     planner.add_argument("--price", type=float, help="US dollars for a GPU and hour")
-    planner.add_argument("--rate", type=float, help="requests per second: how many replicas?")
+    planner.add_argument("--rate", type=float, help="requests per second to serve: how many GPUs?")
+    planner.add_argument("--have", type=int, metavar="GPUS", help="or the GPUs that there are: how many requests?")
+    planner.add_argument(
+        "--bursts",
+        type=float,
+        default=1.0,
+        metavar="CV",
+        help="CV of times between arrivals (default 1, at random)",
+    )
     planner.add_argument("--search", type=int, metavar="GPUS", help="also try TP, DP and EP on at most so many GPUs")
     planner.add_argument("--json", action="store_true", help="print JSON")
     planner.add_argument("--report", metavar="FILE", help="also write the plan as Markdown")
@@ -206,13 +311,12 @@ def _parser() -> argparse.ArgumentParser:
     measured.add_argument("--out", required=True, metavar="FILE", help="TOML file to write")
     measured.set_defaults(run=_calibrate)
 
-    summary = "measure the steps of a model on the GPU at hand (needs PyTorch)"
-    measure = commands.add_parser("measure", parents=[measuring.parser()], add_help=False, help=summary)
-    measure.set_defaults(run=measuring.run)
-
-    summary = "try the laws on vLLM, on this machine (needs vLLM)"
-    lab = commands.add_parser("lab", parents=[laboratory.parser()], add_help=False, help=summary)
-    lab.set_defaults(run=laboratory.run)
+    for name, summary in _ROOMS.items():
+        if name != asked:  # what it imports takes longer than a plan
+            commands.add_parser(name, help=summary)
+            continue
+        room = importlib.import_module(f"inference_math.{name}.__main__")
+        commands.add_parser(name, parents=[room.parser()], add_help=False, help=summary).set_defaults(run=room.run)
     return parser
 
 

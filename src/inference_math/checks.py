@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import numbers
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inference_math.plain_checks import as_one_of, as_whole
+from inference_math.plain_checks import (
+    ANY_POSITIVE,
+    AT_LEAST_ONE,
+    AT_LEAST_ZERO,
+    EFFICIENCY,
+    SHARE,
+    Interval,
+    as_one_of,
+    as_real,
+    as_whole,
+)
 
 __all__ = [
     "ANY_POSITIVE",
@@ -27,38 +35,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Interval:
-    """The finite numbers that an argument accepts, from `low` (excluded if `open_low`) to `high`."""
-
-    low: float
-    high: float = math.inf
-    open_low: bool = False
-
-    def __str__(self) -> str:
-        if math.isinf(self.high):
-            return f"a finite number {'>' if self.open_low else '>='} {self.low:g}"
-        if self.open_low:
-            return f"a number > {self.low:g} and <= {self.high:g}"
-        return f"a number from {self.low:g} to {self.high:g}"
-
-    def holds(self, values: NDArray[np.float64]) -> bool:
-        """Tell whether every one of `values` is finite and inside."""
-        if values.size == 0:
-            return True
-        # NaN fails both comparisons, so min and max alone decide; no temporary arrays.
-        low, high = np.min(values), np.max(values)
-        above = low > self.low if self.open_low else low >= self.low
-        return bool(above and high <= self.high and high < math.inf)
-
-
-ANY_POSITIVE = Interval(0, open_low=True)
-AT_LEAST_ZERO = Interval(0)
-AT_LEAST_ONE = Interval(1)
-SHARE = Interval(0, 1)
-EFFICIENCY = Interval(0, 1, open_low=True)
-
-
 def as_numbers(argument: str, value: Any, accepted: Interval) -> NDArray[np.float64]:
     """Return `value` as an array of floats (zero-dimensional for one number).
 
@@ -71,18 +47,18 @@ def as_numbers(argument: str, value: Any, accepted: Interval) -> NDArray[np.floa
         For NaN, infinity, or a number outside `accepted`.
     """
     if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
-        array = np.asarray(float(value))
-    elif isinstance(value, np.ma.MaskedArray):
+        return np.asarray(as_real(argument, value, accepted))
+    if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{argument} is a masked array; fill or drop the masked values first")
-    else:
-        try:
-            array = np.asarray(value)
-        except ValueError as error:
-            raise TypeError(f"{argument} must be a number or a regular array of numbers: {error}") from error
-        if array.dtype.kind not in "iuf":
-            raise TypeError(f"{argument} must be a number or an array of numbers, not {value!r:.80}")
-        array = array.astype(np.float64, copy=False)
-    if not accepted.holds(array):
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise TypeError(f"{argument} must be a number or a regular array of numbers: {error}") from error
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{argument} must be a number or an array of numbers, not {value!r:.80}")
+    array = array.astype(np.float64, copy=False)
+    # NaN fails both comparisons, so the ends alone decide; no temporary arrays.
+    if array.size and not accepted.holds(array.min(), array.max()):
         raise ValueError(f"{argument} must be {accepted}, not {_first_outside(array, accepted)!r}")
     return array
 
@@ -104,4 +80,4 @@ def as_counts(argument: str, value: Any) -> NDArray[np.int64]:
 
 
 def _first_outside(array: NDArray[np.float64], accepted: Interval) -> float:
-    return next(float(v) for v in array.ravel() if not accepted.holds(np.asarray(v)))
+    return next(v for v in array.ravel().tolist() if not accepted.holds(v, v))

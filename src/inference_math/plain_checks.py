@@ -1,22 +1,70 @@
-"""The checks that need no NumPy: of one whole number and of a name."""
+"""The checks that need no NumPy: of one number and of a name."""
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterable
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-__all__ = ["as_one_of", "as_whole"]
+__all__ = ["ANY_POSITIVE", "AT_LEAST_ONE", "AT_LEAST_ZERO", "EFFICIENCY", "SHARE", "Interval", "as_one_of", "as_real",
+           "as_whole"]  # fmt: skip
 
 
-def as_whole(argument: str, value: Any, low: int = 1) -> int:
-    """Return `value` as an int; a number with a fraction, below `low`, or no number at all is refused."""
+@dataclass(frozen=True)
+class Interval:
+    """The finite numbers that an argument accepts, from `low` (excluded if `open_low`) to `high`."""
+
+    low: float
+    high: float = math.inf
+    open_low: bool = False
+
+    def __str__(self) -> str:
+        if math.isinf(self.high):
+            return f"a finite number {'>' if self.open_low else '>='} {self.low:g}"
+        if self.open_low:
+            return f"a number > {self.low:g} and <= {self.high:g}"
+        return f"a number from {self.low:g} to {self.high:g}"
+
+    def holds(self, lowest: float, highest: float) -> bool:
+        """Tell whether all numbers from one to another are finite and inside; NaN is not."""
+        above = lowest > self.low if self.open_low else lowest >= self.low
+        return above and highest <= self.high and highest < math.inf
+
+
+ANY_POSITIVE = Interval(0, open_low=True)
+AT_LEAST_ZERO = Interval(0)
+AT_LEAST_ONE = Interval(1)
+SHARE = Interval(0, 1)
+EFFICIENCY = Interval(0, 1, open_low=True)
+
+
+def as_real(argument: str, value: Any, accepted: Interval) -> float:
+    """Return one real number as a float; outside of `accepted`, or no number at all, it is refused."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{argument} must be a number, not {value!r:.80}")
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise ValueError(f"{argument} must be {accepted}, not one of hundreds of digits") from error
+    if not accepted.holds(number, number):
+        raise ValueError(f"{argument} must be {accepted}, not {number!r}")
+    return number
+
+
+def as_whole(argument: str, value: Any, low: int = 1, high: float = float("inf")) -> int:
+    """Return `value` as an int; with a fraction, outside of `low` to `high`, or no number at all, it is refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{argument} must be a whole number, not {value!r:.80}")
-    number = float(value)
-    if not number.is_integer() or number < low:
-        raise ValueError(f"{argument} must be a whole number >= {low}, not {value!r}")
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise ValueError(f"{argument} must be a whole number >= {low}, not one of hundreds of digits") from error
+    if not number.is_integer() or not low <= number <= high:
+        accepted = f">= {low}" if high == float("inf") else f"from {low} to {high:g}"
+        raise ValueError(f"{argument} must be a whole number {accepted}, not {value!r:.80}")
     return int(number)
 
 

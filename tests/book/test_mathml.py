@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from inference_math_book.mathml import CHARACTERS, font, mathml
 
 from inference_math import theory
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "book" / "_ext"))
-from inference_math_book.mathml import CHARACTERS, font, mathml
 
 
 def seen(found: str) -> str:

@@ -13,8 +13,9 @@ import pytest
 from inference_math import SLA, Unit, Workload, catalogue, plan
 from inference_math.catalogue.tiers import Tier, tier, tiers
 from inference_math.perf.numerals import digits
-from inference_math.planner import text
+from inference_math.planner import capacity, fleet, text
 from inference_math.planner.deployment import ANSWERS
+from inference_math.workload.mixes import MIXES, mix
 
 pytestmark = pytest.mark.browser
 PAGE = "book/planner.html"
@@ -22,19 +23,21 @@ DEFAULT = {
     "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "fp8", "engine": "vllm",
     "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
     "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
-    "store": "12.8",
+    "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1", "calibration": "nearest",
 }  # fmt: skip
+AIMS = {"traffic": "40", "goal": "serve", "have": "16"}
 SOLVE = """given => {
     const math = window.inferenceMath, page = window.inferenceMathPlanner;
     const asked = page.question(given);
     const found = math.solve(asked, page.coefficients(given), [1, 1]);
     const { gpus } = asked.unit;
     const speeds = Object.fromEntries(Object.entries(math.data.tiers).map(([n, t]) => [n, gpus * t.read_bw]));
+    if (given.tier === "own") speeds[`a store of ${given.store} GB/s for each GPU`] = gpus * 1e9 * given.store;
     const flags = given.kv === "bf16" ? {} : math.data.kv_flags[given.engine];
     const row = math.careful(asked, found.order[0], [found]);
     const said = found.best ? math.settings(asked, found.best, row) : {};
     const told = found.best ? { ...said, ...flags } : {};
-    const store = given.tier === "dram" && Number(given.stored) > 0;
+    const store = Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "";
     const swings = found.best ? math.swings(asked, page.coefficients(given)) : [];
     const known = (v) => Number.isFinite(v) ? v : null;
     const finite = (rows) => Object.fromEntries(Object.entries(rows).map(([n, v]) => [n, known(v)]));
@@ -43,7 +46,9 @@ SOLVE = """given => {
         commands: found.best ? math.commands(asked, found.best, said, given.kv, math.data.memory, store) : [],
         formulas: finite(math.by_formula(asked, found)),
         rows: Object.fromEntries(Object.entries(found.rows).map(([n, row]) => [n, finite(row)])),
-        gains: math.gains(asked, page.coefficients(given), speeds).map((row) => [row.where, row.rate]),
+        gains: math.gains(asked, page.coefficients(given), speeds).map((row) => [row.where, row.rate, row.binds]),
+        hindered: found.best ? Object.fromEntries(Object.entries(found.rows).filter(([, row]) => !(row.rate > 0))
+            .map(([name]) => [name, math.hindered(asked, found.costs, name)])) : {},
     };
 }"""
 
@@ -65,11 +70,15 @@ def stored_in(given):
 def planned(given, **options):
     """Return the package's plan for the settings of the form."""
     unit = unit_of(given)
-    work = Workload(float(given["prompt"]), float(given["output"]), float(given["stored"]) / 100, given["lengths"])
+    stored = float(given["stored"]) / 100
+    if given["lengths"] in MIXES:
+        work = Workload.from_trace(mix(given["lengths"], stored))
+    else:
+        work = Workload(float(given["prompt"]), float(given["output"]), stored, given["lengths"])
     quantile = None if given["promise"] == "mean" else float(given["promise"])
     return plan(
         unit, work, SLA(float(given["ttft"]) / 1000, float(given["tpot"]) / 1000, quantile), units=int(given["units"]),
-        tier=stored_in(given), price=float(given["price"]), **options,
+        tier=stored_in(given), price=float(given["price"]) or None, **options,
     )  # fmt: skip
 
 
@@ -86,7 +95,11 @@ def settings(count):
         "dp": ["1", "1", "1", "2", "4"], "pp": ["1", "1", "1", "2"], "experts": ["split", "split", "whole"],
     }  # fmt: skip
     while found < count:
-        given = {name: rng.choice(values) for name, values in pick.items()} | {"traffic": "40"}
+        given = {name: rng.choice(values) for name, values in pick.items()} | {
+            "traffic": "40",
+            "goal": "serve",
+            "have": "16",
+        }
         given |= {
             "prompt": f"{10 ** rng.uniform(0, 4.6):.0f}", "output": f"{10 ** rng.uniform(0.4, 3.5):.0f}",
             "stored": rng.choice(["0", "50", "87.5", "100"]), "ttft": f"{10 ** rng.uniform(1.5, 4):.0f}",
@@ -124,7 +137,10 @@ def test_numbers_are_those_of_the_package(open_page):
                 own[name] for name in ("best", "best_low", "best_high")
             ]
             assert row == pytest.approx({name: own[name] for name in row}, rel=1e-9)
-        assert dict(found["gains"]) == pytest.approx(dict(expected.offloading[["where", "rate"]].to_numpy()), rel=1e-9)
+        gains = expected.offloading[["where", "rate", "binds"]].to_numpy()
+        assert {row[0]: row[1] for row in found["gains"]} == pytest.approx({row[0]: row[1] for row in gains}, rel=1e-9)
+        assert {row[0]: row[2] for row in found["gains"]} == {row[0]: row[2] for row in gains}
+        assert found["hindered"] == dict(expected.hindered)
     assert met > 60
 
 
@@ -134,7 +150,7 @@ CURVE = """([unit, work, engine, users]) => {
     const layout = { tp: unit.tp, ep: unit.ep, dp: unit.dp, pp: unit.pp };
     const of = math.unit_numbers({ ...model.shape, ...model.tp[unit.tp] }, math.data.gpus[unit.gpu], layout,
                                  unit.weights, unit.kv, math.data.memory);
-    const asked = { unit: of, work, engine, ttft: 1, tpot: 1, quantile: 0, units: 2, read_bw: 0, price: 0 };
+    const asked = { unit: of, work, engine, ttft: 1, tpot: 1, quantile: 0, units: 2, read_bw: 0, price: 0, watts: 0 };
     const step = math.under(asked, window.inferenceMathPlanner.coefficients({ ...unit, engine }), [1, 1]).mixed;
     return math.batch_curve(asked, step, [users])[0];
 }"""
@@ -159,6 +175,77 @@ def complete(page):
     page.wait_for_selector("#planner-form[data-complete=true]")
 
 
+def set_to(page, name, value):
+    field = page.locator(f"#planner-form [name={name}]")
+    field.select_option(value) if field.evaluate("f => f.tagName") == "SELECT" else field.fill(value)
+    complete(page)
+
+
+def sized(page):
+    page.wait_for_selector("#planner-form[data-sized=true]")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {}, {"goal": "have", "have": "24"}, {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200"},
+        {"ttft": "2000", "tpot": "50", "traffic": "8", "arrivals": "4", "promise": "0.99", "price": "0"},
+        {"model": "gpt-oss-120b", "weights": "mxfp4", "kv": "bf16", "gpu": "h100-sxm", "stored": "70", "tier": "own"},
+        {"lengths": "azure-code", "ttft": "1500", "stored": "25", "tier": "dram"}, {"prompt": "200"},
+    ],
+)  # fmt: skip
+def test_queues_are_those_of_the_package(open_page, changes):
+    """One simulator, in two languages: the same requests, the same draws, the same replicas."""
+    page, given = open_page(PAGE), DEFAULT | changes
+    for name, value in changes.items():
+        set_to(page, name, value)
+    sized(page)
+    gpus = unit_of(given).gpus
+    owned = given["goal"] == "have"
+    found = planned(given | ({"units": str(int(given["have"]) // gpus)} if owned else {}))
+    options = {"quantile": 0.9 if given["promise"] == "mean" else float(given["promise"])}
+    options["cv_arrivals"] = float(given["arrivals"])
+    if given["lengths"] in MIXES:
+        options["mix"] = mix(given["lengths"], float(given["stored"]) / 100)
+    one = capacity(found, int(given["have"]), **options) if owned else fleet(found, float(given["traffic"]), **options)
+    assert page.locator("#planner-headline").inner_text().rstrip(".").lower() == one.said.lower()
+    assert page.locator("#planner-how").inner_text().rstrip(".").lower() == one.how.lower()
+    rows = page.locator("#planner-architectures tbody tr").evaluate_all(
+        "all => all.map(row => [...row.children].map(cell => cell.textContent))"
+    )
+    table = {row[0]: row for row in rows}
+    names = page.locator("#planner-architectures thead th").all_inner_texts()
+    own = table["requests/s of a unit, with queues"][names.index(one.architecture)]
+    ends = [digits(each / one.units) for each in (one.each, one.each_low, one.each_high)]
+    assert own == (ends[0] if len(set(ends)) == 1 else f"{ends[0]} ({ends[1]} to {ends[2]})")
+    if float(given["price"]) > 0:
+        assert digits(one.usd_per_million) in page.locator("#planner-big").inner_text()
+    assert ("capacity" if owned else "fleet") in page.evaluate("window.inferenceMathPlanner.asPython()")
+
+
+def test_a_goal_shows_its_own_fields(open_page):
+    page = open_page(PAGE)
+    shown = {"serve": (True, False), "have": (False, True), "unit": (False, False)}
+    for goal, visible in shown.items():
+        set_to(page, "goal", goal)
+        assert tuple(page.locator(f"input[name={name}]").is_visible() for name in ("traffic", "have")) == visible
+    assert page.locator("#planner-headline").inner_text().startswith("Disaggregated serves ")
+    set_to(page, "goal", "have")
+    page.locator("input[name=traffic]").evaluate("one => { one.value = ''; }")  # hidden: it may be anything
+    page.locator("input[name=have]").fill("24")
+    complete(page)
+    page.locator("input[name=have]").fill("1")
+    assert "must be at least 2, those of a unit" in page.locator("#planner-headline").inner_text()
+
+
+def test_a_link_with_strange_names_says_so(open_page):
+    page = open_page(PAGE + "#plan:gpu=h900&engine=vllm&prompt=700")
+    complete(page)
+    assert page.locator("input[name=prompt]").input_value() == "700"
+    assert "gpu h900 (now h100-sxm)" in page.locator("#planner-model [role=status]").inner_text()
+    assert "gpu=h100-sxm" in page.evaluate("location.hash")  # a link says everything, whatever defaults come
+
+
 def fill(page, name, value):
     page.locator(f"#planner-form input[name={name}]").fill(str(value))
     complete(page)
@@ -166,13 +253,19 @@ def fill(page, name, value):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"prompt": "500", "stored": "90", "ttft": "300"}, {"ttft": "100", "tpot": "10"}, {"prompt": "20000"}],
+    [
+        {},
+        {"prompt": "500", "stored": "90", "ttft": "300"},
+        {"ttft": "100", "tpot": "10"},
+        {"prompt": "20000"},
+        {"gpu": "b200", "engine": "sglang", "ttft": "120"},
+    ],
 )
 def test_the_page_says_what_the_package_prints(open_page, changes):
     page = open_page(PAGE)
-    complete(page)
-    for name, value in changes.items():
-        fill(page, name, value)
+    for name, value in (changes | {"goal": "unit"}).items():  # what one unit does at full load
+        set_to(page, name, value)
+    sized(page)
     expected = planned(DEFAULT | changes)
     for name, *_ in ANSWERS:
         shown = page.locator(f"[data-value={name}]").text_content()
@@ -188,14 +281,16 @@ def test_the_page_says_what_the_package_prints(open_page, changes):
     told = page.locator("#planner-settings").inner_text()
     assert told == (text.start(expected) if expected.settings else "")
     assert page.locator("#planner-runner").inner_text().rstrip(".").lower() == expected.runner_up.lower()
-    begun = page.locator("#planner-starts details")
+    begun = page.locator("#planner-starts > details")
     assert begun.count() == len(expected.starts)
     for name, start in expected.starts.items():
-        one = begun.filter(has=page.get_by_text(f"To start {name}", exact=True))
+        one = begun.filter(has=page.get_by_text(f"To start {name} at full load", exact=True))
         assert one.locator("pre").evaluate_all("all => all.map(p => p.textContent)") == [c for _, c in start.commands]
     notes = page.locator("#planner-notes li").all_inner_texts()
     never = [f"not calibrated: {line}" for line in expected.outside]
-    assert sorted(note.lower() for note in notes) == sorted(f"{line}.".lower() for line in (*expected.advice, *never))
+    never += [f"no {name}: {reason}" for name, reason in expected.hindered.items()]
+    said = [*expected.advice, *never, *expected.cautions]
+    assert sorted(note.lower() for note in notes) == sorted(f"{line}.".lower() for line in said)
 
 
 PICTURED = """name => {
@@ -246,13 +341,25 @@ def test_other_gpus_stand_beside_this_one(open_page):
 
 def test_the_report_says_what_the_page_says(open_page):
     page = open_page(PAGE)
-    complete(page)
+    set_to(page, "goal", "unit")
+    sized(page)
     report, expected = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), planned(DEFAULT)
     own = expected.report()
     for line in (expected.verdict[1:], expected.runner_up[1:], *(c for _, c in expected.starts["chunked"].commands)):
         assert line in report
         assert line in own
     assert report.count("```bash") == own.count("```bash") == 5
+    assert report.count("```yaml") == own.count("```yaml") == 1
+    set_to(page, "goal", "serve")
+    sized(page)
+    report, many = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), fleet(expected, 40)
+    own = expected.report(many)
+    assert f"**{page.locator('#planner-headline').inner_text()}**" in report
+    for title, line in many.commands:  # the page's commands are now the fleet's, as the report's first are
+        assert line in report
+        assert line in own
+        assert f"{title}:\n\n```" in report
+    assert ", ".join(f"{name} {value}" for name, value in many.settings.items()) in report
     for name in ("rate", "pdd_gain", "t_w"):
         cell = f"| {expected.answers[name].title} | {text.shown(expected.answers[name])} |"
         assert cell in report
@@ -310,10 +417,11 @@ def test_the_copied_lines_give_the_same_plan(open_page, capsys):
     page.locator("select[name=promise]").select_option("0.9")
     page.locator("select[name=tier]").select_option("local_ssd")
     complete(page)
+    sized(page)
     exec(page.evaluate("window.inferenceMathPlanner.asPython()"), {})
     printed = capsys.readouterr().out
     assert page.locator("[data-value=rate]").text_content() in printed
-    assert page.locator("#planner-settings").inner_text() in printed
+    assert page.locator("#planner-settings").inner_text().partition(": ")[2] in printed
 
 
 def test_a_slider_is_answered_at_once_and_the_page_is_light(open_page, site):
@@ -333,9 +441,10 @@ def test_a_slider_is_answered_at_once_and_the_page_is_light(open_page, site):
     assert len(shown) == 10
     own = [
         site / PAGE,
-        *(site / "_static" / name for name in ("inference_math.js", "planner.js", "planner-pictures.js", "share.js")),
+        *(site / "_static" / f"{name}.js" for name in ("inference_math", "planner", "share")),
+        *(site / "_static" / f"planner-{name}.js" for name in ("pictures", "crowd")),
     ]
-    assert sum(path.stat().st_size for path in own) < 300_000
+    assert sum(path.stat().st_size for path in own) < 420_000
 
 
 def test_another_engine_has_other_numbers(open_page):

@@ -120,3 +120,16 @@ def test_every_page_says_what_it_is_to_search_engines_and_when_shared(pages):
         assert soup.find("meta", property="og:image")["content"] == f"{home}_static/screenshot.png"
         assert len(soup.find("meta", attrs={"name": "description"})["content"]) > 40, page
         assert soup.title.get_text(strip=True)
+
+
+def test_the_door_has_a_title_and_a_lost_reader_finds_back():
+    base = urlsplit(yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["html"]["baseurl"]).path
+    door, lost = ((SITE / name).read_text("utf-8") for name in ("index.html", "404.html"))
+    assert "<title>Inference Math</title>" in door
+    assert 'url=book/index.html"' in door
+    links = re.findall(r'href="([^"]+)"', lost)
+    assert links
+    for link in links:
+        assert link.startswith(base)
+        assert (SITE / link.removeprefix(base)).exists()
+    assert "sitemap.xml" in (SITE / "robots.txt").read_text("utf-8")

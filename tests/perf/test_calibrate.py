@@ -46,11 +46,18 @@ def test_a_share_stays_a_share_and_moves_as_its_logarithm_at_first(value, moved)
 
 
 def test_draws_follow_the_root_and_carry_two_errors():
-    names, values = ["bf16", "layer"], {"bf16": 0.5, "layer": 2e-5}
+    names, values = ["bf16", "layer"], {"bf16": 0.5, "layer": 2e-5, "anchor": 0.001}
     root = calibrate.own_root(names, {"bf16": 0.0, "layer": 0.1})
     (found, (step, prompt)), *_ = calibrate.drawn(names, values, root, [[1.0, 2.0, 1.0, -1.0]], 0.2)
-    assert found == pytest.approx({"bf16": 0.5, "layer": 2e-5 * exp(0.2), "anchor": 0.0})
+    assert found == pytest.approx({"bf16": 0.5, "layer": 2e-5 * exp(0.2), "anchor": 0.001})
     assert (step, prompt) == pytest.approx((exp(0.2), exp(-0.2)))
+
+
+def test_the_anchor_with_the_nearest_lengths_counts():
+    anchors = [{"n_in": 100, "n_out": 10, "seconds": 0.1}, {"n_in": 1000, "n_out": 10, "seconds": 0.2}]
+    assert calibrate.anchored(anchors, 150, 10) == 0.1
+    assert calibrate.anchored(anchors, 900, 20) == 0.2
+    assert calibrate.anchored([], 900, 20) == 0
 
 
 @pytest.mark.parametrize(

@@ -17,22 +17,26 @@ from inference_math.planner.case import Case, solve
 CASES: dict[str, Case] = {}
 
 
-def lines(engine, architecture, *, store=False, kv="fp8", lengths="fixed", **layout):
+def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", **layout):
     unit = Unit.of("deepseek-v3", "h200-sxm", kv=kv, engine=engine, **({"tp": 8} | layout))
     case = Case(unit, Workload(2000, 200, 0.5, lengths), SLA(2, 0.1))
     row = solve(case).found["rows"][architecture]
     assert row["rate"] > 0
     told = perf.settings(case.plain, architecture, row)
     CASES[engine] = case
-    return dict(commands(case.plain, architecture, told, kv, 0.9, store)), told, row
+    return dict(commands(case.plain, architecture, told, kv, 0.9, tier)), told, row
 
 
 @pytest.mark.parametrize(
     ("engine", "words"),
     [
-        ("vllm", "--tensor-parallel-size 8 --gpu-memory-utilization 0.9 --kv-cache-dtype fp8 --max-model-len 2200"),
-        ("sglang", "--tp-size 8 --mem-fraction-static 0.9 --kv-cache-dtype fp8_e4m3 --context-length 2200"),
-        ("trtllm", "--tp_size 8 --max_seq_len 2200"),
+        (
+            "vllm",
+            "--tensor-parallel-size 8 --gpu-memory-utilization 0.9 --kv-cache-dtype fp8 "
+            "--max-model-len ${LONGEST:-2200}",
+        ),
+        ("sglang", "--tp-size 8 --mem-fraction-static 0.9 --kv-cache-dtype fp8_e4m3 --context-length ${LONGEST:-2200}"),
+        ("trtllm", "--tp_size 8 --max_seq_len ${LONGEST:-2200}"),
     ],
 )
 def test_a_unit_starts_with_its_layout_memory_and_limits(engine, words):
@@ -79,8 +83,8 @@ def test_no_prompt_is_longer_than_tensorrt_llm_takes():
 
 
 def test_a_shell_makes_json_of_what_vllm_takes_as_json():
-    found, *_ = lines("vllm", "disaggregated", store=True)
-    prefill, decode, _ = found.values()
+    found, *_ = lines("vllm", "disaggregated", tier="dram")
+    prefill, decode, *_ = found.values()
     for line, connector in ((prefill, "MultiConnector"), (decode, "NixlConnector")):
         shown = ["bash", "-c", f'MODEL=m STORE_BYTES=1000; for word in {line}; do echo "$word"; done']
         words = subprocess.run(shown, capture_output=True, text=True, check=True).stdout.splitlines()
@@ -88,7 +92,7 @@ def test_a_shell_makes_json_of_what_vllm_takes_as_json():
 
 
 def test_tensorrt_llm_s_file_is_yaml():
-    found, *_ = lines("trtllm", "disaggregated", store=True, tp=1, dp=8, ep=8)
+    found, *_ = lines("trtllm", "disaggregated", tier="dram", tp=1, dp=8, ep=8)
     prefill, *_ = found.values()
     content = yaml.safe_load(prefill.partition("<<EOF\n")[2].partition("\nEOF\n")[0])
     assert content["kv_cache_config"] == {"dtype": "fp8", "host_cache_size": "$STORE_BYTES"}
@@ -105,14 +109,14 @@ def test_the_share_of_memory_is_the_unit_s():
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
 def test_pools_have_a_command_each_and_something_in_front(engine):
     found, told, _ = lines(engine, "disaggregated")
-    prefill, decode, front = found.items()
+    prefill, decode, front, _ = found.items()
     assert prefill[0] == f"{told['prefill units']} x prefill"
     assert decode[0] == f"{told['decode units']} x decode"
     assert front[0] == "in front of them"
     for _, line in (prefill, decode):
         assert any(word in line for word in ("NixlConnector", "--disaggregation-mode", "cache_transceiver_config"))
-    stored, *_ = lines(engine, "disaggregated", store=True)
-    first, second, _ = stored.values()
+    stored, *_ = lines(engine, "disaggregated", tier="dram")
+    first, second, *_ = stored.values()
     assert "STORE" in first
     assert "STORE" not in second
     if engine == "vllm":  # one connector only: the size of a store would replace the transfer
@@ -120,11 +124,41 @@ def test_pools_have_a_command_each_and_something_in_front(engine):
         assert "--kv-offloading-size" not in first
 
 
-def test_lengths_that_vary_leave_the_longest_open():
-    found, *_ = lines("vllm", "chunked", lengths="geometric", kv="bf16", store=True)
-    assert "--max-model-len $LONGEST" in found["each unit"]
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_what_loads_from_another_tier_is_said(engine):
+    """Engines load from host memory by themselves, from no other tier."""
+    for architecture in ("chunked", "disaggregated"):
+        stored, *_ = lines(engine, architecture, tier="local_ssd")
+        bare, *_ = lines(engine, architecture)
+        assert stored.pop("what is stored").startswith("# ")
+        assert stored == bare
+
+
+def test_the_longest_request_may_be_longer_than_the_mean():
+    found, *_ = lines("vllm", "chunked", lengths="geometric", kv="bf16", tier="dram")
+    assert "--max-model-len ${LONGEST:-2200}" in found["each unit"]
     assert "--kv-cache-dtype" not in found["each unit"]
     assert "--kv-offloading-size $STORE_GB" in found["each unit"]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_a_manifest_runs_the_same_commands_in_pods(engine):
+    found, told, _ = lines(engine, "disaggregated", tier="dram")
+    manifest = list(yaml.safe_load_all(found["as a Kubernetes manifest, one replica"]))
+    assert [one["kind"] for one in manifest] == ["Deployment", "Service"] * 2
+    for pool, at in (("prefill", 0), ("decode", 2)):
+        pods, service = manifest[at], manifest[at + 1]
+        assert pods["spec"]["replicas"] == told[f"{pool} units"]
+        (container,) = pods["spec"]["template"]["spec"]["containers"]
+        assert container["resources"]["limits"] == {"nvidia.com/gpu": 8}
+        (line,) = container["args"]
+        assert line == found[f"{told[f'{pool} units']} x {pool}"] + " --host 0.0.0.0 --port 8000"
+        told_to = {one["name"] for one in container["env"]}
+        assert {"MODEL", *(name for name in ("STORE_GB_OF_A_GPU", "STORE_BYTES") if f"${name}" in line)} <= told_to
+        assert ("VLLM_NIXL_SIDE_CHANNEL_HOST" in told_to) == (engine == "vllm")  # or the other pool is sought here
+        assert service["spec"]["selector"] == pods["spec"]["template"]["metadata"]["labels"]
+    many, *_ = lines(engine, "disaggregated", tp=2, dp=8, ep=16)
+    assert "as a Kubernetes manifest, one replica" not in many  # sixteen GPUs are no pod
 
 
 def test_the_runner_up_says_what_would_turn_the_order():
@@ -133,7 +167,7 @@ def test_the_runner_up_says_what_would_turn_the_order():
         {"input": "n_in", "best": "chunked", "best_low": "chunked", "best_high": "disaggregated"},
     ]
     said = runner_up("chunked", "aggregated", 3.0, rows)
-    assert said.startswith("runner-up: aggregated, 3 requests/s per unit; ")
+    assert said.startswith("runner-up at full load: aggregated, 3 requests/s per unit; ")
     assert said.endswith("disaggregated would be first with limit on TPOT a fifth tighter or prompts a fifth longer")
     assert runner_up("aggregated", "chunked", 3.0, rows).endswith("without its draws, chunked is first")
     assert "chunked would be first" not in said

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from inference_math import catalogue, planner, simulate
-from inference_math.planner import architectures, traffic
+from inference_math.planner import architectures, queues
 from inference_math.planner.case import Case, solve
 from inference_math.unit import Unit
 from inference_math.unit.costs import measured
@@ -103,6 +103,25 @@ def test_the_simulator_agrees_within_its_own_scatter(setup):
 CASES = [one for one in SETUPS if one[2] >= 4][::5]
 
 
+def scheduler(system):
+    """Return what `queues` has the simulator run, as a scheduler."""
+    common = {name: system[name] for name in ("max_batch", "kv_capacity", "grows")}
+    if system["prefill_units"]:
+        pools = {name: system[name] for name in ("prefill_units", "groups", "decode_units", "transfer", "budget")}
+        return simulate.Disaggregated(**pools, **common)
+    if system["budget"] < np.inf:
+        return simulate.Chunked(system["budget"], **common)
+    return simulate.Aggregated(**common)
+
+
+def tried(case, row):
+    """Return a row as a fleet tries it: of a pool's prompts each group of GPUs has its part."""
+    if row["architecture"] != "disaggregated":
+        return row
+    rows = queues.trials(case.plain, row["architecture"], row)
+    return next(one for one in rows if one["prefill_units"] == row["prefill_units"])
+
+
 @pytest.mark.parametrize("setup", CASES, ids=[setups.name_of(one) for one in CASES])
 def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
     """At saturation, with the schedulers that a fleet simulates."""
@@ -112,20 +131,21 @@ def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
     for row in solve(case).compared.to_dict("records"):
         if not row["rate"]:
             continue
-        series = solve(case).compared.set_index("architecture").loc[row["architecture"]]
         many = 4 if row["architecture"] == "disaggregated" else 1
         waiting = int(many * (row["batch"] + 2 * max(row["chunk"] if many > 1 else 0, work.n_in) / work.n_in) + 8)
         run = simulate.closed_loop(
             case.work, unit.step_cost, concurrency=min(waiting, 3000), requests=3000, warmup=1500,
-            scheduler=traffic._scheduler(case, series),
+            scheduler=scheduler(queues.system_for(case.plain, row["architecture"], tried(case, row))),
         )  # fmt: skip
-        # Whole batches, transfers, one prompt at a time in a pool: the count is of an engine, not of a formula. Of a
+        # Whole batches, transfers: the count is of an engine, not of a formula. Of a
         # mixture a step grows the less the more there is in it: of a few decodes beside a chunk the mean step is
         # shorter than the step of their mean.
         few = row["architecture"] == "chunked" and row["batch"] < 5 and unit.model.is_mixture
         assert run.request_rate / many <= (1.6 if few else 1.1) * row["rate"]
         if row["architecture"] == "aggregated":
             assert run.request_rate == pytest.approx(row["rate"], rel=0.05)
+        if row["architecture"] == "disaggregated" and unit.dp * unit.pp == 1:
+            assert run.request_rate / many >= 0.85 * row["rate"]
 
 
 LLAMA = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")

@@ -163,9 +163,9 @@ def test_every_setting_keeps_the_limits_by_the_unit_s_own_step(model, n_in, n_ou
 def test_looser_limits_never_serve_fewer(n_in, n_out, tpot, ttft):
     case = Case(UNIT, Workload(n_in, n_out), SLA(ttft, tpot))
     rate = solve(case).numbers["rate"]
-    assert solve(replace(case, sla=SLA(2 * ttft, 2 * tpot))).numbers["rate"] >= rate * (1 - 1e-9)
+    assert solve(replace(case, sla=SLA(2 * ttft, 2 * tpot))).numbers["rate"] >= rate * (1 - 1e-7)
     # The datasheet serves at least as many.
-    assert solve(replace(case, unit=UNIT.at_datasheet)).numbers["rate"] >= rate * (1 - 1e-9)
+    assert solve(replace(case, unit=UNIT.at_datasheet)).numbers["rate"] >= rate * (1 - 1e-7)
 
 
 def test_a_quantile_allows_a_smaller_batch_than_the_mean():
@@ -278,7 +278,7 @@ def test_a_sweep_has_a_row_for_each_pair():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [({"price": 0}, "price must be"), ({"units": 1}, "units must be a whole number >= 2")]
+    ("options", "words"), [({"price": 0}, "price must be"), ({"units": 1}, "units must be a whole number from 2")]
 )
 def test_bad_plans(options, words):
     with pytest.raises(ValueError, match=words):

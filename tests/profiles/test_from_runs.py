@@ -142,7 +142,8 @@ def test_saturated_runs_are_listed_not_used():
     [
         ({"e2e": 0.001}, "faster than the hardware allows"),
         ({"concurrency": 0.5}, "less than one request at a time"),
-        ({"e2e": np.nan}, "a number that is none"),
+        ({"e2e": np.nan}, "or one that is none"),
+        ({"n_in": 1e300}, "a number above 1e+09"),
     ],
 )
 def test_impossible_runs_are_listed_not_used(change, reason):
@@ -215,6 +216,8 @@ def test_times_in_milliseconds_get_a_hint():
     [
         ("meta-llama/Llama-3.1-8B-Instruct", np.nan, "must be of qwen3-8b, not of 'meta-llama/Llama-3.1-8B-Instruct'"),
         ("Qwen/Qwen3-32B-FP8", np.nan, "must be of qwen3-8b, not of 'Qwen/Qwen3-32B-FP8', which run 0 names"),
+        ("Qwen/Qwen3-8B-FP8", np.nan, "must be of weights in bf16, not of 'Qwen/Qwen3-8B-FP8', which run 0 names"),
+        ("Qwen/Qwen2-8B", np.nan, "must be of qwen3-8b, not of 'Qwen/Qwen2-8B', which run 0 names"),
         ("Qwen/Qwen3-8B", 2, "must be of tp = 1, not of 2, which run 0 names"),
     ],
 )
@@ -227,7 +230,7 @@ def test_runs_that_name_another_model_or_tp_are_refused(model, tp, words):
         profiles.anchored(UNITS["bf16"], other)
 
 
-@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "/models/qwen3-8b-fp8", "chat", None, "our-8b", "qwen-latest"])
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "/models/qwen3-8b", "chat", None, "our-8b", "qwen-latest"])
 def test_runs_of_the_same_or_an_unknown_name_are_taken(model):
     measured = made_by(UNITS["bf16"])
     found = profiles.fit((UNITS["bf16"], Runs(measured.table.assign(model=model, tp=1.0), measured.unusable)))

@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 from inference_math.profiles import from_served, served
+from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET, SHARES
+from inference_math.workload import Workload
 
 FITTED, TRIED = served.points("calibration"), served.points("validation")
 
@@ -36,6 +38,19 @@ def test_no_group_is_without_a_prediction_and_none_beats_the_hardware():
     assert (table.e2e >= table.floor).all()
     assert (table.low >= 0.999 * table.floor).all()
     assert (table.e2e_s >= table.floor).all()
+
+
+def test_points_of_other_sources_are_predicted_by_their_engine_and_version():
+    found = served.elsewhere()
+    assert (found[["tpot", "low", "high"]] > 0).all(axis=None)
+    assert (found["low"] <= found["tpot"]).all()
+    assert (found["tpot"] <= found["high"]).all()
+    oss = found[(found["model"] == "gpt-oss-120b") & (found["source"] == "ML.ENERGY")]
+    assert (oss["tpot"] / oss["tpot_s"] - 1).abs().mean() < 0.15  # of a source that nothing was fitted to
+    row = oss.iloc[0]
+    unit = Unit.of(row["model"], row["gpu"], int(row["tp"]), engine="vllm", version=row["version"])
+    work = Workload(row["n_in"], row["n_out"], lengths="geometric")
+    assert unit.tpot(work, row["users"]) == pytest.approx(row["tpot"])
 
 
 def test_users_without_a_place_wait():

@@ -43,12 +43,14 @@ def test_the_more_overlaps_the_shorter_the_step_and_never_by_more_than_half(c, s
 @given(c=coefficients, overlap=st.sampled_from(OVERLAPS), decodes=st.integers(1, 64), more=st.integers(1, 10**5))
 def test_the_line_is_the_cost_of_a_step_without_prompts(c, overlap, decodes, more):
     cost = StepCost(**c, overlap=overlap)
-    line = cost.line(decodes)
+    line = cost.line(decodes, 0)
     if line is None:
         assert overlap == "full"
         assert cost(decodes, 0) == pytest.approx(c["T_decode"] * decodes)
     else:
-        fixed, per_token = line
+        fixed, per_token, low, high = line
+        assert low <= 0
+        assert high >= more
         for context in (0, more):
             assert fixed + per_token * context == pytest.approx(cost(decodes, context), rel=1e-12)
 

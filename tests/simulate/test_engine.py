@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
@@ -64,12 +65,12 @@ class Flat:
     def __call__(self, decodes, context, prefills, tokens, pairs):
         return 0.02 + 1e-6 * context
 
-    def line(self, decodes):
-        return 0.02, 0.0
+    def line(self, decodes, context):
+        return 0.02, 0.0, 0.0, inf
 
 
 def test_a_line_that_is_not_the_cost_is_refused():
-    words = r"cost\.line\(1\) must agree with cost\(1, 101, …\), 0\.020101: \(0\.02, 0\.0\)"
+    words = r"cost\.line\(1, 101\) must agree with cost\(1, 101, …\), 0\.020101: \(0\.02, 0\.0, 0\.0, inf\)"
     with pytest.raises(ValueError, match=words):
         closed_loop(Workload(100, 10), Flat(), concurrency=1, requests=1)
 
@@ -87,7 +88,7 @@ def test_a_step_that_takes_no_time_is_refused(scheduler, part, seconds):
         return seconds if (tokens > 0) == (part == "prompts") else 0.01
 
     if part == "line":
-        cost.line = lambda decodes: (seconds, 0.0)
+        cost.line = lambda decodes, context: (seconds, 0.0, 0.0, inf)
     with pytest.raises(ValueError, match=r"cost must be a finite number of seconds > 0, but cost\(.*\) is"):
         open_loop(Workload(100, 10), cost, rate=10.0, requests=5, scheduler=scheduler)
 

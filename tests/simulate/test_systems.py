@@ -210,6 +210,24 @@ def test_a_request_goes_to_the_decode_unit_with_the_fewest_waiting_ones_too():
     assert finished[40] == pytest.approx(finished[20] + 0.1)
 
 
+def test_prompts_that_wait_are_computed_together_as_far_as_the_budget_goes():
+    """The first comes alone; of the four that wait, two of 100 tokens fit a budget of 250, then one of 300, and 50."""
+    trace = Trace([100, 100, 100, 300, 50], [1] * 5, arrival=[0.0, 0.01, 0.02, 0.03, 0.04])
+    pool = Disaggregated(budget=250)
+    log = replay(trace, StepCost(t_w=0.1, T=1e-3), scheduler=pool, log=True).log
+    assert log.tokens.tolist() == [100, 200, 300, 50]
+    assert log.prefills.tolist() == [1, 2, 1, 1]
+    np.testing.assert_allclose(log.seconds, [0.2, 0.3, 0.4, 0.15])
+
+
+def test_a_cache_is_sent_when_its_step_has_ended_one_after_the_other():
+    trace = Trace([100, 100, 100], [2] * 3, arrival=[0.0, 0.01, 0.02])
+    pool = Disaggregated(budget=200, transfer=1e-3)
+    requests = replay(trace, StepCost(t_w=0.1, T=1e-3), scheduler=pool).requests
+    np.testing.assert_allclose(requests.first_token, [0.2, 0.5, 0.5])
+    np.testing.assert_allclose(requests.finished, [0.4, 0.7, 0.8])  # 0.1 for the cache, 0.1 for the step
+
+
 # The log says nothing of pairs, so the laws that recompute a step leave them out.
 loggable = costs.map(lambda cost: replace(cost, pair=0.0))
 cases = st.tuples(traces(), loggable, one_engine | pools, reuses)

@@ -177,7 +177,7 @@ def test_the_simulator_s_cost_is_the_step(decodes, context, tokens):
     prompts = int(tokens > 0)
     cost = TALK.step_cost(decodes, decodes * context, prompts, tokens, tokens**2 / 2)
     assert cost == pytest.approx(TALK.step_time(decodes, context, tokens), rel=1e-12)
-    fixed, per_token = TALK.step_cost.line(decodes)
+    fixed, per_token, *_ = TALK.step_cost.line(decodes, decodes * context)
     assert fixed + per_token * decodes * context == pytest.approx(TALK.step_time(decodes, context), rel=1e-12)
 
 
@@ -276,7 +276,7 @@ def test_an_anchor_that_asks_for_more_than_the_hardware_gets_the_floor():
     run = simulate.closed_loop(Workload(2048, 170), fast.step_cost, concurrency=2, requests=20)
     assert run.gaps.mean >= fast.floor.step_time(1, 2048)
     quick = Steps(TALK, 0.3)
-    assert quick.line(4) is None
+    assert quick.line(4, 1000) is None
     assert quick(4, 8192) >= TALK.floor.step_time(4, 2048)
 
 

@@ -68,7 +68,7 @@ def test_a_trace_is_read_from_a_frame():
     frame = pd.DataFrame({"n_in": [5, 6], "n_out": [1, 2], "arrival": [0.5, 0.5], "alpha": 0.5, "user": ["a", "b"]})
     trace = Trace.from_frame(frame)
     assert trace.arrival.tolist() == [0.5, 0.5]
-    assert trace.rows().cached.tolist() == [2, 3]
+    assert trace.rows().cached.tolist() == [3, 3]
     assert Trace.from_frame(frame[["n_in", "n_out"]]).arrival is None
     with pytest.raises(ValueError, match="frame must have the columns n_in and n_out; missing: n_out"):
         Trace.from_frame(frame.drop(columns="n_out"))

@@ -7,8 +7,10 @@
   `notation-table` and `formula-table` print all of them, `citation` prints the BibTeX entry (`formulas`).
 * `claims-ledger` judges the claims (`ledger`), `gallery` shows the talks' plots (`gallery`), `planner` is the
   planner's form and tables (`planner`).
+* The first of each of the glossary's terms in a chapter is a link with its definition (`terms`).
 * On paper live figures are pictures (`pictures`).
 * Every page carries the book's version and the digest of its data (`assets`).
+* The site's root leads to the book, and an address that is not there says so (`entrance`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from inference_math_book import assets, formulas, gallery, ledger, mathml, pictures, planner
+from inference_math_book import assets, entrance, formulas, gallery, ledger, mathml, pictures, planner, terms
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -33,6 +35,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_post_transform(pictures.OnPaper)
     mathml.setup(app)
     app.connect("config-inited", assets.prepare)
+    app.connect("doctree-resolved", terms.link_terms)
     app.connect("html-page-context", assets.finish_page, priority=900)
     app.connect("build-finished", assets.lighten)
+    app.connect("build-finished", entrance.write, priority=900)  # Jupyter Book writes a bare door
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -50,8 +50,8 @@ def _planner(vendor: Path) -> None:
 
     vendor.mkdir(parents=True, exist_ok=True)
     (vendor / "inference_math.js").write_text(browser.script(), encoding="utf-8")
-    reader = interpreter.script(pasted.__name__, pasted.answer.__name__, "inferenceMathPasted")
-    (vendor / "pasted.js").write_text(reader, encoding="utf-8")  # loaded by planner.js, when it is asked for
+    reader = interpreter.script(pasted.__name__, pasted.answer.__name__, "inferenceMathReader")
+    (vendor / "pasted.js").write_text(reader, encoding="utf-8")  # loaded by planner-pasted.js, when it is asked for
 
 
 def _footer() -> str:
@@ -74,7 +74,8 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         for script in ("share.js", "ledger.js"):
             app.add_js_file(script, loading_method="defer")
     if 'id="planner-form"' in context.get("body", ""):
-        for script in ("inference_math.js", "share.js", "planner-pictures.js", "planner.js"):
+        parts = [f"planner-{part}.js" for part in ("pictures", "crowd", "pasted")]
+        for script in ("inference_math.js", "share.js", *parts, "planner.js"):
             app.add_js_file(script, loading_method="defer")
     # Docutils calls the bibliography a list, but not its entries list items.
     context["body"] = context.get("body", "").replace('role="list" class="citation-list"', 'class="citation-list"')

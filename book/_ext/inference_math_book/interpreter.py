@@ -1,6 +1,6 @@
 """Python for one page: Brython, and what a module imports, as one script that a page loads when it is asked to.
 
-The planner reads a pasted `config.json` with the package's own modules, as they are. Brython runs them as JavaScript;
+The planner reads what is pasted with the package's own modules, as they are. Brython runs them as JavaScript;
 it carries its own copies of Python's library, of which this script takes those that the modules import.
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import json
+import tomllib
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 __all__ = ["script"]
@@ -41,7 +43,9 @@ def python(found):
     return {{name[1:]: python(value) for name, value in window.Object.entries(found)}}
 
 complain = json.loads
-def loads(text):
+def loads(text, **rules):
+    if rules:  # which the browser's reader does not know
+        return complain(text, **rules)
     marked = window.{ready}Marked(text)
     return python(marked[0]) if len(marked) else complain(text)
 
@@ -72,7 +76,7 @@ def script(module: str, function: str, ready: str) -> str:
     """Return a script that calls `window.<ready>` with a function of a module of the package."""
     runtime, library = _brython()
     files: dict[str, Entry] = {}
-    _add(_flat(module), library | _json() | _package(), files)
+    _add(_flat(module), library | _python(json) | _python(tomllib) | _package(), files)
     program = PROGRAM.format(module=_flat(module), function=function, ready=ready)
     bundle = f"__BRYTHON__.use_VFS = true;\n__BRYTHON__.update_VFS({json.dumps(files, sort_keys=True)});\n"
     return _notice() + runtime + "\n" + bundle + START.format(program=json.dumps(program), ready=ready)
@@ -93,15 +97,15 @@ def _notice() -> str:
     return NOTICE.format(version=importlib.metadata.version("brython"), conditions=conditions)
 
 
-def _json() -> dict[str, Entry]:
-    """Return Python's own JSON, as far as it is written in Python."""
-    folder = Path(json.__file__).parent
-    modules = {f"json.{path.stem}": path for path in folder.glob("*.py")}
-    package = modules.pop("json.__init__")
-    found: dict[str, Entry] = {name: [".py", path.read_text(encoding="utf-8"), []] for name, path in modules.items()}
-    # Brython's StopIteration has no value.
-    found["json.decoder"][1] = found["json.decoder"][1].replace("err.value", "err.args[0]")
-    return found | {"json": [".py", package.read_text(encoding="utf-8"), [], 1]}
+def _python(package: ModuleType) -> dict[str, Entry]:
+    """Return a package of Python's own library, as far as it is written in Python."""
+    name, folder = package.__name__, Path(str(package.__file__)).parent
+    found: dict[str, Entry] = {
+        f"{name}.{path.stem}": [".py", path.read_text(encoding="utf-8"), []] for path in folder.glob("*.py")
+    }
+    for entry in found.values():  # Brython's StopIteration has no value, and no set of its `re` ends with a hyphen
+        entry[1] = entry[1].replace("err.value", "err.args[0]").replace("[+-]", "[-+]")
+    return found | {name: [*found.pop(f"{name}.__init__"), 1]}
 
 
 def _package() -> dict[str, Entry]:

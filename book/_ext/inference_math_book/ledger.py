@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from sphinx import addnodes
 
 from inference_math_book.formulas import Generated
 
@@ -56,6 +57,7 @@ class ClaimsLedger(Generated):
             title, anchor = f"{claim.id} · {claim.title}", claim.id.lower()
             section = nodes.section("", nodes.title(title, title), ids=[anchor], names=[anchor], classes=["claim"])
             self.state.document.note_explicit_target(section, section)  # so that {ref}`C06 <c06>` leads here
+            section += addnodes.index(entries=[("single", claim.id, anchor, "main", None)])  # and the search for C06
             lines = StringList(self.entry(claim), source="data/claims.toml")
             self.state.nested_parse(lines, self.content_offset, section)
             found.append(section)

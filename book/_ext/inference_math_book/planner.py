@@ -21,18 +21,37 @@ FIELDS: tuple[Field, ...] = (
     ("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 400, True),
     ("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 40, True),
     ("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True),
+    ("have", "GPUs I have", 1, 10_000, 1, 16, True),
 )
 SMALL: tuple[Field, ...] = (
-    ("units", "Units of a disaggregated replica", 2, 64, 1, 8, None),
+    ("units", "Units of a disaggregated replica, at most", 2, 64, 1, 8, None),
     ("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5, None),
     ("store", "Another store: GB/s of each GPU", 0.1, 5000, 0.1, 12.8, None),
 )
 
 
-def presets() -> dict[str, dict[str, Any]]:
-    """Return set-ups by name: those of the talks, and some that readers ask about."""
-    from inference_math import theory
+# What may be pasted: its name, what it is called in a heading, and to whoever cannot see that.
+PASTED = (
+    ("model", "Your own model: paste its <code>config.json</code>", "config.json of your model"),
+    (
+        "requests",
+        "Your own requests: paste a CSV with the columns <code>n_in,n_out</code>, or a trace of Azure's or Mooncake's",
+        "your requests",
+    ),
+    (
+        "calibration",
+        "Your own calibration: paste the TOML file of <code>inference-math profile</code>, or of "
+        "<code>calibrate</code>",
+        "your calibration",
+    ),
+)
 
+
+def presets() -> dict[str, dict[str, Any]]:
+    """Return set-ups by name: those of the talks, some that readers ask about, and lengths of recorded traffic."""
+    from inference_math import evidence, theory
+
+    reused = evidence.load("traces_alpha").frame.set_index("trace")["token_share"]
     stored = {turns: round(100 * theory.reuse_conversation(turns=turns), 1) for turns in (6.5, 15)}
     seventy = {"model": "llama-3-70b", "tp": "2", "weights": "fp8", "kv": "fp8", "prompt": 2200, "output": 170}
     qwen = {"model": "qwen3-14b", "tp": "1", "weights": "bf16", "kv": "bf16", "prompt": 9600, "output": 100}
@@ -43,6 +62,13 @@ def presets() -> dict[str, dict[str, Any]]:
         "Chat on an 8B": qwen | {"model": "llama-3-8b", "prompt": 500, "output": 300, "stored": 0, "tier": "hbm"},
         "Documents on a 70B": seventy
         | {"prompt": 12000, "output": 300, "tp": "4", "ttft": 2000, "stored": 0, "tier": "hbm"},
+        "Code, lengths recorded by Azure, on a 70B": seventy | {"lengths": "azure-code", "ttft": 1000},
+        "Chat, lengths recorded by Azure, on a 70B": seventy | {"lengths": "azure-conversation", "ttft": 1000},
+        "Conversations recorded by Mooncake, on a 70B": seventy
+        | {"lengths": "mooncake-conversation", "tp": "4", "ttft": 4000, "tier": "dram"}
+        | {"stored": round(100 * reused["mooncake-conversation"], 1)},
+        "Reasoning on a 32B: 500 in, 8,000 out": qwen
+        | {"model": "qwen3-32b", "tp": "2", "prompt": 500, "output": 8000, "ttft": 2000, "stored": 0, "tier": "hbm"},
     }  # fmt: skip
 
 
@@ -51,6 +77,7 @@ def form() -> str:
     from inference_math import catalogue
     from inference_math.catalogue.tiers import tiers
     from inference_math.unit.coefficients import ENGINES
+    from inference_math.workload.mixes import MIXES
 
     models = {name: name for name in catalogue.MODELS}
     tier_names = {"hbm": "HBM of the unit"}
@@ -59,7 +86,13 @@ def form() -> str:
     precisions = {"fp8": "FP8", "bf16": "BF16", "nvfp4": "NVFP4", "mxfp4": "MXFP4", "int4": "INT4"}
     kv = {name: precisions[name] for name in ("fp8", "bf16")}
     sizes = {str(size): str(size) for size in (1, 2, 4, 8)}
+    goals = {
+        "serve": "GPUs for my traffic", "have": "traffic for my GPUs", "unit": "what one unit does within the limits",
+    }  # fmt: skip
+    lengths = {"fixed": "all the same", "geometric": "prompts the same, answers geometric", **MIXES}
+    bursts = {"1": "at random (Poisson)", "2": "in bursts, CV 2", "4": "in long bursts, CV 4"}
     first = [
+        _select("goal", "I am looking for", goals, "serve"),
         _select("preset", "Set-up", {"": "yours", **{name: name for name in presets()}}, ""),
         _select("model", "Model", models, "llama-3-70b"),
         _select("gpu", "GPU", {name: name for name in catalogue.GPUS}, "h100-sxm"),
@@ -82,7 +115,9 @@ def form() -> str:
             {"mean": "means", "0.9": "P90 of TTFTs and gaps", "0.99": "P99 of TTFTs and gaps"},
             "mean",
         ),
-        _select("lengths", "Output lengths", {"fixed": "all the same", "geometric": "geometric"}, "fixed"),
+        _select("arrivals", "Requests arrive", bursts, "1"),
+        _select("lengths", "Lengths of prompts and answers", lengths, "fixed"),
+        _select("calibration", "Calibration", {"nearest": "the nearest that ships"}, "nearest"),
         *(_number(*field) for field in SMALL),
     ]
     known = escape(json.dumps(presets()), quote=True)
@@ -91,11 +126,11 @@ def form() -> str:
         f'<div class="planner-fields">{"".join(first)}</div>'
         "<details open><summary>Engine, parallelism, tier, quantile, pools, price</summary>"
         f'<div class="planner-fields">{"".join(more)}</div></details><div class="planner-tools"></div></form>'
-        '<details id="planner-own"><summary>Your own model: paste its <code>config.json</code></summary>'
-        '<textarea rows="8" spellcheck="false" aria-label="config.json of your model"></textarea>'
-        '<div class="planner-tools"></div><p role="status"></p></details>'
-        '<div class="planner-answer" aria-live="polite"><p id="planner-verdict">This page needs JavaScript.</p>'
-        '<dl id="planner-big"></dl></div><p id="planner-runner"></p>'
+        f"{''.join(_pasted(*one) for one in PASTED)}"
+        '<p id="planner-said" class="visually-hidden" role="status"></p>'
+        '<div class="planner-answer"><p id="planner-headline">This page needs JavaScript.</p>'
+        '<dl id="planner-big"></dl></div><p id="planner-how"></p><p id="planner-verdict"></p>'
+        '<p id="planner-runner"></p>'
         '<p id="planner-settings"></p><ul id="planner-notes"></ul>'
     )
 
@@ -118,7 +153,7 @@ def tables() -> str:
         "architectures": "Architectures at their best within the SLA",
         "sizes": "Units of other sizes, without draws",
         "gpus": "The same on other GPUs, without draws",
-        "tiers": "Where the stored share may lie",
+        "tiers": "Where the stored share may lie, without draws",
     }
     sections = (
         f'<section id="planner-{name}"><h3>{title}</h3><div class="plan"><table></table></div></section>'
@@ -135,6 +170,14 @@ def _select(name: str, label: str, options: dict[str, str], value: str) -> str:
     return f'<div class="planner-field"><label>{escape(label)}<select name="{name}">{shown}</select></label></div>'
 
 
+def _pasted(what: str, heading: str, label: str) -> str:
+    return (
+        f'<details class="planner-own" id="planner-{what}"><summary>{heading}</summary>'
+        f'<textarea rows="8" spellcheck="false" aria-label="{escape(label)}"></textarea>'
+        '<div class="planner-tools"></div><p role="status"></p></details>'
+    )
+
+
 def _number(name: str, label: str, low: float, high: float, step: float, value: float, log: bool | None) -> str:
     limits = f'min="{low:g}" max="{high:g}" step="{step:g}" value="{value:g}"'
     number = f'<input type="number" name="{name}" {limits} inputmode="decimal">'
@@ -142,7 +185,8 @@ def _number(name: str, label: str, low: float, high: float, step: float, value: 
     moved = (
         f'<input type="range" data-for="{name}" data-scale="{scale}" min="0" max="1000" aria-label="{escape(label)}">'
     )
-    return f'<div class="planner-field"><label>{escape(label)}{number}</label>{"" if log is None else moved}</div>'
+    slider = "" if log is None else moved
+    return f'<div class="planner-field" data-name="{name}"><label>{escape(label)}{number}</label>{slider}</div>'
 
 
 class Planner(SphinxDirective):

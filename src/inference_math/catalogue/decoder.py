@@ -6,14 +6,13 @@ Sizes are counts, bytes are SI (1 GB = 1e9). Biases, norms and learned positions
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from inference_math.catalogue.files import parsed_file
+from inference_math.catalogue.files import parsed_file, strict
 from inference_math.catalogue.huggingface import model_fields
 from inference_math.catalogue.layers import Cache, Ffn, Layer, grouped, latent, mixture, plain_ffn
 from inference_math.catalogue.precisions import (
@@ -118,10 +117,10 @@ class Model:
         if isinstance(config, Mapping):
             content, file = config, "config"
         else:
-            content, file = parsed_file(Path(config), json.loads), str(config)
+            content, file = parsed_file(Path(config), strict), str(config)
             beside = Path(config).with_name("hf_quant_config.json")
             if beside.is_file() and "quantization_config" not in content:  # where ModelOpt says how it quantised
-                content["quantization_config"] = parsed_file(beside, json.loads).get("quantization")
+                content["quantization_config"] = parsed_file(beside, strict).get("quantization")
         try:
             stated = model_fields(content, file)
         except _MALFORMED as error:  # a list where an object belongs, text where a number does

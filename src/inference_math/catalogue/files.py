@@ -1,4 +1,4 @@
-"""Files that users write: read, or refused in words that name the file."""
+"""Files that users write, read or refused in words that name the file; and files for them, written whole."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["parsed", "parsed_file"]
+__all__ = ["parsed", "parsed_file", "strict", "unique", "write"]
+
+LARGEST = 10_000_000  # bytes: a hundred times any configuration
 
 
 def parsed_file(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
     """Return the named fields of a file; whatever is wrong with it is a ValueError that names it."""
+    if path.exists() and not (path.is_file() and path.stat().st_size <= LARGEST):
+        raise ValueError(f"{path} cannot be read: it is no file of at most {LARGEST:,} bytes")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
     return parsed(text, parse, str(path))
@@ -27,3 +31,40 @@ def parsed(text: str, parse: Callable[[str], Any], name: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{name} must hold an object of named fields, not {type(content).__name__}")
     return content
+
+
+def strict(text: str) -> Any:
+    """Return what a JSON text holds; a field that stands twice in an object is refused, not lost."""
+    import json  # the page's interpreter has one of its own
+
+    return json.loads(text, object_pairs_hook=unique)
+
+
+def write(path: str | Path, text: str) -> None:
+    """Write a file whole or not at all; through a link, its target; never over what is no plain file."""
+    import os
+    import tempfile
+
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{path} cannot be written: it is no plain file")
+    if not target.parent.is_dir():
+        raise ValueError(f"{path} cannot be written: there is no folder {target.parent}")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o644)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of a JSON object, none of which may stand there twice (`object_pairs_hook`)."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"field {next(name for name in names if names.count(name) > 1)!r} stands there twice")
+    return fields

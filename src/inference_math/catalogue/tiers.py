@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from inference_math import theory
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_numbers, as_one_of
+from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_numbers, as_one_of
 from inference_math.evidence import load
 
 __all__ = ["Tier", "reach", "tier", "tiers"]
@@ -56,7 +56,7 @@ class Tier:
         >>> Tier.of_bandwidth(12.8e9).title
         'a store of 12.8 GB/s for each GPU'
         """
-        speed = as_number("read_bw", read_bw, ANY_POSITIVE)
+        speed = as_number("read_bw", read_bw, Interval(1e6, 1e15))
         title = f"a store of {speed / 1e9:g} GB/s for each GPU"
         return cls(title, title, "", False, speed, None, None, None)
 

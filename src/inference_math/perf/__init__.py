@@ -22,6 +22,7 @@ from inference_math.perf.answers import (
     places_of,
     ranked,
     replicas,
+    serves,
     settings,
     solve,
     swings,
@@ -32,6 +33,6 @@ from inference_math.perf.answers import (
 
 __all__ = [
     "GROWS", "batch_curve", "batch_limits", "by_formula", "careful", "compared", "computed_tokens", "gains", "interval",
-    "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "settings", "solve", "swings", "under",
-    "units_for", "usd_per_million",
+    "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "serves", "settings", "solve", "swings",
+    "under", "units_for", "usd_per_million",
 ]  # fmt: skip

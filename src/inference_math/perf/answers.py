@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import ceil, isfinite
 from typing import Any
 
-from inference_math.perf.batch import MOST_TOGETHER, largest_within, mean_seen, round_trip
-from inference_math.perf.search import ARCHITECTURES, NEVER, aggregated, chunked, disaggregated
+from inference_math.perf.batch import FOREVER, MOST_TOGETHER, largest_within, mean_seen, round_trip
+from inference_math.perf.search import ARCHITECTURES, NEVER, aggregated, chunked, disaggregated, served
 from inference_math.perf.steps import costs, kv_tokens, stored_tokens, unit_terms
 from inference_math.perf.types import Asked, Costs, Found, Row, Solved, Step, UnitNumbers, Work
 from inference_math.theory import chunk_size as _chunk_size
@@ -31,8 +31,8 @@ from inference_math.theory import request_rate as _request_rate
 
 __all__ = [
     "GROWS", "batch_curve", "batch_limits", "by_formula", "careful", "compared", "computed_tokens", "gains", "interval",
-    "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "settings", "solve", "swings", "under",
-    "units_for", "usd_per_million",
+    "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "serves", "settings", "solve", "swings",
+    "under", "units_for", "usd_per_million",
 ]  # fmt: skip
 
 concurrent_prefills, delta_p, gain_bound = _concurrent_prefills.plain, _delta_p.plain, _gain_bound.plain
@@ -42,7 +42,6 @@ max_batch, max_batch_ttft_full = _max_batch.plain, _max_batch_ttft_full.plain
 pdd_concurrency, pdd_gain_same, pdd_split = _pdd_concurrency.plain, _pdd_gain_same.plain, _pdd_split.plain
 chunk_size, chunked_gain_serial, request_rate = _chunk_size.plain, _chunked_gain_serial.plain, _request_rate.plain
 
-FOREVER = 1e300  # seconds
 TAIL = 0.05
 CAREFUL = 0.9  # of the draws must keep the SLA with the settings that are recommended
 NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
@@ -171,6 +170,7 @@ def lead(asked: Asked, rows: dict[str, Row], order: list[str]) -> dict[str, floa
         "margin": best["rate"] / second["rate"] - 1 if second["rate"] > 0 else NEVER,
         "tokens_per_gpu": tokens,
         "usd_per_million": usd_per_million(1, asked["price"], tokens),
+        "joules_per_token": asked["watts"] / tokens if tokens > 0 and asked["watts"] > 0 else NEVER,
         "ttft": best["ttft"],
         "tpot": best["tpot"],
     }
@@ -251,6 +251,12 @@ def kept(asked: Asked, name: str, solved: list[Solved], row: Row) -> float:
     """Return the share of the draws in which the settings of a row keep the SLA."""
     held = [one for one in solved if keeps(asked, name, one, row)]
     return len(held) / len(solved)
+
+
+def serves(asked: Asked, name: str, solved: list[Solved], row: Row) -> float:
+    """Return the requests/s of a unit with the settings of a row: the median of the draws, whether or not they hold."""
+    n_in, n_out = asked["work"]["n_in"], asked["work"]["n_out"]
+    return median([served(one["mixed"], name, row, n_in, n_out, asked["units"]) for one in solved])
 
 
 def keeps(asked: Asked, name: str, one: Solved, row: Row) -> bool:
@@ -365,15 +371,15 @@ def swung(asked: Asked, name: str, factor: float) -> Asked:
     return {
         "unit": asked["unit"], "work": lengths, "ttft": limits["ttft"], "tpot": limits["tpot"],
         "quantile": asked["quantile"], "units": asked["units"], "read_bw": asked["read_bw"], "price": asked["price"],
-        "engine": asked["engine"],
+        "watts": asked["watts"], "engine": asked["engine"],
     }  # fmt: skip
 
 
 def gains(asked: Asked, found: Found, read_bws: dict[str, float]) -> list[dict[str, Any]]:
     """Return what loading the stored share of the prompts gains, by where it lies: "nowhere", then each tier.
 
-    where, ttft_alone (s; of a prompt alone), rate (requests/s of a unit, of the best architecture), speedup (of
-    ttft_alone) and gain (of the rate), over computing all.
+    where, binds ("computing" or "loading", what a prompt alone waits for), ttft_alone (s; of a prompt alone), rate
+    (requests/s of a unit, of the best architecture), speedup (of ttft_alone) and gain (of rate), over computing all.
     """
     work, terms = asked["work"], unit_terms(asked["unit"], found)
     whole: Work = {"n_in": work["n_in"], "n_out": work["n_out"], "alpha": 0.0, "cv": work["cv"]}
@@ -388,13 +394,13 @@ def gains(asked: Asked, found: Found, read_bws: dict[str, float]) -> list[dict[s
         rows = compared(asked, step, smallest(batch_limits(asked, step)))
         rate = max(rows["aggregated"]["rate"], max(rows["chunked"]["rate"], rows["disaggregated"]["rate"]))
         alone = step(0.0, 1.0)
+        quick = costs(asked["unit"], terms, sent, 0.0, 1.0, 1.0)["mixed"](0.0, 1.0)
         first = told[0] if len(told) > 0 else {"ttft_alone": alone, "rate": rate}
-        told.append(
-            {
-                "where": name, "ttft_alone": alone, "rate": rate, "speedup": first["ttft_alone"] / alone,
-                "gain": rate / first["rate"] if first["rate"] > 0 else NEVER,
-            }
-        )  # fmt: skip
+        told.append({
+            "where": name, "ttft_alone": alone, "rate": rate, "speedup": first["ttft_alone"] / alone,
+            "gain": rate / first["rate"] if first["rate"] > 0 else NEVER,
+            "binds": "loading" if alone > quick * NEARLY else "computing",
+        })  # fmt: skip
     return told
 
 

@@ -11,10 +11,11 @@ from math import floor
 
 from inference_math.perf.types import Step
 
-__all__ = ["MOST_TOGETHER", "beside", "largest_whole", "largest_within", "mean_seen", "round_trip", "seen"]
+__all__ = ["FOREVER", "MOST_TOGETHER", "beside", "largest_whole", "largest_within", "mean_seen", "round_trip", "seen"]
 
 MOST_TOGETHER = 4096  # decodes or prompts in a step
 NEGLIGIBLE = 1e-15
+FOREVER = 1e300  # seconds: a limit that there is not
 
 
 def largest_whole(most: float, good: Callable[[int], bool]) -> int:
@@ -83,9 +84,11 @@ def round_trip(step: Step, B: int, n_out: float) -> float:
 
 
 def largest_within(step: Step, places: float, n_out: float, tpot: float, ttft: float, quantile: float) -> int:
-    """Return the largest batch within limits, prefill first, at most `places`."""
+    """Return the largest batch within limits, prefill first, at most `places`; one of `FOREVER` is none."""
 
     def good(B: int) -> bool:
-        return seen(step, B, n_out, 0, quantile) <= tpot and seen(step, B, n_out, 1, quantile) <= ttft
+        if tpot < FOREVER and seen(step, B, n_out, 0, quantile) > tpot:
+            return False
+        return ttft >= FOREVER or seen(step, B, n_out, 1, quantile) <= ttft
 
     return largest_whole(min(places, MOST_TOGETHER), good)

@@ -7,12 +7,23 @@ before a point was seen; so is a combination of which only the parts were.
 
 from __future__ import annotations
 
-from math import exp
+from math import exp, inf, log
 from typing import Any
 
 from inference_math.perf.types import Found
 
-__all__ = ["FACTORS", "MOST", "SHARE_NAMES", "away", "by_operators", "composed", "drawn", "own_root", "precisions_seen"]
+__all__ = [
+    "FACTORS",
+    "MOST",
+    "SHARE_NAMES",
+    "anchored",
+    "away",
+    "by_operators",
+    "composed",
+    "drawn",
+    "own_root",
+    "precisions_seen",
+]
 
 FACTORS = ["generation", "kind", "weights"]
 MOST = 0.995  # of a share: nothing reaches all of the datasheet
@@ -75,12 +86,23 @@ def away(name: str, value: float, moved: float) -> float:
     return 1 - (1 - value) * exp(-moved * value / (1 - value)) if value < 1 else 1.0
 
 
+def anchored(anchors: list[Any], n_in: float, n_out: float) -> float:
+    """Return the seconds of an output token by which the run with the nearest lengths was off; 0 without any."""
+    seconds, nearest = 0.0, inf
+    for anchor in anchors:
+        far = abs(log(anchor["n_in"] / n_in)) + abs(log(anchor["n_out"] / n_out))
+        if far < nearest:
+            nearest = far
+            seconds = anchor["seconds"]
+    return seconds
+
+
 def drawn(
     names: list[str], values: Found, root: list[list[float]], normals: list[list[float]], spread: float
 ) -> list[Any]:
     """Return (coefficients, the error of a step and of its prompts' part) for each row of normal numbers.
 
-    `root` is the symmetric root of the covariance of the logarithms.
+    `root` is the symmetric root of the covariance of the logarithms. An anchor is not drawn.
     """
     told = []
     size = len(names)
@@ -91,6 +113,6 @@ def drawn(
             for i in range(size):
                 moved += row[i] * root[i][j]
             found[names[j]] = away(names[j], values[names[j]], moved)
-        found["anchor"] = 0.0
+        found["anchor"] = values["anchor"]
         told.append([found, [exp(spread * row[size]), exp(spread * row[size + 1])]])
     return told

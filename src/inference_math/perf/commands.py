@@ -1,7 +1,7 @@
 """What starts an engine as a plan says: whole command lines, as the engines' own documentation has them.
 
 Options are those of vLLM 0.32, SGLang 0.5 and TensorRT-LLM 1.2. What a plan does not know stands as a variable of the
-shell: `$MODEL`, the checkpoint; `$LONGEST`, the tokens of the longest request where lengths vary; `$STORE_GB`.
+shell: `$MODEL`, the checkpoint; `$LONGEST`, the tokens of the longest request; `$STORE_GB`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from inference_math.perf.types import Asked
 
-__all__ = ["commands"]
+__all__ = ["MANIFEST", "commands"]
 
 PROGRAM = {
     "vllm": "vllm serve $MODEL",
@@ -37,6 +37,66 @@ BOTH = (
     '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}, {"kv_connector": "OffloadingConnector", '
     '"kv_role": "kv_both", "kv_connector_extra_config": {"cpu_bytes_to_use": \'"$STORE_BYTES"\'}}]}}'
 )
+# No option of the engines' own loads from another tier than host memory: it takes a connector, as their manuals say.
+ELSEWHERE = {
+    "vllm": "# a connector loads it, LMCacheConnectorV1 for example: see --kv-transfer-config",
+    "sglang": "# --enable-hierarchical-cache --hicache-storage-backend $BACKEND loads it, beside the options below",
+    "trtllm": "# a connector loads it: see kv_connector_config of options.yaml",
+}
+MANIFEST = "as a Kubernetes manifest, one replica"
+NODE = 8  # GPUs: a pod has those of one node
+IMAGE = {
+    "vllm": "vllm/vllm-openai:v0.32.0", "sglang": "lmsysorg/sglang:latest  # of 0.5",
+    "trtllm": "nvcr.io/nvidia/tensorrt-llm/release:1.2.0",
+}  # fmt: skip
+OPEN = "--host 0.0.0.0 --port 8000"  # a pod is reached from outside of itself
+STORES = ["STORE_GB_OF_A_GPU", "STORE_GB", "STORE_BYTES"]  # a longer name first
+SET = '            - {name: NAME, value: "VALUE"}'
+# vLLM tells the other pool where to find it; left alone, localhost.
+SIDE_CHANNEL = "            - {name: VLLM_NIXL_SIDE_CHANNEL_HOST, valueFrom: {fieldRef: {fieldPath: status.podIP}}}"
+INDENT = "              "
+TEMPLATE = """apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: POOL
+spec:
+  replicas: REPLICAS
+  selector:
+    matchLabels: {app: POOL}
+  template:
+    metadata:
+      labels: {app: POOL}
+    spec:
+      containers:
+        - name: POOL
+          image: IMAGE
+          command: [/bin/sh, -c]
+          args:
+            - |-
+              COMMAND
+          env:
+ENV
+          ports:
+            - containerPort: 8000
+          readinessProbe:
+            httpGet: {path: /health, port: 8000}
+          resources:
+            limits: {nvidia.com/gpu: GPUS}
+          volumeMounts:
+            - {name: shm, mountPath: /dev/shm}
+      volumes:
+        - {name: shm, emptyDir: {medium: Memory}}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: POOL
+spec:
+  clusterIP: None  # a name for each pod, which routers ask for
+  selector: {app: POOL}
+  ports:
+    - port: 8000
+"""
 ROUTER = {
     "vllm": "# a router that sends each request to a prefill server, then to a decode server",
     "sglang": "python -m sglang_router.launch_router --pd-disaggregation --prefill $PREFILL_URL --decode $DECODE_URL",
@@ -45,16 +105,22 @@ ROUTER = {
 
 
 def commands(
-    asked: Asked, name: str, told: dict[str, Any], kv: str, memory: float, store: bool
+    asked: Asked, name: str, told: dict[str, Any], kv: str, memory: float, tier: str
 ) -> list[list[str]]:  # fmt: skip
     """Return (title, command) for each kind of server of an architecture, and for what stands in front of its pools.
 
+    Pools have a Kubernetes manifest, too, where a unit fits into a node.
+
     `told` is what `settings` returns, `kv` the precision of the KV cache, `memory` the share of the GPUs' that the
-    engine takes; with `store` KV caches are kept in host memory, too.
+    engine takes. Stored KV caches lie in the `tier`: "" where none are, "dram" for host memory, which engines load
+    from by themselves; what loads from any other is said in a line of its own.
     """
+    store, found = tier == "dram", []
+    if tier != "" and tier != "dram":
+        found.append(["what is stored", ELSEWHERE[asked["engine"]]])
     if name != "disaggregated":
-        return [["each unit", command(asked, told, kv, memory, store, "")]]
-    found = []
+        found.append(["each unit", command(asked, told, kv, memory, store, "")])
+        return found
     for pool in ["prefill", "decode"]:
         own: dict[str, Any] = {}
         for key in told:
@@ -63,7 +129,28 @@ def commands(
         title = str(told[pool + " units"]) + " x " + pool
         found.append([title, command(asked, own, kv, memory, store and pool == "prefill", pool)])
     found.append(["in front of them", ROUTER[asked["engine"]]])
+    if asked["unit"]["gpus"] <= NODE:
+        pods = [pod(asked, pool, told[pool + " units"], found) for pool in ["prefill", "decode"]]
+        found.append([MANIFEST, "---\n".join(pods)])
     return found
+
+
+def pod(asked: Asked, pool: str, many: float, lines: list[list[str]]) -> str:
+    """Return the Kubernetes deployment of a pool and the service in front of it, as YAML."""
+    (line,) = [one[1] for one in lines if one[0] == str(many) + " x " + pool]
+    said = TEMPLATE.replace("POOL", pool).replace("REPLICAS", str(many)).replace("IMAGE", IMAGE[asked["engine"]])
+    env = [SET.replace("NAME", "MODEL").replace("VALUE", "name or path of your checkpoint")]
+    rest = line
+    for name in STORES:
+        if "$" + name in rest:
+            rest = rest.replace("$" + name, "")
+            env.append(SET.replace("NAME", name).replace("VALUE", "of each pod"))
+    if asked["engine"] == "vllm":
+        env.append(SIDE_CHANNEL)
+    said = said.replace("ENV", "\n".join(env))
+    return said.replace("GPUS", str(asked["unit"]["gpus"])).replace(
+        "COMMAND", (line + " " + OPEN).replace("\n", "\n" + INDENT)
+    )
 
 
 def command(asked: Asked, told: dict[str, Any], kv: str, memory: float, store: bool, pool: str) -> str:
@@ -140,8 +227,7 @@ def remembered(asked: Asked, kv: str, memory: float, store: bool, pool: str) -> 
         given.append(EIGHT_BITS[engine])
     if store and not (engine == "vllm" and pool != ""):
         given.append(STORE[engine])
-    longest = "$LONGEST" if work["cv"] > 0 else str(ceil(work["n_in"] + work["n_out"]))
-    given.append(LONGEST[engine] + " " + longest)
+    given.append(LONGEST[engine] + " ${LONGEST:-" + str(ceil(work["n_in"] + work["n_out"])) + "}")
     return given
 
 

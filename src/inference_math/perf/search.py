@@ -13,12 +13,13 @@ from inference_math.perf.batch import MOST_TOGETHER, largest_whole, round_trip, 
 from inference_math.perf.types import Row, Step
 from inference_math.theory import chunk_size as _chunk_size
 
-__all__ = ["ARCHITECTURES", "NONE", "aggregated", "chunked", "disaggregated"]
+__all__ = ["ARCHITECTURES", "NONE", "aggregated", "chunked", "disaggregated", "served"]
 
 chunk_size = _chunk_size.plain
 
 ARCHITECTURES = ["aggregated", "chunked", "disaggregated"]
-HALVINGS = 34  # of an interval: no answer is asked for to more than nine digits
+HALVINGS = 27  # of an interval: no answer is asked for to more than eight digits
+CUTS = 22  # of an interval around a peak: places to five digits are heights to ten
 LOOKS = 24  # at a range before the search for a peak in it
 GOLDEN = 0.6180339887498949
 NEARLY_ALL = 0.99
@@ -45,7 +46,7 @@ def peak(height: Callable[[float], float], low: float, high: float) -> float:
     """Return where a function with one peak between `low` and `high` is highest, by golden section."""
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_left, at_right = height(left), height(right)
-    for _ in range(HALVINGS):
+    for _ in range(CUTS):
         if at_left < at_right:
             low, left, at_left = left, right, at_right
             right = low + GOLDEN * (high - low)
@@ -156,3 +157,18 @@ def disaggregated(step: Step, capacity: float, places: float, n_in: float, n_out
         "rate": rate, "batch": batch, "chunk": prompts * n_in, "prefill_units": prefill_units,
         "ttft": seconds, "step": gap, "tpot": gap,
     }  # fmt: skip
+
+
+def served(step: Step, name: str, row: Row, n_in: float, n_out: float, units: int) -> float:
+    """Return the requests/s of a unit at full load with the batch, chunk and pools of a row, whatever limits say."""
+    batch, chunk = row["batch"], row["chunk"]
+    if name == "aggregated":
+        return batch / round_trip(step, floor(batch), n_out)
+    if name == "chunked":
+        bare, mixed = step(batch, 0.0), step(batch, chunk / n_in)
+        mean: float = bare + min(1.0, chunk_size(batch, n_in, n_out - 1) / chunk) * (mixed - bare)
+        return batch / ((n_out - 1) * mean)
+    prompts, prefill = chunk / n_in, row["prefill_units"]
+    decode = (units - prefill) * batch / ((n_out - 1) * step(batch, 0.0))
+    slower: float = min(prefill * prompts / step(0.0, prompts), decode)
+    return slower / units

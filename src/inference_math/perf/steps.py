@@ -29,8 +29,8 @@ from inference_math.theory import read_time as _read_time
 from inference_math.theory import step_time as _step_time
 
 __all__ = [
-    "PARTS", "costs", "draft_yield", "floor_of", "floor_step", "floor_terms", "kv_held", "kv_read", "kv_tokens",
-    "pairs_of", "parts", "step", "stored_tokens", "unit_numbers", "unit_terms",
+    "PARTS", "costs", "draft_yield", "floor_of", "floor_step", "floor_terms", "kv_held", "kv_read", "kv_sent",
+    "kv_tokens", "pairs_of", "parts", "step", "stored_tokens", "unit_numbers", "unit_terms",
 ]  # fmt: skip
 
 allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
@@ -115,8 +115,8 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "n_layers": shape["n_layers"], "layer_bytes": shape["layer_bytes"], "sum_bytes": shape["sum_bytes"],
         "spread_bytes": away * shape["d_model"] * (1 + HALF_BYTES), "half_flops": tp * rates["bf16_flops"],
         "best_flops": gpus * max(rates["bf16_flops"], max(rates["fp8_flops"], rates["fp4_flops"])),
-        "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"], "drafts": 0,
-        "bunched": False,
+        "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"],
+        "pcie_bw": gpus * rates["pcie_bw"], "drafts": 0, "bunched": False,
     }  # fmt: skip
 
 
@@ -126,6 +126,14 @@ def kv_held(unit: UnitNumbers, tokens: float) -> float:
     for cache in unit["caches"]:
         held += cache["bytes"] * cache["copies"] * (min(tokens, cache["reach"]) if cache["forgets"] else tokens)
     return held
+
+
+def kv_sent(unit: UnitNumbers, tokens: float) -> float:
+    """Return the bytes that go from one unit to another with a request of so many tokens: one copy."""
+    sent = unit["state_bytes"]
+    for cache in unit["caches"]:
+        sent += cache["bytes"] * (min(tokens, cache["reach"]) if cache["forgets"] else tokens)
+    return sent
 
 
 def kv_tokens(unit: UnitNumbers, tokens: float) -> float:
@@ -338,8 +346,13 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: f
     load = kv_load_time(kv_held(unit, cached), read_bw) if read_bw > 0 and cached > 0 else 0.0
     floor = floor_terms(unit)
 
+    kept: dict[str, float] = {"decodes": -1.0, "bare": 0.0}  # searches ask for many chunks beside the same decodes
+
     def mixed(decodes: float, prompts: float) -> float:
-        bare = step(terms, decodes, context, fresh, cached, 0.0)
+        if kept["decodes"] != decodes:
+            kept["bare"] = step(terms, decodes, context, fresh, cached, 0.0)
+            kept["decodes"] = decodes
+        bare = kept["bare"]
         seconds = factor * bare
         if prompts > 0:
             added = step(terms, decodes, context, fresh, cached, prompts) - bare

@@ -71,6 +71,7 @@ class Rates(TypedDict):
     workspace: float  # bytes that an engine needs itself
     hbm_bw: float
     link_bw: float
+    pcie_bw: float
     bf16_flops: float
     fp8_flops: float
     fp4_flops: float
@@ -136,6 +137,7 @@ class UnitNumbers(TypedDict):
     hbm_bw: float
     all_bw: float
     link_bw: float
+    pcie_bw: float
     drafts: float  # tokens that a request drafts in a step
     bunched: bool  # whether users send together, as in a closed loop
 
@@ -193,7 +195,7 @@ class Work(TypedDict):
 
 
 class Asked(TypedDict):
-    """A question: who serves what under which promise. `quantile` 0: means; `read_bw` 0: HBM; `price` 0: none."""
+    """A question: who serves what under which promise. `quantile` 0: means; `read_bw` 0: HBM; others 0: not known."""
 
     unit: UnitNumbers
     work: Work
@@ -202,7 +204,8 @@ class Asked(TypedDict):
     quantile: float
     units: int
     read_bw: float
-    price: float
+    price: float  # of a GPU and hour
+    watts: float  # of a GPU, rated
     engine: str
 
 

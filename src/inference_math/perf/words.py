@@ -11,8 +11,8 @@ from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs
 
 __all__ = [
-    "CLEAR", "missed", "missing", "outside", "remedy", "runner_up", "settled", "swing_name", "too_long", "verdict",
-    "wider",
+    "CLEAR", "checked", "hindered", "missed", "missing", "outside", "remedy", "runner_up", "settled", "sized",
+    "sized_how", "swing_name", "too_long", "verdict", "wider",
 ]  # fmt: skip
 
 CLEAR = 0.95  # of the draws must name the same architecture
@@ -55,7 +55,7 @@ def runner_up(best: str, second: str, rate: float, swings: list[dict[str, Any]])
     """Name the second architecture and its rate, and what would make it, or the third, the best."""
     if not rate > 0:
         return "no other architecture meets the SLA"
-    said = "runner-up: " + second + ", " + digits(rate) + " requests/s per unit"
+    said = "runner-up at full load: " + second + ", " + digits(rate) + " requests/s per unit"
     own = swings[0]["best"] if len(swings) > 0 else best
     if own != best:
         return said + "; by the middle of the calibration, without its draws, " + own + " is first"
@@ -80,6 +80,71 @@ def runner_up(best: str, second: str, rate: float, swings: list[dict[str, Any]])
     if len(turns) < 1:
         turns.append("no length or limit a fifth smaller or larger would put another first")
     return said + "; " + "; ".join(turns)
+
+
+def sized(
+    name: str, replicas: float, units: float, gpus: float, rate: float, following: str, value: float, owned: bool
+) -> str:
+    """Say what a fleet serves, and what follows it: by its GPUs, or where these are `owned` by its requests/s."""
+    each = "one unit" if units == 1 else digits(units) + " units"
+    many = "1 replica" if replicas == 1 else digits(replicas) + " replicas"
+    what = digits(gpus) + " GPUs for " + digits(rate) + " requests/s: "
+    if owned:
+        what = digits(rate) + " requests/s on " + digits(gpus) + " GPUs: "
+    said = what + name + ", " + many + " of " + each
+    if following == "":
+        return said + "; no other architecture gets there"
+    return said + "; next " + following + ", " + digits(value) + (" requests/s" if owned else " GPUs")
+
+
+def sized_how(share: float, cv: float, played: str) -> str:
+    """Say under what that holds.
+
+    `cv` is that of the times between arrivals; `played` what requests are: "", of equal prompts and geometric answers;
+    "mix", of drawn lengths; "trace", as recorded.
+    """
+    come = "arrivals at random" if cv == 1 else "arrivals with a CV of " + digits(cv)
+    if played == "trace":
+        come = "arrivals and lengths as recorded"
+    else:
+        come += ", lengths as recorded" if played == "mix" else ", equal prompts, geometric answers"
+    kept = percent(share) + " of the requests within both limits"
+    return "queues counted: " + come + ", " + kept + ", in nine of ten draws of the calibration"
+
+
+def hindered(asked: Asked, each: Costs, name: str) -> str:
+    """Return why an architecture meets the SLA at no rate: the limit that its smallest step, or one prompt, misses."""
+    step, tpot, ttft = each["mixed"], asked["tpot"], asked["ttft"]
+    if step(1.0, 0.0) > tpot:
+        return over("TPOT", step(1.0, 0.0), tpot)
+    alone = step(0.0, 1.0)
+    if alone > ttft:
+        return over("TTFT", alone, ttft)
+    if name == "chunked":
+        least = step(1.0, 1 / asked["work"]["n_in"])
+        if least > tpot:
+            return "TPOT: a step with the smallest chunk takes " + digits(1e3 * least) + " ms"
+        return "TTFT: in chunks that keep the limit on TPOT, a prompt takes longer than " + digits(1e3 * ttft) + " ms"
+    if name == "aggregated":
+        return "the limits, or the memory, leave no room for one request beside another's prompt"
+    return "the memory, or the limits, leave no room for one request"
+
+
+def checked(kind: str, engine: str, rows: list[dict[str, Any]]) -> str:
+    """Say how far predictions of a kind of model under an engine were off on served points that were set aside.
+
+    `rows` have kind, engine, points, error (mean, of e2e) and inside (share within the 90 % interval).
+    """
+    worst = 0.0
+    for row in rows:
+        if row["kind"] == kind:
+            if row["engine"] == engine:
+                off = percent(row["error"]) + " off in the mean, and " + percent(row["inside"])
+                what = "on " + digits(row["points"]) + " served points that were set aside, predictions of "
+                return what + kind + " under " + engine + " were " + off + " lay within the 90 % interval"
+            worst = max(worst, row["error"])
+    said = "no served points of " + kind + " under " + engine + " were set aside to check this"
+    return said + ("; under other engines it was up to " + percent(worst) + " off" if worst > 0 else "")
 
 
 def settled(margin: float, ahead: float, spread: float) -> bool:
@@ -112,9 +177,11 @@ def over(name: str, alone: float, limit: float) -> str:
     return name + ": a request alone takes " + digits(1e3 * alone) + " ms, " + excess
 
 
-def remedy(tp: int, precision: str, rate: float) -> str:
-    """Return the sentence for another unit that meets the SLA."""
+def remedy(tp: int, gpus: int, precision: str, rate: float) -> str:
+    """Return the sentence for another unit, of so many GPUs, that meets the SLA."""
     unit = "TP " + str(tp) + " in " + precision
+    if gpus != tp:
+        unit += " (a unit of " + str(gpus) + " GPUs)"
     return unit + " would meet the SLA: " + digits(rate) + " requests/s per unit"
 
 

@@ -11,9 +11,9 @@ from inference_math.planner.deployment import Answer, Plan, plan
 from inference_math.planner.frontier import batches, frontier
 from inference_math.planner.layouts import layouts, search
 from inference_math.planner.sensitivity import sensitivity, sweep
-from inference_math.planner.traffic import Fleet, fleet
+from inference_math.planner.traffic import Fleet, capacity, fleet
 
 __all__ = [
-    "Answer", "Fleet", "Plan", "batches", "fleet", "frontier", "layouts", "offloading", "plan", "search", "sensitivity",
-    "sweep",
+    "Answer", "Fleet", "Plan", "batches", "capacity", "fleet", "frontier", "layouts", "offloading", "plan", "search",
+    "sensitivity", "sweep",
 ]  # fmt: skip

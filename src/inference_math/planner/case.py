@@ -17,7 +17,7 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import Draw
 from inference_math.workload import SLA, Workload
 
-__all__ = ["Case", "Solved", "offloading", "solve", "under"]
+__all__ = ["Case", "Solved", "coefficients", "offloading", "solve", "under"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Case:
             "unit": self.unit.numbers, "work": self.work.plain, "engine": self.unit.engine, "units": self.units,
             "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
             "read_bw": self.read_bw, "price": self.price or 0.0,
+            "watts": self.unit.gpu.tdp or 0.0,
         }  # fmt: skip
 
     def draws(self, count: int) -> list[Draw]:
@@ -92,15 +93,15 @@ class Solved:
 
 def under(case: Case, draw: Draw | None = None) -> Costs:
     """Return what the requests of a case cost, under its unit's calibration or a draw of it."""
-    return perf.under(case.plain, *_under(case, draw))
+    return perf.under(case.plain, *coefficients(case, draw))
 
 
 def solve(case: Case, draw: Draw | None = None) -> Solved:
     """Return the numbers of a case, under its unit's calibration or a draw of it."""
-    return Solved(perf.solve(case.plain, *_under(case, draw)))
+    return Solved(perf.solve(case.plain, *coefficients(case, draw)))
 
 
-def _under(case: Case, draw: Draw | None) -> tuple[Found, list[float]]:
+def coefficients(case: Case, draw: Draw | None) -> tuple[Found, list[float]]:
     """Return the coefficients, and the factors of a step and of its prompts' part."""
     if draw is None:
         return case.unit.found(case.work), [1.0, 1.0]
@@ -111,14 +112,16 @@ def offloading(case: Case) -> pd.DataFrame:
     """Return what loading the stored share of the prompts gains, by where it lies.
 
     Columns: where ("nowhere", where all is computed, and each of `tiers.tiers`), e (how much faster a token is loaded
-    than computed, every GPU loading its own copy), speedup (of a prompt alone), rate (requests/s per unit, of the best
-    architecture) and gain (of the rate, over computing all).
+    than computed, every GPU loading its own copy), binds (what a prompt alone waits for: "computing" or "loading"),
+    speedup (of a prompt alone), rate (requests/s per unit, of the best architecture) and gain (of the rate, over
+    computing all). Without draws. Where the case's own tier is none of these, it has a row, too.
     """
     unit = case.unit
-    read_bws = {name: unit.gpus * one.read_bw for name, one in tiers().items()}
+    known = dict(tiers()) if case.tier is None or case.tier.name in tiers() else {**tiers(), case.tier.name: case.tier}
+    read_bws = {name: unit.gpus * one.read_bw for name, one in known.items()}
     frame = pd.DataFrame(perf.gains(case.plain, unit.found(case.work), read_bws))
     T, loaded = unit.token_time(case.work.n_in), unit.kv_bytes(case.work.n_in) / case.work.n_in
     frame["e"] = [
-        tiers()[where].acceleration(T, loaded, unit.gpus) if where in tiers() else np.nan for where in frame["where"]
+        known[where].acceleration(T, loaded, unit.gpus) if where in known else np.nan for where in frame["where"]
     ]
-    return frame[["where", "e", "speedup", "rate", "gain"]]
+    return frame[["where", "e", "binds", "speedup", "rate", "gain"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,17 +12,22 @@ import pandas as pd
 from inference_math import perf
 from inference_math.catalogue.tiers import Tier
 from inference_math.checks import ANY_POSITIVE, as_number, as_whole
+from inference_math.evidence import load
 from inference_math.perf.commands import commands
 from inference_math.perf.types import Row
-from inference_math.perf.words import missed, remedy, runner_up, verdict
+from inference_math.perf.words import checked, hindered, missed, remedy, runner_up, verdict
 from inference_math.planner import text
 from inference_math.planner.case import Case, Solved, offloading, solve, under
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
-__all__ = ["ANSWERS", "DRAWS", "Answer", "Plan", "Start", "kv_setting", "plan", "told"]
+if TYPE_CHECKING:
+    from inference_math.planner.traffic import Fleet
+
+__all__ = ["ANSWERS", "DRAWS", "MOST_UNITS", "Answer", "Plan", "Start", "kv_setting", "lines_for", "plan", "told"]
 
 DRAWS = 64
+MOST_UNITS = 10_000
 
 
 @dataclass(frozen=True)
@@ -51,11 +56,13 @@ class Answer:
 class Start:
     """How to start an architecture: settings that keep the SLA in the share `kept` of the draws, and whole commands.
 
-    `kept` is NaN without intervals. `commands` are pairs of what is started and its command line.
+    `kept` is NaN without intervals; `rate` is what they serve at full load, in requests/s of a unit, in the median of
+    the draws. `commands` are pairs of what is started and its command line.
     """
 
     settings: Mapping[str, Any]
     kept: float
+    rate: float
     commands: tuple[tuple[str, str], ...]
 
 
@@ -87,6 +94,12 @@ class Plan:
         Where the SLA cannot be met: by how much it is missed, and what would meet it.
     outside
         Inputs that were never calibrated.
+    hindered
+        Why an architecture meets the SLA at no rate, by its name; empty where none is feasible, which `advice` tells.
+    cautions
+        How far predictions of such a unit were off where that was tried, if its calibration is of served points.
+    drawn
+        What each draw of the calibration found; empty without intervals.
     """
 
     case: Case
@@ -100,6 +113,9 @@ class Plan:
     starts: Mapping[str, Start]
     advice: tuple[str, ...]
     outside: tuple[str, ...]
+    hindered: Mapping[str, str]
+    cautions: tuple[str, ...]
+    drawn: tuple[Solved, ...]
 
     def __getitem__(self, name: str) -> float:
         """Return the value of an answer."""
@@ -138,13 +154,14 @@ class Plan:
                 "settings": dict(self.settings), "settings_keep_sla": self.kept,
                 "starts": {name: asdict(start) for name, start in self.starts.items()},
                 "advice": list(self.advice), "outside": list(self.outside),
+                "cautions": list(self.cautions), "hindered": dict(self.hindered),
             }
         )  # fmt: skip
         return content
 
-    def report(self) -> str:
-        """Return the plan as Markdown, for a design document."""
-        return text.as_markdown(self)
+    def report(self, fleet: Fleet | None = None) -> str:
+        """Return the plan as Markdown, for a design document, after what `planner.fleet` found, if that is given."""
+        return text.as_markdown(self, fleet)
 
     def __repr__(self) -> str:
         return text.as_text(self)
@@ -186,7 +203,7 @@ def plan(
     rent = None if price is None else as_number("price", price, ANY_POSITIVE)
     if not work.n_out > 1:
         raise ValueError(f"work.n_out must be more than one token, not {work.n_out:g}")
-    case = Case(unit, work, sla, as_whole("units", units, 2), tier, rent)
+    case = Case(unit, work, sla, as_whole("units", units, 2, MOST_UNITS), tier, rent)
     centre = solve(case)
     drawn = case.draws(DRAWS) if intervals else []
     draws = [solve(case, one) for one in drawn] or [centre]
@@ -210,6 +227,9 @@ def plan(
         {name: _start(case, name, solved, intervals) for name in order if rates[name] > 0},
         () if best else tuple(_advice(case)),
         unit.outside(work, max(float(chosen["batch"]), 1)),
+        {name: hindered(case.plain, under(case), name) for name in order if best and not rates[name] > 0},
+        tuple(_cautions(unit)),
+        tuple(draws) if intervals else (),
     )
 
 
@@ -217,9 +237,15 @@ def _start(case: Case, name: str, solved: list[Any], intervals: bool) -> Start:
     """Return how to start one architecture, by the row that keeps the SLA in most draws."""
     asked, row = case.plain, perf.careful(case.plain, name, solved)
     kept = perf.kept(asked, name, solved, row) if intervals else np.nan
-    store = case.tier is not None and case.tier.name == "dram" and case.work.alpha > 0
-    lines = commands(asked, name, perf.settings(asked, name, row), case.unit.kv, case.unit.memory, store)
-    return Start(told(case, name, row), kept, tuple((title, line) for title, line in lines))
+    return Start(told(case, name, row), kept, perf.serves(asked, name, solved, row), lines_for(case, name, row))
+
+
+def lines_for(case: Case, name: str, row: Row) -> tuple[tuple[str, str], ...]:
+    """Return what is started for an architecture's row, and the command line of each."""
+    store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
+    told = perf.settings(case.plain, name, row)
+    lines = commands(case.plain, name, told, case.unit.kv, case.unit.memory, store)
+    return tuple((title, line) for title, line in lines)
 
 
 def told(case: Case, best: str, row: Row) -> dict[str, Any]:
@@ -254,6 +280,7 @@ ANSWERS = (
     ("margin", "Lead over the runner-up", "fraction", "compare", "", "of {best} over {second}"),
     ("tokens_per_gpu", "Output of one GPU", "token/s", "compare", "", "at full load, {best}"),
     ("usd_per_million", "Cost of a million output tokens", "USD", "compare", "", "at full load"),
+    ("joules_per_token", "Energy of an output token, at most", "J", "compare", "", "GPUs at rated power, full load"),
     ("ttft", "Time to first token, TTFT", "s", "compare", "expected_ttft_full", "{best}, without queues"),
     ("tpot", "Time per output token, TPOT", "s", "compare", "expected_tpot_full", "{best}"),
     ("batch", "Largest batch, prefill first", "requests", "search", "max_batch", "limited by {binding}"),
@@ -307,6 +334,12 @@ def _verdict(case: Case, draws: list[Solved], leads: list[Any], order: tuple[str
     return verdict(best and first, second, rate, margin, ahead, spread)
 
 
+def _cautions(unit: Unit) -> Iterator[str]:
+    if unit.calibration.mode == "served":
+        rows: list[Any] = load("served_error").frame.to_dict("records")
+        yield checked(unit.kind, unit.engine, rows)
+
+
 def _advice(case: Case) -> Iterator[str]:
     """Yield by how much a request alone misses each limit, and which changes would meet them all."""
     yield from missed(case.plain, under(case))
@@ -315,7 +348,7 @@ def _advice(case: Case) -> Iterator[str]:
         rate = solve(replace(case, unit=other)).numbers["rate"]
         if rate:
             met = True
-            yield remedy(tp, precision, rate)
+            yield remedy(tp, other.gpus, precision, rate)
     if not met:
         yield "neither more GPUs in a unit nor a lower precision would meet the SLA"
 

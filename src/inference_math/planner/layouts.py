@@ -19,6 +19,7 @@ __all__ = ["layouts", "search"]
 
 COLUMNS = ["architecture", "layout", "prefill layout", "gpus", "rate", "tokens_per_gpu", "batch", "ttft", "tpot"]
 _SIZES = (1, 2, 4, 8, 16)
+_MOST = 512  # GPUs among which layouts are tried
 
 
 def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
@@ -26,7 +27,7 @@ def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
 
     Those that do not exist are left out: a TP that does not divide the heads, GPUs too few for the weights.
     """
-    most = as_whole("gpus", gpus)
+    most = as_whole("gpus", gpus, 1, _MOST)
     for tp in (size for size in _SIZES if size <= most):
         for dp in (size for size in _SIZES if tp * size <= most and (size == 1 or unit.model.is_mixture)):
             for ep in {1, tp * dp} if unit.model.is_mixture else {1}:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from inference_math.perf.commands import MANIFEST
 from inference_math.perf.numerals import digits
 from inference_math.workload import SLA, Workload
 
 if TYPE_CHECKING:
     from inference_math.planner.deployment import Answer, Plan
+    from inference_math.planner.traffic import Fleet
 
 __all__ = ["PRINTED", "as_html", "as_markdown", "as_text", "plain", "said", "shown", "start"]
 
@@ -25,6 +27,7 @@ def as_text(found: Plan) -> str:
     if found.runner_up:
         lines.append(f"{_capital(found.runner_up)}.")
     lines += [f"! {line}" for line in found.advice]
+    lines += [f"No {name}: {reason}." for name, reason in found.hindered.items()]
     if found.settings:
         lines.append(start(found))
     lines.append("")
@@ -34,9 +37,13 @@ def as_text(found: Plan) -> str:
     for title, table in _tables(found).items():
         lines += ["", title, table.to_string(index=False, na_rep="")]
     for name, begun in found.starts.items():
-        lines += ["", f"To start {name}:", *(f"  {title}: {line}" for title, line in begun.commands)]
-    if found.outside:
-        lines += ["", *(f"! not calibrated: {line}" for line in found.outside)]
+        lines += [
+            "",
+            f"To start {name}:",
+            *(f"  {title}: {line}" for title, line in begun.commands if title != MANIFEST),
+        ]
+    if found.outside or found.cautions:
+        lines += ["", *(f"! not calibrated: {line}" for line in found.outside), *(f"! {one}" for one in found.cautions)]
     return "\n".join(lines)
 
 
@@ -48,6 +55,7 @@ def as_html(found: Plan) -> str:
     if found.runner_up:
         parts.append(f"<p>{escape(_capital(found.runner_up))}.</p>")
     parts += [f"<p>{escape(line)}</p>" for line in found.advice]
+    parts += [f"<p>No {name}: {escape(reason)}.</p>" for name, reason in found.hindered.items()]
     if found.settings:
         parts.append(f"<p>{escape(start(found))}</p>")
     parts.append(
@@ -55,28 +63,45 @@ def as_html(found: Plan) -> str:
     )
     for title, table in _tables(found).items():
         parts.append(f"<p>{escape(title)}</p>{_html(table)}")
+    for name, begun in found.starts.items():
+        lines = "\n".join(f"# {title}\n{line}" for title, line in begun.commands if title != MANIFEST)
+        parts.append(f"<details><summary>To start {name}</summary><pre>{escape(lines)}</pre></details>")
     parts += [f"<p>Not calibrated: {escape(line)}</p>" for line in found.outside]
+    parts += [f"<p>{escape(_capital(line))}.</p>" for line in found.cautions]
     return f'<div class="plan">{"".join(parts)}</div>'
 
 
-def as_markdown(found: Plan) -> str:
-    """Return the plan as Markdown, for a design document."""
+def as_markdown(found: Plan, fleet: Fleet | None = None) -> str:
+    """Return the plan as Markdown, for a design document; first what a fleet needs, where that was asked."""
     what, sent = _heading(found)
-    parts = [f"# Plan: {what}", sent, f"**{_capital(found.verdict)}.**"]
+    parts = [f"# Plan: {what}", sent]
+    if fleet is not None:
+        parts += [
+            f"**{_capital(fleet.said)}.** {_capital(fleet.how)}.",
+            "\n".join(f"    {line}" for line in str(fleet).splitlines()),
+        ]
+        parts += _started(f"a replica of these, {fleet.architecture}", fleet.commands)
+    parts.append(f"**{_capital(found.verdict)}.**")
     if found.runner_up:
         parts.append(f"{_capital(found.runner_up)}.")
     if found.settings:
         parts.append(start(found))
-    notes = [*found.advice, *(f"not calibrated: {line}" for line in found.outside)]
+    notes = [*found.advice, *(f"no {name}: {reason}" for name, reason in found.hindered.items())]
+    notes += [*(f"not calibrated: {line}" for line in found.outside), *found.cautions]
     parts += ["\n".join(f"* {_capital(line)}." for line in notes)] if notes else []
     for title, table in _tables(found).items():
         parts += [f"## {title}", _piped(table)]
     rows = [(a.title, shown(a), a.why) for a in found.answers.values()]
     parts += ["## All numbers", _piped(pd.DataFrame(rows, columns=["answer", "value (5 to 95 %)", "meaning"]))]
     for name, begun in found.starts.items():
-        parts.append(f"## To start {name}")
-        parts += [f"{_capital(title)}:\n\n```bash\n{line}\n```" for title, line in begun.commands]
+        parts += _started(f"{name} at full load", begun.commands)
     return "\n\n".join(parts) + "\n"
+
+
+def _started(what: str, commands: Sequence[tuple[str, str]]) -> list[str]:
+    languages = {MANIFEST: "yaml"}
+    code = [f"{_capital(title)}:\n\n```{languages.get(title, 'bash')}\n{line}\n```" for title, line in commands]
+    return [f"## To start {what}", *code]
 
 
 def _piped(table: pd.DataFrame) -> str:
@@ -109,7 +134,7 @@ def _heading(found: Plan) -> list[str]:
 
 
 def _sent(work: Workload) -> str:
-    return f"{digits(work.n_in)} prompt and {digits(work.n_out)} output tokens, {work.alpha:.0%} of the prompts stored"
+    return f"{digits(work.n_in)} prompt and {digits(work.n_out)} output tokens, {work.alpha:.0%} of each prompt stored"
 
 
 def _promised(sla: SLA) -> str:
@@ -149,7 +174,8 @@ def _closed(answer: Answer) -> str:
 
 def start(found: Plan) -> str:
     settings = ", ".join(f"{name} {value}".strip() for name, value in found.settings.items())
-    kept = "" if np.isnan(found.kept) else f" (keeps the SLA in {found.kept:.0%} of the draws)"
+    serves = f"{digits(found.starts[found.best].rate)} requests/s of a unit"
+    kept = "" if np.isnan(found.kept) else f" (keeps the SLA in {found.kept:.0%} of the draws, {serves})"
     return f"Start with{kept}: {settings}"
 
 
@@ -170,8 +196,9 @@ def _tables(found: Plan) -> dict[str, pd.DataFrame]:
     if len(found.offloading) > 1:
         stored = found.offloading
         named = {"e": "e", "speedup": "prefill speedup", "rate": "requests/s", "gain": "gain"}
-        tables["The stored share of the prompts, by where it lies"] = pd.DataFrame(
-            {"where": stored["where"]} | {title: _column(stored, name) for name, title in named.items()}
+        tables["The stored share of the prompts, by where it lies; without draws"] = pd.DataFrame(
+            {"where": stored["where"], "a prompt waits for": stored["binds"]}
+            | {title: _column(stored, name) for name, title in named.items()}
         )
     return tables
 

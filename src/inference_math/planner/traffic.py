@@ -1,28 +1,36 @@
-"""From traffic to a fleet: how many replicas serve so many requests per second, confirmed by the simulator."""
+"""From traffic to a fleet, and from GPUs to the traffic that they serve: queues, sized by simulation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
 from math import ceil
 from typing import Any
 
 import numpy as np
 
-from inference_math import perf, simulate, theory
-from inference_math.checks import ANY_POSITIVE, SHARE, as_number, as_one_of, as_whole
-from inference_math.perf.steps import stored_tokens
-from inference_math.planner.case import Case, solve
-from inference_math.planner.deployment import Plan, told
-from inference_math.unit.coefficients import Draw
-from inference_math.unit.unit import Steps
-from inference_math.workload import Source, Trace, Workload
+from inference_math import perf
+from inference_math.checks import SHARE, Interval, as_number, as_one_of, as_whole
+from inference_math.perf.batch import largest_whole
+from inference_math.perf.pace import Pace
+from inference_math.perf.words import sized, sized_how
+from inference_math.planner import queues
+from inference_math.planner.case import Case, coefficients, solve
+from inference_math.planner.deployment import DRAWS, Plan, lines_for, told
+from inference_math.simulate.engine import Request
+from inference_math.simulate.goodput import goodput
+from inference_math.workload import Trace
 
-__all__ = ["Fleet", "fleet"]
+__all__ = ["RATES", "REQUESTS", "Fleet", "capacity", "chances", "fleet"]
 
-_LARGER = (1, 2, 4, np.inf)  # chunks, as multiples of the plan's
+REQUESTS = 1500  # that are measured
+_AFTER = 0.1  # of these, come after them
+_SLICE = 50  # requests of a trace that a replica must get, to tell their share
 _MOST = 16  # times what the mean rates ask for
-_DRAWS, _PACES, _HOLDS = 64, 10, 0.9  # of the calibration; simulated of them; share of these in which a fleet holds
+_BURSTS = Interval(0, 10)
+RATES = Interval(1e-3, 1e6)  # requests/s
 
 
 @dataclass(frozen=True)
@@ -35,11 +43,15 @@ class Fleet:
         What each replica is.
     replicas, units, gpus
         Replicas; units of each (one, or both pools of a disaggregated one); GPUs of all. They are enough in nine of ten
-        draws of the calibration that were simulated.
+        draws of the calibration.
     low, high
-        Replicas that the draw needs which needs fewest, and the one that needs most.
+        Replicas that are enough in the fastest twentieth of the draws, and in all but the slowest twentieth; infinity
+        where no number is.
     rate
         Requests per second of all replicas together.
+    each, each_low, each_high
+        Requests per second at which a replica just keeps both limits for the share that was asked for, in nine of ten
+        draws; in all but the slowest twentieth, and in the fastest. NaN for a trace.
     least
         The replicas that mean rates ask for, without queues.
     goodput
@@ -48,10 +60,19 @@ class Fleet:
         The same with one replica less; NaN where there is none less.
     usd_per_million
         US dollars for a million output tokens at this rate; NaN where the plan has no price.
-    settings
-        What to start the engines of a replica with.
+    settings, commands
+        What to start the engines of a replica with, and the whole command lines; see `Start`.
+    share, cv_arrivals
+        The share of the requests that was asked for, and how arrivals scatter.
+    played
+        Whose lengths requests have: "mix", "trace", or "" for equal prompts and geometric answers.
     chunk
         Prompt tokens that a chunked replica computes in a step at most; NaN for the others.
+    following, following_value
+        The architecture that comes next, and the GPUs that it needs, or where GPUs are given the requests/s that it
+        serves; "" and NaN where none does.
+    owned
+        Whether GPUs were given, not traffic.
     """
 
     architecture: str
@@ -59,26 +80,52 @@ class Fleet:
     units: int
     gpus: int
     rate: float
+    each: float
+    each_low: float
+    each_high: float
     least: int
     goodput: float
     one_less: float
     usd_per_million: float
-    low: int
-    high: int
+    low: float
+    high: float
     settings: Mapping[str, Any]
+    commands: tuple[tuple[str, str], ...]
+    share: float
+    cv_arrivals: float
+    played: str
     chunk: float = np.nan
+    following: str = ""
+    following_value: float = np.nan
+    owned: bool = False
+
+    @property
+    def how(self) -> str:
+        """Under what that holds, in a sentence."""
+        return sized_how(self.share, self.cv_arrivals, self.played)
+
+    @property
+    def said(self) -> str:
+        """The answer in a sentence, as on the planner's page."""
+        return sized(
+            self.architecture, self.replicas, self.units, self.gpus, self.rate, self.following, self.following_value,
+            self.owned,
+        )  # fmt: skip
 
     def __str__(self) -> str:
-        fewer = "" if np.isnan(self.one_less) else f"; with one replica less {self.one_less:.1%}"
+        fewer = "" if np.isnan(self.one_less) else f"; with one replica less {self.one_less:.0%}"
         cost = "" if np.isnan(self.usd_per_million) else f", {self.usd_per_million:.3g} USD per million output tokens"
         many = "replica" if self.replicas == 1 else "replicas"
-        span = "" if self.low == self.high else f" ({self.low} to {self.high})"
+        span = "" if self.low == self.high or self.owned else f" ({self.low:g} to {self.high:g})"
         size = f"{self.replicas} {many}{span}, {self.gpus} GPUs"
+        rate = f"{self.rate:.4g}"
+        if self.owned:
+            rate += f" ({self.replicas * self.each_low:.3g} to {self.replicas * self.each_high:.3g})"
         told = ", ".join(f"{name} {value}".strip() for name, value in self.settings.items())
         return (
-            f"{self.architecture}: {size}, for {self.rate:.4g} requests/s{cost}\n"
+            f"{self.architecture}: {size}, for {rate} requests/s{cost}\n"
             f"  each with {told}\n"
-            f"  {self.goodput:.1%} of the simulated requests meet both limits{fewer}"
+            f"  {self.goodput:.0%} of the simulated requests meet both limits{fewer}"
         )
 
 
@@ -88,184 +135,268 @@ def fleet(
     *,
     architecture: str | None = None,
     quantile: float = 0.9,
-    requests: int = 3000,
+    cv_arrivals: float = 1.0,
+    mix: Trace | None = None,
+    requests: int = REQUESTS,
     seed: int = 0,
 ) -> Fleet:
     """Return how many replicas of a plan's architecture meet its SLA for the share `quantile` of the requests.
 
-    Requests arrive at random, `traffic` of them per second, with geometric answers; or a trace is played, whose
-    requests go to the replicas in turn. One replica is simulated for each number that is tried; of both halves of
-    its time the worse one counts, so that a queue that grows is seen. `architecture` None: each that the plan has is
-    tried, and the one with the fewest GPUs returned; the highest mean rate need not be it, for means know no queue.
+    Requests arrive at random, `traffic` of them per second, with equal prompts and geometric answers or with the
+    lengths of a `mix`; or a trace is played, whose requests go to the replicas in turn, the first of which is
+    simulated. Prompts that differ take more GPUs than equal ones of the same mean, for short ones wait for long ones;
+    pools hardly notice. One replica is simulated at rates that are tried, up to nearly what it serves at full load; of
+    both halves of its requests the worse one counts, so that a queue that grows is seen. `architecture` None: each that
+    the plan has is tried, and the one with the fewest GPUs returned; the highest mean rate need not be it, for means
+    know no queue.
     A chunked replica is tried with the plan's chunk and with larger ones: at part load they shorten the first token,
-    and a request's mean TPOT bears some long steps.
+    and a request's mean TPOT bears some long steps. Pools are tried with all splits of the plan's units, and with fewer
+    units where that takes fewer GPUs. Requests go to the replicas in turn or by chance: a router that knows who is busy
+    does better. Sized for a draw that is slower than nine in ten.
+
+    Parameters
+    ----------
+    found
+        What `plan` found; its settings are those that replicas are started with.
+    traffic
+        Requests per second of all replicas together, or a trace with arrival times.
+    architecture
+        "aggregated", "chunked" or "disaggregated"; None for the one that needs the fewest GPUs.
+    quantile
+        The share of the requests whose TTFT and whose mean TPOT must both be within the limits.
+    cv_arrivals
+        Standard deviation of the times between arrivals over their mean, up to 10: 1 for arrivals at random (Poisson),
+        more in bursts. ``vllm bench serve --burstiness`` is 1/cv_arrivals².
+    mix
+        Requests whose lengths, and stored tokens, the simulated ones have, each drawn at random: a `workload.Trace`, or
+        one of `workload.mixes`. The plan is best made of its `Workload.from_trace`. Not beside a trace to play.
+    requests, seed
+        How many requests are measured, and where their draws begin.
 
     Raises
     ------
     ValueError
-        For a plan that meets its SLA nowhere, an unknown architecture, a trace without arrivals, and traffic whose
-        tail no number of replicas (up to 16 times what the means ask for) brings within the SLA.
+        For a plan that meets its SLA nowhere, an unknown architecture, a trace without arrivals, requests that the KV
+        cache of a unit has no room for, and traffic whose tail no number of replicas brings within the SLA.
     """
+    rate = _rate(traffic)
+    asked = _asked(traffic, quantile, cv_arrivals, mix, requests, seed)
+    sized = _replicas(found, architecture, asked)
+    enough = [(one.replicas(0, rate), one) for one in sized]
+    possible = [one.fleet(int(many), rate) for many, one in enough if many < np.inf]
+    if not possible:
+        raise ValueError("; ".join(one.failure(rate) for one in sized))
+    first, *others = sorted(possible, key=lambda one: one.gpus)
+    return replace(first, following=others[0].architecture, following_value=others[0].gpus) if others else first
+
+
+def capacity(
+    found: Plan,
+    gpus: int,
+    *,
+    architecture: str | None = None,
+    quantile: float = 0.9,
+    cv_arrivals: float = 1.0,
+    mix: Trace | None = None,
+    requests: int = REQUESTS,
+    seed: int = 0,
+) -> Fleet:
+    """Return the traffic that so many GPUs serve within a plan's SLA: `fleet`, asked the other way round.
+
+    As many replicas as fit into `gpus`, each at the highest rate that it sustains; of pools those sizes with which all
+    of them together serve most. The other parameters are those of
+    `fleet`; `architecture` None: that which serves most.
+
+    Raises
+    ------
+    ValueError
+        As `fleet`, and for fewer GPUs than a replica of any architecture takes.
+    """
+    most = as_whole("gpus", gpus, 1, 1_000_000)
+    sized = _replicas(found, architecture, _asked(1.0, quantile, cv_arrivals, mix, requests, seed, most))
+    fitting = [one for one in sized if one.gpus <= most]
+    if not fitting:
+        raise ValueError(f"gpus must be at least {min(one.gpus for one in sized)}, those of a replica, not {most}")
+    possible = [one.fleet(most // one.gpus, most // one.gpus * one.each[0]) for one in fitting if one.each[0] > 0]
+    if not possible:
+        raise ValueError("; ".join(one.failure(1.0) for one in fitting))
+    first, *others = sorted((replace(one, owned=True) for one in possible), key=lambda one: -one.rate)
+    return replace(first, following=others[0].architecture, following_value=others[0].rate) if others else first
+
+
+def _asked(
+    traffic: float | Trace, quantile: float, cv_arrivals: float, mix: Trace | None, requests: int, seed: int,
+    have: int = 0,
+) -> _Asked:  # fmt: skip
+    if mix is not None and (not isinstance(mix, Trace) or isinstance(traffic, Trace)):
+        raise TypeError(f"mix must be a Trace, beside requests per second as traffic, not {mix!r:.80}")
+    rows = traffic if isinstance(traffic, Trace) else mix
+    like = [] if rows is None else list(zip(*(column.tolist() for column in rows.rows()), strict=True))
+    share, count = as_number("quantile", quantile, SHARE), as_whole("requests", requests, 20, 100_000)
+    scatter = as_number("cv_arrivals", cv_arrivals, _BURSTS)
+    return _Asked(traffic, share, *chances(count, seed, scatter), like, count, scatter, have)
+
+
+def _replicas(found: Plan, architecture: str | None, asked: _Asked) -> list[_Replica]:
+    """Return a replica of each architecture that meets the SLA, or of the one that is asked for."""
     if not found.feasible:
         raise ValueError("found must be a plan that some architecture meets: " + "; ".join(found.advice))
-    share, count, rate = as_number("quantile", quantile, SHARE), as_whole("requests", requests), _rate(traffic)
-    rates = found.compared.set_index("architecture")["rate"]
-    possible = [str(name) for name, served in rates.items() if served > 0]
+    names = list(found.starts)
     if architecture is not None:
-        possible = [as_one_of("architecture", architecture, possible)]
-    # Which architecture: at the calibration's own pace, the error of a step taken once. How many: at ten paces.
-    middle = Steps(found.case.unit.near(found.case.work))
-    needed: list[tuple[int, int, _Replica, int]] = []
-    failures: list[str] = []
-    for name in possible:
-        for row in _rows(found, name):
-            replica = _Replica(found, row, traffic, rate, count, seed)
-            try:
-                many = replica.fewest(middle, share, replica.least)
-            except ValueError as error:
-                failures.append(str(error))
-            else:
-                needed.append((many * replica.units * found.case.unit.gpus, len(needed), replica, many))
-    if not needed:
-        raise ValueError("; ".join(failures))
-    *_, replica, many = min(needed)
-    return _sized(replica, [(replica.fewest(pace, share, many), pace) for pace in _paces(found)])
+        names = [as_one_of("architecture", architecture, names)]
+    drawn = found.drawn or [solve(found.case, one) for one in found.case.draws(DRAWS)]
+    solved = [one.found for one in drawn]
+    return [_replica(found, name, solved, asked) for name in names]
 
 
-def _sized(replica: _Replica, needs: list[tuple[int, simulate.Cost]]) -> Fleet:
-    """Return the fleet that is enough at nine of ten paces, with what the quickest and the slowest of them need."""
-    needs.sort(key=lambda one: one[0])
-    many, pace = needs[ceil(_HOLDS * len(needs)) - 1]
-    return replica.fleet(many, pace, (needs[0][0], needs[-1][0]))
+def _replica(found: Plan, name: str, solved: list[perf.types.Solved], asked: _Asked) -> _Replica:
+    """Return a replica, of the size with which the fewest GPUs serve the traffic, or the GPUs that there are most."""
+    case, drawn = found.case, found.case.draws(len(solved))
+    careful = perf.careful(case.plain, name, solved)
+    if not queues.longest_fits(asked.like, queues.system_for(case.plain, name, careful)):
+        raise ValueError("traffic must have requests that a unit's KV cache has room for; its longest is longer")
+    at = queues.paces(case.plain, name, careful, solved)
+    paces = [queues.pace_of(case.plain, *coefficients(case, drawn[i])) for i in at]
+    steps = [solved[i]["mixed"] for i in at]
+    mean = float(found.compared.set_index("architecture")["rate"][name])
+    goal = (0.0 if isinstance(asked.traffic, Trace) else asked.traffic, asked.have)
+    best, least = None, np.inf
+    for hope, units in queues.sizes(case.plain, name, careful, steps[0], *goal) if any(goal) else []:
+        if hope >= least:
+            break
+        one = _Replica(replace(case, units=units), name, careful, paces, steps, mean, asked)
+        if (its := queues.cost(one.each[0], one.gpus, *goal)) < least:
+            best, least = one, its
+    return best or _Replica(case, name, careful, paces, steps, mean, asked)
 
 
-def _paces(found: Plan) -> list[simulate.Cost]:
-    """Return the steps of ten draws, which lie evenly between the fastest and the slowest by the best rate."""
-    case = found.case
-    drawn = sorted(case.draws(_DRAWS), key=lambda one: -max(solve(case, one).compared["rate"]))
-    return [_pace(case, drawn[(2 * i + 1) * _DRAWS // (2 * _PACES)]) for i in range(_PACES)]
+def chances(requests: int, seed: int, cv_arrivals: float) -> tuple[list[float], list[float]]:
+    """Return times between arrivals of mean 1, and numbers below 1 for the lengths of answers, in seven digits."""
+    rng = np.random.default_rng(as_whole("seed", seed, 0))
+    count = ceil(requests * (1 + queues.BEFORE + _AFTER))
+    lengths = rng.random(count)
+    varied = cv_arrivals**2
+    gaps = rng.gamma(1 / varied, varied, count) if varied > 1e-6 else np.ones(count)
+    return np.round(gaps, 7).tolist(), np.round(np.minimum(lengths, 0.9999999), 7).tolist()
 
 
-def _pace(case: Case, draw: Draw) -> simulate.Cost:
-    unit = case.unit.calibrated(draw.calibration).near(case.work)
-    return Steps(unit, draw.step, draw.prompt)
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of every replica: traffic, the share within the limits, and what requests come from.
 
+    That is chances, and `like`, the prompt, output and stored tokens of a trace or a mix.
+    """
 
-def _rows(found: Plan, name: str) -> list[Any]:
-    """Return an architecture's row of a plan; of chunked serving also with larger chunks, up to whole prompts."""
-    row: Any = found.compared.set_index("architecture").loc[name]
-    if name != "chunked":
-        return [row]
-    n_in = found.case.work.n_in
-    chunks = sorted({min(factor * row["chunk"], max(n_in, row["chunk"])) for factor in _LARGER})
-    rows = [row.copy() for _ in chunks]
-    for one, chunk in zip(rows, chunks, strict=True):
-        one["computed"] *= chunk / one["chunk"]
-        one["chunk"] = chunk
-    return rows
+    traffic: float | Trace
+    share: float
+    gaps: list[float]
+    lengths: list[float]
+    like: list[tuple[int, int, int]]
+    count: int
+    cv_arrivals: float
+    have: int
+
+    @property
+    def played(self) -> str:
+        """Return what requests are: of a trace, of a mix, or neither."""
+        return "trace" if isinstance(self.traffic, Trace) else "mix" if self.like else ""
 
 
 class _Replica:
-    """One replica of many, simulated under its part of the traffic."""
+    """One replica of an architecture under its part of the traffic, at the draws that `queues.paces` takes.
 
-    def __init__(self, found: Plan, row: Any, traffic: float | Trace, rate: float, count: int, seed: int) -> None:
-        self._found, self._row, self._traffic, self._rate = found, row, traffic, rate
-        self._count, self._seed, self._name = count, seed, str(row.name)
-        self._tried: dict[tuple[int, int], float] = {}
-        self.units = found.case.units if self._name == "disaggregated" else 1
-        self.least = int(perf.replicas(found.case.plain, self._name, row["rate"], rate)[0])
+    `each` has the requests/s that it sustains at each of these; NaN for a trace.
+    """
 
-    def fleet(self, many: int, pace: simulate.Cost, ends: tuple[int, int]) -> Fleet:
-        """Return so many replicas, at the pace that they were sized for, as an answer."""
-        case, row = self._found.case, self._row
-        gpus = many * self.units * case.unit.gpus
+    def __init__(
+        self, case: Case, name: str, careful: perf.types.Row, paces: list[Pace], steps: list[perf.types.Step],
+        mean: float, asked: _Asked,
+    ) -> None:  # fmt: skip
+        self._case, self._name, self._asked, self._rate, self._paces = case, name, asked, mean, paces
+        self.units = queues.units_of(case.plain, name)
+        self.gpus = self.units * case.unit.gpus
+        self.met = cache(self._met)
+        self._rows = queues.trials(case.plain, name, careful)
+        self.each = [np.nan] * 3
+        if isinstance(asked.traffic, Trace):
+            self._needs = cache(self._fewest)
+            self._row = min(range(len(self._rows)), key=lambda row: self._needs(0, row))
+        else:
+            tops = [[queues.full(case.plain, name, row, step) for row in self._rows] for step in steps]
+            chosen, *self.each = queues.sustained(tops, self._good)
+            self._row = int(chosen)
+
+    def replicas(self, pace: int, rate: float) -> float:
+        """Return how many are enough for a rate, or for the trace, at a draw; infinity where no number is."""
+        if isinstance(self._asked.traffic, Trace):
+            return self._needs(pace, self._row)
+        each = self.each[pace]
+        return ceil(rate / each) if each > 0 else np.inf
+
+    def fleet(self, many: int, rate: float) -> Fleet:
+        """Return so many replicas for a rate as an answer."""
+        case, row, gpus = self._case, self._rows[self._row], many * self.gpus
+        part = many if isinstance(self._asked.traffic, Trace) else rate / many
+        fewer = many - 1 if isinstance(self._asked.traffic, Trace) else rate / max(many - 1, 1)
+        low, high = (self.replicas(pace, rate) for pace in (1, 2))
         return Fleet(
-            self._name, replicas=many, units=self.units, gpus=gpus, rate=self._rate, least=self.least,
-            goodput=self.met(pace, many), one_less=self.met(pace, many - 1) if many > 1 else np.nan,
-            usd_per_million=perf.usd_per_million(gpus, case.price or 0.0, self._rate * case.work.n_out),
-            low=ends[0], high=ends[1], settings=told(case, self._name, row.to_dict()),
+            self._name, replicas=many, units=self.units, gpus=gpus, rate=rate, each=self.each[0],
+            each_low=self.each[2], each_high=self.each[1],
+            least=int(perf.replicas(case.plain, self._name, self._rate, rate)[0]),
+            goodput=self.met(0, self._row, part), one_less=self.met(0, self._row, fewer) if many > 1 else np.nan,
+            usd_per_million=perf.usd_per_million(gpus, case.price or 0.0, rate * case.work.n_out),
+            low=min(low, many), high=max(high, many), settings=told(case, self._name, row), share=self._asked.share,
+            commands=lines_for(case, self._name, row), cv_arrivals=self._asked.cv_arrivals, played=self._asked.played,
             chunk=row["computed"] if self._name == "chunked" else np.nan,
         )  # fmt: skip
 
-    def fewest(self, pace: simulate.Cost, share: float, near: int) -> int:
-        """Return the fewest replicas at a pace, looking first near a number."""
-        low, high = 0, near
-        while self.met(pace, high) < share:
-            low, high = high, 2 * high
-            if high > _MOST * near:
-                raise ValueError(
-                    f"traffic must leave {share:.0%} of the requests within the SLA; with {low} replicas "
-                    f"({self._name}), {low / near:.3g} times what mean rates ask for, it is {self.met(pace, low):.1%}"
-                )
-        step = 1
-        while low == 0 and high - step > 0 and self.met(pace, high - step) >= share:
-            high, step = high - step, 2 * step
-        low = max(low, high - step) if low == 0 else low
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.met(pace, middle) >= share else (middle, high)
-        return high
-
-    def met(self, pace: simulate.Cost, replicas: int) -> float:
-        """Return the share of one replica's requests that meet both limits, of the worse half of its time."""
-        key = id(pace), replicas
-        if key not in self._tried:
-            case = self._found.case
-            rows = self._run(pace, replicas).requests
-            good = (rows["ttft"] <= case.sla.ttft) & ~(rows["tpot"] > case.sla.tpot)
-            half = len(good) // 2
-            self._tried[key] = float(min(good[:half].mean(), good[half:].mean())) if half else float(good.mean())
-        return self._tried[key]
-
-    def _run(self, pace: simulate.Cost, replicas: int) -> simulate.Run:
-        case = self._found.case
-        options: dict[str, Any] = {"scheduler": _scheduler(case, self._row), "reuse": _reuse(case)}
-        if isinstance(self._traffic, Trace):
-            return simulate.replay(_every(self._traffic, replicas), pace, **options)
-        rate, warmup = self._rate / replicas, self._count // 10
-        return simulate.open_loop(
-            _random(case.work), pace, rate=rate, requests=self._count, warmup=warmup, seed=self._seed, **options
+    def failure(self, rate: float) -> str:
+        """Return why no number of replicas is enough."""
+        alone = self.met(0, self._row, self._slices if isinstance(self._asked.traffic, Trace) else rate / 1e6)
+        return (
+            f"traffic must leave {self._asked.share:.0%} of the requests within the SLA; {self._name}, a replica that "
+            f"has next to nothing to do leaves {alone:.0%}"
         )
+
+    def _good(self, pace: int, row: int, rate: float) -> bool:
+        """Tell whether a replica keeps both limits for the share that is asked for, at so many requests/s."""
+        return self.met(pace, row, rate, self._asked.share) >= self._asked.share
+
+    def _fewest(self, pace: int, row: int) -> float:
+        """Return the fewest replicas that a trace needs, looking up to `_MOST` times what mean rates ask for."""
+        least, *_ = perf.replicas(self._case.plain, self._name, self._rate, _rate(self._asked.traffic))
+        most, share = min(_MOST * int(least), self._slices), self._asked.share
+        missed = largest_whole(most, lambda many: self.met(pace, row, many, share) < share)
+        return missed + 1 if missed < most else np.inf
+
+    @property
+    def _slices(self) -> int:
+        """The most replicas that a trace has enough requests for."""
+        assert isinstance(self._asked.traffic, Trace)
+        return max(len(self._asked.traffic.n_in) // _SLICE, 1)
+
+    def _met(self, pace: int, row: int, part: float, enough: float = 0.0) -> float:
+        """Return the share of requests within both limits: of the trace's part, or of so many requests/s."""
+        asked, plain, pace_ = self._asked, self._case.plain, self._paces[pace]
+        system = queues.system_for(plain, self._name, self._rows[row])
+        if not isinstance(asked.traffic, Trace):
+            return queues.share_of(
+                plain, system, pace_, asked.gaps, asked.lengths, asked.like, asked.count, part, enough
+            )
+        requests = _part(asked.traffic, int(part))
+        return goodput(system, pace_, requests, plain["ttft"], plain["tpot"], 0, len(requests), enough)
 
 
 def _rate(traffic: float | Trace) -> float:
     if not isinstance(traffic, Trace):
-        return as_number("traffic", traffic, ANY_POSITIVE)
+        return as_number("traffic", traffic, RATES)
     if traffic.arrival is None or traffic.arrival[-1] <= traffic.arrival[0]:
         raise ValueError("traffic must be a trace with arrival times, or requests per second")
     return float((len(traffic.n_in) - 1) / (traffic.arrival[-1] - traffic.arrival[0]))
 
 
-def _random(work: Workload) -> Source:
-    """Return whole prompts of that length with geometric answers."""
-    return Workload(max(round(work.n_in), 1), work.n_out, work.alpha, "geometric")
-
-
-def _every(trace: Trace, replicas: int) -> Trace:
+def _part(trace: Trace, replicas: int) -> list[Request]:
     """Return the requests of one of so many replicas that take turns."""
-    alpha = np.broadcast_to(np.asarray(trace.alpha), trace.n_in.shape)[::replicas]
     assert trace.arrival is not None
-    return Trace(trace.n_in[::replicas], trace.n_out[::replicas], arrival=trace.arrival[::replicas], alpha=alpha)
-
-
-def _scheduler(case: Case, row: Any) -> simulate.Scheduler:
-    """Return an architecture of the comparison as the simulator's scheduler."""
-    unit, batch, grows = case.unit, ceil(row["batch"]), perf.GROWS[case.unit.engine]
-    room = unit.kv_tokens(case.work.n_in + case.work.n_out)
-    if row.name == "aggregated":
-        return simulate.Aggregated(batch, room, grows)
-    if row.name == "chunked":
-        budget = perf.computed_tokens(case.plain, row) + batch
-        return simulate.Chunked(budget, batch + ceil(row["chunk"] / case.work.n_in), room, grows)
-    prefill = int(row["prefill_units"])
-    sent = unit.model.kv_bytes(case.work.n_in, unit.kv) / case.work.n_in
-    transfer = theory.kv_load_time(kv_token=sent, io_bw=unit.gpus * unit.gpu.pcie_bw)
-    return simulate.Disaggregated(prefill, case.units - prefill, transfer, batch, room, grows)
-
-
-def _reuse(case: Case) -> simulate.Reuse | None:
-    if case.tier is None or not case.work.alpha:
-        return None
-    stored = max(stored_tokens(case.work.n_in, case.work.alpha), 1.0)
-    loaded = case.unit.kv_bytes(stored) / stored  # every GPU loads its own copy
-    return simulate.Reuse(theory.kv_load_time(kv_token=loaded, io_bw=case.read_bw))
+    rows = zip(trace.arrival.tolist(), *(column.tolist() for column in trace.rows()), strict=True)
+    return [Request(i, *row) for i, row in enumerate(islice(rows, 0, None, replicas))]

@@ -46,8 +46,10 @@ def unit(table: Table, gpu: str | Gpu | None = None) -> Unit:
         `gpu` gives none.
     """
     found = table.setup
-    if "layers" not in found:
-        raise ValueError(f"{table.name} must be a table of `python -m inference_math.measure`: it names no layers")
+    if missing := [name for name in ("layers", "toy", "gpu", "model", "weights", "kv", "machine") if name not in found]:
+        raise ValueError(
+            f"{table.name} must be a table of `python -m inference_math.measure`: it names no {', '.join(missing)}"
+        )
     if found["toy"]:
         raise ValueError(f"{table.name} is of a toy on a CPU: it is no measurement")
     name = gpu or found["gpu"]
@@ -65,6 +67,9 @@ def times(table: Table) -> pd.DataFrame:
     round's median; rounds; between, the standard deviation of the rounds' medians over `seconds`, NaN for one round;
     within, the median distance of the quartiles within a round over `seconds`.
     """
+    needed = ["what", *SIZES, "bytes", "flop", "time_us", "low_us", "high_us", "round"]
+    if missing := [name for name in needed if name not in table.frame]:
+        raise ValueError(f"{table.name} must have the columns {', '.join(needed)}; missing: {', '.join(missing)}")
     frame = table.frame.assign(quartiles=table.frame["high_us"] - table.frame["low_us"])
     found = (
         frame.groupby(["what", *SIZES, "bytes", "flop"])

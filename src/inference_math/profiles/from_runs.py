@@ -34,7 +34,12 @@ _WIDTH = {
     "served": dict.fromkeys(COEFFICIENTS, 0.0),
 }
 PROFILED = tuple(_WIDTH["zero-shot"])
+# What checkpoints of a precision are called.
+_TOLD = {
+    "fp8": "fp8", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "int4": "int4", "awq": "int4", "gptq": "int4", "w4a16": "int4",
+}  # fmt: skip
 _FEWEST, _SPAN, _FULL = 3, 4, 0.97
+_MOST = 1e9  # tokens of a request, or requests at a time
 _HOPELESS = 0.3  # mean error of a fit that fits nothing
 
 
@@ -129,11 +134,15 @@ def _sorted_out(unit: Unit, runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
     columns = ["n_in", "n_out", "concurrency", "e2e"]
     unusable = [runs.unusable]
     sound = np.isfinite(rows[columns].to_numpy(dtype=float)) & (rows[columns].to_numpy(dtype=float) > 0)
-    few = ~sound.all(axis=1) | (rows["concurrency"] < 1).to_numpy()
-    unusable.append(_left(rows[few], "less than one request at a time, or a number that is none"))
+    long = (rows[["n_in", "n_out", "concurrency"]] > _MOST).any(axis=1).to_numpy()
+    few = ~sound.all(axis=1) | (rows["concurrency"] < 1).to_numpy() | long
+    unusable.append(_left(rows[few], f"less than one request at a time, a number above {_MOST:g}, or one that is none"))
     rows = rows[~few]
-    points = rows[columns].to_numpy(dtype=float).tolist()
-    quick = np.array([unit.floor.e2e(Workload(n_in, n_out), users) > e2e for n_in, n_out, users, e2e in points], bool)
+    quick = np.zeros(len(rows), bool)
+    shapes: Any = rows.reset_index(drop=True).groupby(["n_in", "n_out"]).indices
+    for (n_in, n_out), at in shapes.items():
+        users, e2e = (rows[name].to_numpy(dtype=float)[at] for name in ("concurrency", "e2e"))
+        quick[at] = unit.floor.e2e(Workload(float(n_in), float(n_out)), users) > e2e
     unusable.append(_left(rows[quick], "faster than the hardware allows: are the times in seconds, is it this unit?"))
     rows = rows[~quick]
     lengths = rows["n_in"] + rows["n_out"]
@@ -156,6 +165,8 @@ def _refuse_others(unit: Unit, table: pd.DataFrame) -> None:
     for source, model, tp in table.reindex(columns=["source", "model", "tp"]).itertuples(index=False):
         if isinstance(model, str) and not _may_be(unit.model.name, model):
             raise ValueError(f"runs must be of {unit.model.name}, not of {model!r:.80}, which {source} names")
+        if isinstance(model, str) and (other := _precision(model)) and other != unit.weights:
+            raise ValueError(f"runs must be of weights in {unit.weights}, not of {model!r:.80}, which {source} names")
         if tp > 0 and tp != unit.tp:
             raise ValueError(f"runs must be of tp = {unit.tp}, not of {tp:g}, which {source} names")
 
@@ -165,7 +176,17 @@ def _may_be(name: str, found: str) -> bool:
     known = {re.split(r"[^a-z]", other)[0] for other in catalogue.MODELS}
     families = [{family for family in known if family in text.lower()} for text in (name, found)]
     sizes = [set(re.findall(r"(?<![\d.])(?:\d+x)?\d+(?:\.\d+)?b(?![a-z])", text.lower())) for text in (name, found)]
-    return all(not mine or not theirs or mine & theirs for mine, theirs in (families, sizes))
+    versions = [
+        {(family, number) for family in known for number in re.findall(rf"{family}-?v?(\d+)(?![\dxb])", text.lower())}
+        for text in (name, found)
+    ]
+    return all(not mine or not theirs or mine & theirs for mine, theirs in (families, sizes, versions))
+
+
+def _precision(found: str) -> str:
+    """Return the precision that a checkpoint's name tells; "" where it tells none."""
+    words = set(re.split(r"[^a-z0-9]+", found.lower()))
+    return next((precision for word, precision in _TOLD.items() if word in words), "")
 
 
 def _refuse_alike(table: pd.DataFrame, left_out: pd.DataFrame) -> None:

@@ -20,10 +20,22 @@ from inference_math.evidence import load
 from inference_math.profiles import from_runs
 from inference_math.runs import Runs
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import Calibration
+from inference_math.unit.coefficients import ENGINES, Calibration
 from inference_math.workload import Workload
 
-__all__ = ["BURST", "Loop", "beside_peer", "loops", "points", "profiled", "runs_of", "score", "scored"]
+__all__ = [
+    "BURST",
+    "Loop",
+    "beside_peer",
+    "elsewhere",
+    "errors",
+    "loops",
+    "points",
+    "profiled",
+    "runs_of",
+    "score",
+    "scored",
+]
 
 BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
 GROUP = ["model", "gpu", "engine", "weights"]
@@ -104,6 +116,24 @@ def scored(frame: pd.DataFrame, level: float = 0.9, unit: Callable[[Unit], Unit]
     return pd.concat(tables).sort_index()
 
 
+def elsewhere(level: float = 0.9) -> pd.DataFrame:
+    """Return the rows of `served_elsewhere` with what is predicted: tpot, low and high, all in seconds, and kind.
+
+    Answers scatter there, and users come as they like. An engine that is not calibrated is taken for today's vLLM.
+    """
+    frame = load("served_elsewhere").frame.fillna({"version": ""})
+    found = []
+    for row in frame.to_dict("records"):
+        engine = row["engine"] if row["engine"] in ENGINES else ENGINES[0]
+        unit = Unit.of(
+            row["model"], row["gpu"], row["tp"], weights=row["weights"], engine=engine, ep=row["ep"], dp=row["dp"],
+            version=row["version"] if engine == row["engine"] else "",
+        )  # fmt: skip
+        asked = unit.predict("tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level)
+        found.append({"tpot": asked.value, "low": asked.low, "high": asked.high, "kind": unit.kind})
+    return frame.assign(**pd.DataFrame(found))
+
+
 def profiled(frame: pd.DataFrame, count: int = 24) -> pd.DataFrame:
     """Return what a profile of `count` rows of each group, spread evenly, says of the others: columns as in `scored`.
 
@@ -137,6 +167,12 @@ def beside_peer(table: pd.DataFrame) -> pd.DataFrame:
     found = load("peers_served").frame.fillna({"version": ""}).query("way == 'aggregated'")
     found = found.assign(peer=found["ttft_s"] + (found["n_out"] - 1) * found["tpot_s"])
     return table.merge(found[[*_SET_UP, "users", "peer"]], how="left", on=[*_SET_UP, "users"]).set_axis(table.index)
+
+
+def errors() -> pd.DataFrame:
+    """Return how far off predictions of the points set aside are, by kind of model and engine: table `served_error`."""
+    found = score(scored(points("validation").query("left_out == ''")), ["kind", "engine"])
+    return found[["kind", "engine", "points", "e2e", "inside"]].rename(columns={"e2e": "error"})
 
 
 def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:

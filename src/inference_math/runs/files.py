@@ -19,6 +19,7 @@ from typing import Any
 
 import pandas as pd
 
+from inference_math.catalogue.files import unique
 from inference_math.checks import AT_LEAST_ZERO, as_number
 
 __all__ = ["Runs", "read"]
@@ -28,6 +29,7 @@ _ACCEPTED = (
     "and CSV (UTF-8, commas) with the columns n_in, n_out, concurrency, and e2e or ttft and tpot, in seconds"
 )
 _FEWEST = 5  # completed requests; a mean of fewer says nothing
+_MOST_RUNS, _LARGEST = 10_000, 100_000_000  # of a file; its bytes: what tools write of thousands of requests each
 _MOST_FAILED = 0.01  # of all; what fails early takes its load away from the others
 _COLUMNS = ("n_in", "n_out", "concurrency", "e2e", "ttft", "tpot")
 _PER_SECOND = {"ns": 1e9, "us": 1e6, "ms": 1e3, "sec": 1.0, "s": 1.0}
@@ -165,6 +167,8 @@ def _runs_of(file: Path) -> list[_Found]:
     """Return number, reader and content of each run in a file."""
     if not file.is_file():
         raise FileNotFoundError(f"{file} is no file; {_ACCEPTED}")
+    if file.stat().st_size > _LARGEST:
+        raise ValueError(f"{file} has {file.stat().st_size:,} bytes; accepted are at most {_LARGEST:,}: is it a trace?")
     try:
         text = file.read_text(encoding="utf-8-sig")
         found = _from_json(text.strip()) if text.lstrip().startswith("{") else _from_csv(text)
@@ -174,6 +178,8 @@ def _runs_of(file: Path) -> list[_Found]:
         raise ValueError(f"{file}: it is nested too deeply; {_ACCEPTED}") from None
     if not found:
         raise ValueError(f"{file} holds no run; {_ACCEPTED}")
+    if len(found) > _MOST_RUNS:
+        raise ValueError(f"{file} holds {len(found):,} runs; accepted are at most {_MOST_RUNS:,}")
     return found
 
 
@@ -197,7 +203,7 @@ def _from_json(text: str) -> list[_Found]:
 
 def _values(text: str) -> Iterator[Any]:
     """Yield the JSON values that stand one behind the other, on lines of their own or not."""
-    decoder, at = json.JSONDecoder(), 0
+    decoder, at = json.JSONDecoder(object_pairs_hook=unique), 0
     while at < len(text):
         value, at = decoder.raw_decode(text, at)
         yield value
@@ -238,6 +244,8 @@ def _csv(data: tuple[list[str], list[str]]) -> _Run:
 
 
 def _cell(name: str, text: str) -> float | None:
+    if "_" in text:  # which Python takes for a separator of digits
+        raise _UnusableError(f"{name} is no number: {text!r:.80}")
     try:
         return None if text.lower() in ("", "nan") else float(text)
     except ValueError as error:

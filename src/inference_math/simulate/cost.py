@@ -9,7 +9,7 @@ from typing import Protocol
 from inference_math.checks import AT_LEAST_ZERO, as_number, as_one_of
 from inference_math.perf.overlap import OVERLAPS, together
 
-__all__ = ["OVERLAPS", "Cost", "StepCost", "line_of", "seconds_of"]
+__all__ = ["OVERLAPS", "Cost", "StepCost", "bare_of", "line_of", "seconds_of"]
 
 
 class Cost(Protocol):
@@ -19,8 +19,9 @@ class Cost(Protocol):
     prompts computed, a chunk counting as its share of what is to compute of its prompt; `pairs` the (token,
     earlier token) pairs of the prompts' causal attention. A step takes a finite time > 0.
 
-    A cost may also have ``line(decodes)``, seconds ``(fixed, per_token)`` of a step without prefills as
-    ``fixed + per_token * context``, or None. The simulator then skips the steps in which nothing happens.
+    A cost may also have ``line(decodes, context)``, seconds ``(fixed, per_token, low, high)`` of a step without
+    prefills as ``fixed + per_token * context`` for contexts from `low` to `high`, the given one among them, or None.
+    The simulator then skips the steps in which nothing happens.
     """
 
     def __call__(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
@@ -83,12 +84,12 @@ class StepCost:
         reads = self.delta_h * decodes + self.kv_read * context
         return together(self.overlap, self.t_w, matrices, prompts, reads)
 
-    def line(self, decodes: int) -> tuple[float, float] | None:
-        """Return (fixed, per token of context) of a step that only decodes; None where it is no line."""
+    def line(self, decodes: int, context: int) -> tuple[float, float, float, float] | None:
+        """Return (fixed, per token of context) of a step that only decodes, for all contexts; None where it is none."""
         fixed = self(decodes, 0)
         if self.overlap == "full" and self.T_decode * decodes > self.t_w + self.delta_h * decodes:
             return None  # compute-bound until the context has grown enough
-        return fixed, self.kv_read
+        return fixed, self.kv_read, 0.0, inf
 
 
 def seconds_of(cost: Cost, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
@@ -103,18 +104,20 @@ def seconds_of(cost: Cost, decodes: int, context: int, prefills: float, tokens: 
     raise ValueError(f"cost must be a finite number of seconds > 0, but {step} is {seconds!r:.80}")
 
 
-def waiting_for(load: float, seconds: float, cost: Cost, decodes: int, context: int) -> float:
-    """Return the seconds of a step whose prompts need `load` from the store while they compute, layer by layer."""
-    alone = cost(decodes, context, 0.0, 0, 0.0)
-    return alone + max(seconds - alone, load)
+def bare_of(cost: Cost, decodes: int, context: int) -> float:
+    """Return the seconds of a step without prompts, which may be 0 where nobody decodes."""
+    return cost(decodes, context, 0.0, 0, 0.0)
 
 
-def line_of(cost: Cost, decodes: int, context: int) -> tuple[float, float] | None:
+def line_of(cost: Cost, decodes: int, context: int) -> tuple[float, float, float, float] | None:
     """Return the line of `cost`, if it has one, after a look whether it is true where it is needed first."""
-    line: tuple[float, float] | None = getattr(cost, "line", lambda _: None)(decodes)
+    line: tuple[float, float, float, float] | None = getattr(cost, "line", lambda *_: None)(decodes, context)
     if line is not None:
-        fixed, per_token = line
+        fixed, per_token, low, high = line
         seconds = seconds_of(cost, decodes, context, 0.0, 0, 0.0)
-        if not (fixed >= 0 and per_token >= 0 and isclose(fixed + per_token * context, seconds, rel_tol=1e-6)):
-            raise ValueError(f"cost.line({decodes}) must agree with cost({decodes}, {context}, …), {seconds:g}: {line}")
+        told = f"cost.line({decodes}, {context}) must agree with cost({decodes}, {context}, …), {seconds:g}: {line}"
+        if not (per_token >= 0 and low <= context <= high):
+            raise ValueError(told)
+        if not isclose(fixed + per_token * context, seconds, rel_tol=1e-6):
+            raise ValueError(told)
     return line

@@ -1,26 +1,53 @@
-"""One engine: requests that decode together, prompts that are computed beside them, step after step."""
+"""One engine: requests that decode together, prompts that are computed beside them, step after step.
+
+The planner's page runs it, too: the book prints it as JavaScript, as it does `perf`.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
-from math import ceil, inf, nan, sqrt
-from typing import NamedTuple
+from math import ceil, floor, inf, nan, sqrt
+from typing import Protocol
 
-from inference_math.simulate.cost import Cost, line_of, seconds_of, waiting_for
-from inference_math.simulate.record import Record
+from inference_math.simulate.cost import Cost, bare_of, line_of, seconds_of
 
-__all__ = ["Batch", "Engine", "Request", "Room"]
+__all__ = ["Batch", "Engine", "Ledger", "Request", "Room", "waiting_for"]
 
 
-class Request(NamedTuple):
+UNKNOWN = (-1.0, -1.0, 1.0, 0.0)  # a line that nobody has asked for: it holds nowhere
+
+
+class Request:
     """One request: a running number, when its user sent it, prompt, output and stored prompt tokens."""
 
-    number: int
-    arrival: float
-    n_in: int
-    n_out: int
-    cached: int
+    def __init__(self, number: int, arrival: float, n_in: int, n_out: int, cached: int) -> None:
+        self.number = number
+        self.arrival = arrival
+        self.n_in = n_in
+        self.n_out = n_out
+        self.cached = cached
+
+
+class Ledger(Protocol):
+    """Who notes what happens: `record.Record`, which keeps everything, or `goodput.Tally`."""
+
+    logs: bool
+    measured: int
+    overfull: float
+
+    def run(self, first: float, rise: float, steps: int, decodes: int) -> None:
+        """Note `steps` steps in a row: the first takes `first` seconds, each one after it `rise` more."""
+
+    def gap(self, seconds: float) -> None:
+        """Note one gap that is no step of its engine."""
+
+    def request(self, request: Request, admitted: float, first_token: float, finished: float) -> None:
+        """Note a request that has finished."""
+
+    def step(self, engine: int, start: float, seconds: float, decodes: int, context: int, prefills: float,
+             tokens: int) -> None:  # fmt: skip
+        """Note one step in the log."""
 
 
 class Room:
@@ -66,7 +93,7 @@ class Batch:
     A request that decodes its j-th token reads the KV cache of n_in + j − 1 tokens.
     """
 
-    def __init__(self, cost: Cost, record: Record, room: Room, number: int = 0) -> None:
+    def __init__(self, cost: Cost, record: Ledger, room: Room, number: int) -> None:
         self.cost = cost
         self.record = record
         self.room = room
@@ -79,9 +106,9 @@ class Batch:
         self._ends: list[tuple[int, int, float, float, Request]] = []
         # First tokens of those who come from elsewhere: their next gap began before they joined.
         self._fresh: list[float] = []
-        self._lines: dict[int, tuple[float, float] | None] = {}
+        self._lines: list[tuple[float, float, float, float] | None] = []  # by the number of decodes
 
-    def join(self, request: Request, admitted: float, first_token: float, done: int = 1) -> None:
+    def join(self, request: Request, admitted: float, first_token: float, done: int) -> None:
         """Let `request`, which has `done` tokens, decode from the next step on."""
         last = self.step + request.n_out - done
         heappush(self._ends, (last, request.number, admitted, first_token, request))
@@ -104,7 +131,7 @@ class Batch:
         steps, first, rise = self._ahead()
         return self.now + steps * first + rise * steps * (steps - 1) / 2
 
-    def decode(self, until: float = inf) -> None:
+    def decode(self, until: float) -> None:
         """Run steps without prefills to the next finish, or to the end of the step that `until` falls in."""
         steps, first, rise = self._ahead()
         if until < inf:
@@ -114,7 +141,7 @@ class Batch:
         self.record.run(first, rise, steps, self.size - len(self._fresh))
         for first_token in self._fresh:
             self.record.gap(self.now + first - first_token)
-        self._fresh.clear()
+        self._fresh = []
         lasts = steps * first + rise * steps * (steps - 1) / 2
         if self.room.grow(steps * self.size):
             self.record.overfull += lasts
@@ -125,13 +152,11 @@ class Batch:
     def finished(self) -> list[Request]:
         """Take the requests whose last token is out out of the batch, and return them."""
         done = []
-        while self._ends and self._ends[0][0] <= self.step:
+        while len(self._ends) > 0 and self._ends[0][0] <= self.step:
             _, _, admitted, first_token, request = heappop(self._ends)
             self.size -= 1
             self.context -= request.n_in + request.n_out
-            self.record.request(
-                request.arrival, admitted, first_token, self.now, request.n_in, request.n_out, request.cached
-            )
+            self.record.request(request, admitted, first_token, self.now)
             self.room.give_back(request)
             done.append(request)
         return done
@@ -139,13 +164,18 @@ class Batch:
     def _ahead(self) -> tuple[int, float, float]:
         """Return the steps to the next event, the seconds of the first, and by how much each next is longer."""
         size = self.size
-        if size not in self._lines:
-            self._lines[size] = line_of(self.cost, size, self.context)
+        while len(self._lines) <= size:
+            self._lines.append(UNKNOWN)
         line = self._lines[size]
+        if line is not None and not line[2] <= self.context <= line[3]:
+            line = line_of(self.cost, size, self.context)
+            self._lines[size] = line
         if line is None:
             return 1, seconds_of(self.cost, size, self.context, 0.0, 0, 0.0), 0.0
-        fixed, per_token = line
-        steps = 1 if self._fresh else self._ends[0][0] - self.step
+        fixed, per_token, _, high = line
+        steps = 1 if len(self._fresh) > 0 else self._ends[0][0] - self.step
+        if high < inf:
+            steps = min(steps, floor((high - self.context) / size) + 1)
         return steps, fixed + per_token * self.context, per_token * size
 
     def _log(self, steps: int, first: float, rise: float) -> None:
@@ -165,8 +195,8 @@ class Engine:
     what the engine waits for a stored token, in seconds, while it computes others.
     """
 
-    def __init__(self, cost: Cost, record: Record, *, budget: float, room: Room, blocking_load: float) -> None:
-        self.batch = Batch(cost, record, room)
+    def __init__(self, cost: Cost, record: Ledger, budget: float, room: Room, blocking_load: float) -> None:
+        self.batch = Batch(cost, record, room, 0)
         self.waiting: deque[Request] = deque()
         self._cost = cost
         self._record = record
@@ -176,20 +206,19 @@ class Engine:
         self._progress = 0  # tokens of the first of them that are there
         self._started = 0.0  # when its first own step began
 
-    @property
     def idle(self) -> bool:
-        """Whether there is nothing to do."""
-        return not (self.batch.size or self._prompts or self.waiting)
+        """Tell whether there is nothing to do."""
+        return self.batch.size + len(self._prompts) + len(self.waiting) == 0
 
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
         waiting, batch = self.waiting, self.batch
-        while waiting and batch.room.fits(waiting[0]):
+        while len(waiting) > 0 and batch.room.fits(waiting[0]):
             self._admit(waiting.popleft())
-        if self._prompts and batch.size < self._budget:
+        if len(self._prompts) > 0 and batch.size < self._budget:
             self._mixed_step()
         else:  # who comes while there is no place will not start before somebody finishes
-            batch.decode(inf if waiting or batch.room.places < 1 else until)
+            batch.decode(inf if len(waiting) > 0 or batch.room.places < 1 else until)
         return batch.finished()
 
     def resume(self, request: Request, done: int) -> None:
@@ -200,7 +229,7 @@ class Engine:
 
     def _admit(self, request: Request) -> None:
         self.batch.room.take(request)
-        if not self._prompts:
+        if len(self._prompts) == 0:
             self._progress = request.cached
         self._prompts.append(request)
 
@@ -211,14 +240,14 @@ class Engine:
         budget = self._budget - decodes
         complete: list[tuple[Request, float]] = []
         tokens, pairs, prefills, load = 0, 0.0, 0.0, 0.0
-        while prompts and budget >= 1:
+        while len(prompts) > 0 and budget >= 1:
             request = prompts[0]
             start, end = self._progress, request.n_in
             if start == request.cached:
                 self._started = batch.now
                 load += self._load * request.cached
             if end - start > budget:
-                end = start + int(budget)
+                end = start + floor(budget)
             budget -= end - start
             tokens += end - start
             pairs += (end * end - start * start) / 2
@@ -226,15 +255,21 @@ class Engine:
             self._progress = end
             if end == request.n_in:
                 complete.append((prompts.popleft(), self._started))
-                self._progress = prompts[0].cached if prompts else 0
+                self._progress = prompts[0].cached if len(prompts) > 0 else 0
         seconds = seconds_of(self._cost, decodes, context, prefills, tokens, pairs)
-        if load:
+        if load > 0:
             seconds = waiting_for(load, seconds, self._cost, decodes, context)
         if self._record.logs:
             self._record.step(0, batch.now, seconds, decodes, context, prefills, tokens)
         batch.after(seconds, decodes)
         for request, admitted in complete:
-            batch.join(request, admitted, batch.now)
+            batch.join(request, admitted, batch.now, 1)
+
+
+def waiting_for(load: float, seconds: float, cost: Cost, decodes: int, context: int) -> float:
+    """Return the seconds of a step whose prompts need `load` from the store while they compute, layer by layer."""
+    alone = bare_of(cost, decodes, context)
+    return alone + max(seconds - alone, load)
 
 
 def _steps_to(seconds: float, first: float, rise: float) -> int:

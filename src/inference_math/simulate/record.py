@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from inference_math.checks import SHARE, as_number
+from inference_math.simulate.engine import Request
 
 __all__ = ["GapHistogram", "Record", "Run"]
 
@@ -145,15 +146,16 @@ class Record:
         """Note one gap that is no step of its engine."""
         self._runs.extend((seconds, 0.0, 1.0, 1.0))
 
-    def request(self, *row: float) -> None:
-        """Note a request that has finished; `row` has the values of `COLUMNS`."""
+    def request(self, request: Request, admitted: float, first_token: float, finished: float) -> None:
+        """Note a request that has finished."""
         if self._warmup:
             self._warmup -= 1
             if not self._warmup:
-                self._restart(row[3])
-        elif row[3] > self._start:  # those who finish with the last of the warm-up belong to it
+                self._restart(finished)
+        elif finished > self._start:  # those who finish with the last of the warm-up belong to it
             self.measured += 1
-            self._rows.extend(row)
+            sizes = request.n_in, request.n_out, request.cached
+            self._rows.extend((request.arrival, admitted, first_token, finished, *sizes))
 
     def step(self, *row: Any) -> None:
         """Note one step in the log."""

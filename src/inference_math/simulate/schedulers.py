@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import TypedDict
 
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_number, as_whole
 
-__all__ = ["Aggregated", "Chunked", "Disaggregated", "Reuse", "Scheduler"]
+__all__ = ["Aggregated", "Chunked", "Disaggregated", "Reuse", "Scheduler", "System", "system_of"]
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,11 @@ class Chunked:
 class Disaggregated:
     """A pool for prefills and a pool for decodes.
 
-    Each of `prefill_units` computes one prompt at a time and sends its KV cache over a link of its own,
-    `transfer` seconds a token. The cache goes to that of `decode_units` which has the fewest requests.
-    `max_batch`, `kv_capacity` and `grows` hold for each decode unit.
+    Each of `prefill_units` computes a prompt, or of those that wait as many as have `budget` tokens to compute, and
+    sends their KV caches over a link of its own, `transfer` seconds a token. A cache goes to that of `decode_units`
+    which has the fewest requests. `max_batch`, `kv_capacity` and `grows` hold for each decode unit. A prefill unit
+    whose GPUs are several `groups`, of attention or of pipeline stages, computes prompts on each, as slowly as if all
+    of them had as many.
     """
 
     prefill_units: int = 1
@@ -59,8 +62,12 @@ class Disaggregated:
     max_batch: float = inf
     kv_capacity: float = inf
     grows: bool = False
+    groups: int = 1
+    budget: int = 1
 
     def __post_init__(self) -> None:
+        as_whole("groups", self.groups)
+        as_whole("budget", self.budget)
         as_whole("prefill_units", self.prefill_units)
         as_whole("decode_units", self.decode_units)
         as_number("transfer", self.transfer, AT_LEAST_ZERO)
@@ -85,6 +92,36 @@ class Reuse:
 
 
 Scheduler = Aggregated | Chunked | Disaggregated
+
+
+class System(TypedDict):
+    """A scheduler as plain numbers: without prefill units, one engine does everything.
+
+    `budget` is the tokens of a step, with prefill units those of theirs; `load` is what a stored token makes an engine
+    wait, `transfer` what a prompt's token takes between two pools.
+    """
+
+    prefill_units: int
+    groups: int
+    decode_units: int
+    transfer: float
+    budget: float
+    max_batch: float
+    kv_capacity: float
+    grows: bool
+    load: float
+
+
+def system_of(scheduler: Scheduler, reuse: Reuse | None) -> System:
+    """Return a scheduler, and what a blocking store makes it wait, as plain numbers."""
+    pools = scheduler if isinstance(scheduler, Disaggregated) else Disaggregated()
+    return {
+        "prefill_units": pools.prefill_units if pools is scheduler else 0, "groups": pools.groups,
+        "decode_units": pools.decode_units, "transfer": pools.transfer,
+        "budget": inf if isinstance(scheduler, Aggregated) else scheduler.budget,
+        "max_batch": scheduler.max_batch, "kv_capacity": scheduler.kv_capacity, "grows": scheduler.grows,
+        "load": reuse.R if reuse is not None and reuse.blocking else 0.0,
+    }  # fmt: skip
 
 
 def _check_limits(scheduler: Scheduler) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import inf, nan
+from math import nan
 from typing import Any
 
 import numpy as np
 
 from inference_math.checks import ANY_POSITIVE, Interval, as_number, as_one_of, as_whole
 from inference_math.simulate.cost import Cost
-from inference_math.simulate.engine import Engine, Request, Room
+from inference_math.simulate.engine import Request
 from inference_math.simulate.record import Record, Run
-from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler
-from inference_math.simulate.systems import run_engine, run_pools
+from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler, system_of
+from inference_math.simulate.systems import engine_of, run_engine, run_pools
 from inference_math.simulate.users import Users, arrivals, drawn, lengths
 from inference_math.workload import Requests, Source, Trace
 
@@ -188,33 +188,13 @@ def _simulate(
     skipped = as_whole("warmup", warmup, 0) + len(resumed)
     wanted = as_whole("requests", requests)
     record = Record(skipped, every_gap, log)
-    blocking = reuse.R if reuse is not None and reuse.blocking else 0.0
-    if isinstance(scheduler, Disaggregated):
-        end = run_pools(
-            cost,
-            users,
-            record,
-            wanted,
-            prefill_units=scheduler.prefill_units,
-            decode_units=scheduler.decode_units,
-            transfer=scheduler.transfer,
-            max_batch=scheduler.max_batch,
-            kv_capacity=scheduler.kv_capacity,
-            grows=scheduler.grows,
-            blocking_load=blocking,
-        )
-    else:
-        engine = Engine(
-            cost,
-            record,
-            budget=scheduler.budget if isinstance(scheduler, Chunked) else inf,
-            room=Room(scheduler.max_batch, scheduler.kv_capacity, scheduler.grows),
-            blocking_load=blocking,
-        )
-        for request, done in resumed:
-            engine.resume(request, done)
-        end = run_engine(engine, users, record, wanted)
-    return record.result(end)
+    system = system_of(scheduler, reuse)
+    if system["prefill_units"]:
+        return record.result(run_pools(system, cost, users, record, wanted))
+    engine = engine_of(system, cost, record)
+    for request, done in resumed:
+        engine.resume(request, done)
+    return record.result(run_engine(engine, users, record, wanted))
 
 
 def _under_way(

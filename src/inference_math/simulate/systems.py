@@ -1,44 +1,67 @@
-"""The systems that serve: one engine that does everything, or pools for prefill and for decode."""
+"""The systems that serve: one engine that does everything, or pools for prefill and for decode.
+
+Printed as JavaScript for the planner's page, as `engine` is.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from math import inf
+from typing import Any, Protocol
 
-from inference_math.simulate.cost import Cost, seconds_of, waiting_for
-from inference_math.simulate.engine import Batch, Engine, Request, Room
-from inference_math.simulate.record import Record
-from inference_math.simulate.users import Users
+from inference_math.simulate.cost import Cost, seconds_of
+from inference_math.simulate.engine import Batch, Engine, Ledger, Request, Room, waiting_for
+from inference_math.simulate.schedulers import System
 
-__all__ = ["run_engine", "run_pools"]
+__all__ = ["Senders", "engine_of", "run_engine", "run_pools"]
 
 
-def run_engine(engine: Engine, users: Users, record: Record, wanted: float) -> float:
+class Senders(Protocol):
+    """Who sends requests, each with the time that it can be served from: `users.Users`, or `goodput.Played`."""
+
+    def first(self) -> list[tuple[float, Request]]:
+        """Return the requests of the start."""
+
+    def after_arrival(self) -> list[tuple[float, Request]]:
+        """Return who comes after an arrival."""
+
+    def after_finish(self, now: float) -> list[tuple[float, Request]]:
+        """Return who comes when a request has finished at `now`."""
+
+
+def engine_of(system: System, cost: Cost, record: Ledger) -> Engine:
+    """Return the one engine of a system without pools."""
+    room = Room(system["max_batch"], system["kv_capacity"], system["grows"])
+    return Engine(cost, record, system["budget"], room, system["load"])
+
+
+def run_engine(engine: Engine, users: Senders, record: Ledger, wanted: float) -> float:
     """Serve until `wanted` requests are measured or nobody comes any more; return when that was."""
-    coming = [(ready, request.number, request) for ready, request in users.first()]
-    heapify(coming)
+    coming: Any = []
+    for ready, request in users.first():
+        heappush(coming, (ready, request.number, request))
     batch, waiting = engine.batch, engine.waiting
     while record.measured < wanted:
-        while coming and coming[0][0] <= batch.now:
+        while len(coming) > 0 and coming[0][0] <= batch.now:
             waiting.append(heappop(coming)[2])
             for ready, request in users.after_arrival():
                 heappush(coming, (ready, request.number, request))
-        if engine.idle:
-            if not coming:
+        if engine.idle():
+            if len(coming) == 0:
                 break
             batch.now = coming[0][0]
             continue
-        for _ in engine.advance(coming[0][0] if coming else inf):
+        for _ in engine.advance(coming[0][0] if len(coming) > 0 else inf):
             for ready, request in users.after_finish(batch.now):
-                if coming or ready > batch.now:
+                if len(coming) > 0 or ready > batch.now:
                     heappush(coming, (ready, request.number, request))
                 else:
                     waiting.append(request)
     return batch.now
 
 
-class _DecodeUnit:
+class DecodeUnit:
     """A decode engine of the pool with its own queue for admission."""
 
     def __init__(self, batch: Batch) -> None:
@@ -46,15 +69,14 @@ class _DecodeUnit:
         self.queue: deque[tuple[Request, float, float]] = deque()
         self.version = 0
 
-    @property
     def load(self) -> int:
-        """Requests here, waiting ones too."""
+        """Return the number of requests here, waiting ones too."""
         return self.batch.size + len(self.queue)
 
     def advance(self, now: float) -> list[Request]:
         """Bring the clock to the end of the step that `now` falls in, or to the next finish before."""
         batch = self.batch
-        if not batch.size:
+        if batch.size == 0:
             batch.now = max(batch.now, now)
             return []
         return self._decode(now) if batch.now < now else []
@@ -66,116 +88,172 @@ class _DecodeUnit:
     def admit(self) -> None:
         """Let join who fits."""
         room = self.batch.room
-        while self.queue and room.fits(self.queue[0][0]):
+        while len(self.queue) > 0 and room.fits(self.queue[0][0]):
             request, admitted, first_token = self.queue.popleft()
             room.take(request)
-            self.batch.join(request, admitted, first_token)
+            self.batch.join(request, admitted, first_token, 1)
 
     def _decode(self, until: float) -> list[Request]:
         self.batch.decode(until)
         return self.batch.finished()
 
 
-class _PrefillPool:
-    """Prefill engines that take one prompt after the other, each with its own link to the decode pool."""
+class PrefillPool:
+    """Groups of prefill engines, each with its own link to the decode pool; who comes first is computed first.
 
-    def __init__(self, cost: Cost, record: Record, units: int, load: float, transfer: float) -> None:
+    A group that is free takes a prompt, and of those that wait with it as many as have `budget` tokens to compute.
+    """
+
+    def __init__(self, system: System, cost: Cost, record: Ledger) -> None:
         self._cost = cost
         self._record = record
-        self._free = [(0.0, number) for number in range(units)]
-        self._link_free = [0.0] * units
-        self._load = load
-        self._transfer = transfer
+        self._budget = system["budget"]
+        self._groups = system["groups"]
+        self._load = system["load"]
+        self._transfer = system["transfer"]
+        self._waiting: deque[Request] = deque()
+        self._free: list[tuple[float, int]] = []  # since when, which
+        self._link_free: list[float] = []
+        for number in range(system["prefill_units"] * self._groups):
+            self._free.append((0.0, number))
+            self._link_free.append(0.0)
 
-    def serve(self, request: Request, ready: float) -> tuple[float, float, float]:
-        """Return when the prompt is started, when it has its first token, when its KV cache has arrived."""
-        free, unit = heappop(self._free)
-        start = max(ready, free)
-        tokens = request.n_in - request.cached
-        pairs = (request.n_in**2 - request.cached**2) / 2
-        seconds = seconds_of(self._cost, 0, 0, 1.0, tokens, pairs)
-        if load := self._load * request.cached:
-            seconds = waiting_for(load, seconds, self._cost, 0, 0)
-        end = start + seconds
-        heappush(self._free, (end, unit))
+    def arrive(self, request: Request) -> None:
+        """Let `request` wait."""
+        self._waiting.append(request)
+
+    def ready(self) -> bool:
+        """Tell whether a prompt waits and a group is free."""
+        return len(self._waiting) > 0 and len(self._free) > 0
+
+    def begin(self, now: float) -> tuple[float, int, list[Request]]:
+        """Begin a step of the group that is free for longest; return when it ends, the group, and its prompts."""
+        _, group = heappop(self._free)
+        prompts: list[Request] = []
+        tokens, pairs, cached = 0, 0.0, 0
+        while len(self._waiting) > 0:
+            request = self._waiting[0]
+            fresh = request.n_in - request.cached
+            if len(prompts) > 0 and tokens + fresh > self._budget:
+                break
+            prompts.append(self._waiting.popleft())
+            tokens += fresh
+            pairs += (request.n_in**2 - request.cached**2) / 2
+            cached += request.cached
+        beside = self._groups
+        seconds = seconds_of(self._cost, 0, 0, 1.0 * beside * len(prompts), beside * tokens, beside * pairs)
+        if self._load * cached > 0:
+            seconds = waiting_for(self._load * cached, seconds, self._cost, 0, 0)
         self._record.run(seconds, 0.0, 1, 0)
         if self._record.logs:
-            self._record.step(unit, start, seconds, 0, 0, 1.0, tokens)
-        self._link_free[unit] = max(self._link_free[unit], end) + self._transfer * request.n_in
-        return start, end, self._link_free[unit]
+            self._record.step(group, now, seconds, 0, 0, 1.0 * len(prompts), tokens)
+        return now + seconds, group, prompts
+
+    def end(self, now: float, group: int) -> None:
+        """Free a group."""
+        heappush(self._free, (now, group))
+
+    def send(self, now: float, group: int, request: Request) -> float:
+        """Return when a request's KV cache, complete now, is where it decodes."""
+        self._link_free[group] = max(self._link_free[group], now) + self._transfer * request.n_in
+        return self._link_free[group]
 
 
-_ARRIVE, _JOIN, _DECODE, _FINISH = range(4)
+ARRIVE = 0
+PREFILLED = 1
+JOIN = 2
+DECODE = 3
+FINISH = 4
 
 
-def run_pools(
-    cost: Cost,
-    users: Users,
-    record: Record,
-    wanted: float,
-    *,
-    prefill_units: int,
-    decode_units: int,
-    transfer: float,
-    max_batch: float,
-    kv_capacity: float,
-    grows: bool,
-    blocking_load: float,
-) -> float:
-    """Serve with a pool of prefill units and a pool of decode units; return when it ended.
+class Pools:
+    """A pool of prefill units and a pool of decode units, and the events that concern them.
 
     A decode unit takes part with the events that concern it; its clock may be ahead by the rest of a step.
     """
-    prefill = _PrefillPool(cost, record, prefill_units, blocking_load, transfer)
-    units = [
-        _DecodeUnit(Batch(cost, record, Room(max_batch, kv_capacity, grows), prefill_units + i))
-        for i in range(decode_units)
-    ]
-    events: list[tuple[float, int, int, tuple]] = []  # type: ignore[type-arg]
-    order = 0
 
-    def at(time: float, kind: int, *what: object) -> None:
-        nonlocal order
-        order += 1
-        heappush(events, (time, order, kind, what))
+    def __init__(self, system: System, cost: Cost, users: Senders, record: Ledger) -> None:
+        self.users = users
+        self.record = record
+        self.prefill = PrefillPool(system, cost, record)
+        self.units: list[DecodeUnit] = []
+        for i in range(system["decode_units"]):
+            room = Room(system["max_batch"], system["kv_capacity"], system["grows"])
+            self.units.append(DecodeUnit(Batch(cost, record, room, system["prefill_units"] + i)))
+        self._events: list[Any] = []
+        self._order = 0
 
-    def arrive(pairs: list[tuple[float, Request]]) -> None:
+    def run(self, wanted: float) -> float:
+        """Serve until `wanted` requests are measured or nobody comes any more; return when that was."""
+        now = 0.0
+        self._arrive(self.users.first())
+        while len(self._events) > 0 and self.record.measured < wanted:
+            now, _, kind, what = heappop(self._events)
+            if kind == ARRIVE:
+                self._arrive(self.users.after_arrival())
+                self.prefill.arrive(what)
+                self._begin(now)
+            elif kind == PREFILLED:
+                self._send(now, what)
+                self._begin(now)
+            elif kind == FINISH:
+                request, start = what
+                self.record.request(request, start, now, now)
+                self._arrive(self.users.after_finish(now))
+            elif kind == JOIN:
+                unit = self._emptiest()
+                done = unit.advance(now)
+                unit.queue.append(what)
+                self._settle(unit, done)
+            else:
+                unit, version = what
+                if version == unit.version:
+                    self._settle(unit, unit.next_event())
+        end = now
+        for unit in self.units:  # steps without an event
+            unit.advance(now)
+            end = max(end, unit.batch.now)
+        return end
+
+    def _at(self, time: float, kind: int, what: Any) -> None:
+        self._order += 1
+        heappush(self._events, (time, self._order, kind, what))
+
+    def _arrive(self, pairs: list[tuple[float, Request]]) -> None:
         for ready, request in pairs:
-            at(ready, _ARRIVE, request)
+            self._at(ready, ARRIVE, request)
 
-    def settle(unit: _DecodeUnit, done: list[Request]) -> None:
+    def _begin(self, now: float) -> None:
+        while self.prefill.ready():
+            end, group, prompts = self.prefill.begin(now)
+            self._at(end, PREFILLED, (group, now, prompts))
+
+    def _send(self, now: float, done: Any) -> None:
+        group, start, prompts = done
+        self.prefill.end(now, group)
+        for request in prompts:
+            there = self.prefill.send(now, group, request)
+            if request.n_out == 1:
+                self._at(now, FINISH, (request, start))
+            else:
+                self._at(there, JOIN, (request, start, now))
+
+    def _settle(self, unit: DecodeUnit, done: list[Request]) -> None:
         for _ in done:
-            arrive(users.after_finish(unit.batch.now))
+            self._arrive(self.users.after_finish(unit.batch.now))
         unit.admit()
         unit.version += 1
-        if unit.batch.size:
-            at(unit.batch.until_event(), _DECODE, unit, unit.version)
+        if unit.batch.size > 0:
+            self._at(unit.batch.until_event(), DECODE, (unit, unit.version))
 
-    now = 0.0
-    arrive(users.first())
-    while events and record.measured < wanted:
-        now, _, kind, what = heappop(events)
-        if kind == _ARRIVE:
-            (request,) = what
-            arrive(users.after_arrival())
-            start, first_token, there = prefill.serve(request, now)
-            if request.n_out == 1:
-                at(first_token, _FINISH, request, start)
-            else:
-                at(there, _JOIN, request, start, first_token)
-        elif kind == _FINISH:
-            request, start = what
-            record.request(request.arrival, start, now, now, request.n_in, 1, request.cached)
-            arrive(users.after_finish(now))
-        elif kind == _JOIN:
-            unit = min(units, key=lambda u: u.load)
-            done = unit.advance(now)
-            unit.queue.append(what)
-            settle(unit, done)
-        else:
-            unit, version = what
-            if version == unit.version:
-                settle(unit, unit.next_event())
-    for unit in units:  # steps without an event
-        unit.advance(now)
-    return max([now, *(unit.batch.now for unit in units)])
+    def _emptiest(self) -> DecodeUnit:
+        found = self.units[0]
+        for unit in self.units:
+            if unit.load() < found.load():
+                found = unit
+        return found
+
+
+def run_pools(system: System, cost: Cost, users: Senders, record: Ledger, wanted: float) -> float:
+    """Serve with the pools of a system; return when it ended."""
+    return Pools(system, cost, users, record).run(wanted)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -16,75 +14,30 @@ import numpy as np
 import tomlkit
 from numpy.typing import NDArray
 
-from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, EFFICIENCY, Interval, as_number, as_one_of
+from inference_math.catalogue.files import write
+from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of
 from inference_math.evidence import load
-from inference_math.perf.calibrate import SHARE_NAMES, away, drawn
+from inference_math.perf.calibrate import anchored, away, drawn
 from inference_math.perf.numerals import digits
+from inference_math.unit.stored import COEFFICIENTS, SHARES, Anchor, Coefficients, scope_of, stored
 
-__all__ = ["COEFFICIENTS", "DATASHEET", "ENGINES", "Anchor", "Calibration", "Coefficients", "Draw", "Prediction"]
+__all__ = [
+    "COEFFICIENTS",
+    "DATASHEET",
+    "ENGINES",
+    "SHARES",
+    "Anchor",
+    "Calibration",
+    "Coefficients",
+    "Draw",
+    "Prediction",
+]
 
 ENGINES = ("vllm", "trtllm", "sglang")
-SHARES = tuple(SHARE_NAMES)  # of a rate; the others are seconds, or a ratio
-MODES = ("datasheet", "zero-shot", "served", "profile", "measured")
 SHIPPED = ("zero-shot", "served")  # modes that need no measurement of the user's
 HELD = ("profile",)  # modes whose 90 % intervals were seen to hold some 90 % of points that they were not fitted to
-_NAMES = ("engine", "model", "kind", "gpu", "weights", "kv")
-_RANGES = ("tp", "n_in", "n_out", "concurrency")
-_LEAST_SHARE, _LONGEST, _LARGEST = 1e-3, 10.0, 1_000_000  # that a file may have: share, seconds, bytes
+_LARGEST = 1_000_000  # bytes of a file
 _WIDEST = 10.0  # variance of a logarithm: nobody knows so little
-
-
-@dataclass(frozen=True)
-class Coefficients:
-    """What a step reaches of the datasheet: shares in (0, 1] of bandwidth and compute, and seconds besides.
-
-    `memory` of the HBM bandwidth, for weights and activations; `bf16`, `fp8` and `fp4` of the compute rates;
-    `attention` of that of BF16, for attention; of what these allow for routed experts `experts` of the bandwidth and
-    `grouped` of the compute; `kv` of the HBM bandwidth, for KV caches; `links` of the bandwidth between GPUs; `layer`
-    seconds of each layer in a step, `hop` seconds of each layer besides where GPUs work together, `request` seconds of
-    each decode in a step; `uneven` how much more than the mean the busiest GPU has of whole experts.
-
-    Raises
-    ------
-    ValueError
-        For a share outside (0, 1], negative seconds.
-    """
-
-    memory: float = 1.0
-    bf16: float = 1.0
-    fp8: float = 1.0
-    fp4: float = 1.0
-    attention: float = 1.0
-    experts: float = 1.0
-    grouped: float = 1.0
-    kv: float = 1.0
-    links: float = 1.0
-    layer: float = 0.0
-    hop: float = 0.0
-    request: float = 0.0
-    uneven: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in COEFFICIENTS:
-            accepted = EFFICIENCY if name in SHARES else AT_LEAST_ZERO
-            object.__setattr__(self, name, as_number(name, getattr(self, name), accepted))
-
-
-COEFFICIENTS = tuple(f.name for f in fields(Coefficients))
-
-
-@dataclass(frozen=True)
-class Anchor:
-    """What a run of one user at a time took longer than predicted: seconds of each output token, may be negative."""
-
-    n_in: float
-    n_out: float
-    seconds: float
-
-    def __post_init__(self) -> None:
-        as_number("n_in", self.n_in, AT_LEAST_ONE)
-        as_number("n_out", self.n_out, AT_LEAST_ONE)
-        as_number("seconds", self.seconds, Interval(-np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +79,7 @@ class Calibration:
         if not sound or not _is_covariance(matrix):
             raise ValueError(f"covariance must be {size} x {size} finite numbers, symmetric and positive semidefinite")
         object.__setattr__(self, "covariance", matrix)
-        object.__setattr__(self, "scope", MappingProxyType({name: _scope(name, v) for name, v in self.scope.items()}))
+        object.__setattr__(self, "scope", MappingProxyType({name: scope_of(name, v) for name, v in self.scope.items()}))
 
     @classmethod
     def zero_shot(cls, engine: str) -> Calibration:
@@ -165,7 +118,7 @@ class Calibration:
         Normal in the logarithms, but that a share above its centre nears 1 and does not reach it: no draw is cut off,
         and the centre of each coefficient is the median of its draws.
         """
-        values, root = asdict(self.coefficients), self.root.tolist()
+        values, root = asdict(self.coefficients) | {"anchor": 0.0}, self.root.tolist()
         told = drawn(list(COEFFICIENTS), values, root, normals(count), self.spread)
         each = [(Coefficients(**{name: found[name] for name in COEFFICIENTS}), factors) for found, factors in told]
         return [Draw(replace(self, coefficients=coefficients), *factors) for coefficients, factors in each]
@@ -196,10 +149,7 @@ class Calibration:
 
     def anchor(self, n_in: float, n_out: float) -> float:
         """Return the seconds per output token of the anchor with the nearest lengths; 0 where there is none."""
-        if not self.anchors:
-            return 0.0
-        nearest = min(self.anchors, key=lambda a: abs(np.log(a.n_in / n_in)) + abs(np.log(a.n_out / n_out)))
-        return nearest.seconds
+        return anchored([asdict(anchor) for anchor in self.anchors], n_in, n_out)
 
     def outside(self, **inputs: Any) -> tuple[str, ...]:
         """Return a sentence for each of `inputs` that lies outside `scope`."""
@@ -222,7 +172,7 @@ class Calibration:
             "log_covariance": dict(zip(COEFFICIENTS, self.covariance.tolist(), strict=True)),
             "anchors": [asdict(anchor) for anchor in self.anchors],
         }  # fmt: skip
-        _replace(Path(path), tomlkit.dumps(content))
+        write(path, tomlkit.dumps(content))
 
     @classmethod
     def load(cls, path: str | Path) -> Calibration:
@@ -236,20 +186,8 @@ class Calibration:
         if Path(path).exists() and not (Path(path).is_file() and Path(path).stat().st_size <= _LARGEST):
             raise ValueError(f"{path} must be a calibration: it is no file of at most {_LARGEST:,} bytes")
         try:
-            found = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
-            read = cls(
-                mode=as_one_of("mode", found["mode"], MODES),
-                coefficients=Coefficients(**({name: found["coefficients"][name] for name in COEFFICIENTS})),
-                covariance=np.array([found["log_covariance"][name] for name in COEFFICIENTS], dtype=np.float64),
-                spread=found["spread"],
-                scope=found["scope"],
-                anchors=tuple(Anchor(**anchor) for anchor in found["anchors"]),
-            )
-            for name, value in asdict(read.coefficients).items():
-                as_number(name, value, Interval(_LEAST_SHARE, 1) if name in SHARES else Interval(0, _LONGEST))
-            for anchor in read.anchors:
-                as_number("seconds of an anchor", anchor.seconds, Interval(-_LONGEST, _LONGEST))
-            return read
+            read = stored(tomllib.loads(Path(path).read_text(encoding="utf-8-sig")))
+            return cls(read.mode, read.coefficients, np.array(read.covariance), read.spread, read.scope, read.anchors)
         except KeyError as missing:
             raise ValueError(f"{path} must be a calibration: {missing} is missing") from None
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
@@ -322,36 +260,10 @@ def _missed(known: tuple[Any, ...], value: Any) -> Any:
     return (np.asarray(value) < known[0]) | (np.asarray(value) > known[1])
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write a file beside `path`, then move it there."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
 def _is_covariance(matrix: NDArray[np.float64]) -> bool:
     scale = np.sqrt(np.maximum(np.outer(np.diag(matrix), np.diag(matrix)), 1e-300))
     symmetric = np.allclose(matrix / scale, matrix.T / scale, rtol=1e-6, atol=1e-9)
     return bool(symmetric and (np.diag(matrix) >= 0).all() and np.min(np.linalg.eigvalsh(matrix / scale)) > -1e-6)
-
-
-def _scope(name: str, values: Any) -> tuple[Any, ...]:
-    """Return names, or the two ends of a range."""
-    as_one_of("scope", name, (*_NAMES, *_RANGES))
-    found = tuple(values) if isinstance(values, list | tuple) else ()
-    if name in _NAMES and found and all(isinstance(value, str) for value in found):
-        return found
-    numbers = name in _RANGES and len(found) == 2 and all(isinstance(value, int | float) for value in found)
-    if numbers and -np.inf < found[0] <= found[1] < np.inf:
-        return found
-    accepted = "names" if name in _NAMES else "the two ends of a range"
-    raise ValueError(f"scope.{name} must be {accepted}, not {values!r:.80}")
 
 
 def _digits(value: Any) -> str:

@@ -212,8 +212,8 @@ class _AtMeanContext:
     def __call__(self, decodes: int, context: int, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0) -> float:
         return self.mixed(decodes, prefills)
 
-    def line(self, decodes: int) -> tuple[float, float]:
-        return self.mixed(decodes, 0.0), 0.0
+    def line(self, decodes: int, context: int) -> tuple[float, float, float, float]:
+        return self.mixed(decodes, 0.0), 0.0, 0.0, np.inf
 
 
 def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) -> Costs:

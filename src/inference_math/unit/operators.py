@@ -79,9 +79,9 @@ class Kernels:
             seconds += self.attending + self.kv_read * context
         return seconds + self.pair * pairs
 
-    def line(self, decodes: int) -> tuple[float, float]:
-        """Return (fixed, per token of context) of a step that only decodes."""
-        return self(decodes, 0.0), self.kv_read
+    def line(self, decodes: int, context: int) -> tuple[float, float, float, float]:
+        """Return (fixed, per token of context) of a step that only decodes, for all contexts."""
+        return self(decodes, 0.0), self.kv_read, 0.0, np.inf
 
 
 @dataclass(frozen=True)

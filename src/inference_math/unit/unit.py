@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from math import hypot
 from typing import Any
 
 import numpy as np
@@ -21,16 +20,16 @@ from inference_math.catalogue.precisions import as_kv_precision
 from inference_math.checks import (
     AT_LEAST_ONE,
     AT_LEAST_ZERO,
-    EFFICIENCY,
     SHARE,
+    Interval,
     as_number,
     as_numbers,
     as_one_of,
     as_whole,
 )
 from inference_math.perf.answers import places_of
+from inference_math.perf.pace import Pace
 from inference_math.perf.steps import (
-    EVERYTHING,
     PARTS,
     costs,
     draft_yield,
@@ -66,6 +65,8 @@ __all__ = ["Steps", "Unit"]
 
 _CHANGEABLE = ("tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted", "version")
 _USUAL = 8192  # tokens of a request
+_MOST_GPUS = 4096  # that share anything
+_MEMORY = Interval(0.01, 1)
 _DRAWS = 128  # of coefficients, for an interval
 
 
@@ -145,8 +146,11 @@ class Unit:
         of = catalogue.model(model) if isinstance(model, str) else model
         on = catalogue.gpu(gpu) if isinstance(gpu, str) else gpu
         precision = of.stored if weights is None else as_precision("weights", weights)
-        share = as_number("memory", memory, EFFICIENCY)
-        layout = {name: as_whole(name, value) for name, value in (("tp", tp), ("ep", ep), ("dp", dp), ("pp", pp))}
+        share = as_number("memory", memory, _MEMORY)
+        layout = {
+            name: as_whole(name, value, 1, _MOST_GPUS)
+            for name, value in (("tp", tp), ("ep", ep), ("dp", dp), ("pp", pp))
+        }
         _refuse_layout(of, on, precision, layout, share)
         under = as_one_of("engine", engine, ENGINES)
         if not isinstance(version, str):
@@ -416,62 +420,18 @@ class Unit:
         return plain(seconds if own else seconds / self.tokens_a_step)
 
 
-class Steps:
-    """`Unit.step_time` as a `simulate.Cost`: whole batches of any mix, fast in a loop.
+_FARTHEST = 1e9  # tokens that the decodes of a step see together, at most
 
-    A step is `factor` times as long, what prompts add to it `prompt_factor` times: the error of a draw.
-    """
+
+class Steps(Pace):
+    """`Unit.step_time` as a `simulate.Cost`: whole batches of any mix, fast in a loop; see `perf.pace.Pace`."""
 
     def __init__(self, unit: Unit, factor: float = 1.0, prompt_factor: float = 1.0) -> None:
-        self._terms, self._floor = unit.terms, floor_terms(unit.numbers)
-        self._factor, self._prompt_factor = factor, prompt_factor
+        super().__init__(unit.terms, floor_terms(unit.numbers), factor, prompt_factor, _FARTHEST)
 
     def __call__(self, decodes: int, context: int, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0) -> float:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
-        bare = self._sum(decodes, context, 0.0, 0, 0.0)
-        seconds = self._factor * bare
-        if tokens:
-            seconds += self._prompt_factor * (self._sum(decodes, context, prefills, tokens, pairs) - bare)
-        each, fresh, cached = _prompts(prefills, tokens, pairs)
-        mean = context / decodes if decodes else 0.0
-        least = floor_of(
-            self._floor, float(decodes + tokens > 0), float(decodes > 0), decodes, decodes + tokens, decodes, mean,
-            each, fresh, cached, 0.0, 0.0, mean, max, min,
-        )  # fmt: skip
-        longest: float = max(seconds, least)
-        return longest
-
-    def line(self, decodes: int) -> tuple[float, float] | None:
-        """Return (fixed, per token of context) of a step that only decodes; None where it is no line.
-
-        That is: where the floor may cut it, or where some layers do not see all of the context.
-        """
-        if self._factor < 1 or self._terms["fixed"] < 0:  # a draw, or an anchor, that is faster than coefficients allow
-            return None
-        caches, ranks = self._terms["caches"], self._terms["ranks"]
-        if any(cache["reach"] < EVERYTHING for cache in caches):
-            return None
-        read = sum(cache["read"] for cache in caches) / ranks
-        return self._factor * self._sum(decodes, 0, 0.0, 0, 0.0), self._factor * read
-
-    def _sum(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
-        mean = context / decodes if decodes else 0.0
-        each, fresh, cached = _prompts(prefills, tokens, pairs)
-        weights, matrices, *rest = parts(self._terms, decodes, mean, fresh, cached, each, max, min)
-        seconds: float = hypot(weights, matrices) + sum(rest)
-        return seconds
-
-
-def _prompts(prefills: float, tokens: int, pairs: float) -> tuple[float, float, float]:
-    """Return (prompts, tokens of each, tokens that each finds in its cache) from what a step's prompts sum up to.
-
-    Pairs are tokens times what each sees: what is cached, and half of its own prompt, or of its chunk.
-    """
-    if not tokens:
-        return 0.0, 0.0, 0.0
-    each = max(prefills, 1.0)
-    fresh = tokens / each
-    return each, fresh, max(pairs / tokens - fresh / 2, 0.0)
+        return super().__call__(decodes, context, prefills, tokens, pairs)
 
 
 def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int], memory: float) -> None:

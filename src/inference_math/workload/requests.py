@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from inference_math.checks import (
-    ANY_POSITIVE,
     AT_LEAST_ZERO,
     SHARE,
     Interval,
@@ -25,7 +24,7 @@ from inference_math.checks import (
 )
 from inference_math.perf.types import Work
 
-__all__ = ["SLA", "Requests", "Source", "Trace", "Workload"]
+__all__ = ["LENGTHS", "SLA", "Requests", "Source", "Trace", "Workload"]
 
 
 class Requests(NamedTuple):
@@ -45,6 +44,9 @@ class Source(Protocol):
         ...
 
 
+_SECONDS = Interval(0, 1e6, open_low=True)
+LENGTHS = ("fixed", "geometric")
+"""How output lengths may be distributed where only their mean is known."""
 _TOKENS = Interval(1, 1e9)  # of a request: a thousand times the longest there are
 
 
@@ -76,7 +78,7 @@ class Workload:
         as_number("n_in", self.n_in, _TOKENS)
         as_number("n_out", self.n_out, _TOKENS)
         as_number("alpha", self.alpha, SHARE)
-        as_one_of("lengths", self.lengths, ("fixed", "geometric"))
+        as_one_of("lengths", self.lengths, LENGTHS)
 
     @classmethod
     def from_trace(cls, trace: Trace) -> Workload:
@@ -129,8 +131,8 @@ class SLA:
     quantile: float | None = None
 
     def __post_init__(self) -> None:
-        as_number("ttft", self.ttft, ANY_POSITIVE)
-        as_number("tpot", self.tpot, ANY_POSITIVE)
+        as_number("ttft", self.ttft, _SECONDS)
+        as_number("tpot", self.tpot, _SECONDS)
         if self.quantile is not None and not 0 < as_number("quantile", self.quantile, SHARE) < 1:
             raise ValueError(f"quantile must be a number between 0 and 1, not {self.quantile!r}")
 
@@ -202,4 +204,4 @@ class Trace:
 
 def _cached(n_in: NDArray[np.int64], alpha: Any) -> NDArray[np.int64]:
     """Return the stored tokens of prompts, of which the last one is always computed."""
-    return np.asarray(np.minimum(np.round(alpha * n_in).astype(np.int64), n_in - 1))
+    return np.asarray(np.minimum(np.floor(alpha * n_in + 0.5).astype(np.int64), n_in - 1))

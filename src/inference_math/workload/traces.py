@@ -18,29 +18,28 @@ used since (its stack distance; Mattson et al., 1970). One pass for the distance
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from inference_math.checks import AT_LEAST_ZERO, as_counts, as_number, as_numbers, as_one_of, as_whole
+from inference_math.checks import AT_LEAST_ZERO, as_counts, as_numbers, as_one_of, as_whole
 from inference_math.workload import Trace
+from inference_math.workload.lines import BLOCK_TOKENS, Line, block_count, parsed_lines
 
-__all__ = ["QUANTILES", "Read", "length_quantiles", "read", "reusable", "reuse_curve"]
+__all__ = ["KINDS", "QUANTILES", "Read", "length_quantiles", "read", "reusable", "reuse_curve"]
 
+_MOST = 2_000_000  # requests: a hundred times what tells their lengths
 Blocks = Sequence[Sequence[Hashable]]
 QUANTILES = (0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100)
 """Per cent, as the tables give them."""
-
-_MOST = 2**53  # beyond it a float, and so the arithmetic with shares, is no longer exact
+KINDS = (".jsonl", ".csv")
+"""How the names of files end that hold traces."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,16 +67,18 @@ class Read:
         alpha = pd.Series(0.0, index=self.requests.index)
         if len(known):
             alpha[known.index] = reusable(list(known.blocks), known.n_in, self.block_tokens)
-        return Trace.from_frame(self.requests.assign(alpha=alpha))
+        frame = self.requests.assign(alpha=alpha)
+        return Trace.from_frame(frame.drop(columns="arrival") if frame.arrival.isna().any() else frame)
 
 
-def read(path: str | Path, *, strict: bool = False, block_tokens: int = 512) -> Read:
+def read(path: str | Path, *, strict: bool = False, block_tokens: int = BLOCK_TOKENS) -> Read:
     """Read a trace file: one request a line, in order of arrival.
 
     A `.jsonl` file holds Mooncake's objects: `timestamp` (ms), `input_length`, `output_length` and, if known,
     `hash_ids`, the ids of the prompt's blocks. A `.csv` file has a header with the columns `arrival` (s), `n_in`,
     `n_out`, or Azure's `TIMESTAMP` (date and time; arrival counts from the first), `ContextTokens`,
-    `GeneratedTokens`; others are ignored. Empty lines are passed over.
+    `GeneratedTokens`; others are ignored. Without a column of arrivals (NaN in the frame) a trace has lengths alone.
+    Empty lines are passed over.
 
     A line is a problem if it cannot be parsed, lacks a field, has a length that is no whole number ≥ 1, a negative
     time or one before that of the last good line, or another number of block ids than its prompt has blocks.
@@ -94,38 +95,23 @@ def read(path: str | Path, *, strict: bool = False, block_tokens: int = 512) -> 
     Raises
     ------
     ValueError
-        For another kind of file, a header without the columns, a file without a proper request; if `strict`, for
-        the first problem, naming file, line and reason.
+        For another kind of file, a header without the columns, a file without a proper request or with more than two
+        million; if `strict`, for the first problem, naming file, line and reason.
     OSError
         If the file cannot be read.
     """
     path = Path(path)
-    kind = as_one_of(f"the suffix of {path.name}", path.suffix, (".jsonl", ".csv"))
+    kind = as_one_of(f"the suffix of {path.name}", path.suffix, KINDS)
     as_whole("block_tokens", block_tokens)
-    requests: list[_Request] = []
-    problems: list[tuple[int, str]] = []
     # Bytes that are no UTF-8 spoil their line alone.
     with path.open(encoding="utf-8-sig", errors="replace") as file:
-        lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
-        parse, dated = (_mooncake, False) if kind == ".jsonl" else _csv_parser(path.name, lines)
-        for number, line in lines:
-            try:
-                requests.append(_checked(parse(line), requests[-1].arrival if requests else 0.0, block_tokens))
-            except (ValueError, TypeError, OverflowError, RecursionError, csv.Error) as error:
-                if strict:
-                    raise ValueError(f"{path.name}, line {number}: {error}") from error
-                problems.append((number, str(error)))
-    if not requests:
-        first = " (line {}: {})".format(*problems[0]) if problems else ""
-        raise ValueError(f"{path.name} holds no proper request{first}")
-    frame = pd.DataFrame(requests, columns=list(_Request._fields)).astype({"blocks": "object"})
-    if dated:
-        frame["arrival"] = (frame.arrival - frame.arrival[0]).round(6)
+        requests, problems = parsed_lines(file, kind == ".jsonl", path.name, strict, block_tokens, _MOST)
+    frame = pd.DataFrame(requests, columns=list(Line._fields)).astype({"blocks": "object", "arrival": "float64"})
     table = pd.DataFrame(problems, columns=["line", "reason"]).astype({"line": "int64", "reason": "str"})
     return Read(frame, table, block_tokens)
 
 
-def reusable(blocks: Blocks, n_in: Any, block_tokens: int = 512) -> NDArray[np.float64]:
+def reusable(blocks: Blocks, n_in: Any, block_tokens: int = BLOCK_TOKENS) -> NDArray[np.float64]:
     """Return the share α of each prompt that earlier prompts began with: an unlimited cache that keeps everything.
 
     Parameters
@@ -152,7 +138,7 @@ def reusable(blocks: Blocks, n_in: Any, block_tokens: int = 512) -> NDArray[np.f
     return shares
 
 
-def reuse_curve(blocks: Blocks, n_in: Any, block_tokens: int = 512, capacity: Any = None) -> pd.DataFrame:
+def reuse_curve(blocks: Blocks, n_in: Any, block_tokens: int = BLOCK_TOKENS, capacity: Any = None) -> pd.DataFrame:
     """Return what an LRU prefix cache finds, by its capacity: exact, from one pass over the trace.
 
     Takes O(n log n) time for n block references. The cache starts empty. `capacity` (tokens; a part of a block
@@ -220,88 +206,6 @@ def _summary(values: NDArray[np.int64]) -> dict[str, float]:
     return moments | {f"p{q}": value for q, value in zip(QUANTILES, quantiles, strict=True)}
 
 
-class _Request(NamedTuple):
-    """One line; its numbers are unchecked until `_checked` returns it."""
-
-    arrival: Any
-    n_in: Any
-    n_out: Any
-    blocks: Any
-
-
-def _checked(raw: _Request, earliest: float, block_tokens: int) -> _Request:
-    """Return the request with its values converted, or say what is wrong with it."""
-    arrival = as_number("the time of arrival", raw.arrival, AT_LEAST_ZERO)
-    n_in, n_out = as_whole("the prompt length", raw.n_in), as_whole("the output length", raw.n_out)
-    if max(n_in, n_out) > _MOST:
-        raise ValueError(f"a length must be at most 2^53, not {max(n_in, n_out)}")
-    if arrival < earliest:
-        raise ValueError(f"the time of arrival goes back from {earliest:.12g} to {arrival:.12g} s")
-    if raw.blocks is not None:
-        _check_ids(raw.blocks, n_in, block_tokens)
-    return _Request(arrival, n_in, n_out, raw.blocks)
-
-
-def _check_ids(ids: Any, n_in: int, block_tokens: int) -> None:
-    if not isinstance(ids, list) or not all(isinstance(i, int | str) and not isinstance(i, bool) for i in ids):
-        raise TypeError(f"the block ids must be a list of whole numbers or strings, not {ids!r:.80}")
-    if len(ids) != _block_count(n_in, block_tokens):
-        expected = _block_count(n_in, block_tokens)
-        raise ValueError(f"{n_in} tokens are {expected} blocks of {block_tokens}, not {len(ids)}")
-
-
-def _block_count(n_in: int, block_tokens: int) -> int:
-    return -(-n_in // block_tokens)
-
-
-def _mooncake(line: str) -> _Request:
-    fields = json.loads(line)
-    if not isinstance(fields, dict):
-        raise TypeError(f"a request must be a JSON object, not {line.strip()!r:.80}")
-    _require(fields, "timestamp", "input_length", "output_length")
-    arrival = as_number("timestamp", fields["timestamp"], AT_LEAST_ZERO) / 1000
-    return _Request(arrival, fields["input_length"], fields["output_length"], fields.get("hash_ids"))
-
-
-def _require(fields: dict[str, Any], *names: str) -> None:
-    if missing := [name for name in names if fields.get(name) is None]:
-        raise ValueError(f"{', '.join(missing)} missing")
-
-
-def _csv_parser(name: str, lines: Iterator[tuple[int, str]]) -> tuple[Callable[[str], _Request], bool]:
-    """Take the header off the lines; return what parses the others, and whether their times are dates."""
-    header = [column.strip() for column in next(csv.reader([next(lines, (0, ""))[1]]), [])]
-    found = next((columns for columns in (_OWN, _AZURE) if set(columns) <= set(header)), None)
-    if found is None:
-        raise ValueError(f"{name} must have the columns {', '.join(_OWN)} or {', '.join(_AZURE)}, not {header}")
-    dated = found is _AZURE
-
-    def parse(line: str) -> _Request:
-        cells = next(csv.reader([line]))
-        if len(cells) != len(header):
-            raise ValueError(f"{len(cells)} cells under {len(header)} columns")
-        time, n_in, n_out = (dict(zip(header, cells, strict=True))[column].strip() for column in found)
-        return _Request(_seconds(time) if dated else _number(time), _number(n_in), _number(n_out), None)
-
-    return parse, dated
-
-
-_OWN = ("arrival", "n_in", "n_out")
-_AZURE = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
-
-
-def _seconds(text: str) -> float:
-    """Return seconds since 1970, with UTC where the text names no zone."""
-    moment = datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _number(text: str) -> float:
-    if "_" in text:  # which Python takes for a separator of digits
-        raise ValueError(f"could not convert string to float: {text!r}")
-    return float(text)
-
-
 def _prompt_tokens(blocks: Blocks, n_in: Any, block_tokens: int) -> NDArray[np.int64]:
     """Return the prompt lengths after holding the blocks against them and against each other."""
     size = as_whole("block_tokens", block_tokens)
@@ -310,7 +214,7 @@ def _prompt_tokens(blocks: Blocks, n_in: Any, block_tokens: int) -> NDArray[np.i
         raise ValueError(f"blocks and n_in must have the same length, not {len(blocks)} and {tokens.size}")
     before: dict[Hashable, Hashable] = {}
     for request, (prompt, length) in enumerate(zip(blocks, tokens, strict=True)):
-        if len(prompt) != _block_count(length, size):
+        if len(prompt) != block_count(length, size):
             raise ValueError(f"blocks: request {request} has {len(prompt)} for {length} tokens, {size} in a block")
         previous: Hashable = _START
         for block in prompt:

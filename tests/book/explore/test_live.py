@@ -74,8 +74,21 @@ def test_noise_in_the_last_digit_does_not_change_the_page():
 
 def test_a_computed_parameter_and_a_rule_are_printed_from_sympy():
     assert explore.computed(e, 2 * phi).param.to_dict()["expr"] == "2*phi"
-    rule = explore.rule(theory.crossover, alpha).to_dict()
-    assert rule["transform"][0] == {"calculate": "e/(e + 1)", "as": "alpha"}
+    rule = explore.rule(theory.crossover, alpha, "computing", "loading").to_dict()
+    assert all(layer["transform"][0] == {"calculate": "e/(e + 1)", "as": "alpha"} for layer in rule["layer"])
+    assert [layer["mark"].get("text") for layer in rule["layer"]] == [None, "◂ computing", "loading ▸"]
+
+
+def test_a_strip_has_the_colour_of_the_curve_that_counts():
+    formulas = {"up": alpha, "down": 1 - alpha}
+    for counts, how in (("highest", "max"), ("lowest", "min")):
+        chart = explore.curves(formulas, alpha, (0, 1, 0.1), params=[], y_title="", counts=counts)
+        _, strip = chart.to_dict()["layer"]
+        best = next(step for step in strip["transform"] if "joinaggregate" in step)
+        assert best["joinaggregate"] == [{"op": how, "field": "value", "as": "best"}]
+        assert best["groupby"] == ["alpha"]
+    with pytest.raises(ValueError, match="counts must be one of highest, lowest"):
+        explore.curves(formulas, alpha, (0, 1, 0.1), params=[], y_title="", counts="best")
 
 
 def test_what_vega_cannot_evaluate_is_refused_before_it_reaches_a_page():
@@ -84,6 +97,6 @@ def test_what_vega_cannot_evaluate_is_refused_before_it_reaches_a_page():
 
 
 def test_layers_keep_their_parameters(chart):
-    spec = explore.Live(alt.layer(chart, explore.rule(theory.crossover, alpha)), "a").spec()
+    spec = explore.Live(alt.layer(chart, explore.rule(theory.crossover, alpha, "l", "r")), "a").spec()
     assert [p["name"] for p in spec["params"]] == ["e", "phi", "in_python"]
     assert spec["width"] == "container"

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections import Counter
 
 import pytest
 
 from inference_math.book.explore import browser
 
 LISTS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)  # and what is annotated as one
+DESCRIBE = ("Protocol", "TypedDict")  # of such a class there are no objects
 ANNOTATED = ("list", "dict", "Sequence", "Mapping")
 
 
 def breaches(source: str) -> list[str]:
     """Return what JavaScript reads otherwise, and what the printer leaves out, by line."""
     tree, found = ast.parse(source), []
+    held = lists_held(tree)
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
             name = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
@@ -24,19 +27,33 @@ def breaches(source: str) -> list[str]:
             if not (name.isupper() or name == "__all__" or from_sympy):
                 found.append((node.lineno, f"{name} is left out: constants are upper-case"))
     for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            found.append((node.lineno, "a class is left out"))
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base) not in DESCRIBE for base in node.bases):
+            found.append((node.lineno, "a class with another above it is left out"))
+        if isinstance(node, ast.FunctionDef) and node.decorator_list:
+            found.append((node.lineno, "what stands above a function is left out"))
         if isinstance(node, ast.FunctionDef):
             if node.args.defaults or any(node.args.kw_defaults):
                 found.append((node.lineno, "a default argument is left out"))
             what = "the truth of a list, which JavaScript always holds"
-            found += [(test.lineno, what) for test in lists_tested(node)]
+            found += [(test.lineno, what) for test in lists_tested(node, held)]
     return [f"line {line}: {what}" for line, what in found]
 
 
-def lists_tested(function: ast.FunctionDef) -> list[ast.expr]:
-    """Return where a list or a dict stands as a condition."""
-    lists, tests = set(), []
+def lists_held(tree: ast.Module) -> set[str]:
+    """Return the attributes that objects keep lists in."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            (target, *_) = node.targets if isinstance(node, ast.Assign) else [node.target]
+            made = isinstance(node.value, LISTS) or (node.value and ast.unparse(node.value) == "deque()")
+            if made and isinstance(target, ast.Attribute):
+                found.add(ast.unparse(target))
+    return found
+
+
+def lists_tested(function: ast.FunctionDef, held: set[str]) -> list[ast.expr]:
+    """Return where a list or a dict stands as a condition; attributes `held` are lists."""
+    lists, tests = set(held), []
     for node in ast.walk(function):
         if isinstance(node, ast.arg) and node.annotation and ast.unparse(node.annotation).startswith(ANNOTATED):
             lists.add(node.arg)
@@ -50,7 +67,7 @@ def lists_tested(function: ast.FunctionDef) -> list[ast.expr]:
             tests += node.values
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             tests.append(node.operand)
-    return [test for test in tests if isinstance(test, LISTS) or (isinstance(test, ast.Name) and test.id in lists)]
+    return [test for test in tests if isinstance(test, LISTS) or ast.unparse(test) in lists]
 
 
 @pytest.mark.parametrize("module", browser._MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
@@ -58,12 +75,29 @@ def test_a_printed_module_keeps_to_what_both_languages_have(module):
     assert breaches(inspect.getsource(module)) == []
 
 
+def test_no_two_printed_modules_have_the_same_name():
+    """They become one program, in which the later would replace the earlier."""
+    names = Counter(
+        ast.unparse(name)
+        for module in browser._MODULES
+        for node in browser._portable(ast.parse(inspect.getsource(module))).body
+        for name in (node.targets if isinstance(node, ast.Assign) else [ast.Name(node.name)])
+    )
+    assert [name for name, times in names.items() if times > 1] == []
+    assert len(names) > 150
+
+
 @pytest.mark.parametrize(
     ("source", "what"),
     [
         ("most = 3", "upper-case"),
         ("most: tuple[float, ...] = (3, 4)", "upper-case"),
-        ("class Row:\n    pass", "a class"),
+        ("class Row(list):\n    pass", "a class"),
+        ("class Row:\n    @property\n    def size(self):\n        return 1", "what stands above a function"),
+        (
+            "class Row:\n    def f(self):\n        self.rows = []\n        return 1 if self.rows else 0",
+            "the truth of a list",
+        ),
         ("def f(a, b=1):\n    return a", "a default argument"),
         ("def f(rows: list[float]) -> float:\n    return 1 if rows else 0", "the truth of a list"),
         ("def f(a):\n    kept = [x for x in a]\n    return kept and a", "the truth of a list"),

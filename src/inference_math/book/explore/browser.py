@@ -1,4 +1,4 @@
-"""The planner's page: `perf` as JavaScript, its formulas printed from SymPy, and the numbers that it starts from."""
+"""The planner's page: `perf` and the simulator as JavaScript, formulas printed from SymPy, numbers to start from."""
 
 from __future__ import annotations
 
@@ -8,24 +8,58 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from inference_math import catalogue, evidence, theory
 from inference_math.book.explore.pasted import record
 from inference_math.book.explore.pictures import pictures
 from inference_math.catalogue.tiers import tiers
-from inference_math.perf import answers, batch, calibrate, commands, search, steps, words
+from inference_math.perf import answers, batch, calibrate, commands, pace, search, steps, words
+from inference_math.planner import queues
 from inference_math.planner.deployment import ANSWERS, DRAWS, kv_setting
 from inference_math.planner.text import PRINTED
+from inference_math.planner.traffic import REQUESTS, chances
+from inference_math.simulate import engine, goodput, systems
 from inference_math.unit import rates_of
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, ZERO_SHOT_SCOPE, Calibration, normals
 from inference_math.unit.nearest import SERVED_SCOPE, levels
 from inference_math.unit.shapes import MEMORY
+from inference_math.workload.mixes import MIXES, mix
 
 __all__ = ["data", "script"]
 
-_MODULES = (steps, batch, search, answers, words, calibrate, commands)
-# What Python's built-ins and its module math are in JavaScript, where a name is passed on, too.
+_MODULES = (steps, batch, search, answers, words, calibrate, commands, pace, engine, systems, goodput, queues)
+BURSTS = (1, 2, 4)
+"""Coefficients of variation of the times between arrivals that the page knows; see `planner.fleet`."""
+# What Python's built-ins and its modules math, heapq and collections are in JavaScript, where a name is passed on, too.
+# A cost of the package needs no check.
 _PRELUDE = """
 var exp = Math.exp, max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
+var sqrt = Math.sqrt, log = Math.log, log1p = Math.log1p, inf = Infinity, nan = NaN;
+function deque() { var queue = []; queue.popleft = queue.shift; return queue; }
+function before(a, b) { return a[0] < b[0] || (a[0] === b[0] && a[1] < b[1]); }
+function heappush(heap, row) {
+  var i = heap.length;
+  for (heap.push(row); i > 0 && before(row, heap[(i - 1) >> 1]); i = (i - 1) >> 1) heap[i] = heap[(i - 1) >> 1];
+  heap[i] = row;
+}
+function heappop(heap) {
+  var top = heap[0], row = heap.pop(), i = 0, child;
+  if (!heap.length) return top;
+  while ((child = 2 * i + 1) < heap.length) {
+    if (child + 1 < heap.length && before(heap[child + 1], heap[child])) child++;
+    if (!before(heap[child], row)) break;
+    heap[i] = heap[child];
+    i = child;
+  }
+  heap[i] = row;
+  return top;
+}
+function seconds_of(cost, decodes, context, prefills, tokens, pairs) {
+  return cost.__call__(decodes, context, prefills, tokens, pairs);
+}
+function bare_of(cost, decodes, context) { return cost.__call__(decodes, context, 0, 0, 0); }
+function line_of(cost, decodes, context) { return cost.line(decodes, context); }
 function digits(x) {
   return Math.abs(x) >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3)));
 }
@@ -52,12 +86,21 @@ def data() -> dict[str, Any]:
     """Return the catalogue, the calibrations that ship with what draws them, and the tiers, as plain numbers."""
     return {
         "models": {name: record(model) for name, model in catalogue.MODELS.items()},
-        "gpus": {name: rates_of(gpu) | {"generation": gpu.generation} for name, gpu in catalogue.GPUS.items()},
+        "gpus": {
+            name: rates_of(gpu) | {"generation": gpu.generation, "watts": gpu.tdp or 0}
+            for name, gpu in catalogue.GPUS.items()
+        },
         "coefficients": list(COEFFICIENTS),
         "operators": {engine: _coefficients(Calibration.zero_shot(engine)) for engine in ENGINES},
         "levels": levels(),
         "normals": [[float(f"{number:.12g}") for number in row] for row in normals(DRAWS)],
         "memory": MEMORY,
+        "crowd": _crowd(),
+        "mixes": {
+            name: {"title": title, "rows": np.stack(mix(name).rows()[:2], axis=1).tolist()}
+            for name, title in MIXES.items()
+        },
+        "errors": evidence.load("served_error").frame.to_dict("records"),
         "answers": ANSWERS,
         "parts": steps.PARTS,
         "pictures": pictures(),
@@ -67,6 +110,13 @@ def data() -> dict[str, Any]:
         "widths": evidence.load("widths").frame.set_index("name")["width"].to_dict(),
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
+
+
+def _crowd() -> dict[str, Any]:
+    """Return the chances that simulated requests come from: how many count, times between arrivals, lengths."""
+    drawn = {str(cv): chances(REQUESTS, 0, cv) for cv in BURSTS}
+    gaps = {cv: gaps for cv, (gaps, _) in drawn.items()}
+    return {"requests": REQUESTS, "gaps": gaps, "lengths": drawn["1"][1]}
 
 
 def _coefficients(calibration: Calibration) -> dict[str, Any]:
@@ -92,19 +142,32 @@ class _Strip(ast.NodeTransformer):
         node.returns = None
         for argument in node.args.args:
             argument.annotation = None
-        first = node.body[0]
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-            node.body = node.body[1:]
+        node.body = _undocumented(node.body) or [ast.Pass()]
         # Plus and times mean numbers here, not lists: the printer need not look.
         node.body.insert(0, ast.parse("PSCRIPT_OVERLOAD = False").body[0])
         return node
 
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        self.generic_visit(node)
+        node.body = _undocumented(node.body)
+        return node
+
+
+def _undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0]
+    return body[1:] if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) else body
+
 
 def _portable(module: ast.Module) -> ast.Module:
-    """Keep a module's functions and constants."""
-    kept = [node for node in module.body if isinstance(node, ast.FunctionDef) or _is_constant(node)]
+    """Keep a module's functions and constants, and its classes but for those that only describe others."""
+    kept = [node for node in module.body if isinstance(node, ast.FunctionDef) or _is_constant(node) or _is_made(node)]
     stripped: ast.Module = _Strip().visit(ast.Module(body=kept, type_ignores=[]))
     return ast.fix_missing_locations(stripped)
+
+
+def _is_made(node: ast.stmt) -> bool:
+    """Tell whether something is a class of which there are objects."""
+    return isinstance(node, ast.ClassDef) and not node.bases
 
 
 def _is_constant(node: ast.stmt) -> bool:

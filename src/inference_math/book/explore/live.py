@@ -31,6 +31,7 @@ _LETTERS = {
     "Delta": "Δ", "alpha": "α", "rho": "ρ", "varphi": "φ", "theta": "θ", "eta": "η", "pi": "π", "ell": "ℓ",
     "lambda": "λ", "tau": "τ",
 }  # fmt: skip
+_HEIGHT = 320  # pixels of a figure
 _DASHES = ([1, 0], [8, 4], [2, 2], [8, 3, 2, 3], [4, 4], [12, 3])
 
 
@@ -121,15 +122,21 @@ def with_source(chart: Any, table: str) -> Any:
     return chart.transform_calculate(source=json.dumps(f"{found.source}; {found.hardware}"))
 
 
-def rule(position: Formula | sp.Expr, axis: sp.Symbol) -> Any:
-    """Return a vertical line that the browser puts at `position`; layer it over the chart of `curves`."""
+def rule(position: Formula | sp.Expr, axis: sp.Symbol, left: str, right: str) -> Any:
+    """Return a vertical line that the browser puts at `position`, with the names of the regions beside it.
+
+    Layer it over the chart of `curves`.
+    """
     expr = position.expr if isinstance(position, Formula) else position
-    return (
+    base = (
         alt.Chart(alt.sequence(0, 1, 1, as_="i"))
         .transform_calculate(**{axis.name: to_vega(expr)})
-        .mark_rule(strokeDash=[4, 3])
         .encode(x=alt.X(axis.name, type="quantitative"))
     )
+    foot = base.encode(y=alt.value(_HEIGHT - 10))
+    before = foot.mark_text(text=f"◂ {left}", align="right", dx=-6, fontSize=12, clip=True)
+    after = foot.mark_text(text=f"{right} ▸", align="left", dx=6, fontSize=12, clip=True)
+    return alt.layer(base.mark_rule(strokeDash=[4, 3]), before, after)
 
 
 def curves(
@@ -143,7 +150,8 @@ def curves(
     y_scale: Any = alt.Undefined,
     x_scale: Any = alt.Undefined,
     x_expression: str | None = None,
-    height: int = 320,
+    height: int = _HEIGHT,
+    counts: str = "",
 ) -> Any:
     """Return a chart with one curve for each of `formulas` over `axis`.
 
@@ -160,6 +168,8 @@ def curves(
     x_expression
         Where the points are not the axis values themselves: Vega expression of ``datum.i``, for
         example ``"pow(2, datum.i)"`` for an axis of powers of two.
+    counts
+        "highest" or "lowest": a strip at the foot has everywhere the colour of the curve that counts.
     """
     start, stop, step = ticks
     column = axis.name if x_expression is None else "i"
@@ -173,10 +183,9 @@ def curves(
     labels: list[Any] = list(printed)
     dashes = [_DASHES[i] for i in range(len(labels))]
     legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=0, symbolSize=400)
-    return (
-        chart.transform_calculate(**printed)
-        .transform_fold(labels, as_=["curve", "value"])
-        .mark_line(strokeWidth=2.5, clip=True)
+    folded = chart.transform_calculate(**printed).transform_fold(labels, as_=["curve", "value"])
+    lines = (
+        folded.mark_line(strokeWidth=2.5, clip=True)
         .encode(
             x=alt.X(
                 axis.name,
@@ -197,6 +206,24 @@ def curves(
         )
         .add_params(*params, alt.param(name=PYTHON, value=_as_python(formulas, axis, ticks, x_expression)))
         .properties(width="container", height=height)
+    )
+    return alt.layer(lines, _strip(folded, axis, counts, height)) if counts else lines
+
+
+def _strip(folded: Any, axis: sp.Symbol, counts: str, height: int) -> Any:
+    """Return squares along the foot of a figure in the colour of the highest or the lowest curve."""
+    largest = as_one_of("counts", counts, ("highest", "lowest")) == "highest"
+    return (
+        folded.transform_filter("isFinite(datum.value) && datum.value > 0")
+        .transform_joinaggregate(best=f"{'max' if largest else 'min'}(value)", groupby=[axis.name])
+        .transform_filter("datum.value == datum.best")
+        .mark_square(size=60, opacity=1, clip=True)
+        .encode(
+            x=alt.X(axis.name, type="quantitative"),
+            y=alt.value(height - 4),
+            color=alt.Color("curve:N"),
+            tooltip=alt.Tooltip("curve:N", title=counts),
+        )
     )
 
 

@@ -46,7 +46,8 @@ def _rows(name: str) -> Any:
 def _coloured(field: str, names: tuple[str, ...]) -> Any:
     colours = [*COLOURS, "#999999", "#bbbbbb"][: len(names)]
     scale = alt.Scale(domain=list(names), range=colours)
-    return alt.Color(field, type="nominal", scale=scale, title=None, legend=alt.Legend(orient="bottom", columns=1))
+    legend = alt.Legend(orient="bottom", columns=1, labelLimit=0)
+    return alt.Color(field, type="nominal", scale=scale, title=None, legend=legend)
 
 
 def _stacked(name: str, size: str, part: str, names: tuple[str, ...], title: str, by: Any) -> Any:
@@ -75,7 +76,7 @@ def _speeds() -> Any:
         strokeDash=alt.StrokeDash("architecture", type="nominal", legend=None),
         order=alt.Order("user", type="quantitative"), detail="architecture:N",
     )  # fmt: skip
-    chosen = base.transform_filter("datum.chosen").mark_point(size=90, filled=True, color="black")
+    chosen = base.transform_filter("datum.chosen").mark_point(size=90, filled=True, color="#D55E00", stroke="white")
     return (lines.transform_filter("!datum.chosen") + chosen).properties(height=220)
 
 

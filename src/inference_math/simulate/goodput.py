@@ -1,0 +1,147 @@
+"""The share of requests that keep both limits: a simulation that notes nothing else, also run by the planner's page."""
+
+from __future__ import annotations
+
+from math import ceil, floor, log1p
+
+from inference_math.simulate.cost import Cost
+from inference_math.simulate.engine import Request
+from inference_math.simulate.schedulers import System
+from inference_math.simulate.systems import engine_of, run_engine, run_pools
+
+__all__ = ["Played", "Tally", "goodput", "requests_like", "requests_of", "stored_of"]
+
+
+class Played:
+    """Requests of a list, in the order of their arrivals."""
+
+    def __init__(self, requests: list[Request]) -> None:
+        self._requests = requests
+        self._next = 0
+
+    def first(self) -> list[tuple[float, Request]]:
+        """Return the first request."""
+        return self.after_arrival()
+
+    def after_arrival(self) -> list[tuple[float, Request]]:
+        """Return the next request, if there is one."""
+        if self._next >= len(self._requests):
+            return []
+        request = self._requests[self._next]
+        self._next += 1
+        return [(request.arrival, request)]
+
+    def after_finish(self, now: float) -> list[tuple[float, Request]]:
+        """Return nobody: who is served does not come back."""
+        return []
+
+
+class Tally:
+    """Counts which of the requests from number `since` to before `until` keep both limits, by halves of them.
+
+    Once so many of a half have missed one that less than the share `enough` can be left, it asks for no more.
+    """
+
+    def __init__(self, ttft: float, tpot: float, since: int, until: int, enough: float) -> None:
+        self.logs = False
+        self.measured = 0
+        self.overfull = 0.0
+        self._ttft = ttft
+        self._tpot = tpot
+        self._since = since
+        self._until = until
+        self._half = floor((since + until) / 2)
+        self._spare = (1 - enough) * (until - self._half)
+        self._early = 0
+        self._late = 0
+        self._missed_early = 0
+        self._missed_late = 0
+
+    def run(self, first: float, rise: float, steps: int, decodes: int) -> None:
+        """Note no steps."""
+
+    def gap(self, seconds: float) -> None:
+        """Note no gaps."""
+
+    def step(self, engine: int, start: float, seconds: float, decodes: int, context: int, prefills: float,
+             tokens: int) -> None:  # fmt: skip
+        """Note no step."""
+
+    def request(self, request: Request, admitted: float, first_token: float, finished: float) -> None:
+        """Count a request whose TTFT and whose mean TPOT are within the limits."""
+        if request.number < self._since or request.number >= self._until:
+            return
+        self.measured += 1
+        more = request.n_out - 1
+        good = first_token - request.arrival <= self._ttft
+        if good and more > 0:
+            good = finished - first_token <= self._tpot * more
+        if request.number < self._half:
+            self._early += 1 if good else 0
+            self._missed_early += 0 if good else 1
+        else:
+            self._late += 1 if good else 0
+            self._missed_late += 0 if good else 1
+        if max(self._missed_early, self._missed_late) > self._spare:
+            self.measured = self._until - self._since
+
+    def share(self) -> float:
+        """Return the share of the worse half, so that a queue that grows is seen."""
+        late = self._late / (self._until - self._half)
+        if self._half <= self._since:
+            return late
+        return min(self._early / (self._half - self._since), late)
+
+
+def requests_of(
+    gaps: list[float], chances: list[float], rate: float, n_in: int, n_out: float, stored: float
+) -> list[Request]:
+    """Return requests of equal prompts with geometric answers, `rate` a second.
+
+    `gaps` are times between arrivals of mean 1, `chances` numbers below 1 that tell how long an answer is. The tokens
+    `stored` of a prompt are rounded up as often as keeps their mean.
+    """
+    found: list[Request] = []
+    now = 0.0
+    for i in range(len(gaps)):
+        now += gaps[i] / rate
+        length = 1
+        if n_out > 1:
+            length = max(ceil(log1p(-chances[i]) / log1p(-1 / n_out)), 1)
+        found.append(Request(i, now, n_in, length, floor((i + 1) * stored + 1e-6) - floor(i * stored + 1e-6)))
+    return found
+
+
+def requests_like(
+    gaps: list[float], chances: list[float], rate: float, rows: list[tuple[int, int, int]]
+) -> list[Request]:
+    """Return requests drawn from `rows` of prompt, output and stored tokens, `rate` a second; else as `requests_of`."""
+    found: list[Request] = []
+    now = 0.0
+    for i in range(len(gaps)):
+        now += gaps[i] / rate
+        n_in, n_out, cached = rows[floor(chances[i] * len(rows))]
+        found.append(Request(i, now, n_in, n_out, cached))
+    return found
+
+
+def stored_of(n_in: int, alpha: float) -> int:
+    """Return the stored tokens of a prompt, of which the last is always computed."""
+    return min(floor(alpha * n_in + 0.5), n_in - 1)
+
+
+def goodput(
+    system: System, cost: Cost, requests: list[Request], ttft: float, tpot: float, since: int, until: int, enough: float
+) -> float:
+    """Return the share of the requests from number `since` to before `until` that keep both limits.
+
+    Of both halves of them the worse one counts. Those that come later keep the system busy until the last is done.
+    Below `enough` it is a bound: the simulation ends when that much cannot be had any more.
+    """
+    tally = Tally(ttft, tpot, since, until, enough)
+    users = Played(requests)
+    if system["prefill_units"] > 0:
+        run_pools(system, cost, users, tally, until - since)
+    else:
+        run_engine(engine_of(system, cost, tally), users, tally, until - since)
+    return tally.share()

@@ -1,0 +1,39 @@
+"""What a plan says in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from inference_math.perf.words import checked, sized, sized_how
+
+ROWS = [
+    {"kind": "dense", "engine": "vllm", "points": 43, "error": 0.3, "inside": 0.9},
+    {"kind": "dense", "engine": "trtllm", "points": 140, "error": 0.1, "inside": 0.5},
+]
+
+
+def test_what_was_checked_is_said_by_engine():
+    assert checked("dense", "trtllm", ROWS) == (
+        "on 140 served points that were set aside, predictions of dense under trtllm were 10% off in the mean, and 50% "
+        "lay within the 90 % interval"
+    )
+    assert checked("dense", "sglang", ROWS).endswith("; under other engines it was up to 30% off")
+    assert checked("hybrid", "sglang", ROWS) == ("no served points of hybrid under sglang were set aside to check this")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("chunked", 3, 1, 6, 40, "", 0, False), "6 GPUs for 40 requests/s: chunked, 3 replicas of one unit; no other"),
+        (
+            ("chunked", 1, 8, 16, 9.5, "aggregated", 7.25, True),
+            "9.5 requests/s on 16 GPUs: chunked, 1 replica of 8",
+        ),
+    ],
+)
+def test_a_fleet_in_a_sentence(arguments, said):
+    assert sized(*arguments).startswith(said)
+    assert sized(*arguments).endswith("next aggregated, 7.25 requests/s" if arguments[-1] else "gets there")
+    assert "at random, equal prompts" in sized_how(0.9, 1, "")
+    assert "a CV of 4, lengths as recorded" in sized_how(0.9, 4, "mix")
+    assert "arrivals and lengths as recorded" in sized_how(0.9, 4, "trace")
