@@ -22,15 +22,16 @@ window.inferenceMathCrowd = (() => {
       if (!known.has(key)) throw new Wanted(key, pace, row, each);
       return known.get(key);
     };
+    const kept = (pace, row, each, enough) => math.share_of(asked, systems[row], paces[pace], crowd.gaps[cv], crowd.lengths, like, crowd.requests, each, enough);
     return () => {
       try {
         const [chosen, each, fast, slow] = math.sustained(tops, good);
-        return { name, asked, units, gpus: units * asked.unit.gpus, each, fast, slow, row: rows[chosen] };
+        const idle = each > 0 ? NaN : kept(0, chosen, math.IDLE, 0);
+        return { name, asked, units, gpus: units * asked.unit.gpus, each, fast, slow, idle, row: rows[chosen] };
       } catch (wanted) {
         if (!(wanted instanceof Wanted)) throw wanted;
         const [pace, row, each] = wanted.what;
-        const kept = math.share_of(asked, systems[row], paces[pace], crowd.gaps[cv], crowd.lengths, like, crowd.requests, each, share);
-        known.set(wanted.key, kept >= share);
+        known.set(wanted.key, kept(pace, row, each, share) >= share);
         return null;
       }
     };

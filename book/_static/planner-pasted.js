@@ -13,14 +13,17 @@ window.inferenceMathPasted = (() => {
   // Gives a place its button; `take` gets what was read. Returned is what tells the reader something there.
   const place = (what, take) => {
     const details = document.getElementById(`planner-${what}`);
+    let before = false;
     const tell = (words, open) => { details.querySelector("[role=status]").textContent = words; if (open) details.open = true; };
     const read = async () => {
       tell("Reading; the first time takes some seconds.");
       try {
         await new Promise((shown) => { setTimeout(shown, 50); });
         const found = JSON.parse((await reading())(what, details.querySelector("textarea").value));
-        tell(found.wrong ?? `Read: ${found.said}.`);
-        if (!found.wrong) take(found);
+        tell(found.wrong ? `${found.wrong}${before ? " What was read before still counts." : ""}` : `Read: ${found.said}.`);
+        if (found.wrong) return;
+        before = true;
+        take(found);
       } catch (error) {
         tell(`${error.message}.`);
       }

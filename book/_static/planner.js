@@ -48,10 +48,14 @@
     return strange;
   };
 
+  // What a link carries: of recorded requests their name, and their means as the form shows them.
+  const linked = () => Object.fromEntries(Object.entries(state()).map(([name, value]) => [name, ["prompt", "output"].includes(name) ? at(name).value : value]));
+
   // The page begins with the first set-up, the talks' own.
   const begin = () => {
     const [first] = Object.keys(presets);
     write(presets[first]);
+    text("planner-link", "");
     at("preset").value = first;
   };
 
@@ -279,13 +283,16 @@
     starts(asked, given, order, found.drawn, Object.fromEntries(fleets.map((one) => [one.name, one])));
     if (first) text("planner-settings", `Start each of ${first.many === 1 ? "it" : digits(first.many)} with: ${told(first.asked, given, first.name, first.row)}`);
     if (!first) {
-      text("planner-headline", `With queues, no architecture keeps both limits for ${percent(shareOf(given))} of the requests at a rate worth a replica. Loosen a limit.`);
+      const able = sustained.filter((one) => one.each > 0);
+      text("planner-headline", sentence(able.length
+        ? `${label("have")} must be at least ${Math.min(...able.map((one) => one.gpus))}, those of a replica that keeps both limits`
+        : math.short(shareOf(given), sustained.map((one) => math.idle(one.name, one.idle)))));
       numbers(ofUnit(asked, found.rate, found.own));
       return;
     }
-    text("planner-headline", sentence(math.sized(first.name, first.many, first.units, first.all, first.rate, second?.name ?? "", owned ? second?.rate ?? 0 : second?.all ?? 0, owned)));
+    text("planner-headline", sentence(math.sized(first.name, first.many, first.units, first.all, first.rate, second?.name ?? "", owned ? second?.rate ?? 0 : second?.all ?? 0, owned, found.best)));
     const usd = math.usd_per_million(first.all, asked.price, first.rate * asked.work.n_out);
-    text("planner-how", sentence(math.sized_how(shareOf(given), Number(given.arrivals), mixOf(given) ? "mix" : "")));
+    text("planner-how", sentence(math.sized_how(shareOf(given), Number(given.arrivals), mixOf(given) ? "mix" : "", asked.units)));
     numbers([
       owned ? [digits(first.rate), `requests/s on ${digits(first.all)} GPUs`] : [digits(first.all), `GPUs for ${given.traffic} requests/s`],
       ...(asked.price > 0 ? [[`$${digits(usd)}`, `a million output tokens at ${digits(first.rate)} requests/s`]] : []),
@@ -331,7 +338,7 @@
         const other = { ...given, gpu };
         const asked = question({ ...other, goal: "unit" });
         const { best, rows } = math.solve(asked, coefficients(other), [1, 1]);
-        const never = math.missing(calibration(other).scope, { gpu }).length ? "never calibrated" : "";
+        const never = math.missing(calibration(other).scope, { gpu }).length ? "scaled by datasheet" : "";
         return best ? [best, rows[best].rate / asked.unit.gpus, never] : ["none meets the SLA", NaN, never];
       } catch { return ["does not fit, or not in this precision", NaN, ""]; }
     };
@@ -371,7 +378,7 @@
     const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
     const labels = ["requests/s of a unit, at full load", "the best in this share of draws",
       "requests/s of a unit, with queues", have ? `requests/s on ${given.have} GPUs` : `GPUs for ${given.traffic} requests/s`, "USD per million output tokens at that",
-      "decodes of a unit", "computed prompt tokens of a step", "prefill units", `${of}TTFT at full load (ms)`,
+      "decodes of a unit, at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", `${of}TTFT at full load (ms)`,
       asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT at full load (ms)"];
     table("planner-architectures", ["", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));
   };
@@ -451,7 +458,7 @@
       gpus(given);
       tiers(given, asked);
       form.parentElement.classList.remove("planner-waiting");
-      history.replaceState(null, "", share.hash("plan", state()));
+      history.replaceState(null, "", share.hash("plan", linked()));
       form.dataset.complete = "true";
       const names = found.order.filter((name) => math.interval(NaN, solved.map((one) => one.rows[name].rate))[0] > 0);
       const like = (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
@@ -511,18 +518,21 @@
   };
   const tell = {
     model: pasted.place("model", ({ name, record }) => {
+      text("planner-link", "");
       data.models[name] = record;
       offer("model", name, name);
       at("weights").value = record.stored;
       answer();
     }),
     requests: pasted.place("requests", ({ rows }) => {
+      text("planner-link", "");
       data.mixes[OWN] = { rows };
       offer("lengths", OWN, "as in your requests");
       mixed();
       answer();
     }),
     calibration: pasted.place("calibration", ({ record }) => {
+      text("planner-link", "");
       calibrated = record;
       offer("calibration", OWN, "yours");
       answer();
@@ -545,12 +555,12 @@
     return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour; ` : ""}${asked_.gpus} GPUs a unit`, ...(given.goal === "unit" ? [] : [`**${lines("planner-headline")}** ${lines("planner-how")}`]), `**${lines("planner-verdict")}** ${lines("planner-runner")}`, lines("planner-settings"),
       [...document.querySelectorAll("#planner-notes li")].map((one) => `* ${one.textContent}`).join("\n"),
       ...sections.map((one) => `## ${one.querySelector("h3").textContent}\n\n${rows(tableOf(one))}`), "## All numbers", rows(answers), ...started,
-      `Made with the planner of Inference Math: ${share.link("plan", state())}`].filter(Boolean).join("\n\n") + "\n";
+      `Made with the planner of Inference Math: ${share.link("plan", linked())}`].filter(Boolean).join("\n\n") + "\n";
   };
 
   const tools = form.querySelector(".planner-tools");
   tools.append(
-    share.copier("Copy link", () => share.link("plan", state())),
+    share.copier("Copy link", () => share.link("plan", linked())),
     share.copier("Copy as Python", asPython),
     share.copier("Copy as report", asMarkdown),
     share.button("Download tables (CSV)", () => {
@@ -566,7 +576,7 @@
   };
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target }) => {
-    if (target.name === "preset") { if (target.value) write({ ...aims(), ...presets[target.value] }); }
+    if (target.name === "preset") { if (target.value) { write({ ...aims(), ...presets[target.value] }); text("planner-link", ""); } }
     else if (target.type === "range") { moved(target); at("preset").value = ""; }
     else {
       at("preset").value = "";
@@ -578,12 +588,17 @@
   });
   // What the reader is after stays, whatever the set-up.
   const aims = () => Object.fromEntries(["goal", "traffic", "have", "arrivals", "price"].map((name) => [name, at(name).value]));
+  // What a link asks for and this page lacks is said above the answer, and where it can be pasted.
   const follow = (link) => {
     const strange = write(link.state).filter((name) => !(name in PASTED && absent(name, link.state[name])));
-    if (strange.length) tell.model(`The link names what this page does not have: ${strange.map((name) => `${name} ${link.state[name]} (now ${at(name).value})`).join(", ")}.`, true);
+    const said = strange.length ? [`The link names what this page does not have: ${strange.map((name) => `${name} ${link.state[name]} (now ${at(name).value})`).join(", ")}.`] : [];
     for (const [name, what] of Object.entries(PASTED)) {
-      if (absent(name, link.state[name])) tell[what](`The link is about ${name === "model" ? link.state.model : `${what} of somebody's own`}, which it does not carry: paste ${what === "requests" ? "them" : "it"} here.`, true);
+      if (!absent(name, link.state[name])) continue;
+      const lacks = `The link is about ${name === "model" ? link.state.model : `${what} of somebody's own`}, which it does not carry`;
+      tell[what](`${lacks}: paste ${what === "requests" ? "them" : "it"} here.`, true);
+      said.push(`${lacks}. What stands here is about something else, until you paste ${what === "requests" ? "them" : "it"} above.`);
     }
+    text("planner-link", said.join(" "));
   };
   // Which fields may have a value that was pasted, and where; and whether a link names one that is not here.
   const PASTED = { model: "model", lengths: "requests", calibration: "calibration" };

@@ -242,8 +242,26 @@ def test_a_link_with_strange_names_says_so(open_page):
     page = open_page(PAGE + "#plan:gpu=h900&engine=vllm&prompt=700")
     complete(page)
     assert page.locator("input[name=prompt]").input_value() == "700"
-    assert "gpu h900 (now h100-sxm)" in page.locator("#planner-model [role=status]").inner_text()
+    assert "gpu h900 (now h100-sxm)" in page.locator("#planner-link").inner_text()
     assert "gpu=h100-sxm" in page.evaluate("location.hash")  # a link says everything, whatever defaults come
+
+
+def test_a_link_to_what_it_does_not_carry_says_so(open_page):
+    page = open_page(PAGE + "#plan:lengths=own&prompt=1900")
+    sized(page)
+    assert "requests of somebody's own" in page.locator("#planner-link").inner_text()
+    assert "paste them here" in page.locator("#planner-requests [role=status]").inner_text()
+    page.get_by_role("button", name="Reset").click()
+    assert page.locator("#planner-link").inner_text() == ""
+
+
+def test_a_link_has_the_means_of_a_mix_as_the_form_shows_them(open_page):
+    page = open_page(PAGE + "#plan:lengths=azure-code")
+    complete(page)
+    shown = page.locator("input[name=prompt]").input_value()
+    assert f"prompt={shown}&" in page.evaluate("location.hash")
+    assert shown.isdigit()
+    assert abs(float(page.evaluate("window.inferenceMathPlanner.state().prompt")) - float(shown)) <= 0.5
 
 
 def fill(page, name, value):

@@ -131,3 +131,18 @@ def test_the_settings_of_a_row_serve_its_rate(alpha):
     for name, row in found["rows"].items():
         again = search.served(found["mixed"], name, row, 2000, 200, case.units)
         assert again == pytest.approx(row["rate"], rel=1e-6)
+
+
+@given(decode=st.floats(1e-3, 1), prefill=st.floats(1e-3, 1), batch=st.integers(1, 500), units=st.integers(2, 64))
+def test_no_split_serves_more_than_units_that_could_be_divided(decode, prefill, batch, units):
+    def step(b, k):
+        return decode * (b > 0) + prefill * k
+
+    def row(p):
+        return {**search.NONE, "batch": batch, "chunk": 100.0, "prefill_units": p}
+
+    whole = search.pooled(step, "disaggregated", row(1), 100, 50, units)
+    found = [search.served(step, "disaggregated", row(p), 100, 50, units) for p in range(1, units)]
+    assert max(found) <= whole * (1 + 1e-9)
+    part = prefill / (prefill + search.decode_time(step, row(1), 50))  # of the units, so that both pools are as fast
+    assert search.served(step, "disaggregated", row(part * units), 100, 50, units) == pytest.approx(whole)

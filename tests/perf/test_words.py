@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference_math.perf.words import checked, sized, sized_how
+from inference_math.perf.words import checked, idle, short, sized, sized_how
 
 ROWS = [
     {"kind": "dense", "engine": "vllm", "points": 43, "error": 0.3, "inside": 0.9},
@@ -24,16 +24,24 @@ def test_what_was_checked_is_said_by_engine():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("chunked", 3, 1, 6, 40, "", 0, False), "6 GPUs for 40 requests/s: chunked, 3 replicas of one unit; no other"),
+        (("chunked", 3, 1, 6, 40, "", 0, False, "chunked"), "6 GPUs for 40 requests/s: chunked, 3 replicas of one unit; no other"),
         (
-            ("chunked", 1, 8, 16, 9.5, "aggregated", 7.25, True),
+            ("chunked", 1, 8, 16, 9.5, "aggregated", 7.25, True, "chunked"),
             "9.5 requests/s on 16 GPUs: chunked, 1 replica of 8",
         ),
     ],
 )
 def test_a_fleet_in_a_sentence(arguments, said):
     assert sized(*arguments).startswith(said)
-    assert sized(*arguments).endswith("next aggregated, 7.25 requests/s" if arguments[-1] else "gets there")
-    assert "at random, equal prompts" in sized_how(0.9, 1, "")
-    assert "a CV of 4, lengths as recorded" in sized_how(0.9, 4, "mix")
-    assert "arrivals and lengths as recorded" in sized_how(0.9, 4, "trace")
+    assert sized(*arguments).endswith("next aggregated, 7.25 requests/s" if arguments[-2] else "gets there")
+    assert sized(*arguments[:-1], "split").endswith(". At full load, without queues, split would be first")
+    assert "; " not in sized(*arguments[:-1], "")  # asked for by name
+    assert "at random, equal prompts" in sized_how(0.9, 1, "", 8)
+    assert "a CV of 4 at each replica, lengths as recorded, pools of 6 units" in sized_how(0.9, 4, "mix", 6)
+    assert "arrivals and lengths as recorded" in sized_how(0.9, 4, "trace", 8)
+
+
+def test_what_a_replica_keeps_that_has_nothing_to_do():
+    said = short(0.9, [idle("chunked", 0.5), idle("aggregated", 0.123)])
+    assert "keeps both limits for 90% of the requests: chunked keeps them for 50%" in said
+    assert "aggregated keeps them for 12%" in said

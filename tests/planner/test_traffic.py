@@ -40,7 +40,7 @@ def test_prompts_that_differ_need_more_than_equal_ones_of_the_same_mean():
     found = planner.plan(UNIT, Workload.from_trace(code), SLA(1.5, 0.05), intervals=False)
     for name in found.starts:
         equal, recorded = fleet(found, 20, architecture=name), fleet(found, 20, architecture=name, mix=code)
-        assert recorded.each < equal.each
+        assert recorded.each / recorded.units < equal.each / equal.units
         assert (equal.played, recorded.played) == ("", "mix")
     same = Trace(np.full(3, 2200), np.full(3, 170))
     assert fleet(FOUND, 20, mix=same).each == pytest.approx(fleet(FOUND, 20).each, rel=0.1)
@@ -175,8 +175,9 @@ def test_a_fleet_names_what_comes_next():
     second = min(others, key=lambda one: one.gpus)
     assert (best.following, best.following_value) == (second.architecture, second.gpus)
     assert best.said.startswith(f"{best.gpus} GPUs for 40 requests/s: {best.architecture}, ")
-    assert best.said.endswith(f"next {second.architecture}, {second.gpus} GPUs")
-    assert second.said.endswith("no other architecture gets there")
+    assert f"; next {second.architecture}, {second.gpus} GPUs" in best.said
+    assert ("At full load" in best.said) == (best.architecture != FOUND.best)
+    assert second.said.endswith(f"replica{'s' if second.replicas > 1 else ''} of one unit")
 
 
 def test_bursts_need_more():
@@ -238,7 +239,7 @@ def test_what_no_fleet_can_do():
         with pytest.raises(ValueError, match=r"traffic must be a number from 0\.001 to"):
             fleet(FOUND, rate)
     tight = planner.plan(UNIT, Workload(2200, 170), SLA(0.4, 0.04), intervals=False)
-    with pytest.raises(ValueError, match=r"traffic must leave 100% .* next to nothing to do leaves \d"):
+    with pytest.raises(ValueError, match=r"traffic must .* for 100% .*keeps them for \d+% even where a replica"):
         fleet(tight, 40, quantile=1.0, architecture="chunked", cv_arrivals=10)
 
 
@@ -258,3 +259,17 @@ def test_what_pools_send_is_one_copy_of_the_cache():
     for name in ("llama-3-70b", "gpt-oss-120b", "qwen3.5-397b-a17b"):
         unit = Unit.of(name, "b200", 8)
         assert kv_sent(unit.numbers, 3000) == pytest.approx(unit.model.kv_bytes(3000, unit.kv))
+
+
+def test_more_units_never_take_more_gpus():
+    """Batch and chunk, and which draw is slow, do not hang on how many units there are."""
+    sizes, settings = [], set()
+    for units in (4, 6, 8):
+        found = planner.plan(UNIT, Workload(2200, 170), SLA(0.4, 0.04), units=units, intervals=False)
+        many = fleet(found, 40, architecture="disaggregated")
+        sizes.append(many.gpus)
+        settings.add((many.settings["decode --max-num-seqs"], many.settings["prefill --max-num-batched-tokens"]))
+        assert many.most_units == units
+        assert f"pools of {units} units together at most" in many.how
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(settings) == 1

@@ -89,7 +89,11 @@ def form() -> str:
     goals = {
         "serve": "GPUs for my traffic", "have": "traffic for my GPUs", "unit": "what one unit does within the limits",
     }  # fmt: skip
-    lengths = {"fixed": "all the same", "geometric": "prompts the same, answers geometric", **MIXES}
+    lengths = {
+        "fixed": "the same for all; with queues, answers geometric",
+        "geometric": "prompts the same, answers geometric throughout",
+        **MIXES,
+    }
     bursts = {"1": "at random (Poisson)", "2": "in bursts, CV 2", "4": "in long bursts, CV 4"}
     first = [
         _select("goal", "I am looking for", goals, "serve"),
@@ -128,6 +132,7 @@ def form() -> str:
         f'<div class="planner-fields">{"".join(more)}</div></details><div class="planner-tools"></div></form>'
         f"{''.join(_pasted(*one) for one in PASTED)}"
         '<p id="planner-said" class="visually-hidden" role="status"></p>'
+        '<p id="planner-link" role="status"></p>'
         '<div class="planner-answer"><p id="planner-headline">This page needs JavaScript.</p>'
         '<dl id="planner-big"></dl></div><p id="planner-how"></p><p id="planner-verdict"></p>'
         '<p id="planner-runner"></p>'

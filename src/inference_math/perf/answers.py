@@ -6,11 +6,12 @@ step and of what prompts add to it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil, isfinite
 from typing import Any
 
 from inference_math.perf.batch import FOREVER, MOST_TOGETHER, largest_within, mean_seen, round_trip
-from inference_math.perf.search import ARCHITECTURES, NEVER, aggregated, chunked, disaggregated, served
+from inference_math.perf.search import ARCHITECTURES, NEVER, aggregated, chunked, disaggregated, pooled, served
 from inference_math.perf.steps import costs, kv_tokens, stored_tokens, unit_terms
 from inference_math.perf.types import Asked, Costs, Found, Row, Solved, Step, UnitNumbers, Work
 from inference_math.theory import chunk_size as _chunk_size
@@ -232,19 +233,45 @@ def interval(value: float, drawn: list[float]) -> list[float]:
 
 
 def careful(asked: Asked, best: str, solved: list[Solved]) -> Row:
-    """Return an architecture's row that keeps the SLA in nine of ten draws, of the fastest draw that has one.
+    """Return an architecture's row that keeps the SLA in nine of ten draws: of the draws' own, that which serves most.
 
-    Where none does, that of the slowest draw in which it meets the SLA at all.
+    In the median of the draws; of pools as if units could be divided, so that batch and chunk do not hang on their
+    number. Where no row keeps it so often, that which does most often.
     """
-    rows: list[Row] = [one["rows"][best] for one in solved]
-    rows.sort(key=lambda row: -row["rate"])
-    slowest = rows[0]
+    rows = unlike([one["rows"][best] for one in solved if one["rows"][best]["rate"] > 0])
+    shares = [min(kept(asked, best, solved, row), CAREFUL) for row in rows]
+    chosen: Row = solved[0]["rows"][best]
+    often, most, whole = 0.0, 0.0, 0.0
+    for share in shares:
+        often = max(often, share)
+    for i in range(len(rows)):
+        if shares[i] == often:
+            even, split = median_of(asked, best, solved, rows[i], pooled), serves(asked, best, solved, rows[i])
+            if even > most * NEARLY or (even * NEARLY >= most and split > whole):
+                chosen = rows[i]
+                most = even
+                whole = split
+    return chosen
+
+
+def unlike(rows: list[Row]) -> list[Row]:
+    """Return the rows that differ in a setting; one that an architecture does not have is NaN."""
+    found: list[Row] = []
     for row in rows:
-        if row["rate"] > 0:
-            slowest = row
-            if kept(asked, best, solved, row) >= CAREFUL:
-                return row
-    return slowest
+        new = True
+        for other in found:
+            same = True
+            for one, two in [
+                (row["batch"], other["batch"]), (row["chunk"], other["chunk"]),
+                (row["prefill_units"], other["prefill_units"]),
+            ]:  # fmt: skip
+                if one == one and one != two:
+                    same = False
+            if same:
+                new = False
+        if new:
+            found.append(row)
+    return found
 
 
 def kept(asked: Asked, name: str, solved: list[Solved], row: Row) -> float:
@@ -255,8 +282,16 @@ def kept(asked: Asked, name: str, solved: list[Solved], row: Row) -> float:
 
 def serves(asked: Asked, name: str, solved: list[Solved], row: Row) -> float:
     """Return the requests/s of a unit with the settings of a row: the median of the draws, whether or not they hold."""
+    return median_of(asked, name, solved, row, served)
+
+
+def median_of(
+    asked: Asked, name: str, solved: list[Solved], row: Row,
+    serving: Callable[[Step, str, Row, float, float, int], float],
+) -> float:  # fmt: skip
+    """Return the median over the draws of the requests/s of a unit with the settings of a row."""
     n_in, n_out = asked["work"]["n_in"], asked["work"]["n_out"]
-    return median([served(one["mixed"], name, row, n_in, n_out, asked["units"]) for one in solved])
+    return median([serving(one["mixed"], name, row, n_in, n_out, asked["units"]) for one in solved])
 
 
 def keeps(asked: Asked, name: str, one: Solved, row: Row) -> bool:

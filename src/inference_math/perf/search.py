@@ -13,7 +13,7 @@ from inference_math.perf.batch import MOST_TOGETHER, largest_whole, round_trip, 
 from inference_math.perf.types import Row, Step
 from inference_math.theory import chunk_size as _chunk_size
 
-__all__ = ["ARCHITECTURES", "NONE", "aggregated", "chunked", "disaggregated", "served"]
+__all__ = ["ARCHITECTURES", "NONE", "aggregated", "chunked", "disaggregated", "pooled", "served"]
 
 chunk_size = _chunk_size.plain
 
@@ -168,7 +168,24 @@ def served(step: Step, name: str, row: Row, n_in: float, n_out: float, units: in
         bare, mixed = step(batch, 0.0), step(batch, chunk / n_in)
         mean: float = bare + min(1.0, chunk_size(batch, n_in, n_out - 1) / chunk) * (mixed - bare)
         return batch / ((n_out - 1) * mean)
-    prompts, prefill = chunk / n_in, row["prefill_units"]
-    decode = (units - prefill) * batch / ((n_out - 1) * step(batch, 0.0))
-    slower: float = min(prefill * prompts / step(0.0, prompts), decode)
+    prefill = row["prefill_units"]
+    slower: float = min(prefill / prefill_time(step, row, n_in), (units - prefill) / decode_time(step, row, n_out))
     return slower / units
+
+
+def pooled(step: Step, name: str, row: Row, n_in: float, n_out: float, units: int) -> float:
+    """Return `served`, of pools as if units could be divided: which draw is fast then does not hang on their number."""
+    if name != "disaggregated":
+        return served(step, name, row, n_in, n_out, units)
+    return 1 / (prefill_time(step, row, n_in) + decode_time(step, row, n_out))
+
+
+def prefill_time(step: Step, row: Row, n_in: float) -> float:
+    """Return the seconds of a prefill unit that a request takes."""
+    prompts = row["chunk"] / n_in
+    return step(0.0, prompts) / prompts
+
+
+def decode_time(step: Step, row: Row, n_out: float) -> float:
+    """Return the seconds of a decode unit that a request takes: its part of each step after its first token."""
+    return (n_out - 1) * step(row["batch"], 0.0) / row["batch"]

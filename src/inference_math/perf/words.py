@@ -11,8 +11,8 @@ from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs
 
 __all__ = [
-    "CLEAR", "checked", "hindered", "missed", "missing", "outside", "remedy", "runner_up", "settled", "sized",
-    "sized_how", "swing_name", "too_long", "verdict", "wider",
+    "CLEAR", "checked", "hindered", "idle", "missed", "missing", "outside", "remedy", "runner_up", "settled", "short",
+    "sized", "sized_how", "swing_name", "too_long", "verdict", "wider",
 ]  # fmt: skip
 
 CLEAR = 0.95  # of the draws must name the same architecture
@@ -83,33 +83,53 @@ def runner_up(best: str, second: str, rate: float, swings: list[dict[str, Any]])
 
 
 def sized(
-    name: str, replicas: float, units: float, gpus: float, rate: float, following: str, value: float, owned: bool
-) -> str:
-    """Say what a fleet serves, and what follows it: by its GPUs, or where these are `owned` by its requests/s."""
+    name: str, replicas: float, units: float, gpus: float, rate: float, following: str, value: float, owned: bool,
+    full: str,
+) -> str:  # fmt: skip
+    """Say what a fleet serves, and what follows it: by its GPUs, or where these are `owned` by its requests/s.
+
+    `full` is the architecture that is the best at full load, without queues; "" where no other was tried.
+    """
     each = "one unit" if units == 1 else digits(units) + " units"
     many = "1 replica" if replicas == 1 else digits(replicas) + " replicas"
     what = digits(gpus) + " GPUs for " + digits(rate) + " requests/s: "
     if owned:
         what = digits(rate) + " requests/s on " + digits(gpus) + " GPUs: "
     said = what + name + ", " + many + " of " + each
+    if full == "":
+        return said
     if following == "":
-        return said + "; no other architecture gets there"
-    return said + "; next " + following + ", " + digits(value) + (" requests/s" if owned else " GPUs")
+        said += "; no other architecture gets there"
+    else:
+        said += "; next " + following + ", " + digits(value) + (" requests/s" if owned else " GPUs")
+    return said if full == name else said + ". At full load, without queues, " + full + " would be first"
 
 
-def sized_how(share: float, cv: float, played: str) -> str:
+def sized_how(share: float, cv: float, played: str, units: float) -> str:
     """Say under what that holds.
 
     `cv` is that of the times between arrivals; `played` what requests are: "", of equal prompts and geometric answers;
-    "mix", of drawn lengths; "trace", as recorded.
+    "mix", of drawn lengths; "trace", as recorded. `units` are the most that both pools of a replica may have.
     """
-    come = "arrivals at random" if cv == 1 else "arrivals with a CV of " + digits(cv)
+    come = "arrivals at random" if cv == 1 else "arrivals with a CV of " + digits(cv) + " at each replica"
     if played == "trace":
         come = "arrivals and lengths as recorded"
     else:
         come += ", lengths as recorded" if played == "mix" else ", equal prompts, geometric answers"
     kept = percent(share) + " of the requests within both limits"
-    return "queues counted: " + come + ", " + kept + ", in nine of ten draws of the calibration"
+    pools = "pools of " + digits(units) + " units together at most"
+    return "queues counted: " + come + ", " + pools + ", " + kept + ", in nine of ten draws of the calibration"
+
+
+def short(share: float, each: list[str]) -> str:
+    """Say that no number of replicas is enough, and what `each` architecture keeps when it has nothing to do."""
+    none = "with queues, no architecture keeps both limits for " + percent(share) + " of the requests: "
+    return none + "; ".join(each) + "; loosen a limit"
+
+
+def idle(name: str, kept: float) -> str:
+    """Say which share of the requests keeps both limits on a replica that has next to nothing to do."""
+    return name + " keeps them for " + percent(kept) + " even where a replica has next to nothing to do"
 
 
 def hindered(asked: Asked, each: Costs, name: str) -> str:

@@ -9,13 +9,14 @@ from typing import Any
 from inference_math.perf.answers import GROWS, NEARLY, computed_tokens, fresh_share
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.pace import Pace
-from inference_math.perf.search import served
+from inference_math.perf.search import pooled, served
 from inference_math.perf.steps import floor_terms, kv_held, kv_sent, kv_tokens, stored_tokens, unit_terms
 from inference_math.perf.types import Asked, Found, Row, Step
 from inference_math.simulate.goodput import goodput, requests_like, requests_of
 from inference_math.simulate.schedulers import System
 
 __all__ = [
+    "IDLE",
     "PLACES",
     "cost",
     "full",
@@ -31,11 +32,11 @@ __all__ = [
     "units_of",
 ]
 
-MORE_PLACES = [1, 1.4]  # of a decode unit, times those of a row: queues leave some free
 LARGER = [1, 2, 4]  # chunks, as multiples of a row's; and whole prompts
 PLACES = [0.9, 0.05, 0.95]  # of the draws, the fastest first: what a fleet is sized for, and both ends
 FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for longer than is simulated
 MOST_SPLITS = 24  # that are tried, evenly spread
+IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
 FINE = 511  # rates that are tried, each a little above the last
 APART = 1.0125
 BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
@@ -52,8 +53,7 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
 
     At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps. Pools
     that are equally fast at full load are not at part load: a prompt waits for a unit, a decode for nobody. Of the
-    prompts that a row has a unit compute together, each of the unit's groups has its part. A row's places keep the SLA
-    when all are taken; some more are tried, for seldom all are.
+    prompts that a row has a unit compute together, each of the unit's groups has its part.
     """
     if name == "aggregated":
         return [row]
@@ -62,10 +62,8 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
     if name == "disaggregated":
         apart = ceil((asked["units"] - 1) / MOST_SPLITS)
         chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
-        for larger in MORE_PLACES:
-            for i in range(1, floor((asked["units"] - 1) / apart) + 1):
-                batch = max(row["batch"], min(floor(larger * row["batch"]), places(asked)))
-                found.append(changed(row, batch, chunk, chunk * fresh_share(asked["work"]), i * apart))
+        for i in range(1, floor((asked["units"] - 1) / apart) + 1):
+            found.append(changed(row, row["batch"], chunk, chunk * fresh_share(asked["work"]), i * apart))
         return found
     whole = max(asked["work"]["n_in"], row["chunk"])
     for factor in LARGER:
@@ -123,12 +121,6 @@ def of_units(asked: Asked, units: int) -> Asked:
     }  # fmt: skip
 
 
-def places(asked: Asked) -> float:
-    """Return the decodes that a unit's KV cache has room for."""
-    work = asked["work"]
-    return floor(kv_tokens(asked["unit"], work["n_in"] + work["n_out"]) / (work["n_in"] + work["n_out"]))
-
-
 def changed(row: Row, batch: float, chunk: float, computed: float, prefill: float) -> Row:
     """Return a row with another batch or chunk, or another split of its units."""
     return {
@@ -169,7 +161,7 @@ def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
 def paces(asked: Asked, name: str, row: Row, solved: list[Any]) -> list[int]:
     """Return which draws lie at `PLACES`, in the order of what a row serves under them at full load, most first."""
     order, work = list(range(len(solved))), asked["work"]
-    order.sort(key=lambda i: -served(solved[i]["mixed"], name, row, work["n_in"], work["n_out"], asked["units"]))
+    order.sort(key=lambda i: -pooled(solved[i]["mixed"], name, row, work["n_in"], work["n_out"], asked["units"]))
     return [order[max(ceil(place * len(order)) - 1, 0)] for place in PLACES]
 
 

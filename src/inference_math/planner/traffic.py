@@ -15,7 +15,7 @@ from inference_math import perf
 from inference_math.checks import SHARE, Interval, as_number, as_one_of, as_whole
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.pace import Pace
-from inference_math.perf.words import sized, sized_how
+from inference_math.perf.words import idle, short, sized, sized_how
 from inference_math.planner import queues
 from inference_math.planner.case import Case, coefficients, solve
 from inference_math.planner.deployment import DRAWS, Plan, lines_for, told
@@ -73,6 +73,10 @@ class Fleet:
         serves; "" and NaN where none does.
     owned
         Whether GPUs were given, not traffic.
+    most_units
+        The units that both pools of a disaggregated replica may have together: those of the plan.
+    full
+        The architecture that is the best at full load, without queues; "" where one was asked for by name.
     """
 
     architecture: str
@@ -98,22 +102,27 @@ class Fleet:
     following: str = ""
     following_value: float = np.nan
     owned: bool = False
+    most_units: int = 2
+    full: str = ""
 
     @property
     def how(self) -> str:
         """Under what that holds, in a sentence."""
-        return sized_how(self.share, self.cv_arrivals, self.played)
+        return sized_how(self.share, self.cv_arrivals, self.played, self.most_units)
 
     @property
     def said(self) -> str:
         """The answer in a sentence, as on the planner's page."""
         return sized(
             self.architecture, self.replicas, self.units, self.gpus, self.rate, self.following, self.following_value,
-            self.owned,
+            self.owned, self.full,
         )  # fmt: skip
 
     def __str__(self) -> str:
-        fewer = "" if np.isnan(self.one_less) else f"; with one replica less {self.one_less:.0%}"
+        fewer = f"{self.one_less:.0%}"
+        if fewer == f"{self.goodput:.0%}" and self.one_less < self.share:
+            fewer = f"not quite {self.share:.0%}"
+        fewer = "" if np.isnan(self.one_less) else f"; with one replica less {fewer}"
         cost = "" if np.isnan(self.usd_per_million) else f", {self.usd_per_million:.3g} USD per million output tokens"
         many = "replica" if self.replicas == 1 else "replicas"
         span = "" if self.low == self.high or self.owned else f" ({self.low:g} to {self.high:g})"
@@ -145,7 +154,8 @@ def fleet(
     Requests arrive at random, `traffic` of them per second, with equal prompts and geometric answers or with the
     lengths of a `mix`; or a trace is played, whose requests go to the replicas in turn, the first of which is
     simulated. Prompts that differ take more GPUs than equal ones of the same mean, for short ones wait for long ones;
-    pools hardly notice. One replica is simulated at rates that are tried, up to nearly what it serves at full load; of
+    of pools the less, the longer the limit on TTFT is beside the longest prompts. One replica is simulated at rates
+    that are tried, up to nearly what it serves at full load; of
     both halves of its requests the worse one counts, so that a queue that grows is seen. `architecture` None: each that
     the plan has is tried, and the one with the fewest GPUs returned; the highest mean rate need not be it, for means
     know no queue.
@@ -185,9 +195,9 @@ def fleet(
     enough = [(one.replicas(0, rate), one) for one in sized]
     possible = [one.fleet(int(many), rate) for many, one in enough if many < np.inf]
     if not possible:
-        raise ValueError("; ".join(one.failure(rate) for one in sized))
+        raise ValueError(_failure(sized))
     first, *others = sorted(possible, key=lambda one: one.gpus)
-    return replace(first, following=others[0].architecture, following_value=others[0].gpus) if others else first
+    return _before(first, others[0].gpus if others else np.nan, others, found, architecture)
 
 
 def capacity(
@@ -219,9 +229,20 @@ def capacity(
         raise ValueError(f"gpus must be at least {min(one.gpus for one in sized)}, those of a replica, not {most}")
     possible = [one.fleet(most // one.gpus, most // one.gpus * one.each[0]) for one in fitting if one.each[0] > 0]
     if not possible:
-        raise ValueError("; ".join(one.failure(1.0) for one in fitting))
+        raise ValueError(_failure(fitting))
     first, *others = sorted((replace(one, owned=True) for one in possible), key=lambda one: -one.rate)
-    return replace(first, following=others[0].architecture, following_value=others[0].rate) if others else first
+    return _before(first, others[0].rate if others else np.nan, others, found, architecture)
+
+
+def _failure(sized: list[_Replica]) -> str:
+    """Return why no number of replicas is enough."""
+    return "traffic must be what replicas can serve; " + short(sized[0].share, [one.idle() for one in sized])
+
+
+def _before(first: Fleet, value: float, others: list[Fleet], found: Plan, named: str | None) -> Fleet:
+    """Return an answer that knows what follows it, and of which plan it is."""
+    following, full = others[0].architecture if others else "", found.best if named is None else ""
+    return replace(first, following=following, following_value=value, most_units=found.case.units, full=full)
 
 
 def _asked(
@@ -315,6 +336,7 @@ class _Replica:
         self._case, self._name, self._asked, self._rate, self._paces = case, name, asked, mean, paces
         self.units = queues.units_of(case.plain, name)
         self.gpus = self.units * case.unit.gpus
+        self.share = asked.share
         self.met = cache(self._met)
         self._rows = queues.trials(case.plain, name, careful)
         self.each = [np.nan] * 3
@@ -350,13 +372,10 @@ class _Replica:
             chunk=row["computed"] if self._name == "chunked" else np.nan,
         )  # fmt: skip
 
-    def failure(self, rate: float) -> str:
-        """Return why no number of replicas is enough."""
-        alone = self.met(0, self._row, self._slices if isinstance(self._asked.traffic, Trace) else rate / 1e6)
-        return (
-            f"traffic must leave {self._asked.share:.0%} of the requests within the SLA; {self._name}, a replica that "
-            f"has next to nothing to do leaves {alone:.0%}"
-        )
+    def idle(self) -> str:
+        """Return what a replica keeps that has next to nothing to do."""
+        part = self._slices if isinstance(self._asked.traffic, Trace) else queues.IDLE
+        return idle(self._name, self.met(0, self._row, part))
 
     def _good(self, pace: int, row: int, rate: float) -> bool:
         """Tell whether a replica keeps both limits for the share that is asked for, at so many requests/s."""

@@ -75,7 +75,10 @@ def test_noise_in_the_last_digit_does_not_change_the_page():
 def test_a_computed_parameter_and_a_rule_are_printed_from_sympy():
     assert explore.computed(e, 2 * phi).param.to_dict()["expr"] == "2*phi"
     rule = explore.rule(theory.crossover, alpha, "computing", "loading").to_dict()
-    assert all(layer["transform"][0] == {"calculate": "e/(e + 1)", "as": "alpha"} for layer in rule["layer"])
+    line, *names = rule["layer"]
+    assert line["transform"] == [{"calculate": "e/(e + 1)", "as": "alpha"}]
+    # At the ends of the axis: a name beside a line at its end would be cut off.
+    assert [layer["encoding"]["x"] for layer in names] == [{"value": 0}, {"value": "width"}]
     assert [layer["mark"].get("text") for layer in rule["layer"]] == [None, "◂ computing", "loading ▸"]
 
 
@@ -83,10 +86,11 @@ def test_a_strip_has_the_colour_of_the_curve_that_counts():
     formulas = {"up": alpha, "down": 1 - alpha}
     for counts, how in (("highest", "max"), ("lowest", "min")):
         chart = explore.curves(formulas, alpha, (0, 1, 0.1), params=[], y_title="", counts=counts)
-        _, strip = chart.to_dict()["layer"]
+        strip, _ = chart.to_dict()["layer"]  # below the lines, which it does not hide
         best = next(step for step in strip["transform"] if "joinaggregate" in step)
         assert best["joinaggregate"] == [{"op": how, "field": "value", "as": "best"}]
         assert best["groupby"] == ["alpha"]
+        assert ("> 0" in str(strip["transform"])) == (counts == "highest")  # the lowest of times may be none
     with pytest.raises(ValueError, match="counts must be one of highest, lowest"):
         explore.curves(formulas, alpha, (0, 1, 0.1), params=[], y_title="", counts="best")
 
