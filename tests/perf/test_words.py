@@ -24,7 +24,10 @@ def test_what_was_checked_is_said_by_engine():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("chunked", 3, 1, 6, 40, "", 0, False, "chunked"), "6 GPUs for 40 requests/s: chunked, 3 replicas of one unit; no other"),
+        (
+            ("chunked", 3, 1, 6, 40, "", 0, False, "chunked"),
+            "6 GPUs for 40 requests/s: chunked, 3 replicas of one unit; no other",
+        ),
         (
             ("chunked", 1, 8, 16, 9.5, "aggregated", 7.25, True, "chunked"),
             "9.5 requests/s on 16 GPUs: chunked, 1 replica of 8",

@@ -39,7 +39,7 @@ def as_text(found: Plan) -> str:
     for name, begun in found.starts.items():
         lines += [
             "",
-            f"To start {name}:",
+            f"To start {name} at full load:",
             *(f"  {title}: {line}" for title, line in begun.commands if title != MANIFEST),
         ]
     if found.outside or found.cautions:
@@ -65,7 +65,7 @@ def as_html(found: Plan) -> str:
         parts.append(f"<p>{escape(title)}</p>{_html(table)}")
     for name, begun in found.starts.items():
         lines = "\n".join(f"# {title}\n{line}" for title, line in begun.commands if title != MANIFEST)
-        parts.append(f"<details><summary>To start {name}</summary><pre>{escape(lines)}</pre></details>")
+        parts.append(f"<details><summary>To start {name} at full load</summary><pre>{escape(lines)}</pre></details>")
     parts += [f"<p>Not calibrated: {escape(line)}</p>" for line in found.outside]
     parts += [f"<p>{escape(_capital(line))}.</p>" for line in found.cautions]
     return f'<div class="plan">{"".join(parts)}</div>'

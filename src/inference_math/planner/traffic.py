@@ -120,8 +120,8 @@ class Fleet:
 
     def __str__(self) -> str:
         fewer = f"{self.one_less:.0%}"
-        if fewer == f"{self.goodput:.0%}" and self.one_less < self.share:
-            fewer = f"not quite {self.share:.0%}"
+        if fewer == f"{self.goodput:.0%}":  # a thousand requests do not tell them apart
+            fewer = "about as many"
         fewer = "" if np.isnan(self.one_less) else f"; with one replica less {fewer}"
         cost = "" if np.isnan(self.usd_per_million) else f", {self.usd_per_million:.3g} USD per million output tokens"
         many = "replica" if self.replicas == 1 else "replicas"

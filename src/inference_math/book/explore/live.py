@@ -125,7 +125,7 @@ def with_source(chart: Any, table: str) -> Any:
 def rule(position: Formula | sp.Expr, axis: sp.Symbol, left: str, right: str) -> Any:
     """Return a vertical line that the browser puts at `position`, and the names of the regions on either side.
 
-    Names stand at the ends of the axis, where none is cut off wherever the line is. Layer it over the chart of `curves`.
+    Names stand at the ends of the axis, where none is cut off wherever the line is. Layer it over `curves`.
     """
     expr = position.expr if isinstance(position, Formula) else position
     base = (
