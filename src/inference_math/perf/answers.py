@@ -255,23 +255,23 @@ def careful(asked: Asked, best: str, solved: list[Solved]) -> Row:
 
 
 def unlike(rows: list[Row]) -> list[Row]:
-    """Return the rows that differ in a setting; one that an architecture does not have is NaN."""
+    """Return the rows that differ in a setting."""
     found: list[Row] = []
     for row in rows:
-        new = True
+        known = False
         for other in found:
-            same = True
-            for one, two in [
-                (row["batch"], other["batch"]), (row["chunk"], other["chunk"]),
-                (row["prefill_units"], other["prefill_units"]),
-            ]:  # fmt: skip
-                if one == one and one != two:
-                    same = False
-            if same:
-                new = False
-        if new:
+            known = known or set_alike(row, other)
+        if not known:
             found.append(row)
     return found
+
+
+def set_alike(one: Any, two: Any) -> bool:
+    """Tell whether two rows of an architecture have the same settings; one that it does not have is NaN."""
+    alike = True
+    for name in ["batch", "chunk", "prefill_units"]:
+        alike = alike and (one[name] != one[name] or one[name] == two[name])
+    return alike
 
 
 def kept(asked: Asked, name: str, solved: list[Solved], row: Row) -> float:

@@ -107,3 +107,9 @@ def test_no_two_printed_modules_have_the_same_name():
 def test_what_only_python_has_is_seen(source, what):
     (said,) = breaches(source)
     assert what in said
+
+
+def test_everything_that_the_page_asks_for_is_printed():
+    """The printer refuses names that JavaScript keeps for itself."""
+    script = browser.script()
+    assert all(f"function {name} " in script or f"{name} = function" in script for name in ("careful", "sustained"))
