@@ -22,16 +22,16 @@ window.inferenceMathCrowd = (() => {
       if (!known.has(key)) throw new Wanted(key, pace, row, each);
       return known.get(key);
     };
-    const kept = (pace, row, each, enough) => math.share_of(asked, systems[row], paces[pace], crowd.gaps[cv], crowd.lengths, like, crowd.requests, each, enough);
     return () => {
       try {
         const [chosen, each, fast, slow] = math.sustained(tops, good);
-        const idle = each > 0 ? NaN : kept(0, chosen, math.IDLE, 0);
+        const idle = each > 0 ? NaN : math.idle_share(asked, systems[chosen], paces[0], crowd.gaps[cv], crowd.lengths, like, crowd.requests);
         return { name, asked, units, gpus: units * asked.unit.gpus, each, fast, slow, idle, row: rows[chosen] };
       } catch (wanted) {
         if (!(wanted instanceof Wanted)) throw wanted;
         const [pace, row, each] = wanted.what;
-        known.set(wanted.key, kept(pace, row, each, share) >= share);
+        const kept = math.share_of(asked, systems[row], paces[pace], crowd.gaps[cv], crowd.lengths, like, crowd.requests, each, share);
+        known.set(wanted.key, kept >= share);
         return null;
       }
     };

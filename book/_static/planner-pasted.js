@@ -20,7 +20,7 @@ window.inferenceMathPasted = (() => {
       try {
         await new Promise((shown) => { setTimeout(shown, 50); });
         const found = JSON.parse((await reading())(what, details.querySelector("textarea").value));
-        tell(found.wrong ? `${found.wrong}${before ? " What was read before still counts." : ""}` : `Read: ${found.said}.`);
+        tell(found.wrong ? `${found.wrong}${before ? ". What was read before still counts." : ""}` : `Read: ${found.said}.`);
         if (found.wrong) return;
         before = true;
         take(found);

@@ -90,8 +90,8 @@ def form() -> str:
         "serve": "GPUs for my traffic", "have": "traffic for my GPUs", "unit": "what one unit does within the limits",
     }  # fmt: skip
     lengths = {
-        "fixed": "the same for all; with queues, answers geometric",
-        "geometric": "prompts the same, answers geometric throughout",
+        "fixed": "all the same",
+        "geometric": "answers geometric",
         **MIXES,
     }
     bursts = {"1": "at random (Poisson)", "2": "in bursts, CV 2", "4": "in long bursts, CV 4"}

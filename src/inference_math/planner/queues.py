@@ -16,10 +16,10 @@ from inference_math.simulate.goodput import goodput, requests_like, requests_of
 from inference_math.simulate.schedulers import System
 
 __all__ = [
-    "IDLE",
     "PLACES",
     "cost",
     "full",
+    "idle_share",
     "longest_fits",
     "of_units",
     "pace_of",
@@ -196,6 +196,14 @@ def share_of(
         stored = stored_tokens(work["n_in"], work["alpha"])
         requests = requests_of(gaps, lengths, rate, max(floor(work["n_in"] + 0.5), 1), work["n_out"], stored)
     return goodput(system, pace, requests, asked["ttft"], asked["tpot"], since, since + count, enough)
+
+
+def idle_share(
+    asked: Asked, system: System, pace: Pace, gaps: list[float], lengths: list[float], mix: list[tuple[int, int, int]],
+    count: int,
+) -> float:  # fmt: skip
+    """Return the share of the requests within both limits on a replica that has next to nothing to do."""
+    return share_of(asked, system, pace, gaps, lengths, mix, count, IDLE, 0.0)
 
 
 def sustained(tops: list[list[float]], good: Callable[[int, int, float], bool]) -> list[float]:

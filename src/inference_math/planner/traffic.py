@@ -374,8 +374,12 @@ class _Replica:
 
     def idle(self) -> str:
         """Return what a replica keeps that has next to nothing to do."""
-        part = self._slices if isinstance(self._asked.traffic, Trace) else queues.IDLE
-        return idle(self._name, self.met(0, self._row, part))
+        asked, plain = self._asked, self._case.plain
+        if isinstance(asked.traffic, Trace):
+            return idle(self._name, self.met(0, self._row, self._slices))
+        system = queues.system_for(plain, self._name, self._rows[self._row])
+        chances = (asked.gaps, asked.lengths, asked.like, asked.count)
+        return idle(self._name, queues.idle_share(plain, system, self._paces[0], *chances))
 
     def _good(self, pace: int, row: int, rate: float) -> bool:
         """Tell whether a replica keeps both limits for the share that is asked for, at so many requests/s."""
