@@ -107,6 +107,7 @@
     const work = {
       n_in: Number(given.prompt), n_out, alpha: storedOf(given),
       cv: given.lengths === "fixed" ? 0 : Math.sqrt(1 - 1 / n_out),
+      longest: (mixOf(given)?.rows ?? []).reduce((most, [n_in, out]) => Math.max(most, n_in + out), 0),
     };
     return {
       unit, work, engine: given.engine, units: unitsOf(given, unit), watts: rates.watts, ttft: given.ttft / 1000, tpot: given.tpot / 1000,
@@ -183,7 +184,7 @@
   const notes = (given, asked, centre, best, batch) => {
     const missed = best ? [] : math.missed(asked, centre.costs);
     const never = math.outside(calibration(given).scope, inputs(given, Math.max(batch, 1))).map((one) => `not calibrated: ${one}`);
-    const long = math.too_long(given.model, data.models[given.model].context, asked.work.n_in + asked.work.n_out);
+    const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
     const { mode, kind } = { mode: calibration(given).mode, kind: data.models[given.model].kind };
     const checked = mode === "served" ? [math.checked(kind, given.engine, data.errors)] : [];
     const hindered = best ? Object.entries(centre.rows).filter(([, row]) => !(row.rate > 0)).map(([name]) => `no ${name}: ${math.hindered(asked, centre.costs, name)}`) : [];

@@ -17,9 +17,9 @@ from inference_math.planner.case import Case, solve
 CASES: dict[str, Case] = {}
 
 
-def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", **layout):
+def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0, **layout):
     unit = Unit.of("deepseek-v3", "h200-sxm", kv=kv, engine=engine, **({"tp": 8} | layout))
-    case = Case(unit, Workload(2000, 200, 0.5, lengths), SLA(2, 0.1))
+    case = Case(unit, Workload(2000, 200, 0.5, lengths, longest), SLA(2, 0.1))
     row = solve(case).found["rows"][architecture]
     assert row["rate"] > 0
     told = perf.settings(case.plain, architecture, row)
@@ -48,6 +48,12 @@ def test_a_unit_starts_with_its_layout_memory_and_limits(engine, words):
         assert name.lstrip("-") in line
     assert ("kv_cache_config:\n  dtype: fp8" in line) == (engine == "trtllm")
     assert "$MODEL" in shlex.split(line)
+
+
+@pytest.mark.parametrize(("longest", "told"), [(0, 2200), (100, 2200), (9000.0, 9000)])
+def test_a_server_takes_the_longest_request_that_is_known(longest, told):
+    found, _, _ = lines("vllm", "chunked", longest=longest)
+    assert f"--max-model-len ${{LONGEST:-{told}}}" in found["each unit"]
 
 
 def test_no_engine_is_told_what_it_does_not_support():

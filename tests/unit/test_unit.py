@@ -228,6 +228,8 @@ def test_a_prediction_says_what_was_never_calibrated():
     assert "mi300x" in str(found)
     old = Unit.of("opt-13b", "h100-sxm").predict("tpot", Workload(8000, 100), 4)
     assert "longer than the 2,048 that opt-13b was made for" in str(old)
+    long = Unit.of("opt-13b", "a100-80gb").outside(Workload(100, 10, longest=3000), 1)
+    assert any("a request of 3,000 tokens is longer" in line for line in long)
     (line,) = TALK.predict("tpot", WORK, 500).outside
     assert "that the KV cache holds" in line
     assert Unit.of("mixtral-8x7b", "h100-sxm", tp=4).kind == "mixture of experts"

@@ -64,6 +64,12 @@ def test_a_trace_is_played_as_recorded_and_drawn_with_replacement(rng):
     assert trace.cv == pytest.approx(np.std([1, 2, 3]) / 2)
 
 
+def test_the_means_of_a_trace_know_its_longest_request():
+    work = Workload.from_trace(Trace([10, 500, 30], [5, 2, 90]))
+    assert work.longest == 502
+    assert work.plain["longest"] == 502
+
+
 def test_a_trace_is_read_from_a_frame():
     frame = pd.DataFrame({"n_in": [5, 6], "n_out": [1, 2], "arrival": [0.5, 0.5], "alpha": 0.5, "user": ["a", "b"]})
     trace = Trace.from_frame(frame)
@@ -95,6 +101,7 @@ def test_both_are_sources_and_draw_as_many_as_asked(source, rng):
         ({"n_out": np.array([10])}, TypeError, "n_out must be one number"),
         ({"alpha": 2}, ValueError, "alpha must be a number from 0 to 1, not 2"),
         ({"alpha": [0.1, 0.2]}, TypeError, "alpha must be one number"),
+        ({"longest": -1}, ValueError, "longest must be a number from 0 to"),
         ({"lengths": "exponential"}, ValueError, "lengths must be one of fixed, geometric, not 'exponential'"),
         ({"lengths": None}, TypeError, "lengths must be a name"),
     ],

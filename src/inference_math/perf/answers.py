@@ -391,7 +391,10 @@ def swings(asked: Asked, found: Found) -> list[dict[str, Any]]:
 def swung(asked: Asked, name: str, factor: float) -> Asked:
     """Return the question with one of its inputs by a factor larger: a length, the stored share, a limit."""
     work = asked["work"]
-    lengths: Work = {"n_in": work["n_in"], "n_out": work["n_out"], "alpha": work["alpha"], "cv": work["cv"]}
+    lengths: Work = {
+        "n_in": work["n_in"], "n_out": work["n_out"], "alpha": work["alpha"], "cv": work["cv"],
+        "longest": work["longest"],
+    }  # fmt: skip
     limits = {"ttft": asked["ttft"], "tpot": asked["tpot"]}
     if name == "n_in":
         lengths["n_in"] = max(1.0, work["n_in"] * factor)
@@ -417,7 +420,9 @@ def gains(asked: Asked, found: Found, read_bws: dict[str, float]) -> list[dict[s
     (requests/s of a unit, of the best architecture), speedup (of ttft_alone) and gain (of rate), over computing all.
     """
     work, terms = asked["work"], unit_terms(asked["unit"], found)
-    whole: Work = {"n_in": work["n_in"], "n_out": work["n_out"], "alpha": 0.0, "cv": work["cv"]}
+    whole: Work = {
+        "n_in": work["n_in"], "n_out": work["n_out"], "alpha": 0.0, "cv": work["cv"], "longest": work["longest"],
+    }  # fmt: skip
     where: list[Any] = [["nowhere", whole, 0.0]]
     if work["alpha"] > 0:
         for name in read_bws:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+from inference_math.perf.steps import longest_request
 from inference_math.perf.types import Asked
 
 __all__ = ["MANIFEST", "commands"]
@@ -227,7 +228,7 @@ def remembered(asked: Asked, kv: str, memory: float, store: bool, pool: str) -> 
         given.append(EIGHT_BITS[engine])
     if store and not (engine == "vllm" and pool != ""):
         given.append(STORE[engine])
-    given.append(LONGEST[engine] + " ${LONGEST:-" + str(ceil(work["n_in"] + work["n_out"])) + "}")
+    given.append(LONGEST[engine] + " ${LONGEST:-" + str(ceil(longest_request(work))) + "}")
     return given
 
 

@@ -30,7 +30,7 @@ from inference_math.theory import step_time as _step_time
 
 __all__ = [
     "PARTS", "costs", "draft_yield", "floor_of", "floor_step", "floor_terms", "kv_held", "kv_read", "kv_sent",
-    "kv_tokens", "pairs_of", "parts", "step", "stored_tokens", "unit_numbers", "unit_terms",
+    "kv_tokens", "longest_request", "pairs_of", "parts", "step", "stored_tokens", "unit_numbers", "unit_terms",
 ]  # fmt: skip
 
 allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
@@ -43,6 +43,11 @@ GROUPS = ["attention", "ffn"]  # of matrices that every token uses
 EVERYTHING = 1e15  # tokens: a reach without end
 # The parts of a step, in the order of `parts`: the first two share it in quadrature, all others add.
 PARTS = ["weights", "matrices", "KV cache", "attention of the prompt", "activations", "all-reduce", "layers"]
+
+
+def longest_request(work: Work) -> float:
+    """Return the tokens of the longest request: those of the means, where nothing longer is known."""
+    return max(work["longest"], work["n_in"] + work["n_out"])
 
 
 def stored_tokens(n_in: float, alpha: float) -> float:

@@ -186,12 +186,13 @@ class Floor(TypedDict):
 
 
 class Work(TypedDict):
-    """A workload's means; `cv` of the output lengths."""
+    """A workload's means; `cv` of the output lengths; `longest`, the tokens of its longest request, 0: not known."""
 
     n_in: float
     n_out: float
     alpha: float
     cv: float
+    longest: float
 
 
 class Asked(TypedDict):

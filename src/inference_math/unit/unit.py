@@ -37,6 +37,7 @@ from inference_math.perf.steps import (
     floor_terms,
     kv_held,
     kv_tokens,
+    longest_request,
     parts,
     stored_tokens,
     unit_numbers,
@@ -377,7 +378,7 @@ class Unit:
     def outside(self, work: Workload, concurrency: Any) -> tuple[str, ...]:
         """Return a sentence for each input that the calibration does not cover, or that the KV cache cannot hold."""
         found = self.calibration.outside(**self._inputs(work, concurrency))
-        found += tuple(too_long(self.model.name, self.model.context, work.n_in + work.n_out))
+        found += tuple(too_long(self.model.name, self.model.context, longest_request(work.plain)))
         fits = self.places(work)
         if np.max(concurrency) > fits:
             found += (

@@ -62,6 +62,8 @@ class Workload:
         Share of the prompt whose KV cache is stored; at least the last token is computed.
     lengths
         Output lengths: "fixed", all `n_out`; "geometric", of mean `n_out`, as if each token could be the last.
+    longest
+        Tokens of the longest request, prompt and output, where that is known: what engines must take.
 
     Raises
     ------
@@ -73,22 +75,25 @@ class Workload:
     n_out: float
     alpha: float = 0.0
     lengths: str = "fixed"
+    longest: float = 0.0
 
     def __post_init__(self) -> None:
         as_number("n_in", self.n_in, _TOKENS)
         as_number("n_out", self.n_out, _TOKENS)
         as_number("alpha", self.alpha, SHARE)
         as_one_of("lengths", self.lengths, LENGTHS)
+        as_number("longest", self.longest, Interval(0, 2e9))
 
     @classmethod
     def from_trace(cls, trace: Trace) -> Workload:
-        """Return the mean lengths of a trace, the stored share of all its prompt tokens, and geometric outputs.
+        """Return the mean lengths of a trace, the stored share of its prompt tokens, geometric outputs, the longest.
 
         Real answers vary about as much as geometric ones; `Trace.cv` tells how much those of `trace` do.
         """
         requests = trace.rows()
         stored = float(requests.cached.sum()) / float(requests.n_in.sum())
-        return cls(float(requests.n_in.mean()), float(requests.n_out.mean()), stored, "geometric")
+        longest = float((requests.n_in + requests.n_out).max())
+        return cls(float(requests.n_in.mean()), float(requests.n_out.mean()), stored, "geometric", longest)
 
     @property
     def cv(self) -> float:
@@ -98,7 +103,10 @@ class Workload:
     @property
     def plain(self) -> Work:
         """The means as plain numbers, which `perf` takes."""
-        return {"n_in": float(self.n_in), "n_out": float(self.n_out), "alpha": float(self.alpha), "cv": self.cv}
+        known = {"n_in": self.n_in, "n_out": self.n_out, "alpha": self.alpha, "cv": self.cv, "longest": self.longest}
+        numbers: Any = {name: float(value) for name, value in known.items()}
+        work: Work = numbers
+        return work
 
     def draw(self, count: int, rng: np.random.Generator) -> Requests:
         """Return `count` requests; prompt lengths, and fixed output lengths, must be whole numbers."""

@@ -86,7 +86,8 @@ def test_a_strip_has_the_colour_of_the_curve_that_counts():
     formulas = {"up": alpha, "down": 1 - alpha}
     for counts, how in (("highest", "max"), ("lowest", "min")):
         chart = explore.curves(formulas, alpha, (0, 1, 0.1), params=[], y_title="", counts=counts)
-        strip, _ = chart.to_dict()["layer"]  # below the lines, which it does not hide
+        lines, strip = chart.to_dict()["layer"]
+        assert lines["mark"]["type"] == "line"  # the first, whose strokes the legend shows
         best = next(step for step in strip["transform"] if "joinaggregate" in step)
         assert best["joinaggregate"] == [{"op": how, "field": "value", "as": "best"}]
         assert best["groupby"] == ["alpha"]

@@ -125,7 +125,7 @@ def with_source(chart: Any, table: str) -> Any:
 def rule(position: Formula | sp.Expr, axis: sp.Symbol, left: str, right: str) -> Any:
     """Return a vertical line that the browser puts at `position`, and the names of the regions on either side.
 
-    Names stand at the ends of the axis, where none is cut off wherever the line is. Layer it over `curves`.
+    Names stand above the ends of the axis, where none is cut off or crossed. Layer it over `curves`.
     """
     expr = position.expr if isinstance(position, Formula) else position
     base = (
@@ -133,9 +133,9 @@ def rule(position: Formula | sp.Expr, axis: sp.Symbol, left: str, right: str) ->
         .transform_calculate(**{axis.name: to_vega(expr)})
         .encode(x=alt.X(axis.name, type="quantitative"))
     )
-    foot = alt.Chart(alt.sequence(0, 1, 1, as_="i")).encode(y=alt.value(_HEIGHT - 10))
-    before = foot.mark_text(text=f"◂ {left}", align="left", dx=4, fontSize=12).encode(x=alt.value(0))
-    after = foot.mark_text(text=f"{right} ▸", align="right", dx=-4, fontSize=12).encode(x=alt.value("width"))
+    above = alt.Chart(alt.sequence(0, 1, 1, as_="i")).encode(y=alt.value(-8))
+    before = above.mark_text(text=f"◂ {left}", align="left", fontSize=12).encode(x=alt.value(0))
+    after = above.mark_text(text=f"{right} ▸", align="right", fontSize=12).encode(x=alt.value("width"))
     return alt.layer(base.mark_rule(strokeDash=[4, 3]), before, after)
 
 
@@ -207,20 +207,20 @@ def curves(
         .add_params(*params, alt.param(name=PYTHON, value=_as_python(formulas, axis, ticks, x_expression)))
         .properties(width="container", height=height)
     )
-    return alt.layer(_strip(folded, axis, counts, height), lines) if counts else lines
+    return alt.layer(lines, _strip(folded, axis, counts, height)) if counts else lines
 
 
 def _strip(folded: Any, axis: sp.Symbol, counts: str, height: int) -> Any:
-    """Return squares along the foot of a figure in the colour of the highest or the lowest curve, below all lines."""
+    """Return squares along the foot of a figure in the colour of the highest or the lowest curve."""
     largest = as_one_of("counts", counts, ("highest", "lowest")) == "highest"
     return (
         folded.transform_filter("isFinite(datum.value)")
         .transform_joinaggregate(best=f"{'max' if largest else 'min'}(value)", groupby=[axis.name])
         .transform_filter("datum.value == datum.best" + (" && datum.best > 0" if largest else ""))
-        .mark_square(size=60, opacity=0.6, clip=True)
+        .mark_square(size=36, opacity=1, clip=True)
         .encode(
             x=alt.X(axis.name, type="quantitative"),
-            y=alt.value(height - 4),
+            y=alt.value(height - 3),
             color=alt.Color("curve:N"),
             tooltip=alt.Tooltip("curve:N", title=counts),
         )
