@@ -7,54 +7,85 @@ window.inferenceMathCrowd = (() => {
   const ROOM = 12; // ms of a frame
 
   // A simulation that the search asks for and that nobody has run yet.
-  class Wanted { constructor(key, ...what) { this.key = key; this.what = what; } }
-
-  // The search of `planner.traffic` for one size of a replica: it is begun again with each simulation that it was
-  // waiting for. `played` is how arrivals scatter, which share must be within both limits, and whose tokens requests have.
-  const search = (asked, name, { careful, paces, steps }, { cv, share, like }) => {
-    const rows = math.trials(asked, name, careful);
-    const systems = rows.map((row) => math.system_for(asked, name, row));
-    const tops = steps.map((step) => rows.map((row) => math.full(asked, name, row, step)));
-    const units = math.units_of(asked, name);
+  class Wanted { constructor(run) { this.run = run; } }
+  // Remembers what has been run of `compute`; what has not is wanted first.
+  const remembering = (compute) => {
     const known = new Map();
-    const good = (pace, row, each) => {
-      const key = [pace, row, each].join();
-      if (!known.has(key)) throw new Wanted(key, pace, row, each);
+    return (...what) => {
+      const key = what.join();
+      if (!known.has(key)) throw new Wanted(() => known.set(key, compute(...what)));
       return known.get(key);
     };
-    return () => {
-      try {
-        const [chosen, each, fast, slow] = math.sustained(tops, good);
-        const idle = each > 0 ? NaN : math.idle_share(asked, systems[chosen], paces[0], crowd.gaps[cv], crowd.lengths, like, crowd.requests);
-        return { name, asked, units, gpus: units * asked.unit.gpus, each, fast, slow, idle, row: rows[chosen] };
-      } catch (wanted) {
-        if (!(wanted instanceof Wanted)) throw wanted;
-        const [pace, row, each] = wanted.what;
-        const kept = math.share_of(asked, systems[row], paces[pace], crowd.gaps[cv], crowd.lengths, like, crowd.requests, each, share);
-        known.set(wanted.key, kept >= share);
+  };
+  // Asks again after each run that was wanted; null until nothing is.
+  const asking = (ask) => () => {
+    try { return ask(); } catch (wanted) {
+      if (!(wanted instanceof Wanted)) throw wanted;
+      wanted.run();
+      return null;
+    }
+  };
+
+  // One size of a replica, as `planner.traffic` takes it: first what it may be hoped to sustain, and with which row; then
+  // the draws that decide and the rates under them. `played` is how arrivals scatter, which share must be within both
+  // limits, and whose tokens requests have.
+  const replica = (asked, name, careful, solved, paces, slow, { cv, share, like }) => {
+    const units = math.units_of(asked, name);
+    const gpus = units * asked.unit.gpus;
+    const rows = math.trials(asked, name, careful);
+    const systems = rows.map((row) => math.system_for(asked, name, row));
+    const tops = rows.map((row) => solved.map((one) => math.full(asked, name, row, one.mixed)));
+    const drawn = [crowd.gaps[cv], crowd.lengths, like];
+    const reach = remembering((row, draw) => math.reached(asked, systems[row], paces[draw], ...drawn, tops[row], draw, share));
+    const hoped = asking(() => math.robust(rows.length, slow, reach));
+    const settled = (chosen) => {
+      const order = math.by_speed(asked, name, careful, solved);
+      const places = asking(() => math.decisive(order, (draw) => reach(chosen, draw)));
+      let rates;
+      return () => {
+        if (rates) return rates();
+        const at = places();
+        if (!at) return null;
+        const good = remembering((place, each) => math.share_of(asked, systems[chosen], paces[at[place]], ...drawn, crowd.requests, each, share) >= share);
+        rates = asking(() => {
+          const [each, fast, slowest] = math.sustained(at.map((i) => tops[chosen][i]), good);
+          const idle = each > 0 ? NaN : math.idle_share(asked, systems[chosen], paces[at[0]], ...drawn, crowd.requests);
+          return { name, asked, units, gpus, each, fast, slow: slowest, idle, row: rows[chosen] };
+        });
         return null;
-      }
+      };
     };
+    return { gpus, hoped, settled };
   };
 
   // A replica of the size with which the fewest GPUs serve the traffic, or with which the GPUs that there are serve most.
   const sized = (asked, name, solved, drawn, played, { traffic, have }) => {
     const careful = math.careful(asked, name, solved);
-    const places = math.paces(asked, name, careful, solved);
-    const of = { careful, paces: places.map((i) => math.pace_of(asked, ...drawn[i])), steps: places.map((i) => solved[i].mixed) };
-    const waiting = traffic > 0 || have > 0 ? math.sizes(asked, name, careful, of.steps[0], traffic, have) : [];
-    const last = search(asked, name, of, played); // where no size is worth a try, or none serves any
-    let best, running;
+    const slow = math.corners(asked, name, careful, solved);
+    const paces = drawn.map((one) => math.pace_of(asked, ...one));
+    const waiting = traffic > 0 || have > 0 ? math.sizes(asked, name, careful, solved[slow[0]].mixed, traffic, have) : [];
+    const of = (units) => replica(math.of_units(asked, units), name, careful, solved, paces, slow, played);
+    const all = (waiting.length ? waiting.map(([, units]) => units) : [asked.units]).map(of);
+    const gpusOf = (each, one) => math.cost(each, one.gpus, traffic, have);
+    const hopes = [];
+    let order, running, best;
     let least = Infinity;
     return () => {
-      if (!running) {
-        if (!waiting.length || waiting[0][0] >= least) return best ?? last();
-        running = search(math.of_units(asked, waiting.shift()[1]), name, of, played);
+      if (!order) {
+        const hoped = all[hopes.length].hoped();
+        if (hoped) hopes.push({ one: all[hopes.length], row: hoped[0], cost: gpusOf(hoped[1], all[hopes.length]) });
+        if (hopes.length === all.length) order = [...hopes].sort((a, b) => (a.cost === b.cost ? 0 : a.cost - b.cost));
+        return null;
       }
-      const one = running();
-      if (!one) return null;
-      const its = math.cost(one.each, one.gpus, traffic, have);
-      if (its < least) [best, least] = [one, its];
+      if (!running) {
+        if (best && (!order.length || order[0].cost >= least)) return best;
+        const next = order.shift();
+        running = next.one.settled(next.row);
+      }
+      const found = running();
+      if (!found) return null;
+      const its = math.cost(found.each, found.gpus, traffic, have);
+      if (!best || its < least) [best, least] = [found, its];
       running = null;
       return null;
     };

@@ -17,7 +17,7 @@ def test_what_was_checked_is_said_by_engine():
         "on 140 served points that were set aside, predictions of dense under trtllm were 10% off in the mean, and 50% "
         "lay within the 90 % interval"
     )
-    assert checked("dense", "sglang", ROWS).endswith("; under other engines it was up to 30% off")
+    assert checked("dense", "sglang", ROWS).endswith("; under other engines the mean was up to 30% off")
     assert checked("hybrid", "sglang", ROWS) == ("no served points of hybrid under sglang were set aside to check this")
 
 

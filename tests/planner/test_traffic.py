@@ -40,7 +40,9 @@ def test_prompts_that_differ_need_more_than_equal_ones_of_the_same_mean():
     found = planner.plan(UNIT, Workload.from_trace(code), SLA(1.5, 0.05), intervals=False)
     for name in found.starts:
         equal, recorded = fleet(found, 20, architecture=name), fleet(found, 20, architecture=name, mix=code)
-        assert recorded.each / recorded.units < equal.each / equal.units
+        assert recorded.each / recorded.units <= equal.each / equal.units
+        if name != "disaggregated":  # whose prompts find another unit free
+            assert recorded.each < equal.each
         assert (equal.played, recorded.played) == ("", "mix")
     same = Trace(np.full(3, 2200), np.full(3, 170))
     assert fleet(FOUND, 20, mix=same).each == pytest.approx(fleet(FOUND, 20).each, rel=0.1)
@@ -121,11 +123,9 @@ def test_pools_have_the_size_that_needs_the_fewest_gpus():
         asked = traffic._asked(40.0, 0.9, 1.0, None, 500, 0)
         of = replace(found.case, units=units)
         careful = perf.careful(found.case.plain, "disaggregated", solved)
-        at = queues.paces(found.case.plain, "disaggregated", careful, solved)
-        drawn = found.case.draws(traffic.DRAWS)
-        paces = [queues.pace_of(of.plain, *coefficients(of, drawn[i])) for i in at]
-        steps = [solved[i]["mixed"] for i in at]
-        one = traffic._Replica(of, "disaggregated", careful, paces, steps, 1.0, asked)
+        slow = queues.corners(found.case.plain, "disaggregated", careful, solved)
+        every = [queues.pace_of(of.plain, *coefficients(of, one)) for one in found.case.draws(traffic.DRAWS)]
+        one = traffic._Replica(of, "disaggregated", careful, solved, every, slow, 1.0, asked).settled()
         alone[units] = one.replicas(0, 40.0) * one.gpus
     best = fleet(found, 40, architecture="disaggregated")
     assert best.gpus == alone[best.units] == min(alone.values())

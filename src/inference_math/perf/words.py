@@ -164,7 +164,7 @@ def checked(kind: str, engine: str, rows: list[dict[str, Any]]) -> str:
                 return what + kind + " under " + engine + " were " + off + " lay within the 90 % interval"
             worst = max(worst, row["error"])
     said = "no served points of " + kind + " under " + engine + " were set aside to check this"
-    return said + ("; under other engines it was up to " + percent(worst) + " off" if worst > 0 else "")
+    return said + ("; under other engines the mean was up to " + percent(worst) + " off" if worst > 0 else "")
 
 
 def settled(margin: float, ahead: float, spread: float) -> bool:

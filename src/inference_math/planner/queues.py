@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil, floor, inf
 from typing import Any
 
-from inference_math.perf.answers import GROWS, NEARLY, computed_tokens, fresh_share
+from inference_math.perf.answers import GROWS, NEARLY, computed_tokens, fresh_share, median
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import pooled, served
@@ -17,13 +17,18 @@ from inference_math.simulate.schedulers import System
 
 __all__ = [
     "PLACES",
+    "RANKED",
+    "by_speed",
+    "corners",
     "cost",
+    "decisive",
     "full",
     "idle_share",
     "longest_fits",
     "of_units",
     "pace_of",
-    "paces",
+    "reached",
+    "robust",
     "share_of",
     "sizes",
     "sustained",
@@ -33,6 +38,9 @@ __all__ = [
 ]
 
 LARGER = [1, 2, 4]  # chunks, as multiples of a row's; and whole prompts
+RUNGS = [0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95]  # of full load: rates at which draws are told apart
+HOPEFUL = 1.2  # what a few requests told may be so much less than what is sustained
+RANKED = 200  # requests that are measured for that
 PLACES = [0.9, 0.05, 0.95]  # of the draws, the fastest first: what a fleet is sized for, and both ends
 FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for longer than is simulated
 MOST_SPLITS = 24  # that are tried, evenly spread
@@ -138,6 +146,8 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     waits = kv_held(unit, cached) / cached / asked["read_bw"] if asked["read_bw"] > 0 and cached > 0 else 0.0
     prefill = row["prefill_units"] if name == "disaggregated" else 0
     budget, most = inf, batch
+    if name == "aggregated" and asked["engine"] != "sglang":  # whose steps have a whole prompt's tokens
+        budget = ceil(n_in * (fresh_share(work) if asked["engine"] == "vllm" else 1) * (1 - 1e-12)) + batch
     if name == "disaggregated":
         budget = computed_tokens(asked, row)
     if name == "chunked":  # prompts under way hold places, too
@@ -158,11 +168,83 @@ def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
     return longest <= system["kv_capacity"]
 
 
-def paces(asked: Asked, name: str, row: Row, solved: list[Any]) -> list[int]:
-    """Return which draws lie at `PLACES`, in the order of what a row serves under them at full load, most first."""
+def by_speed(asked: Asked, name: str, row: Row, solved: list[Any]) -> list[int]:
+    """Return the draws in the order of what a row serves under them at full load, most first."""
     order, work = list(range(len(solved))), asked["work"]
     order.sort(key=lambda i: -pooled(solved[i]["mixed"], name, row, work["n_in"], work["n_out"], asked["units"]))
-    return [order[max(ceil(place * len(order)) - 1, 0)] for place in PLACES]
+    return order
+
+
+def corners(asked: Asked, name: str, row: Row, solved: list[Any]) -> list[int]:
+    """Return the draws that are slower than nine in ten: at full load, with a prompt alone, and with decodes alone."""
+    prompts, decodes = list(range(len(solved))), list(range(len(solved)))
+    prompts.sort(key=lambda i: solved[i]["mixed"](0.0, 1.0))
+    decodes.sort(key=lambda i: solved[i]["mixed"](row["batch"], 0.0))
+    return [placed(order, PLACES[0]) for order in [by_speed(asked, name, row, solved), prompts, decodes]]
+
+
+def placed(order: list[int], place: float) -> int:
+    """Return which of the draws in an order stands at a place."""
+    return order[max(ceil(place * len(order)) - 1, 0)]
+
+
+def robust(rows: int, slow: list[int], reach: Callable[[int, int], float]) -> tuple[int, float]:
+    """Return the row that sustains most under the worst of the draws in `slow`, and what that is at best.
+
+    The best under one draw may be bad under most: a split for fast prompts where prompts are slow. `reach` tells of a
+    row and a draw about how many requests/s are sustained.
+    """
+    chosen = 0
+    most = -1.0
+    for row in range(rows):
+        least = inf
+        for draw in slow:
+            if least > most:  # else another is better whatever comes
+                least = min(least, reach(row, draw))
+        if least > most:
+            chosen = row
+            most = least
+    return chosen, HOPEFUL * most
+
+
+def decisive(order: list[int], reach: Callable[[int], float]) -> list[int]:
+    """Return which draws lie at `PLACES` in the order of what a replica sustains under them with queues, most first.
+
+    Which draw is slow is another question with queues than at full load: where a prompt takes most of the limit on
+    TTFT its time decides, and not that of the decodes. `reach` tells of a draw about how many requests/s are sustained.
+    """
+    by = list(order)
+    by.sort(key=lambda i: -reach(i))
+    return [placed(by, place) for place in PLACES]
+
+
+def reached(
+    asked: Asked, system: System, pace: Pace, gaps: list[float], lengths: list[float], mix: list[tuple[int, int, int]],
+    tops: list[float], draw: int, share: float,
+) -> float:  # fmt: skip
+    """Return about the highest rate at which a replica keeps both limits for a share; `tops` are full loads by draw.
+
+    Few requests do not show a queue that grows slowly, so it is never more than the draw's own full load.
+    """
+    usual = median(tops)
+    low, high = -1, len(RUNGS)
+    below = 1.0
+    above = 0.0
+    while high - low > 1:
+        middle = floor((low + high) / 2)
+        rate, kept = usual * RUNGS[middle], 0.0
+        if rate <= tops[draw]:
+            kept = share_of(asked, system, pace, gaps, lengths, mix, RANKED, rate, 0.0)
+        if kept >= share:
+            low = middle
+            below = kept
+        else:
+            high = middle
+            above = kept
+    if high == len(RUNGS):
+        return tops[draw]
+    at = RUNGS[low] if low >= 0 else 0.0
+    return min(tops[draw], usual * (at + (RUNGS[high] - at) * (below - share) / (below - above)))
 
 
 def full(asked: Asked, name: str, row: Row, step: Step) -> float:
@@ -206,36 +288,23 @@ def idle_share(
     return share_of(asked, system, pace, gaps, lengths, mix, count, IDLE, 0.0)
 
 
-def sustained(tops: list[list[float]], good: Callable[[int, int, float], bool]) -> list[float]:
-    """Return the row that serves most where it must hold, and the highest rate that is good at each of `PLACES`.
+def sustained(tops: list[float], good: Callable[[int, float], bool]) -> list[float]:
+    """Return the highest rate that is good at each of `PLACES`.
 
-    `tops` has for each place what each row serves at full load; `good` tells of a place, a row and a rate whether the
-    row keeps its promise. Rates go down from the fastest, each by the same ratio; 0 where none is good.
+    `tops` has for each place what a replica serves at full load; `good` tells of a place and a rate whether it keeps
+    its promise. Rates go down from the fastest, each by the same ratio; 0 where none is good.
     """
-    most = FULL * max(tops[0][0], max(tops[1][0], tops[2][0]))
-    for row in range(len(tops[1])):
-        most = max(most, FULL * tops[1][row])
+    most = FULL * max(tops[0], max(tops[1], tops[2]))
 
     def rate(k: int) -> float:
         return most * APART ** (k - FINE)
 
-    def holds(place: int, row: int, k: int) -> bool:
-        return rate(k) <= FULL * tops[place][row] * NEARLY and good(place, row, rate(k))
+    def highest(place: int, low: int, high: int) -> int:
+        return between(low, high, lambda k: rate(k) <= FULL * tops[place] * NEARLY and good(place, rate(k)))
 
-    def highest(place: int, row: int, low: int, high: int) -> int:
-        return between(low, high, lambda k: holds(place, row, k))
-
-    best = 0
-    chosen = 0
-    for row in range(len(tops[0])):
-        if best == 0 or holds(0, row, best + 1):
-            found = highest(0, row, best, FINE)
-            if found > best:
-                best = found
-                chosen = row
-    ends = [best, highest(1, chosen, best, FINE), highest(2, chosen, 0, best)]
-    return [chosen, rate(ends[0]) if best > 0 else 0.0, rate(ends[1]) if ends[1] > 0 else 0.0,
-            rate(ends[2]) if ends[2] > 0 else 0.0]  # fmt: skip
+    best = highest(0, 0, FINE)
+    ends = [best, highest(1, best, FINE), highest(2, 0, best)]
+    return [rate(k) if k > 0 else 0.0 for k in ends]
 
 
 def between(low: int, high: int, good: Callable[[int], bool]) -> int:

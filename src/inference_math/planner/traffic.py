@@ -272,33 +272,43 @@ def _replicas(found: Plan, architecture: str | None, asked: _Asked) -> list[_Rep
 
 def _replica(found: Plan, name: str, solved: list[perf.types.Solved], asked: _Asked) -> _Replica:
     """Return a replica, of the size with which the fewest GPUs serve the traffic, or the GPUs that there are most."""
-    case, drawn = found.case, found.case.draws(len(solved))
+    case = found.case
     careful = perf.careful(case.plain, name, solved)
     if not queues.longest_fits(asked.like, queues.system_for(case.plain, name, careful)):
         raise ValueError("traffic must have requests that a unit's KV cache has room for; its longest is longer")
-    at = queues.paces(case.plain, name, careful, solved)
-    paces = [queues.pace_of(case.plain, *coefficients(case, drawn[i])) for i in at]
-    steps = [solved[i]["mixed"] for i in at]
-    mean = float(found.compared.set_index("architecture")["rate"][name])
+    slow = queues.corners(case.plain, name, careful, solved)
     goal = (0.0 if isinstance(asked.traffic, Trace) else asked.traffic, asked.have)
-    best, least = None, np.inf
-    for hope, units in queues.sizes(case.plain, name, careful, steps[0], *goal) if any(goal) else []:
-        if hope >= least:
+    every = [queues.pace_of(case.plain, *coefficients(case, one)) for one in case.draws(len(solved))]
+    mean = float(found.compared.set_index("architecture")["rate"][name])
+
+    def of(units: int) -> _Replica:
+        return _Replica(replace(case, units=units), name, careful, solved, every, slow, mean, asked)
+
+    if not any(goal):
+        return of(case.units).settled()
+    sizes = queues.sizes(case.plain, name, careful, solved[slow[0]]["mixed"], *goal)
+    waiting = [of(units) for _, units in sizes] or [of(case.units)]
+    waiting.sort(key=lambda one: queues.cost(one.hope, one.gpus, *goal))
+    best, least = waiting[0].settled(), np.inf
+    for one in waiting:
+        if queues.cost(one.hope, one.gpus, *goal) >= least:
             break
-        one = _Replica(replace(case, units=units), name, careful, paces, steps, mean, asked)
-        if (its := queues.cost(one.each[0], one.gpus, *goal)) < least:
+        if (its := queues.cost(one.settled().each[0], one.gpus, *goal)) < least:
             best, least = one, its
-    return best or _Replica(case, name, careful, paces, steps, mean, asked)
+    return best
 
 
 def chances(requests: int, seed: int, cv_arrivals: float) -> tuple[list[float], list[float]]:
-    """Return times between arrivals of mean 1, and numbers below 1 for the lengths of answers, in seven digits."""
+    """Return times between arrivals of mean 1, and numbers below 1 for the lengths of answers, in seven digits.
+
+    The numbers are spread evenly, in random order, so that what is drawn has the mean that was asked for.
+    """
     rng = np.random.default_rng(as_whole("seed", seed, 0))
     count = ceil(requests * (1 + queues.BEFORE + _AFTER))
-    lengths = rng.random(count)
+    lengths = (rng.permutation(count) + 0.5) / count
     varied = cv_arrivals**2
     gaps = rng.gamma(1 / varied, varied, count) if varied > 1e-6 else np.ones(count)
-    return np.round(gaps, 7).tolist(), np.round(np.minimum(lengths, 0.9999999), 7).tolist()
+    return np.round(gaps / gaps.mean(), 7).tolist(), np.round(np.minimum(lengths, 0.9999999), 7).tolist()
 
 
 @dataclass(frozen=True)
@@ -330,23 +340,42 @@ class _Replica:
     """
 
     def __init__(
-        self, case: Case, name: str, careful: perf.types.Row, paces: list[Pace], steps: list[perf.types.Step],
-        mean: float, asked: _Asked,
+        self, case: Case, name: str, careful: perf.types.Row, solved: list[perf.types.Solved], every: list[Pace],
+        slow: list[int], mean: float, asked: _Asked,
     ) -> None:  # fmt: skip
-        self._case, self._name, self._asked, self._rate, self._paces = case, name, asked, mean, paces
+        self._case, self._name, self._asked, self._rate = case, name, asked, mean
         self.units = queues.units_of(case.plain, name)
         self.gpus = self.units * case.unit.gpus
         self.share = asked.share
         self.met = cache(self._met)
         self._rows = queues.trials(case.plain, name, careful)
+        self._every, self._tops = (
+            every,
+            [[queues.full(case.plain, name, row, one["mixed"]) for one in solved] for row in self._rows],
+        )
+        self._order = queues.by_speed(case.plain, name, careful, solved)
+        self._reach = cache(self._reached)
+        self._row, self.hope = queues.robust(len(self._rows), slow, self._reach)
+        self._paces: list[Pace] = []
         self.each = [np.nan] * 3
-        if isinstance(asked.traffic, Trace):
+
+    def settled(self) -> _Replica:
+        """Return it with the draws that decide, and what it sustains under them."""
+        if self._paces:
+            return self
+        at = queues.decisive(self._order, lambda draw: self._reach(self._row, draw))
+        self._paces = [self._every[i] for i in at]
+        if isinstance(self._asked.traffic, Trace):
             self._needs = cache(self._fewest)
-            self._row = min(range(len(self._rows)), key=lambda row: self._needs(0, row))
         else:
-            tops = [[queues.full(case.plain, name, row, step) for row in self._rows] for step in steps]
-            chosen, *self.each = queues.sustained(tops, self._good)
-            self._row = int(chosen)
+            self.each = queues.sustained([self._tops[self._row][i] for i in at], self._good)
+        return self
+
+    def _reached(self, row: int, draw: int) -> float:
+        plain, asked = self._case.plain, self._asked
+        system = queues.system_for(plain, self._name, self._rows[row])
+        drawn = (asked.gaps, asked.lengths, asked.like)
+        return queues.reached(plain, system, self._every[draw], *drawn, self._tops[row], draw, asked.share)
 
     def replicas(self, pace: int, rate: float) -> float:
         """Return how many are enough for a rate, or for the trace, at a draw; infinity where no number is."""
@@ -381,9 +410,9 @@ class _Replica:
         chances = (asked.gaps, asked.lengths, asked.like, asked.count)
         return idle(self._name, queues.idle_share(plain, system, self._paces[0], *chances))
 
-    def _good(self, pace: int, row: int, rate: float) -> bool:
+    def _good(self, pace: int, rate: float) -> bool:
         """Tell whether a replica keeps both limits for the share that is asked for, at so many requests/s."""
-        return self.met(pace, row, rate, self._asked.share) >= self._asked.share
+        return self.met(pace, self._row, rate, self._asked.share) >= self._asked.share
 
     def _fewest(self, pace: int, row: int) -> float:
         """Return the fewest replicas that a trace needs, looking up to `_MOST` times what mean rates ask for."""
