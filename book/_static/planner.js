@@ -366,19 +366,20 @@
     };
     // The first of them stands beside the labels, where a phone shows it.
     const names = solved.length ? math.ranked(solved) : centre.order;
+    const asksFleet = given.goal !== "unit";
     const columns = names.map((name) => {
       const row = centre.rows[name];
       const [rate, low, high] = math.interval(row.rate, solved.map((one) => one.rows[name].rate));
       if (!(rate > 0)) return ["none"];
       const best = solved.filter((one) => one.order[0] === name && one.best).length / solved.length;
       return [
-        withSpan(rate, low, high), solved.length ? percent(best) : "", ...loaded(name),
+        withSpan(rate, low, high), solved.length ? percent(best) : "", ...loaded(name).slice(0, asksFleet ? 3 : 1),
         digits(row.batch), optional(row.computed), optional(row.prefill_units), digits(1000 * row.ttft), digits(1000 * row.tpot),
       ];
     });
     const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
     const labels = ["requests/s of a unit, at full load", "the best in this share of draws",
-      "requests/s of a unit, with queues", have ? `requests/s on ${given.have} GPUs` : `GPUs for ${given.traffic} requests/s`, "USD per million output tokens at that",
+      "requests/s of a unit, with queues", ...(asksFleet ? [have ? `requests/s on ${given.have} GPUs` : `GPUs for ${given.traffic} requests/s`, "USD per million output tokens at that"] : []),
       "decodes of a unit, at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", `${of}TTFT at full load (ms)`,
       asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT at full load (ms)"];
     table("planner-architectures", ["", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));
