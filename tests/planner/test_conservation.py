@@ -143,7 +143,8 @@ def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
         few = row["architecture"] == "chunked" and row["batch"] < 5 and unit.model.is_mixture
         assert run.request_rate / many <= (1.6 if few else 1.1) * row["rate"]
         if row["architecture"] == "aggregated":
-            assert run.request_rate == pytest.approx(row["rate"], rel=0.05)
+            # The plan computes all prompts that arrive together; a budget of one whole prompt puts the second off.
+            assert (0.85 if unit.engine != "sglang" else 0.95) * row["rate"] <= run.request_rate <= 1.05 * row["rate"]
         if row["architecture"] == "disaggregated" and unit.dp * unit.pp == 1:
             assert run.request_rate / many >= 0.85 * row["rate"]
 
