@@ -514,27 +514,25 @@
 
   // What the reader pastes is taken at once, and stays until the page is left.
   const offer = (name, value, title) => {
+    text("planner-link", "");
     if (![...at(name).options].some((one) => one.value === value)) at(name).add(new Option(title, value));
     at(name).value = value;
     at("preset").value = "";
   };
   const tell = {
     model: pasted.place("model", ({ name, record }) => {
-      text("planner-link", "");
       data.models[name] = record;
       offer("model", name, name);
       at("weights").value = record.stored;
       answer();
     }),
     requests: pasted.place("requests", ({ rows }) => {
-      text("planner-link", "");
       data.mixes[OWN] = { rows };
       offer("lengths", OWN, "as in your requests");
       mixed();
       answer();
     }),
     calibration: pasted.place("calibration", ({ record }) => {
-      text("planner-link", "");
       calibrated = record;
       offer("calibration", OWN, "yours");
       answer();

@@ -241,16 +241,19 @@ def careful(asked: Asked, best: str, solved: list[Solved]) -> Row:
     rows = unlike([one["rows"][best] for one in solved if one["rows"][best]["rate"] > 0])
     shares = [min(kept(asked, best, solved, row), CAREFUL) for row in rows]
     chosen: Row = solved[0]["rows"][best]
-    often, most, whole = 0.0, 0.0, 0.0
+    often, most = 0.0, 0.0
     for share in shares:
         often = max(often, share)
     for i in range(len(rows)):
         if shares[i] == often:
-            even, split = median_of(asked, best, solved, rows[i], pooled), serves(asked, best, solved, rows[i])
-            if even > most * NEARLY or (even * NEARLY >= most and split > whole):
-                chosen = rows[i]
+            row = rows[i]
+            even = median_of(asked, best, solved, row, pooled)
+            tied = even * NEARLY >= most
+            if even > most * NEARLY or (
+                tied and serves(asked, best, solved, row) > serves(asked, best, solved, chosen)
+            ):
+                chosen = row
                 most = even
-                whole = split
     return chosen
 
 
@@ -313,6 +316,12 @@ def computed_tokens(asked: Asked, row: Row) -> int:
     return computed
 
 
+def whole_prompt(asked: Asked) -> int:
+    """Return the tokens that an engine counts of a prompt that it does not cut; TensorRT-LLM counts those stored."""
+    share = 1.0 if asked["engine"] == "trtllm" else fresh_share(asked["work"])
+    return ceil(asked["work"]["n_in"] * share * (1 - 1e-12))
+
+
 def settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
     """Return the engine's settings for an architecture's row; the pools of a disaggregated one in units.
 
@@ -327,10 +336,8 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
     told: dict[str, Any] = {}
     if name == "aggregated":
         told[seqs] = batch * together
-        if engine == "vllm":  # which does not support to go without chunks: a budget that cuts no prompt
-            told[tokens] = ceil(n_in * fresh_share(asked["work"]) * (1 - 1e-12)) + batch
-        if engine == "trtllm":  # which refuses a prompt that is longer than this, stored or not
-            told[tokens] = ceil(n_in) + batch
+        if engine != "sglang":  # vLLM does not support to go without chunks, TensorRT-LLM refuses a longer prompt
+            told[tokens] = whole_prompt(asked) + batch
         told.update(WHOLE_PROMPTS[engine])
         return told
     computed = computed_tokens(asked, row)
@@ -391,11 +398,8 @@ def swings(asked: Asked, found: Found) -> list[dict[str, Any]]:
 def swung(asked: Asked, name: str, factor: float) -> Asked:
     """Return the question with one of its inputs by a factor larger: a length, the stored share, a limit."""
     work = asked["work"]
-    lengths: Work = {
-        "n_in": work["n_in"], "n_out": work["n_out"], "alpha": work["alpha"], "cv": work["cv"],
-        "longest": work["longest"],
-    }  # fmt: skip
-    limits = {"ttft": asked["ttft"], "tpot": asked["tpot"]}
+    moved: Any = dict(asked)
+    lengths: Any = dict(work)
     if name == "n_in":
         lengths["n_in"] = max(1.0, work["n_in"] * factor)
     if name == "n_out":
@@ -403,14 +407,12 @@ def swung(asked: Asked, name: str, factor: float) -> Asked:
     if name == "alpha":
         lengths["alpha"] = min(1.0, work["alpha"] * factor)
     if name == "ttft":
-        limits["ttft"] = asked["ttft"] * factor
+        moved["ttft"] = asked["ttft"] * factor
     if name == "tpot":
-        limits["tpot"] = asked["tpot"] * factor
-    return {
-        "unit": asked["unit"], "work": lengths, "ttft": limits["ttft"], "tpot": limits["tpot"],
-        "quantile": asked["quantile"], "units": asked["units"], "read_bw": asked["read_bw"], "price": asked["price"],
-        "watts": asked["watts"], "engine": asked["engine"],
-    }  # fmt: skip
+        moved["tpot"] = asked["tpot"] * factor
+    moved["work"] = lengths
+    found: Asked = moved
+    return found
 
 
 def gains(asked: Asked, found: Found, read_bws: dict[str, float]) -> list[dict[str, Any]]:
@@ -420,9 +422,8 @@ def gains(asked: Asked, found: Found, read_bws: dict[str, float]) -> list[dict[s
     (requests/s of a unit, of the best architecture), speedup (of ttft_alone) and gain (of rate), over computing all.
     """
     work, terms = asked["work"], unit_terms(asked["unit"], found)
-    whole: Work = {
-        "n_in": work["n_in"], "n_out": work["n_out"], "alpha": 0.0, "cv": work["cv"], "longest": work["longest"],
-    }  # fmt: skip
+    whole: Any = dict(work)
+    whole["alpha"] = 0.0
     where: list[Any] = [["nowhere", whole, 0.0]]
     if work["alpha"] > 0:
         for name in read_bws:

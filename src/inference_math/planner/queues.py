@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil, floor, inf
 from typing import Any
 
-from inference_math.perf.answers import GROWS, NEARLY, computed_tokens, fresh_share, median
+from inference_math.perf.answers import GROWS, NEARLY, computed_tokens, fresh_share, median, whole_prompt
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import pooled, served
@@ -17,7 +17,6 @@ from inference_math.simulate.schedulers import System
 
 __all__ = [
     "PLACES",
-    "RANKED",
     "by_speed",
     "corners",
     "cost",
@@ -71,15 +70,14 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
         apart = ceil((asked["units"] - 1) / MOST_SPLITS)
         chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
         for i in range(1, floor((asked["units"] - 1) / apart) + 1):
-            found.append(changed(row, row["batch"], chunk, chunk * fresh_share(asked["work"]), i * apart))
+            found.append(changed(asked, row, chunk, i * apart))
         return found
     whole = max(asked["work"]["n_in"], row["chunk"])
     for factor in LARGER:
         if factor == 1 or factor * row["chunk"] < whole:
-            chunk = factor * row["chunk"]
-            found.append(changed(row, row["batch"], chunk, chunk * fresh_share(asked["work"]), row["prefill_units"]))
+            found.append(changed(asked, row, factor * row["chunk"], row["prefill_units"]))
     if whole > row["chunk"]:
-        found.append(changed(row, row["batch"], whole, whole * fresh_share(asked["work"]), row["prefill_units"]))
+        found.append(changed(asked, row, whole, row["prefill_units"]))
     return found
 
 
@@ -122,19 +120,20 @@ def cost(each: float, gpus: float, traffic: float, have: float) -> float:
 
 def of_units(asked: Asked, units: int) -> Asked:
     """Return what is asked, of pools with so many units."""
-    return {
-        "unit": asked["unit"], "work": asked["work"], "engine": asked["engine"], "units": units, "ttft": asked["ttft"],
-        "tpot": asked["tpot"], "quantile": asked["quantile"], "read_bw": asked["read_bw"], "price": asked["price"],
-        "watts": asked["watts"],
-    }  # fmt: skip
+    of: Any = dict(asked)
+    of["units"] = units
+    found: Asked = of
+    return found
 
 
-def changed(row: Row, batch: float, chunk: float, computed: float, prefill: float) -> Row:
-    """Return a row with another batch or chunk, or another split of its units."""
-    return {
-        "rate": row["rate"], "batch": batch, "chunk": chunk, "prefill_units": prefill, "ttft": row["ttft"],
-        "step": row["step"], "tpot": row["tpot"], "computed": computed,
-    }  # fmt: skip
+def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
+    """Return a row with another chunk, or another split of its units."""
+    other: Any = dict(row)
+    other["chunk"] = chunk
+    other["computed"] = chunk * fresh_share(asked["work"])
+    other["prefill_units"] = prefill
+    found: Row = other
+    return found
 
 
 def system_for(asked: Asked, name: str, row: Row) -> System:
@@ -147,7 +146,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     prefill = row["prefill_units"] if name == "disaggregated" else 0
     budget, most = inf, batch
     if name == "aggregated" and asked["engine"] != "sglang":  # whose steps have a whole prompt's tokens
-        budget = ceil(n_in * (fresh_share(work) if asked["engine"] == "vllm" else 1) * (1 - 1e-12)) + batch
+        budget = whole_prompt(asked) + batch
     if name == "disaggregated":
         budget = computed_tokens(asked, row)
     if name == "chunked":  # prompts under way hold places, too
@@ -251,7 +250,7 @@ def full(asked: Asked, name: str, row: Row, step: Step) -> float:
     """Return the requests/s of a replica at full load with the settings of a row, which each of its groups has."""
     work = asked["work"]
     chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
-    at = changed(row, row["batch"], chunk, row["computed"], row["prefill_units"])
+    at = changed(asked, row, chunk, row["prefill_units"])
     return served(step, name, at, work["n_in"], work["n_out"], asked["units"]) * units_of(asked, name)
 
 

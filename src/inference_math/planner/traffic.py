@@ -155,10 +155,10 @@ def fleet(
     lengths of a `mix`; or a trace is played, whose requests go to the replicas in turn, the first of which is
     simulated. Prompts that differ take more GPUs than equal ones of the same mean, for short ones wait for long ones;
     of pools the less, the longer the limit on TTFT is beside the longest prompts. One replica is simulated at rates
-    that are tried, up to nearly what it serves at full load; of
-    both halves of its requests the worse one counts, so that a queue that grows is seen. `architecture` None: each that
-    the plan has is tried, and the one with the fewest GPUs returned; the highest mean rate need not be it, for means
-    know no queue.
+    that are tried, up to nearly what it serves at full load; of both halves of its requests the worse one counts, so
+    that a queue that grows is seen. `architecture` None: each that the plan has is tried, and the one with the fewest
+    GPUs returned; the highest mean rate need not be it, for means know no queue.
+
     A chunked replica is tried with the plan's chunk and with larger ones: at part load they shorten the first token,
     and a request's mean TPOT bears some long steps. Pools are tried with all splits of the plan's units, and with fewer
     units where that takes fewer GPUs. Requests go to the replicas in turn or by chance: a router that knows who is busy
@@ -214,8 +214,7 @@ def capacity(
     """Return the traffic that so many GPUs serve within a plan's SLA: `fleet`, asked the other way round.
 
     As many replicas as fit into `gpus`, each at the highest rate that it sustains; of pools those sizes with which all
-    of them together serve most. The other parameters are those of
-    `fleet`; `architecture` None: that which serves most.
+    of them together serve most. The other parameters are those of `fleet`; `architecture` None: that which serves most.
 
     Raises
     ------
@@ -334,9 +333,10 @@ class _Asked:
 
 
 class _Replica:
-    """One replica of an architecture under its part of the traffic, at the draws that `queues.paces` takes.
+    """One replica of an architecture under its part of the traffic.
 
-    `each` has the requests/s that it sustains at each of these; NaN for a trace.
+    `hope` is what it may sustain; `each` has, once it is settled, the requests/s that it sustains at the draws that
+    `queues.decisive` takes, NaN for a trace.
     """
 
     def __init__(
@@ -349,10 +349,9 @@ class _Replica:
         self.share = asked.share
         self.met = cache(self._met)
         self._rows = queues.trials(case.plain, name, careful)
-        self._every, self._tops = (
-            every,
-            [[queues.full(case.plain, name, row, one["mixed"]) for one in solved] for row in self._rows],
-        )
+        self._systems = [queues.system_for(case.plain, name, row) for row in self._rows]
+        self._every = every
+        self._tops = [[queues.full(case.plain, name, row, one["mixed"]) for one in solved] for row in self._rows]
         self._order = queues.by_speed(case.plain, name, careful, solved)
         self._reach = cache(self._reached)
         self._row, self.hope = queues.robust(len(self._rows), slow, self._reach)
@@ -372,15 +371,16 @@ class _Replica:
         return self
 
     def _reached(self, row: int, draw: int) -> float:
-        plain, asked = self._case.plain, self._asked
-        system = queues.system_for(plain, self._name, self._rows[row])
+        asked = self._asked
         drawn = (asked.gaps, asked.lengths, asked.like)
-        return queues.reached(plain, system, self._every[draw], *drawn, self._tops[row], draw, asked.share)
+        return queues.reached(
+            self._case.plain, self._systems[row], self._every[draw], *drawn, self._tops[row], draw, asked.share
+        )
 
     def replicas(self, pace: int, rate: float) -> float:
         """Return how many are enough for a rate, or for the trace, at a draw; infinity where no number is."""
         if isinstance(self._asked.traffic, Trace):
-            return self._needs(pace, self._row)
+            return self._needs(pace)
         each = self.each[pace]
         return ceil(rate / each) if each > 0 else np.inf
 
@@ -394,7 +394,7 @@ class _Replica:
             self._name, replicas=many, units=self.units, gpus=gpus, rate=rate, each=self.each[0],
             each_low=self.each[2], each_high=self.each[1],
             least=int(perf.replicas(case.plain, self._name, self._rate, rate)[0]),
-            goodput=self.met(0, self._row, part), one_less=self.met(0, self._row, fewer) if many > 1 else np.nan,
+            goodput=self.met(0, part), one_less=self.met(0, fewer) if many > 1 else np.nan,
             usd_per_million=perf.usd_per_million(gpus, case.price or 0.0, rate * case.work.n_out),
             low=min(low, many), high=max(high, many), settings=told(case, self._name, row), share=self._asked.share,
             commands=lines_for(case, self._name, row), cv_arrivals=self._asked.cv_arrivals, played=self._asked.played,
@@ -403,22 +403,21 @@ class _Replica:
 
     def idle(self) -> str:
         """Return what a replica keeps that has next to nothing to do."""
-        asked, plain = self._asked, self._case.plain
+        asked = self._asked
         if isinstance(asked.traffic, Trace):
-            return idle(self._name, self.met(0, self._row, self._slices))
-        system = queues.system_for(plain, self._name, self._rows[self._row])
-        chances = (asked.gaps, asked.lengths, asked.like, asked.count)
-        return idle(self._name, queues.idle_share(plain, system, self._paces[0], *chances))
+            return idle(self._name, self.met(0, self._slices))
+        drawn = (asked.gaps, asked.lengths, asked.like, asked.count)
+        return idle(self._name, queues.idle_share(self._case.plain, self._systems[self._row], self._paces[0], *drawn))
 
     def _good(self, pace: int, rate: float) -> bool:
         """Tell whether a replica keeps both limits for the share that is asked for, at so many requests/s."""
-        return self.met(pace, self._row, rate, self._asked.share) >= self._asked.share
+        return self.met(pace, rate, self._asked.share) >= self._asked.share
 
-    def _fewest(self, pace: int, row: int) -> float:
+    def _fewest(self, pace: int) -> float:
         """Return the fewest replicas that a trace needs, looking up to `_MOST` times what mean rates ask for."""
         least, *_ = perf.replicas(self._case.plain, self._name, self._rate, _rate(self._asked.traffic))
         most, share = min(_MOST * int(least), self._slices), self._asked.share
-        missed = largest_whole(most, lambda many: self.met(pace, row, many, share) < share)
+        missed = largest_whole(most, lambda many: self.met(pace, many, share) < share)
         return missed + 1 if missed < most else np.inf
 
     @property
@@ -427,10 +426,10 @@ class _Replica:
         assert isinstance(self._asked.traffic, Trace)
         return max(len(self._asked.traffic.n_in) // _SLICE, 1)
 
-    def _met(self, pace: int, row: int, part: float, enough: float = 0.0) -> float:
+    def _met(self, pace: int, part: float, enough: float = 0.0) -> float:
         """Return the share of requests within both limits: of the trace's part, or of so many requests/s."""
         asked, plain, pace_ = self._asked, self._case.plain, self._paces[pace]
-        system = queues.system_for(plain, self._name, self._rows[row])
+        system = self._systems[self._row]
         if not isinstance(asked.traffic, Trace):
             return queues.share_of(
                 plain, system, pace_, asked.gaps, asked.lengths, asked.like, asked.count, part, enough
