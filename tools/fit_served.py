@@ -2,8 +2,8 @@
 
     python tools/fit_served.py
 
-The spread is what predictions err by for an engine on a GPU on which none of its rows was fitted: each pair of an
-engine and a GPU is left out once.
+The spread is what predictions err by where nothing was fitted: for an engine on a GPU on which none of its rows was,
+each pair of an engine and a GPU left out once; and for ML.ENERGY's mixtures, a source of which no row is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> None:
     write(pd.DataFrame(found.levels["together"], columns=FACTORS), options.out / "served_together.csv")
     if options.levels:
         return
-    apart = left_out(loops, found)
+    apart = pd.concat([left_out(loops, found), other_source(found.levels)], ignore_index=True)
     rows = [{"kind": kind, "spread": width} for kind, width in from_served.spreads(apart).items()]
     write(pd.DataFrame(rows), options.out / "served_spread.csv", "spread")
     ratio = (apart["e2e"] / apart["e2e_s"] - 1).abs()
@@ -69,10 +69,20 @@ def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
 
 def predicted(loop: served.Loop, levels: dict[str, Any]) -> pd.DataFrame:
     """Return the rows of a loop with e2e under some levels, and the model's kind."""
-    unit: Unit = loop.unit
+    unit = under(loop.unit, levels)
+    return loop.rows.assign(e2e=unit.e2e(loop.work, loop.users) * loop.waiting, kind=unit.kind)
+
+
+def other_source(levels: dict[str, Any]) -> pd.DataFrame:
+    """Return ML.ENERGY's rows with what the levels predict; of these only the time of a token is known."""
+    rows = served.elsewhere(unit=lambda unit: under(unit, levels), source="ML.ENERGY")
+    return rows.assign(e2e=rows["tpot"], e2e_s=rows["tpot_s"])
+
+
+def under(unit: Unit, levels: dict[str, Any]) -> Unit:
+    """Return a unit with the coefficients that levels compose."""
     given = levels_of(unit.model, unit.gpu, unit.weights)
-    at = unit.calibrated(composed(levels, generation(unit.engine, unit.version), given))
-    return loop.rows.assign(e2e=at.e2e(loop.work, loop.users) * loop.waiting, kind=unit.kind)
+    return unit.calibrated(composed(levels, generation(unit.engine, unit.version), given))
 
 
 if __name__ == "__main__":

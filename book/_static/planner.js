@@ -186,7 +186,7 @@
     const never = math.outside(calibration(given).scope, inputs(given, Math.max(batch, 1))).map((one) => `not calibrated: ${one}`);
     const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
     const { mode, kind } = { mode: calibration(given).mode, kind: data.models[given.model].kind };
-    const checked = mode === "served" ? [math.checked(kind, given.engine, data.errors)] : [];
+    const checked = mode === "served" ? [math.checked(kind, given.engine, data.gpus[given.gpu].maker, data.errors)] : [];
     const hindered = best ? Object.entries(centre.rows).filter(([, row]) => !(row.rate > 0)).map(([name]) => `no ${name}: ${math.hindered(asked, centre.costs, name)}`) : [];
     return [...missed, ...hindered, ...long, ...never, ...checked].map(sentence);
   };
@@ -332,19 +332,26 @@
     document.getElementById("planner-starts").replaceChildren(...shown);
   };
 
-  // The same question on other GPUs: what one of each is worth.
+  // What a GPU's row stands on: points of that GPU, the datasheet of a maker that has some, or of one that has none.
+  const GUESSED = "a guess: none of this maker is calibrated";
+  const standing = (given) => {
+    if (data.gpus[given.gpu].maker !== data.maker) return GUESSED;
+    return math.missing(calibration(given).scope, { gpu: given.gpu }).length ? "scaled by datasheet" : "calibrated";
+  };
+
+  // The same question on other GPUs: what one of each is worth. Guesses come last, whatever they promise.
   const gpus = (given) => {
     const at_ = (gpu) => {
       try {
         const other = { ...given, gpu };
         const asked = question({ ...other, goal: "unit" });
         const { best, rows } = math.solve(asked, coefficients(other), [1, 1]);
-        const never = math.missing(calibration(other).scope, { gpu }).length ? "scaled by datasheet" : "";
+        const never = standing(other);
         return best ? [best, rows[best].rate / asked.unit.gpus, never] : ["none meets the SLA", NaN, never];
       } catch { return ["does not fit, or not in this precision", NaN, ""]; }
     };
     const [, here] = at_(given.gpu);
-    const rows = Object.keys(data.gpus).map((gpu) => [gpu, ...at_(gpu)]).sort((a, b) => (b[2] || 0) - (a[2] || 0));
+    const rows = Object.keys(data.gpus).map((gpu) => [gpu, ...at_(gpu)]).sort((a, b) => (a[3] === GUESSED) - (b[3] === GUESSED) || (b[2] || 0) - (a[2] || 0));
     const known = (value) => (Number.isFinite(value) ? digits(value) : "");
     const price = Number(given.price);
     const joules = (gpu, rate) => (data.gpus[gpu].watts > 0 ? known(data.gpus[gpu].watts / (rate * Number(given.output))) : "");

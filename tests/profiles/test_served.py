@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from inference_math.evidence import load
 from inference_math.profiles import from_served, served
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET, SHARES
+from inference_math.unit.nearest import levels
 from inference_math.workload import Workload
 
 FITTED, TRIED = served.points("calibration"), served.points("validation")
@@ -51,6 +53,33 @@ def test_points_of_other_sources_are_predicted_by_their_engine_and_version():
     unit = Unit.of(row["model"], row["gpu"], int(row["tp"]), engine="vllm", version=row["version"])
     work = Workload(row["n_in"], row["n_out"], lengths="geometric")
     assert unit.tpot(work, row["users"]) == pytest.approx(row["tpot"])
+
+
+def test_one_source_alone_and_under_other_coefficients():
+    found = served.elsewhere(source="ATOM recipes", unit=lambda unit: unit.calibrated(DATASHEET))
+    assert set(found["source"]) == {"ATOM recipes"}
+    assert (found["tpot"] < served.elsewhere(source="ATOM recipes")["tpot"]).all()
+    with pytest.raises(ValueError, match="source must be one of ATOM recipes, "):
+        served.elsewhere(source="hearsay")
+
+
+def test_intervals_of_mixtures_are_as_wide_as_another_source_asks():
+    """The width is that of ML.ENERGY's mixtures beside the groups left out; of points set aside nearly nine in ten."""
+    others = served.elsewhere(source="ML.ENERGY")
+    misses = np.log(others["tpot_s"] / others["tpot"])[others["kind"] == "mixture of experts"].abs()
+    assert levels()["spread"]["mixture of experts"] > np.quantile(misses, 0.75) / 1.645
+    held = served.score(served.scored(TRIED[TRIED.left_out == ""]), ["kind"]).set_index("kind")["inside"]
+    assert held["mixture of experts"] > 0.8
+    assert held["dense"] > 0.8
+
+
+def test_errors_name_what_was_set_aside_and_who_else_published():
+    found = served.errors()
+    assert set(found["source"]) == {"set aside", "ML.ENERGY", "SGLang cookbook", "ATOM recipes"}
+    assert set(found[found["maker"] == "AMD"]["engine"]) == {"sglang", "atom"}
+    shipped = load("served_error").frame
+    assert shipped[["kind", "engine", "maker", "source"]].equals(found[["kind", "engine", "maker", "source"]])
+    assert np.allclose(shipped["error"], found["error"], rtol=0.02)
 
 
 def test_users_without_a_place_wait():

@@ -84,6 +84,11 @@ class Gpu:
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from error
 
+    @property
+    def maker(self) -> str:
+        """The maker by the generation, "AMD" or "NVIDIA"; a GPU without one is taken for the latter's."""
+        return "AMD" if self.generation.startswith("CDNA") else "NVIDIA"
+
     def room(self, share: float) -> float:
         """Return the bytes for weights and KV caches of an engine that takes this share of the memory.
 

@@ -11,11 +11,13 @@ from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs
 
 __all__ = [
-    "CLEAR", "checked", "hindered", "idle", "missed", "missing", "outside", "remedy", "runner_up", "settled", "short",
-    "sized", "sized_how", "swing_name", "too_long", "verdict", "wider",
+    "CALIBRATED", "CLEAR", "SET_ASIDE", "checked", "hindered", "idle", "missed", "missing", "outside", "remedy",
+    "runner_up", "settled", "short", "sized", "sized_how", "swing_name", "too_long", "verdict", "wider",
 ]  # fmt: skip
 
 CLEAR = 0.95  # of the draws must name the same architecture
+CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
+SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
 VISIBLE = 0.005  # of a rate: less is printed as nothing
 
 
@@ -123,13 +125,13 @@ def sized_how(share: float, cv: float, played: str, units: float) -> str:
 
 def short(share: float, each: list[str]) -> str:
     """Say that no number of replicas is enough, and what `each` architecture keeps when it has nothing to do."""
-    none = "with queues, no architecture keeps both limits for " + percent(share) + " of the requests: "
-    return none + "; ".join(each) + "; loosen a limit"
+    none = "with queues, no architecture keeps both limits for " + percent(share) + " of the requests, not even on a "
+    return none + "replica with next to nothing to do: " + "; ".join(each) + "; loosen a limit"
 
 
 def idle(name: str, kept: float) -> str:
     """Say which share of the requests keeps both limits on a replica that has next to nothing to do."""
-    return name + " keeps them for " + percent(kept) + " even where a replica has next to nothing to do"
+    return name + " keeps them for " + percent(kept)
 
 
 def hindered(asked: Asked, each: Costs, name: str) -> str:
@@ -150,21 +152,40 @@ def hindered(asked: Asked, each: Costs, name: str) -> str:
     return "the memory, or the limits, leave no room for one request"
 
 
-def checked(kind: str, engine: str, rows: list[dict[str, Any]]) -> str:
-    """Say how far predictions of a kind of model under an engine were off on served points that were set aside.
+def checked(kind: str, engine: str, maker: str, rows: list[dict[str, Any]]) -> str:
+    """Say how far predictions of a kind of model under an engine were off on served points that set no coefficient.
 
-    `rows` have kind, engine, points, error (mean, of e2e) and inside (share within the 90 % interval).
+    `rows` have kind, engine, maker (of the GPUs), source ("set aside", or who else published them), points, error
+    (mean, of e2e; of TPOT elsewhere) and inside (share within the 90 % interval). On GPUs of a maker whose points set
+    nothing, any engine's tell something.
     """
-    worst = 0.0
+    what = kind + " under " + engine + ("" if maker == CALIBRATED else " on GPUs of " + maker)
+    said = "no served points of " + what + " were set aside to check predictions"
+    elsewhere, worst, none = "", 0.0, True
     for row in rows:
-        if row["kind"] == kind:
-            if row["engine"] == engine:
-                off = percent(row["error"]) + " off in the mean, and " + percent(row["inside"])
-                what = "on " + digits(row["points"]) + " served points that were set aside, predictions of "
-                return what + kind + " under " + engine + " were " + off + " lay within the 90 % interval"
-            worst = max(worst, row["error"])
-    said = "no served points of " + kind + " under " + engine + " were set aside to check this"
-    return said + ("; under other engines the mean was up to " + percent(worst) + " off" if worst > 0 else "")
+        if row["kind"] == kind and row["maker"] == maker:
+            same = row["engine"] == engine
+            if row["source"] != SET_ASIDE:
+                if same or maker != CALIBRATED:
+                    under = "" if same else " under " + row["engine"]
+                    elsewhere += "; on " + digits(row["points"]) + " points of " + row["source"] + under + off_by(row)
+            elif same:
+                none = False
+                said = "on " + digits(row["points"]) + " served points that were set aside, predictions of " + what
+                said += off_by(row)
+            else:
+                worst = max(worst, row["error"])
+    said += elsewhere
+    if none and worst > 0:
+        said += "; under other engines the mean was up to " + percent(worst) + " off"
+    return said
+
+
+def off_by(row: dict[str, Any]) -> str:
+    """Say how far predictions were off on the points of a row."""
+    off = " they were " if row["source"] != SET_ASIDE else " were "
+    off += percent(row["error"]) + " off in the mean, and " + percent(row["inside"])
+    return off + " lay within the 90 % interval"
 
 
 def settled(margin: float, ahead: float, spread: float) -> bool:

@@ -2,8 +2,8 @@
 
 Of table `served` the rows of `use` "calibration" set coefficients (`from_served`); those of "validation" are only
 predicted. Users begin together and send their next request when the last is answered, so that prompts come in bunches
-(`Unit.bunched`). Where the KV cache holds fewer
-requests than there are users, the others wait, and a request takes as much longer as there are users for each place.
+(`Unit.bunched`). Where the KV cache holds fewer requests than there are users, the others wait, and a request takes as
+much longer as there are users for each place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from inference_math.catalogue import GPUS
+from inference_math.checks import as_one_of
 from inference_math.evidence import load
+from inference_math.perf.words import SET_ASIDE
 from inference_math.profiles import from_runs
 from inference_math.runs import Runs
 from inference_math.unit import Unit
@@ -116,21 +119,28 @@ def scored(frame: pd.DataFrame, level: float = 0.9, unit: Callable[[Unit], Unit]
     return pd.concat(tables).sort_index()
 
 
-def elsewhere(level: float = 0.9) -> pd.DataFrame:
+def elsewhere(
+    level: float = 0.9, unit: Callable[[Unit], Unit] | None = None, source: str | None = None
+) -> pd.DataFrame:
     """Return the rows of `served_elsewhere` with what is predicted: tpot, low and high, all in seconds, and kind.
 
     Answers scatter there, and users come as they like. An engine that is not calibrated is taken for today's vLLM.
+    `unit` changes each unit before it is asked, `source` takes the rows of one alone.
     """
     frame = load("served_elsewhere").frame.fillna({"version": ""})
+    if source is not None:
+        frame = frame[frame["source"] == as_one_of("source", source, sorted(frame["source"].unique()))]
+        frame = frame.reset_index(drop=True)
     found = []
     for row in frame.to_dict("records"):
         engine = row["engine"] if row["engine"] in ENGINES else ENGINES[0]
-        unit = Unit.of(
+        own = Unit.of(
             row["model"], row["gpu"], row["tp"], weights=row["weights"], engine=engine, ep=row["ep"], dp=row["dp"],
             version=row["version"] if engine == row["engine"] else "",
         )  # fmt: skip
-        asked = unit.predict("tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level)
-        found.append({"tpot": asked.value, "low": asked.low, "high": asked.high, "kind": unit.kind})
+        asked = unit(own) if unit else own
+        told = asked.predict("tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level)
+        found.append({"tpot": told.value, "low": told.low, "high": told.high, "kind": asked.kind})
     return frame.assign(**pd.DataFrame(found))
 
 
@@ -170,9 +180,17 @@ def beside_peer(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def errors() -> pd.DataFrame:
-    """Return how far off predictions of the points set aside are, by kind of model and engine: table `served_error`."""
-    found = score(scored(points("validation").query("left_out == ''")), ["kind", "engine"])
-    return found[["kind", "engine", "points", "e2e", "inside"]].rename(columns={"e2e": "error"})
+    """Return how far off predictions of points that set no coefficient are: table `served_error`.
+
+    Of the points set aside by e2e, of those of other sources by TPOT; by kind of model, engine and maker of the GPU.
+    """
+    aside = scored(points("validation").query("left_out == ''")).assign(source=SET_ASIDE)
+    others = elsewhere()
+    others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"])
+    table = pd.concat([aside, others], ignore_index=True)
+    by = ["kind", "engine", "maker", "source"]
+    found = score(table.assign(maker=[GPUS[name].maker for name in table["gpu"]]), by)
+    return found[[*by, "points", "e2e", "inside"]].rename(columns={"e2e": "error"})
 
 
 def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -36,3 +37,21 @@ def test_gains_are_drawn_where_there_are_some(ax):
     law = pd.DataFrame({"weights": ["fp8"], "n_in": [921.6], "per_user": [20.0], "gain": [1.1]})
     assert plots.split_gains(ax, found, law) is found
     assert len(ax.get_legend_handles_labels()[0]) == 4
+
+
+def test_a_queue_has_a_panel_for_each_model():
+    found = pd.DataFrame(
+        {
+            "model": ["a", "a", "b"],
+            "arrival_s": [0, 1, 0],
+            "n_in": 1,
+            "n_out": 1,
+            "ttft_s": [1, 2, 3],
+            "ttft": [1, 1, 3],
+        }
+    )
+    _, axes = plt.subplots(1, 2)
+    assert plots.queues(axes, found)["ttft"].tolist() == [1, 1, 3]
+    assert [ax.get_title() for ax in axes] == ["a", "b"]
+    assert axes[0].lines[0].get_ydata().tolist() == [1, 2]
+    assert axes[0].lines[1].get_ydata().tolist() == [1, 1]

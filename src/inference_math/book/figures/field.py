@@ -1,4 +1,4 @@
-"""What the field runs: KV bytes of a request, experts that a step reads, errors by family, splits beside the whole.
+"""What the field runs: KV bytes of a request, experts that a step reads, errors by family, queues, served splits.
 
 Drawn on given axes; every function returns the numbers it drew.
 """
@@ -16,7 +16,7 @@ from inference_math import catalogue
 from inference_math.book.explore.live import COLOURS
 from inference_math.unit import Unit
 
-__all__ = ["chosen_weights", "errors_by_family", "kv_of_a_request", "split_gains"]
+__all__ = ["chosen_weights", "errors_by_family", "kv_of_a_request", "queues", "split_gains"]
 
 _MARKS = "os^Dvx*+"
 
@@ -62,6 +62,21 @@ def errors_by_family(ax: Axes, table: pd.DataFrame) -> pd.DataFrame:
     ax.set(xscale="log", yscale="log", xlabel="users at once", ylabel="predicted over measured e2e")
     ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return frame[["model", "weights", "engine", "gpu", "users", "ratio"]]
+
+
+def queues(axes: Sequence[Axes], found: pd.DataFrame) -> pd.DataFrame:
+    """Draw a panel for each model: time to the first token against the arrival, measured points and a predicted line.
+
+    `found` as `profiles.arrivals.played`.
+    """
+    for ax, (model, rows) in zip(axes, found.groupby("model", sort=False), strict=True):
+        ax.plot(rows["arrival_s"], rows["ttft_s"], ".", color=COLOURS[0], markersize=4, label="measured")
+        ax.plot(rows["arrival_s"], rows["ttft"], color=COLOURS[1], linewidth=1.4, label="predicted")
+        ax.set(title=model, xlabel="arrival (s)")
+        ax.set_ylim(bottom=0)
+    axes[0].set_ylabel("time to first token (s)")
+    axes[0].legend(fontsize=9, loc="upper left")
+    return found[["model", "arrival_s", "n_in", "n_out", "ttft_s", "ttft"]]
 
 
 def split_gains(ax: Axes, found: pd.DataFrame, law: pd.DataFrame) -> pd.DataFrame:
