@@ -232,6 +232,19 @@ def test_the_stored_share_of_a_trace_is_that_of_its_tokens():
     assert work.lengths == "geometric"
 
 
+def test_another_rate_plays_no_replica_again(monkeypatch):
+    """What a replica sustains is kept: the next traffic asks only how many; another share plays anew."""
+    found = planner.plan(UNIT, Workload(500, 50), SLA(1.0, 0.05), units=2)
+    first = fleet(found, 40, requests=100)
+    played, plays = [], queues.reached
+    monkeypatch.setattr(queues, "reached", lambda *given: played.append(1) or plays(*given))
+    assert fleet(found, 80, requests=100).each == first.each
+    assert planner.capacity(found, first.gpus, requests=100).each == first.each
+    assert not played
+    fleet(found, 40, requests=100, quantile=0.8)
+    assert played
+
+
 def test_what_no_fleet_can_do():
     impossible = planner.plan(UNIT, Workload(2200, 170), SLA(0.1, 0.01), intervals=False)
     with pytest.raises(ValueError, match="found must be a plan that some architecture meets"):
@@ -244,7 +257,7 @@ def test_what_no_fleet_can_do():
         with pytest.raises(ValueError, match=r"traffic must be a number from 0\.001 to"):
             fleet(FOUND, rate)
     tight = planner.plan(UNIT, Workload(2200, 170), SLA(0.4, 0.04), intervals=False)
-    with pytest.raises(ValueError, match=r"traffic must .* for 100% .*keeps them for \d+% even where a replica"):
+    with pytest.raises(ValueError, match=r"traffic must .* for 100% .*to do: chunked keeps them for \d+%"):
         fleet(tight, 40, quantile=1.0, architecture="chunked", cv_arrivals=10)
 
 

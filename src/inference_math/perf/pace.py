@@ -36,9 +36,21 @@ class Pace:
         self._lines: list[list[tuple[float, float, float, float]]] = []
         for _ in range(len(self._kinks) + 1):
             self._lines.append([])
+        # Prefill units compute equal prompts over and over.
+        self._alone = UNASKED
+        self._alone_seconds = 0.0
 
     def __call__(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
+        if decodes > 0:
+            return self._seconds(decodes, context, prefills, tokens, pairs)
+        known = self._alone
+        if known[0] != prefills or known[1] != tokens or known[2] != pairs:
+            self._alone = (prefills, 1.0 * tokens, pairs, 0.0)
+            self._alone_seconds = self._seconds(decodes, context, prefills, tokens, pairs)
+        return self._alone_seconds
+
+    def _seconds(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
         bare = self._bare(decodes, context)
         seconds = bare
         if tokens > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from math import ceil
 from typing import Any
@@ -29,6 +29,7 @@ REQUESTS = 1500  # that are measured
 _AFTER = 0.1  # of these, come after them
 _SLICE = 50  # requests of a trace that a replica must get, to tell their share
 _MOST = 16  # times what the mean rates ask for
+_KEPT = 16  # questions whose replicas are kept, should the next differ in the traffic alone
 _BURSTS = Interval(0, 10)
 RATES = Interval(1e-3, 1e6)  # requests/s
 
@@ -191,7 +192,7 @@ def fleet(
     """
     rate = _rate(traffic)
     asked = _asked(traffic, quantile, cv_arrivals, mix, requests, seed)
-    sized = _replicas(found, architecture, asked)
+    sized = _replicas(found, architecture, asked, 0.0 if asked.trace else rate, 0)
     enough = [(one.replicas(0, rate), one) for one in sized]
     possible = [one.fleet(int(many), rate) for many, one in enough if many < np.inf]
     if not possible:
@@ -222,7 +223,7 @@ def capacity(
         As `fleet`, and for fewer GPUs than a replica of any architecture takes.
     """
     most = as_whole("gpus", gpus, 1, 1_000_000)
-    sized = _replicas(found, architecture, _asked(1.0, quantile, cv_arrivals, mix, requests, seed, most))
+    sized = _replicas(found, architecture, _asked(1.0, quantile, cv_arrivals, mix, requests, seed), 0.0, most)
     fitting = [one for one in sized if one.gpus <= most]
     if not fitting:
         raise ValueError(f"gpus must be at least {min(one.gpus for one in sized)}, those of a replica, not {most}")
@@ -245,56 +246,77 @@ def _before(first: Fleet, value: float, others: list[Fleet], found: Plan, named:
 
 
 def _asked(
-    traffic: float | Trace, quantile: float, cv_arrivals: float, mix: Trace | None, requests: int, seed: int,
-    have: int = 0,
-) -> _Asked:  # fmt: skip
+    traffic: float | Trace, quantile: float, cv_arrivals: float, mix: Trace | None, requests: int, seed: int
+) -> _Asked:
     if mix is not None and (not isinstance(mix, Trace) or isinstance(traffic, Trace)):
         raise TypeError(f"mix must be a Trace, beside requests per second as traffic, not {mix!r:.80}")
-    rows = traffic if isinstance(traffic, Trace) else mix
-    like = [] if rows is None else list(zip(*(column.tolist() for column in rows.rows()), strict=True))
     share, count = as_number("quantile", quantile, SHARE), as_whole("requests", requests, 20, 100_000)
-    scatter = as_number("cv_arrivals", cv_arrivals, _BURSTS)
-    return _Asked(traffic, share, *chances(count, seed, scatter), like, count, scatter, have)
+    scatter, begin = as_number("cv_arrivals", cv_arrivals, _BURSTS), as_whole("seed", seed, 0)
+    return _asked_once(traffic if isinstance(traffic, Trace) else None, mix, share, count, begin, scatter)
 
 
-def _replicas(found: Plan, architecture: str | None, asked: _Asked) -> list[_Replica]:
-    """Return a replica of each architecture that meets the SLA, or of the one that is asked for."""
+@lru_cache(maxsize=_KEPT)
+def _asked_once(trace: Trace | None, mix: Trace | None, share: float, count: int, seed: int, scatter: float) -> _Asked:
+    rows = mix if trace is None else trace
+    like = [] if rows is None else list(zip(*(column.tolist() for column in rows.rows()), strict=True))
+    return _Asked(trace, share, *chances(count, seed, scatter), like, count, scatter)
+
+
+def _replicas(found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int) -> list[_Replica]:
+    """Return the best replica for a rate, or for GPUs, of each architecture that meets the SLA or of the one asked for.
+
+    For a trace, rate and GPUs are nothing: the replica is that of the plan.
+    """
     if not found.feasible:
         raise ValueError("found must be a plan that some architecture meets: " + "; ".join(found.advice))
     names = list(found.starts)
     if architecture is not None:
         names = [as_one_of("architecture", architecture, names)]
-    drawn = found.drawn or [solve(found.case, one) for one in found.case.draws(DRAWS)]
-    solved = [one.found for one in drawn]
-    return [_replica(found, name, solved, asked) for name in names]
+    return [_tried(found, name, asked).best(rate, have) for name in names]
 
 
-def _replica(found: Plan, name: str, solved: list[perf.types.Solved], asked: _Asked) -> _Replica:
-    """Return a replica, of the size with which the fewest GPUs serve the traffic, or the GPUs that there are most."""
-    case = found.case
-    careful = perf.careful(case.plain, name, solved)
-    if not queues.longest_fits(asked.like, queues.system_for(case.plain, name, careful)):
-        raise ValueError("traffic must have requests that a unit's KV cache has room for; its longest is longer")
-    slow = queues.corners(case.plain, name, careful, solved)
-    goal = (0.0 if isinstance(asked.traffic, Trace) else asked.traffic, asked.have)
-    every = [queues.pace_of(case.plain, *coefficients(case, one)) for one in case.draws(len(solved))]
-    mean = float(found.compared.set_index("architecture")["rate"][name])
+@lru_cache(maxsize=_KEPT)
+def _tried(found: Plan, name: str, asked: _Asked) -> _Tried:
+    """Return the replicas of an architecture, kept: what one sustains does not hang on the traffic of all."""
+    return _Tried(found, name, asked)
 
-    def of(units: int) -> _Replica:
-        return _Replica(replace(case, units=units), name, careful, solved, every, slow, mean, asked)
 
-    if not any(goal):
-        return of(case.units).settled()
-    sizes = queues.sizes(case.plain, name, careful, solved[slow[0]]["mixed"], *goal)
-    waiting = [of(units) for _, units in sizes] or [of(case.units)]
-    waiting.sort(key=lambda one: queues.cost(one.hope, one.gpus, *goal))
-    best, least = waiting[0].settled(), np.inf
-    for one in waiting:
-        if queues.cost(one.hope, one.gpus, *goal) >= least:
-            break
-        if (its := queues.cost(one.settled().each[0], one.gpus, *goal)) < least:
-            best, least = one, its
-    return best
+class _Tried:
+    """Replicas of an architecture, by their number of units; each is simulated when it is needed, and once."""
+
+    def __init__(self, found: Plan, name: str, asked: _Asked) -> None:
+        case = self._case = found.case
+        self._name, self._asked = name, asked
+        drawn = found.drawn or [solve(case, one) for one in case.draws(DRAWS)]
+        self._solved = [one.found for one in drawn]
+        self._careful = perf.careful(case.plain, name, self._solved)
+        if not queues.longest_fits(asked.like, queues.system_for(case.plain, name, self._careful)):
+            raise ValueError("traffic must have requests that a unit's KV cache has room for; its longest is longer")
+        self._slow = queues.corners(case.plain, name, self._careful, self._solved)
+        self._every = [queues.pace_of(case.plain, *coefficients(case, one)) for one in case.draws(len(drawn))]
+        self._mean = float(found.compared.set_index("architecture")["rate"][name])
+        self._of = cache(self._with)
+
+    def best(self, rate: float, have: int) -> _Replica:
+        """Return that with which the fewest GPUs serve the rate, or the GPUs that there are most."""
+        plain = self._case.plain
+        if not rate and not have:
+            return self._of(self._case.units).settled()
+        step = self._solved[self._slow[0]]["mixed"]
+        sizes = queues.sizes(plain, self._name, self._careful, step, rate, have)
+        waiting = [self._of(units) for _, units in sizes] or [self._of(self._case.units)]
+        waiting.sort(key=lambda one: queues.cost(one.hope, one.gpus, rate, have))
+        best, least = waiting[0].settled(), np.inf
+        for one in waiting:
+            if queues.cost(one.hope, one.gpus, rate, have) >= least:
+                break
+            if (its := queues.cost(one.settled().each[0], one.gpus, rate, have)) < least:
+                best, least = one, its
+        return best
+
+    def _with(self, units: int) -> _Replica:
+        case = replace(self._case, units=units)
+        return _Replica(case, self._name, self._careful, self._solved, self._every, self._slow, self._mean, self._asked)
 
 
 def chances(requests: int, seed: int, cv_arrivals: float) -> tuple[list[float], list[float]]:
@@ -302,7 +324,7 @@ def chances(requests: int, seed: int, cv_arrivals: float) -> tuple[list[float], 
 
     The numbers are spread evenly, in random order, so that what is drawn has the mean that was asked for.
     """
-    rng = np.random.default_rng(as_whole("seed", seed, 0))
+    rng = np.random.default_rng(seed)
     count = ceil(requests * (1 + queues.BEFORE + _AFTER))
     lengths = (rng.permutation(count) + 0.5) / count
     varied = cv_arrivals**2
@@ -310,26 +332,25 @@ def chances(requests: int, seed: int, cv_arrivals: float) -> tuple[list[float], 
     return np.round(gaps / gaps.mean(), 7).tolist(), np.round(np.minimum(lengths, 0.9999999), 7).tolist()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Asked:
-    """What is asked of every replica: traffic, the share within the limits, and what requests come from.
+    """What is asked of every replica: a trace that is played, the share within the limits, what requests come from.
 
     That is chances, and `like`, the prompt, output and stored tokens of a trace or a mix.
     """
 
-    traffic: float | Trace
+    trace: Trace | None
     share: float
     gaps: list[float]
     lengths: list[float]
     like: list[tuple[int, int, int]]
     count: int
     cv_arrivals: float
-    have: int
 
     @property
     def played(self) -> str:
         """Return what requests are: of a trace, of a mix, or neither."""
-        return "trace" if isinstance(self.traffic, Trace) else "mix" if self.like else ""
+        return "trace" if self.trace else "mix" if self.like else ""
 
 
 class _Replica:
@@ -364,7 +385,7 @@ class _Replica:
             return self
         at = queues.decisive(self._order, lambda draw: self._reach(self._row, draw))
         self._paces = [self._every[i] for i in at]
-        if isinstance(self._asked.traffic, Trace):
+        if self._asked.trace:
             self._needs = cache(self._fewest)
         else:
             self.each = queues.sustained([self._tops[self._row][i] for i in at], self._good)
@@ -379,7 +400,7 @@ class _Replica:
 
     def replicas(self, pace: int, rate: float) -> float:
         """Return how many are enough for a rate, or for the trace, at a draw; infinity where no number is."""
-        if isinstance(self._asked.traffic, Trace):
+        if self._asked.trace:
             return self._needs(pace)
         each = self.each[pace]
         return ceil(rate / each) if each > 0 else np.inf
@@ -387,8 +408,8 @@ class _Replica:
     def fleet(self, many: int, rate: float) -> Fleet:
         """Return so many replicas for a rate as an answer."""
         case, row, gpus = self._case, self._rows[self._row], many * self.gpus
-        part = many if isinstance(self._asked.traffic, Trace) else rate / many
-        fewer = many - 1 if isinstance(self._asked.traffic, Trace) else rate / max(many - 1, 1)
+        part = many if self._asked.trace else rate / many
+        fewer = many - 1 if self._asked.trace else rate / max(many - 1, 1)
         low, high = (self.replicas(pace, rate) for pace in (1, 2))
         return Fleet(
             self._name, replicas=many, units=self.units, gpus=gpus, rate=rate, each=self.each[0],
@@ -404,7 +425,7 @@ class _Replica:
     def idle(self) -> str:
         """Return what a replica keeps that has next to nothing to do."""
         asked = self._asked
-        if isinstance(asked.traffic, Trace):
+        if asked.trace:
             return idle(self._name, self.met(0, self._slices))
         drawn = (asked.gaps, asked.lengths, asked.like, asked.count)
         return idle(self._name, queues.idle_share(self._case.plain, self._systems[self._row], self._paces[0], *drawn))
@@ -415,7 +436,8 @@ class _Replica:
 
     def _fewest(self, pace: int) -> float:
         """Return the fewest replicas that a trace needs, looking up to `_MOST` times what mean rates ask for."""
-        least, *_ = perf.replicas(self._case.plain, self._name, self._rate, _rate(self._asked.traffic))
+        assert self._asked.trace
+        least, *_ = perf.replicas(self._case.plain, self._name, self._rate, _rate(self._asked.trace))
         most, share = min(_MOST * int(least), self._slices), self._asked.share
         missed = largest_whole(most, lambda many: self.met(pace, many, share) < share)
         return missed + 1 if missed < most else np.inf
@@ -423,18 +445,18 @@ class _Replica:
     @property
     def _slices(self) -> int:
         """The most replicas that a trace has enough requests for."""
-        assert isinstance(self._asked.traffic, Trace)
-        return max(len(self._asked.traffic.n_in) // _SLICE, 1)
+        assert self._asked.trace
+        return max(len(self._asked.trace.n_in) // _SLICE, 1)
 
     def _met(self, pace: int, part: float, enough: float = 0.0) -> float:
         """Return the share of requests within both limits: of the trace's part, or of so many requests/s."""
         asked, plain, pace_ = self._asked, self._case.plain, self._paces[pace]
         system = self._systems[self._row]
-        if not isinstance(asked.traffic, Trace):
+        if not asked.trace:
             return queues.share_of(
                 plain, system, pace_, asked.gaps, asked.lengths, asked.like, asked.count, part, enough
             )
-        requests = _part(asked.traffic, int(part))
+        requests = _part(asked.trace, int(part))
         return goodput(system, pace_, requests, plain["ttft"], plain["tpot"], 0, len(requests), enough)
 
 

@@ -16,6 +16,7 @@ __all__ = ["Batch", "Engine", "Ledger", "Request", "Room", "waiting_for"]
 
 
 UNKNOWN = (-1.0, -1.0, 1.0, 0.0)  # a line that nobody has asked for: it holds nowhere
+UNSEEN = (0, 0.0, 0.0)  # nobody has looked ahead since something changed
 
 
 class Request:
@@ -107,6 +108,7 @@ class Batch:
         # First tokens of those who come from elsewhere: their next gap began before they joined.
         self._fresh: list[float] = []
         self._lines: list[tuple[float, float, float, float] | None] = []  # by the number of decodes
+        self._coming = UNSEEN  # what `_ahead` found, until something changes
 
     def join(self, request: Request, admitted: float, first_token: float, done: int) -> None:
         """Let `request`, which has `done` tokens, decode from the next step on."""
@@ -116,12 +118,14 @@ class Batch:
         self.context += request.n_in + done
         if first_token < self.now:
             self._fresh.append(first_token)
+        self._coming = UNSEEN
 
     def after(self, seconds: float, decodes: int) -> None:
         """Move the clock over one step in which `decodes` requests got a token."""
         self.now += seconds
         self.step += 1
         self.context += decodes
+        self._coming = UNSEEN
         if self.room.grow(decodes):
             self.record.overfull += seconds
         self.record.run(seconds, 0.0, 1, decodes)
@@ -148,6 +152,7 @@ class Batch:
         self.now += lasts
         self.step += steps
         self.context += steps * self.size
+        self._coming = UNSEEN
 
     def finished(self) -> list[Request]:
         """Take the requests whose last token is out out of the batch, and return them."""
@@ -159,10 +164,16 @@ class Batch:
             self.record.request(request, admitted, first_token, self.now)
             self.room.give_back(request)
             done.append(request)
+            self._coming = UNSEEN
         return done
 
     def _ahead(self) -> tuple[int, float, float]:
         """Return the steps to the next event, the seconds of the first, and by how much each next is longer."""
+        if self._coming[0] == 0:
+            self._coming = self._looked_ahead()
+        return self._coming
+
+    def _looked_ahead(self) -> tuple[int, float, float]:
         size = self.size
         while len(self._lines) <= size:
             self._lines.append(UNKNOWN)
