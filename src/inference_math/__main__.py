@@ -111,8 +111,8 @@ def _plan(options: argparse.Namespace) -> int:
         print(f"{many.said}; {many.how}.\n")
     print(found)
     if others is not None:
-        print(f"\nLayouts on at most {options.search} GPUs, most tokens of a GPU first, without draws:")
-        print(others.head(10).to_string(index=False, float_format="{:,.4g}".format))
+        print(f"\nLayouts on at most {options.search} GPUs, most tokens of a GPU first; low, high, best_in by draws:")
+        print(others.head(10).to_string(index=False, float_format="{:,.4g}".format, na_rep=""))
     if many:
         print(f"\nFleet; {many.how}:\n{many}")
         for title, line in many.commands:

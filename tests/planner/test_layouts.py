@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from inference_math.planner import layouts, plan, search
+from inference_math.planner.case import Case, solve
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
@@ -29,6 +31,21 @@ def test_a_search_answers_as_a_plan_does():
         assert same.rate[name] == pytest.approx(alone.rate[name])
     assert table.tokens_per_gpu.is_monotonic_decreasing
     assert (table.rate * WORK.n_out / table.gpus).to_numpy() == pytest.approx(table.tokens_per_gpu.to_numpy())
+
+
+def test_the_first_layouts_have_draws_and_one_is_the_first_in_each():
+    table = search(DENSE, WORK, LIMITS, 8)
+    drawn = table[table["best_in"].notna()]
+    assert list(drawn.index) == list(range(6))
+    assert drawn["best_in"].sum() == pytest.approx(1)
+    assert (drawn["low"] < drawn["tokens_per_gpu"]).all()
+    assert (drawn["tokens_per_gpu"] < drawn["high"]).all()
+    assert table.loc[6:, ["low", "high", "best_in"]].isna().all(axis=None)
+    # The draws are those of a plan: its interval of one layout lies about this one.
+    case = Case(DENSE, WORK, LIMITS)
+    (row,) = drawn[(drawn["layout"] == "TP 2") & (drawn["architecture"] == "chunked")].to_dict("records")
+    rates = [solve(case, one).found["rows"]["chunked"]["rate"] for one in case.draws(32)]
+    assert row["low"] == pytest.approx(np.quantile(rates, 0.05) * WORK.n_out / 2)
 
 
 def test_pools_keep_their_limits_and_their_gpus():

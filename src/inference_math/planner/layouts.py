@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from math import floor
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from inference_math.checks import as_whole
 from inference_math.perf.batch import MOST_TOGETHER, largest_whole
 from inference_math.perf.steps import kv_tokens
-from inference_math.planner.case import Case, solve, under
+from inference_math.planner.case import Case, Solved, solve, under
 from inference_math.unit import Unit
+from inference_math.unit.coefficients import Draw
 from inference_math.workload import SLA, Workload
 
 __all__ = ["layouts", "search"]
 
-COLUMNS = ["architecture", "layout", "prefill layout", "gpus", "rate", "tokens_per_gpu", "batch", "ttft", "tpot"]
+COLUMNS = [
+    "architecture", "layout", "prefill layout", "gpus", "rate", "tokens_per_gpu", "low", "high", "best_in", "batch",
+    "ttft", "tpot",
+]  # fmt: skip
 _SIZES = (1, 2, 4, 8, 16)
 _MOST = 512  # GPUs among which layouts are tried
+_FIRST = 6  # layouts that are asked under draws, too
+_DRAWS = 32  # of the calibration
+
+
+class _Tried(NamedTuple):
+    """A layout at its best: its row, and the requests/s that it serves under a draw, by the draw's number."""
+
+    row: dict[str, Any]
+    drawn: Callable[[int], float]
 
 
 def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
@@ -43,9 +58,11 @@ def search(unit: Unit, work: Workload, sla: SLA, gpus: int = 8) -> pd.DataFrame:
     """Return what each layout of at most `gpus` GPUs does at its best, most tokens of a GPU first.
 
     Columns: architecture; layout, in words, and prefill layout, where pools have two; gpus of what is repeated: a unit,
-    or all pools of at most `gpus` GPUs; rate (requests/s of these GPUs); tokens_per_gpu (output tokens/s); batch
-    (decodes of a unit); ttft and tpot (s). Aggregated and chunked serving of each layout, and the best pair of layouts
-    for pools. Of the calibration itself, without draws; rates are those at saturation, as in `plan`.
+    or all pools of at most `gpus` GPUs; rate (requests/s of these GPUs); tokens_per_gpu (output tokens/s), of the
+    calibration itself; of the first six layouts also low and high, the 5 % and 95 % quantiles of draws of the
+    calibration, and best_in, the share of the draws in which it is the first; batch (decodes of a unit); ttft and tpot
+    (s). Aggregated and chunked serving of each layout, and the best pair of layouts for pools. Rates are those at
+    saturation, as in `plan`.
 
     Raises
     ------
@@ -59,28 +76,54 @@ def search(unit: Unit, work: Workload, sla: SLA, gpus: int = 8) -> pd.DataFrame:
     >>> found = search(Unit.of("qwen3-30b-a3b", "h100-sxm", 2), Workload(1000, 300), SLA(1.0, 0.04), gpus=4)
     >>> sorted(set(found["architecture"]))
     ['aggregated', 'chunked', 'disaggregated']
+    >>> float(found["best_in"].sum())
+    1.0
     """
     if not work.n_out > 1:
         raise ValueError(f"work.n_out must be more than one token, not {work.n_out:g}")
     units = list(layouts(unit, gpus))
     if not units:
         raise ValueError(f"gpus must be enough for {unit.model.name} in {unit.weights} on {unit.gpu.name}, not {gpus}")
-    rows = []
-    for one in units:
-        table = solve(Case(one, work, sla)).compared
-        for row in table[table["architecture"] != "disaggregated"].to_dict("records"):
-            rows.append(_row(str(row["architecture"]), one, None, one.gpus, row["rate"], work, row))
-    rows += _pools(units, work, sla, gpus)
-    frame = pd.DataFrame(rows, columns=COLUMNS)
-    kept = frame[frame["rate"] > 0]
-    return kept.sort_values("tokens_per_gpu", ascending=False, ignore_index=True, kind="stable")
+    cases = [Case(one, work, sla) for one in units]
+    tried = [of for case in cases for of in _alone(case)] + _pools(cases, gpus)
+    tried = sorted((one for one in tried if one.row["rate"] > 0), key=lambda one: -one.row["tokens_per_gpu"])
+    frame = pd.DataFrame([one.row for one in tried], columns=COLUMNS)
+    told = pd.DataFrame(_drawn(tried[:_FIRST], work.n_out), columns=["low", "high", "best_in"])
+    return frame.assign(**told.reindex(frame.index))
 
 
-def _row(name: str, one: Unit, prefill: Unit | None, gpus: int, rate: float, work: Workload, of: Any) -> dict[str, Any]:
-    tokens = rate * work.n_out / gpus
+def _drawn(tried: Sequence[_Tried], n_out: float) -> list[dict[str, float]]:
+    """Return for each layout both ends of its tokens per GPU, and in which share of the draws it has the most."""
+    if not tried:
+        return []
+    each = [[n_out * one.drawn(draw) / one.row["gpus"] for draw in range(_DRAWS)] for one in tried]
+    first = np.argmax(each, axis=0)
+    ends = np.quantile(each, (0.05, 0.95), axis=1).T
+    return [
+        {"low": low, "high": high, "best_in": float(np.mean(first == place))}
+        for place, (low, high) in enumerate(ends.tolist())
+    ]
+
+
+def _alone(case: Case) -> Iterator[_Tried]:
+    """Yield aggregated and chunked serving of a unit."""
+    draws = case.draws(_DRAWS)
+
+    @cache
+    def at(draw: int) -> Solved:
+        return solve(case, draws[draw])
+
+    for name, row in solve(case).found["rows"].items():
+        if name != "disaggregated":
+            of = _row(name, case, None, case.unit.gpus, row["rate"], row)
+            yield _Tried(of, lambda draw, name=name: float(at(draw).found["rows"][name]["rate"]))  # type: ignore[misc]
+
+
+def _row(name: str, case: Case, prefill: Unit | None, gpus: int, rate: float, of: Any) -> dict[str, Any]:
     return {
-        "architecture": name, "layout": _words(one), "prefill layout": _words(prefill) if prefill else "", "gpus": gpus,
-        "rate": rate, "tokens_per_gpu": tokens, "batch": of["batch"], "ttft": of["ttft"], "tpot": of["tpot"],
+        "architecture": name, "layout": _words(case.unit), "prefill layout": _words(prefill) if prefill else "",
+        "gpus": gpus, "rate": rate, "tokens_per_gpu": rate * case.work.n_out / gpus, "batch": of["batch"],
+        "ttft": of["ttft"], "tpot": of["tpot"],
     }  # fmt: skip
 
 
@@ -91,36 +134,51 @@ def _words(unit: Unit) -> str:
     return ", ".join(parts)
 
 
-def _pools(units: Sequence[Unit], work: Workload, sla: SLA, gpus: int) -> list[dict[str, Any]]:
+def _pools(cases: Sequence[Case], gpus: int) -> list[_Tried]:
     """Return the best pair of layouts for pools of whole units on at most so many GPUs, if there is one."""
-    prefills = [(one, *_prefill(one, work, sla)) for one in units if one.gpus < gpus]
-    decodes = [(one, *_decode(one, work, sla)) for one in units if one.gpus < gpus]
-    best: dict[str, Any] = {}
+    small = [case for case in cases if case.unit.gpus < gpus]
+    prefills, decodes = [(case, *_prefill(case)) for case in small], [(case, *_decode(case)) for case in small]
+    best, most = [], 0.0
     for prefill, fed, ttft in prefills:
         for decode, served, batch, gap in decodes:
             if not (fed and served):
                 continue
-            for many in range(1, floor((gpus - decode.gpus) / prefill.gpus) + 1):
-                for others in range(1, floor((gpus - many * prefill.gpus) / decode.gpus) + 1):
-                    rate, used = min(many * fed, others * served), many * prefill.gpus + others * decode.gpus
-                    if rate / used > best.get("tokens_per_gpu", 0.0) / work.n_out * (1 + 1e-9):
+            for many in range(1, floor((gpus - decode.unit.gpus) / prefill.unit.gpus) + 1):
+                for others in range(1, floor((gpus - many * prefill.unit.gpus) / decode.unit.gpus) + 1):
+                    used = many * prefill.unit.gpus + others * decode.unit.gpus
+                    rate = min(many * fed, others * served)
+                    if rate / used > most * (1 + 1e-9):
+                        most = rate / used
                         found = {"batch": batch, "ttft": ttft, "tpot": gap}
-                        best = _row("disaggregated", decode, prefill, used, rate, work, found)
-    return [best] if best else []
+                        row = _row("disaggregated", decode, prefill.unit, used, rate, found)
+                        best = [_Tried(row, _paired(prefill, many, decode, others))]
+    return best
 
 
-def _prefill(unit: Unit, work: Workload, sla: SLA) -> tuple[float, float]:
+def _paired(prefill: Case, many: int, decode: Case, others: int) -> Callable[[int], float]:
+    """Return what serves under a draw where so many units prefill and so many decode."""
+    each = prefill.draws(_DRAWS), decode.draws(_DRAWS)
+
+    def rate(draw: int) -> float:
+        return min(many * _prefill(prefill, each[0][draw])[0], others * _decode(decode, each[1][draw])[0])
+
+    return rate
+
+
+def _prefill(case: Case, draw: Draw | None = None) -> tuple[float, float]:
     """Return (prompts/s, seconds of a prefill) of a unit that only computes prompts, together as far as TTFT allows."""
-    step = under(Case(unit, work, sla))["mixed"]
-    room = min(kv_tokens(unit.numbers, work.n_in) / work.n_in, MOST_TOGETHER)
-    most = largest_whole(room, lambda k: step(0.0, float(k)) <= sla.ttft)
+    step = under(case, draw)["mixed"]
+    room = min(kv_tokens(case.unit.numbers, case.work.n_in) / case.work.n_in, MOST_TOGETHER)
+    most = largest_whole(room, lambda k: step(0.0, float(k)) <= case.sla.ttft)
     rates = [(k / step(0.0, float(k)), step(0.0, float(k))) for k in {1, max(most // 2, 1), most} if k <= most]
     return max(rates, default=(0.0, 0.0))
 
 
-def _decode(unit: Unit, work: Workload, sla: SLA) -> tuple[float, int, float]:
+def _decode(case: Case, draw: Draw | None = None) -> tuple[float, int, float]:
     """Return (requests/s, decodes, seconds of a step) of a unit that only decodes, as many as TPOT and memory allow."""
-    step = under(Case(unit, work, sla))["mixed"]
-    batch = largest_whole(min(unit.places(work), MOST_TOGETHER), lambda b: step(float(b), 0.0) <= sla.tpot)
+    step = under(case, draw)["mixed"]
+    batch = largest_whole(
+        min(case.unit.places(case.work), MOST_TOGETHER), lambda b: step(float(b), 0.0) <= case.sla.tpot
+    )
     gap = step(float(batch), 0.0) if batch else 0.0
-    return (batch / ((work.n_out - 1) * gap) if batch else 0.0), batch, gap
+    return (batch / ((case.work.n_out - 1) * gap) if batch else 0.0), batch, gap
