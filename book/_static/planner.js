@@ -100,8 +100,12 @@
     const whole = given.experts === "whole";
     const layout = { tp, ep: whole ? tp * dp : 1, dp, pp };
     if (layout.ep > 1 && !(model.shape.routed_params > 0)) throw new Error(`${label("experts")}: ${given.model} has none`);
-    const unit = math.unit_numbers({ ...model.shape, ...own }, rates, layout, given.weights, given.kv, data.memory);
-    if (!(unit.kv_room > 0)) throw new Error(`${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}: take more GPUs, or fewer bytes`);
+    const sized = (size) => math.unit_numbers({ ...model.shape, ...model.tp[size] }, rates, { tp: size, ep: whole ? size * dp : 1, dp, pp }, given.weights, given.kv, data.memory);
+    const unit = sized(tp);
+    if (!(unit.kv_room > 0)) {
+      const least = Object.keys(model.tp).map(Number).find((size) => size > tp && sized(size).kv_room > 0);
+      throw new Error(`${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}: take ${least ? `TP ${least}` : "more GPUs"}, or fewer bytes`);
+    }
     if (given.goal === "have" && given.have < unit.gpus) throw new Error(`${label("have")} must be at least ${unit.gpus}, those of a unit`);
     const n_out = Number(given.output);
     const work = {
@@ -186,7 +190,7 @@
     const never = math.outside(calibration(given).scope, inputs(given, Math.max(batch, 1))).map((one) => `not calibrated: ${one}`);
     const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
     const { mode, kind } = { mode: calibration(given).mode, kind: data.models[given.model].kind };
-    const checked = mode === "served" ? [math.checked(kind, given.engine, data.gpus[given.gpu].maker, data.errors)] : [];
+    const checked = mode === "served" ? [math.checked(given.model, given.gpu, kind, given.engine, data.gpus[given.gpu].maker, data.errors)] : [];
     const hindered = best ? Object.entries(centre.rows).filter(([, row]) => !(row.rate > 0)).map(([name]) => `no ${name}: ${math.hindered(asked, centre.costs, name)}`) : [];
     return [...missed, ...hindered, ...long, ...never, ...checked].map(sentence);
   };
@@ -336,7 +340,10 @@
   const GUESSED = "a guess: none of this maker is calibrated";
   const standing = (given) => {
     if (data.gpus[given.gpu].maker !== data.maker) return GUESSED;
-    return math.missing(calibration(given).scope, { gpu: given.gpu }).length ? "scaled by datasheet" : "calibrated";
+    const unseen = math.missing(calibration(given).scope, inputs(given, 1));
+    if (unseen.includes("gpu")) return "scaled by datasheet";
+    const named = ["model", "kind", "engine", "weights"].filter((name) => unseen.includes(name));
+    return named.length ? `not with this ${named.join(" and ")}` : "calibrated";
   };
 
   // The same question on other GPUs: what one of each is worth. Guesses come last, whatever they promise.
@@ -354,9 +361,9 @@
     const rows = Object.keys(data.gpus).map((gpu) => [gpu, ...at_(gpu)]).sort((a, b) => (a[3] === GUESSED) - (b[3] === GUESSED) || (b[2] || 0) - (a[2] || 0));
     const known = (value) => (Number.isFinite(value) ? digits(value) : "");
     const price = Number(given.price);
-    const joules = (gpu, rate) => (data.gpus[gpu].watts > 0 ? known(data.gpus[gpu].watts / (rate * Number(given.output))) : "");
-    table("planner-gpus", ["GPU", "best architecture", "requests/s of a GPU", `worth in ${given.gpu}`, "break-even price (USD/hour)", "J a token, rated power", "calibration"],
-      rows.map(([gpu, best, rate, never]) => [gpu, best, known(rate), known(rate / here), price > 0 ? known((price * rate) / here) : "", joules(gpu, rate), never]));
+    const joules = (gpu, rate) => (data.gpus[gpu].watts > 0 ? known(data.gpus[gpu].watts / (rate * Number(given.output))) : "power not stated");
+    table("planner-gpus", ["GPU", "calibration", "best architecture", "requests/s of a GPU", `as many ${given.gpu}`, "break-even price (USD/hour)", "J a token, rated power"],
+      rows.map(([gpu, best, rate, never]) => [gpu, never, best, known(rate), known(rate / here), price > 0 ? known((price * rate) / here) : "", joules(gpu, rate)]));
   };
 
   const architectures = (given, asked, centre, solved, sized) => {
@@ -436,6 +443,7 @@
     } catch (error) {
       text("planner-verdict", `${error.message}.`);
       text("planner-headline", `${error.message}.`);
+      text("planner-said", `${error.message}.`);
       text("planner-settings", "");
       document.getElementById("planner-notes").replaceChildren();
       data.answers.forEach(([name]) => { cell("value", name, "–"); ["why", "by", "said"].forEach((kind) => cell(kind, name, "")); });
@@ -473,6 +481,7 @@
       const like = (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
       if (found.best && !math.longest_fits(like, math.system_for(asked, found.best, math.careful(asked, found.best, solved)))) {
         text("planner-headline", "The longest of the requests does not fit the KV cache of a unit.");
+        text("planner-said", document.getElementById("planner-headline").textContent);
         numbers(ofUnit(asked, found.rate, found.own));
         form.dataset.sized = "true";
         return;

@@ -351,13 +351,13 @@ def test_other_gpus_stand_beside_this_one(open_page):
     )
     worth = {row[0]: row for row in rows}
     assert set(worth) == set(catalogue.GPUS)
-    assert (worth["h100-sxm"][3], worth["h100-sxm"][4]) == ("1", "2.5")
+    assert (worth["h100-sxm"][4], worth["h100-sxm"][5]) == ("1", "2.5")
     b200 = planned(DEFAULT | {"gpu": "b200"}, intervals=False)
-    assert worth["b200"][2] == digits(b200["rate"] / 2)
-    assert worth["a100-80gb"][1] == "does not fit, or not in this precision"
+    assert worth["b200"][3] == digits(b200["rate"] / 2)
+    assert worth["a100-80gb"][2] == "does not fit, or not in this precision"
     assert [row[0][:2] for row in rows[-3:]] == ["mi", "mi", "mi"]  # of a maker of which nothing is calibrated
-    assert (worth["h100-sxm"][6], worth["l40s"][6]) == ("calibrated", "scaled by datasheet")
-    assert all("guess" in row[6] for row in rows[-3:])
+    assert (worth["h100-sxm"][1], worth["l40s"][1]) == ("calibrated", "scaled by datasheet")
+    assert all("guess" in row[1] for row in rows[-3:])
 
 
 def test_the_report_says_what_the_page_says(open_page):

@@ -78,7 +78,8 @@ def test_errors_name_what_was_set_aside_and_who_else_published():
     assert set(found["source"]) == {"set aside", "ML.ENERGY", "SGLang cookbook", "ATOM recipes"}
     assert set(found[found["maker"] == "AMD"]["engine"]) == {"sglang", "atom"}
     shipped = load("served_error").frame
-    assert shipped[["kind", "engine", "maker", "source"]].equals(found[["kind", "engine", "maker", "source"]])
+    key = ["kind", "engine", "maker", "source", "model", "gpu"]
+    assert shipped[key].equals(found[key])
     assert np.allclose(shipped["error"], found["error"], rtol=0.02)
 
 

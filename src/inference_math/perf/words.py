@@ -102,6 +102,8 @@ def sized(
         return said
     if following == "":
         said += "; no other architecture gets there"
+    elif digits(value) == digits(rate if owned else gpus):
+        said += "; as " + ("much" if owned else "few") + " with " + following
     else:
         said += "; next " + following + ", " + digits(value) + (" requests/s" if owned else " GPUs")
     return said if full == name else said + ". At full load, without queues, " + full + " would be first"
@@ -152,40 +154,70 @@ def hindered(asked: Asked, each: Costs, name: str) -> str:
     return "the memory, or the limits, leave no room for one request"
 
 
-def checked(kind: str, engine: str, maker: str, rows: list[dict[str, Any]]) -> str:
-    """Say how far predictions of a kind of model under an engine were off on served points that set no coefficient.
+def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list[dict[str, Any]]) -> str:
+    """Say how far predictions were off on served points that set no coefficient, of what is nearest to a unit.
 
-    `rows` have kind, engine, maker (of the GPUs), source ("set aside", or who else published them), points, error
-    (mean, of e2e; of TPOT elsewhere) and inside (share within the 90 % interval). On GPUs of a maker whose points set
+    `rows` have model, gpu, kind (of model), engine, maker (of the GPU), source ("set aside", or who else published
+    them), points, error (mean, of e2e; of TPOT elsewhere) and inside (share within the 90 % interval). Of each source
+    those of the model on the GPU count, else of the model, else of its kind. On GPUs of a maker whose points set
     nothing, any engine's tell something.
     """
-    what = kind + " under " + engine + ("" if maker == CALIBRATED else " on GPUs of " + maker)
-    said = "no served points of " + what + " were set aside to check predictions"
-    elsewhere, worst, none = "", 0.0, True
+    known = [row for row in rows if row["kind"] == kind and row["maker"] == maker]
+    same = [row for row in known if row["engine"] == engine]
+    others = [row for row in known if row["engine"] != engine]
+    said, elsewhere = off_on(model, gpu, kind, [row for row in same if row["source"] == SET_ASIDE]), ""
+    for part in [same, others if maker != CALIBRATED else []]:
+        for source in sources_of(part):
+            if source != SET_ASIDE:
+                off = off_on(model, gpu, kind, [row for row in part if row["source"] == source])
+                elsewhere += ("; " if len(elsewhere) > 0 else "") + off
+    if said != "":
+        return "predictions were " + said + ("; " + elsewhere if elsewhere != "" else "")
+    said = "no served points of " + kind + " under " + engine + ("" if maker == CALIBRATED else " on GPUs of " + maker)
+    said += " were set aside to check predictions"
+    if elsewhere != "":
+        said += "; elsewhere they were " + elsewhere
+    worst = 0.0
+    for row in others:
+        if row["source"] == SET_ASIDE:
+            worst = max(worst, row["error"])
+    return said + ("; under other engines up to " + percent(worst) + " off in the mean" if worst > 0 else "")
+
+
+def sources_of(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the sources of rows, each once."""
+    found: list[str] = []
     for row in rows:
-        if row["kind"] == kind and row["maker"] == maker:
-            same = row["engine"] == engine
-            if row["source"] != SET_ASIDE:
-                if same or maker != CALIBRATED:
-                    under = "" if same else " under " + row["engine"]
-                    elsewhere += "; on " + digits(row["points"]) + " points of " + row["source"] + under + off_by(row)
-            elif same:
-                none = False
-                said = "on " + digits(row["points"]) + " served points that were set aside, predictions of " + what
-                said += off_by(row)
-            else:
-                worst = max(worst, row["error"])
-    said += elsewhere
-    if none and worst > 0:
-        said += "; under other engines the mean was up to " + percent(worst) + " off"
-    return said
+        if row["source"] not in found:
+            found.append(row["source"])
+    return found
 
 
-def off_by(row: dict[str, Any]) -> str:
-    """Say how far predictions were off on the points of a row."""
-    off = " they were " if row["source"] != SET_ASIDE else " were "
-    off += percent(row["error"]) + " off in the mean, and " + percent(row["inside"])
-    return off + " lay within the 90 % interval"
+def off_on(model: str, gpu: str, kind: str, rows: list[dict[str, Any]]) -> str:
+    """Say how far off predictions were on the points of one source, "" where it has none."""
+    if len(rows) == 0:
+        return ""
+    what = kind
+    nearest = [row for row in rows if row["model"] == model]
+    if len(nearest) > 0:
+        what = model
+        here = [row for row in nearest if row["gpu"] == gpu]
+        if len(here) > 0:
+            what += " on " + gpu
+            nearest = here
+    else:
+        nearest = rows
+    count, off, held = 0.0, 0.0, 0.0
+    for row in nearest:
+        count += row["points"]
+        off += row["points"] * row["error"]
+        held += row["points"] * row["inside"]
+    first = nearest[0]
+    source = "served points that were set aside" if first["source"] == SET_ASIDE else "points of " + first["source"]
+    points: str = digits(count) + " " + source + " (" + what + " under " + first["engine"] + ")"
+    return (
+        percent(off / count) + " off in the mean on " + points + ", and the 90 % interval held " + percent(held / count)
+    )
 
 
 def settled(margin: float, ahead: float, spread: float) -> bool:

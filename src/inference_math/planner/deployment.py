@@ -337,7 +337,7 @@ def _verdict(case: Case, draws: list[Solved], leads: list[Any], order: tuple[str
 def _cautions(unit: Unit) -> Iterator[str]:
     if unit.calibration.mode == "served":
         rows: list[Any] = load("served_error").frame.to_dict("records")
-        yield checked(unit.kind, unit.engine, unit.gpu.maker, rows)
+        yield checked(unit.model.name, unit.gpu.name, unit.kind, unit.engine, unit.gpu.maker, rows)
 
 
 def _advice(case: Case) -> Iterator[str]:

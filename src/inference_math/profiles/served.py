@@ -182,13 +182,13 @@ def beside_peer(table: pd.DataFrame) -> pd.DataFrame:
 def errors() -> pd.DataFrame:
     """Return how far off predictions of points that set no coefficient are: table `served_error`.
 
-    Of the points set aside by e2e, of those of other sources by TPOT; by kind of model, engine and maker of the GPU.
+    Of the points set aside by e2e, of those of other sources by TPOT; by source, model, engine and GPU.
     """
     aside = scored(points("validation").query("left_out == ''")).assign(source=SET_ASIDE)
     others = elsewhere()
     others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"])
     table = pd.concat([aside, others], ignore_index=True)
-    by = ["kind", "engine", "maker", "source"]
+    by = ["kind", "engine", "maker", "source", "model", "gpu"]
     found = score(table.assign(maker=[GPUS[name].maker for name in table["gpu"]]), by)
     return found[[*by, "points", "e2e", "inside"]].rename(columns={"e2e": "error"})
 
