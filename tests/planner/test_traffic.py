@@ -225,6 +225,21 @@ def test_a_trace_is_dealt_out_to_the_replicas():
     assert many.goodput >= 0.9 > many.one_less
 
 
+def test_pools_for_a_trace_may_have_fewer_units():
+    """As for a rate: of all sizes the one with the fewest GPUs, where the plan's own takes more."""
+    rng = np.random.default_rng(4)
+    arrival = np.cumsum(rng.exponential(1 / 20, 1500))
+    trace = Trace(rng.integers(400, 600, 1500), rng.geometric(1 / 50, 1500), arrival=arrival)
+    found = planner.plan(UNIT, Workload.from_trace(trace), SLA(1.0, 0.05), units=6, intervals=False)
+    split = fleet(found, trace, architecture="disaggregated")
+    assert 2 <= split.units <= 6
+    assert split.goodput >= 0.9
+    own = planner.plan(UNIT, Workload.from_trace(trace), SLA(1.0, 0.05), units=split.units, intervals=False)
+    assert fleet(own, trace, architecture="disaggregated").gpus == split.gpus
+    rated = fleet(found, 20, architecture="disaggregated", mix=trace)
+    assert abs(split.gpus - rated.gpus) <= 2 * max(split.units, rated.units)
+
+
 def test_the_stored_share_of_a_trace_is_that_of_its_tokens():
     trace = Trace([1000, 3000], [10, 30], alpha=[0.0, 0.8])
     work = Workload.from_trace(trace)

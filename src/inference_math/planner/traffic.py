@@ -192,7 +192,7 @@ def fleet(
     """
     rate = _rate(traffic)
     asked = _asked(traffic, quantile, cv_arrivals, mix, requests, seed)
-    sized = _replicas(found, architecture, asked, 0.0 if asked.trace else rate, 0)
+    sized = _replicas(found, architecture, asked, rate, 0)
     enough = [(one.replicas(0, rate), one) for one in sized]
     possible = [one.fleet(int(many), rate) for many, one in enough if many < np.inf]
     if not possible:
@@ -265,7 +265,7 @@ def _asked_once(trace: Trace | None, mix: Trace | None, share: float, count: int
 def _replicas(found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int) -> list[_Replica]:
     """Return the best replica for a rate, or for GPUs, of each architecture that meets the SLA or of the one asked for.
 
-    For a trace, rate and GPUs are nothing: the replica is that of the plan.
+    Of a trace, which is played as it was recorded, `rate` is the mean.
     """
     if not found.feasible:
         raise ValueError("found must be a plan that some architecture meets: " + "; ".join(found.advice))
@@ -300,8 +300,6 @@ class _Tried:
     def best(self, rate: float, have: int) -> _Replica:
         """Return that with which the fewest GPUs serve the rate, or the GPUs that there are most."""
         plain = self._case.plain
-        if not rate and not have:
-            return self._of(self._case.units).settled()
         step = self._solved[self._slow[0]]["mixed"]
         sizes = queues.sizes(plain, self._name, self._careful, step, rate, have)
         waiting = [self._of(units) for _, units in sizes] or [self._of(self._case.units)]
@@ -310,7 +308,7 @@ class _Tried:
         for one in waiting:
             if queues.cost(one.hope, one.gpus, rate, have) >= least:
                 break
-            if (its := queues.cost(one.settled().each[0], one.gpus, rate, have)) < least:
+            if (its := one.settled().cost(rate, have)) < least:
                 best, least = one, its
         return best
 
@@ -404,6 +402,12 @@ class _Replica:
             return self._needs(pace)
         each = self.each[pace]
         return ceil(rate / each) if each > 0 else np.inf
+
+    def cost(self, rate: float, have: int) -> float:
+        """Return the GPUs that a rate or the trace takes, or minus what the GPUs that there are serve."""
+        if self._asked.trace:
+            return self.gpus * self.replicas(0, rate)
+        return queues.cost(self.each[0], self.gpus, rate, have)
 
     def fleet(self, many: int, rate: float) -> Fleet:
         """Return so many replicas for a rate as an answer."""
