@@ -54,8 +54,8 @@ def derive(raw: pd.DataFrame) -> pd.DataFrame:
     rows = raw.rename(columns=NAMES).assign(**{f"{name}_s": raw[column] / 1e3 for name, column in TIMES.items()})
     mapped = {"model": MODEL, "gpu": GPU, "weights": WEIGHTS}
     rows = rows.assign(**{name: rows[name].map(names) for name, names in mapped.items()})
-    # Where experts are parted, each group of GPUs has whole ones.
-    rows["ep"] = rows["dp"].where(rows["ep"] > 0, 1)
+    # Where experts are parted, each GPU has whole ones.
+    rows["ep"] = (rows["tp"] * rows["dp"]).where(rows["ep"] > 0, 1)
     kept = rows.dropna(subset=list(mapped)).sort_values([*SAME, "arrival_s", "n_in", "n_out"], kind="stable")
     return kept[[*SAME, "arrival_s", "n_in", "n_out", *(f"{name}_s" for name in TIMES)]].reset_index(drop=True)
 

@@ -67,3 +67,22 @@ def test_a_step_is_stretched_in_parts_and_cut_at_the_floor(decodes, tokens, cach
     assert pace(unit, 1.0, 0.05)(*asked) >= least
     early = Pace({**unit.terms, "fixed": -1.0}, floor_terms(unit.numbers), 1.0, 1.0, 1e9)
     assert early(*asked) >= least
+
+
+def test_prompts_without_decodes_are_priced_as_if_for_the_first_time():
+    """One pace is asked many times; each question has its own answer, whatever was asked before."""
+    asked, whole = pace(UNITS[0], 1.1, 1.2), (1.0, 1000, 500_000.0)
+    others = [(2.0, 1000, 500_000.0), (1.0, 900, 500_000.0), (1.0, 1000, 800_000.0)]
+    for other in others:
+        for prompts in (whole, other, whole):
+            assert asked(0, 0, *prompts) == pace(UNITS[0], 1.1, 1.2)(0, 0, *prompts)
+    assert len({asked(0, 0, *prompts) for prompts in (whole, *others[1:])}) == 3
+
+
+def test_an_interrupted_question_leaves_no_answer(monkeypatch):
+    asked, right = pace(UNITS[0], 1.0, 1.0), pace(UNITS[0], 1.0, 1.0)(0, 0, 1.0, 1000, 500_000.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Pace, "_seconds", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            asked(0, 0, 1.0, 1000, 500_000.0)
+    assert asked(0, 0, 1.0, 1000, 500_000.0) == right

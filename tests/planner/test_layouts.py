@@ -5,6 +5,7 @@ import pytest
 
 from inference_math.planner import layouts, plan, search
 from inference_math.planner.case import Case, solve
+from inference_math.planner.layouts import _decode, _drawn, _paired, _prefill, _Tried
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
@@ -41,11 +42,31 @@ def test_the_first_layouts_have_draws_and_one_is_the_first_in_each():
     assert (drawn["low"] < drawn["tokens_per_gpu"]).all()
     assert (drawn["tokens_per_gpu"] < drawn["high"]).all()
     assert table.loc[6:, ["low", "high", "best_in"]].isna().all(axis=None)
-    # The draws are those of a plan: its interval of one layout lies about this one.
+    # The draws are those of a plan, and each is asked of the row's own architecture.
     case = Case(DENSE, WORK, LIMITS)
-    (row,) = drawn[(drawn["layout"] == "TP 2") & (drawn["architecture"] == "chunked")].to_dict("records")
-    rates = [solve(case, one).found["rows"]["chunked"]["rate"] for one in case.draws(32)]
-    assert row["low"] == pytest.approx(np.quantile(rates, 0.05) * WORK.n_out / 2)
+    drawn_rows = [solve(case, one).found["rows"] for one in case.draws(32)]
+    for name in ("chunked", "aggregated"):
+        for row in drawn[(drawn["layout"] == "TP 2") & (drawn["architecture"] == name)].to_dict("records"):
+            rates = [rows[name]["rate"] for rows in drawn_rows]
+            assert row["low"] == pytest.approx(np.quantile(rates, 0.05) * WORK.n_out / 2)
+
+
+def test_the_first_in_a_draw_has_the_most_tokens_of_a_gpu():
+    tried = [_Tried({"gpus": 2}, lambda draw: 1.0), _Tried({"gpus": 1}, lambda draw: 2.0 if draw else 0.1)]
+    first, second = _drawn(tried, 10.0)
+    assert (first["best_in"], second["best_in"]) == (1 / 32, 31 / 32)
+    assert (first["low"], first["high"], second["high"]) == (5, 5, 20)
+    assert _drawn([], 10.0) == []
+
+
+def test_pools_are_asked_under_draws_on_both_sides():
+    case = Case(DENSE, WORK, LIMITS)
+    rate = _paired(case, 1, case, 3)
+    for number, draw in list(enumerate(case.draws(32)))[::8]:
+        fed, served = _prefill(case, draw)[0], _decode(case, draw)[0]
+        assert rate(number) == pytest.approx(min(fed, 3 * served))
+    many = _paired(case, 100, case, 1)  # decodes bind
+    assert len({round(many(number), 6) for number in range(8)}) > 1
 
 
 def test_pools_keep_their_limits_and_their_gpus():

@@ -256,8 +256,10 @@ def test_another_rate_plays_no_replica_again(monkeypatch):
     assert fleet(found, 80, requests=100).each == first.each
     assert planner.capacity(found, first.gpus, requests=100).each == first.each
     assert not played
-    fleet(found, 40, requests=100, quantile=0.8)
-    assert played
+    for other in ({"quantile": 0.8}, {"seed": 1}, {"cv_arrivals": 2.0}, {"mix": Trace([500], [50])}, {"requests": 120}):
+        played.clear()
+        fleet(found, 40, **({"requests": 100} | other))
+        assert played, other
 
 
 def test_what_no_fleet_can_do():

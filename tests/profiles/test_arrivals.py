@@ -7,6 +7,7 @@ import pytest
 
 from inference_math.evidence import load
 from inference_math.profiles import arrivals
+from inference_math.simulate import Chunked
 from inference_math.unit.coefficients import DATASHEET
 
 KEY = ["model", "arrival_s", "n_in", "n_out", "e2e_s"]
@@ -45,6 +46,15 @@ def test_no_more_than_the_engine_s_places_are_taken(found):
     assert rows["ttft"].iloc[200:].min() > 3
 
 
+def test_each_group_of_attention_has_its_own_budget_and_places(monkeypatch):
+    seen = []
+    monkeypatch.setattr(arrivals.simulate, "Chunked", lambda **given: seen.append(given) or Chunked(**given))
+    arrivals.played()
+    assert [one["budget"] for one in seen] == [2048, 4096, 2048]
+    assert [one["max_batch"] for one in seen] == [128, 256, 128]
+    assert all(one["grows"] for one in seen)
+
+
 def test_at_the_datasheet_nobody_is_slower(found):
     fast = arrivals.played(lambda unit: unit.calibrated(DATASHEET))
     assert (fast.groupby("model")["e2e"].mean() < found.groupby("model")["e2e"].mean()).all()
@@ -53,5 +63,8 @@ def test_at_the_datasheet_nobody_is_slower(found):
 def test_means_and_errors_by_hand():
     frame = load("queue_runs").frame.query("model == 'qwen3-32b'")
     made = frame.assign(ttft=2 * frame["ttft_s"], tpot=frame["tpot_s"], e2e=frame["e2e_s"] / 2)
-    errors = arrivals.compared(made).set_index("time")["error"]
+    table = arrivals.compared(made).set_index("time")
+    assert table.loc["ttft", "predicted P90"] == pytest.approx(2 * frame["ttft_s"].quantile(0.9))
+    assert table.loc["e2e", "P90"] == pytest.approx(frame["e2e_s"].quantile(0.9))
+    errors = table["error"]
     assert errors.to_dict() == pytest.approx({"ttft": 1, "tpot": 0, "e2e": -0.5})

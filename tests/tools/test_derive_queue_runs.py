@@ -27,6 +27,14 @@ def test_times_are_seconds_and_names_ours():
 def test_parted_experts_are_as_many_groups_as_share_the_attention():
     assert made()["ep"].tolist() == [2]
     assert made(ep=0, dp=1)["ep"].tolist() == [1]
+    assert made(tp=2, dp=1)["ep"].tolist() == [2]
+
+
+def test_rows_stand_by_run_and_arrival():
+    rows = [ROW | {"arrival_s": 3.0}, ROW | {"arrival_s": 1.0}, ROW | {"model": "Qwen/Qwen3-32B", "arrival_s": 0.5}]
+    found = derive.derive(pd.DataFrame(rows))
+    assert found["model"].tolist() == ["qwen3-30b-a3b"] * 2 + ["qwen3-32b"]
+    assert found["arrival_s"].tolist() == [1.0, 3.0, 0.5]
 
 
 def test_unknown_cards_are_left_out_and_missing_columns_named():

@@ -70,6 +70,17 @@ def test_the_means_of_a_trace_know_its_longest_request():
     assert work.plain["longest"] == 502
 
 
+def test_a_trace_stays_what_it_was():
+    """Its columns are copies that nobody writes to: answers are kept by the trace that they are of."""
+    arrival = np.array([0.0, 1.0])
+    trace = Trace([10, 20], [1, 2], arrival=arrival)
+    for column in (trace.n_in, trace.n_out, trace.arrival, trace.alpha):
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 5
+    arrival[0] = 0.5
+    assert trace.arrival[0] == 0
+
+
 def test_a_trace_is_read_from_a_frame():
     frame = pd.DataFrame({"n_in": [5, 6], "n_out": [1, 2], "arrival": [0.5, 0.5], "alpha": 0.5, "user": ["a", "b"]})
     trace = Trace.from_frame(frame)

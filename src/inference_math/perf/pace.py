@@ -37,8 +37,7 @@ class Pace:
         for _ in range(len(self._kinks) + 1):
             self._lines.append([])
         # Prefill units compute equal prompts over and over.
-        self._alone = UNASKED
-        self._alone_seconds = 0.0
+        self._alone = UNASKED  # prompts, tokens, pairs, seconds
 
     def __call__(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
@@ -46,9 +45,9 @@ class Pace:
             return self._seconds(decodes, context, prefills, tokens, pairs)
         known = self._alone
         if known[0] != prefills or known[1] != tokens or known[2] != pairs:
-            self._alone = (prefills, 1.0 * tokens, pairs, 0.0)
-            self._alone_seconds = self._seconds(decodes, context, prefills, tokens, pairs)
-        return self._alone_seconds
+            known = (prefills, 1.0 * tokens, pairs, self._seconds(decodes, context, prefills, tokens, pairs))
+            self._alone = known
+        return known[3]
 
     def _seconds(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
         bare = self._bare(decodes, context)

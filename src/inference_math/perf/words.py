@@ -17,6 +17,7 @@ __all__ = [
 
 CLEAR = 0.95  # of the draws must name the same architecture
 CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
+WIDTHS = "ML.ENERGY"  # whose points set the width of intervals, so that these hold is no test
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
 VISIBLE = 0.005  # of a rate: less is printed as nothing
 
@@ -165,12 +166,14 @@ def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list
     known = [row for row in rows if row["kind"] == kind and row["maker"] == maker]
     same = [row for row in known if row["engine"] == engine]
     others = [row for row in known if row["engine"] != engine]
-    said, elsewhere = off_on(model, gpu, kind, [row for row in same if row["source"] == SET_ASIDE]), ""
+    said, elsewhere = "", ""
     for part in [same, others if maker != CALIBRATED else []]:
-        for source in sources_of(part):
-            if source != SET_ASIDE:
-                off = off_on(model, gpu, kind, [row for row in part if row["source"] == source])
-                elsewhere += ("; " if len(elsewhere) > 0 else "") + off
+        for first in firsts_of(part):
+            of = [row for row in part if row["source"] == first["source"] and row["engine"] == first["engine"]]
+            if first["source"] == SET_ASIDE:
+                said = off_on(model, gpu, kind, of)
+            else:
+                elsewhere += ("; " if len(elsewhere) > 0 else "") + off_on(model, gpu, kind, of)
     if said != "":
         return "predictions were " + said + ("; " + elsewhere if elsewhere != "" else "")
     said = "no served points of " + kind + " under " + engine + ("" if maker == CALIBRATED else " on GPUs of " + maker)
@@ -184,19 +187,17 @@ def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list
     return said + ("; under other engines up to " + percent(worst) + " off in the mean" if worst > 0 else "")
 
 
-def sources_of(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the sources of rows, each once."""
-    found: list[str] = []
+def firsts_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first row of each source under each engine."""
+    found: list[dict[str, Any]] = []
     for row in rows:
-        if row["source"] not in found:
-            found.append(row["source"])
+        if len([one for one in found if one["source"] == row["source"] and one["engine"] == row["engine"]]) == 0:
+            found.append(row)
     return found
 
 
 def off_on(model: str, gpu: str, kind: str, rows: list[dict[str, Any]]) -> str:
-    """Say how far off predictions were on the points of one source, "" where it has none."""
-    if len(rows) == 0:
-        return ""
+    """Say how far off predictions were on the points of one source under one engine."""
     what = kind
     nearest = [row for row in rows if row["model"] == model]
     if len(nearest) > 0:

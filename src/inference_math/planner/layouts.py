@@ -60,9 +60,9 @@ def search(unit: Unit, work: Workload, sla: SLA, gpus: int = 8) -> pd.DataFrame:
     Columns: architecture; layout, in words, and prefill layout, where pools have two; gpus of what is repeated: a unit,
     or all pools of at most `gpus` GPUs; rate (requests/s of these GPUs); tokens_per_gpu (output tokens/s), of the
     calibration itself; of the first six layouts also low and high, the 5 % and 95 % quantiles of draws of the
-    calibration, and best_in, the share of the draws in which it is the first; batch (decodes of a unit); ttft and tpot
-    (s). Aggregated and chunked serving of each layout, and the best pair of layouts for pools. Rates are those at
-    saturation, as in `plan`.
+    calibration, and best_in, the share of the draws in which it is the first of these; batch (decodes of a unit); ttft
+    and tpot (s). Aggregated and chunked serving of each layout, and the best pair of layouts for pools. Rates are those
+    at saturation, as in `plan`.
 
     Raises
     ------

@@ -29,7 +29,7 @@ REQUESTS = 1500  # that are measured
 _AFTER = 0.1  # of these, come after them
 _SLICE = 50  # requests of a trace that a replica must get, to tell their share
 _MOST = 16  # times what the mean rates ask for
-_KEPT = 16  # questions whose replicas are kept, should the next differ in the traffic alone
+_KEPT = 12  # architectures whose replicas are kept, should the next question differ in the traffic alone
 _BURSTS = Interval(0, 10)
 RATES = Interval(1e-3, 1e6)  # requests/s
 
@@ -281,19 +281,25 @@ def _tried(found: Plan, name: str, asked: _Asked) -> _Tried:
     return _Tried(found, name, asked)
 
 
+@lru_cache(maxsize=_KEPT)
+def _solved(found: Plan) -> list[perf.types.Solved]:
+    """Return what the draws of a plan found, which has them or not."""
+    drawn = found.drawn or [solve(found.case, one) for one in found.case.draws(DRAWS)]
+    return [one.found for one in drawn]
+
+
 class _Tried:
     """Replicas of an architecture, by their number of units; each is simulated when it is needed, and once."""
 
     def __init__(self, found: Plan, name: str, asked: _Asked) -> None:
         case = self._case = found.case
         self._name, self._asked = name, asked
-        drawn = found.drawn or [solve(case, one) for one in case.draws(DRAWS)]
-        self._solved = [one.found for one in drawn]
+        self._solved = _solved(found)
         self._careful = perf.careful(case.plain, name, self._solved)
         if not queues.longest_fits(asked.like, queues.system_for(case.plain, name, self._careful)):
             raise ValueError("traffic must have requests that a unit's KV cache has room for; its longest is longer")
         self._slow = queues.corners(case.plain, name, self._careful, self._solved)
-        self._every = [queues.pace_of(case.plain, *coefficients(case, one)) for one in case.draws(len(drawn))]
+        self._every = [queues.pace_of(case.plain, *coefficients(case, one)) for one in case.draws(len(self._solved))]
         self._mean = float(found.compared.set_index("architecture")["rate"][name])
         self._of = cache(self._with)
 

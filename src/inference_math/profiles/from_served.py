@@ -167,7 +167,7 @@ def weight_of(points: Any) -> Any:
 
 
 def spreads(table: pd.DataFrame) -> dict[str, float]:
-    """Return by kind the standard deviation of log(measured / predicted) for groups that were left out.
+    """Return by kind the standard deviation of log(measured / predicted) for points to which nothing was fitted.
 
     Of the middle nine tenths, as of a normal distribution: the rest are warm-ups and drafts. Points weigh as in the
     fit.

@@ -149,7 +149,8 @@ class SLA:
 class Trace:
     """Recorded requests.
 
-    `draw` takes rows at random, with replacement; `simulate.replay` plays them at their own arrival times.
+    `draw` takes rows at random, with replacement; `simulate.replay` plays them at their own arrival times. The columns
+    are copies that cannot be written to.
 
     Parameters
     ----------
@@ -185,6 +186,10 @@ class Trace:
             raise ValueError(f"{', '.join(columns)} must have the same length, not {shapes}")
         if self.arrival is not None and (np.diff(self.arrival) < 0).any():
             raise ValueError("arrival must not decrease")
+        for name in columns:  # answers are kept by the trace that they are of
+            own = np.array(getattr(self, name))
+            own.setflags(write=False)
+            object.__setattr__(self, name, own)
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame) -> Trace:
