@@ -85,7 +85,8 @@ def test_the_point_is_near_the_middle_of_its_draws(model, gpu, tp, engine, work)
     draws = unit.calibration.draws(128)
     drawn = np.array([unit.calibrated(one.calibration).tpot(work, 16) * one.step for one in draws])
     assert 0.4 < np.mean(drawn > unit.tpot(work, 16)) < 0.8
-    assert np.median(drawn) == pytest.approx(unit.tpot(work, 16), rel=0.1)
+    # Of wide draws the median leans further, but by less than half of what one of them is off.
+    assert abs(np.log(np.median(drawn) / unit.tpot(work, 16))) < max(0.1, 0.5 * np.std(np.log(drawn)))
 
 
 def test_a_kind_that_errs_more_has_a_wider_interval_than_a_dense_model():
