@@ -98,9 +98,9 @@
     if (given.weights === "fp8" && !rates.fp8_flops) throw new Error(`${label("weights")} must be bf16 on ${given.gpu}: no FP8 unit is modelled`);
     const [dp, pp] = [Number(given.dp), Number(given.pp)];
     const whole = given.experts === "whole";
-    const layout = { tp, ep: whole ? tp * dp : 1, dp, pp };
-    if (layout.ep > 1 && !(model.shape.routed_params > 0)) throw new Error(`${label("experts")}: ${given.model} has none`);
-    const sized = (size) => math.unit_numbers({ ...model.shape, ...model.tp[size] }, rates, { tp: size, ep: whole ? size * dp : 1, dp, pp }, given.weights, given.kv, data.memory);
+    const layout = (size) => ({ tp: size, ep: whole ? size * dp : 1, dp, pp });
+    if (layout(tp).ep > 1 && !(model.shape.routed_params > 0)) throw new Error(`${label("experts")}: ${given.model} has none`);
+    const sized = (size) => math.unit_numbers({ ...model.shape, ...model.tp[size] }, rates, layout(size), given.weights, given.kv, data.memory);
     const unit = sized(tp);
     if (!(unit.kv_room > 0)) {
       const least = Object.keys(model.tp).map(Number).find((size) => size > tp && sized(size).kv_room > 0);
