@@ -29,6 +29,18 @@ def test_a_plan_prints(capsys):
     assert "Verdict: " in capsys.readouterr().out
 
 
+def test_drafted_tokens_are_planned(capsys):
+    rates = []
+    for drafts in ([], ["--drafts", "2"], ["--drafts", "2", "--accepted", "0"]):
+        assert main(["plan", *UNIT, *SENT, "--json", *drafts]) == 0
+        told = json.loads(capsys.readouterr().out)
+        rates.append(told["answers"]["rate"]["value"])
+    assert rates[2] < rates[0] < rates[1]
+    assert told["unit"].endswith("2 drafts, 1 tokens a step")
+    (trusted,) = told["cautions"]
+    assert trusted.startswith("a step is taken to give 1 tokens with 2 drafted")
+
+
 def test_a_plan_in_json_with_a_fleet(capsys):
     assert (
         main(["plan", *UNIT, *SENT, "--json", "--rate", "20", "--price", "2.5", "--alpha", "0.5", "--tier", "dram"])
@@ -70,6 +82,8 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (["plan", *UNIT, *SENT[4:], "--lengths", "azure"], "--lengths must be one of fixed, geometric, azure-code"),
         (["plan", *UNIT, *SENT[4:], "--lengths", "nowhere.csv"], "nowhere.csv"),
         (["plan", *UNIT, *SENT, "--tier", "dram"], "--tier and --store need --alpha above 0"),
+        (["plan", *UNIT, *SENT, "--drafts", "40"], "--drafts must be a whole number from 0 to 16"),
+        (["plan", *UNIT, *SENT, "--drafts", "1", "--accepted", "80"], "--accepted must be"),
         (["profile", *UNIT, "nowhere.json", "--out", "x.toml"], "nowhere.json"),
     ],
 )

@@ -85,7 +85,7 @@
     for (const name of NAMES.filter((n) => at(n).type === "number" && !(idle[given.goal] ?? []).includes(n))) {
       if (at(name).disabled) continue;
       const [value, low, high] = [given[name], at(name).min, at(name).max].map(Number);
-      const whole = name === "units" || name === "have";
+      const whole = ["units", "have", "drafts"].includes(name);
       if (given[name] === "" || !(value >= low && value <= high) || (whole && !Number.isInteger(value))) {
         throw new Error(`${label(name)} must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${given[name] || "nothing"}`);
       }
@@ -100,7 +100,7 @@
     const whole = given.experts === "whole";
     const layout = (size) => ({ tp: size, ep: whole ? size * dp : 1, dp, pp });
     if (layout(tp).ep > 1 && !(model.shape.routed_params > 0)) throw new Error(`${label("experts")}: ${given.model} has none`);
-    const sized = (size) => math.unit_numbers({ ...model.shape, ...model.tp[size] }, rates, layout(size), given.weights, given.kv, data.memory);
+    const sized = (size) => math.drafting(math.unit_numbers({ ...model.shape, ...model.tp[size] }, rates, layout(size), given.weights, given.kv, data.memory), Number(given.drafts), Number(given.accepted) / 100);
     const unit = sized(tp);
     if (!(unit.kv_room > 0)) {
       const least = Object.keys(model.tp).map(Number).find((size) => size > tp && sized(size).kv_room > 0);
@@ -191,8 +191,9 @@
     const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
     const { mode, kind } = { mode: calibration(given).mode, kind: data.models[given.model].kind };
     const checked = mode === "served" ? [math.checked(given.model, given.gpu, kind, given.engine, data.gpus[given.gpu].maker, data.errors)] : [];
+    const drafted = asked.unit.drafts > 0 ? [math.drafted(asked.unit.drafts, asked.unit.gives)] : [];
     const hindered = best ? Object.entries(centre.rows).filter(([, row]) => !(row.rate > 0)).map(([name]) => `no ${name}: ${math.hindered(asked, centre.costs, name)}`) : [];
-    return [...missed, ...hindered, ...long, ...never, ...checked].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...drafted, ...checked].map(sentence);
   };
 
   // Where nothing meets the SLA: which units would.
@@ -497,7 +498,8 @@
 
   const layout = (given) => {
     const sizes = { ep: given.experts === "whole" ? Number(given.tp) * Number(given.dp) : 1, dp: given.dp, pp: given.pp };
-    return Object.entries(sizes).filter(([, size]) => Number(size) > 1).map(([name, size]) => `, ${name}=${size}`).join("");
+    const divided = Object.entries(sizes).filter(([, size]) => Number(size) > 1).map(([name, size]) => `, ${name}=${size}`).join("");
+    return divided + (Number(given.drafts) > 0 ? `, drafts=${given.drafts}, accepted=${Number(given.accepted) / 100}` : "");
   };
   const wrong = (given) => { try { question(given); return ""; } catch ({ message }) { return `# ${message}\n`; } };
   const fleetLine = (given) => {
@@ -563,7 +565,7 @@
     const rows = (found) => found.map((row, i) => `| ${row.join(" | ")} |${i ? "" : `\n|${row.map(() => "---").join("|")}|`}`).join("\n");
     const given = state();
     if (wrong(given)) return wrong(given);
-    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.promise === "mean" ? "means" : `P${100 * given.promise}`})`];
+    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${Number(given.drafts) > 0 ? `, ${given.drafts} drafts, ${digits(question(given).unit.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.promise === "mean" ? "means" : `P${100 * given.promise}`})`];
     const asked_ = question(given).unit;
     const sections = TABLES.filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`${pre.dataset.language}\n${pre.textContent}\n\`\`\``).join("\n\n")}`);

@@ -39,7 +39,7 @@ _OPTIONS = {
     "tpot": "--tpot", "quantile": "--quantile", "units": "--units", "price": "--price", "traffic": "--rate",
     "read_bw": "--store (in bytes/s)", "tp": "--tp", "ep": "--ep", "dp": "--dp", "pp": "--pp",
     "weights": "--weights", "kv": "--kv", "memory": "--memory", "engine": "--engine", "model": "--model",
-    "gpu": "--gpu",
+    "gpu": "--gpu", "drafts": "--drafts", "accepted": "--accepted",
 }  # fmt: skip
 # Commands with a room of their own.
 _ROOMS = {
@@ -93,7 +93,7 @@ def _plan(options: argparse.Namespace) -> int:
     sla = SLA(options.ttft, options.tpot, options.quantile)
     own = None if options.store is None else Tier.of_bandwidth(1e9 * options.store)
     place = own if options.tier is None else tier(options.tier)
-    unit = _unit(options)
+    unit = _unit(options).resized(drafts=options.drafts, accepted=options.accepted)
     others = None if options.search is None else search(unit, work, sla, options.search)
     found = plan(unit, work, sla, units=_units(options, unit), tier=place, price=options.price)
     for name, long in _LONG.items():
@@ -283,6 +283,10 @@ def _parser(asked: str) -> argparse.ArgumentParser:
         "--units",
         type=int,
         help="units that disaggregation splits, of a fleet at most (default 8, or as many as --have has)",
+    )
+    planner.add_argument("--drafts", type=int, default=0, help="tokens drafted in each step (MTP, EAGLE; default 0)")
+    planner.add_argument(
+        "--accepted", type=float, default=0.8, help="chance that a draft is accepted whose predecessors were (0.8)"
     )
     planner.add_argument("--price", type=float, help="US dollars for a GPU and hour")
     planner.add_argument("--rate", type=float, help="requests per second to serve: how many GPUs?")

@@ -24,6 +24,7 @@ DEFAULT = {
     "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
     "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
     "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1", "calibration": "nearest",
+    "drafts": "0", "accepted": "80",
 }  # fmt: skip
 AIMS = {"traffic": "40", "goal": "serve", "have": "16"}
 SOLVE = """given => {
@@ -57,7 +58,8 @@ def unit_of(given):
     tp, dp, pp = (int(given[name]) for name in ("tp", "dp", "pp"))
     return Unit.of(
         given["model"], given["gpu"], tp, given["weights"], given["kv"], given["engine"], dp=dp, pp=pp,
-        ep=tp * dp if given["experts"] == "whole" else 1,
+        ep=tp * dp if given["experts"] == "whole" else 1, drafts=int(given["drafts"]),
+        accepted=float(given["accepted"]) / 100,
     )  # fmt: skip
 
 
@@ -93,6 +95,7 @@ def settings(count):
         "store": ["0.5", "12.8", "300"], "promise": ["mean", "0.9", "0.99"],
         "lengths": ["fixed", "geometric"], "units": ["2", "8", "13"], "price": ["2.5", "9"],
         "dp": ["1", "1", "1", "2", "4"], "pp": ["1", "1", "1", "2"], "experts": ["split", "split", "whole"],
+        "drafts": ["0", "0", "0", "1", "3"], "accepted": ["0", "80", "100"],
     }  # fmt: skip
     while found < count:
         given = {name: rng.choice(values) for name, values in pick.items()} | {
@@ -148,8 +151,9 @@ CURVE = """([unit, work, engine, users]) => {
     const math = window.inferenceMath;
     const model = math.data.models[unit.model];
     const layout = { tp: unit.tp, ep: unit.ep, dp: unit.dp, pp: unit.pp };
-    const of = math.unit_numbers({ ...model.shape, ...model.tp[unit.tp] }, math.data.gpus[unit.gpu], layout,
-                                 unit.weights, unit.kv, math.data.memory);
+    const plain = math.unit_numbers({ ...model.shape, ...model.tp[unit.tp] }, math.data.gpus[unit.gpu], layout,
+                                    unit.weights, unit.kv, math.data.memory);
+    const of = math.drafting(plain, unit.drafts, unit.accepted);
     const asked = { unit: of, work, engine, ttft: 1, tpot: 1, quantile: 0, units: 2, read_bw: 0, price: 0, watts: 0 };
     const step = math.under(asked, window.inferenceMathPlanner.coefficients({ ...unit, engine }), [1, 1]).mixed;
     return math.batch_curve(asked, step, [users])[0];
@@ -165,7 +169,7 @@ def test_the_page_has_the_unit_s_own_means(open_page):
     assert len(setups.SETUPS) >= 60
     for unit, work, users in setups.SETUPS:
         of = {"model": unit.model.name, "gpu": unit.gpu.name, "tp": unit.tp, "weights": unit.weights, "kv": unit.kv}
-        of |= {"ep": unit.ep, "dp": unit.dp, "pp": unit.pp}
+        of |= {"ep": unit.ep, "dp": unit.dp, "pp": unit.pp, "drafts": unit.drafts, "accepted": unit.accepted}
         per_user, per_gpu = page.evaluate(CURVE, [of, work.plain, unit.engine, users])
         assert 1 / per_user == pytest.approx(unit.tpot(work, users), rel=1e-9), setups.name_of((unit, work, users))
         assert per_gpu == pytest.approx(users / unit.e2e(work, users) * work.n_out / unit.gpus, rel=1e-9)

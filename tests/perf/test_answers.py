@@ -96,3 +96,36 @@ def test_replicas_are_whole_and_enough():
     many, gpus = perf.replicas(CASE.plain, "disaggregated", 4.0, 40)
     assert (many, gpus) == (2, 2 * 8 * 2)
     assert perf.replicas(CASE.plain, "chunked", 4.0, 41) == [11, 22]
+
+
+DRAFTING = Unit.of("deepseek-v3", "h200-sxm", 8, engine="sglang")
+
+
+def rows_of(limit=0.04, **drafts):
+    return solved(Case(DRAFTING.resized(**drafts), Workload(2000, 500), SLA(2, limit)))["rows"]
+
+
+@pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
+def test_drafts_that_are_accepted_serve_more_and_others_less(architecture):
+    rates = [rows_of(drafts=3, accepted=accepted)[architecture]["rate"] for accepted in (0, 0.5, 0.9)]
+    plain = rows_of()[architecture]["rate"]
+    assert rates == sorted(rates)
+    assert rates[0] < plain < rates[-1]
+
+
+@pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
+def test_a_token_not_a_step_keeps_the_limit(architecture):
+    """With free drafts the same step gives each request more: as if the limit were looser, and answers shorter."""
+    free = DRAFTING.numbers | {"gives": 3.0}  # nothing is drafted, yet three tokens come
+    case = Case(DRAFTING, Workload(2000, 1 + 3 * 200), SLA(2, 0.02)).plain | {"unit": free}
+    found = DRAFTING.found()
+    few = perf.solve(case, found, [1.0, 1.0])["rows"][architecture]
+    same = perf.under(case, found, [1.0, 1.0])  # contexts are those of the longer answers
+    slow = case | {"unit": DRAFTING.numbers, "work": case["work"] | {"n_out": 201.0}, "tpot": 0.06}
+    room = perf.places_of(free, case["work"], "sglang")
+    assert room > few["batch"]
+    limits = perf.batch_limits(slow, same["mixed"])
+    rows = perf.compared(slow, same["mixed"], min(limits.values()))
+    assert few["rate"] == pytest.approx(rows[architecture]["rate"], rel=1e-6)
+    assert few["tpot"] == pytest.approx(rows[architecture]["tpot"] / 3, rel=1e-6)
+    assert few["tpot"] <= 0.02 * (1 + 1e-9)

@@ -194,3 +194,27 @@ def test_swings_solve_the_question_again():
     tighter = solve(Case(case.unit, case.work, SLA(1, 0.024)))
     assert found["tpot"]["low"] == tighter.numbers["rate"]
     assert found["n_in"]["high"] < found["n_in"]["low"]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_drafting_is_asked_for_in_the_engine_s_words(engine):
+    found, told, row = lines(engine, "aggregated", drafts=3, accepted=0.7)
+    assert "MTP" in found.pop("what drafts")
+    (line,) = found.values()
+    shown = ["bash", "-c", f'MODEL=m; for word in {line.rpartition(chr(10))[2]}; do echo "$word"; done']
+    words = subprocess.run(shown, capture_output=True, text=True, check=True).stdout.splitlines()
+    if engine == "vllm":
+        asked = json.loads(words[words.index("--speculative-config") + 1])
+        assert asked == {"method": "mtp", "num_speculative_tokens": 3}
+        assert told["--max-num-batched-tokens"] == 1000 + 4 * row["batch"]  # drafts count, too
+    if engine == "sglang":
+        assert words[words.index("--speculative-num-steps") + 1] == "3"
+        assert words[words.index("--speculative-num-draft-tokens") + 1] == "4"  # the step's own token with them
+    if engine == "trtllm":
+        content = yaml.safe_load(line.partition("<<EOF\n")[2].partition("\nEOF\n")[0])
+        assert content["speculative_config"] == {"decoding_type": "MTP", "num_nextn_predict_layers": 3}
+
+
+def test_nobody_drafts_unasked():
+    for engine in ("vllm", "sglang", "trtllm"):
+        assert "speculative" not in " ".join(lines(engine, "chunked")[0].values())

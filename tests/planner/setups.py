@@ -47,6 +47,12 @@ LAYOUTS = (
     (Unit.of("qwen3.5-397b-a17b", "b300", 4, "nvfp4", engine="sglang"), Workload(6000, 128), 16),
     (Unit.of("llama-3-8b", "mi300x", weights="fp8"), Workload(300, 128), 64),
 )
+# Requests that draft tokens.
+DRAFTING = (
+    (Unit.of("deepseek-v3", "h200-sxm", 8, engine="sglang", drafts=1, accepted=0.85), Workload(2048, 512), 32),
+    (Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=3, accepted=0.6), Workload(300, 512, 0, "geometric"), 16),
+    (Unit.of("gpt-oss-120b", "h100-sxm", drafts=2, accepted=1.0), Workload(300, 700, 0.9), 8),
+)
 
 
 def name_of(setup: tuple[Unit, Workload, int]) -> str:
@@ -55,4 +61,4 @@ def name_of(setup: tuple[Unit, Workload, int]) -> str:
     return f"{unit.name}: {work.n_in}/{work.n_out} {work.lengths} {work.alpha}, {users}".replace(" ", "_")
 
 
-SETUPS = [*_drawn(), *LAYOUTS]
+SETUPS = [*_drawn(), *LAYOUTS, *DRAFTING]

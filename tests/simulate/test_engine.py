@@ -101,10 +101,57 @@ def test_a_growing_room_takes_tokens_as_they_come_and_gives_all_back():
         assert room.tokens == 1000 - first
         for _ in range(49):
             assert not room.grow(1)
-        room.give_back(request)
+        room.give_back(request, 0)
         assert (room.places, room.tokens) == (3, 1000)
     assert Room(1, 120.0, True).fits(request)
     assert not Room(1, 120.0, False).fits(request)
+
+
+class Drafting:
+    """A cost of requests that draft three tokens in each step, of which it gives 1.3 on average."""
+
+    gives, brings = 2.3, 4
+
+    def __init__(self, flat=0.0):
+        self._cost = StepCost(t_w=0.02, T=4e-5, prompt=1e-3, kv_read=4e-8)
+        if not flat:
+            self.line = self._cost.line
+
+    def __call__(self, *step):
+        return self._cost(*step)
+
+
+@pytest.mark.parametrize("scheduler", [*SCHEDULERS, Aggregated(5, 6000, True)], ids=repr)
+def test_skipping_steps_changes_nothing_where_tokens_are_drafted(scheduler):
+    users, setting = Workload(1000, 30, lengths="geometric"), {"requests": 150, "scheduler": scheduler, "rate": 4.0}
+    quick, slow = (open_loop(users, Drafting(flat), **setting, log=True) for flat in (0.0, 1.0))
+    np.testing.assert_allclose(quick.requests, slow.requests, rtol=1e-9)
+    # Whoever comes late finds the cache as empty as whoever came first.
+    last = quick.log.groupby("engine").context.last()
+    assert (last <= 1030 * 5).all()
+
+
+def test_drafts_take_fewer_steps_and_more_of_the_budget():
+    """A request alone: a step for its prompt, one for each 2.3 of its other tokens; its cache grows as fast."""
+    run = closed_loop(Workload(1000, 24), Drafting(), concurrency=1, requests=3, scheduler=Chunked(504), log=True)
+    decoding = run.log[run.log.decodes > 0]
+    assert len(decoding) == 3 * 10  # 23 tokens
+    np.testing.assert_allclose(decoding.context[:10], 1001 + 2.3 * np.arange(10))
+    np.testing.assert_allclose(decoding.context[10:20], decoding.context[:10])
+    assert (run.requests.tpot * 23 < 10.1 * decoding.seconds.max()).all()
+    crowd = closed_loop(Workload(1000, 24), Drafting(), concurrency=4, requests=40, scheduler=Chunked(504), log=True)
+    mixed = crowd.log[(crowd.log.decodes > 0) & (crowd.log.tokens > 0)]
+    assert (mixed.tokens + 4 * mixed.decodes <= 504).all()
+    assert (mixed.tokens + 4 * mixed.decodes == 504).any()
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_cache_of_drafted_tokens_is_given_back_whole(grows):
+    """Tokens that are drafted beyond an answer's end do not stay in the cache."""
+    cost, work = Drafting(), Workload(100, 25)
+    run = closed_loop(work, cost, concurrency=1, requests=2000, scheduler=Aggregated(1, 127, grows))
+    assert len(run.requests) == 2000
+    assert run.overfull == 0
 
 
 def test_growing_caches_admit_more_and_say_when_they_were_too_full():

@@ -377,11 +377,17 @@ def test_drafts_do_not_beat_the_floor(drafts):
         assert (getattr(unit.floor, name)(WORK, users) <= getattr(TALK.floor, name)(WORK, users) * (1 + 1e-12)).all()
 
 
-def test_drafts_are_predicted_not_planned():
-    with pytest.raises(ValueError, match="drafts must be 0 for a plan, not 2"):
+def test_what_drafts_cannot_be():
+    with pytest.raises(ValueError, match=r"drafts must be 0 for the talks' numbers, .* not 2: see plan"):
         TALK.resized(drafts=2, accepted=0.5).costs(WORK)
     with pytest.raises(ValueError, match="accepted must be"):
         TALK.resized(drafts=2, accepted=1.5)
+    with pytest.raises(ValueError, match="drafts must be a whole number from 0 to 16, not 17"):
+        TALK.resized(drafts=17)
+
+
+def test_a_name_says_that_tokens_are_drafted():
+    assert TALK.resized(drafts=2, accepted=0.5).name.endswith("vllm, 2 drafts, 1.75 tokens a step")
 
 
 # --- GPUs that divide the work ----------------------------------------------------------------------

@@ -72,7 +72,7 @@ class _Joined:
     join: float
     n_out: int
 
-    def __call__(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
+    def __call__(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         """Return seconds."""
         # An answer's first token comes from the prefill pool: the others are n_out − 1 on average.
         return self.cost(decodes, context, prefills, tokens, pairs) + self.join * decodes / (self.n_out - 1)

@@ -12,7 +12,7 @@ from typing import Any
 
 from inference_math.perf.batch import FOREVER, MOST_TOGETHER, largest_within, mean_seen, round_trip
 from inference_math.perf.search import ARCHITECTURES, NEVER, aggregated, chunked, disaggregated, pooled, served
-from inference_math.perf.steps import costs, kv_tokens, stored_tokens, unit_terms
+from inference_math.perf.steps import answer_steps, costs, kv_tokens, stored_tokens, unit_terms
 from inference_math.perf.types import Asked, Costs, Found, Row, Solved, Step, UnitNumbers, Work
 from inference_math.theory import chunk_size as _chunk_size
 from inference_math.theory import chunked_gain_serial as _chunked_gain_serial
@@ -31,9 +31,9 @@ from inference_math.theory import pdd_split as _pdd_split
 from inference_math.theory import request_rate as _request_rate
 
 __all__ = [
-    "GROWS", "batch_curve", "batch_limits", "by_formula", "careful", "compared", "computed_tokens", "gains", "interval",
-    "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "serves", "settings", "solve", "swings",
-    "under", "units_for", "usd_per_million",
+    "GROWS", "batch_curve", "batch_limits", "brought", "by_formula", "careful", "compared", "computed_tokens", "gains",
+    "interval", "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "serves", "settings", "solve",
+    "steps_of", "swings", "under", "units_for", "usd_per_million",
 ]  # fmt: skip
 
 concurrent_prefills, delta_p, gain_bound = _concurrent_prefills.plain, _delta_p.plain, _gain_bound.plain
@@ -71,22 +71,34 @@ def fresh_share(work: Work) -> float:
     return 1 - stored_tokens(work["n_in"], work["alpha"]) / work["n_in"]
 
 
+def steps_of(asked: Asked) -> float:
+    """Return the steps of an answer, fewer than its tokens where requests draft: what stands for n_out in the laws."""
+    return answer_steps(asked["unit"], asked["work"]["n_out"])
+
+
+def longest_step(asked: Asked) -> float:
+    """Return the seconds that a decode's step may take: a limit on TPOT, for each of the tokens that it gives."""
+    return asked["tpot"] * asked["unit"]["gives"]
+
+
 def compared(asked: Asked, step: Step, batch: int) -> dict[str, Row]:
     """Return what each architecture does at its best within the limits, by a step of decodes and prompts.
 
     `batch` is the largest with prefill first. Of its chunk a row tells how many tokens are `computed`, in the mean over
     prompts.
     """
-    unit, work, tpot, ttft = asked["unit"], asked["work"], asked["tpot"], asked["ttft"]
-    n_in, n_out, capacity = work["n_in"], work["n_out"], kv_tokens(unit, work["n_in"])
-    room = places(asked)
+    unit, n_in, ttft = asked["unit"], asked["work"]["n_in"], asked["ttft"]
+    steps, most, room = steps_of(asked), longest_step(asked), places(asked)
     rows: Any = {
-        "aggregated": dict(aggregated(step, batch, n_out, asked["quantile"])),
-        "chunked": dict(chunked(step, room, n_in, n_out, tpot, ttft)),
-        "disaggregated": dict(disaggregated(step, capacity, room, n_in, n_out, tpot, ttft, asked["units"])),
+        "aggregated": dict(aggregated(step, batch, steps, asked["quantile"])),
+        "chunked": dict(chunked(step, room, n_in, steps, most, ttft)),
+        "disaggregated": dict(
+            disaggregated(step, kv_tokens(unit, n_in), room, n_in, steps, most, ttft, asked["units"])
+        ),
     }
     for name in ARCHITECTURES:
-        rows[name]["computed"] = rows[name]["chunk"] * fresh_share(work)
+        rows[name]["tpot"] = rows[name]["tpot"] / unit["gives"]
+        rows[name]["computed"] = rows[name]["chunk"] * fresh_share(asked["work"])
     found: dict[str, Row] = rows
     return found
 
@@ -99,21 +111,21 @@ def under(asked: Asked, found: Found, factors: list[float]) -> Costs:
 
 def batch_limits(asked: Asked, step: Step) -> dict[str, int]:
     """Return the largest batch by each limit alone, prefill first (at most `MOST_TOGETHER`): of means or a quantile."""
-    n_out, quantile = asked["work"]["n_out"], asked["quantile"]
+    steps, quantile = steps_of(asked), asked["quantile"]
     return {
-        "TPOT": largest_within(step, MOST_TOGETHER, n_out, asked["tpot"], FOREVER, quantile),
-        "TTFT": largest_within(step, MOST_TOGETHER, n_out, FOREVER, asked["ttft"], quantile),
+        "TPOT": largest_within(step, MOST_TOGETHER, steps, longest_step(asked), FOREVER, quantile),
+        "TTFT": largest_within(step, MOST_TOGETHER, steps, FOREVER, asked["ttft"], quantile),
         "memory": places(asked),
     }
 
 
 def batch_curve(asked: Asked, step: Step, sizes: list[int]) -> list[list[float]]:
     """Return (tokens/s of a user, tokens/s of a GPU) for each batch, prefill first."""
-    n_out = asked["work"]["n_out"]
+    unit, n_out, steps = asked["unit"], asked["work"]["n_out"], steps_of(asked)
     curve = []
     for B in sizes:
-        per_gpu = B * n_out / round_trip(step, B, n_out) / asked["unit"]["gpus"]
-        curve.append([1 / mean_seen(step, B, n_out, 0), per_gpu])
+        per_gpu = B * n_out / round_trip(step, B, steps) / unit["gpus"]
+        curve.append([unit["gives"] / mean_seen(step, B, steps, 0), per_gpu])
     return curve
 
 
@@ -130,13 +142,13 @@ def smallest(limits: dict[str, int]) -> int:
 def solve(asked: Asked, found: Found, factors: list[float]) -> Solved:
     """Return numbers, rows (`compared`), order (of the rows, highest rate first), binding, limits, costs and mixed."""
     each = under(asked, found, factors)
-    step, n_out = each["mixed"], asked["work"]["n_out"]
+    step, steps = each["mixed"], steps_of(asked)
     limits = batch_limits(asked, step)
     rows = compared(asked, step, smallest(limits))
     names = list(ARCHITECTURES)
     names.sort(key=lambda name: -rows[name]["rate"])
     plain, batch = rows["aggregated"]["rate"], rows["aggregated"]["batch"]
-    net, read = delta_p(each["ttft_1"], n_out), each["delta_h"] + each["own"]
+    net, read = delta_p(each["ttft_1"], steps), each["delta_h"] + each["own"]
     numbers = {
         "batch": batch,
         "batch_tpot": limits["TPOT"],
@@ -148,11 +160,11 @@ def solve(asked: Asked, found: Found, factors: list[float]) -> Solved:
         "pdd_gain": rows["disaggregated"]["rate"] / plain if plain > 0 else NEVER,
         "t_w": each["t_w"],
         "delta_p": net,
-        "delta_p_gross": delta_p(each["ttft_1"] + each["t_w"], n_out),
+        "delta_p_gross": delta_p(each["ttft_1"] + each["t_w"], steps),
         "delta_h": read,
         "gain_bound": gain_bound(net, read) if read > 0 else NEVER,
-        "concurrent_prefills": concurrent_prefills(max(batch, 1), n_out),
-        "pdd_concurrency": pdd_concurrency(asked["ttft"], n_out, asked["tpot"]),
+        "concurrent_prefills": concurrent_prefills(max(batch, 1), steps),
+        "pdd_concurrency": pdd_concurrency(asked["ttft"], steps, longest_step(asked)),
     }
     numbers.update(lead(asked, rows, names))
     return {
@@ -182,25 +194,25 @@ def by_formula(asked: Asked, one: Solved) -> dict[str, float]:
 
     In them a step is a sum of which nothing hides, or only the weight read, batches and pools are no whole numbers.
     """
-    numbers, rows, n_out = one["numbers"], one["rows"], asked["work"]["n_out"]
+    numbers, rows, steps, tpot = one["numbers"], one["rows"], steps_of(asked), longest_step(asked)
     t_w, net, read, ttft_1 = numbers["t_w"], numbers["delta_p"], numbers["delta_h"], one["costs"]["ttft_1"]
     tpot_1, batch, b = t_w + read, numbers["batch"], rows["chunked"]["batch"]
-    by_tpot = max_batch(asked["tpot"], tpot_1, net, read)
-    by_ttft = max_batch_ttft_full(asked["ttft"], n_out, ttft_1, read, t_w)
+    by_tpot = max_batch(tpot, tpot_1, net, read)
+    by_ttft = max_batch_ttft_full(asked["ttft"], steps, ttft_1, read, t_w)
     told = {
         "batch": min(by_tpot, min(by_ttft, numbers["batch_memory"])), "batch_tpot": by_tpot, "batch_ttft": by_ttft,
     }  # fmt: skip
     if one["best"] == "aggregated" and batch > 0:
-        told["rate"] = request_rate(batch, n_out, t_w, net, read)
-        told["ttft"] = expected_ttft_full(batch, n_out, ttft_1, read, t_w)
-        told["tpot"] = expected_tpot_full(batch, n_out, tpot_1, net, read, 1.0, 0.0)
+        told["rate"] = request_rate(batch, steps, t_w, net, read)
+        told["ttft"] = expected_ttft_full(batch, steps, ttft_1, read, t_w)
+        told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / asked["unit"]["gives"]
     if b > 0:
-        told["chunk"] = chunk_size(b, asked["work"]["n_in"], n_out) * fresh_share(asked["work"])
+        told["chunk"] = chunk_size(b, asked["work"]["n_in"], steps) * fresh_share(asked["work"])
         told["chunked_gain"] = chunked_gain_serial(b, t_w, net, read)
-    if asked["tpot"] > t_w and read > 0:
-        split = pdd_split(numbers["delta_p_gross"], read, t_w, asked["tpot"])
+    if tpot > t_w and read > 0:
+        split = pdd_split(numbers["delta_p_gross"], read, t_w, tpot)
         told["prefill_units"] = asked["units"] * split / (1 + split)
-        told["pdd_gain"] = pdd_gain_same(net, read, t_w, asked["tpot"], n_out)
+        told["pdd_gain"] = pdd_gain_same(net, read, t_w, tpot, steps)
     return told
 
 
@@ -293,14 +305,14 @@ def median_of(
     serving: Callable[[Step, str, Row, float, float, int], float],
 ) -> float:  # fmt: skip
     """Return the median over the draws of the requests/s of a unit with the settings of a row."""
-    n_in, n_out = asked["work"]["n_in"], asked["work"]["n_out"]
-    return median([serving(one["mixed"], name, row, n_in, n_out, asked["units"]) for one in solved])
+    n_in, steps = asked["work"]["n_in"], steps_of(asked)
+    return median([serving(one["mixed"], name, row, n_in, steps, asked["units"]) for one in solved])
 
 
 def keeps(asked: Asked, name: str, one: Solved, row: Row) -> bool:
     """Tell whether the settings of an architecture's row keep the SLA under a draw, by the step that they make."""
     step, n_in = one["mixed"], asked["work"]["n_in"]
-    tpot, ttft = asked["tpot"] * NEARLY, asked["ttft"] * NEARLY
+    tpot, ttft = longest_step(asked) * NEARLY, asked["ttft"] * NEARLY
     if name == "aggregated":
         return bool(row["batch"] <= min(one["numbers"]["batch_tpot"], one["numbers"]["batch_ttft"]))
     mixed = step(row["batch"] if name == "chunked" else 0.0, row["chunk"] / n_in)
@@ -316,6 +328,11 @@ def computed_tokens(asked: Asked, row: Row) -> int:
     return computed
 
 
+def brought(asked: Asked) -> int:
+    """Return the tokens that a decode brings into a step: its own, and those that it drafts."""
+    return ceil(1 + asked["unit"]["drafts"])
+
+
 def whole_prompt(asked: Asked) -> int:
     """Return the tokens that an engine counts of a prompt that it does not cut; TensorRT-LLM counts those stored."""
     share = 1.0 if asked["engine"] == "trtllm" else fresh_share(asked["work"])
@@ -327,23 +344,24 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
 
     vLLM and TensorRT-LLM count all computed tokens of a step, SGLang the chunk alone; and they count for each group
     of attention by itself, SGLang for all. Decodes are spread over the groups; a prompt keeps one of them busy, so that
-    each may compute what the plan has in a step.
+    each may compute what the plan has in a step. A decode counts with the tokens that it drafts.
     """
     engine, n_in, groups = asked["engine"], asked["work"]["n_in"], asked["unit"]["layout"]["dp"]
     seqs, tokens = ENGINE_TERMS[engine]
     together = groups if engine == "sglang" else 1  # groups that a limit is for
     batch = ceil(row["batch"] / groups)
+    decoded = batch * brought(asked)
     told: dict[str, Any] = {}
     if name == "aggregated":
         told[seqs] = batch * together
         if engine != "sglang":  # vLLM does not support to go without chunks, TensorRT-LLM refuses a longer prompt
-            told[tokens] = whole_prompt(asked) + batch
+            told[tokens] = whole_prompt(asked) + decoded
         told.update(WHOLE_PROMPTS[engine])
         return told
     computed = computed_tokens(asked, row)
     if name == "chunked":
         told[seqs] = (batch + ceil(row["chunk"] / n_in)) * together  # prompts under way hold places, too
-        told[tokens] = computed * together if engine == "sglang" else computed + batch
+        told[tokens] = computed * together if engine == "sglang" else computed + decoded
         told.update(IN_CHUNKS[engine])
         return told
     told["prefill units"] = row["prefill_units"]

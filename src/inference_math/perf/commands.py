@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+from inference_math.perf.answers import brought
 from inference_math.perf.steps import longest_request
 from inference_math.perf.types import Asked
 
@@ -43,6 +44,18 @@ ELSEWHERE = {
     "vllm": "# a connector loads it, LMCacheConnectorV1 for example: see --kv-transfer-config",
     "sglang": "# --enable-hierarchical-cache --hicache-storage-backend $BACKEND loads it, beside the options below",
     "trtllm": "# a connector loads it: see kv_connector_config of options.yaml",
+}
+# A model that drafts by itself (multi-token prediction) needs no other; what another needs is said beside it.
+DRAFTING = {
+    "vllm": '--speculative-config \'{"method": "mtp", "num_speculative_tokens": DRAFTS}\'',
+    "sglang": "--speculative-algorithm EAGLE --speculative-num-steps DRAFTS --speculative-eagle-topk 1 "
+    "--speculative-num-draft-tokens BROUGHT",
+    "trtllm": "# speculative_config.decoding_type: MTP",
+}
+DRAFTER = {
+    "vllm": '# MTP, for a model that has it; else "method": "eagle3", "model": "$DRAFTER" in --speculative-config',
+    "sglang": "# MTP, for a model that has it; else EAGLE3, with --speculative-draft-model-path $DRAFTER",
+    "trtllm": "# MTP, for a model that has it; else decoding_type: Eagle in speculative_config, with its drafter",
 }
 MANIFEST = "as a Kubernetes manifest, one replica"
 NODE = 8  # GPUs: a pod has those of one node
@@ -119,6 +132,8 @@ def commands(
     store, found = tier == "dram", []
     if tier != "" and tier != "dram":
         found.append(["what is stored", ELSEWHERE[asked["engine"]]])
+    if asked["unit"]["drafts"] > 0:
+        found.append(["what drafts", DRAFTER[asked["engine"]]])
     if name != "disaggregated":
         found.append(["each unit", command(asked, told, kv, memory, store, "")])
         return found
@@ -157,6 +172,7 @@ def pod(asked: Asked, pool: str, many: float, lines: list[list[str]]) -> str:
 def command(asked: Asked, told: dict[str, Any], kv: str, memory: float, store: bool, pool: str) -> str:
     """Return the command line of one server, and in a line below it what TensorRT-LLM reads from its file."""
     given = divided(asked)
+    given.extend(foreseen(asked))
     given.extend(remembered(asked, kv, memory, store, pool))
     for key in told:
         value = str(told[key])
@@ -217,6 +233,17 @@ def divided(asked: Asked) -> list[str]:
     if pp > 1:
         given.append("--pp" + size + str(pp))
     return given
+
+
+def foreseen(asked: Asked) -> list[str]:
+    """Return what makes requests draft tokens, where they do."""
+    drafts, engine = asked["unit"]["drafts"], asked["engine"]
+    if not drafts > 0:
+        return []
+    told = [DRAFTING[engine].replace("DRAFTS", str(drafts)).replace("BROUGHT", str(brought(asked)))]
+    if engine == "trtllm":
+        told.append("# speculative_config.num_nextn_predict_layers: " + str(drafts))
+    return told
 
 
 def remembered(asked: Asked, kv: str, memory: float, store: bool, pool: str) -> list[str]:

@@ -39,7 +39,7 @@ class Pace:
         # Prefill units compute equal prompts over and over.
         self._alone = UNASKED  # prompts, tokens, pairs, seconds
 
-    def __call__(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
+    def __call__(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
         if decodes > 0:
             return self._seconds(decodes, context, prefills, tokens, pairs)
@@ -49,7 +49,7 @@ class Pace:
             self._alone = known
         return known[3]
 
-    def _seconds(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
+    def _seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         bare = self._bare(decodes, context)
         seconds = bare
         if tokens > 0:
@@ -59,7 +59,7 @@ class Pace:
             return seconds
         return max(seconds, self._least(decodes, context, prefills, tokens, pairs))
 
-    def line(self, decodes: int, context: int) -> tuple[float, float, float, float] | None:
+    def line(self, decodes: int, context: float) -> tuple[float, float, float, float] | None:
         """Return (fixed, per token of context) of a step that only decodes, and from where to where that holds.
 
         None where the floor may cut it. The floor is the larger of two lines there, so it stays below a third one that

@@ -29,8 +29,9 @@ from inference_math.theory import read_time as _read_time
 from inference_math.theory import step_time as _step_time
 
 __all__ = [
-    "PARTS", "costs", "draft_yield", "floor_of", "floor_step", "floor_terms", "kv_held", "kv_read", "kv_sent",
-    "kv_tokens", "longest_request", "pairs_of", "parts", "step", "stored_tokens", "unit_numbers", "unit_terms",
+    "PARTS", "answer_steps", "costs", "draft_yield", "drafting", "floor_of", "floor_step", "floor_terms", "kv_held",
+    "kv_read", "kv_sent", "kv_tokens", "longest_request", "pairs_of", "parts", "step", "stored_tokens",
+    "unit_numbers", "unit_terms",
 ]  # fmt: skip
 
 allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
@@ -121,7 +122,7 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "spread_bytes": away * shape["d_model"] * (1 + HALF_BYTES), "half_flops": tp * rates["bf16_flops"],
         "best_flops": gpus * max(rates["bf16_flops"], max(rates["fp8_flops"], rates["fp4_flops"])),
         "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"],
-        "pcie_bw": gpus * rates["pcie_bw"], "drafts": 0, "bunched": False,
+        "pcie_bw": gpus * rates["pcie_bw"], "drafts": 0, "gives": 1, "bunched": False,
     }  # fmt: skip
 
 
@@ -195,6 +196,20 @@ def draft_yield(drafts: float, accepted: float) -> float:
     return tokens
 
 
+def drafting(unit: UnitNumbers, drafts: float, accepted: float) -> UnitNumbers:
+    """Return a unit whose requests draft so many tokens in each step; see `draft_yield`."""
+    other: Any = dict(unit)
+    other["drafts"] = drafts
+    other["gives"] = draft_yield(drafts, accepted)
+    found: UnitNumbers = other
+    return found
+
+
+def answer_steps(unit: UnitNumbers, n_out: float) -> float:
+    """Return the steps of an answer: its prompt's gives one token, each other one as many as the unit's steps give."""
+    return 1 + (n_out - 1) / unit["gives"]
+
+
 def pairs_of(tokens: Any, reach: float, smaller: Any) -> Any:
     """Return the (token, earlier token) pairs of the first so many tokens, of which each sees `reach` others."""
     seen = smaller(tokens, reach)
@@ -245,7 +260,7 @@ def kv_read(terms: Terms, context: float) -> float:
     seconds = terms["state"] / terms["ranks"]
     for cache in terms["caches"]:
         seconds += min(context, cache["reach"]) * cache["read"] / terms["ranks"]
-    return seconds
+    return terms["longer"] * seconds
 
 
 def step(terms: Terms, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:

@@ -11,8 +11,8 @@ from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs
 
 __all__ = [
-    "CALIBRATED", "CLEAR", "SET_ASIDE", "checked", "hindered", "idle", "missed", "missing", "outside", "remedy",
-    "runner_up", "settled", "short", "sized", "sized_how", "swing_name", "too_long", "verdict", "wider",
+    "CALIBRATED", "CLEAR", "SET_ASIDE", "checked", "drafted", "hindered", "idle", "missed", "missing", "outside",
+    "remedy", "runner_up", "settled", "short", "sized", "sized_how", "swing_name", "too_long", "verdict", "wider",
 ]  # fmt: skip
 
 CLEAR = 0.95  # of the draws must name the same architecture
@@ -139,9 +139,9 @@ def idle(name: str, kept: float) -> str:
 
 def hindered(asked: Asked, each: Costs, name: str) -> str:
     """Return why an architecture meets the SLA at no rate: the limit that its smallest step, or one prompt, misses."""
-    step, tpot, ttft = each["mixed"], asked["tpot"], asked["ttft"]
+    step, tpot, ttft = each["mixed"], asked["tpot"] * asked["unit"]["gives"], asked["ttft"]
     if step(1.0, 0.0) > tpot:
-        return over("TPOT", step(1.0, 0.0), tpot)
+        return over("TPOT", step(1.0, 0.0) / asked["unit"]["gives"], asked["tpot"])
     alone = step(0.0, 1.0)
     if alone > ttft:
         return over("TTFT", alone, ttft)
@@ -221,6 +221,17 @@ def off_on(model: str, gpu: str, kind: str, rows: list[dict[str, Any]]) -> str:
     )
 
 
+def drafted(drafts: float, gives: float) -> str:
+    """Say what a plan takes on trust of requests that draft tokens."""
+    given = digits(gives) + " tokens with " + digits(drafts) + " drafted"
+    return (
+        "a step is taken to give "
+        + given
+        + ", each of which costs a layer of the model: what is accepted hangs on the "
+        "prompts, so measure it on yours"
+    )
+
+
 def settled(margin: float, ahead: float, spread: float) -> bool:
     """Tell whether a lead is one."""
     return ahead >= CLEAR and (margin >= spread or not isfinite(margin))
@@ -229,7 +240,7 @@ def settled(margin: float, ahead: float, spread: float) -> bool:
 def missed(asked: Asked, each: Costs) -> list[str]:
     """Return by how much a request alone misses each limit."""
     found = []
-    tpot = each["t_w"] + each["delta_h"] + each["own"]
+    tpot = (each["t_w"] + each["delta_h"] + each["own"]) / asked["unit"]["gives"]
     ttft = each["t_w"] + each["ttft_1"]
     if tpot > asked["tpot"]:
         found.append(over("TPOT", tpot, asked["tpot"]))

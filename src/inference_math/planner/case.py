@@ -31,10 +31,6 @@ class Case:
     tier: Tier | None = None
     price: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.unit.drafts:
-            raise ValueError(f"drafts must be 0 for a plan, not {self.unit.drafts}: they are predicted, not planned")
-
     @property
     def read_bw(self) -> float:
         """Bytes per second that the unit loads from its tier; 0 for HBM."""

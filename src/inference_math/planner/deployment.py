@@ -15,7 +15,7 @@ from inference_math.checks import ANY_POSITIVE, as_number, as_whole
 from inference_math.evidence import load
 from inference_math.perf.commands import commands
 from inference_math.perf.types import Row
-from inference_math.perf.words import checked, hindered, missed, remedy, runner_up, verdict
+from inference_math.perf.words import checked, drafted, hindered, missed, remedy, runner_up, verdict
 from inference_math.planner import text
 from inference_math.planner.case import Case, Solved, offloading, solve, under
 from inference_math.unit import Unit
@@ -97,7 +97,8 @@ class Plan:
     hindered
         Why an architecture meets the SLA at no rate, by its name; empty where none is feasible, which `advice` tells.
     cautions
-        How far predictions of such a unit were off where that was tried, if its calibration is of served points.
+        How far predictions of such a unit were off where that was tried, if its calibration is of served points; and
+        what is taken on trust of drafted tokens.
     drawn
         What each draw of the calibration found; empty without intervals.
     """
@@ -335,6 +336,8 @@ def _verdict(case: Case, draws: list[Solved], leads: list[Any], order: tuple[str
 
 
 def _cautions(unit: Unit) -> Iterator[str]:
+    if unit.drafts:
+        yield drafted(unit.drafts, unit.tokens_a_step)
     if unit.calibration.mode == "served":
         rows: list[Any] = load("served_error").frame.to_dict("records")
         yield checked(unit.model.name, unit.gpu.name, unit.kind, unit.engine, unit.gpu.maker, rows)

@@ -175,10 +175,10 @@ def _prefill(case: Case, draw: Draw | None = None) -> tuple[float, float]:
 
 
 def _decode(case: Case, draw: Draw | None = None) -> tuple[float, int, float]:
-    """Return (requests/s, decodes, seconds of a step) of a unit that only decodes, as many as TPOT and memory allow."""
-    step = under(case, draw)["mixed"]
+    """Return (requests/s, decodes, seconds of a token) of a unit that only decodes, as many as the limits allow."""
+    step, gives = under(case, draw)["mixed"], case.unit.tokens_a_step
     batch = largest_whole(
-        min(case.unit.places(case.work), MOST_TOGETHER), lambda b: step(float(b), 0.0) <= case.sla.tpot
+        min(case.unit.places(case.work), MOST_TOGETHER), lambda b: step(float(b), 0.0) <= gives * case.sla.tpot
     )
-    gap = step(float(batch), 0.0) if batch else 0.0
+    gap = step(float(batch), 0.0) / gives if batch else 0.0
     return (batch / ((case.work.n_out - 1) * gap) if batch else 0.0), batch, gap

@@ -6,7 +6,16 @@ from collections.abc import Callable
 from math import ceil, floor, inf
 from typing import Any
 
-from inference_math.perf.answers import GROWS, NEARLY, computed_tokens, fresh_share, median, whole_prompt
+from inference_math.perf.answers import (
+    GROWS,
+    NEARLY,
+    brought,
+    computed_tokens,
+    fresh_share,
+    median,
+    steps_of,
+    whole_prompt,
+)
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import pooled, served
@@ -146,16 +155,17 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     prefill = row["prefill_units"] if name == "disaggregated" else 0
     budget, most = inf, batch
     if name == "aggregated" and asked["engine"] != "sglang":  # whose steps have a whole prompt's tokens
-        budget = whole_prompt(asked) + batch
+        budget = whole_prompt(asked) + batch * brought(asked)
     if name == "disaggregated":
         budget = computed_tokens(asked, row)
     if name == "chunked":  # prompts under way hold places, too
-        budget = computed_tokens(asked, row) + batch
+        budget = computed_tokens(asked, row) + batch * brought(asked)
         most = batch + ceil(row["chunk"] / n_in)
     return {
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
         "transfer": ranks * kv_sent(unit, n_in) / n_in / unit["pcie_bw"], "budget": budget, "max_batch": most,
         "kv_capacity": kv_tokens(unit, n_in + work["n_out"]), "grows": GROWS[asked["engine"]], "load": waits,
+        "gives": unit["gives"], "brings": brought(asked),
     }  # fmt: skip
 
 
@@ -169,8 +179,8 @@ def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
 
 def by_speed(asked: Asked, name: str, row: Row, solved: list[Any]) -> list[int]:
     """Return the draws in the order of what a row serves under them at full load, most first."""
-    order, work = list(range(len(solved))), asked["work"]
-    order.sort(key=lambda i: -pooled(solved[i]["mixed"], name, row, work["n_in"], work["n_out"], asked["units"]))
+    order, n_in, steps = list(range(len(solved))), asked["work"]["n_in"], steps_of(asked)
+    order.sort(key=lambda i: -pooled(solved[i]["mixed"], name, row, n_in, steps, asked["units"]))
     return order
 
 
@@ -248,10 +258,10 @@ def reached(
 
 def full(asked: Asked, name: str, row: Row, step: Step) -> float:
     """Return the requests/s of a replica at full load with the settings of a row, which each of its groups has."""
-    work = asked["work"]
+    n_in, units = asked["work"]["n_in"], asked["units"]
     chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
     at = changed(asked, row, chunk, row["prefill_units"])
-    return served(step, name, at, work["n_in"], work["n_out"], asked["units"]) * units_of(asked, name)
+    return served(step, name, at, n_in, steps_of(asked), units) * units_of(asked, name)
 
 
 def pace_of(asked: Asked, found: Found, factors: list[float]) -> Pace:

@@ -22,9 +22,12 @@ class Cost(Protocol):
     A cost may also have ``line(decodes, context)``, seconds ``(fixed, per_token, low, high)`` of a step without
     prefills as ``fixed + per_token * context`` for contexts from `low` to `high`, the given one among them, or None.
     The simulator then skips the steps in which nothing happens.
+
+    One with `gives` and `brings` is of requests that draft tokens: a step gives each of its decodes so many tokens, and
+    computes as many as it brings. Without them, both are 1.
     """
 
-    def __call__(self, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
+    def __call__(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         """Return seconds."""
         ...
 
@@ -77,14 +80,16 @@ class StepCost:
                 object.__setattr__(self, field.name, value)
         as_one_of("overlap", self.overlap, OVERLAPS)
 
-    def __call__(self, decodes: int, context: int, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0) -> float:
+    def __call__(
+        self, decodes: int, context: float, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0
+    ) -> float:
         """Return the seconds of a step; see `Cost` for the arguments."""
         matrices = self.T * tokens + self.T_decode * decodes
         prompts = self.prompt * prefills + self.pair * pairs
         reads = self.delta_h * decodes + self.kv_read * context
         return together(self.overlap, self.t_w, matrices, prompts, reads)
 
-    def line(self, decodes: int, context: int) -> tuple[float, float, float, float] | None:
+    def line(self, decodes: int, context: float) -> tuple[float, float, float, float] | None:
         """Return (fixed, per token of context) of a step that only decodes, for all contexts; None where it is none."""
         fixed = self(decodes, 0)
         if self.overlap == "full" and self.T_decode * decodes > self.t_w + self.delta_h * decodes:
@@ -92,7 +97,7 @@ class StepCost:
         return fixed, self.kv_read, 0.0, inf
 
 
-def seconds_of(cost: Cost, decodes: int, context: int, prefills: float, tokens: int, pairs: float) -> float:
+def seconds_of(cost: Cost, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
     """Return the seconds of a step, and refuse a cost with which time would not go on."""
     seconds = cost(decodes, context, prefills, tokens, pairs)
     try:
@@ -104,12 +109,12 @@ def seconds_of(cost: Cost, decodes: int, context: int, prefills: float, tokens: 
     raise ValueError(f"cost must be a finite number of seconds > 0, but {step} is {seconds!r:.80}")
 
 
-def bare_of(cost: Cost, decodes: int, context: int) -> float:
+def bare_of(cost: Cost, decodes: int, context: float) -> float:
     """Return the seconds of a step without prompts, which may be 0 where nobody decodes."""
     return cost(decodes, context, 0.0, 0, 0.0)
 
 
-def line_of(cost: Cost, decodes: int, context: int) -> tuple[float, float, float, float] | None:
+def line_of(cost: Cost, decodes: int, context: float) -> tuple[float, float, float, float] | None:
     """Return the line of `cost`, if it has one, after a look whether it is true where it is needed first."""
     line: tuple[float, float, float, float] | None = getattr(cost, "line", lambda *_: None)(decodes, context)
     if line is not None:

@@ -11,6 +11,7 @@ from math import ceil, floor, inf, nan, sqrt
 from typing import Protocol
 
 from inference_math.simulate.cost import Cost, bare_of, line_of, seconds_of
+from inference_math.simulate.schedulers import System
 
 __all__ = ["Batch", "Engine", "Ledger", "Request", "Room", "waiting_for"]
 
@@ -46,7 +47,7 @@ class Ledger(Protocol):
     def request(self, request: Request, admitted: float, first_token: float, finished: float) -> None:
         """Note a request that has finished."""
 
-    def step(self, engine: int, start: float, seconds: float, decodes: int, context: int, prefills: float,
+    def step(self, engine: int, start: float, seconds: float, decodes: int, context: float, prefills: float,
              tokens: int) -> None:  # fmt: skip
         """Note one step in the log."""
 
@@ -73,16 +74,16 @@ class Room:
         self.places -= 1
         self.tokens -= self._first(request)
 
-    def grow(self, tokens: int) -> bool:
+    def grow(self, tokens: float) -> bool:
         """Take what the answers of a step add, where caches grow; tell whether that is more than there is."""
         if self.grows:
             self.tokens -= tokens
         return self.tokens < 0
 
-    def give_back(self, request: Request) -> None:
-        """Free the room of `request`, whose answer is complete."""
+    def give_back(self, request: Request, beyond: float) -> None:
+        """Free the room of `request`, whose answer is complete; it grew by so many tokens `beyond` the answer's."""
         self.places += 1
-        self.tokens += request.n_in + request.n_out
+        self.tokens += request.n_in + request.n_out + (beyond if self.grows else 0)
 
     def _first(self, request: Request) -> int:
         return request.n_in + (1 if self.grows else request.n_out)
@@ -91,10 +92,11 @@ class Room:
 class Batch:
     """The decoding requests of one engine, and its clock.
 
-    A request that decodes its j-th token reads the KV cache of n_in + j − 1 tokens.
+    A request that decodes its j-th token reads the KV cache of n_in + j − 1 tokens. A step gives it one token, or where
+    requests draft some more, as many as `gives` in each: their mean.
     """
 
-    def __init__(self, cost: Cost, record: Ledger, room: Room, number: int) -> None:
+    def __init__(self, cost: Cost, record: Ledger, room: Room, number: int, gives: float) -> None:
         self.cost = cost
         self.record = record
         self.room = room
@@ -102,9 +104,10 @@ class Batch:
         self.now = 0.0
         self.step = 0
         self.size = 0
-        self.context = 0
-        # (last step, number, admitted, first token, request): the next to finish is on top.
-        self._ends: list[tuple[int, int, float, float, Request]] = []
+        self.context: float = 0
+        self._gives = gives
+        # (last step, number, admitted, first token, request, tokens beyond its answer): the next to finish is on top.
+        self._ends: list[tuple[int, int, float, float, Request, float]] = []
         # First tokens of those who come from elsewhere: their next gap began before they joined.
         self._fresh: list[float] = []
         self._lines: list[tuple[float, float, float, float] | None] = []  # by the number of decodes
@@ -112,8 +115,9 @@ class Batch:
 
     def join(self, request: Request, admitted: float, first_token: float, done: int) -> None:
         """Let `request`, which has `done` tokens, decode from the next step on."""
-        last = self.step + request.n_out - done
-        heappush(self._ends, (last, request.number, admitted, first_token, request))
+        steps = ceil((request.n_out - done) / self._gives)
+        beyond = done + steps * self._gives - request.n_out  # of the last step some drafts may be too many
+        heappush(self._ends, (self.step + steps, request.number, admitted, first_token, request, beyond))
         self.size += 1
         self.context += request.n_in + done
         if first_token < self.now:
@@ -121,12 +125,12 @@ class Batch:
         self._coming = UNSEEN
 
     def after(self, seconds: float, decodes: int) -> None:
-        """Move the clock over one step in which `decodes` requests got a token."""
+        """Move the clock over one step in which `decodes` requests decoded."""
         self.now += seconds
         self.step += 1
-        self.context += decodes
+        self.context += self._gives * decodes
         self._coming = UNSEEN
-        if self.room.grow(decodes):
+        if self.room.grow(self._gives * decodes):
             self.record.overfull += seconds
         self.record.run(seconds, 0.0, 1, decodes)
 
@@ -147,22 +151,22 @@ class Batch:
             self.record.gap(self.now + first - first_token)
         self._fresh = []
         lasts = steps * first + rise * steps * (steps - 1) / 2
-        if self.room.grow(steps * self.size):
+        if self.room.grow(steps * self.size * self._gives):
             self.record.overfull += lasts
         self.now += lasts
         self.step += steps
-        self.context += steps * self.size
+        self.context += steps * self.size * self._gives
         self._coming = UNSEEN
 
     def finished(self) -> list[Request]:
         """Take the requests whose last token is out out of the batch, and return them."""
         done = []
         while len(self._ends) > 0 and self._ends[0][0] <= self.step:
-            _, _, admitted, first_token, request = heappop(self._ends)
+            _, _, admitted, first_token, request, beyond = heappop(self._ends)
             self.size -= 1
-            self.context -= request.n_in + request.n_out
+            self.context -= request.n_in + request.n_out + beyond
             self.record.request(request, admitted, first_token, self.now)
-            self.room.give_back(request)
+            self.room.give_back(request, beyond)
             done.append(request)
             self._coming = UNSEEN
         return done
@@ -186,8 +190,8 @@ class Batch:
         fixed, per_token, _, high = line
         steps = 1 if len(self._fresh) > 0 else self._ends[0][0] - self.step
         if high < inf:
-            steps = min(steps, floor((high - self.context) / size) + 1)
-        return steps, fixed + per_token * self.context, per_token * size
+            steps = min(steps, floor((high - self.context) / size / self._gives) + 1)
+        return steps, fixed + per_token * self.context, per_token * size * self._gives
 
     def _log(self, steps: int, first: float, rise: float) -> None:
         start, context = self.now, self.context
@@ -195,24 +199,25 @@ class Batch:
             seconds = first + rise * i
             self.record.step(self.number, start, seconds, self.size, context, 0.0, 0)
             start += seconds
-            context += self.size
+            context += self.size * self._gives
 
 
 class Engine:
     """A batch with a queue before it: who is admitted, and which prompt tokens the next step computes.
 
-    Prompts are computed in the order of arrival, beside the decodes, at most `budget` tokens of both in a step.
-    A request is admitted when a place and room for its KV cache are free. `blocking_load` is
-    what the engine waits for a stored token, in seconds, while it computes others.
+    Prompts are computed in the order of arrival, beside the decodes, at most the `budget` of tokens of both in a step.
+    A request is admitted when a place and room for its KV cache are free. The `load` of the system is what the engine
+    waits for a stored token, in seconds, while it computes others.
     """
 
-    def __init__(self, cost: Cost, record: Ledger, budget: float, room: Room, blocking_load: float) -> None:
-        self.batch = Batch(cost, record, room, 0)
+    def __init__(self, cost: Cost, record: Ledger, room: Room, system: System) -> None:
+        self.batch = Batch(cost, record, room, 0, system["gives"])
         self.waiting: deque[Request] = deque()
         self._cost = cost
         self._record = record
-        self._budget = budget
-        self._load = blocking_load
+        self._budget = system["budget"]
+        self._brings = system["brings"]
+        self._load = system["load"]
         self._prompts: deque[Request] = deque()  # admitted, prompt not yet computed
         self._progress = 0  # tokens of the first of them that are there
         self._started = 0.0  # when its first own step began
@@ -226,7 +231,7 @@ class Engine:
         waiting, batch = self.waiting, self.batch
         while len(waiting) > 0 and batch.room.fits(waiting[0]):
             self._admit(waiting.popleft())
-        if len(self._prompts) > 0 and batch.size < self._budget:
+        if len(self._prompts) > 0 and batch.size * self._brings < self._budget:
             self._mixed_step()
         else:  # who comes while there is no place will not start before somebody finishes
             batch.decode(inf if len(waiting) > 0 or batch.room.places < 1 else until)
@@ -248,7 +253,7 @@ class Engine:
         """Compute prompt tokens beside the decodes; a prompt that is complete has its first token at the end."""
         batch, prompts = self.batch, self._prompts
         decodes, context = batch.size, batch.context
-        budget = self._budget - decodes
+        budget = self._budget - decodes * self._brings
         complete: list[tuple[Request, float]] = []
         tokens, pairs, prefills, load = 0, 0.0, 0.0, 0.0
         while len(prompts) > 0 and budget >= 1:
@@ -277,7 +282,7 @@ class Engine:
             batch.join(request, admitted, batch.now, 1)
 
 
-def waiting_for(load: float, seconds: float, cost: Cost, decodes: int, context: int) -> float:
+def waiting_for(load: float, seconds: float, cost: Cost, decodes: int, context: float) -> float:
     """Return the seconds of a step whose prompts need `load` from the store while they compute, layer by layer."""
     alone = bare_of(cost, decodes, context)
     return alone + max(seconds - alone, load)

@@ -63,7 +63,7 @@ class Tally:
     def gap(self, seconds: float) -> None:
         """Note no gaps."""
 
-    def step(self, engine: int, start: float, seconds: float, decodes: int, context: int, prefills: float,
+    def step(self, engine: int, start: float, seconds: float, decodes: int, context: float, prefills: float,
              tokens: int) -> None:  # fmt: skip
         """Note no step."""
 

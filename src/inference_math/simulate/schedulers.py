@@ -98,7 +98,8 @@ class System(TypedDict):
     """A scheduler as plain numbers: without prefill units, one engine does everything.
 
     `budget` is the tokens of a step, with prefill units those of theirs; `load` is what a stored token makes an engine
-    wait, `transfer` what a prompt's token takes between two pools.
+    wait, `transfer` what a prompt's token takes between two pools. A step gives each request that decodes as many
+    tokens as `gives`, for which it computes as many as it `brings`: more than one where requests draft tokens.
     """
 
     prefill_units: int
@@ -110,9 +111,11 @@ class System(TypedDict):
     kv_capacity: float
     grows: bool
     load: float
+    gives: float
+    brings: int
 
 
-def system_of(scheduler: Scheduler, reuse: Reuse | None) -> System:
+def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, brings: int = 1) -> System:
     """Return a scheduler, and what a blocking store makes it wait, as plain numbers."""
     pools = scheduler if isinstance(scheduler, Disaggregated) else Disaggregated()
     return {
@@ -121,6 +124,7 @@ def system_of(scheduler: Scheduler, reuse: Reuse | None) -> System:
         "budget": inf if isinstance(scheduler, Aggregated) else scheduler.budget,
         "max_batch": scheduler.max_batch, "kv_capacity": scheduler.kv_capacity, "grows": scheduler.grows,
         "load": reuse.R if reuse is not None and reuse.blocking else 0.0,
+        "gives": gives, "brings": brings,
     }  # fmt: skip
 
 

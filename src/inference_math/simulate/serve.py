@@ -188,7 +188,7 @@ def _simulate(
     skipped = as_whole("warmup", warmup, 0) + len(resumed)
     wanted = as_whole("requests", requests)
     record = Record(skipped, every_gap, log)
-    system = system_of(scheduler, reuse)
+    system = system_of(scheduler, reuse, getattr(cost, "gives", 1), getattr(cost, "brings", 1))
     if system["prefill_units"]:
         return record.result(run_pools(system, cost, users, record, wanted))
     engine = engine_of(system, cost, record)

@@ -33,7 +33,7 @@ class Senders(Protocol):
 def engine_of(system: System, cost: Cost, record: Ledger) -> Engine:
     """Return the one engine of a system without pools."""
     room = Room(system["max_batch"], system["kv_capacity"], system["grows"])
-    return Engine(cost, record, system["budget"], room, system["load"])
+    return Engine(cost, record, room, system)
 
 
 def run_engine(engine: Engine, users: Senders, record: Ledger, wanted: float) -> float:
@@ -179,7 +179,7 @@ class Pools:
         self.units: list[DecodeUnit] = []
         for i in range(system["decode_units"]):
             room = Room(system["max_batch"], system["kv_capacity"], system["grows"])
-            self.units.append(DecodeUnit(Batch(cost, record, room, system["prefill_units"] + i)))
+            self.units.append(DecodeUnit(Batch(cost, record, room, system["prefill_units"] + i, system["gives"])))
         self._events: list[Any] = []
         self._order = 0
 

@@ -209,10 +209,12 @@ class _AtMeanContext:
 
     mixed: Step
 
-    def __call__(self, decodes: int, context: int, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0) -> float:
+    def __call__(
+        self, decodes: int, context: float, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0
+    ) -> float:
         return self.mixed(decodes, prefills)
 
-    def line(self, decodes: int, context: int) -> tuple[float, float, float, float]:
+    def line(self, decodes: int, context: float) -> tuple[float, float, float, float]:
         return self.mixed(decodes, 0.0), 0.0, 0.0, np.inf
 
 

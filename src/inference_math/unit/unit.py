@@ -31,8 +31,9 @@ from inference_math.perf.answers import places_of
 from inference_math.perf.pace import Pace
 from inference_math.perf.steps import (
     PARTS,
+    answer_steps,
     costs,
-    draft_yield,
+    drafting,
     floor_of,
     floor_terms,
     kv_held,
@@ -67,6 +68,7 @@ __all__ = ["Steps", "Unit"]
 _CHANGEABLE = ("tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted", "version")
 _USUAL = 8192  # tokens of a request
 _MOST_GPUS = 4096  # that share anything
+MOST_DRAFTS = 16  # that a request has verified in a step
 _MEMORY = Interval(0.01, 1)
 _DRAWS = 128  # of coefficients, for an interval
 
@@ -160,7 +162,7 @@ class Unit:
         return cls(
             model=of, gpu=on, weights=precision, kv=as_kv_precision("kv", kv), engine=under, calibration=found,
             tp=layout["tp"], ep=layout["ep"], dp=layout["dp"], pp=layout["pp"], memory=share, version=version,
-            drafts=as_whole("drafts", drafts, 0), accepted=as_number("accepted", accepted, SHARE),
+            drafts=as_whole("drafts", drafts, 0, MOST_DRAFTS), accepted=as_number("accepted", accepted, SHARE),
         )  # fmt: skip
 
     @property
@@ -176,9 +178,10 @@ class Unit:
     @property
     def name(self) -> str:
         """The unit in words."""
+        drafting = f", {self.drafts} drafts, {self.tokens_a_step:.3g} tokens a step" if self.drafts else ""
         parts = [f"{name} {getattr(self, name)}" for name in ("tp", "ep", "dp", "pp") if getattr(self, name) > 1]
         how = f" ({', '.join(parts)})" if len(parts) > 1 or (parts and self.tp == 1) else ""
-        on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}"
+        on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}{drafting}"
         return f"{self.model.name} ({self.weights}, KV {self.kv}) on {on}"
 
     @property
@@ -268,7 +271,7 @@ class Unit:
         layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
         shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
         found = unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory)
-        return {**found, "drafts": self.drafts, "bunched": self.bunched}
+        return {**drafting(found, self.drafts, self.accepted), "bunched": self.bunched}
 
     @cached_property
     def terms(self) -> Terms:
@@ -304,10 +307,6 @@ class Unit:
     @property
     def step_cost(self) -> Steps:
         """The cost of a step for the simulator: the same terms; of several anchors their mean (see `near`)."""
-        if self.drafts:
-            raise ValueError(
-                f"drafts must be 0 for the simulator, not {self.drafts}: a step gives each request one token"
-            )
         return Steps(self)
 
     def costs(self, work: Workload, read_bw: float = 0.0) -> Costs:
@@ -319,7 +318,7 @@ class Unit:
         bandwidth = as_number("read_bw", read_bw, AT_LEAST_ZERO)
         if self.drafts:
             raise ValueError(
-                f"drafts must be 0 for a plan, not {self.drafts}: drafted tokens are predicted, not planned"
+                f"drafts must be 0 for the talks' numbers, in which a step gives a token, not {self.drafts}: see plan"
             )
         each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, bandwidth, 1.0, 1.0)
         return Costs.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work))
@@ -327,7 +326,7 @@ class Unit:
     @property
     def tokens_a_step(self) -> float:
         """Tokens that a step gives a request: one, and its accepted drafts."""
-        return draft_yield(self.drafts, self.accepted)
+        return self.numbers["gives"]
 
     def places(self, work: Workload) -> int:
         """Return the requests whose KV caches fit at once, as the engine holds them [C15].
@@ -416,7 +415,7 @@ class Unit:
             )  # fmt: skip
 
         # Of accepted drafts a request needs fewer steps, and others prefill beside more of them.
-        steps = max(work.n_out / self.tokens_a_step, 1.0)
+        steps = answer_steps(self.numbers, work.n_out)
         seconds = mean_seen(step, users, steps, own)
         return plain(seconds if own else seconds / self.tokens_a_step)
 
@@ -429,8 +428,11 @@ class Steps(Pace):
 
     def __init__(self, unit: Unit, factor: float = 1.0, prompt_factor: float = 1.0) -> None:
         super().__init__(unit.terms, floor_terms(unit.numbers), factor, prompt_factor, _FARTHEST)
+        self.gives, self.brings = unit.tokens_a_step, 1 + unit.drafts
 
-    def __call__(self, decodes: int, context: int, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0) -> float:
+    def __call__(
+        self, decodes: int, context: float, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0
+    ) -> float:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
         return super().__call__(decodes, context, prefills, tokens, pairs)
 
