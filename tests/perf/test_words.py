@@ -6,18 +6,19 @@ import pytest
 
 from inference_math.perf.words import checked, idle, short, sized, sized_how
 
-FIELDS = ("kind", "engine", "maker", "source", "model", "gpu", "points", "error", "inside")
+FIELDS = ("kind", "engine", "maker", "source", "model", "gpu", "drafts", "points", "error", "inside")
 ROWS = [
     dict(zip(FIELDS, row, strict=True))
     for row in [
-        ("dense", "atom", "AMD", "recipes", "m", "x1", 6, 0.4, 0.8),
-        ("dense", "sglang", "AMD", "book", "n", "x1", 5, 0.1, 0.9),
-        ("dense", "sglang", "NVIDIA", "book", "m", "h", 10, 0.2, 0.7),
-        ("dense", "sglang", "NVIDIA", "book", "n", "h", 30, 0.4, 0.3),
-        ("dense", "vllm", "NVIDIA", "set aside", "m", "h", 4, 0.3, 1),
-        ("dense", "trtllm", "NVIDIA", "book", "n", "b", 3, 0.6, 0),
-        ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", 140, 0.1, 0.5),
-        ("dense", "trtllm", "NVIDIA", "set aside", "m", "b", 60, 0.2, 0.5),
+        ("dense", "atom", "AMD", "recipes", "m", "x1", "known", 6, 0.4, 0.8),
+        ("dense", "sglang", "AMD", "book", "n", "x1", "known", 5, 0.1, 0.9),
+        ("dense", "sglang", "NVIDIA", "book", "m", "h", "known", 10, 0.2, 0.7),
+        ("dense", "sglang", "NVIDIA", "book", "n", "h", "known", 30, 0.4, 0.3),
+        ("dense", "vllm", "NVIDIA", "set aside", "m", "h", "known", 4, 0.3, 1),
+        ("dense", "trtllm", "NVIDIA", "book", "n", "b", "known", 3, 0.6, 0),
+        ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", "known", 140, 0.1, 0.5),
+        ("dense", "trtllm", "NVIDIA", "set aside", "m", "b", "known", 60, 0.2, 0.5),
+        ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", "unknown", 999, 0.9, 0.1),
     ]
 ]
 NONE = "were set aside to check predictions"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -33,13 +35,36 @@ def test_rows_are_of_one_use_and_reasons_are_given():
 
 
 def test_no_group_is_without_a_prediction_and_none_beats_the_hardware():
-    rows = TRIED[TRIED.left_out == ""]
+    rows = TRIED[TRIED.left_out != "queue"]
     table = served.scored(rows)
     assert len(table) == len(rows)
+    assert set(table.drafts) == {"none", "mtp", "unknown"}
     assert np.isfinite(table[["tpot", "e2e", "low", "high"]]).all().all()
     assert (table.e2e >= table.floor).all()
     assert (table.low >= 0.999 * table.floor).all()
     assert (table.e2e_s >= table.floor).all()
+
+
+def test_rows_that_draft_are_predicted_with_drafts_and_rows_that_do_not_say_with_both():
+    rows = TRIED[(TRIED.left_out != "queue") & (TRIED.model == "deepseek-v3")]
+    found, plain = served.scored(rows), served.scored(rows, unit=lambda unit: unit)
+    drafting = served.scored(rows, unit=lambda unit: replace(unit, **served.DRAFTED))
+    for name in ("e2e", "tpot", "low", "high"):
+        assert found[name][rows.drafts == "none"].equals(plain[name][rows.drafts == "none"])
+    known, unknown = rows.drafts == "mtp", rows.drafts == "unknown"
+    off = {name: (one.e2e / one.e2e_s - 1).abs()[known].mean() for name, one in (("with", found), ("without", plain))}
+    assert off["with"] < 0.2 < off["without"]  # what is accepted was not fitted
+    assert (found.low[unknown] <= found.e2e[unknown]).all()
+    assert (found.e2e[unknown] <= found.high[unknown]).all()
+    assert found.e2e[known].equals(drafting.e2e[known])
+    assert np.allclose(np.log(found.e2e / plain.e2e)[unknown], np.log(drafting.e2e / found.e2e)[unknown])
+    assert (found.high - found.low >= plain.high - plain.low)[unknown].all()
+
+
+def test_intervals_hold_what_they_say_for_each_kind_of_model():
+    table = served.score(served.scored(TRIED[TRIED.left_out != "queue"]), ["kind"]).set_index("kind")
+    assert set(table.index) == {"dense", "mixture of experts", "MLA"}
+    assert table["inside"].between(0.8, 0.97).all()
 
 
 def test_points_of_other_sources_are_predicted_by_their_engine_and_version():
@@ -78,7 +103,7 @@ def test_errors_name_what_was_set_aside_and_who_else_published():
     assert set(found["source"]) == {"set aside", "ML.ENERGY", "SGLang cookbook", "ATOM recipes"}
     assert set(found[found["maker"] == "AMD"]["engine"]) == {"sglang", "atom"}
     shipped = load("served_error").frame
-    key = ["kind", "engine", "maker", "source", "model", "gpu"]
+    key = ["kind", "engine", "maker", "source", "model", "gpu", "drafts"]
     assert shipped[key].equals(found[key])
     assert np.allclose(shipped["error"], found["error"], rtol=0.02)
 

@@ -73,6 +73,9 @@ def presets() -> dict[str, dict[str, Any]]:
         | {"stored": round(100 * reused["mooncake-conversation"], 1)},
         "Reasoning on a 32B: 500 in, 8,000 out": qwen
         | {"model": "qwen3-32b", "tp": "2", "prompt": 500, "output": 8000, "ttft": 2000, "stored": 0, "tier": "hbm"},
+        "DeepSeek-V3 with its own draft (MTP), on H200s": seventy
+        | {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "8", "kv": "bf16", "engine": "sglang", "prompt": 2000}
+        | {"output": 500, "ttft": 2000, "tpot": 30, "drafts": 1, "accepted": 85},
     }  # fmt: skip
 
 

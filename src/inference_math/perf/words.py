@@ -159,11 +159,13 @@ def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list
     """Say how far predictions were off on served points that set no coefficient, of what is nearest to a unit.
 
     `rows` have model, gpu, kind (of model), engine, maker (of the GPU), source ("set aside", or who else published
-    them), points, error (mean, of e2e; of TPOT elsewhere) and inside (share within the 90 % interval). Of each source
-    those of the model on the GPU count, else of the model, else of its kind. On GPUs of a maker whose points set
-    nothing, any engine's tell something.
+    them), drafts, points, error (mean, of e2e; of TPOT elsewhere) and inside (share within the 90 % interval). Of each
+    source those of the model on the GPU count, else of the model, else of its kind. On GPUs of a maker whose points set
+    nothing, any engine's tell something. Points that do not say whether tokens were drafted tell nothing of a unit of
+    which that is known.
     """
-    known = [row for row in rows if row["kind"] == kind and row["maker"] == maker]
+    told = [row for row in rows if row["drafts"] == "known"]
+    known = [row for row in told if row["kind"] == kind and row["maker"] == maker]
     same = [row for row in known if row["engine"] == engine]
     others = [row for row in known if row["engine"] != engine]
     said, elsewhere = "", ""

@@ -3,7 +3,7 @@
 Of table `served` the rows of `use` "calibration" set coefficients (`from_served`); those of "validation" are only
 predicted. Users begin together and send their next request when the last is answered, so that prompts come in bunches
 (`Unit.bunched`). Where the KV cache holds fewer requests than there are users, the others wait, and a request takes as
-much longer as there are users for each place.
+much longer as there are users for each place. Rows that do not say whether tokens were drafted get both answers.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from inference_math.workload import Workload
 
 __all__ = [
     "BURST",
+    "DRAFTED",
     "Loop",
     "beside_peer",
     "elsewhere",
@@ -40,6 +41,8 @@ __all__ = [
     "scored",
 ]
 
+# What DeepSeek says of its model's own draft, the least of it [deepseekv3]; the rows do not state theirs.
+DRAFTED: dict[str, Any] = {"drafts": 1, "accepted": 0.85}
 BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
 GROUP = ["model", "gpu", "engine", "weights"]
 _SET_UP = [*GROUP, "tp", "ep", "dp", "version", "n_in", "n_out"]
@@ -49,15 +52,15 @@ _LOAD = [*_SET_UP, "users"]
 def points(use: str) -> pd.DataFrame:
     """Return the rows of `served` that are "calibration" or "validation", with e2e_s and the reason to leave one out.
 
-    Left out of fits and of scores are rows whose layout or precision is not stated, and those with drafted tokens;
-    "queue" marks a mean TTFT above `BURST`, whose e2e is not predicted by a law of full slots.
+    Left out of fits and of scores are rows whose layout or precision is not stated; "queue" marks a mean TTFT above
+    `BURST`, whose e2e is not predicted by a law of full slots; "drafts" those with drafted tokens, left out of fits.
     """
     frame = load("served").frame.fillna({"version": "", "left_out": ""})
     frame = frame[frame["use"] == use].reset_index(drop=True)
     frame["e2e_s"] = frame["ttft_s"] + (frame["n_out"] - 1) * frame["tpot_s"]
     clean = frame["left_out"] == ""
     frame.loc[clean & (frame["drafts"] == "mtp"), "left_out"] = "drafts"
-    frame.loc[clean & (frame["left_out"] == "") & (frame["ttft_s"] > BURST), "left_out"] = "queue"
+    frame.loc[clean & (frame["ttft_s"] > BURST), "left_out"] = "queue"
     return frame
 
 
@@ -103,20 +106,38 @@ def loops(frame: pd.DataFrame, calibration: Calibration | None = None) -> Iterat
 def scored(frame: pd.DataFrame, level: float = 0.9, unit: Callable[[Unit], Unit] | None = None) -> pd.DataFrame:
     """Return the rows with what is predicted: tpot, e2e, low and high of e2e, its floor, all in seconds, and kind.
 
-    `unit` changes each unit before it is asked: another calibration.
+    `unit` changes each unit before it is asked: another calibration. Without it, rows that draft tokens are predicted
+    with `DRAFTED`, and rows that do not say get the middle of both answers, and an interval that holds both.
     """
     tables = []
     for loop in loops(frame):
-        asked = unit(loop.unit) if unit else loop.unit
-        found = asked.predict("e2e", loop.work, loop.users, level)
-        tables.append(
-            loop.rows.assign(
-                tpot=asked.tpot(loop.work, loop.users), e2e=found.value * loop.waiting, low=found.low * loop.waiting,
-                high=found.high * loop.waiting, floor=asked.floor.e2e(loop.work, loop.rows["users"].to_numpy(float)),
-                kind=asked.kind,
-            )
-        )  # fmt: skip
+        table = _answered(loop, unit(loop.unit) if unit else loop.unit, level)
+        if unit is None and (loop.rows["drafts"] != "none").any():
+            table = _either(table, _answered(loop, replace(loop.unit, **DRAFTED), level))
+        tables.append(table)
     return pd.concat(tables).sort_index()
+
+
+def _answered(loop: Loop, unit: Unit, level: float) -> pd.DataFrame:
+    """Return a loop's rows with what a unit says of them."""
+    found = unit.predict("e2e", loop.work, loop.users, level)
+    return loop.rows.assign(
+        tpot=unit.tpot(loop.work, loop.users), e2e=found.value * loop.waiting, low=found.low * loop.waiting,
+        high=found.high * loop.waiting, floor=unit.floor.e2e(loop.work, loop.rows["users"].to_numpy(float)),
+        kind=unit.kind,
+    )  # fmt: skip
+
+
+def _either(plain: pd.DataFrame, drafting: pd.DataFrame) -> pd.DataFrame:
+    """Return for each row what is said without drafts, with them, or where the row does not tell, both."""
+    with_drafts, unknown = plain["drafts"] == "mtp", plain["drafts"] == "unknown"
+    table = plain.where(~with_drafts, drafting)
+    for name in ("tpot", "e2e"):  # the middle of ratios
+        table.loc[unknown, name] = np.sqrt(plain[name] * drafting[name])
+    for name in ("low", "high", "floor"):
+        ends = np.maximum if name == "high" else np.minimum
+        table.loc[unknown, name] = ends(plain[name], drafting[name])
+    return table
 
 
 def elsewhere(
@@ -173,22 +194,28 @@ def runs_of(rows: pd.DataFrame) -> Runs:
 
 
 def beside_peer(table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with the e2e that aiconfigurator predicts, `peer` in seconds, with its continuous batching."""
+    """Return rows with the e2e that aiconfigurator predicts, `peer` in seconds, with its continuous batching.
+
+    It was told of no drafts: rows that are known to draft have none.
+    """
     found = load("peers_served").frame.fillna({"version": ""}).query("way == 'aggregated'")
     found = found.assign(peer=found["ttft_s"] + (found["n_out"] - 1) * found["tpot_s"])
-    return table.merge(found[[*_SET_UP, "users", "peer"]], how="left", on=[*_SET_UP, "users"]).set_axis(table.index)
+    merged = table.merge(found[[*_SET_UP, "users", "peer"]], how="left", on=[*_SET_UP, "users"]).set_axis(table.index)
+    return merged.assign(peer=merged["peer"].where(merged["drafts"] != "mtp"))
 
 
 def errors() -> pd.DataFrame:
     """Return how far off predictions of points that set no coefficient are: table `served_error`.
 
-    Of the points set aside by e2e, of those of other sources by TPOT; by source, model, engine and GPU.
+    Of the points set aside by e2e, of those of other sources by TPOT; by source, model, engine, GPU, and whether they
+    say if tokens were drafted ("known" or "unknown").
     """
-    aside = scored(points("validation").query("left_out == ''")).assign(source=SET_ASIDE)
+    aside = scored(points("validation").query("left_out != 'queue'")).assign(source=SET_ASIDE)
+    aside["drafts"] = np.where(aside["drafts"] == "unknown", "unknown", "known")
     others = elsewhere()
-    others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"])
+    others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"], drafts="known")
     table = pd.concat([aside, others], ignore_index=True)
-    by = ["kind", "engine", "maker", "source", "model", "gpu"]
+    by = ["kind", "engine", "maker", "source", "model", "gpu", "drafts"]
     found = score(table.assign(maker=[GPUS[name].maker for name in table["gpu"]]), by)
     return found[[*by, "points", "e2e", "inside"]].rename(columns={"e2e": "error"})
 
