@@ -37,8 +37,8 @@ def test_drafted_tokens_are_planned(capsys):
         rates.append(told["answers"]["rate"]["value"])
     assert rates[2] < rates[0] < rates[1]
     assert told["unit"].endswith("2 drafts, 1 tokens a step")
-    (trusted,) = told["cautions"]
-    assert trusted.startswith("a step is taken to give 1 tokens with 2 drafted")
+    assert told["cautions"][0].startswith("with 2 drafts a step is taken to give 1 tokens")
+    assert told["cautions"][-1].endswith("these drafts do not pay")
 
 
 def test_a_plan_in_json_with_a_fleet(capsys):

@@ -83,11 +83,13 @@
   // The question as `perf.answers` takes it; an Error says what is wrong with it.
   const question = (given) => {
     for (const name of NAMES.filter((n) => at(n).type === "number" && !(idle[given.goal] ?? []).includes(n))) {
+      at(name).removeAttribute("aria-invalid");
       if (at(name).disabled) continue;
       const [value, low, high] = [given[name], at(name).min, at(name).max].map(Number);
       const whole = ["units", "have", "drafts"].includes(name);
       if (given[name] === "" || !(value >= low && value <= high) || (whole && !Number.isInteger(value))) {
-        throw new Error(`${label(name)} must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${given[name] || "nothing"}`);
+        at(name).setAttribute("aria-invalid", "true");
+        throw new Error(`${label(name)} must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${given[name] === "" ? "empty" : given[name]}`);
       }
     }
     const tp = Number(given.tp);
@@ -191,9 +193,9 @@
     const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
     const { mode, kind } = { mode: calibration(given).mode, kind: data.models[given.model].kind };
     const checked = mode === "served" ? [math.checked(given.model, given.gpu, kind, given.engine, data.gpus[given.gpu].maker, data.errors)] : [];
-    const drafted = asked.unit.drafts > 0 ? [math.drafted(asked.unit.drafts, asked.unit.gives)] : [];
+    const pays = asked.unit.drafts > 0 ? [math.drafting_pays(centre.numbers.rate, math.undrafted(asked, coefficients(given)))] : [];
     const hindered = best ? Object.entries(centre.rows).filter(([, row]) => !(row.rate > 0)).map(([name]) => `no ${name}: ${math.hindered(asked, centre.costs, name)}`) : [];
-    return [...missed, ...hindered, ...long, ...never, ...drafted, ...checked].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, data.errors), ...pays, ...checked].map(sentence);
   };
 
   // Where nothing meets the SLA: which units would.
@@ -287,7 +289,7 @@
     if (given.goal === "unit") return;
     const order = [...fleets.map((one) => one.name), ...found.order.filter((name) => !fleets.some((one) => one.name === name))];
     starts(asked, given, order, found.drawn, Object.fromEntries(fleets.map((one) => [one.name, one])));
-    if (first) text("planner-settings", `Start each of ${first.many === 1 ? "it" : digits(first.many)} with: ${told(first.asked, given, first.name, first.row)}`);
+    if (first) text("planner-settings", `Start ${first.many === 1 ? "it" : `each of ${digits(first.many)}`} with: ${told(first.asked, given, first.name, first.row)}`);
     if (!first) {
       const able = sustained.filter((one) => one.each > 0);
       text("planner-headline", sentence(able.length

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math import perf
+from inference_math import perf, plan
 from inference_math.catalogue.tiers import tier
 from inference_math.planner.case import Case
 from inference_math.unit import Unit
@@ -102,13 +102,14 @@ DRAFTING = Unit.of("deepseek-v3", "h200-sxm", 8, engine="sglang")
 
 
 def rows_of(limit=0.04, **drafts):
+    """Return the rows of DeepSeek-V3 under some drafts and engine."""
     return solved(Case(DRAFTING.resized(**drafts), Workload(2000, 500), SLA(2, limit)))["rows"]
 
 
 @pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
 def test_drafts_that_are_accepted_serve_more_and_others_less(architecture):
-    rates = [rows_of(drafts=3, accepted=accepted)[architecture]["rate"] for accepted in (0, 0.5, 0.9)]
-    plain = rows_of()[architecture]["rate"]
+    rates = [rows_of(drafts=3, accepted=a, engine="vllm")[architecture]["rate"] for a in (0, 0.5, 0.9)]
+    plain = rows_of(engine="vllm")[architecture]["rate"]
     assert rates == sorted(rates)
     assert rates[0] < plain < rates[-1]
 
@@ -129,3 +130,38 @@ def test_a_token_not_a_step_keeps_the_limit(architecture):
     assert few["rate"] == pytest.approx(rows[architecture]["rate"], rel=1e-6)
     assert few["tpot"] == pytest.approx(rows[architecture]["tpot"] / 3, rel=1e-6)
     assert few["tpot"] <= 0.02 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
+def test_a_quantile_is_of_gaps_which_no_tokens_share(architecture):
+    """The tokens of a step come together: who promises gaps promises steps."""
+    unit = DRAFTING.resized(drafts=3, accepted=0.9, engine="vllm")
+    case = Case(unit, Workload(2000, 500), SLA(2, 0.04, quantile=0.99))
+    row = solved(case)["rows"][architecture]
+    step = perf.under(case.plain, unit.found(case.work), [1.0, 1.0])["mixed"]
+    longest = step(row["batch"], row["chunk"] / 2000 if architecture == "chunked" else 0.0)
+    assert longest <= 0.04 * (1 + 1e-6)
+    assert row["tpot"] >= 0.9 * step(row["batch"], 0.0)
+    assert row["rate"] < solved(Case(unit, case.work, SLA(2, 0.04)))["rows"][architecture]["rate"]
+
+
+def test_sglang_computes_no_chunks_beside_drafts():
+    rows = rows_of(drafts=1, accepted=0.9)
+    assert rows["chunked"]["rate"] == 0
+    assert rows["aggregated"]["rate"] > 0
+    assert rows_of(drafts=1, accepted=0.9, engine="vllm")["chunked"]["rate"] > 0
+    found = plan(DRAFTING.resized(drafts=1, accepted=0.9), Workload(2000, 500), SLA(2, 0.04), intervals=False)
+    assert found.hindered == {"chunked": "SGLang does not compute chunks beside decodes where tokens are drafted"}
+
+
+def test_the_chance_of_a_draft_is_swung_and_what_none_would_bring_is_said():
+    unit = DRAFTING.resized(drafts=2, accepted=0.9, engine="vllm")
+    found = plan(unit, Workload(2000, 500), SLA(2, 0.04), intervals=False)
+    (row,) = (one for one in found.swings if one["input"] == "accepted")
+    without = unit.resized(drafts=0)
+    ends = [plan(unit.resized(accepted=a), Workload(2000, 500), SLA(2, 0.04), intervals=False) for a in (0.72, 1.0)]
+    assert [row["low"], row["high"]] == pytest.approx([one["rate"] for one in ends])
+    plain = plan(without, Workload(2000, 500), SLA(2, 0.04), intervals=False)
+    assert perf.undrafted(found.case.plain, unit.found()) == pytest.approx(plain["rate"])
+    assert not [one for one in plain.swings if one["input"] == "accepted"]
+    assert any(one.startswith("without drafts a unit would serve") for one in found.cautions)

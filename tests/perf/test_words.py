@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from inference_math.perf.words import checked, idle, short, sized, sized_how
+from inference_math import Unit
+from inference_math.perf.words import checked, drafting_pays, idle, short, sized, sized_how, trusted
 
 FIELDS = ("kind", "engine", "maker", "source", "model", "gpu", "drafts", "points", "error", "inside")
 ROWS = [
     dict(zip(FIELDS, row, strict=True))
     for row in [
-        ("dense", "atom", "AMD", "recipes", "m", "x1", "known", 6, 0.4, 0.8),
-        ("dense", "sglang", "AMD", "book", "n", "x1", "known", 5, 0.1, 0.9),
-        ("dense", "sglang", "NVIDIA", "book", "m", "h", "known", 10, 0.2, 0.7),
-        ("dense", "sglang", "NVIDIA", "book", "n", "h", "known", 30, 0.4, 0.3),
-        ("dense", "vllm", "NVIDIA", "set aside", "m", "h", "known", 4, 0.3, 1),
-        ("dense", "trtllm", "NVIDIA", "book", "n", "b", "known", 3, 0.6, 0),
-        ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", "known", 140, 0.1, 0.5),
-        ("dense", "trtllm", "NVIDIA", "set aside", "m", "b", "known", 60, 0.2, 0.5),
+        ("dense", "atom", "AMD", "recipes", "m", "x1", "none", 6, 0.4, 0.8),
+        ("dense", "sglang", "AMD", "book", "n", "x1", "none", 5, 0.1, 0.9),
+        ("dense", "sglang", "NVIDIA", "book", "m", "h", "none", 10, 0.2, 0.7),
+        ("dense", "sglang", "NVIDIA", "book", "n", "h", "none", 30, 0.4, 0.3),
+        ("dense", "vllm", "NVIDIA", "set aside", "m", "h", "none", 4, 0.3, 1),
+        ("dense", "trtllm", "NVIDIA", "book", "n", "b", "none", 3, 0.6, 0),
+        ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", "none", 140, 0.1, 0.5),
+        ("dense", "trtllm", "NVIDIA", "set aside", "m", "b", "none", 60, 0.2, 0.5),
         ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", "unknown", 999, 0.9, 0.1),
     ]
 ]
@@ -90,3 +91,32 @@ def test_what_a_replica_keeps_that_has_nothing_to_do():
         "with queues, no architecture keeps both limits for 90% of the requests, not even on a replica"
     )
     assert said.endswith("nothing to do: chunked keeps them for 50%; aggregated keeps them for 12%; loosen a limit")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "tp", "more", "said"),
+    [
+        ("h100-sxm", 2, {}, []),
+        ("l40s", 1, {}, []),
+        ("l40s", 2, {}, ["over PCIe"]),
+        ("h100-sxm", 1, {"drafts": 1, "pp": 2}, ["with 1 draft a", "16% off on 11", "stages engines may refuse"]),
+        (
+            "rtx-pro-6000",
+            4,
+            {"drafts": 2, "accepted": 0.5},
+            ["with 2 drafts a step is taken to give 1.75 tokens", "(d on b under t)", "EAGLE", "over PCIe"],
+        ),
+    ],
+)
+def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
+    rows = [*ROWS, ROWS[0] | {"model": "d", "gpu": "b", "engine": "t", "drafts": "mtp", "points": 11, "error": 0.16}]
+    found = trusted(Unit.of("llama-3-8b", gpu, tp, **more).numbers, rows)
+    assert len(found) == len(said)
+    for sentence, words in zip(found, said, strict=True):
+        assert words in sentence
+
+
+def test_whether_drafts_pay_is_said():
+    assert drafting_pays(3.0, 2.0).endswith("2 requests/s at full load, with them 3, by the middle of the calibration")
+    assert drafting_pays(1.0, 2.0).endswith("these drafts do not pay")
+    assert drafting_pays(1.0, 0.0) == "without drafts nothing would meet the SLA"

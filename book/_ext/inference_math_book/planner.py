@@ -29,6 +29,8 @@ SMALL: tuple[Field, ...] = (
     ("units", "Units of a disaggregated replica, at most", 2, 64, 1, 8, None),
     ("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5, None),
     ("store", "Another store: GB/s of each GPU", 0.1, 5000, 0.1, 12.8, None),
+)
+DRAFTING: tuple[Field, ...] = (
     ("drafts", "Tokens drafted in each step (MTP, EAGLE)", 0, MOST_DRAFTS, 1, 0, None),
     ("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 80, None),
 )
@@ -114,6 +116,7 @@ def form() -> str:
     ]
     more = [
         _select("engine", "Engine", {"vllm": "vLLM", "trtllm": "TensorRT-LLM", "sglang": "SGLang"}, ENGINES[0]),
+        *(_number(*field) for field in DRAFTING),
         _select("dp", "Groups that share the attention (DP)", sizes, "1"),
         _select(
             "experts", "Routed experts", {"split": "a part of each on every GPU", "whole": "whole ones (EP)"}, "split"
@@ -135,7 +138,7 @@ def form() -> str:
     return (
         f'<form id="planner-form" data-presets="{known}" aria-label="Planner">'
         f'<div class="planner-fields">{"".join(first)}</div>'
-        "<details open><summary>Engine, parallelism, drafts, tier, quantile, pools, price</summary>"
+        "<details open><summary>Engine, drafts, parallelism, tier, quantile, pools, price</summary>"
         f'<div class="planner-fields">{"".join(more)}</div></details><div class="planner-tools"></div></form>'
         f"{''.join(_pasted(*one) for one in PASTED)}"
         '<p id="planner-said" class="visually-hidden" role="status"></p>'

@@ -27,6 +27,7 @@ from inference_math.perf.answers import (
     solve,
     swings,
     under,
+    undrafted,
     units_for,
     usd_per_million,
 )
@@ -34,5 +35,5 @@ from inference_math.perf.answers import (
 __all__ = [
     "GROWS", "batch_curve", "batch_limits", "by_formula", "careful", "compared", "computed_tokens", "gains", "interval",
     "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "serves", "settings", "solve", "swings",
-    "under", "units_for", "usd_per_million",
+    "under", "undrafted", "units_for", "usd_per_million",
 ]  # fmt: skip

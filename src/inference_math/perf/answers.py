@@ -11,8 +11,8 @@ from math import ceil, isfinite
 from typing import Any
 
 from inference_math.perf.batch import FOREVER, MOST_TOGETHER, largest_within, mean_seen, round_trip
-from inference_math.perf.search import ARCHITECTURES, NEVER, aggregated, chunked, disaggregated, pooled, served
-from inference_math.perf.steps import answer_steps, costs, kv_tokens, stored_tokens, unit_terms
+from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, aggregated, chunked, disaggregated, pooled, served
+from inference_math.perf.steps import answer_steps, costs, drafting, kv_tokens, stored_tokens, unit_terms
 from inference_math.perf.types import Asked, Costs, Found, Row, Solved, Step, UnitNumbers, Work
 from inference_math.theory import chunk_size as _chunk_size
 from inference_math.theory import chunked_gain_serial as _chunked_gain_serial
@@ -33,7 +33,7 @@ from inference_math.theory import request_rate as _request_rate
 __all__ = [
     "GROWS", "batch_curve", "batch_limits", "brought", "by_formula", "careful", "compared", "computed_tokens", "gains",
     "interval", "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "serves", "settings", "solve",
-    "steps_of", "swings", "under", "units_for", "usd_per_million",
+    "steps_of", "swings", "under", "undrafted", "units_for", "usd_per_million",
 ]  # fmt: skip
 
 concurrent_prefills, delta_p, gain_bound = _concurrent_prefills.plain, _delta_p.plain, _gain_bound.plain
@@ -76,9 +76,19 @@ def steps_of(asked: Asked) -> float:
     return answer_steps(asked["unit"], asked["work"]["n_out"])
 
 
+def sharing(asked: Asked) -> float:
+    """Return the tokens that share a step's time: what it gives in the mean, but of a quantile none share a gap."""
+    return asked["unit"]["gives"] if not asked["quantile"] > 0 else 1.0
+
+
 def longest_step(asked: Asked) -> float:
-    """Return the seconds that a decode's step may take: a limit on TPOT, for each of the tokens that it gives."""
-    return asked["tpot"] * asked["unit"]["gives"]
+    """Return the seconds that a decode's step may take: the limit on TPOT for each token that shares it."""
+    return asked["tpot"] * sharing(asked)
+
+
+def mixes(asked: Asked) -> bool:
+    """Tell whether an engine computes chunks beside decodes: SGLang does not where tokens are drafted."""
+    return not (asked["engine"] == "sglang" and asked["unit"]["drafts"] > 0)
 
 
 def compared(asked: Asked, step: Step, batch: int) -> dict[str, Row]:
@@ -91,13 +101,13 @@ def compared(asked: Asked, step: Step, batch: int) -> dict[str, Row]:
     steps, most, room = steps_of(asked), longest_step(asked), places(asked)
     rows: Any = {
         "aggregated": dict(aggregated(step, batch, steps, asked["quantile"])),
-        "chunked": dict(chunked(step, room, n_in, steps, most, ttft)),
+        "chunked": dict(chunked(step, room, n_in, steps, most, ttft) if mixes(asked) else NONE),
         "disaggregated": dict(
             disaggregated(step, kv_tokens(unit, n_in), room, n_in, steps, most, ttft, asked["units"])
         ),
     }
     for name in ARCHITECTURES:
-        rows[name]["tpot"] = rows[name]["tpot"] / unit["gives"]
+        rows[name]["tpot"] = rows[name]["tpot"] / sharing(asked)
         rows[name]["computed"] = rows[name]["chunk"] * fresh_share(asked["work"])
     found: dict[str, Row] = rows
     return found
@@ -205,7 +215,7 @@ def by_formula(asked: Asked, one: Solved) -> dict[str, float]:
     if one["best"] == "aggregated" and batch > 0:
         told["rate"] = request_rate(batch, steps, t_w, net, read)
         told["ttft"] = expected_ttft_full(batch, steps, ttft_1, read, t_w)
-        told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / asked["unit"]["gives"]
+        told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / sharing(asked)
     if b > 0:
         told["chunk"] = chunk_size(b, asked["work"]["n_in"], steps) * fresh_share(asked["work"])
         told["chunked_gain"] = chunked_gain_serial(b, t_w, net, read)
@@ -390,7 +400,7 @@ IN_CHUNKS: dict[str, dict[str, Any]] = {
 
 
 SWING = 0.2  # of an input, either way
-SWUNG = ["n_in", "n_out", "alpha", "ttft", "tpot"]
+SWUNG = ["n_in", "n_out", "alpha", "ttft", "tpot", "accepted"]
 
 
 def swings(asked: Asked, found: Found) -> list[dict[str, Any]]:
@@ -399,9 +409,9 @@ def swings(asked: Asked, found: Found) -> list[dict[str, Any]]:
     Columns: input, low, high (requests/s of a unit), best_low, best_high, `best`, that of the question itself, and
     `swing`, the distance; largest first.
     """
-    rows, best = [], solve(asked, found, [1.0, 1.0])["best"]
+    rows, best, drafted = [], solve(asked, found, [1.0, 1.0])["best"], asked["unit"]["drafts"]
     for name in SWUNG:
-        if name == "alpha" and not asked["work"]["alpha"] > 0:
+        if (name == "alpha" and not asked["work"]["alpha"] > 0) or (name == "accepted" and not drafted > 0):
             continue
         low, high = [solve(swung(asked, name, factor), found, [1.0, 1.0]) for factor in [1 - SWING, 1 + SWING]]
         ends = [low["numbers"]["rate"], high["numbers"]["rate"]]
@@ -414,8 +424,8 @@ def swings(asked: Asked, found: Found) -> list[dict[str, Any]]:
 
 
 def swung(asked: Asked, name: str, factor: float) -> Asked:
-    """Return the question with one of its inputs by a factor larger: a length, the stored share, a limit."""
-    work = asked["work"]
+    """Return the question with one of its inputs by a factor larger: a length, a share, a limit."""
+    work, unit = asked["work"], asked["unit"]
     moved: Any = dict(asked)
     lengths: Any = dict(work)
     if name == "n_in":
@@ -428,9 +438,19 @@ def swung(asked: Asked, name: str, factor: float) -> Asked:
         moved["ttft"] = asked["ttft"] * factor
     if name == "tpot":
         moved["tpot"] = asked["tpot"] * factor
+    if name == "accepted":
+        moved["unit"] = drafting(unit, unit["drafts"], min(1.0, unit["accepted"] * factor))
     moved["work"] = lengths
     found: Asked = moved
     return found
+
+
+def undrafted(asked: Asked, found: Found) -> float:
+    """Return the requests/s of a unit at full load if nothing were drafted, of the best architecture."""
+    plain: Any = dict(asked)
+    plain["unit"] = drafting(asked["unit"], 0, 0.0)
+    rate: float = solve(plain, found, [1.0, 1.0])["numbers"]["rate"]
+    return rate
 
 
 def gains(asked: Asked, found: Found, read_bws: dict[str, float]) -> list[dict[str, Any]]:

@@ -122,7 +122,7 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "spread_bytes": away * shape["d_model"] * (1 + HALF_BYTES), "half_flops": tp * rates["bf16_flops"],
         "best_flops": gpus * max(rates["bf16_flops"], max(rates["fp8_flops"], rates["fp4_flops"])),
         "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"],
-        "pcie_bw": gpus * rates["pcie_bw"], "drafts": 0, "gives": 1, "bunched": False,
+        "pcie_bw": gpus * rates["pcie_bw"], "drafts": 0, "accepted": 0.0, "gives": 1, "bunched": False,
     }  # fmt: skip
 
 
@@ -200,6 +200,7 @@ def drafting(unit: UnitNumbers, drafts: float, accepted: float) -> UnitNumbers:
     """Return a unit whose requests draft so many tokens in each step; see `draft_yield`."""
     other: Any = dict(unit)
     other["drafts"] = drafts
+    other["accepted"] = accepted
     other["gives"] = draft_yield(drafts, accepted)
     found: UnitNumbers = other
     return found

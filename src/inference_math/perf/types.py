@@ -139,6 +139,7 @@ class UnitNumbers(TypedDict):
     link_bw: float
     pcie_bw: float
     drafts: float  # tokens that a request drafts in a step
+    accepted: float  # chance that one is whose predecessors were
     gives: float  # tokens that a step gives a request: one, and the drafts that are accepted
     bunched: bool  # whether users send together, as in a closed loop
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
+from inference_math.perf.answers import longest_step, mixes, sharing
 from inference_math.perf.numerals import digits, percent
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import kv_tokens
-from inference_math.perf.types import Asked, Costs
+from inference_math.perf.types import Asked, Costs, UnitNumbers
 
 __all__ = [
-    "CALIBRATED", "CLEAR", "SET_ASIDE", "checked", "drafted", "hindered", "idle", "missed", "missing", "outside",
-    "remedy", "runner_up", "settled", "short", "sized", "sized_how", "swing_name", "too_long", "verdict", "wider",
+    "CALIBRATED", "CLEAR", "SET_ASIDE", "checked", "drafting_pays", "hindered", "idle", "missed", "missing", "outside",
+    "remedy", "runner_up", "settled", "short", "sized", "sized_how", "swing_name", "too_long", "trusted",
+    "verdict", "wider",
 ]  # fmt: skip
 
 CLEAR = 0.95  # of the draws must name the same architecture
@@ -44,9 +46,15 @@ def verdict(best: str, second: str, rate: float, margin: float, ahead: float, sp
 
 SWING_NAMES = {
     "n_in": "prompts", "n_out": "answers", "alpha": "stored share", "ttft": "limit on TTFT", "tpot": "limit on TPOT",
+    "accepted": "chance that a draft is accepted",
 }  # fmt: skip
-SHORTER = {"n_in": "shorter", "n_out": "shorter", "alpha": "smaller", "ttft": "tighter", "tpot": "tighter"}
-LONGER = {"n_in": "longer", "n_out": "longer", "alpha": "larger", "ttft": "looser", "tpot": "looser"}
+SHORTER = {
+    "n_in": "shorter", "n_out": "shorter", "alpha": "smaller", "ttft": "tighter", "tpot": "tighter",
+    "accepted": "lower",
+}  # fmt: skip
+LONGER = {
+    "n_in": "longer", "n_out": "longer", "alpha": "larger", "ttft": "looser", "tpot": "looser", "accepted": "higher",
+}  # fmt: skip
 
 
 def swing_name(name: str) -> str:
@@ -139,9 +147,11 @@ def idle(name: str, kept: float) -> str:
 
 def hindered(asked: Asked, each: Costs, name: str) -> str:
     """Return why an architecture meets the SLA at no rate: the limit that its smallest step, or one prompt, misses."""
-    step, tpot, ttft = each["mixed"], asked["tpot"] * asked["unit"]["gives"], asked["ttft"]
+    step, tpot, ttft = each["mixed"], longest_step(asked), asked["ttft"]
+    if name == "chunked" and not mixes(asked):
+        return "SGLang does not compute chunks beside decodes where tokens are drafted"
     if step(1.0, 0.0) > tpot:
-        return over("TPOT", step(1.0, 0.0) / asked["unit"]["gives"], asked["tpot"])
+        return over("TPOT", step(1.0, 0.0) / sharing(asked), asked["tpot"])
     alone = step(0.0, 1.0)
     if alone > ttft:
         return over("TTFT", alone, ttft)
@@ -164,7 +174,7 @@ def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list
     nothing, any engine's tell something. Points that do not say whether tokens were drafted tell nothing of a unit of
     which that is known.
     """
-    told = [row for row in rows if row["drafts"] == "known"]
+    told = [row for row in rows if row["drafts"] == "none"]
     known = [row for row in told if row["kind"] == kind and row["maker"] == maker]
     same = [row for row in known if row["engine"] == engine]
     others = [row for row in known if row["engine"] != engine]
@@ -223,15 +233,46 @@ def off_on(model: str, gpu: str, kind: str, rows: list[dict[str, Any]]) -> str:
     )
 
 
-def drafted(drafts: float, gives: float) -> str:
-    """Say what a plan takes on trust of requests that draft tokens."""
-    given = digits(gives) + " tokens with " + digits(drafts) + " drafted"
-    return (
-        "a step is taken to give "
-        + given
-        + ", each of which costs a layer of the model: what is accepted hangs on the "
-        "prompts, so measure it on yours"
+def trusted(unit: UnitNumbers, rows: list[dict[str, Any]]) -> list[str]:
+    """Return what a plan takes on trust of a unit: what drafts bring and cost, and a link that nobody calibrated.
+
+    `rows` as of `checked`.
+    """
+    found = []
+    drafts, layout = unit["drafts"], unit["layout"]
+    if drafts > 0:
+        many = " draft" if drafts == 1 else " drafts"
+        given = "with " + digits(drafts) + many + " a step is taken to give " + digits(unit["gives"])
+        found.append(
+            given + " tokens, and each draft to cost a layer of the model and no memory; what is accepted hangs on the"
+            " prompts: measure it on yours"
+        )
+        seen = [row for row in rows if row["drafts"] == "mtp"]
+        for row in seen:
+            found.append(
+                "with drafts predictions were " + percent(row["error"]) + " off on " + digits(row["points"])
+                + " served points (" + row["model"] + " on " + row["gpu"] + " under " + row["engine"] + ")"
+            )  # fmt: skip
+        found.append(
+            "commands have the model draft by itself (MTP); one that cannot needs a drafter, as for EAGLE"
+            + ("; across pipeline stages engines may refuse to draft" if layout["pp"] > 1 else "")
+        )
+    if layout["tp"] * layout["dp"] > 1 and unit["link_bw"] * unit["gpus"] <= unit["pcie_bw"]:
+        found.append(
+            "the GPUs work together over PCIe: no link as slow was calibrated, and where one was run, steps took longer"
+            " than predicted"
+        )
+    return found
+
+
+def drafting_pays(rate: float, without: float) -> str:
+    """Say what a unit serves at full load with its drafts and without, by the middle of the calibration."""
+    if not without > 0:
+        return "without drafts nothing would meet the SLA"
+    said = (
+        "without drafts a unit would serve " + digits(without) + " requests/s at full load, with them " + digits(rate)
     )
+    return said + ", by the middle of the calibration" + ("" if rate > without else ": these drafts do not pay")
 
 
 def settled(margin: float, ahead: float, spread: float) -> bool:
@@ -242,7 +283,7 @@ def settled(margin: float, ahead: float, spread: float) -> bool:
 def missed(asked: Asked, each: Costs) -> list[str]:
     """Return by how much a request alone misses each limit."""
     found = []
-    tpot = (each["t_w"] + each["delta_h"] + each["own"]) / asked["unit"]["gives"]
+    tpot = (each["t_w"] + each["delta_h"] + each["own"]) / sharing(asked)
     ttft = each["t_w"] + each["ttft_1"]
     if tpot > asked["tpot"]:
         found.append(over("TPOT", tpot, asked["tpot"]))

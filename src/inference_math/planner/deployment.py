@@ -15,7 +15,7 @@ from inference_math.checks import ANY_POSITIVE, as_number, as_whole
 from inference_math.evidence import load
 from inference_math.perf.commands import commands
 from inference_math.perf.types import Row
-from inference_math.perf.words import checked, drafted, hindered, missed, remedy, runner_up, verdict
+from inference_math.perf.words import checked, drafting_pays, hindered, missed, remedy, runner_up, trusted, verdict
 from inference_math.planner import text
 from inference_math.planner.case import Case, Solved, offloading, solve, under
 from inference_math.unit import Unit
@@ -97,8 +97,8 @@ class Plan:
     hindered
         Why an architecture meets the SLA at no rate, by its name; empty where none is feasible, which `advice` tells.
     cautions
-        How far predictions of such a unit were off where that was tried, if its calibration is of served points; and
-        what is taken on trust of drafted tokens.
+        How far predictions of such a unit were off where that was tried, if its calibration is of served points; what
+        is taken on trust of drafted tokens and of links, and what is served without drafts.
     drawn
         What each draw of the calibration found; empty without intervals.
     """
@@ -229,7 +229,7 @@ def plan(
         () if best else tuple(_advice(case)),
         unit.outside(work, max(float(chosen["batch"]), 1)),
         {name: hindered(case.plain, under(case), name) for name in order if best and not rates[name] > 0},
-        tuple(_cautions(unit)),
+        tuple(_cautions(case, centre.numbers["rate"])),
         tuple(draws) if intervals else (),
     )
 
@@ -335,11 +335,13 @@ def _verdict(case: Case, draws: list[Solved], leads: list[Any], order: tuple[str
     return verdict(best and first, second, rate, margin, ahead, spread)
 
 
-def _cautions(unit: Unit) -> Iterator[str]:
+def _cautions(case: Case, rate: float) -> Iterator[str]:
+    unit = case.unit
+    rows: list[Any] = load("served_error").frame.to_dict("records")
+    yield from trusted(unit.numbers, rows)
     if unit.drafts:
-        yield drafted(unit.drafts, unit.tokens_a_step)
+        yield drafting_pays(rate, perf.undrafted(case.plain, unit.found(case.work)))
     if unit.calibration.mode == "served":
-        rows: list[Any] = load("served_error").frame.to_dict("records")
         yield checked(unit.model.name, unit.gpu.name, unit.kind, unit.engine, unit.gpu.maker, rows)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from inference_math.checks import as_whole
+from inference_math.perf.answers import longest_step, sharing, steps_of
 from inference_math.perf.batch import MOST_TOGETHER, largest_whole
 from inference_math.perf.steps import kv_tokens
 from inference_math.planner.case import Case, Solved, solve, under
@@ -176,9 +177,9 @@ def _prefill(case: Case, draw: Draw | None = None) -> tuple[float, float]:
 
 def _decode(case: Case, draw: Draw | None = None) -> tuple[float, int, float]:
     """Return (requests/s, decodes, seconds of a token) of a unit that only decodes, as many as the limits allow."""
-    step, gives = under(case, draw)["mixed"], case.unit.tokens_a_step
-    batch = largest_whole(
-        min(case.unit.places(case.work), MOST_TOGETHER), lambda b: step(float(b), 0.0) <= gives * case.sla.tpot
-    )
-    gap = step(float(batch), 0.0) / gives if batch else 0.0
-    return (batch / ((case.work.n_out - 1) * gap) if batch else 0.0), batch, gap
+    step, longest = under(case, draw)["mixed"], longest_step(case.plain)
+    batch = largest_whole(min(case.unit.places(case.work), MOST_TOGETHER), lambda b: step(float(b), 0.0) <= longest)
+    if not batch:
+        return 0.0, 0, 0.0
+    seconds = step(float(batch), 0.0)
+    return batch / ((steps_of(case.plain) - 1) * seconds), batch, seconds / sharing(case.plain)

@@ -207,13 +207,11 @@ def beside_peer(table: pd.DataFrame) -> pd.DataFrame:
 def errors() -> pd.DataFrame:
     """Return how far off predictions of points that set no coefficient are: table `served_error`.
 
-    Of the points set aside by e2e, of those of other sources by TPOT; by source, model, engine, GPU, and whether they
-    say if tokens were drafted ("known" or "unknown").
+    Of the points set aside by e2e, of those of other sources by TPOT; by source, model, engine, GPU and drafts.
     """
     aside = scored(points("validation").query("left_out != 'queue'")).assign(source=SET_ASIDE)
-    aside["drafts"] = np.where(aside["drafts"] == "unknown", "unknown", "known")
     others = elsewhere()
-    others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"], drafts="known")
+    others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"], drafts="none")
     table = pd.concat([aside, others], ignore_index=True)
     by = ["kind", "engine", "maker", "source", "model", "gpu", "drafts"]
     found = score(table.assign(maker=[GPUS[name].maker for name in table["gpu"]]), by)

@@ -32,8 +32,12 @@ class Senders(Protocol):
 
 def engine_of(system: System, cost: Cost, record: Ledger) -> Engine:
     """Return the one engine of a system without pools."""
-    room = Room(system["max_batch"], system["kv_capacity"], system["grows"])
-    return Engine(cost, record, room, system)
+    return Engine(cost, record, room_of(system), system)
+
+
+def room_of(system: System) -> Room:
+    """Return the places and the KV cache of one of a system's engines, empty."""
+    return Room(system["max_batch"], system["kv_capacity"], system["grows"])
 
 
 def run_engine(engine: Engine, users: Senders, record: Ledger, wanted: float) -> float:
@@ -178,8 +182,8 @@ class Pools:
         self.prefill = PrefillPool(system, cost, record)
         self.units: list[DecodeUnit] = []
         for i in range(system["decode_units"]):
-            room = Room(system["max_batch"], system["kv_capacity"], system["grows"])
-            self.units.append(DecodeUnit(Batch(cost, record, room, system["prefill_units"] + i, system["gives"])))
+            batch = Batch(cost, record, room_of(system), system["prefill_units"] + i, system["gives"])
+            self.units.append(DecodeUnit(batch))
         self._events: list[Any] = []
         self._order = 0
 
