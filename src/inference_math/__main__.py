@@ -26,6 +26,7 @@ from inference_math.planner.traffic import RATES
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration
 from inference_math.unit.shapes import MEMORY
+from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS, SLA, Trace, Workload, traces
 from inference_math.workload.mixes import MIXES, mix
 
@@ -286,7 +287,10 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     )
     planner.add_argument("--drafts", type=int, default=0, help="tokens drafted in each step (MTP, EAGLE; default 0)")
     planner.add_argument(
-        "--accepted", type=float, default=0.8, help="chance that a draft is accepted whose predecessors were (0.8)"
+        "--accepted",
+        type=float,
+        default=ACCEPTED,
+        help=f"chance that a draft is accepted whose predecessors were (default {ACCEPTED:g})",
     )
     planner.add_argument("--price", type=float, help="US dollars for a GPU and hour")
     planner.add_argument("--rate", type=float, help="requests per second to serve: how many GPUs?")

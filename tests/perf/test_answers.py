@@ -165,3 +165,61 @@ def test_the_chance_of_a_draft_is_swung_and_what_none_would_bring_is_said():
     assert perf.undrafted(found.case.plain, unit.found()) == pytest.approx(plain["rate"])
     assert not [one for one in plain.swings if one["input"] == "accepted"]
     assert any(one.startswith("without drafts a unit would serve") for one in found.cautions)
+
+
+LLAMA = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=3, accepted=0.6)
+YIELD = 1 + 0.6 + 0.6**2 + 0.6**3
+
+
+@pytest.fixture(scope="module")
+def drafted():
+    """Return a question about requests that draft, and what is found."""
+    case = Case(LLAMA, Workload(1000, 200), SLA(1.0, 0.02))
+    return case.plain, perf.solve(case.plain, LLAMA.found(case.work), [1.0, 1.0])
+
+
+def test_the_largest_batch_by_ttft_is_the_unit_s_own():
+    work = Workload(1000, 20)
+    batch = int(solved(Case(LLAMA, work, SLA(0.12, 1.0)))["numbers"]["batch_ttft"])
+    assert LLAMA.ttft(work, batch) <= 0.12 < LLAMA.ttft(work, batch + 1)
+
+
+def test_the_talks_numbers_count_steps(drafted):
+    asked, found = drafted
+    steps = 1 + 199 / YIELD
+    numbers, ttft_1 = found["numbers"], found["costs"]["ttft_1"]
+    assert numbers["delta_p"] == pytest.approx(ttft_1 / steps)
+    assert numbers["pdd_concurrency"] == pytest.approx(1.0 / (steps * 0.02 * YIELD), rel=0.02)
+    told = perf.by_formula(asked, found)
+    assert told["batch_tpot"] == pytest.approx(numbers["batch_tpot"], rel=0.25)
+    plain = perf.by_formula(asked, found | {"best": "aggregated"})
+    assert plain["tpot"] == pytest.approx(found["rows"]["aggregated"]["tpot"], rel=0.25)
+
+
+@pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
+def test_a_row_of_drafts_keeps_its_own_limit_and_serves_what_it_says(drafted, architecture):
+    asked, found = drafted
+    row = found["rows"][architecture]
+    assert perf.keeps(asked, architecture, found, row)
+    slower = row | {"batch": 1.2 * row["batch"]}
+    assert not perf.keeps(asked, architecture, found, slower)
+    assert perf.serves(asked, architecture, [found], row) == pytest.approx(row["rate"], rel=1e-6)
+
+
+def test_a_chunk_s_budget_has_room_for_drafts(drafted):
+    asked, found = drafted
+    row = found["rows"]["chunked"]
+    told = perf.settings(asked, "chunked", row)
+    assert told["--max-num-batched-tokens"] == np.ceil(row["chunk"]) + 4 * np.ceil(row["batch"])
+
+
+def test_a_prompt_passes_the_drafter_once_and_a_decode_as_often_as_it_drafts():
+    one, three = LLAMA.resized(drafts=1), LLAMA
+    assert one.prefill_time(4000) == pytest.approx(three.prefill_time(4000))
+    plain = LLAMA.resized(drafts=0)
+    assert 1 < one.prefill_time(4000) / plain.prefill_time(4000) < 1 + 1.01 / 80
+    heads = [unit.parts(1, 1000)["weights"] - plain.parts(1, 1000)["weights"] for unit in (one, three)]
+    assert heads[1] == pytest.approx(3 * heads[0])
+    head = plain.numbers["head_bytes"] / plain.numbers["hbm_bw"]
+    assert heads[0] > head + plain.parts(1, 1000)["weights"] / 80 * 0.99
+    assert three.parts(8, 1000)["KV cache"] == pytest.approx(plain.parts(8, 1000)["KV cache"] * (1 + 3 / 80), rel=0.05)

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from inference_math import Unit
-from inference_math.perf.words import checked, drafting_pays, idle, short, sized, sized_how, trusted
+from inference_math import SLA, Unit, Workload, perf
+from inference_math.perf.numerals import digits
+from inference_math.perf.words import (
+    checked,
+    drafting_pays,
+    hindered,
+    idle,
+    missed,
+    short,
+    sized,
+    sized_how,
+    trusted,
+)
+from inference_math.planner.case import Case
 
 FIELDS = ("kind", "engine", "maker", "source", "model", "gpu", "drafts", "points", "error", "inside")
 ROWS = [
@@ -120,3 +132,18 @@ def test_whether_drafts_pay_is_said():
     assert drafting_pays(3.0, 2.0).endswith("2 requests/s at full load, with them 3, by the middle of the calibration")
     assert drafting_pays(1.0, 2.0).endswith("these drafts do not pay")
     assert drafting_pays(1.0, 0.0) == "without drafts nothing would meet the SLA"
+
+
+def test_what_is_missed_is_told_by_the_token():
+    unit, work = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=3, accepted=0.6), Workload(1000, 200)
+    alone = unit.tpot(work, 1)
+    for limit, said in ((0.5 * alone, True), (1.2 * alone, False)):
+        case = Case(unit, work, SLA(1, limit))
+        each = perf.under(case.plain, unit.found(work), [1.0, 1.0])
+        assert ("TPOT: a request alone takes" in " ".join(missed(case.plain, each))) == said
+        hinders = hindered(case.plain, each, "disaggregated")
+        assert hinders.startswith("TPOT") == said
+        if said:
+            assert hinders == f"TPOT: a request alone takes {digits(1e3 * alone)} ms, 100% over the limit of " + (
+                f"{digits(500 * alone)} ms"
+            )

@@ -85,3 +85,16 @@ def test_too_few_gpus_are_refused():
         search(Unit.of("deepseek-v3", "h200-sxm", 8), WORK, LIMITS, 2)
     with pytest.raises(ValueError, match="gpus must be a whole number"):
         list(layouts(DENSE, 0))
+
+
+def test_layouts_that_draft_answer_as_a_plan_does():
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=3, accepted=0.6)
+    work, sla = Workload(1000, 200), SLA(1, 0.02)
+    rows = solve(Case(unit, work, sla)).compared.set_index("architecture")
+    found = search(unit, work, sla, 2)
+    (row,) = found[(found.architecture == "aggregated") & (found.layout == "TP 2")].itertuples()
+    assert row.tpot == pytest.approx(unit.tpot(work, int(row.batch)))
+    rate, batch, gap = _decode(Case(unit, work, sla))
+    assert batch == rows.batch["disaggregated"]
+    assert gap == pytest.approx(rows.tpot["disaggregated"])
+    assert rate == pytest.approx(batch / (199 * gap))

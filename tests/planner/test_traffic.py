@@ -8,6 +8,7 @@ import pytest
 
 from inference_math import perf, planner
 from inference_math.catalogue.tiers import tier
+from inference_math.perf.search import pooled
 from inference_math.perf.steps import kv_sent
 from inference_math.planner import queues, traffic
 from inference_math.planner.case import Case, coefficients, solve
@@ -308,3 +309,25 @@ def test_more_units_never_take_more_gpus():
         assert f"pools of {units} units together at most" in many.how
     assert sizes == sorted(sizes, reverse=True)
     assert len(settings) == 1
+
+
+@pytest.mark.parametrize("architecture", ["aggregated", "chunked", "disaggregated"])
+def test_what_is_simulated_of_drafts_is_what_is_planned(architecture):
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=3, accepted=0.6)
+    case = Case(unit, Workload(1000, 200), SLA(1, 0.02), units=4)
+    found = solve(case).found
+    row = found["rows"][architecture]
+    system = queues.system_for(case.plain, architecture, row)
+    assert system["gives"] == pytest.approx(1 + 0.6 + 0.36 + 0.216)
+    assert system["brings"] == 4
+    assert queues.full(case.plain, architecture, row, found["mixed"]) == pytest.approx(
+        row["rate"] * queues.units_of(case.plain, architecture), rel=1e-6
+    )
+    if architecture != "disaggregated":
+        told = perf.settings(case.plain, architecture, row)
+        assert system["budget"] == told["--max-num-batched-tokens"]
+    draws = [perf.solve(case.plain, unit.found(), [step, prompt]) for step, prompt in ((1, 1.4), (1.2, 1), (1.1, 1.1))]
+    order = queues.by_speed(case.plain, architecture, row, draws)
+    steps = 1 + 199 / system["gives"]
+    speeds = [pooled(one["mixed"], architecture, row, 1000, steps, 4) for one in draws]
+    assert order == sorted(range(3), key=lambda i: -speeds[i])

@@ -57,7 +57,10 @@ def test_rows_that_draft_are_predicted_with_drafts_and_rows_that_do_not_say_with
     assert (found.low[unknown] <= found.e2e[unknown]).all()
     assert (found.e2e[unknown] <= found.high[unknown]).all()
     assert found.e2e[known].equals(drafting.e2e[known])
-    assert np.allclose(np.log(found.e2e / plain.e2e)[unknown], np.log(drafting.e2e / found.e2e)[unknown])
+    for name in ("e2e", "tpot"):
+        assert np.allclose(np.log(found[name] / plain[name])[unknown], np.log(drafting[name] / found[name])[unknown])
+    assert found.floor[unknown].equals(np.minimum(plain.floor, drafting.floor)[unknown])
+    assert served.beside_peer(found).peer[known].isna().all()
     assert (found.high - found.low >= plain.high - plain.low)[unknown].all()
 
 

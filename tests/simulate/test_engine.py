@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math import theory
+from inference_math import Unit, theory
 from inference_math.simulate import (
     OVERLAPS,
     Aggregated,
@@ -22,6 +22,9 @@ from inference_math.simulate import (
     open_loop,
 )
 from inference_math.simulate.engine import Request, Room, _steps_to
+from inference_math.simulate.record import Record
+from inference_math.simulate.schedulers import system_of
+from inference_math.simulate.systems import engine_of
 from inference_math.workload import Workload
 
 COST = StepCost(t_w=0.02, T=4e-5, T_decode=9e-5, prompt=1e-3, pair=2e-9, delta_h=3e-5, kv_read=4e-8)
@@ -152,6 +155,35 @@ def test_a_cache_of_drafted_tokens_is_given_back_whole(grows):
     run = closed_loop(work, cost, concurrency=1, requests=2000, scheduler=Aggregated(1, 127, grows))
     assert len(run.requests) == 2000
     assert run.overfull == 0
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_an_engine_of_drafts_is_empty_when_all_are_served(grows):
+    system = system_of(Aggregated(3, 1000, grows), None, 2.3, 4)
+    engine = engine_of(system, Drafting(), Record(0, False, False))
+    engine.waiting.extend(Request(i, 0.0, 100 + i, 5 + 3 * i, 0) for i in range(9))
+    held = []
+    while not engine.idle():
+        engine.advance(inf)
+        held.append(engine.batch.room.tokens)
+    assert engine.batch.room.tokens == pytest.approx(1000)
+    assert engine.batch.context == pytest.approx(0, abs=1e-6)
+    assert max(held) <= 1000 + 1e-6
+
+
+def test_windows_bend_the_steps_of_drafts_where_they_fill_up():
+    unit = Unit.of("gpt-oss-120b", "h100-sxm", drafts=3, accepted=0.6)
+    cost, setting = unit.step_cost, {"concurrency": 2, "requests": 30, "scheduler": Aggregated(4)}
+    assert (cost.gives, cost.brings) == (pytest.approx(2.176), 4)
+
+    class Slow:
+        gives, brings = cost.gives, cost.brings
+
+        def __call__(self, *step):
+            return cost(*step)
+
+    quick, slow = (closed_loop(Workload(60, 400), one, **setting).requests for one in (cost, Slow()))
+    np.testing.assert_allclose(quick, slow, rtol=1e-9)
 
 
 def test_growing_caches_admit_more_and_say_when_they_were_too_full():

@@ -10,7 +10,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from inference_math.unit.unit import MOST_DRAFTS
+from inference_math.unit.unit import ACCEPTED, MOST_DRAFTS
 
 __all__ = ["Planner"]
 
@@ -32,7 +32,7 @@ SMALL: tuple[Field, ...] = (
 )
 DRAFTING: tuple[Field, ...] = (
     ("drafts", "Tokens drafted in each step (MTP, EAGLE)", 0, MOST_DRAFTS, 1, 0, None),
-    ("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 80, None),
+    ("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 100 * ACCEPTED, None),
 )
 
 

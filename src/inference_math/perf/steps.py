@@ -150,7 +150,7 @@ def kv_tokens(unit: UnitNumbers, tokens: float) -> float:
 
 def unit_terms(unit: UnitNumbers, found: Found) -> Terms:
     """Return what one of each costs under the coefficients `found`: a token, a cached token, a pair, a step."""
-    layout, half, share = unit["layout"], unit["half_flops"], found["bf16"]
+    layout, half, share, drafts = unit["layout"], unit["half_flops"], found["bf16"], unit["drafts"]
     look = found["attention"]
     tp, dp, pp = layout["tp"], layout["dp"], layout["pp"]
     moved = unit["n_layers"] * unit["layer_bytes"] * tp
@@ -164,14 +164,16 @@ def unit_terms(unit: UnitNumbers, found: Found) -> Terms:
         load = read_time(cache["copies"] * cache["bytes"], unit["hbm_bw"], found["kv"])
         caches.append({
             # A decode reads each cached token and multiplies it with its queries: what takes longer counts.
-            "read": max(load, (1 + unit["drafts"]) * cache["decode_flops"] / (look * half)), "load": load,
+            "read": max(load, (1 + drafts) * cache["decode_flops"] / (look * half)), "load": load,
             "pair": cache["pair_flops"] / (look * half), "reach": cache["reach"], "aligned": cache["aligned"],
         })  # fmt: skip
     together = 1.0 if tp * dp > 1 else 0.0
     return {
-        # A request that drafts brings so many tokens into a step, and each draft passes a layer of its own.
-        "tokens": 1 + unit["drafts"], "longer": 1 + unit["drafts"] / unit["n_layers"], "ranks": dp * pp, "stages": pp,
-        "bunched": unit["bunched"],
+        # A request that drafts brings so many tokens into a step. Each draft passes a layer of its own, one after the
+        # other, and the LM head; a prompt passes that layer once.
+        "tokens": 1 + drafts, "longer": 1 + drafts / unit["n_layers"], "once": 1 + min(drafts, 1) / unit["n_layers"],
+        "drafted": drafts * read_time(unit["head_bytes"], unit["hbm_bw"], found["memory"]),
+        "ranks": dp * pp, "stages": pp, "bunched": unit["bunched"],
         "t_w": read_time(unit["step_bytes"], unit["hbm_bw"], found["memory"]) + routed,
         "routed": routed, "idle": unit["idle"], "matrices": matrices,
         "experts": uneven * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["grouped"]),
@@ -232,27 +234,30 @@ def parts(
     busy = larger(prompts / ranks, smaller(prompts, 1))
     if terms["bunched"]:
         busy = prompts / ranks + (1 - smaller(decodes, 1)) * (busy - prompts / ranks)
-    tokens = terms["tokens"] * own + busy * fresh
+    longer, once, active = terms["longer"], terms["once"], smaller(decodes, 1)
+    passes = once + (longer - once) * active  # of a step that only computes prompts, or decodes too
+    tokens = longer * terms["tokens"] * own + once * busy * fresh
     everywhere = (terms["tokens"] * decodes + prompts * fresh) / terms["stages"]
+    routed = (longer * terms["tokens"] * decodes + once * prompts * fresh) / terms["stages"]
     sampled = larger(terms["tokens"] * own + busy * smaller(fresh, 1), 1)
     weights = terms["t_w"]
     if terms["routed"] > 0:  # those experts are read that some token has chosen
         weights = weights - terms["idle"] ** larger(everywhere, 1) * terms["routed"]
-    reads, pairs = terms["state"] * own, 0.0
+    reads, pairs = longer * terms["state"] * own, 0.0
     for cache in terms["caches"]:
         reach = cache["reach"]
-        reads = reads + own * smaller(context, reach) * cache["read"] + busy * smaller(cached, reach) * cache["load"]
+        reads = reads + longer * own * smaller(context, reach) * cache["read"]
+        reads = reads + once * busy * smaller(cached, reach) * cache["load"]
         seen = pairs_of(cached + fresh, reach, smaller) - pairs_of(cached, reach, smaller)
-        pairs = pairs + busy * seen * cache["pair"]
-    longer = terms["longer"]
+        pairs = pairs + once * busy * seen * cache["pair"]
     return [
-        longer * weights,
-        longer * (terms["matrices"] * tokens + terms["experts"] * everywhere + terms["head"] * sampled),
-        longer * reads,
-        longer * pairs,
-        longer * terms["move"] * tokens,
-        longer * terms["links"] * tokens,
-        longer * terms["fixed"] + terms["request"] * own,
+        passes * weights + active * terms["drafted"],
+        terms["matrices"] * tokens + terms["experts"] * routed + passes * terms["head"] * sampled,
+        reads,
+        pairs,
+        terms["move"] * tokens,
+        terms["links"] * tokens,
+        passes * terms["fixed"] + terms["request"] * own,
     ]
 
 

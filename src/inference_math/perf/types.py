@@ -159,7 +159,9 @@ class Terms(TypedDict):
 
     tokens: float  # that a decode brings into a step
     bunched: bool
-    longer: float  # how much longer a step is for drafting them
+    longer: float  # how many layers more decodes pass for what they draft, as a factor
+    once: float  # the same of prompts, which a drafter reads once
+    drafted: float  # LM heads that are read for drafts
     ranks: float  # groups of GPUs among which requests divide
     stages: float
     t_w: float

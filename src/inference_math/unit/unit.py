@@ -69,6 +69,7 @@ _CHANGEABLE = ("tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "dra
 _USUAL = 8192  # tokens of a request
 _MOST_GPUS = 4096  # that share anything
 MOST_DRAFTS = 16  # that a request has verified in a step
+ACCEPTED = 0.8  # of the drafts whose predecessors were, unless somebody says how many
 _MEMORY = Interval(0.01, 1)
 _DRAWS = 128  # of coefficients, for an interval
 
@@ -89,7 +90,7 @@ class Unit:
     pp: int = 1
     memory: float = MEMORY
     drafts: int = 0
-    accepted: float = 0.0
+    accepted: float = ACCEPTED
     version: str = ""
     bunched: bool = False
 
@@ -110,7 +111,7 @@ class Unit:
         pp: int = 1,
         memory: float = MEMORY,
         drafts: int = 0,
-        accepted: float = 0.0,
+        accepted: float = ACCEPTED,
     ) -> Unit:
         """Return the unit of a model and a GPU, by name or your own, under `calibration` or the nearest that ships.
 
@@ -130,7 +131,8 @@ class Unit:
             Share of the GPUs' memory that the engine takes for weights and KV caches (gpu-memory-utilization).
         drafts, accepted
             Tokens that a request drafts in each step (multi-token prediction, EAGLE), and the probability with which
-            one is accepted whose predecessors were. Each passes a layer of its own and all are verified in the step.
+            one is accepted whose predecessors were. Each passes a layer of its own and the LM head, and all are
+            verified in the step; a prompt passes that layer once. The drafter's memory is not counted.
 
         Raises
         ------
