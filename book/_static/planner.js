@@ -83,13 +83,12 @@
   // The question as `perf.answers` takes it; an Error says what is wrong with it.
   const question = (given) => {
     for (const name of NAMES.filter((n) => at(n).type === "number" && !(idle[given.goal] ?? []).includes(n))) {
-      at(name).removeAttribute("aria-invalid");
       if (at(name).disabled) continue;
       const [value, low, high] = [given[name], at(name).min, at(name).max].map(Number);
       const whole = ["units", "have", "drafts"].includes(name);
       if (given[name] === "" || !(value >= low && value <= high) || (whole && !Number.isInteger(value))) {
-        at(name).setAttribute("aria-invalid", "true");
-        throw new Error(`${label(name)} must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${given[name] === "" ? "empty" : given[name]}`);
+        const message = `${label(name)} must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${given[name] === "" ? "empty" : given[name]}`;
+        throw Object.assign(new Error(message), { field: name });
       }
     }
     const tp = Number(given.tp);
@@ -440,10 +439,12 @@
     text("planner-runner", "");
     document.getElementById("planner-starts").replaceChildren();
     form.parentElement.classList.add("planner-waiting");
+    NAMES.forEach((name) => at(name).removeAttribute("aria-invalid"));
     let asked;
     try {
       asked = question(given);
     } catch (error) {
+      if (error.field) at(error.field).setAttribute("aria-invalid", "true");
       text("planner-verdict", `${error.message}.`);
       text("planner-headline", `${error.message}.`);
       text("planner-said", `${error.message}.`);
@@ -567,8 +568,8 @@
     const rows = (found) => found.map((row, i) => `| ${row.join(" | ")} |${i ? "" : `\n|${row.map(() => "---").join("|")}|`}`).join("\n");
     const given = state();
     if (wrong(given)) return wrong(given);
-    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${Number(given.drafts) > 0 ? `, ${given.drafts} drafts, ${digits(question(given).unit.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.promise === "mean" ? "means" : `P${100 * given.promise}`})`];
     const asked_ = question(given).unit;
+    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.promise === "mean" ? "means" : `P${100 * given.promise}`})`];
     const sections = TABLES.filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`${pre.dataset.language}\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => form.parentElement.querySelector(`[data-${kind}="${name}"]`).textContent)])];

@@ -47,10 +47,12 @@ ELSEWHERE = {
 }
 # A model that drafts by itself (multi-token prediction) needs no other; what another needs is said beside it.
 DRAFTING = {
-    "vllm": '--speculative-config \'{"method": "mtp", "num_speculative_tokens": DRAFTS}\'',
-    "sglang": "--speculative-algorithm EAGLE --speculative-num-steps DRAFTS --speculative-eagle-topk 1 "
-    "--speculative-num-draft-tokens BROUGHT",
-    "trtllm": "# speculative_config.decoding_type: MTP",
+    "vllm": ['--speculative-config \'{"method": "mtp", "num_speculative_tokens": DRAFTS}\''],
+    "sglang": [
+        "--speculative-algorithm EAGLE --speculative-num-steps DRAFTS --speculative-eagle-topk 1",
+        "--speculative-num-draft-tokens BROUGHT",
+    ],
+    "trtllm": ["# speculative_config.decoding_type: MTP", "# speculative_config.num_nextn_predict_layers: DRAFTS"],
 }
 DRAFTER = {
     "vllm": '# MTP, for a model that has it; else "method": "eagle3", "model": "$DRAFTER" in --speculative-config',
@@ -237,13 +239,11 @@ def divided(asked: Asked) -> list[str]:
 
 def foreseen(asked: Asked) -> list[str]:
     """Return what makes requests draft tokens, where they do."""
-    drafts, engine = asked["unit"]["drafts"], asked["engine"]
+    drafts = asked["unit"]["drafts"]
     if not drafts > 0:
         return []
-    told = [DRAFTING[engine].replace("DRAFTS", str(drafts)).replace("BROUGHT", str(brought(asked)))]
-    if engine == "trtllm":
-        told.append("# speculative_config.num_nextn_predict_layers: " + str(drafts))
-    return told
+    lines: list[str] = DRAFTING[asked["engine"]]
+    return [line.replace("DRAFTS", str(drafts)).replace("BROUGHT", str(brought(asked))) for line in lines]
 
 
 def remembered(asked: Asked, kv: str, memory: float, store: bool, pool: str) -> list[str]:

@@ -180,10 +180,10 @@ class Unit:
     @property
     def name(self) -> str:
         """The unit in words."""
-        drafting = f", {self.drafts} drafts, {self.tokens_a_step:.3g} tokens a step" if self.drafts else ""
+        ahead = f", {self.drafts} drafts, {self.tokens_a_step:.3g} tokens a step" if self.drafts else ""
         parts = [f"{name} {getattr(self, name)}" for name in ("tp", "ep", "dp", "pp") if getattr(self, name) > 1]
         how = f" ({', '.join(parts)})" if len(parts) > 1 or (parts and self.tp == 1) else ""
-        on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}{drafting}"
+        on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}{ahead}"
         return f"{self.model.name} ({self.weights}, KV {self.kv}) on {on}"
 
     @property
