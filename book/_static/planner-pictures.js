@@ -46,13 +46,15 @@ window.inferenceMathPictures = (() => {
     const parts = [["weights", data.memory * all - rates.workspace - room], ["KV caches in use", used], ["KV caches, free", room - used], ["engine's own", rates.workspace], ["left to others", (1 - data.memory) * all]];
     return parts.map(([part, bytes], order) => ({ part, order, GB: bytes / 1e9 }));
   };
-  const speedRows = (asked, found, best) => {
+  const speedRows = function* ({ asked, drawn, best }) {
     const { n_out } = asked.work;
     const rows = [];
     for (let i = -6; i <= 8; i += 1) {
+      yield;
       const tpot = asked.tpot * 1.25 ** i;
-      const solved = math.solve({ ...asked, tpot }, found, [1, 1]);
-      for (const [architecture, { rate }] of Object.entries(solved.rows)) {
+      const solved = math.solve({ ...asked, tpot }, drawn);
+      for (const architecture of solved.order) {
+        const rate = math.median(solved.rates[architecture]);
         if (!(rate > 0)) continue;
         const point = { architecture, user: 1 / tpot, gpu: (rate * n_out) / asked.unit.gpus };
         rows.push({ ...point, chosen: false });
@@ -61,22 +63,27 @@ window.inferenceMathPictures = (() => {
     }
     return rows;
   };
-  // Rows for a question under coefficients; what a fifth less or more of each input brings is returned for words, too.
-  const pictured = (asked, given, found, centre, best) => {
-    const row = best && centre.rows[best];
-    const swung = best ? math.swings(asked, found) : [];
-    if (best) {
-      Object.assign(rowsOf, {
-        step: stepRows(asked, math.unit_terms(asked.unit, found), row, best), memory: memoryRows(asked, given, row),
-        speeds: speedRows(asked, found, best),
-        swings: swung.map((one) => ({ ...one, input: math.swing_name(one.input), rate: centre.numbers.rate })),
-      });
+  // Rows for what was decided; what a fifth less or more of each input brings is returned for words, too.
+  const pictured = function* (found, coefficients) {
+    const { asked, solved, rows, best, drawn } = found;
+    const row = { ...solved.settings[best], batch: rows[best].decodes[0] };
+    const swung = [];
+    for (const name of math.swung_inputs(asked)) {
+      yield;
+      swung.push(math.swing_of(asked, drawn, name));
     }
-    document.getElementById("planner-pictures").hidden = !best;
-    if (best) first();
+    swung.sort((a, b) => b.swing - a.swing);
+    Object.assign(rowsOf, {
+      step: stepRows(asked, math.unit_terms(asked.unit, coefficients), row, best), memory: memoryRows(asked, found.given, row),
+      speeds: yield* speedRows(found),
+      swings: swung.map((one) => ({ ...one, input: math.swing_name(one.input), rate: rows[best].rate[0] })),
+    });
+    document.getElementById("planner-pictures").hidden = false;
+    first();
     holders.forEach(({ dataset }) => redraw(dataset.name));
     return swung;
   };
+  const none = () => { document.getElementById("planner-pictures").hidden = true; return []; };
 
   share.whenNear(holders, picture);
   let theme = document.documentElement.dataset.theme;
@@ -84,5 +91,5 @@ window.inferenceMathPictures = (() => {
     const now = document.documentElement.dataset.theme;
     if (now !== theme) { theme = now; holders.filter(({ dataset }) => views[dataset.name]).forEach(picture); }
   }).observe(document.documentElement, { attributeFilter: ["data-theme"] });
-  return { pictured, views };
+  return { none, pictured, views };
 })();

@@ -85,7 +85,7 @@
     for (const name of NAMES.filter((n) => at(n).type === "number" && !(idle[given.goal] ?? []).includes(n))) {
       if (at(name).disabled) continue;
       const [value, low, high] = [given[name], at(name).min, at(name).max].map(Number);
-      const whole = ["units", "have", "drafts"].includes(name);
+      const whole = ["units", "have", "drafts", "sessions"].includes(name);
       if (given[name] === "" || !(value >= low && value <= high) || (whole && !Number.isInteger(value))) {
         const message = `${label(name)} must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${given[name] === "" ? "empty" : given[name]}`;
         throw Object.assign(new Error(message), { field: name });
@@ -114,11 +114,15 @@
       cv: given.lengths === "fixed" ? 0 : Math.sqrt(1 - 1 / n_out),
       longest: (mixOf(given)?.rows ?? []).reduce((most, [n_in, out]) => Math.max(most, n_in + out), 0),
     };
-    return {
+    const asked = {
       unit, work, engine: given.engine, units: unitsOf(given, unit), watts: rates.watts, ttft: given.ttft / 1000, tpot: given.tpot / 1000,
-      quantile: given.promise === "mean" ? 0 : Number(given.promise), price: Number(given.price),
+      quantile: Number(given.promise) || 0, price: Number(given.price), pool_bw: unit.gpus * (data.links[given.link].bw || rates.link_bw),
       read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
+      page: math.page_of(given.engine, model.kind, rates.generation), sessions: Number(given.sessions),
     };
+    const crowded = math.crowded(asked);
+    if (crowded) throw Object.assign(new Error(`${label("sessions")} ${crowded}`), { field: "sessions" });
+    return asked;
   };
   // Of recorded requests whole tokens are stored.
   const storedOf = (given) => {
@@ -152,9 +156,8 @@
     concurrency: [concurrency, concurrency],
   });
   const spreadOf = (given) => math.wider(calibration(given).spread, data.widths, calibration(given).scope, inputs(given, 1));
-  const draws = (given) => {
-    return math.drawn(data.coefficients, coefficients(given), calibration(given).root, data.normals, spreadOf(given));
-  };
+  const draws = (given) => math.drawn(data.coefficients, coefficients(given), calibration(given).root, data.normals, spreadOf(given));
+  const solve = (given, asked) => math.solve(asked, draws(given));
 
   // Words and numbers as Python prints them.
   const { digits, percent } = math;
@@ -186,15 +189,31 @@
 
   const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}.`;
 
-  const notes = (given, asked, centre, best, batch) => {
-    const missed = best ? [] : math.missed(asked, centre.costs);
-    const never = math.outside(calibration(given).scope, inputs(given, Math.max(batch, 1))).map((one) => `not calibrated: ${one}`);
+  // What was decided for a question, as `planner.plan` has it: every number a statistic over the same draws.
+  const decided = (given) => {
+    const asked = question(given);
+    const drawn = draws(given);
+    const solved = math.solve(asked, drawn);
+    const [first, second] = solved.order;
+    const rows = Object.fromEntries(solved.order.map((name) => [name, math.median_row(solved.each[name])]));
+    const tie = Boolean(solved.best) && math.tied(solved.best_in[first], solved.lead, spreadOf(given));
+    return { given, asked, drawn, solved, rows, first, second, tie, best: solved.best, numbers: math.numbers_of(asked, solved) };
+  };
+
+  const notes = ({ given, asked, drawn, solved, rows, best, numbers, first }) => {
+    const middle = solved.costs[Math.floor(solved.costs.length / 2)];
+    const centre = math.under(asked, coefficients(given), [1, 1]);
+    const missed = best ? [] : math.missed(asked, centre);
+    const never = math.outside(calibration(given).scope, inputs(given, Math.max(solved.settings[first].batch, 1))).map((one) => `not calibrated: ${one}`);
     const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
     const { mode, kind } = { mode: calibration(given).mode, kind: data.models[given.model].kind };
     const checked = mode === "served" ? [math.checked(given.model, given.gpu, kind, given.engine, data.gpus[given.gpu].maker, data.errors)] : [];
-    const pays = asked.unit.drafts > 0 ? [math.drafting_pays(centre.numbers.rate, math.undrafted(asked, coefficients(given)))] : [];
-    const hindered = best ? Object.entries(centre.rows).filter(([, row]) => !(row.rate > 0)).map(([name]) => `no ${name}: ${math.hindered(asked, centre.costs, name)}`) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, data.errors), ...pays, ...checked].map(sentence);
+    const prefill = solved.settings.disaggregated.prefill_units;
+    const { title, measured } = data.links[given.link];
+    const linked = best === "disaggregated" ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), given.link === data.link ? "" : title, measured)] : [];
+    const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.undrafted(asked, drawn))] : [];
+    const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, middle, name)}`) : [];
+    return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, data.errors), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
   };
 
   // Where nothing meets the SLA: which units would.
@@ -205,9 +224,10 @@
         if (Number(tp) < Number(given.tp) || (tp === given.tp && weights === given.weights)) continue;
         try {
           const kv = weights === given.weights ? given.kv : weights;
-          const asked = question({ ...given, goal: "unit", tp, weights, kv });
-          const { rate } = math.solve(asked, coefficients({ ...given, weights }), [1, 1]).numbers;
-          if (rate > 0) found.push(math.remedy(Number(tp), asked.unit.gpus, weights, rate));
+          const other = { ...given, goal: "unit", tp, weights, kv };
+          const asked = question(other);
+          const solved = solve(other, asked);
+          if (solved.best) found.push(math.remedy(Number(tp), asked.unit.gpus, weights, math.median(solved.rates[solved.best])));
         } catch { /* not a unit */ }
       }
     }
@@ -221,22 +241,13 @@
 
   const list = (words) => words.map((one) => Object.assign(document.createElement("li"), { textContent: one }));
 
-  // What stands on the page for a question, under the calibration and, once they are there, its draws: then every
-  // number is the median of them, and verdict and settings follow it.
-  const show = (given, asked, centre, solved) => {
-    const drawn = solved.length ? solved : [centre];
-    const order = solved.length ? math.ranked(solved) : centre.order;
-    const leads = drawn.map((one) => ({ ...one.numbers, ...math.lead(asked, one.rows, order) }));
-    const own = { ...centre.numbers, ...math.lead(asked, centre.rows, order) };
-    const [rate] = math.interval(own.rate, leads.map((one) => one.rate));
-    const [margin] = math.interval(NaN, leads.map((one) => one.margin));
-    const best = rate > 0 ? order[0] : "";
-    const ahead = drawn.filter((one) => one.best === order[0]).length / drawn.length;
-    const words = { binding: centre.binding.join(" and "), units: asked.units, best: order[0], second: order[1] };
-    const formulas = math.by_formula(asked, centre);
+  // One unit at full load.
+  const show = (found) => {
+    const { given, asked, solved, rows, numbers: told_, best, first, second, tie } = found;
+    const words = { binding: told_.binding.join(" and "), units: asked.units, best: first, second };
+    const formulas = math.by_formula(asked, solved, told_);
     for (const [name, , unit, by, , why] of data.answers) {
-      const fixed = name === "ttft" || name === "tpot";
-      const [value, low, high] = math.interval(own[name], fixed ? [] : leads.map((one) => one[name]));
+      const [value, low, high] = told_[name] ?? [NaN, NaN, NaN];
       const known = Number.isFinite(value);
       const printed = data.printed[unit] || [1, ` ${unit}`];
       cell("why", name, fill(best ? why : why.split(",")[0], words));
@@ -245,29 +256,22 @@
       const said = formulas[name];
       cell("said", name, known && Number.isFinite(said) ? withSpan(said, said, said, ...printed) : "");
     }
-    text("planner-verdict", sentence(math.verdict(best, order[1], rate, margin, ahead, spreadOf(given))));
-    let start = "";
-    const row = math.careful(asked, order[0], drawn);
-    if (best) {
-      const serves = `${digits(math.serves(asked, best, drawn, row))} requests/s of a unit`;
-      const kept = solved.length ? ` (keeps the SLA in ${percent(math.kept(asked, best, solved, row))} of the draws, ${serves})` : "";
-      start = `Start with${kept}: ${told(asked, given, best, row)}`;
-    }
-    text("planner-settings", start);
-    document.getElementById("planner-notes").replaceChildren(...list(notes(given, asked, centre, best, row.batch)));
-    architectures(given, asked, centre, solved, null);
-    const [usd] = math.interval(own.usd_per_million, leads.map((one) => one.usd_per_million));
+    const of = rows[first].rate[0];
+    text("planner-verdict", sentence(math.verdict(best, second, of, solved.lead, best ? solved.best_in[first] : 0, solved.loss[first], spreadOf(given), tie, solved.none_in)));
+    text("planner-settings", best ? `Start with (keeps the SLA in ${percent(solved.kept[best])} of the draws): ${told(asked, given, best, solved.settings[best])}` : "");
+    document.getElementById("planner-notes").replaceChildren(...list(notes(found)));
+    architectures(found, null);
+    const verdict = document.getElementById("planner-verdict").textContent;
+    const waits = given.goal === "have" ? `What ${given.have} GPUs serve: simulating its queues …` : `GPUs for ${given.traffic} requests/s: simulating their queues …`;
+    text("planner-headline", given.goal === "unit" || !best ? verdict : waits);
     const sized = given.goal === "unit" ? [] : [["…", "simulating queues"]];
-    if (given.goal === "unit" || !best) text("planner-headline", document.getElementById("planner-verdict").textContent);
-    else text("planner-headline", given.goal === "have" ? `What ${given.have} GPUs serve: simulating its queues …` : `GPUs for ${given.traffic} requests/s: simulating their queues …`);
-    numbers(best ? [...sized, ...ofUnit(asked, rate, own), ...(asked.price > 0 ? [[`$${digits(usd)}`, "a million output tokens, all busy"]] : [])] : []);
-    return { best, order, drawn, rate, own };
+    numbers(best ? [...sized, ...ofUnit(found), ...(asked.price > 0 ? [[`$${digits(told_.usd_per_million[0])}`, "a million output tokens, all busy"]] : [])] : []);
   };
 
   // The few numbers that decide, large.
-  const ofUnit = (asked, rate, own) => [
-    [digits(rate), "requests/s of a unit, at full load"], [`${digits(1000 * own.ttft)} ms`, asked.quantile ? `P${100 * asked.quantile} of TTFT` : "mean TTFT"],
-    [`${digits(1000 * own.tpot)} ms`, asked.quantile ? `P${100 * asked.quantile} of the gaps` : "mean TPOT"],
+  const ofUnit = ({ asked, numbers: told_ }) => [
+    [digits(told_.rate[0]), "requests/s of a unit, at full load"], [`${digits(1000 * told_.ttft[0])} ms`, asked.quantile ? `P${100 * asked.quantile} of TTFT` : "mean TTFT"],
+    [`${digits(1000 * told_.tpot[0])} ms`, asked.quantile ? `P${100 * asked.quantile} of the gaps` : "mean TPOT"],
   ];
   const numbers = (shown) => {
     document.getElementById("planner-big").replaceChildren(...shown.map(([value, name]) => {
@@ -278,33 +282,32 @@
   };
 
   // What the reader asked for, queues counted: GPUs for the traffic, or traffic for the GPUs.
-  const shareOf = (given) => (given.promise === "mean" ? 0.9 : Number(given.promise));
+  const shareOf = (given) => (given.promise === "mean" ? data.crowd.share : Number(given.promise) || 0);
   const goalOf = (given) => ({ traffic: given.goal === "serve" ? Number(given.traffic) : 0, have: given.goal === "have" ? Number(given.have) : 0 });
-  const answerGoal = (given, asked, centre, solved, found, sustained) => {
-    const fleets = crowd.fleets(sustained, goalOf(given));
-    const [first, second] = fleets;
-    architectures(given, asked, centre, solved, { sustained, fleets });
-    const owned = given.goal === "have";
-    if (given.goal === "unit") return;
-    const order = [...fleets.map((one) => one.name), ...found.order.filter((name) => !fleets.some((one) => one.name === name))];
-    starts(asked, given, order, found.drawn, Object.fromEntries(fleets.map((one) => [one.name, one])));
-    if (first) text("planner-settings", `Start ${first.many === 1 ? "it" : `each of ${digits(first.many)}`} with: ${told(first.asked, given, first.name, first.row)}`);
-    if (!first) {
-      const able = sustained.filter((one) => one.each > 0);
-      text("planner-headline", sentence(able.length
-        ? `${label("have")} must be at least ${Math.min(...able.map((one) => one.gpus))}, those of a replica that keeps both limits`
-        : math.short(shareOf(given), sustained.map((one) => math.idle(one.name, one.idle)))));
-      numbers(ofUnit(asked, found.rate, found.own));
+  const answerGoal = (found, crowded) => {
+    const { given, asked, solved } = found;
+    const { fleets } = crowded;
+    const held = crowded.order.filter((name) => fleets[name]?.replicas > 0);
+    architectures(found, crowded);
+    if (!held.length) {
+      text("planner-headline", sentence(math.short(shareOf(given), Object.values(fleets).map((one) => math.idle(one.name, one.idle, shareOf(given))))));
+      numbers(ofUnit(found));
       return;
     }
-    text("planner-headline", sentence(math.sized(first.name, first.many, first.units, first.all, first.rate, second?.name ?? "", owned ? second?.rate ?? 0 : second?.all ?? 0, owned, found.best)));
-    const usd = math.usd_per_million(first.all, asked.price, first.rate * asked.work.n_out);
+    const owned = given.goal === "have";
+    const [first, ...others] = held.map((name) => fleets[name]);
+    const [second] = others.sort((a, b) => (owned ? b.sold - a.sold : a.gpus_all[0] - b.gpus_all[0]));
+    starts(found, [first.name], { [first.name]: first });
+    text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.asked, given, first.name, first.settings)}`);
+    const next = second ? (owned ? second.sold : second.gpus_all[0]) : 0;
+    text("planner-headline", sentence(math.sized(first.name, first.replicas, first.units, first.gpus_all, first.sold, second?.name ?? "", next, owned, crowded.tie && held.length > 1, crowded.best_in[first.name], crowded.loss[first.name])));
+    const usd = math.usd_per_million(first.gpus_all[0], asked.price, first.sold * asked.work.n_out);
     text("planner-how", sentence(math.sized_how(shareOf(given), Number(given.arrivals), mixOf(given) ? "mix" : "", asked.units)));
     numbers([
-      owned ? [digits(first.rate), `requests/s on ${digits(first.all)} GPUs`] : [digits(first.all), `GPUs for ${given.traffic} requests/s`],
-      ...(asked.price > 0 ? [[`$${digits(usd)}`, `a million output tokens at ${digits(first.rate)} requests/s`]] : []),
-      [digits(first.each / first.units), `requests/s of a unit, ${first.name}, with queues`],
-      ...(asked.watts > 0 ? [[`${digits(first.all * asked.watts / 1000)} kW`, "at rated power"]] : []),
+      owned ? [digits(first.sold), `requests/s on ${digits(first.gpus_all[0])} GPUs`] : [digits(first.gpus_all[0]), `GPUs for ${given.traffic} requests/s`],
+      ...(asked.price > 0 ? [[`$${digits(usd)}`, `a million output tokens at ${digits(first.sold)} requests/s`]] : []),
+      [`${digits(1000 * first.ttft[0])} ms`, "mean TTFT, with queues"], [`${digits(1000 * first.tpot[0])} ms`, "mean TPOT, with queues"],
+      ...(asked.watts > 0 ? [[`${digits(first.gpus_all[0] * asked.watts / 1000)} kW`, "at rated power"]] : []),
     ]);
   };
 
@@ -316,15 +319,14 @@
     return [made];
   };
 
-  // How to start each architecture that meets the SLA, by the replicas of a fleet where there is one: the first one open,
-  // the others folded.
-  const starts = (asked, given, order, drawn, replicas) => {
-    const shown = order.filter((name) => math.median(drawn.map((one) => one.rows[name].rate)) > 0).map((name) => {
-      const of = replicas[name] ?? { asked, row: math.careful(asked, name, drawn) };
-      const told = math.settings(of.asked, name, of.row);
+  // How to start architectures, a fleet's replica or a unit at full load: the first one open, the others folded.
+  const starts = ({ given, asked, solved }, order, replicas) => {
+    const shown = order.map((name) => {
+      const of = replicas[name] ?? { asked, settings: solved.settings[name] };
+      const told_ = math.settings(of.asked, name, of.settings);
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}${replicas[name] ? ", a replica" : " at full load"}` }));
-      for (const [title, line] of math.commands(of.asked, name, told, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "")) {
+      for (const [title, line] of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "")) {
         const code = Object.assign(document.createElement("pre"), { textContent: line });
         code.dataset.language = title.includes("Kubernetes") ? "yaml" : "bash";
         const head = Object.assign(document.createElement("p"), { textContent: `${title} ` });
@@ -348,84 +350,91 @@
     return named.length ? `not with this ${named.join(" and ")}` : "calibrated";
   };
 
+  // What one GPU of a question does at full load, or why not.
+  const ofGpu = (given) => {
+    try {
+      const asked = question({ ...given, goal: "unit" });
+      const solved = solve(given, asked);
+      return solved.best ? { best: solved.best, each: solved.rates[solved.best].map((rate) => rate / asked.unit.gpus) } : { said: "none meets the SLA" };
+    } catch { return { said: "does not fit, or not in this precision" }; }
+  };
+  const ended = (each, scale = 1) => { const [value, low, high] = math.interval(NaN, each); return Number.isFinite(value) ? withSpan(value, low, high, scale) : ""; };
+
   // The same question on other GPUs: what one of each is worth. Guesses come last, whatever they promise.
-  const gpus = (given) => {
-    const at_ = (gpu) => {
-      try {
-        const other = { ...given, gpu };
-        const asked = question({ ...other, goal: "unit" });
-        const { best, rows } = math.solve(asked, coefficients(other), [1, 1]);
-        const never = standing(other);
-        return best ? [best, rows[best].rate / asked.unit.gpus, never] : ["none meets the SLA", NaN, never];
-      } catch { return ["does not fit, or not in this precision", NaN, ""]; }
-    };
-    const [, here] = at_(given.gpu);
-    const rows = Object.keys(data.gpus).map((gpu) => [gpu, ...at_(gpu)]).sort((a, b) => (a[3] === GUESSED) - (b[3] === GUESSED) || (b[2] || 0) - (a[2] || 0));
-    const known = (value) => (Number.isFinite(value) ? digits(value) : "");
+  const gpus = function* (given, first) {
+    const here = first.best ? first.solved.rates[first.best].map((rate) => rate / first.asked.unit.gpus) : [];
+    const found = [];
+    for (const gpu of Object.keys(data.gpus)) {
+      yield;
+      const one = gpu === given.gpu ? { ...(first.best ? { best: first.best, each: here } : { said: "none meets the SLA" }) } : ofGpu({ ...given, gpu });
+      found.push({ gpu, ...one, middle: one.each ? math.median(one.each) : 0, never: standing({ ...given, gpu }) });
+    }
+    found.sort((a, b) => (a.never === GUESSED) - (b.never === GUESSED) || b.middle - a.middle);
     const price = Number(given.price);
-    const joules = (gpu, rate) => (data.gpus[gpu].watts > 0 ? known(data.gpus[gpu].watts / (rate * Number(given.output))) : "power not stated");
-    table("planner-gpus", ["GPU", "calibration", "best architecture", "requests/s of a GPU", `as many ${given.gpu}`, "break-even price (USD/hour)", "J a token, rated power"],
-      rows.map(([gpu, best, rate, never]) => [gpu, never, best, known(rate), known(rate / here), price > 0 ? known((price * rate) / here) : "", joules(gpu, rate)]));
+    const joules = ({ gpu, each }) => (data.gpus[gpu].watts > 0 ? ended(each.map((rate) => data.gpus[gpu].watts / (rate * Number(given.output)))) : "power not stated");
+    table("planner-gpus", ["GPU", "calibration", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "J a token, rated power"],
+      found.map((one) => {
+        if (!one.each) return [one.gpu, one.never, one.said, "", "", "", ""];
+        const ratios = here.length ? math.ratios(one.each, here) : [];
+        return [one.gpu, one.never, one.best, ended(one.each), ended(ratios), price > 0 ? ended(ratios, price) : "", joules(one)];
+      }));
   };
 
-  const architectures = (given, asked, centre, solved, sized) => {
-    const { traffic, have } = goalOf(given);
+  const architectures = ({ given, asked, solved, rows }, crowded) => {
+    const { have } = goalOf(given);
     const optional = (value) => (Number.isFinite(value) ? digits(value) : "");
-    const span = (value, low, high) => (Number.isFinite(high) ? withSpan(value, low, high) : `${digits(value)} (${digits(low)} or more)`);
+    const three = ([value, low, high], scale = 1) => (Number.isFinite(high) ? withSpan(value, low, high, scale) : `${digits(scale * value)} (${digits(scale * low)} to no number)`);
     const loaded = (name) => {
-      if (!sized) return ["…", "…", "…"];
-      const [own, fleet] = [sized.sustained, sized.fleets].map((all) => all.find((one) => one.name === name));
-      const each = own.each > 0 ? withSpan(...[own.each, own.slow, own.fast].map((rate) => rate / own.units)) : "none";
-      if (!fleet) return [each, "none", ""];
-      const cost = math.usd_per_million(fleet.all, asked.price, fleet.rate * asked.work.n_out);
-      return [each, have ? digits(fleet.rate) : span(fleet.all, fleet.low, fleet.high), optional(cost)];
+      if (!crowded) return ["…", "…", "…", "…", "…", "…"];
+      const one = crowded.fleets[name];
+      if (!one?.replicas) return ["none", "", "", "", "", ""];
+      const cost = math.usd_per_million(one.gpus_all[0], asked.price, one.sold * asked.work.n_out);
+      return [have ? three(one.rate) : three(one.gpus_all), percent(crowded.best_in[name]), percent(crowded.loss[name]), three(one.ttft, 1000), three(one.tpot, 1000), optional(cost)];
     };
     // The first of them stands beside the labels, where a phone shows it.
-    const names = solved.length ? math.ranked(solved) : centre.order;
+    const names = (crowded ?? solved).order;
     const asksFleet = given.goal !== "unit";
     const columns = names.map((name) => {
-      const row = centre.rows[name];
-      const [rate, low, high] = math.interval(row.rate, solved.map((one) => one.rows[name].rate));
-      if (!(rate > 0)) return ["none"];
-      const best = solved.filter((one) => one.order[0] === name && one.best).length / solved.length;
+      const [row, own] = [rows[name], solved.settings[name]];
+      if (!(row.rate[0] > 0)) return ["none"];
       return [
-        withSpan(rate, low, high), solved.length ? percent(best) : "", ...loaded(name).slice(0, asksFleet ? 3 : 1),
-        digits(row.batch), optional(row.computed), optional(row.prefill_units), digits(1000 * row.ttft), digits(1000 * row.tpot),
+        ...(asksFleet ? loaded(name) : []), three(row.rate), percent(solved.best_in[name]), percent(solved.loss[name]), percent(solved.kept[name]),
+        digits(row.decodes[0]), own.chunk > 0 ? digits(math.computed_tokens(asked, own)) : "", optional(own.prefill_units), three(row.ttft, 1000), three(row.tpot, 1000),
       ];
     });
     const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
-    const labels = ["requests/s of a unit, at full load", "the best in this share of draws",
-      "requests/s of a unit, with queues", ...(asksFleet ? [have ? `requests/s on ${given.have} GPUs` : `GPUs for ${given.traffic} requests/s`, "USD per million output tokens at that"] : []),
-      "decodes of a unit, at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", `${of}TTFT at full load (ms)`,
-      asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT at full load (ms)"];
+    const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", "loses to the best, in the mean",
+      "mean TTFT (ms)", "mean TPOT (ms)", "USD per million output tokens at that"] : []),
+    "requests/s of a unit, at full load", "the best in this share of draws, at full load", "loses to the best, at full load", "keeps the limits in this share of draws",
+    "decodes of a unit, at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", `${of}TTFT at full load (ms)`,
+    asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT at full load (ms)"];
     table("planner-architectures", ["", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));
   };
 
   // The same question for units of other sizes.
-  const sizes = (given) => {
-    const rows = ["1", "2", "4", "8"].flatMap((tp) => {
-      try {
-        const asked = question({ ...given, tp, goal: "unit" });
-        const { best, rows: found } = math.solve(asked, coefficients(given), [1, 1]);
-        return [best ? [tp, best, digits(found[best].rate / asked.unit.gpus)] : [tp, "none meets the SLA", ""]];
-      } catch { return []; }
-    });
+  const sizes = function* (given) {
+    const rows = [];
+    for (const tp of ["1", "2", "4", "8"]) {
+      yield;
+      const one = ofGpu({ ...given, tp });
+      if (one.best || one.said === "none meets the SLA") rows.push([tp, one.best ?? one.said, one.each ? ended(one.each) : ""]);
+    }
     table("planner-sizes", ["GPUs of a unit (TP)", "best architecture", "requests/s of a GPU, at full load"], rows);
   };
 
-  const tiers = (given, asked) => {
+  const tiers = ({ given, asked, drawn }) => {
     const own = given.tier === "own" ? { own: { title: `a store of ${given.store} GB/s for each GPU`, read_bw: 1e9 * given.store } } : {};
     const all = { ...data.tiers, ...own };
-    const speeds = Object.fromEntries(Object.entries(all).map(([name, tier]) => [name, asked.unit.gpus * tier.read_bw]));
-    const found = asked.work.alpha > 0 ? math.gains(asked, coefficients(given), speeds) : [];
+    const speeds = Object.fromEntries(Object.entries(all).map(([name, tier]) => [name, name === "hbm" ? 0 : asked.unit.gpus * tier.read_bw]));
+    const found = asked.work.alpha > 0 ? math.gains(asked, drawn, speeds) : [];
     const rows = found.map((row) => [
       row.where === "nowhere" ? "nowhere: all is computed" : (row.where === "hbm" ? "HBM of the unit" : all[row.where].title), row.binds, digits(row.speedup),
-      row.rate > 0 ? digits(row.rate) : "none", Number.isFinite(row.gain) ? digits(row.gain) : "–",
+      row.rate > 0 ? withSpan(row.rate, row.rate_low, row.rate_high) : "none", Number.isFinite(row.gain) ? digits(row.gain) : "–",
     ]);
     table("planner-tiers", ["where", "a prompt alone waits for", "prefill speedup", "requests/s of a unit", "gain"], rows);
   };
 
-  // The centre at once; draws and tiers while nothing else moves, a slice of a frame at a time.
+  // The decision at once; queues and tables while nothing else moves, a slice of a frame at a time.
   let round = 0;
   const answer = () => {
     const mine = ++round;
@@ -435,14 +444,12 @@
     delete form.dataset.complete;
     delete form.dataset.sized;
     text("planner-how", "");
-    // What takes the draws belongs to the last question until they are there: nobody may copy it.
     text("planner-runner", "");
     document.getElementById("planner-starts").replaceChildren();
     form.parentElement.classList.add("planner-waiting");
     NAMES.forEach((name) => at(name).removeAttribute("aria-invalid"));
-    let asked;
     try {
-      asked = question(given);
+      question(given);
     } catch (error) {
       if (error.field) at(error.field).setAttribute("aria-invalid", "true");
       text("planner-verdict", `${error.message}.`);
@@ -455,48 +462,43 @@
       document.getElementById("planner-big").replaceChildren();
       return;
     }
-    const centre = math.solve(asked, coefficients(given), [1, 1]);
-    show(given, asked, centre, []);
-    form.dataset.answered = String(performance.now() - began);
-    const solved = [];
-    const drawn = draws(given);
-    const waiting = [...drawn];
+    const work = function* () {
+      const found = decided(given);
+      show(found);
+      form.dataset.answered = String(performance.now() - began);
+      yield;
+      const { asked, solved, drawn, rows, best, second } = found;
+      if (!best) document.getElementById("planner-notes").append(...list(remedies(given)));
+      if (given.goal === "unit") starts(found, solved.order.filter((name) => best && rows[name].rate[0] > 0), {});
+      form.parentElement.classList.remove("planner-waiting");
+      history.replaceState(null, "", share.hash("plan", linked()));
+      const names = solved.order.filter((name) => rows[name].rate[0] > 0);
+      const like = (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
+      if (best && !math.longest_fits(like, math.system_for(asked, best, solved.settings[best]))) {
+        text("planner-headline", "The longest of the requests does not fit the KV cache of a unit.");
+        numbers(ofUnit(found));
+      } else if (best && given.goal !== "unit") {
+        const played = { gaps: data.crowd.gaps[given.arrivals], lengths: data.crowd.lengths, like, share: shareOf(given) };
+        answerGoal(found, yield* crowd.sized(found, names, played, goalOf(given), spreadOf(given)));
+      }
+      text("planner-said", document.getElementById("planner-headline").textContent);
+      form.dataset.sized = "true";
+      yield;
+      const swung = best ? yield* pictures.pictured(found, coefficients(given)) : pictures.none();
+      text("planner-runner", best ? sentence(math.runner_up(best, second, rows[second].rate[0], swung)) : "");
+      yield* sizes(given);
+      tiers(found);
+      yield* gpus(given, found);
+      form.dataset.complete = "true";
+    };
+    const steps = work();
     const go = () => {
       if (mine !== round) return;
       const until = performance.now() + ROOM_FOR_DRAWS;
-      while (waiting.length && performance.now() < until) {
-        solved.push(math.solve(asked, ...waiting.shift()));
-      }
-      if (waiting.length) { setTimeout(go); return; }
-      const found = show(given, asked, centre, solved);
-      if (!found.best) document.getElementById("planner-notes").append(...list(remedies(given)));
-      starts(asked, given, found.order, found.drawn, {});
-      const swung = pictures.pictured(asked, given, coefficients(given), centre, found.best);
-      const [, second] = found.order;
-      const [behind] = math.interval(centre.rows[second].rate, solved.map((one) => one.rows[second].rate));
-      text("planner-runner", found.best ? sentence(math.runner_up(found.best, second, behind, swung)) : "");
-      sizes(given);
-      gpus(given);
-      tiers(given, asked);
-      form.parentElement.classList.remove("planner-waiting");
-      history.replaceState(null, "", share.hash("plan", linked()));
-      form.dataset.complete = "true";
-      const names = found.order.filter((name) => math.interval(NaN, solved.map((one) => one.rows[name].rate))[0] > 0);
-      const like = (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
-      if (found.best && !math.longest_fits(like, math.system_for(asked, found.best, math.careful(asked, found.best, solved)))) {
-        text("planner-headline", "The longest of the requests does not fit the KV cache of a unit.");
-        text("planner-said", document.getElementById("planner-headline").textContent);
-        numbers(ofUnit(asked, found.rate, found.own));
-        form.dataset.sized = "true";
-        return;
-      }
-      crowd.sustain(asked, found.best ? names : [], solved, drawn, { cv: given.arrivals, share: shareOf(given), like }, goalOf(given), () => mine !== round, (sustained) => {
-        if (found.best) answerGoal(given, asked, centre, solved, found, sustained);
-        text("planner-said", document.getElementById("planner-headline").textContent);
-        form.dataset.sized = "true";
-      });
+      do { if (steps.next().done) return; } while (performance.now() < until);
+      setTimeout(go);
     };
-    setTimeout(go, 60);
+    setTimeout(go, 30);
   };
 
   const layout = (given) => {
@@ -507,7 +509,7 @@
   const wrong = (given) => { try { question(given); return ""; } catch ({ message }) { return `# ${message}\n`; } };
   const fleetLine = (given) => {
     if (given.goal === "unit") return "";
-    const rest = `${given.promise === "mean" ? "" : `, quantile=${given.promise}`}${given.arrivals === "1" ? "" : `, cv_arrivals=${given.arrivals}`}${mixOf(given) ? ", mix=requests" : ""}`;
+    const rest = `${given.promise === "mean" ? "" : `, quantile=${given.promise === "means" ? "None" : given.promise}`}${given.arrivals === "1" ? "" : `, cv_arrivals=${given.arrivals}`}${mixOf(given) ? ", mix=requests" : ""}`;
     return `print(planner.${given.goal === "have" ? `capacity(found, ${given.have}` : `fleet(found, ${given.traffic}`}${rest}))  # with queues, simulated\n`;
   };
   const asPython = () => {
@@ -518,8 +520,8 @@
     const sent = [given.prompt, given.output, ...(alpha ? [`alpha=${alpha}`] : []), ...(given.lengths === "geometric" ? ['lengths="geometric"'] : [])];
     const requests = given.lengths === OWN ? `read("requests.csv").trace()` : `mix("${given.lengths}"${alpha ? `, alpha=${alpha}` : ""})`;
     const recorded = given.lengths === OWN && alpha ? `replace(${requests}, alpha=${alpha})` : requests;
-    const limits = [given.ttft / 1000, given.tpot / 1000, ...(given.promise === "mean" ? [] : [`quantile=${given.promise}`])];
-    const rest = [`units=${question(given).units}`, ...(given.tier === "hbm" ? [] : [given.tier === "own" ? `tier=Tier.of_bandwidth(${given.store}e9)` : `tier=tier("${given.tier}")`]), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
+    const limits = [given.ttft / 1000, given.tpot / 1000, ...(Number(given.promise) > 0 ? [`quantile=${given.promise}`] : [])];
+    const rest = [`units=${question(given).units}`, ...(given.tier === "hbm" ? [] : [given.tier === "own" ? `tier=Tier.of_bandwidth(${given.store}e9)` : `tier=tier("${given.tier}")`]), ...(given.link === data.link ? [] : [`link=link("${given.link}")`]), ...(Number(given.sessions) > 0 ? [`sessions=${given.sessions}`] : []), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
     const listed = catalogued.has(given.model);
     const model = listed ? `"${given.model}"` : 'Model.from_config("config.json")';
     const own = given.calibration === OWN && calibrated;
@@ -527,7 +529,7 @@
       ...(mix && given.lengths === OWN && alpha ? ["from dataclasses import replace"] : []), ...(listed ? [] : ["from inference_math.catalogue import Model"]),
       ...(own ? ["from inference_math.unit import Calibration"] : []), ...(mix ? [`from inference_math.workload.${given.lengths === OWN ? "traces import read" : "mixes import mix"}`] : []),
     ].map((line) => `${line}\n`).join("");
-    return `from inference_math import SLA, Unit, Workload, plan, planner\n${imported}from inference_math.catalogue.tiers import Tier, tier\n\n` +
+    return `from inference_math import SLA, Unit, Workload, plan, planner\n${imported}from inference_math.catalogue.links import link\nfrom inference_math.catalogue.tiers import Tier, tier\n\n` +
       `unit = Unit.of(${model}, "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}"${own ? ', Calibration.load("calibration.toml")' : ""}${layout(given)})\n${mix ? `requests = ${recorded}\n` : ""}` +
       `found = plan(unit, ${mix ? "Workload.from_trace(requests)" : `Workload(${sent.join(", ")})`}, SLA(${limits.join(", ")}), ${rest.join(", ")})\nprint(found)\n` +
       fleetLine(given);
@@ -569,7 +571,7 @@
     const given = state();
     if (wrong(given)) return wrong(given);
     const asked_ = question(given).unit;
-    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.promise === "mean" ? "means" : `P${100 * given.promise}`})`];
+    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
     const sections = TABLES.filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`${pre.dataset.language}\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => form.parentElement.querySelector(`[data-${kind}="${name}"]`).textContent)])];
@@ -627,6 +629,6 @@
   const opened = share.parse();
   if (opened?.id === "plan") follow(opened); else begin();
   window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { follow(link); at("preset").value = ""; answer(); } });
-  window.inferenceMathPlanner = { question, coefficients, calibration, state, write, asPython, asMarkdown, views: pictures.views };
+  window.inferenceMathPlanner = { question, coefficients, calibration, draws, spreadOf, state, write, asPython, asMarkdown, views: pictures.views };
   answer();
 })();

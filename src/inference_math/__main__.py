@@ -13,16 +13,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from inference_math import catalogue
+import pandas as pd
+
+from inference_math import __version__, catalogue
 from inference_math.catalogue import PRECISIONS, Gpu, Model
 from inference_math.catalogue.files import write
+from inference_math.catalogue.links import Link, link
 from inference_math.catalogue.tiers import Tier, tier
-from inference_math.checks import as_number, as_one_of
+from inference_math.checks import Interval, as_number, as_one_of, as_whole
 from inference_math.perf.commands import MANIFEST
-from inference_math.planner import Fleet, Plan, capacity, fleet, plan, search
+from inference_math.perf.numerals import digits
+from inference_math.planner import Case, Fleet, Plan, capacity, fleet, plan, search
 from inference_math.planner.deployment import MOST_UNITS
-from inference_math.planner.text import plain
-from inference_math.planner.traffic import RATES
+from inference_math.planner.text import as_script, as_short, fleets_table
+from inference_math.planner.traffic import RATES, SHARED
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration
 from inference_math.unit.shapes import MEMORY
@@ -40,14 +44,22 @@ _OPTIONS = {
     "tpot": "--tpot", "quantile": "--quantile", "units": "--units", "price": "--price", "traffic": "--rate",
     "read_bw": "--store (in bytes/s)", "tp": "--tp", "ep": "--ep", "dp": "--dp", "pp": "--pp",
     "weights": "--weights", "kv": "--kv", "memory": "--memory", "engine": "--engine", "model": "--model",
-    "gpu": "--gpu", "drafts": "--drafts", "accepted": "--accepted",
+    "gpu": "--gpu", "drafts": "--drafts", "accepted": "--accepted", "link": "--link",
+    "sessions": "--sessions", "seed": "--seed",
 }  # fmt: skip
 # Commands with a room of their own.
 _ROOMS = {
     "measure": "measure the steps of a model on the GPU at hand (needs PyTorch)",
     "lab": "try the laws on vLLM, on this machine (needs vLLM)",
 }
-_SHARE = 0.9  # of the requests that a fleet serves within both limits, where no quantile is asked for
+_SEARCHED = 8  # GPUs of a unit among which layouts are tried, where nobody names one
+_MEANS = "means"
+# The columns of the layouts, as they are printed.
+_TITLES = {
+    "architecture": "architecture", "layout": "layout of a unit", "gpus": "GPUs", "tokens_per_gpu": "tokens/s of a GPU",
+    "low": "5 %", "high": "95 %", "best_in": "first in (share)", "loss": "loses (share)", "decodes": "decodes",
+    "ttft": "TTFT (s)", "tpot": "TPOT (s)",
+}  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,39 +98,93 @@ def _plan(options: argparse.Namespace) -> int:
         raise ValueError("--have must be left out where --rate asks how many GPUs it takes")
     if options.rate is not None:
         as_number("--rate", options.rate, RATES)
-    if options.tier is not None and options.store is not None:
-        raise ValueError("--store must be left out where --tier names one")
-    work, mixed = _work(options)
-    if (options.tier is not None or options.store is not None) and not work.alpha:
-        raise ValueError("--tier and --store need --alpha above 0: without it, nothing is stored there")
-    sla = SLA(options.ttft, options.tpot, options.quantile)
-    own = None if options.store is None else Tier.of_bandwidth(1e9 * options.store)
-    place = own if options.tier is None else tier(options.tier)
-    unit = _unit(options).resized(drafts=options.drafts, accepted=options.accepted)
-    others = None if options.search is None else search(unit, work, sla, options.search)
-    found = plan(unit, work, sla, units=_units(options, unit), tier=place, price=options.price)
+    if options.have is not None:
+        as_whole("--have", options.have, 1, 1_000_000)
+    as_number("--bursts", options.bursts, Interval(0, 10))
+    if options.search is not None:
+        as_whole("--search", options.search, 1, 512)
+    found, tried = _found(options)
     for name, long in _LONG.items():
         if (limit := getattr(options, name)) > long:
             print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
-    many = _fleet(options, found, mixed)
+    many = _fleet(options, found)
     if options.report is not None:
         _keep_inputs(options.report, options.model, options.gpu, options.calibration)
         write(options.report, found.report(many))
+    if options.commands is not None and found.feasible:
+        _keep_inputs(options.commands, options.model, options.gpu, options.calibration)
+        write(options.commands, as_script(found, many))
     if options.json:
-        told = found.to_dict() | ({"fleet": vars(many)} if many else {})
-        print(json.dumps(plain(told | _searched(others)), indent=2, allow_nan=False))
-        return 0 if found.feasible else 1
-    if many:
-        print(f"{many.said}; {many.how}.\n")
-    print(found)
-    if others is not None:
-        print(f"\nLayouts on at most {options.search} GPUs, most tokens of a GPU first; low, high, best_in by draws:")
-        print(others.head(10).to_string(index=False, float_format="{:,.4g}".format, na_rep=""))
-    if many:
-        print(f"\nFleet; {many.how}:\n{many}")
+        print(json.dumps(found.to_dict(many, tried), indent=2, allow_nan=False))
+    else:
+        print(as_short(found, many, tried))
+        if options.full:
+            _print_all(found, many, tried)
+    return 0 if found.feasible else 1
+
+
+def _print_all(found: Plan, many: Fleet | None, tried: pd.DataFrame | None) -> None:
+    if many is not None:
+        print(f"\nFleets for that traffic, or of those GPUs:\n{fleets_table(many).to_string(index=False)}")
         for title, line in many.commands:
             print(f"  {title}: {line}" if title != MANIFEST else "  (a Kubernetes manifest stands in --report)")
-    return 0 if found.feasible else 1
+    if tried is not None:
+        shown = tried.rename(columns=_TITLES)[list(_TITLES.values())].head(10)
+        print(f"\nLayouts at full load:\n{shown.to_string(index=False, float_format=digits, na_rep='')}")
+    print(f"\nOne unit at full load, without queues\n{found}")
+
+
+def _found(options: argparse.Namespace) -> tuple[Plan, pd.DataFrame | None]:
+    """Return the plan, of the best layout where none is named, and the layouts that were tried."""
+    work, _ = _work(options)
+    if options.tier is not None and options.store is not None:
+        raise ValueError("--store must be left out where --tier names one")
+    if (options.tier is not None or options.store is not None) and not work.alpha:
+        raise ValueError("--tier and --store need --alpha above 0: without it, nothing is stored there")
+    own = None if options.store is None else Tier.of_bandwidth(1e9 * options.store)
+    place = own if options.tier is None else tier(options.tier)
+    unit, named = _laid_out(options)
+    unit = unit.resized(drafts=options.drafts, accepted=options.accepted)
+    sla = SLA(options.ttft, options.tpot, options.quantile if isinstance(options.quantile, float) else None)
+    asked: dict[str, Any] = {
+        "units": _units(options, unit),
+        "tier": place,
+        "price": options.price,
+        "link": _link(options.link),
+    }
+    asked["sessions"] = as_whole("--sessions", options.sessions, 0)
+    if named and options.search is None:
+        return plan(unit, work, sla, **asked), None
+    most = options.search or min(options.have or _SEARCHED, _SEARCHED)
+    return search(Case(unit, work, sla, **asked), most)
+
+
+def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
+    """Return the unit as it was named, or on the fewest GPUs that hold it, and whether somebody named a layout."""
+    sizes = [options.tp, options.ep, options.dp, options.pp]
+    if any(size is not None for size in sizes):
+        try:
+            return _unit(options), True
+        except ValueError:
+            if options.search is None:
+                raise
+    for tp in (1, 2, 4, 8, 16):
+        try:
+            return _unit(options, tp), False
+        except ValueError as error:
+            if not str(error).startswith(("gpus", "tp")) and "fit" not in str(error):
+                raise
+            last = error
+    raise last
+
+
+def _link(name: str | None) -> Link | None:
+    if name is None:
+        return None
+    try:
+        return Link.of_bandwidth(1e9 * float(name))
+    except ValueError:
+        return link(name)
 
 
 def _units(options: argparse.Namespace, unit: Unit) -> int:
@@ -147,22 +213,23 @@ def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
     return Workload.from_trace(mixed), mixed
 
 
-def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fleet | None:
+def _fleet(options: argparse.Namespace, found: Plan) -> Fleet | None:
     """Return the fleet for a traffic, or what the GPUs that somebody has can serve; None where neither is asked."""
-    share = options.quantile or _SHARE
     if not found.feasible or (options.rate is None and options.have is None):
         return None
+    share = None if options.quantile == _MEANS else options.quantile or SHARED
+    _, mixed = _work(options)
+    told: dict[str, Any] = {
+        "quantile": share, "cv_arrivals": options.bursts, "mix": mixed, "seed": options.seed,
+        "workers": min(os.cpu_count() or 1, 3),
+    }  # fmt: skip
     try:
         if options.rate is not None:
-            return fleet(found, options.rate, quantile=share, cv_arrivals=options.bursts, mix=mixed)
-        return capacity(found, options.have, quantile=share, cv_arrivals=options.bursts, mix=mixed)
+            return fleet(found, options.rate, **told)
+        return capacity(found, options.have, **told)
     except ValueError as error:  # the plan itself stands
         print(f"note: no fleet: {error}", file=sys.stderr)
         return None
-
-
-def _searched(others: Any) -> dict[str, Any]:
-    return {} if others is None else {"search": others.to_dict("records")}
 
 
 def _profile(options: argparse.Namespace) -> int:
@@ -228,11 +295,11 @@ def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Se
         print(f"{name:8} {value:.3g} ± {sd:.2g}{unit_of}{note}")
 
 
-def _unit(options: argparse.Namespace) -> Unit:
+def _unit(options: argparse.Namespace, tp: int = 1) -> Unit:
     calibration = None if options.calibration is None else Calibration.load(options.calibration)
     return Unit.of(
-        _model(options.model), _gpu(options.gpu), options.tp, options.weights, options.kv, options.engine, calibration,
-        ep=options.ep, dp=options.dp, pp=options.pp, memory=options.memory,
+        _model(options.model), _gpu(options.gpu), options.tp or tp, options.weights, options.kv, options.engine,
+        calibration, ep=options.ep or 1, dp=options.dp or 1, pp=options.pp or 1, memory=options.memory,
     )  # fmt: skip
 
 
@@ -244,8 +311,17 @@ def _gpu(name: str) -> Gpu:
     return Gpu.from_toml(name) if name.endswith(".toml") else catalogue.gpu(name)
 
 
+def _promise(value: str) -> float | str:
+    """Return what limits hold for: a share, or means."""
+    return value if value == _MEANS else float(value)
+
+
 def _parser(asked: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="inference-math", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="inference-math", description=__doc__,
+        epilog="exit status: 0; 1 where nothing meets the limits; 2 for bad input; 141 where the reader has enough",
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     unit = argparse.ArgumentParser(add_help=False)
     unit.add_argument(
@@ -256,10 +332,10 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     unit.add_argument(
         "--gpu", required=True, help="name in the catalogue, for example h100-sxm, or a TOML file of its rates"
     )
-    unit.add_argument("--tp", type=int, default=1, help="GPUs that share each matrix (default 1)")
-    unit.add_argument("--ep", type=int, default=1, help="groups of GPUs with whole experts (default 1: parts of each)")
-    unit.add_argument("--dp", type=int, default=1, help="groups of GPUs that share the attention (default 1)")
-    unit.add_argument("--pp", type=int, default=1, help="pipeline stages (default 1)")
+    unit.add_argument("--tp", type=int, help="GPUs that share each matrix (default 1; plan: the best layout)")
+    unit.add_argument("--ep", type=int, help="groups of GPUs with whole experts (default 1: parts of each)")
+    unit.add_argument("--dp", type=int, help="groups of GPUs that share the attention (default 1)")
+    unit.add_argument("--pp", type=int, help="pipeline stages (default 1)")
     unit.add_argument("--weights", help=f"one of {', '.join(PRECISIONS)} (default: as the checkpoint has them)")
     unit.add_argument("--memory", type=float, default=MEMORY, help=f"share of GPU memory to use (default {MEMORY:g})")
     unit.add_argument("--kv", default="bf16", help="precision of the KV cache (default bf16, as engines have it)")
@@ -279,7 +355,16 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     )  # fmt: skip
     planner.add_argument("--ttft", type=float, required=True, help="limit in seconds")
     planner.add_argument("--tpot", type=float, required=True, help="limit in seconds")
-    planner.add_argument("--quantile", type=float, help="share that must meet the limits, e.g. 0.9 (default: means)")
+    planner.add_argument(
+        "--quantile", "--promise", type=_promise, metavar="SHARE",
+        help="share of the requests that must meet both limits, e.g. 0.9, or means (default: with --rate or --have "
+        f"{SHARED:g}; of one unit at full load means)",
+    )  # fmt: skip
+    planner.add_argument("--link", help="between pools: nvlink, rdma, pcie, tcp, or GB/s of each GPU (default rdma)")
+    planner.add_argument(
+        "--sessions", type=int, default=0, help="whose stored part one unit keeps (default: not known)"
+    )
+    planner.add_argument("--seed", type=int, default=0, help="of simulated arrivals (default 0)")
     planner.add_argument(
         "--units",
         type=int,
@@ -302,8 +387,13 @@ def _parser(asked: str) -> argparse.ArgumentParser:
         metavar="CV",
         help="CV of times between arrivals (default 1, at random)",
     )
-    planner.add_argument("--search", type=int, metavar="GPUS", help="also try TP, DP and EP on at most so many GPUs")
-    planner.add_argument("--json", action="store_true", help="print JSON")
+    planner.add_argument(
+        "--search", type=int, metavar="GPUS",
+        help=f"units of how many GPUs to try layouts on (default {_SEARCHED}, where no layout is given)",
+    )  # fmt: skip
+    planner.add_argument("--full", action="store_true", help="print all numbers and tables")
+    planner.add_argument("--json", action="store_true", help="print all as JSON (planner/answer.schema.json)")
+    planner.add_argument("--commands", metavar="FILE", help="write the commands that start the answer")
     planner.add_argument("--report", metavar="FILE", help="also write the plan as Markdown")
     planner.set_defaults(run=_plan)
 

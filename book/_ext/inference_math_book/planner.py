@@ -27,6 +27,7 @@ FIELDS: tuple[Field, ...] = (
 )
 SMALL: tuple[Field, ...] = (
     ("units", "Units of a disaggregated replica, at most", 2, 64, 1, 8, None),
+    ("sessions", "Sessions whose stored part a unit keeps (0: not known)", 0, 1_000_000, 1, 0, None),
     ("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5, None),
     ("store", "Another store: GB/s of each GPU", 0.1, 5000, 0.1, 12.8, None),
 )
@@ -84,6 +85,7 @@ def presets() -> dict[str, dict[str, Any]]:
 def form() -> str:
     """Return the form as HTML."""
     from inference_math import catalogue
+    from inference_math.catalogue.links import USUAL, links
     from inference_math.catalogue.tiers import tiers
     from inference_math.unit.coefficients import ENGINES
     from inference_math.workload.mixes import MIXES
@@ -122,11 +124,17 @@ def form() -> str:
             "experts", "Routed experts", {"split": "a part of each on every GPU", "whole": "whole ones (EP)"}, "split"
         ),
         _select("pp", "Pipeline stages (PP)", sizes, "1"),
+        _select("link", "Link between pools", {name: one.title for name, one in links().items()}, USUAL),
         _select("tier", "What is stored lies in", tier_names, "hbm"),
         _select(
             "promise",
             "The limits hold for",
-            {"mean": "means", "0.9": "P90 of TTFTs and gaps", "0.99": "P99 of TTFTs and gaps"},
+            {
+                "mean": "nine requests in ten; at full load means",
+                "means": "means, with queues, too",
+                "0.9": "nine in ten; at full load P90 of TTFTs and gaps",
+                "0.99": "99 in a hundred; at full load P99 of TTFTs and gaps",
+            },
             "mean",
         ),
         _select("arrivals", "Requests arrive", bursts, "1"),
@@ -165,10 +173,10 @@ def pictures() -> str:
 def tables() -> str:
     """Return the places of the tables, and of what starts an engine."""
     titles = {
-        "architectures": "Architectures at their best within the SLA",
-        "sizes": "Units of other sizes, without draws",
-        "gpus": "The same on other GPUs, without draws",
-        "tiers": "Where the stored share may lie, without draws",
+        "architectures": "Architectures within the limits",
+        "sizes": "Units of other sizes",
+        "gpus": "The same on other GPUs, at full load",
+        "tiers": "Where the stored share may lie, at full load",
     }
     sections = (
         f'<section id="planner-{name}"><h3>{title}</h3><div class="plan"><table></table></div></section>'

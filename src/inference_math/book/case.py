@@ -120,7 +120,9 @@ def numbers() -> dict[str, str]:
             f"case{mark}_plan_best": found.best,
             f"case{mark}_plan_rate": digits(found["rate"]),
             f"case{mark}_plan_margin": f"{100 * found['margin']:.0f}",
-            f"case{mark}_plan_error": f"{100 * found.case.unit.widened(found.case.work).calibration.spread:.0f}",
+            f"case{mark}_plan_error": f"{100 * found.case.spread:.0f}",
+            f"case{mark}_plan_lead": f"{100 * found.solved['lead']:.0f}",
+            f"case{mark}_plan_tie": "a tie" if found.tie else "no tie",
             f"case{mark}_plan_sure": f"{100 * rates.best_in[found.best]:.0f}",
         }
     loaded = planned(True).offloading.set_index("where").loc[_STORE]

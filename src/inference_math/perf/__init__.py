@@ -6,34 +6,31 @@ numbers, sorting with a key, no default arguments, no truth of lists.
 """
 
 from inference_math.perf.answers import (
-    GROWS,
     batch_curve,
     batch_limits,
     by_formula,
-    careful,
-    compared,
-    computed_tokens,
     gains,
-    interval,
-    keeps,
-    kept,
-    lead,
-    median,
-    places_of,
-    ranked,
-    replicas,
-    serves,
-    settings,
+    numbers_of,
     solve,
     swings,
     under,
     undrafted,
-    units_for,
     usd_per_million,
 )
+from inference_math.perf.asked import GROWS, computed_tokens, places_of, sent_bytes
+from inference_math.perf.choice import (
+    decide,
+    layouts_near,
+    layouts_ranked,
+    median_row,
+    tied,
+    tokens_of,
+)
+from inference_math.perf.draws import interval, median
+from inference_math.perf.starts import plain_settings, settings
 
 __all__ = [
-    "GROWS", "batch_curve", "batch_limits", "by_formula", "careful", "compared", "computed_tokens", "gains", "interval",
-    "keeps", "kept", "lead", "median", "places_of", "ranked", "replicas", "serves", "settings", "solve", "swings",
-    "under", "undrafted", "units_for", "usd_per_million",
+    "GROWS", "batch_curve", "batch_limits", "by_formula", "computed_tokens", "decide", "gains", "interval",
+    "layouts_near", "layouts_ranked", "median", "median_row", "numbers_of", "places_of", "plain_settings",
+    "sent_bytes", "settings", "solve", "swings", "tied", "tokens_of", "under", "undrafted", "usd_per_million",
 ]  # fmt: skip

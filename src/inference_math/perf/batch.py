@@ -11,7 +11,10 @@ from math import floor
 
 from inference_math.perf.types import Step
 
-__all__ = ["FOREVER", "MOST_TOGETHER", "beside", "largest_whole", "largest_within", "mean_seen", "round_trip", "seen"]
+__all__ = [
+    "FOREVER", "MOST_TOGETHER", "beside", "largest_from", "largest_whole", "largest_within", "mean_seen", "round_trip",
+    "seen",
+]  # fmt: skip
 
 MOST_TOGETHER = 4096  # decodes or prompts in a step
 NEGLIGIBLE = 1e-15
@@ -28,6 +31,22 @@ def largest_whole(most: float, good: Callable[[int], bool]) -> int:
         else:
             high = middle
     return low
+
+
+def largest_from(guess: int, most: float, good: Callable[[int], bool]) -> int:
+    """Return `largest_whole`, looked for from a guess outwards: quick where the guess is near."""
+    top = floor(most)
+    low, high, width = 0, top + 1, 1
+    at = min(max(guess, 1), top)
+    while low < at < high:
+        if good(at):
+            low = at
+            at += width
+        else:
+            high = at
+            at -= width
+        width *= 2
+    return low + largest_whole(high - low - 1, lambda k: good(low + k))
 
 
 def beside(B: int, n_out: float) -> list[list[float]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from inference_math.perf.answers import brought
+from inference_math.perf.asked import brought
 from inference_math.perf.steps import longest_request
 from inference_math.perf.types import Asked
 

@@ -13,7 +13,7 @@ from inference_math.perf.batch import MOST_TOGETHER, largest_whole, round_trip, 
 from inference_math.perf.types import Row, Step
 from inference_math.theory import chunk_size as _chunk_size
 
-__all__ = ["ARCHITECTURES", "NONE", "aggregated", "chunked", "disaggregated", "pooled", "served"]
+__all__ = ["ARCHITECTURES", "NONE", "aggregated", "chunked", "disaggregated", "edge"]
 
 chunk_size = _chunk_size.plain
 
@@ -24,8 +24,10 @@ LOOKS = 24  # at a range before the search for a peak in it
 GOLDEN = 0.6180339887498949
 NEARLY_ALL = 0.99
 NEVER = float("nan")
+ALWAYS = 1e300  # requests/s: no bound
 NONE: Row = {
-    "rate": 0.0, "batch": 0.0, "chunk": NEVER, "prefill_units": NEVER, "ttft": NEVER, "step": NEVER, "tpot": NEVER,
+    "rate": 0.0, "batch": 0.0, "decodes": 0.0, "chunk": NEVER, "prefill_units": NEVER, "computed": NEVER,
+    "ttft": NEVER, "step": NEVER, "tpot": NEVER,
 }  # fmt: skip
 
 
@@ -128,21 +130,27 @@ def chunked(step: Step, places: float, n_in: float, n_out: float, tpot: float, t
 
 
 def disaggregated(step: Step, capacity: float, places: float, n_in: float, n_out: float, tpot: float, ttft: float,
-                  units: int) -> Row:  # fmt: skip
-    """Take the pools of which the slower one finishes most, prompts computed together as far as that helps."""
-    batch = largest_whole(min(places, MOST_TOGETHER), lambda b: step(b, 0.0) <= tpot)
+                  units: int, sent: float) -> Row:  # fmt: skip
+    """Take the pools of which the slower one finishes most, prompts computed together as far as that helps.
+
+    A request keeps the link of a unit busy for `sent` seconds, on either side.
+    """
+    fits = tpot - sent / (n_out - 1)
+    linked = 1 / sent if sent > 0 else ALWAYS
+    batch = largest_whole(min(places, MOST_TOGETHER), lambda b: step(b, 0.0) <= fits)
     together = largest_whole(min(capacity / n_in, MOST_TOGETHER), lambda k: step(0.0, k) <= ttft)
     if batch < 1 or together < 1:
         return NONE
     gap = step(batch, 0.0)
-    decode = batch / ((n_out - 1) * gap)  # requests/s; the first token is the prefill's
+    decode = min(batch / ((n_out - 1) * gap), linked)  # requests/s; the first token is the prefill's
 
     def split(prompts: int) -> list[float]:
         """Return (requests/s of a unit, prefill units, seconds of a prefill) of the best split."""
         seconds, best, pool = step(0.0, prompts), 0.0, 0.0
-        balance = floor(units * decode / (prompts / seconds + decode))  # where both pools are equally fast
+        fed = min(prompts / seconds, linked)
+        balance = floor(units * decode / (fed + decode))  # where both pools are equally fast
         for prefill in [max(1, min(units - 1, balance)), max(1, min(units - 1, balance + 1))]:
-            slower = min(prefill * prompts / seconds, (units - prefill) * decode) / units
+            slower = min(prefill * fed, (units - prefill) * decode) / units
             if slower > best:
                 best = slower
                 pool = prefill
@@ -155,37 +163,5 @@ def disaggregated(step: Step, capacity: float, places: float, n_in: float, n_out
     rate, prefill_units, seconds = split(prompts)
     return {
         "rate": rate, "batch": batch, "chunk": prompts * n_in, "prefill_units": prefill_units,
-        "ttft": seconds, "step": gap, "tpot": gap,
+        "ttft": seconds, "step": gap, "tpot": gap + sent / (n_out - 1),
     }  # fmt: skip
-
-
-def served(step: Step, name: str, row: Row, n_in: float, n_out: float, units: int) -> float:
-    """Return the requests/s of a unit at full load with the batch, chunk and pools of a row, whatever limits say."""
-    batch, chunk = row["batch"], row["chunk"]
-    if name == "aggregated":
-        return batch / round_trip(step, floor(batch), n_out)
-    if name == "chunked":
-        bare, mixed = step(batch, 0.0), step(batch, chunk / n_in)
-        mean: float = bare + min(1.0, chunk_size(batch, n_in, n_out - 1) / chunk) * (mixed - bare)
-        return batch / ((n_out - 1) * mean)
-    prefill = row["prefill_units"]
-    slower: float = min(prefill / prefill_time(step, row, n_in), (units - prefill) / decode_time(step, row, n_out))
-    return slower / units
-
-
-def pooled(step: Step, name: str, row: Row, n_in: float, n_out: float, units: int) -> float:
-    """Return `served`, of pools as if units could be divided: which draw is fast then does not hang on their number."""
-    if name != "disaggregated":
-        return served(step, name, row, n_in, n_out, units)
-    return 1 / (prefill_time(step, row, n_in) + decode_time(step, row, n_out))
-
-
-def prefill_time(step: Step, row: Row, n_in: float) -> float:
-    """Return the seconds of a prefill unit that a request takes."""
-    prompts = row["chunk"] / n_in
-    return step(0.0, prompts) / prompts
-
-
-def decode_time(step: Step, row: Row, n_out: float) -> float:
-    """Return the seconds of a decode unit that a request takes: its part of each step after its first token."""
-    return (n_out - 1) * step(row["batch"], 0.0) / row["batch"]

@@ -209,9 +209,12 @@ class Asked(TypedDict):
     quantile: float
     units: int
     read_bw: float
+    pool_bw: float  # bytes/s that a unit sends to, or takes from, the units of another pool
     price: float  # of a GPU and hour
     watts: float  # of a GPU, rated
     engine: str
+    page: int  # tokens of which a chunk is a multiple
+    sessions: float  # whose stored part a unit keeps; 0: not known
 
 
 class Costs(TypedDict):
@@ -228,7 +231,8 @@ class Row(TypedDict, total=False):
     """What an architecture does at its best; see `search` and `answers.compared`. Rate 0, NaN where it cannot."""
 
     rate: float
-    batch: float
+    batch: float  # the most at once
+    decodes: float  # in flight at that rate
     chunk: float
     prefill_units: float
     ttft: float

@@ -5,43 +5,57 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from inference_math.perf.answers import longest_step, mixes, sharing
+from inference_math.perf.asked import longest_step, mixes, places, sent_bytes, sharing, store_bytes
+from inference_math.perf.choice import SURE
 from inference_math.perf.numerals import digits, percent
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs, UnitNumbers
 
 __all__ = [
-    "CALIBRATED", "CLEAR", "SET_ASIDE", "checked", "drafting_pays", "hindered", "idle", "missed", "missing", "outside",
-    "remedy", "runner_up", "settled", "short", "sized", "sized_how", "swing_name", "too_long", "trusted",
-    "verdict", "wider",
+    "CALIBRATED", "SET_ASIDE", "checked", "drafting_pays", "hindered", "idle", "kept_in", "linked", "missed",
+    "missing", "outside", "promised", "remedy", "runner_up", "short", "sized", "sized_how", "swing_name",
+    "too_long", "trusted", "verdict", "wider",
 ]  # fmt: skip
 
-CLEAR = 0.95  # of the draws must name the same architecture
 CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
 WIDTHS = "ML.ENERGY"  # whose points set the width of intervals, so that these hold is no test
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
 VISIBLE = 0.005  # of a rate: less is printed as nothing
 
 
-def verdict(best: str, second: str, rate: float, margin: float, ahead: float, spread: float) -> str:
-    """Name the best architecture and its lead, and say whether the calibration is good enough to call it one.
+def verdict(
+    best: str, second: str, rate: float, lead: float, ahead: float, lost: float, spread: float, tie: bool, none: float
+) -> str:
+    """Name the architecture that loses least, how often it is the best and what it costs where it is not, or a tie.
 
-    `ahead` is the share of the draws in which it is the best, `spread` by how much predictions of a step err.
+    `lead` is by how much more the `second` loses in the mean, NaN where that meets the limits nowhere; `ahead` and
+    `none` are shares of the draws, `spread` by how much predictions of a step err.
     """
     if best == "":
-        return "no architecture meets the SLA"
-    lead = best + " serves " + digits(rate) + " requests/s per unit at full load"
-    if not isfinite(margin):
-        return lead
-    ahead_by = ", ahead of " + second + " by " + percent(margin) + " in the median of the draws"
-    lead += ahead_by if margin >= VISIBLE else ", about as many as " + second
-    if ahead < CLEAR:
-        share = percent(ahead)
-        return lead + "; too close to call: it is the best in " + share + " of the draws of the calibration"
-    if margin < spread:
-        return lead + "; too close to call: predictions of a step err by " + percent(spread)
-    return lead
+        said = "no architecture meets the SLA"
+        return (
+            said
+            if none >= 1
+            else said + " in most draws of the calibration: in " + percent(none) + " of them none does"
+        )
+    said = best + " serves " + digits(rate) + " requests/s per unit at full load, the best in " + percent(ahead)
+    said += " of the draws of the calibration"
+    if none >= VISIBLE:
+        said += " (in " + percent(none) + " nothing meets the limits)"
+    if lost >= VISIBLE:
+        said += "; in the mean it loses " + percent(lost) + " to the best one"
+    if not isfinite(lead):
+        return said
+    if lead >= VISIBLE:
+        said += "; " + second + " loses " + percent(lead) + " more"
+    else:
+        said += "; " + second + " loses as little"
+    if not tie:
+        return said
+    if ahead < SURE:
+        return said + ": a tie, for it is the best in fewer than half of them"
+    return said + ": a tie, for predictions of a step err by " + percent(spread)
 
 
 SWING_NAMES = {
@@ -67,9 +81,6 @@ def runner_up(best: str, second: str, rate: float, swings: list[dict[str, Any]])
     if not rate > 0:
         return "no other architecture meets the SLA"
     said = "runner-up at full load: " + second + ", " + digits(rate) + " requests/s per unit"
-    own = swings[0]["best"] if len(swings) > 0 else best
-    if own != best:
-        return said + "; by the middle of the calibration, without its draws, " + own + " is first"
     turns = []
     for other in ARCHITECTURES:
         ways = []
@@ -94,28 +105,42 @@ def runner_up(best: str, second: str, rate: float, swings: list[dict[str, Any]])
 
 
 def sized(
-    name: str, replicas: float, units: float, gpus: float, rate: float, following: str, value: float, owned: bool,
-    full: str,
+    name: str, replicas: float, units: float, gpus: list[float], rate: float, following: str, value: float, owned: bool,
+    tie: bool, ahead: float, lost: float,
 ) -> str:  # fmt: skip
     """Say what a fleet serves, and what follows it: by its GPUs, or where these are `owned` by its requests/s.
 
-    `full` is the architecture that is the best at full load, without queues; "" where no other was tried.
+    `gpus` are those of the fleet and both ends of what the traffic needs; `following` is "" where no other does it.
     """
     each = "one unit" if units == 1 else digits(units) + " units"
     many = "1 replica" if replicas == 1 else digits(replicas) + " replicas"
-    what = digits(gpus) + " GPUs for " + digits(rate) + " requests/s: "
+    said = digits(gpus[0]) + " GPUs (" + digits(gpus[1]) + " to " + most_of(gpus[2]) + ") for " + digits(rate)
+    said += " requests/s: "
     if owned:
-        what = digits(rate) + " requests/s on " + digits(gpus) + " GPUs: "
-    said = what + name + ", " + many + " of " + each
-    if full == "":
-        return said
+        said = digits(rate) + " requests/s on " + digits(gpus[0]) + " GPUs: "
+    said += name + ", " + many + " of " + each
     if following == "":
-        said += "; no other architecture gets there"
-    elif digits(value) == digits(rate if owned else gpus):
+        return said
+    if digits(value) == digits(rate if owned else gpus[0]):
         said += "; as " + ("much" if owned else "few") + " with " + following
     else:
         said += "; next " + following + ", " + digits(value) + (" requests/s" if owned else " GPUs")
-    return said if full == name else said + ". At full load, without queues, " + full + " would be first"
+    said += "; the best in " + percent(ahead) + " of the draws"
+    if lost >= VISIBLE:
+        said += ", where it loses " + percent(lost) + " in the mean"
+    return said + (": a tie" if tie else "")
+
+
+def most_of(number: float) -> str:
+    """Return the upper end of an interval, which may be infinite."""
+    return digits(number) if isfinite(number) else "no number"
+
+
+def promised(share: float) -> str:
+    """Say what a fleet promises: a share of the requests within both limits, or for 0 the means."""
+    if share > 0:
+        return percent(share) + " of the requests within both limits"
+    return "mean TTFT and mean TPOT within the limits"
 
 
 def sized_how(share: float, cv: float, played: str, units: float) -> str:
@@ -129,20 +154,34 @@ def sized_how(share: float, cv: float, played: str, units: float) -> str:
         come = "arrivals and lengths as recorded"
     else:
         come += ", lengths as recorded" if played == "mix" else ", equal prompts, geometric answers"
-    kept = percent(share) + " of the requests within both limits"
     pools = "pools of " + digits(units) + " units together at most"
-    return "queues counted: " + come + ", " + pools + ", " + kept + ", in nine of ten draws of the calibration"
+    return "promise: " + promised(share) + ", in nine of ten draws; queues counted: " + come + ", " + pools
 
 
 def short(share: float, each: list[str]) -> str:
     """Say that no number of replicas is enough, and what `each` architecture keeps when it has nothing to do."""
-    none = "with queues, no architecture keeps both limits for " + percent(share) + " of the requests, not even on a "
+    none = "with queues, no architecture keeps " + promised(share) + " in nine of ten draws, not even on a "
     return none + "replica with next to nothing to do: " + "; ".join(each) + "; loosen a limit"
 
 
-def idle(name: str, kept: float) -> str:
-    """Say which share of the requests keeps both limits on a replica that has next to nothing to do."""
-    return name + " keeps them for " + percent(kept)
+def idle(name: str, score: float, share: float) -> str:
+    """Say how near a replica that has next to nothing to do comes to the promise in the draw that decides."""
+    if share > 0:
+        return name + " keeps them for " + percent(score * share) + " of the requests"
+    return name + " is at " + percent(score) + " of the limits" if score > 0 else name + " misses them"
+
+
+def linked(asked: Asked, rate: float, title: str, measured: bool) -> str:
+    """Say what the link into each decode unit carries at so many requests/s of it, and whether that was measured."""
+    needs = rate * sent_bytes(asked) / 1e9
+    said = (
+        "each decode unit takes "
+        + digits(needs)
+        + " GB/s of KV caches at full load, of "
+        + digits(asked["pool_bw"] / 1e9)
+    )
+    said += " that its link has" + (" (" + title + ")" if title != "" else " (RDMA as it was measured)")
+    return said if measured else said + ", by datasheet: no engine's transfer over it was measured"
 
 
 def hindered(asked: Asked, each: Costs, name: str) -> str:
@@ -265,19 +304,30 @@ def trusted(unit: UnitNumbers, rows: list[dict[str, Any]]) -> list[str]:
     return found
 
 
+def kept_in(asked: Asked) -> list[str]:
+    """Return how many sessions what is stored has room for in HBM, and what sessions take elsewhere."""
+    if not asked["work"]["alpha"] > 0:
+        return []
+    found = []
+    if not asked["read_bw"] > 0:
+        said = (
+            "HBM has room for " + digits(places(asked)) + " requests: it finds nothing of a session that is not among"
+        )
+        found.append(said + " the last so many")
+    if asked["sessions"] > 0:
+        size = digits(store_bytes(asked) / 1e9) + " GB"
+        found.append(digits(asked["sessions"]) + " sessions of a unit take " + size + " of store")
+    return found
+
+
 def drafting_pays(rate: float, without: float) -> str:
-    """Say what a unit serves at full load with its drafts and without, by the middle of the calibration."""
+    """Say what a unit serves at full load with its drafts and without, in the median of the draws."""
     if not without > 0:
         return "without drafts nothing would meet the SLA"
     said = (
         "without drafts a unit would serve " + digits(without) + " requests/s at full load, with them " + digits(rate)
     )
-    return said + ", by the middle of the calibration" + ("" if rate > without else ": these drafts do not pay")
-
-
-def settled(margin: float, ahead: float, spread: float) -> bool:
-    """Tell whether a lead is one."""
-    return ahead >= CLEAR and (margin >= spread or not isfinite(margin))
+    return said + ("" if rate > without else ": these drafts do not pay")
 
 
 def missed(asked: Asked, each: Costs) -> list[str]:

@@ -6,7 +6,7 @@ interval comes from the same numbers under draws of the calibration.
 
 from __future__ import annotations
 
-from inference_math.planner.case import offloading
+from inference_math.planner.case import Case, offloading
 from inference_math.planner.deployment import Answer, Plan, plan
 from inference_math.planner.frontier import batches, frontier
 from inference_math.planner.layouts import layouts, search
@@ -14,6 +14,6 @@ from inference_math.planner.sensitivity import sensitivity, sweep
 from inference_math.planner.traffic import Fleet, capacity, fleet
 
 __all__ = [
-    "Answer", "Fleet", "Plan", "batches", "capacity", "fleet", "frontier", "layouts", "offloading", "plan", "search",
-    "sensitivity", "sweep",
+    "Answer", "Case", "Fleet", "Plan", "batches", "capacity", "fleet", "frontier", "layouts", "offloading", "plan",
+    "search", "sensitivity", "sweep",
 ]  # fmt: skip

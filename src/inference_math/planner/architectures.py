@@ -84,7 +84,7 @@ def compare(
         {
             "aggregated": search.aggregated(step, largest, n_out, share),
             "chunked": search.chunked(step, places, n_in, n_out, tpot, ttft),
-            "disaggregated": search.disaggregated(step, capacity, places, n_in, n_out, tpot, ttft, pool),
+            "disaggregated": search.disaggregated(step, capacity, places, n_in, n_out, tpot, ttft, pool, 0.0),
         }
     )
 
@@ -92,7 +92,7 @@ def compare(
 def as_frame(rows: Mapping[str, Any]) -> pd.DataFrame:
     """Return the rows of `perf.search` as the table of `compare`."""
     columns = ["rate", "batch", "chunk", "prefill_units", "ttft", "step", "tpot"]
-    if any("computed" in row for row in rows.values()):
-        columns.append("computed")
+    if all("computed" in row for row in rows.values()):
+        columns += ["decodes", "computed"]
     frame: pd.DataFrame = pd.DataFrame.from_dict(dict(rows), orient="index", columns=columns)
     return frame.rename_axis("architecture").reset_index()

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from inference_math import perf
+from inference_math.catalogue.links import USUAL, Link, link
 from inference_math.catalogue.tiers import Tier, tiers
-from inference_math.perf.types import Asked, Costs, Found
+from inference_math.perf.starts import page_of
+from inference_math.perf.types import Asked, Costs, Found, Row
 from inference_math.planner.architectures import as_frame
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Draw
 from inference_math.workload import SLA, Workload
 
-__all__ = ["Case", "Solved", "coefficients", "offloading", "solve", "under"]
+__all__ = ["DRAWS", "Case", "Solved", "coefficients", "offloading", "solve", "under"]
+
+DRAWS = 64
 
 
 @dataclass(frozen=True)
@@ -30,11 +35,18 @@ class Case:
     units: int = 8
     tier: Tier | None = None
     price: float | None = None
+    link: Link | None = None
+    sessions: int = 0
 
     @property
     def read_bw(self) -> float:
         """Bytes per second that the unit loads from its tier; 0 for HBM."""
         return self.unit.gpus * self.tier.read_bw if self.tier else 0.0
+
+    @property
+    def pool_bw(self) -> float:
+        """Bytes per second that the unit sends to, or takes from, units of another pool."""
+        return self.unit.gpus * (self.link or link(USUAL)).of(self.unit.gpu)
 
     @cached_property
     def plain(self) -> Asked:
@@ -42,34 +54,56 @@ class Case:
         return {
             "unit": self.unit.numbers, "work": self.work.plain, "engine": self.unit.engine, "units": self.units,
             "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
-            "read_bw": self.read_bw, "price": self.price or 0.0,
+            "read_bw": self.read_bw, "pool_bw": self.pool_bw, "price": self.price or 0.0,
             "watts": self.unit.gpu.tdp or 0.0,
+            "sessions": self.sessions,
+            "page": page_of(self.unit.engine, self.unit.kind, self.unit.gpu.generation),
         }  # fmt: skip
 
     def draws(self, count: int) -> list[Draw]:
         """Return draws of the unit's calibration, wider where the case lies outside of what it was found on."""
         return self.unit.widened(self.work).calibration.draws(count)
 
+    def pairs(self, count: int) -> list[Any]:
+        """Return so many draws as `perf.solve` takes them; of 0, the calibration itself."""
+        drawn: list[Draw | None] = [*self.draws(count)] if count else [None]
+        return [list(coefficients(self, one)) for one in drawn]
+
+    @property
+    def spread(self) -> float:
+        """By how much predictions of a step err, in the logarithm."""
+        return self.unit.widened(self.work).calibration.spread
+
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """What `perf.solve` found: all numbers by name, the rows of architectures, which limit binds prefill first.
+    """What `perf.solve` found under one set of coefficients: all numbers by name, and the rows of architectures.
 
     `order` names the architectures by their rate, the highest first; `best` is "" where none meets the SLA.
     """
 
+    case: Case
     found: perf.types.Solved
 
-    @property
+    @cached_property
     def numbers(self) -> Mapping[str, float]:
         """All numbers by name; NaN for what there is not."""
-        numbers: Mapping[str, float] = self.found["numbers"]
-        return numbers
+        told = perf.numbers_of(self.case.plain, self.found)
+        return (
+            dict.fromkeys(_OF_THE_BEST, np.nan)
+            | {"rate": 0.0}
+            | {name: ends[0] for name, ends in told.items() if name != "binding"}
+        )
+
+    @property
+    def rows(self) -> dict[str, Row]:
+        """What each architecture does, by its name."""
+        return {name: rows[0] for name, rows in self.found["each"].items()}
 
     @property
     def compared(self) -> pd.DataFrame:
         """The same as a table, `architectures.compare`."""
-        return as_frame(self.found["rows"])
+        return as_frame(self.rows)
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -81,10 +115,8 @@ class Solved:
         """The first of them."""
         return str(self.found["best"])
 
-    @property
-    def binding(self) -> str:
-        """What limits the batch, prefill first."""
-        return " and ".join(self.found["binding"])
+
+_OF_THE_BEST = ("margin", "tokens_per_gpu", "usd_per_million", "joules_per_token", "ttft", "tpot")
 
 
 def under(case: Case, draw: Draw | None = None) -> Costs:
@@ -94,7 +126,7 @@ def under(case: Case, draw: Draw | None = None) -> Costs:
 
 def solve(case: Case, draw: Draw | None = None) -> Solved:
     """Return the numbers of a case, under its unit's calibration or a draw of it."""
-    return Solved(perf.solve(case.plain, *coefficients(case, draw)))
+    return Solved(case, perf.solve(case.plain, [coefficients(case, draw)]))
 
 
 def coefficients(case: Case, draw: Draw | None) -> tuple[Found, list[float]]:
@@ -104,20 +136,21 @@ def coefficients(case: Case, draw: Draw | None) -> tuple[Found, list[float]]:
     return case.unit.calibrated(draw.calibration).found(case.work), [draw.step, draw.prompt]
 
 
-def offloading(case: Case) -> pd.DataFrame:
+def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:
     """Return what loading the stored share of the prompts gains, by where it lies.
 
     Columns: where ("nowhere", where all is computed, and each of `tiers.tiers`), e (how much faster a token is loaded
     than computed, every GPU loading its own copy), binds (what a prompt alone waits for: "computing" or "loading"),
-    speedup (of a prompt alone), rate (requests/s per unit, of the best architecture) and gain (of the rate, over
-    computing all). Without draws. Where the case's own tier is none of these, it has a row, too.
+    speedup (of a prompt alone), rate, rate_low and rate_high (requests/s per unit, of the best architecture) and gain
+    (of the rate, over computing all), over so many draws; of 0, under the calibration itself. Where the case's own tier
+    is none of these, it has a row, too.
     """
     unit = case.unit
     known = dict(tiers()) if case.tier is None or case.tier.name in tiers() else {**tiers(), case.tier.name: case.tier}
-    read_bws = {name: unit.gpus * one.read_bw for name, one in known.items()}
-    frame = pd.DataFrame(perf.gains(case.plain, unit.found(case.work), read_bws))
+    read_bws = {name: 0.0 if name == "hbm" else unit.gpus * one.read_bw for name, one in known.items()}
+    frame = pd.DataFrame(perf.gains(case.plain, case.pairs(count), read_bws))
     T, loaded = unit.token_time(case.work.n_in), unit.kv_bytes(case.work.n_in) / case.work.n_in
     frame["e"] = [
         known[where].acceleration(T, loaded, unit.gpus) if where in known else np.nan for where in frame["where"]
     ]
-    return frame[["where", "e", "binds", "speedup", "rate", "gain"]]
+    return frame[["where", "e", "binds", "speedup", "rate", "rate_low", "rate_high", "gain"]]

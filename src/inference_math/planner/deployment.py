@@ -4,29 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from inference_math import perf
+from inference_math.catalogue.links import Link
 from inference_math.catalogue.tiers import Tier
 from inference_math.checks import ANY_POSITIVE, as_number, as_whole
 from inference_math.evidence import load
+from inference_math.perf.asked import crowded
 from inference_math.perf.commands import commands
 from inference_math.perf.types import Row
-from inference_math.perf.words import checked, drafting_pays, hindered, missed, remedy, runner_up, trusted, verdict
+from inference_math.perf.words import (
+    checked,
+    drafting_pays,
+    hindered,
+    kept_in,
+    linked,
+    missed,
+    remedy,
+    runner_up,
+    trusted,
+)
+from inference_math.perf.words import verdict as verdict_of
 from inference_math.planner import text
-from inference_math.planner.case import Case, Solved, offloading, solve, under
+from inference_math.planner.case import DRAWS, Case, offloading, under
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
 if TYPE_CHECKING:
     from inference_math.planner.traffic import Fleet
 
-__all__ = ["ANSWERS", "DRAWS", "MOST_UNITS", "Answer", "Plan", "Start", "kv_setting", "lines_for", "plan", "told"]
+__all__ = ["ANSWERS", "MOST_UNITS", "Answer", "Plan", "Start", "kv_setting", "lines_for", "plan", "told"]
 
-DRAWS = 64
 MOST_UNITS = 10_000
 
 
@@ -34,10 +47,11 @@ MOST_UNITS = 10_000
 class Answer:
     """One number of a plan: its `title` in words, its interval (90 %), its unit, how it was found, what it means.
 
-    `value` is the median of the draws, `low` and `high` their 5 % and 95 % quantiles; without draws all three are the
-    calibration's own. `by` names what computed it: "step", the unit's step; "formula", the closed form `formula`;
-    "search", whole numbers tried against the step; "compare", the best of an architecture against another's. Where a
-    formula of the book says less than a search or a comparison, `by_formula` is what it says (NaN where there is none).
+    `value` is the median of the draws, `low` and `high` their 5 % and 95 % quantiles; a setting is the same under each.
+    `by` names what computed it: "step", the unit's step; "formula", the closed form `formula`; "search", whole numbers
+    tried against the step; "compare", what settings do, or one architecture against another. Where a formula of the
+    book says less than a search or a comparison, `by_formula` is what it says at the medians (NaN where there is none,
+    or where what it assumes does not hold).
     """
 
     name: str
@@ -56,11 +70,12 @@ class Answer:
 class Start:
     """How to start an architecture: settings that keep the SLA in the share `kept` of the draws, and whole commands.
 
-    `kept` is NaN without intervals; `rate` is what they serve at full load, in requests/s of a unit, in the median of
-    the draws. `commands` are pairs of what is started and its command line.
+    `rate` is what they serve at full load, in requests/s of a unit, in the median of the draws; `plain` has the
+    settings as numbers by our own names. `commands` are pairs of what is started and its command line.
     """
 
     settings: Mapping[str, Any]
+    plain: Mapping[str, Any]
     kept: float
     rate: float
     commands: tuple[tuple[str, str], ...]
@@ -70,57 +85,137 @@ class Start:
 class Plan:
     """What `plan` found; prints as a table, in a notebook as HTML.
 
+    Every number is a statistic over the same draws of the calibration: a median with both ends, or a share of them.
+
     Attributes
     ----------
-    answers
-        The numbers by name; ``plan["batch"]`` is the value of one.
-    compared
-        `architectures.compare`, each rate the median of the draws, with its interval and the share of draws in which
-        it is the highest; the other columns are those of the calibration itself.
-    offloading
-        What loading stored KV caches gains, by where they lie; see `offloading`.
-    best
-        The architecture with the highest rate in the median of the draws; "" where none meets the SLA.
-    verdict
-        The same in a sentence, and whether the calibration is sure enough to say so.
-    runner_up
-        The architecture behind the best in a sentence, and what would make another the first; "" where none is.
-    swings
-        What a fifth less or more of each input would bring; see `perf.swings`.
-    starts
-        How to start each architecture that meets the SLA: settings that keep it in nine of ten draws, where there are
-        such.
-    advice
-        Where the SLA cannot be met: by how much it is missed, and what would meet it.
-    outside
-        Inputs that were never calibrated.
-    hindered
-        Why an architecture meets the SLA at no rate, by its name; empty where none is feasible, which `advice` tells.
-    cautions
-        How far predictions of such a unit were off where that was tried, if its calibration is of served points; what
-        is taken on trust of drafted tokens and of links, and what is served without drafts.
-    drawn
-        What each draw of the calibration found; empty without intervals.
+    case
+        What was asked.
+    pairs
+        The draws, as coefficients and factors; without intervals the calibration itself, once.
+    solved
+        What `perf.solve` decided under them.
     """
 
     case: Case
-    answers: Mapping[str, Answer]
-    compared: pd.DataFrame
-    offloading: pd.DataFrame
-    best: str
-    verdict: str
-    runner_up: str
-    swings: tuple[Mapping[str, Any], ...]
-    starts: Mapping[str, Start]
-    advice: tuple[str, ...]
-    outside: tuple[str, ...]
-    hindered: Mapping[str, str]
-    cautions: tuple[str, ...]
-    drawn: tuple[Solved, ...]
+    pairs: tuple[Any, ...]
+    solved: dict[str, Any]
 
     def __getitem__(self, name: str) -> float:
         """Return the value of an answer."""
         return self.answers[name].value
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The architectures, that which loses least first."""
+        return tuple(self.solved["order"])
+
+    @property
+    def best(self) -> str:
+        """The architecture that loses least in the mean over the draws; "" where none meets the SLA."""
+        return str(self.solved["best"])
+
+    @property
+    def best_in(self) -> float:
+        """Share of the draws in which it is the best; 0 where none meets the SLA."""
+        return float(self.solved["best_in"][self.best]) if self.best else 0.0
+
+    @property
+    def tie(self) -> bool:
+        """Whether it is a tie; see `perf.tied`."""
+        return bool(self.best) and bool(perf.tied(self.best_in, self.solved["lead"], self.case.spread))
+
+    @cached_property
+    def numbers(self) -> dict[str, Any]:
+        """Each number as [median, low, high], and which limits bind the batch."""
+        told: dict[str, Any] = perf.numbers_of(self.case.plain, self.solved)
+        return told
+
+    @cached_property
+    def answers(self) -> Mapping[str, Answer]:
+        """The numbers by name; ``plan["batch"]`` is the value of one."""
+        return dict(_answers(self))
+
+    @cached_property
+    def compared(self) -> pd.DataFrame:
+        """What each architecture does at full load with its settings: a row each, that which loses least first.
+
+        Columns: architecture; rate (requests/s of a unit), ttft and tpot (s), each with _low and _high; best_in, the
+        share of the draws in which it is the best; loss, of the best one's rate in the mean; kept, the share of the
+        draws that keep the limits; batch, the most requests at once; decodes, in flight at that rate; chunk, computed
+        and prefill_units.
+        """
+        rows = []
+        for name in self.order:
+            settings, middle = self.solved["settings"][name], perf.median_row(self.solved["each"][name])
+            row: dict[str, Any] = {"architecture": name}
+            for key in ("rate", "ttft", "tpot"):
+                row |= dict(zip((key, f"{key}_low", f"{key}_high"), middle[key], strict=True))
+            row |= {"best_in": self.solved["best_in"][name], "loss": self.solved["loss"][name]}
+            row |= {"kept": self.solved["kept"][name], "decodes": middle["decodes"][0], "step": middle["step"][0]}
+            row |= {
+                key: settings[key] if settings["rate"] > 0 else np.nan for key in ("batch", "chunk", "prefill_units")
+            }
+            rows.append(
+                row | {"computed": perf.computed_tokens(self.case.plain, settings) if row["chunk"] > 0 else np.nan}
+            )
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def offloading(self) -> pd.DataFrame:
+        """What loading stored KV caches gains, by where they lie; see `offloading`."""
+        return offloading(self.case, DRAWS if len(self.pairs) > 1 else 0)
+
+    @cached_property
+    def verdict(self) -> str:
+        """The best architecture in a sentence, and whether the calibration is sure enough to say so."""
+        first, second, *_ = self.order
+        rate = self.compared["rate"].iloc[0]
+        return verdict_of(
+            self.best, second, rate, self.solved["lead"], self.best_in, self.solved["loss"][first], self.case.spread,
+            self.tie, self.solved["none_in"],
+        )  # fmt: skip
+
+    @cached_property
+    def runner_up(self) -> str:
+        """The next architecture in a sentence, and what would make another the first; "" where none is."""
+        return (
+            runner_up(self.best, self.order[1], self.compared["rate"].iloc[1], list(self.swings)) if self.best else ""
+        )
+
+    @cached_property
+    def swings(self) -> tuple[dict[str, Any], ...]:
+        """What a fifth less or more of each input would bring; see `perf.swings`."""
+        return tuple(perf.swings(self.case.plain, list(self.pairs))) if self.best else ()
+
+    @cached_property
+    def starts(self) -> Mapping[str, Start]:
+        """How to start each architecture that meets the SLA."""
+        rates = self.compared.set_index("architecture")["rate"]
+        return {name: _start(self, name, float(rates[name])) for name in self.order if self.best and rates[name] > 0}
+
+    @cached_property
+    def advice(self) -> tuple[str, ...]:
+        """Where the SLA cannot be met: by how much it is missed, and what would meet it."""
+        return () if self.best else tuple(_advice(self.case, self.pairs))
+
+    @cached_property
+    def outside(self) -> tuple[str, ...]:
+        """Inputs that were never calibrated."""
+        batch = float(self.solved["settings"][self.order[0]]["batch"])
+        return self.case.unit.outside(self.case.work, max(batch, 1))
+
+    @cached_property
+    def hindered(self) -> Mapping[str, str]:
+        """Why an architecture meets the SLA at no rate, by its name; empty where none does, which `advice` tells."""
+        costs = self.solved["costs"][len(self.pairs) // 2]
+        names = [name for name in self.order if self.best and name not in self.starts]
+        return {name: hindered(self.case.plain, costs, name) for name in names}
+
+    @cached_property
+    def cautions(self) -> tuple[str, ...]:
+        """How far predictions of such a unit were off; what is taken on trust; what is served without drafts."""
+        return tuple(_cautions(self))
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -129,7 +224,7 @@ class Plan:
 
     @property
     def kept(self) -> float:
-        """Share of the draws in which these settings keep the SLA; NaN without intervals."""
+        """Share of the draws in which these settings keep the SLA; NaN where there are none."""
         return self.starts[self.best].kept if self.best else np.nan
 
     @property
@@ -141,24 +236,11 @@ class Plan:
         """Return the answers as a table."""
         return pd.DataFrame([asdict(answer) for answer in self.answers.values()])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain numbers, strings and lists, for JSON; NaN becomes None."""
-        case = self.case
-        content: dict[str, Any] = text.plain(
-            {
-                "unit": case.unit.name, "calibration": case.unit.calibration.mode, "workload": asdict(case.work),
-                "sla": asdict(case.sla), "units": case.units, "tier": case.tier.name if case.tier else None,
-                "feasible": self.feasible, "best": self.best, "verdict": self.verdict,
-                "answers": {name: asdict(answer) for name, answer in self.answers.items()},
-                "architectures": self.compared.to_dict("records"), "offloading": self.offloading.to_dict("records"),
-                "runner_up": self.runner_up, "swings": list(self.swings),
-                "settings": dict(self.settings), "settings_keep_sla": self.kept,
-                "starts": {name: asdict(start) for name, start in self.starts.items()},
-                "advice": list(self.advice), "outside": list(self.outside),
-                "cautions": list(self.cautions), "hindered": dict(self.hindered),
-            }
-        )  # fmt: skip
-        return content
+    def to_dict(self, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None) -> dict[str, Any]:
+        """Return everything as plain numbers, strings and lists, for JSON; NaN becomes None. See `planner.record`."""
+        from inference_math.planner.record import as_record  # which knows fleets, and they know plans
+
+        return as_record(self, fleet, layouts)
 
     def report(self, fleet: Fleet | None = None) -> str:
         """Return the plan as Markdown, for a design document, after what `planner.fleet` found, if that is given."""
@@ -179,6 +261,8 @@ def plan(
     units: int = 8,
     tier: Tier | None = None,
     price: float | None = None,
+    link: Link | None = None,
+    sessions: int = 0,
     intervals: bool = True,
 ) -> Plan:
     """Answer the talks' questions for one deployment.
@@ -191,6 +275,10 @@ def plan(
         Units of the deployment, which disaggregation splits into two pools.
     tier
         Where the share ``work.alpha`` of the prompts' KV caches is loaded from; None: it lies in HBM already.
+    link
+        What KV caches travel over between pools; None: RDMA, as it was measured.
+    sessions
+        Sessions whose stored part one unit keeps; 0: not known, so nothing is said of a store's size.
     price
         US dollars for a GPU and hour, for the cost per million output tokens.
     intervals
@@ -204,41 +292,20 @@ def plan(
     rent = None if price is None else as_number("price", price, ANY_POSITIVE)
     if not work.n_out > 1:
         raise ValueError(f"work.n_out must be more than one token, not {work.n_out:g}")
-    case = Case(unit, work, sla, as_whole("units", units, 2, MOST_UNITS), tier, rent)
-    centre = solve(case)
-    drawn = case.draws(DRAWS) if intervals else []
-    draws = [solve(case, one) for one in drawn] or [centre]
-    order = tuple(perf.ranked([one.found for one in draws]))
-    compared = _ranked(centre, draws)
-    best = order[0] if float(compared.set_index("architecture")["rate"][order[0]]) > 0 else ""
-    leads = [perf.lead(case.plain, one.found["rows"], list(order)) for one in draws]
-    solved = [one.found for one in draws]
-    chosen = perf.careful(case.plain, order[0], solved)
-    rates = compared.set_index("architecture")["rate"]
-    swings = tuple(perf.swings(case.plain, unit.found(work))) if best else ()
-    return Plan(
-        case,
-        _answers(case, centre, draws, leads, order, best),
-        compared,
-        offloading(case),
-        best,
-        _verdict(case, draws, leads, order, best),
-        runner_up(best, order[1], float(rates[order[1]]), list(swings)) if best else "",
-        swings,
-        {name: _start(case, name, solved, intervals) for name in order if rates[name] > 0},
-        () if best else tuple(_advice(case)),
-        unit.outside(work, max(float(chosen["batch"]), 1)),
-        {name: hindered(case.plain, under(case), name) for name in order if best and not rates[name] > 0},
-        tuple(_cautions(case, centre.numbers["rate"])),
-        tuple(draws) if intervals else (),
+    case = Case(
+        unit, work, sla, as_whole("units", units, 2, MOST_UNITS), tier, rent, link, as_whole("sessions", sessions, 0)
     )
+    if wrong := crowded(case.plain):
+        raise ValueError(f"sessions {wrong}, not {sessions}")
+    pairs = case.pairs(DRAWS if intervals else 0)
+    return Plan(case, tuple(pairs), perf.solve(case.plain, pairs))
 
 
-def _start(case: Case, name: str, solved: list[Any], intervals: bool) -> Start:
-    """Return how to start one architecture, by the row that keeps the SLA in most draws."""
-    asked, row = case.plain, perf.careful(case.plain, name, solved)
-    kept = perf.kept(asked, name, solved, row) if intervals else np.nan
-    return Start(told(case, name, row), kept, perf.serves(asked, name, solved, row), lines_for(case, name, row))
+def _start(found: Plan, name: str, rate: float) -> Start:
+    """Return how to start one architecture with its settings."""
+    case, row = found.case, found.solved["settings"][name]
+    plain = perf.plain_settings(case.plain, name, row)
+    return Start(told(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row))
 
 
 def lines_for(case: Case, name: str, row: Row) -> tuple[tuple[str, str], ...]:
@@ -262,18 +329,6 @@ def kv_setting(engine: str) -> dict[str, str]:
     return {"--kv-cache-dtype": "fp8_e4m3" if engine == "sglang" else "fp8"}
 
 
-def _ranked(centre: Solved, draws: list[Solved]) -> pd.DataFrame:
-    """Return the comparison with the median and the interval of its rates, and how often each is the best."""
-    frame = centre.compared.copy()
-    if len(draws) > 1:
-        rates = np.array([one.compared["rate"] for one in draws])
-        ends = [perf.interval(*pair) for pair in zip(frame["rate"], rates.T.tolist(), strict=True)]
-        frame["rate"], frame["rate_low"], frame["rate_high"] = np.transpose(ends)
-        wins = np.bincount(rates.argmax(axis=1)[rates.max(axis=1) > 0], minlength=len(frame))
-        frame["best_in"] = wins / len(draws)
-    return frame
-
-
 # Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the
 # plan's.
 ANSWERS = (
@@ -288,9 +343,9 @@ ANSWERS = (
     ("batch_tpot", "The same, as far as TPOT allows", "requests", "search", "max_batch", ""),
     ("batch_ttft", "The same, as far as TTFT allows", "requests", "search", "max_batch_ttft_full", ""),
     ("batch_memory", "The same, as far as memory allows", "requests", "formula", "", "caches as the engine keeps them"),
-    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size", "chunked prefill at its best"),
+    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size", "chunked prefill, to start with"),
     ("chunked_gain", "Gain of chunked over whole prefills", "1", "compare", "chunked_gain_serial", "ratio of rates"),
-    ("prefill_units", "Units for prefill", "units", "compare", "pdd_split", "of {units}, disaggregated at its best"),
+    ("prefill_units", "Units for prefill", "units", "compare", "pdd_split", "of {units}, disaggregated, to start with"),
     ("pdd_gain", "Gain of disaggregated over aggregated", "1", "compare", "pdd_gain_same", "ratio of rates"),
     ("t_w", "Weight read, t_w", "s", "step", "step_time", "part of a step that all requests share"),
     ("delta_p", "ΔP, net", "s", "formula", "delta_p", "what one more request adds to the mean step by its prefill"),
@@ -308,52 +363,46 @@ ANSWERS = (
 )  # fmt: skip
 
 
-def _answers(
-    case: Case, centre: Solved, draws: list[Solved], leads: list[Any], order: tuple[str, ...], best: str
-) -> dict[str, Answer]:
-    words = {"binding": centre.binding, "units": case.units, "best": order[0], "second": order[1]}
-    formulas = perf.by_formula(case.plain, centre.found)
-    drawn = [dict(one.numbers) | lead for one, lead in zip(draws, leads, strict=True)]
-    own = dict(centre.numbers) | perf.lead(case.plain, centre.found["rows"], list(order))
-    answers = {}
+def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
+    numbers, case = found.numbers, found.case
+    first, second, *_ = found.order
+    binding = " and ".join(numbers["binding"])
+    words = {"binding": binding, "units": case.units, "best": first, "second": second}
+    formulas = perf.by_formula(case.plain, found.solved, numbers)
     for name, title, measure, by, formula, why in ANSWERS:
-        # A plan takes all that the limits allow, whatever the draw: TTFT and TPOT have no interval of their own.
-        value, low, high = perf.interval(own[name], [] if name in ("ttft", "tpot") else [one[name] for one in drawn])
+        value, low, high = numbers.get(name, [np.nan] * 3)
         if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
             continue
-        meaning = why.format(**words) if best else why.partition(",")[0].format(**words)
-        said = formulas.get(name, np.nan)
-        answers[name] = Answer(name, title, value, low, high, measure, by, formula, said, meaning)
-    return answers
+        meaning = why.format(**words) if found.best else why.partition(",")[0].format(**words)
+        yield name, Answer(name, title, value, low, high, measure, by, formula, formulas.get(name, np.nan), meaning)
 
 
-def _verdict(case: Case, draws: list[Solved], leads: list[Any], order: tuple[str, ...], best: str) -> str:
-    first, second, *_ = order
-    rate, margin = (perf.interval(np.nan, [one[name] for one in leads])[0] for name in ("rate", "margin"))
-    ahead = float(np.mean([one.best == first for one in draws]))
-    spread = case.unit.widened(case.work).calibration.spread
-    return verdict(best and first, second, rate, margin, ahead, spread)
-
-
-def _cautions(case: Case, rate: float) -> Iterator[str]:
-    unit = case.unit
+def _cautions(found: Plan) -> Iterator[str]:
+    case, unit = found.case, found.case.unit
     rows: list[Any] = load("served_error").frame.to_dict("records")
     yield from trusted(unit.numbers, rows)
-    if unit.drafts:
-        yield drafting_pays(rate, perf.undrafted(case.plain, unit.found(case.work)))
+    yield from kept_in(case.plain)
+    if found.best == "disaggregated":
+        row = perf.median_row(found.solved["each"]["disaggregated"])
+        prefill = found.solved["settings"]["disaggregated"]["prefill_units"]
+        each = row["rate"][0] * case.units / (case.units - prefill)
+        yield linked(case.plain, each, case.link.title if case.link else "", case.link is None or case.link.measured)
+    if unit.drafts and found.best:
+        yield drafting_pays(found["rate"], perf.undrafted(case.plain, list(found.pairs)))
     if unit.calibration.mode == "served":
         yield checked(unit.model.name, unit.gpu.name, unit.kind, unit.engine, unit.gpu.maker, rows)
 
 
-def _advice(case: Case) -> Iterator[str]:
+def _advice(case: Case, pairs: tuple[Any, ...]) -> Iterator[str]:
     """Yield by how much a request alone misses each limit, and which changes would meet them all."""
     yield from missed(case.plain, under(case))
     met = False
     for tp, precision, other in _variants(case.unit):
-        rate = solve(replace(case, unit=other)).numbers["rate"]
-        if rate:
+        at = replace(case, unit=other)
+        solved = perf.solve(at.plain, at.pairs(DRAWS if len(pairs) > 1 else 0))
+        if solved["best"]:
             met = True
-            yield remedy(tp, other.gpus, precision, rate)
+            yield remedy(tp, other.gpus, precision, perf.median(solved["rates"][solved["best"]]))
     if not met:
         yield "neither more GPUs in a unit nor a lower precision would meet the SLA"
 

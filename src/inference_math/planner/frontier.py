@@ -12,31 +12,29 @@ import pandas as pd
 from inference_math import perf
 from inference_math.catalogue.tiers import Tier
 from inference_math.checks import as_whole
-from inference_math.perf.answers import TAIL
-from inference_math.planner.case import Case, under
+from inference_math.perf.draws import TAIL
+from inference_math.planner.case import DRAWS, Case, under
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Draw
 from inference_math.workload import SLA, Workload
 
 __all__ = ["batches", "frontier"]
 
-_DRAWS = 32
-
 
 def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None = None) -> pd.DataFrame:
     """Return tokens per second of one user and of one GPU for each batch that fits the KV cache, prefill first.
 
-    Columns: batch; per_user and per_gpu, each with _low and _high (90 %).
+    Columns: batch; per_user and per_gpu, medians of the draws, each with _low and _high (90 %).
     """
     case = Case(unit, work, SLA(1, 1), tier=tier)
     most = unit.places(work)
     B = [as_whole("sizes", size) for size in sizes if size <= most]
 
-    def both(draw: Draw | None = None) -> np.ndarray:
+    def both(draw: Draw) -> np.ndarray:
         return np.array(perf.batch_curve(case.plain, under(case, draw)["mixed"], B)).T.reshape(2, len(B))
 
     columns: dict[str, Any] = {"batch": B}
-    for name, value, low, high in zip(("per_user", "per_gpu"), both(), *_ends(case, both), strict=True):
+    for name, low, value, high in zip(("per_user", "per_gpu"), *_ends(case, both), strict=True):
         columns |= {name: value, f"{name}_low": low, f"{name}_high": high}
     return pd.DataFrame(columns)
 
@@ -44,24 +42,28 @@ def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None
 def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: Tier | None = None) -> pd.DataFrame:
     """Return the largest batch under an SLA for each prompt length, prefill first, and which limit binds.
 
-    Columns: n_in, batch, batch_low, batch_high (90 %), binding. The mean, or a quantile, of steps by the binomial law.
+    Columns: n_in, batch, batch_low, batch_high (90 %), binding. The mean, or a quantile, of steps by the binomial law;
+    the median of the draws, as in `plan`.
     """
     rows = []
     for n_in in prompts:
         case = Case(unit, replace(work, n_in=n_in), sla, tier=tier)
+        guess = 1
 
-        def limits(draw: Draw | None = None, case: Case = case) -> dict[str, int]:
-            return perf.batch_limits(case.plain, under(case, draw)["mixed"])
+        def limits(draw: Draw, case: Case = case) -> np.ndarray:
+            nonlocal guess
+            told = perf.batch_limits(case.plain, under(case, draw)["mixed"], guess)
+            guess = max(min(told.values()), 1)
+            return np.array([told["TPOT"], told["TTFT"], told["memory"], min(told.values())])
 
-        found = limits()
-        binding = min(found, key=lambda name: found[name])
-        low, high = _ends(case, lambda draw: np.array(min(limits(draw).values())))
-        rows.append({"n_in": n_in, "batch": found[binding], "batch_low": low, "batch_high": high, "binding": binding})
+        low, middle, high = _ends(case, limits)
+        binding = ("TPOT", "TTFT", "memory")[int(np.argmin(middle[:3]))]
+        rows.append({"n_in": n_in, "batch": middle[3], "batch_low": low[3], "batch_high": high[3], "binding": binding})
     return pd.DataFrame(rows)
 
 
 def _ends(case: Case, ask: Callable[[Draw], np.ndarray]) -> np.ndarray:
-    """Return the ends of the interval of what is asked under draws of a case's calibration."""
-    drawn = [ask(one) for one in case.draws(_DRAWS)]
-    ends: np.ndarray = np.quantile(drawn, (TAIL, 1 - TAIL), axis=0, method="inverted_cdf")
+    """Return the lower end, the median and the upper end of what is asked under draws of a case's calibration."""
+    drawn = [ask(one) for one in case.draws(DRAWS)]
+    ends: np.ndarray = np.quantile(drawn, (TAIL, 0.5, 1 - TAIL), axis=0, method="inverted_cdf")
     return ends

@@ -1,4 +1,8 @@
-"""What an architecture serves when requests arrive at random, by simulation; the planner's page runs this, too."""
+"""What replicas sustain when requests arrive at random, and fleets of them; the planner's page runs this, too.
+
+Some of the calibration's draws stand for all, each with arrivals of its own, the same for all architectures: what is
+drawn holds both the calibration's error and that of the sample.
+"""
 
 from __future__ import annotations
 
@@ -6,57 +10,36 @@ from collections.abc import Callable
 from math import ceil, floor, inf
 from typing import Any
 
-from inference_math.perf.answers import (
-    GROWS,
-    NEARLY,
-    brought,
-    computed_tokens,
-    fresh_share,
-    median,
-    steps_of,
-    whole_prompt,
-)
-from inference_math.perf.batch import largest_whole
+from inference_math.perf.asked import GROWS, brought, computed_tokens, fresh_share, sent_bytes, whole_prompt
+from inference_math.perf.choice import CAREFUL, chosen, tied
+from inference_math.perf.draws import median
+from inference_math.perf.load import loaded
 from inference_math.perf.pace import Pace
-from inference_math.perf.search import pooled, served
-from inference_math.perf.steps import floor_terms, kv_held, kv_sent, kv_tokens, stored_tokens, unit_terms
+from inference_math.perf.search import ARCHITECTURES
+from inference_math.perf.steps import floor_terms, kv_held, kv_tokens, stored_tokens, unit_terms
 from inference_math.perf.types import Asked, Found, Row, Step
 from inference_math.simulate.goodput import goodput, requests_like, requests_of
 from inference_math.simulate.schedulers import System
 
 __all__ = [
-    "PLACES",
-    "by_speed",
-    "corners",
-    "cost",
-    "decisive",
-    "full",
-    "idle_share",
-    "longest_fits",
-    "of_units",
-    "pace_of",
-    "reached",
-    "robust",
-    "share_of",
-    "sizes",
-    "sustained",
-    "system_for",
-    "trials",
-    "units_of",
-]
+    "AFTER", "BEFORE", "DRAWN", "MEASURED", "RANKED", "crowd", "full", "longest_fits", "of_units", "pace_of",
+    "played", "representative", "slow_places", "standing", "system_for", "trials", "units_of",
+]  # fmt: skip
 
-LARGER = [1, 2, 4]  # chunks, as multiples of a row's; and whole prompts
-RUNGS = [0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95]  # of full load: rates at which draws are told apart
-HOPEFUL = 1.2  # what a few requests told may be so much less than what is sustained
-RANKED = 200  # requests that are measured for that
-PLACES = [0.9, 0.05, 0.95]  # of the draws, the fastest first: what a fleet is sized for, and both ends
-FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for longer than is simulated
-MOST_SPLITS = 24  # that are tried, evenly spread
-IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
-FINE = 511  # rates that are tried, each a little above the last
-APART = 1.0125
-BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
+DRAWN = 16  # of the calibration's draws, each with arrivals of its own
+MEASURED = 400  # requests of a simulation
+RANKED = 160  # the same, where rows are told apart
 BEFORE = 0.25  # of the requests that are measured: so many come before them
+AFTER = 0.1  # and after them
+FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for longer than is simulated
+IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
+BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
+LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
+MORE = 3  # splits of pools that are tried: with as many prefill units as are balanced at full load, and more
+WIDE = 1.12  # rates in a row, where it is looked from which on limits are missed
+NARROW = 1.04  # and how near two must be in the end, between which what is sustained is taken to lie
+NARROW_RANKED = 1.12
+LEAST = 0.02  # of full load: what is sustained below it is nothing
 
 
 def units_of(asked: Asked, name: str) -> int:
@@ -64,67 +47,10 @@ def units_of(asked: Asked, name: str) -> int:
     return asked["units"] if name == "disaggregated" else 1
 
 
-def trials(asked: Asked, name: str, row: Row) -> list[Row]:
-    """Return the rows to try: an architecture's own, with chunks up to whole prompts, or with all splits of the pools.
-
-    At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps. Pools
-    that are equally fast at full load are not at part load: a prompt waits for a unit, a decode for nobody. Of the
-    prompts that a row has a unit compute together, each of the unit's groups has its part.
-    """
-    if name == "aggregated":
-        return [row]
-    found: list[Row] = []
-    n_in = asked["work"]["n_in"]
-    if name == "disaggregated":
-        apart = ceil((asked["units"] - 1) / MOST_SPLITS)
-        chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
-        for i in range(1, floor((asked["units"] - 1) / apart) + 1):
-            found.append(changed(asked, row, chunk, i * apart))
-        return found
-    whole = max(asked["work"]["n_in"], row["chunk"])
-    for factor in LARGER:
-        if factor == 1 or factor * row["chunk"] < whole:
-            found.append(changed(asked, row, factor * row["chunk"], row["prefill_units"]))
-    if whole > row["chunk"]:
-        found.append(changed(asked, row, whole, row["prefill_units"]))
-    return found
-
-
 def ranks_of(asked: Asked) -> int:
     """Return the groups of a unit's GPUs that share requests: of attention data parallelism and of pipeline stages."""
     layout = asked["unit"]["layout"]
     return layout["dp"] * layout["pp"]
-
-
-def sizes(asked: Asked, name: str, row: Row, step: Step, traffic: float, have: float) -> list[tuple[float, int]]:
-    """Return (`cost` at best, units) for each number of units that a replica may have, the best hope first.
-
-    Pools may have as many units as are asked for, or fewer: two of six may serve what two of eight serve with ease.
-    What a replica cannot serve at full load it does not serve with queues, either.
-    """
-    found: list[tuple[float, int]] = []
-    most_units = asked["units"] if name == "disaggregated" else 0
-    for fewer in range(most_units - 1):  # of equal ones the larger comes first: fewer replicas
-        units = most_units - fewer
-        of = of_units(asked, units)
-        most = 0.0
-        for one in trials(of, name, row):
-            most = max(most, FULL * full(of, name, one, step))
-        hope = cost(most, units * asked["unit"]["gpus"], traffic, have)
-        if hope < inf:
-            found.append((hope, units))
-    found.sort(key=lambda pair: pair[0])
-    return found
-
-
-def cost(each: float, gpus: float, traffic: float, have: float) -> float:
-    """Return the GPUs that a traffic takes, or where there are GPUs, minus the requests/s that they serve.
-
-    By the requests/s of `each` replica, and its `gpus`. The less the better; infinity for what is not possible.
-    """
-    if each <= 0 or (have > 0 and gpus > have):
-        return inf
-    return -each * floor(have / gpus) if have > 0 else ceil(traffic / each) * gpus
 
 
 def of_units(asked: Asked, units: int) -> Asked:
@@ -145,6 +71,44 @@ def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
     return found
 
 
+def trials(asked: Asked, name: str, row: Row, step: Step) -> list[Row]:
+    """Return the rows to try: an architecture's own, with chunks up to whole prompts, or with other splits of pools.
+
+    At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps. Pools
+    that are equally fast at full load are not at part load: a prompt waits for a unit, a decode for nobody. Of the
+    prompts that a row has a unit compute together, each of the unit's groups has its part.
+    """
+    n_in = asked["work"]["n_in"]
+    if name == "aggregated":
+        return [row]
+    found: list[Row] = []
+    if name == "disaggregated":
+        chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
+        best, most = 1, 0.0
+        for prefill in range(1, asked["units"]):
+            rate = full(asked, name, changed(asked, row, chunk, prefill), step)
+            if rate > most:
+                best = prefill
+                most = rate
+        for prefill in range(best, min(best + MORE, asked["units"])):
+            found.append(changed(asked, row, chunk, prefill))
+        return found
+    whole = max(n_in, row["chunk"])
+    found.append(changed(asked, row, whole, row["prefill_units"]))
+    for factor in LARGER:
+        if factor * row["chunk"] < whole:
+            found.append(changed(asked, row, factor * row["chunk"], row["prefill_units"]))
+    if whole > row["chunk"]:
+        found.append(row)
+    return found
+
+
+def full(asked: Asked, name: str, row: Row, step: Step) -> float:
+    """Return the requests/s of a replica at full load with the settings of a row, which each of its groups has."""
+    chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
+    return loaded(asked, step, name, changed(asked, row, chunk, row["prefill_units"]))["rate"] * units_of(asked, name)
+
+
 def system_for(asked: Asked, name: str, row: Row) -> System:
     """Return an architecture's row as what the simulator runs."""
     unit, work = asked["unit"], asked["work"]
@@ -163,7 +127,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         most = batch + ceil(row["chunk"] / n_in)
     return {
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
-        "transfer": ranks * kv_sent(unit, n_in) / n_in / unit["pcie_bw"], "budget": budget, "max_batch": most,
+        "transfer": ranks * sent_bytes(asked) / n_in / asked["pool_bw"], "budget": budget, "max_batch": most,
         "kv_capacity": kv_tokens(unit, n_in + work["n_out"]), "grows": GROWS[asked["engine"]], "load": waits,
         "gives": unit["gives"], "brings": brought(asked),
     }  # fmt: skip
@@ -177,93 +141,6 @@ def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
     return longest <= system["kv_capacity"]
 
 
-def by_speed(asked: Asked, name: str, row: Row, solved: list[Any]) -> list[int]:
-    """Return the draws in the order of what a row serves under them at full load, most first."""
-    order, n_in, steps = list(range(len(solved))), asked["work"]["n_in"], steps_of(asked)
-    order.sort(key=lambda i: -pooled(solved[i]["mixed"], name, row, n_in, steps, asked["units"]))
-    return order
-
-
-def corners(asked: Asked, name: str, row: Row, solved: list[Any]) -> list[int]:
-    """Return the draws that are slower than nine in ten: at full load, with a prompt alone, and with decodes alone."""
-    prompts, decodes = list(range(len(solved))), list(range(len(solved)))
-    prompts.sort(key=lambda i: solved[i]["mixed"](0.0, 1.0))
-    decodes.sort(key=lambda i: solved[i]["mixed"](row["batch"], 0.0))
-    return [placed(order, PLACES[0]) for order in [by_speed(asked, name, row, solved), prompts, decodes]]
-
-
-def placed(order: list[int], place: float) -> int:
-    """Return which of the draws in an order stands at a place."""
-    return order[max(ceil(place * len(order)) - 1, 0)]
-
-
-def robust(rows: int, slow: list[int], reach: Callable[[int, int], float]) -> tuple[int, float]:
-    """Return the row that sustains most under the worst of the draws in `slow`, and what that is at best.
-
-    The best under one draw may be bad under most: a split for fast prompts where prompts are slow. `reach` tells of a
-    row and a draw about how many requests/s are sustained.
-    """
-    chosen = 0
-    most = -1.0
-    for row in range(rows):
-        least = inf
-        for draw in slow:
-            if least > most:  # else another is better whatever comes
-                least = min(least, reach(row, draw))
-        if least > most:
-            chosen = row
-            most = least
-    return chosen, HOPEFUL * most
-
-
-def decisive(order: list[int], reach: Callable[[int], float]) -> list[int]:
-    """Return which draws lie at `PLACES` in the order of what a replica sustains under them with queues, most first.
-
-    Which draw is slow is another question with queues than at full load: where a prompt takes most of the limit on
-    TTFT its time decides, and not that of the decodes. `reach` tells of a draw about how many requests/s are sustained.
-    """
-    by = list(order)
-    by.sort(key=lambda i: -reach(i))
-    return [placed(by, place) for place in PLACES]
-
-
-def reached(
-    asked: Asked, system: System, pace: Pace, gaps: list[float], lengths: list[float], mix: list[tuple[int, int, int]],
-    tops: list[float], draw: int, share: float,
-) -> float:  # fmt: skip
-    """Return about the highest rate at which a replica keeps both limits for a share; `tops` are full loads by draw.
-
-    Few requests do not show a queue that grows slowly, so it is never more than the draw's own full load.
-    """
-    usual = median(tops)
-    low, high = -1, len(RUNGS)
-    below = 1.0
-    above = 0.0
-    while high - low > 1:
-        middle = floor((low + high) / 2)
-        rate, kept = usual * RUNGS[middle], 0.0
-        if rate <= tops[draw]:
-            kept = share_of(asked, system, pace, gaps, lengths, mix, RANKED, rate, 0.0)
-        if kept >= share:
-            low = middle
-            below = kept
-        else:
-            high = middle
-            above = kept
-    if high == len(RUNGS):
-        return tops[draw]
-    at = RUNGS[low] if low >= 0 else 0.0
-    return min(tops[draw], usual * (at + (RUNGS[high] - at) * (below - share) / (below - above)))
-
-
-def full(asked: Asked, name: str, row: Row, step: Step) -> float:
-    """Return the requests/s of a replica at full load with the settings of a row, which each of its groups has."""
-    n_in, units = asked["work"]["n_in"], asked["units"]
-    chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
-    at = changed(asked, row, chunk, row["prefill_units"])
-    return served(step, name, at, n_in, steps_of(asked), units) * units_of(asked, name)
-
-
 def pace_of(asked: Asked, found: Found, factors: list[float]) -> Pace:
     """Return the steps of a unit under the coefficients `found`, a step and its prompts' part stretched."""
     unit, work = asked["unit"], asked["work"]
@@ -271,51 +148,263 @@ def pace_of(asked: Asked, found: Found, factors: list[float]) -> Pace:
     return Pace(unit_terms(unit, found), floor_terms(unit), factors[0], factors[1], room)
 
 
-def share_of(
-    asked: Asked, system: System, pace: Pace, gaps: list[float], lengths: list[float], mix: list[tuple[int, int, int]],
-    count: int, rate: float, enough: float,
-) -> float:  # fmt: skip
-    """Return the share of a replica's requests within both limits at so many a second; see `goodput`.
+def representative(solved: Any) -> list[int]:
+    """Return draws that stand for all: from the fastest to the slowest at full load, evenly spread."""
+    first = solved["rates"][solved["order"][0]]
+    order = list(range(len(first)))
+    order.sort(key=lambda i: -first[i])
+    many = min(DRAWN, len(order))
+    return [order[floor((k + 0.5) * len(order) / many)] for k in range(many)]
 
-    Of those that `gaps` and `lengths` make, `count` are measured, after a quarter of them and before the rest. Their
-    tokens are those of the `mix`; without one, prompts are equal and answers geometric.
+
+def played(
+    asked: Asked, system: System, pace: Pace, drawn: Any, place: int, rate: float, count: int, enough: float
+) -> list[float]:
+    """Return (score, mean TTFT, mean TPOT) of a replica that gets so many requests a second; see `goodput`.
+
+    `drawn` has gaps, lengths and like, the tokens of recorded requests, and `share`, which of the requests must keep
+    both limits (0: means must). `place` tells which arrivals: each draw has its own. A score of 1 keeps the promise.
     """
     work, since = asked["work"], floor(BEFORE * count + 0.5)
-    if len(mix) > 0:
-        requests = requests_like(gaps, lengths, rate, mix)
+    many = ceil(count * (1 + BEFORE + AFTER))
+    gaps, lengths = shuffled(drawn["gaps"], place, many, 1.0), shuffled(drawn["lengths"], place, many, 0.0)
+    if len(drawn["like"]) > 0:
+        requests = requests_like(gaps, lengths, rate, drawn["like"])
     else:
         stored = stored_tokens(work["n_in"], work["alpha"])
         requests = requests_of(gaps, lengths, rate, max(floor(work["n_in"] + 0.5), 1), work["n_out"], stored)
-    return goodput(system, pace, requests, asked["ttft"], asked["tpot"], since, since + count, enough)
+    return goodput(
+        system, pace, requests, asked["ttft"], asked["tpot"], since, since + count, drawn["share"], enough > 0
+    )
 
 
-def idle_share(
-    asked: Asked, system: System, pace: Pace, gaps: list[float], lengths: list[float], mix: list[tuple[int, int, int]],
-    count: int,
-) -> float:  # fmt: skip
-    """Return the share of the requests within both limits on a replica that has next to nothing to do."""
-    return share_of(asked, system, pace, gaps, lengths, mix, count, IDLE, 0.0)
+def shuffled(values: list[float], place: int, count: int, mean: float) -> list[float]:
+    """Return so many of the values, in an order that hangs on the place, scaled to a mean where one is given."""
+    size = len(values)
+    stride, at = place * 37 % (size - 1) + 1, place * 53 % size
+    found: list[float] = []
+    total = 0.0
+    for _ in range(count):
+        found.append(values[at])
+        total += values[at]
+        at = (at + stride) % size
+    if mean > 0:
+        return [one * mean * count / total for one in found]
+    return found
 
 
-def sustained(tops: list[float], good: Callable[[int, float], bool]) -> list[float]:
-    """Return the highest rate that is good at each of `PLACES`.
+def highest_rate(top: float, guess: float, narrow: float, good: Callable[[float], bool]) -> float:
+    """Return about the highest rate that is good, looked for from a guess outwards; 0 where none is.
 
-    `tops` has for each place what a replica serves at full load; `good` tells of a place and a rate whether it keeps
-    its promise. Rates go down from the fastest, each by the same ratio; 0 where none is good.
+    `top` is what a replica serves at full load; queues grow for longer than is simulated beyond `FULL` of it.
     """
-    most = FULL * max(tops[0], max(tops[1], tops[2]))
+    most, wide = FULL * top, WIDE
+    low, high = 0.0, inf
+    at = min(guess * top, most)
+    while high == inf or not low > 0:
+        if good(at):
+            low = at
+            if at >= most:
+                return at
+            at = min(at * wide, most)
+        else:
+            high = at
+            if at < LEAST * top:
+                return 0.0
+            at = at / wide
+        wide = min(wide * wide, 3.0)
+    while high / low > narrow:
+        at = (low * high) ** 0.5
+        if good(at):
+            low = at
+        else:
+            high = at
+    between_both: float = (low * high) ** 0.5
+    return between_both
 
-    def rate(k: int) -> float:
-        return most * APART ** (k - FINE)
 
-    def highest(place: int, low: int, high: int) -> int:
-        return between(low, high, lambda k: rate(k) <= FULL * tops[place] * NEARLY and good(place, rate(k)))
+def cost(each: float, gpus: float, traffic: float, have: float) -> float:
+    """Return the GPUs that a traffic takes, or where there are GPUs, minus the requests/s that they serve.
 
-    best = highest(0, 0, FINE)
-    ends = [best, highest(1, best, FINE), highest(2, 0, best)]
-    return [rate(k) if k > 0 else 0.0 for k in ends]
+    By the requests/s of `each` replica, and its `gpus`. The less the better; infinity for what is not possible.
+    """
+    if each <= 0 or (have > 0 and gpus > have):
+        return inf
+    return -each * floor(have / gpus) if have > 0 else ceil(traffic / each) * gpus
 
 
-def between(low: int, high: int, good: Callable[[int], bool]) -> int:
-    """Return the largest whole number above `low` and up to `high` that is good, `low` if none is."""
-    return low + largest_whole(high - low, lambda k: good(low + k))
+def worth(each: float, gpus: float, traffic: float, have: float) -> float:
+    """Return the requests/s of a GPU that is there, or that is bought: what is compared; 0 for what is not possible."""
+    its = cost(each, gpus, traffic, have)
+    if its == inf:
+        return 0.0
+    return -its / have if have > 0 else traffic / its
+
+
+def slow_places(count: int) -> int:
+    """Return the place, of draws from the fastest to the slowest, that a fleet is sized for: nine in ten are faster."""
+    return ceil(CAREFUL * count) - 1
+
+
+def rate_at(host: Any, name: str, units: int, row: int, place: int, guess: float, count: int, narrow: float) -> float:
+    """Return about what a replica with one of its rows sustains in a draw."""
+    top: float = host["top"](name, units, row, place)
+    return highest_rate(
+        top, guess, narrow, lambda rate: host["play"](name, units, row, place, rate, count, 1.0)[0] >= 1
+    )
+
+
+def best_row(host: Any, name: str, units: int, slow: list[int]) -> tuple[int, float]:
+    """Return (row, requests/s) of the row that sustains most under the worst of some slow draws, by a few requests."""
+    chosen_row, most = 0, -1.0
+    for row in range(host["rows"](name, units)):
+        least = inf
+        for place in slow:
+            if least > most:  # else another is better whatever comes
+                top = host["top"](name, units, row, place)
+                if FULL * top > most:
+                    least = min(least, rate_at(host, name, units, row, place, 0.7, RANKED, NARROW_RANKED))
+                else:
+                    least = min(least, FULL * top)
+        if least > most:
+            chosen_row = row
+            most = least
+    return chosen_row, most
+
+
+def sizes_of(asked: Asked, name: str) -> list[int]:
+    """Return the numbers of units that a replica may have, the largest first."""
+    if name != "disaggregated":
+        return [1]
+    return [asked["units"] - fewer for fewer in range(asked["units"] - 1)]
+
+
+def best_size(asked: Asked, host: Any, name: str, slow: list[int], traffic: float, have: float) -> tuple[int, int]:
+    """Return (units, row) of the replica with which the fewest GPUs serve the traffic, or those that there are most.
+
+    What a replica cannot serve at full load it does not serve with queues, either: such sizes are not simulated.
+    """
+    hopes: list[tuple[float, int]] = []
+    for units in sizes_of(asked, name):
+        most = inf
+        for place in slow:
+            of = 0.0
+            for row in range(host["rows"](name, units)):
+                of = max(of, FULL * host["top"](name, units, row, place))
+            most = min(most, of)
+        hopes.append((cost(most, units * asked["unit"]["gpus"], traffic, have), units))
+    hopes.sort(key=lambda pair: pair[0])
+    units, row, least = hopes[0][1], 0, inf
+    for hope in hopes:
+        if hope[0] >= least:
+            continue
+        found = best_row(host, name, hope[1], slow)
+        its = cost(found[1], hope[1] * asked["unit"]["gpus"], traffic, have)
+        if its < least or least == inf:
+            units = hope[1]
+            row = found[0]
+            least = min(its, least)
+    return units, row
+
+
+def sustained(host: Any, name: str, units: int, row: int, count: int) -> list[float]:
+    """Return what a replica sustains in each draw, from the fastest at full load to the slowest."""
+    found: list[float] = []
+    guess = 0.7
+    for place in range(count):
+        each = rate_at(host, name, units, row, place, guess, MEASURED, NARROW)
+        found.append(each)
+        top = host["top"](name, units, row, place)
+        guess = max(each / top, LEAST) if each > 0 else guess
+    return found
+
+
+def standing(asked: Asked, host: Any, name: str, traffic: float, have: float, count: int) -> dict[str, Any]:
+    """Return the best replica of an architecture, and the fleet of it, or no fleet where it keeps the promise nowhere.
+
+    units, row, gpus, each (requests/s by draw), sure (what it sustains in nine of ten draws), and what `fleet_of` has.
+    `host` answers what was asked before from memory: rows(name, units), the number of `trials`; top(name, units, row,
+    place), requests/s at full load; play(name, units, row, place, rate, requests, enough), what is `played`.
+    """
+    slow = [slow_places(count)]
+    if count > 3:
+        slow.append(count - 4)
+    units, row = best_size(asked, host, name, slow, traffic, have)
+    each = sustained(host, name, units, row, count)
+    ordered = list(each)
+    ordered.sort(key=lambda one: -one)
+    one: dict[str, Any] = {
+        "name": name, "units": units, "row": row, "gpus": units * asked["unit"]["gpus"], "each": each,
+        "sure": ordered[slow_places(count)], "replicas": 0, "idle": 0.0,
+    }  # fmt: skip
+    if one["sure"] > 0 and cost(one["sure"], one["gpus"], traffic, have) < inf:
+        one.update(fleet_of(host, one, traffic, have, count))
+    else:
+        place = slow_places(count)
+        one["idle"] = host["play"](name, units, row, place, IDLE, MEASURED, 0.0)[0]
+    return one
+
+
+def crowd(fleets: dict[str, Any], traffic: float, have: float, count: int, spread: float) -> dict[str, Any]:
+    """Return which of some architectures' fleets loses least over the draws, and whether it is a tie."""
+    rates: dict[str, list[float]] = {}
+    for name in ARCHITECTURES:
+        rates[name] = [0.0 for _ in range(count)]
+        if name in fleets and fleets[name]["replicas"] > 0:
+            rates[name] = [worth(each, fleets[name]["gpus"], traffic, have) for each in fleets[name]["each"]]
+    found = chosen(rates, {"fleets": fleets})
+    found["tie"] = tied(found["best_in"][found["order"][0]], found["lead"], spread)
+    return found
+
+
+def fleet_of(host: Any, one: Any, traffic: float, have: float, count: int) -> dict[str, Any]:
+    """Return how many replicas a fleet has, what it serves, and what its requests see at that, by the draws."""
+    fits = floor(have / one["gpus"]) if have > 0 else ceil(traffic / one["sure"])
+    rate = fits * one["sure"] if have > 0 else traffic
+    needs: list[float] = []
+    serves: list[float] = []
+    first: list[float] = []
+    gaps: list[float] = []
+    kept = 0
+    for place in range(count):
+        each = one["each"][place]
+        needs.append(ceil(traffic / each) * one["gpus"] if each > 0 else inf)
+        serves.append(fits * each)
+        told = host["play"](one["name"], one["units"], one["row"], place, rate / fits, MEASURED, 0.0)
+        first.append(told[1])
+        gaps.append(told[2])
+        kept += 1 if told[0] >= 1 else 0
+    spans = [ceil(end / one["gpus"] - 1e-9) * one["gpus"] if end < inf else inf for end in spread_of(needs)]
+    gpus = fits * one["gpus"]
+    return {
+        "replicas": fits, "gpus_all": [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed_at(gpus),
+        "rate": [rate, spread_of(serves)[0], spread_of(serves)[1]] if have > 0 else fixed_at(rate), "sold": rate,
+        "ttft": middle_of(first), "tpot": middle_of(gaps), "kept": kept / count,
+    }  # fmt: skip
+
+
+def middle_of(values: list[float]) -> list[float]:
+    """Return the median of values, and the ends between which nine in ten of them lie."""
+    return [median(values), spread_of(values)[0], spread_of(values)[1]]
+
+
+def fixed_at(value: float) -> list[float]:
+    """Return a number that no draw moves."""
+    return [value, value, value]
+
+
+def spread_of(values: list[float]) -> list[float]:
+    """Return the ends between which nine in ten of the values lie, infinity among them; few values are interpolated."""
+    ordered = list(values)
+    ordered.sort(key=lambda one: one)
+    return [between(ordered, 0.05), between(ordered, 0.95)]
+
+
+def between(ordered: list[float], share: float) -> float:
+    """Return a quantile of values in order, each in the middle of its part of all."""
+    at = min(max(share * len(ordered) - 0.5, 0.0), len(ordered) - 1.0)
+    low = floor(at)
+    high = min(low + 1, len(ordered) - 1)
+    if at == low or ordered[low] == ordered[high]:
+        return ordered[low]
+    return ordered[low] + (at - low) * (ordered[high] - ordered[low])

@@ -27,7 +27,7 @@ _WIDE = 1.645  # standard deviations of a coefficient: 90 % lie within
 def sensitivity(
     unit: Unit, work: Workload, sla: SLA, answer: str = "rate", *, units: int = 8, tier: Tier | None = None
 ) -> pd.DataFrame:
-    """Return how far one answer of a plan moves with each input and coefficient, the largest swing first.
+    """Return how far one answer moves with each input and coefficient around the calibration, the largest swing first.
 
     Inputs move by 20 % either way (alpha to 1 at most), coefficients by 1.645 standard deviations. Columns: input;
     at_low, at_high, its values; low, high, the answer there; swing. A tornado chart draws the last three.
@@ -38,7 +38,7 @@ def sensitivity(
         For an answer that a plan does not have.
     """
     case = Case(unit, work, sla, units, tier)
-    as_one_of("answer", answer, solve(case).numbers)
+    as_one_of("answer", answer, list(solve(case).numbers))
     rows = [(name, *ends, *(solve(moved).numbers[answer] for moved in cases)) for name, ends, cases in _moved(case)]
     frame = pd.DataFrame(rows, columns=["input", "at_low", "at_high", "low", "high"])
     frame["swing"] = (frame["high"] - frame["low"]).abs()
@@ -46,14 +46,14 @@ def sensitivity(
 
 
 def sweep(units: Iterable[Unit], works: Iterable[Workload], sla: SLA, **options: Any) -> pd.DataFrame:
-    """Plan for every unit with every workload, without intervals; one row each, with what `plan` answers.
+    """Plan for every unit with every workload; one row each, with the medians that `plan` answers.
 
     `options` are those of `plan`. Where nothing meets the SLA, `best` is "" and the rate 0.
     """
     rows, sent = [], list(works)
     for unit in units:
         for work in sent:
-            found = plan(unit, work, sla, intervals=False, **options)
+            found = plan(unit, work, sla, **options)
             numbers = {name: answer.value for name, answer in found.answers.items()}
             shape = {"unit": unit.name, "n_in": work.n_in, "n_out": work.n_out, "alpha": work.alpha}
             rows.append(shape | {"best": found.best} | numbers)

@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from inference_math.planner.deployment import Answer, Plan
     from inference_math.planner.traffic import Fleet
 
-__all__ = ["PRINTED", "as_html", "as_markdown", "as_text", "plain", "said", "shown", "start"]
+__all__ = [
+    "PRINTED", "as_html", "as_markdown", "as_script", "as_short", "as_text", "fleets_table", "plain", "said", "shown",
+    "start",
+]  # fmt: skip
 
 
 def as_text(found: Plan) -> str:
-    """Return the plan as lines for a terminal."""
+    """Return the plan of one unit as lines for a terminal: everything."""
     answers = list(found.answers.values())
     lines = [*_heading(found), "", f"Verdict: {found.verdict}."]
     if found.runner_up:
@@ -45,6 +48,83 @@ def as_text(found: Plan) -> str:
     if found.outside or found.cautions:
         lines += ["", *(f"! not calibrated: {line}" for line in found.outside), *(f"! {one}" for one in found.cautions)]
     return "\n".join(lines)
+
+
+def as_short(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None) -> str:
+    """Return the answer in a few lines: what, how many, how sure, what if it is wrong, how to start, what is next."""
+    lines = _heading(found)
+    if not found.feasible:
+        return "\n".join([*lines, f"{_capital(found.verdict)}.", *(f"{_capital(line)}." for line in found.advice)])
+    if layouts is not None:
+        others = "" if len(layouts) < 2 else f"; next {layouts['layout'][1]}, {digits(layouts['tokens_per_gpu'][1])}"
+        lines.append(
+            f"Layout: {layouts['layout'][0]}, {digits(layouts['tokens_per_gpu'][0])} output tokens/s of a GPU at full"
+            f" load, the first in {layouts['best_in'][0]:.0%} of the draws{others}."
+        )
+    if fleet is not None:
+        lines += [f"{_capital(fleet.said)}.", f"{_capital(fleet.how)}.", f"At that rate {_seen(fleet)}."]
+        cost = (
+            ""
+            if np.isnan(fleet.usd_per_million)
+            else f" {digits(fleet.usd_per_million)} USD per million output tokens."
+        )
+        if fleet.architecture == "disaggregated":
+            cost += f" Each decode unit takes {digits(fleet.link_gb_s)} GB/s of KV caches."
+        lines.append(f"Start each replica with: {_told(fleet.settings)}.{cost}")
+        lines.append(f"One unit at full load, without queues, {_means(found)}: {found.verdict}.")
+    else:
+        lines += [f"{_capital(found.verdict)}.", start(found) + "."]
+    lines += [f"No {name}: {reason}." for name, reason in found.hindered.items()]
+    notes = [*(f"not calibrated: {one}" for one in found.outside), *found.cautions]
+    lines += [f"! {one}" for one in notes[:3]]
+    return "\n".join(
+        [*lines, "Commands: --commands FILE writes them. All numbers: --full. Your own engine: inference-math profile."]
+    )
+
+
+def _means(found: Plan) -> str:
+    return "means" if found.case.sla.quantile is None else f"P{100 * found.case.sla.quantile:g}"
+
+
+def _seen(fleet: Fleet) -> str:
+    first, gap = (_span(one, 1e3) for one in (fleet.ttft, fleet.tpot))
+    seen = f"requests see a mean TTFT of {first} ms and a mean TPOT of {gap} ms"
+    return f"{seen}; the promise holds in {fleet.kept:.0%} of the draws"
+
+
+def _span(ends: Sequence[float], scale: float = 1.0) -> str:
+    value, low, high = (digits(scale * one) for one in ends)
+    return value if low == high == value else f"{value} ({low} to {high})"
+
+
+def _told(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}".strip() for name, value in settings.items())
+
+
+def as_script(found: Plan, fleet: Fleet | None = None) -> str:
+    """Return the commands of the answer as a file for a shell; manifests as comments."""
+    begun = found.starts[found.best].commands if fleet is None else fleet.commands
+    what = found.best if fleet is None else f"a replica of {fleet.replicas}, {fleet.architecture}"
+    lines = ["#!/bin/sh", f"# {found.case.unit.name}: {what}"]
+    for title, line in begun:
+        body = "\n".join(f"# {one}" for one in line.splitlines()) if title == MANIFEST else line
+        lines += ["", f"# {title}", body]
+    return "\n".join(lines) + "\n"
+
+
+def fleets_table(fleet: Fleet) -> pd.DataFrame:
+    """Return the fleets of all architectures as a table of text."""
+    rows = [
+        {
+            "architecture": one.architecture, "replicas": digits(one.replicas), "units of each": digits(one.units),
+            "GPUs": _span(one.gpus) if not one.owned else digits(one.gpus[0]),
+            "requests/s": _span(one.span) if one.owned else digits(one.rate), "best in": f"{one.best_in:.0%}",
+            "loses": f"{one.expected_loss:.0%}", "TTFT (ms)": _span(one.ttft, 1e3), "TPOT (ms)": _span(one.tpot, 1e3),
+            "holds in": f"{one.kept:.0%}",
+        }
+        for one in (fleet, *fleet.others)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
 
 
 def as_html(found: Plan) -> str:
@@ -76,11 +156,10 @@ def as_markdown(found: Plan, fleet: Fleet | None = None) -> str:
     what, sent = _heading(found)
     parts = [f"# Plan: {what}", sent]
     if fleet is not None:
-        parts += [
-            f"**{_capital(fleet.said)}.** {_capital(fleet.how)}.",
-            "\n".join(f"    {line}" for line in str(fleet).splitlines()),
-        ]
+        parts += [f"**{_capital(fleet.said)}.** {_capital(fleet.how)}.", f"At that rate {_seen(fleet)}."]
+        parts.append(_piped(fleets_table(fleet)))
         parts += _started(f"a replica of these, {fleet.architecture}", fleet.commands)
+        parts.append("## One unit at full load, without queues")
     parts.append(f"**{_capital(found.verdict)}.**")
     if found.runner_up:
         parts.append(f"{_capital(found.runner_up)}.")
@@ -93,7 +172,7 @@ def as_markdown(found: Plan, fleet: Fleet | None = None) -> str:
         parts += [f"## {title}", _piped(table)]
     rows = [(a.title, shown(a), a.why) for a in found.answers.values()]
     parts += ["## All numbers", _piped(pd.DataFrame(rows, columns=["answer", "value (5 to 95 %)", "meaning"]))]
-    for name, begun in found.starts.items():
+    for name, begun in found.starts.items() if fleet is None else ():
         parts += _started(f"{name} at full load", begun.commands)
     return "\n\n".join(parts) + "\n"
 
@@ -173,34 +252,37 @@ def _closed(answer: Answer) -> str:
 
 
 def start(found: Plan) -> str:
-    settings = ", ".join(f"{name} {value}".strip() for name, value in found.settings.items())
-    serves = f"{digits(found.starts[found.best].rate)} requests/s of a unit"
-    kept = "" if np.isnan(found.kept) else f" (keeps the SLA in {found.kept:.0%} of the draws, {serves})"
-    return f"Start with{kept}: {settings}"
+    begun = found.starts[found.best]
+    return f"Start with (keeps the SLA in {begun.kept:.0%} of the draws): {_told(begun.settings)}"
 
 
 def _tables(found: Plan) -> dict[str, pd.DataFrame]:
     """Return the architectures, and what stored caches gain if there are any, by their titles; all cells are text."""
-    rows = found.compared
-    span = _column(rows, "rate")
-    if "rate_low" in rows:
-        low, high = _column(rows, "rate_low"), _column(rows, "rate_high")
-        span = span + " (" + low + " to " + high + ")"
-    columns = {"architecture": rows["architecture"], "requests/s": span.where(rows["rate"] > 0, "none")}
-    columns |= {"decodes": _column(rows, "batch"), "prompt tokens": _column(rows, "computed")}
+    rows = found.compared[found.compared["rate"] > 0].reset_index(drop=True)
+    columns = {"architecture": rows["architecture"], "requests/s of a unit": _spans(rows, "rate")}
+    columns |= {"decodes": _column(rows, "decodes"), "prompt tokens": _column(rows, "computed")}
     columns |= {"prefill units": _column(rows, "prefill_units")}
-    columns |= {"TTFT (ms)": _column(rows, "ttft", 1e3), "TPOT (ms)": _column(rows, "tpot", 1e3)}
-    if "best_in" in rows:
-        columns["best in"] = _column(rows, "best_in", 100) + " %"
-    tables = {"Architectures at their best within the SLA, of one unit": pd.DataFrame(columns)}
-    if len(found.offloading) > 1:
+    columns |= {"TTFT (ms)": _spans(rows, "ttft", 1e3), "TPOT (ms)": _spans(rows, "tpot", 1e3)}
+    columns |= {name: _column(rows, key, 100) + " %" for name, key in
+                (("best in", "best_in"), ("loses", "loss"), ("keeps limits in", "kept"))}  # fmt: skip
+    none = found.solved["none_in"]
+    title = f"Architectures at full load, one unit; nothing meets the SLA in {none:.0%} of the draws"
+    tables = {title: pd.DataFrame(columns)}
+    if found.case.work.alpha > 0 and found.feasible:
         stored = found.offloading
-        named = {"e": "e", "speedup": "prefill speedup", "rate": "requests/s", "gain": "gain"}
-        tables["The stored share of the prompts, by where it lies; without draws"] = pd.DataFrame(
+        named = {"e": "e", "speedup": "prefill speedup"}
+        tables["The stored share of the prompts, by where it lies"] = pd.DataFrame(
             {"where": stored["where"], "a prompt waits for": stored["binds"]}
             | {title: _column(stored, name) for name, title in named.items()}
+            | {"requests/s of a unit": _spans(stored, "rate").where(stored["rate"] > 0, "none")}
+            | {"gain": _column(stored, "gain")}
         )
     return tables
+
+
+def _spans(frame: pd.DataFrame, name: str, scale: float = 1.0) -> pd.Series:
+    ends = frame[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
+    return pd.Series([_span(tuple(one), scale) for one in ends], index=frame.index, dtype=object)
 
 
 def _column(frame: pd.DataFrame, name: str, scale: float = 1.0) -> pd.Series:

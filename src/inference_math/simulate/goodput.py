@@ -37,12 +37,13 @@ class Played:
 
 
 class Tally:
-    """Counts which of the requests from number `since` to before `until` keep both limits, by halves of them.
+    """Counts which of the requests from number `since` to before `until` keep both limits, and adds up what they see.
 
-    Once so many of a half have missed one that less than the share `enough` can be left, it asks for no more.
+    Where the `share` of them that must is missed for sure, it asks for no more if it is `hasty`. A share of 0: the
+    means must keep the limits.
     """
 
-    def __init__(self, ttft: float, tpot: float, since: int, until: int, enough: float) -> None:
+    def __init__(self, ttft: float, tpot: float, since: int, until: int, share: float, hasty: bool) -> None:
         self.logs = False
         self.measured = 0
         self.overfull = 0.0
@@ -50,12 +51,13 @@ class Tally:
         self._tpot = tpot
         self._since = since
         self._until = until
-        self._half = floor((since + until) / 2)
-        self._spare = (1 - enough) * (until - self._half)
-        self._early = 0
-        self._late = 0
-        self._missed_early = 0
-        self._missed_late = 0
+        self._share = share
+        self._spare = (1 - share) * (until - since) if hasty and share > 0 else until
+        self._good = 0
+        self._missed = 0
+        self._firsts = 0.0
+        self._gaps = 0.0
+        self._gapped = 0
 
     def run(self, first: float, rise: float, steps: int, decodes: int) -> None:
         """Note no steps."""
@@ -73,24 +75,28 @@ class Tally:
             return
         self.measured += 1
         more = request.n_out - 1
-        good = first_token - request.arrival <= self._ttft
-        if good and more > 0:
-            good = finished - first_token <= self._tpot * more
-        if request.number < self._half:
-            self._early += 1 if good else 0
-            self._missed_early += 0 if good else 1
+        first = first_token - request.arrival
+        self._firsts += first
+        good = first <= self._ttft
+        if more > 0:
+            gap = (finished - first_token) / more
+            self._gaps += gap
+            self._gapped += 1
+            good = good and gap <= self._tpot
+        if good:
+            self._good += 1
         else:
-            self._late += 1 if good else 0
-            self._missed_late += 0 if good else 1
-        if max(self._missed_early, self._missed_late) > self._spare:
-            self.measured = self._until - self._since
+            self._missed += 1
+            if self._missed > self._spare:
+                self.measured = self._until - self._since
 
-    def share(self) -> float:
-        """Return the share of the worse half, so that a queue that grows is seen."""
-        late = self._late / (self._until - self._half)
-        if self._half <= self._since:
-            return late
-        return min(self._early / (self._half - self._since), late)
+    def told(self) -> list[float]:
+        """Return (score, mean TTFT, mean TPOT): a score of 1 just keeps the promise."""
+        counted = max(self._good + self._missed, 1)
+        first, gap = self._firsts / counted, self._gaps / max(self._gapped, 1)
+        if self._share > 0:
+            return [self._good / (self._until - self._since) / self._share, first, gap]
+        return [min(self._ttft / max(first, 1e-12), self._tpot / max(gap, 1e-12)), first, gap]
 
 
 def requests_of(
@@ -131,17 +137,19 @@ def stored_of(n_in: int, alpha: float) -> int:
 
 
 def goodput(
-    system: System, cost: Cost, requests: list[Request], ttft: float, tpot: float, since: int, until: int, enough: float
-) -> float:
-    """Return the share of the requests from number `since` to before `until` that keep both limits.
+    system: System, cost: Cost, requests: list[Request], ttft: float, tpot: float, since: int, until: int, share: float,
+    hasty: bool,
+) -> list[float]:  # fmt: skip
+    """Return (score, mean TTFT, mean TPOT) of the requests from number `since` to before `until`.
 
-    Of both halves of them the worse one counts. Those that come later keep the system busy until the last is done.
-    Below `enough` it is a bound: the simulation ends when that much cannot be had any more.
+    The score is the share of them that keeps both limits over the `share` that must; for a share of 0, the smaller of
+    limit over mean. Those that come later keep the system busy until the last is done. A `hasty` simulation ends when
+    the score cannot be 1 any more; what it returns then is a bound.
     """
-    tally = Tally(ttft, tpot, since, until, enough)
+    tally = Tally(ttft, tpot, since, until, share, hasty)
     users = Played(requests)
     if system["prefill_units"] > 0:
         run_pools(system, cost, users, tally, until - since)
     else:
         run_engine(engine_of(system, cost, tally), users, tally, until - since)
-    return tally.share()
+    return tally.told()

@@ -18,7 +18,7 @@ import pandas as pd
 from inference_math import theory
 from inference_math.catalogue import Gpu, Model, gpu
 from inference_math.checks import AT_LEAST_ONE, as_numbers
-from inference_math.perf.answers import places_of
+from inference_math.perf.asked import places_of
 from inference_math.perf.batch import MOST_TOGETHER, largest_within
 from inference_math.perf.overlap import together
 from inference_math.perf.steps import kv_tokens, unit_numbers

@@ -27,7 +27,7 @@ from inference_math.checks import (
     as_one_of,
     as_whole,
 )
-from inference_math.perf.answers import places_of
+from inference_math.perf.asked import places_of
 from inference_math.perf.pace import Pace
 from inference_math.perf.steps import (
     PARTS,

@@ -112,4 +112,6 @@ def test_what_only_python_has_is_seen(source, what):
 def test_everything_that_the_page_asks_for_is_printed():
     """The printer refuses names that JavaScript keeps for itself."""
     script = browser.script()
-    assert all(f"function {name} " in script or f"{name} = function" in script for name in ("careful", "sustained"))
+    assert all(
+        f"function {name} " in script or f"{name} = function" in script for name in ("chosen_settings", "standing")
+    )

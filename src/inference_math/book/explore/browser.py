@@ -13,12 +13,28 @@ import numpy as np
 from inference_math import catalogue, evidence, theory
 from inference_math.book.explore.pasted import record
 from inference_math.book.explore.pictures import pictures
+from inference_math.catalogue.links import USUAL, links
 from inference_math.catalogue.tiers import tiers
-from inference_math.perf import answers, batch, calibrate, commands, pace, search, steps, words
+from inference_math.perf import (
+    answers,
+    asked,
+    batch,
+    calibrate,
+    choice,
+    commands,
+    draws,
+    load,
+    pace,
+    search,
+    starts,
+    steps,
+    words,
+)
 from inference_math.planner import queues
-from inference_math.planner.deployment import ANSWERS, DRAWS, kv_setting
+from inference_math.planner.case import DRAWS
+from inference_math.planner.deployment import ANSWERS, kv_setting
 from inference_math.planner.text import PRINTED
-from inference_math.planner.traffic import REQUESTS, chances
+from inference_math.planner.traffic import SHARED, chances
 from inference_math.simulate import engine, goodput, systems
 from inference_math.unit import rates_of
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, ZERO_SHOT_SCOPE, Calibration, normals
@@ -28,7 +44,10 @@ from inference_math.workload.mixes import MIXES, mix
 
 __all__ = ["data", "script"]
 
-_MODULES = (steps, batch, search, answers, words, calibrate, commands, pace, engine, systems, goodput, queues)
+_MODULES = (
+    steps, batch, search, draws, asked, load, starts, choice, answers, words, calibrate, commands, pace, engine,
+    systems, goodput, queues,
+)  # fmt: skip
 BURSTS = (1, 2, 4)
 """Coefficients of variation of the times between arrivals that the page knows; see `planner.fleet`."""
 # What Python's built-ins and its modules math, heapq and collections are in JavaScript, where a name is passed on, too.
@@ -109,15 +128,19 @@ def data() -> dict[str, Any]:
         "kv_flags": {engine: kv_setting(engine) for engine in ENGINES},
         "scopes": {"operators": dict(ZERO_SHOT_SCOPE), "served": dict(SERVED_SCOPE)},
         "widths": evidence.load("widths").frame.set_index("name")["width"].to_dict(),
+        "links": {
+            name: {"title": one.title, "bw": one.bw or 0, "measured": one.measured} for name, one in links().items()
+        },
+        "link": USUAL,
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
 
 
 def _crowd() -> dict[str, Any]:
-    """Return the chances that simulated requests come from: how many count, times between arrivals, lengths."""
-    drawn = {str(cv): chances(REQUESTS, 0, cv) for cv in BURSTS}
+    """Return the chances that simulated requests come from: times between arrivals, lengths; and the usual promise."""
+    drawn = {str(cv): chances(0, cv) for cv in BURSTS}
     gaps = {cv: gaps for cv, (gaps, _) in drawn.items()}
-    return {"requests": REQUESTS, "gaps": gaps, "lengths": drawn["1"][1]}
+    return {"gaps": gaps, "lengths": drawn["1"][1], "share": SHARED}
 
 
 def _coefficients(calibration: Calibration) -> dict[str, Any]:

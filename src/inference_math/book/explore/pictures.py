@@ -26,7 +26,7 @@ PICTURES = {
     "memory": ("Memory of one GPU", "What the weights leave is for KV caches; how much of it the plan uses."),
     "swings": (
         "What the answer hangs on",
-        "Requests per second with a fifth less and more of each input, without draws.",
+        "Requests per second at full load with a fifth less and more of each input; the line is the plan.",
     ),
 }
 _PARTS = ("weights and matrices", *PARTS[2:])

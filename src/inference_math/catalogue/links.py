@@ -1,0 +1,66 @@
+"""What KV caches travel over from a prefill unit to a decode unit, and what was measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+import pandas as pd
+
+from inference_math.catalogue.models import Gpu
+from inference_math.checks import Interval, as_number, as_one_of
+from inference_math.evidence import load
+
+__all__ = ["USUAL", "Link", "link", "links"]
+
+USUAL = "rdma"
+"""The link between pools where nobody names one: what clusters that serve in pools have, as it was measured."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link between two units: its name, in words, bytes/s of one GPU (None: the GPU's own), whether measured."""
+
+    name: str
+    title: str
+    bw: float | None
+    measured: bool
+
+    @classmethod
+    def of_bandwidth(cls, bw: float) -> Link:
+        """Return a link of your own, of which the bytes per second for each GPU are known.
+
+        >>> Link.of_bandwidth(12.5e9).title
+        'a link of 12.5 GB/s for each GPU'
+        """
+        speed = as_number("bw", bw, Interval(1e6, 1e15))
+        title = f"a link of {speed / 1e9:g} GB/s for each GPU"
+        return cls(title, title, speed, True)
+
+    def of(self, gpu: Gpu) -> float:
+        """Return the bytes per second of one GPU."""
+        return gpu.link_bw if self.bw is None else self.bw
+
+
+@lru_cache
+def links() -> Mapping[str, Link]:
+    """Return the links of `data/published/kv_links.csv` by name."""
+    rows = load("kv_links").frame.to_dict("records")
+    return MappingProxyType(
+        {
+            row["link"]: Link(
+                row["link"],
+                row["title"],
+                None if pd.isna(row["bw"]) else float(row["bw"]),
+                row["evidence"] == "measured",
+            )
+            for row in rows
+        }
+    )
+
+
+def link(name: str) -> Link:
+    """Return the link `name`; an unknown name raises ValueError with those that would do."""
+    return links()[as_one_of("link", name, links())]

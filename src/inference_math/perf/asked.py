@@ -1,0 +1,104 @@
+"""What follows from a question before anything is searched: places, steps of an answer, longest steps, tokens."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from inference_math.perf.steps import answer_steps, kv_sent, kv_tokens, stored_tokens
+from inference_math.perf.types import Asked, Row, UnitNumbers, Work
+from inference_math.theory import max_batch_growing as _max_batch_growing
+from inference_math.theory import max_batch_reserved as _max_batch_reserved
+
+__all__ = [
+    "GROWS", "NEARLY", "brought", "computed_tokens", "crowded", "fresh_share", "longest_step", "mixes", "places",
+    "places_of", "sent_bytes", "sent_seconds", "sharing", "steps_of", "store_bytes", "whole_prompt",
+]  # fmt: skip
+
+max_batch_growing, max_batch_reserved = _max_batch_growing.plain, _max_batch_reserved.plain
+
+NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
+# Engines whose KV caches grow block by block; the others reserve a request's whole length when it is admitted.
+GROWS = {"vllm": True, "sglang": True, "trtllm": False}
+
+
+def places_of(unit: UnitNumbers, work: Work, engine: str) -> int:
+    """Return the requests whose KV caches an engine holds at once.
+
+    Where layers forget, or hold a state, a token takes what it does on average in requests as long as these are.
+    """
+    held = max_batch_growing if GROWS[engine] else max_batch_reserved
+    length = work["n_in"] + work["n_out"]
+    whole: int = held(kv_tokens(unit, length), work["n_in"], work["n_out"], work["cv"])
+    return whole
+
+
+def places(asked: Asked) -> int:
+    """Return the requests that the unit's KV cache holds."""
+    return places_of(asked["unit"], asked["work"], asked["engine"])
+
+
+def fresh_share(work: Work) -> float:
+    """Return the share of a prompt's tokens that is computed: what is not stored, the last one always."""
+    return 1 - stored_tokens(work["n_in"], work["alpha"]) / work["n_in"]
+
+
+def steps_of(asked: Asked) -> float:
+    """Return the steps of an answer, fewer than its tokens where requests draft: what stands for n_out in the laws."""
+    return answer_steps(asked["unit"], asked["work"]["n_out"])
+
+
+def sharing(asked: Asked) -> float:
+    """Return the tokens that share a step's time: what it gives in the mean, but of a quantile none share a gap."""
+    return asked["unit"]["gives"] if not asked["quantile"] > 0 else 1.0
+
+
+def longest_step(asked: Asked) -> float:
+    """Return the seconds that a decode's step may take: the limit on TPOT for each token that shares it."""
+    return asked["tpot"] * sharing(asked)
+
+
+def mixes(asked: Asked) -> bool:
+    """Tell whether an engine computes chunks beside decodes: SGLang does not where tokens are drafted."""
+    return not (asked["engine"] == "sglang" and asked["unit"]["drafts"] > 0)
+
+
+def sent_bytes(asked: Asked) -> float:
+    """Return the bytes that go from a prefill unit to a decode unit with a prompt."""
+    return kv_sent(asked["unit"], asked["work"]["n_in"])
+
+
+def sent_seconds(asked: Asked) -> float:
+    """Return the seconds for which a prompt's KV cache keeps the link of a unit busy."""
+    return sent_bytes(asked) / asked["pool_bw"]
+
+
+def crowded(asked: Asked) -> str:
+    """Return what is wrong with keeping the stored part of so many sessions in HBM; "" where it has room for them."""
+    sessions, room = asked["sessions"], places(asked)
+    if asked["work"]["alpha"] > 0 and not asked["read_bw"] > 0 and sessions > room:
+        return "must be at most " + str(room) + " where what is stored lies in HBM, which holds no more"
+    return ""
+
+
+def store_bytes(asked: Asked) -> float:
+    """Return the bytes that the caches of the sessions of a unit take; 0 where nobody says how many there are."""
+    work = asked["work"]
+    return asked["sessions"] * kv_sent(asked["unit"], work["n_in"] + work["n_out"])
+
+
+def computed_tokens(asked: Asked, row: Row) -> int:
+    """Return the prompt tokens that a row's step computes: what is not stored, of each prompt at least the last."""
+    chunk, n_in = row["chunk"], asked["work"]["n_in"]
+    computed: int = max(ceil(chunk * fresh_share(asked["work"]) * (1 - 1e-12)), ceil(chunk / n_in))
+    return computed
+
+
+def brought(asked: Asked) -> int:
+    """Return the tokens that a decode brings into a step: its own, and those that it drafts."""
+    return ceil(1 + asked["unit"]["drafts"])
+
+
+def whole_prompt(asked: Asked) -> int:
+    """Return the tokens that an engine counts of a prompt that it does not cut; TensorRT-LLM counts those stored."""
+    share = 1.0 if asked["engine"] == "trtllm" else fresh_share(asked["work"])
+    return ceil(asked["work"]["n_in"] * share * (1 - 1e-12))

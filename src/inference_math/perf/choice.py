@@ -1,0 +1,305 @@
+"""One choice under many draws: settings of each architecture, what they serve in each draw, and which loses least.
+
+A draw is one set of coefficients that the calibration allows. Settings are chosen once, so that they keep the limits in
+nine of ten draws; in a draw that misses them, settings for that draw alone stand in, for somebody would turn them down.
+So all architectures are compared under the same draws, each as it would be run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any
+
+from inference_math.perf.asked import NEARLY, longest_step, mixes, places, sent_seconds, steps_of
+from inference_math.perf.batch import MOST_TOGETHER, largest_from, largest_whole, seen
+from inference_math.perf.draws import interval, median
+from inference_math.perf.load import loaded, pools_rate, settings_row, strain
+from inference_math.perf.search import ARCHITECTURES, NEARLY_ALL, NEVER, NONE, chunked
+from inference_math.perf.steps import kv_tokens
+from inference_math.perf.types import Asked, Costs, Row, Step
+
+__all__ = [
+    "CAREFUL", "chosen", "chosen_settings", "decide", "held_by_most", "layouts_near", "layouts_ranked", "median_row",
+    "tied", "tokens_of",
+]  # fmt: skip
+
+CAREFUL = 0.9  # of the draws must keep the limits with the settings that are chosen
+SURE = 0.5  # of the draws must name the chosen architecture as the best, or it is a tie
+ROUNDS = 6  # of settings that are tried for the draw that decides
+HOPEFUL = 0.75  # of the best layout's tokens at a first look: what serves less is not looked at again
+LOOKED = 8  # every so many draws make a first look at a layout
+
+
+def largest_batches(asked: Asked, drawn: list[Costs]) -> list[int]:
+    """Return the largest batch within the limits under each draw, prefill first."""
+    steps, quantile, room = steps_of(asked), asked["quantile"], min(places(asked), MOST_TOGETHER)
+    found: list[int] = []
+    guess = 1
+    for one in drawn:
+        guess = largest_from(guess, room, within(one["mixed"], steps, longest_step(asked), asked["ttft"], quantile))
+        found.append(guess)
+    return found
+
+
+def within(step: Step, steps: float, tpot: float, ttft: float, quantile: float) -> Callable[[int], bool]:
+    """Return what tells of a batch whether it keeps both limits, prefill first."""
+
+    def good(B: int) -> bool:
+        return seen(step, B, steps, 0, quantile) <= tpot and seen(step, B, steps, 1, quantile) <= ttft
+
+    return good
+
+
+def held_by_most(values: list[int]) -> int:
+    """Return the largest number that nine in ten of the numbers reach, or else all of those above 0."""
+    ordered = list(values)
+    ordered.sort(key=lambda one: -one)
+    most = ordered[ceil(CAREFUL * len(ordered)) - 1]
+    if most > 0:
+        return most
+    some = [one for one in ordered if one > 0]
+    return some[len(some) - 1] if len(some) > 0 else 0
+
+
+def chosen_settings(asked: Asked, name: str, drawn: list[Costs]) -> Row:
+    """Return the settings of an architecture that keep the limits in nine of ten draws and serve most; rate 0: none."""
+    if name == "aggregated":
+        batch = held_by_most(largest_batches(asked, drawn))
+        return settings_row(batch, NEVER, NEVER) if batch > 0 else NONE
+    if name == "chunked":
+        return chunked_settings(asked, drawn) if mixes(asked) else NONE
+    return pools_settings(asked, drawn)
+
+
+def chunked_settings(asked: Asked, drawn: list[Costs]) -> Row:
+    """Return decodes and a chunk that nine in ten draws allow: the best under the draw that is slower than nine in ten.
+
+    Which draw that is hangs on the settings, so it is looked for in rounds.
+    """
+    work, steps, room = asked["work"], steps_of(asked), places(asked)
+    best, most, often = NONE, 0.0, 0.0
+    tried: list[int] = []
+    at = feasible_draw(asked, drawn)
+    while at >= 0 and len(tried) < ROUNDS and at not in tried:
+        tried.append(at)
+        row = chunked(drawn[at]["mixed"], room, work["n_in"], steps, longest_step(asked), asked["ttft"])
+        if not row["rate"] > 0:  # nine in ten draws are not to be had
+            return best
+        own = settings_row(row["batch"], row["chunk"], NEVER)
+        parts = [strain(asked, one["mixed"], "chunked", own) for one in drawn]
+        kept = len([part for part in parts if part <= NEARLY]) / len(parts)
+        served = median([loaded(asked, one["mixed"], "chunked", own)["rate"] for one in drawn])
+        if min(kept, CAREFUL) > often or (min(kept, CAREFUL) == often and served > most):
+            best = own
+            most = served
+            often = min(kept, CAREFUL)
+        order = list(range(len(parts)))
+        order.sort(key=lambda i: parts[i])
+        at = order[ceil(CAREFUL * len(parts)) - 1]
+    return best
+
+
+def feasible_draw(asked: Asked, drawn: list[Costs]) -> int:
+    """Return the slowest draw up to the middle one in which chunks keep the limits at all; -1: in none."""
+    order = list(range(len(drawn)))
+    order.sort(key=lambda i: drawn[i]["mixed"](1.0, 1.0))
+    n_in, steps = asked["work"]["n_in"], steps_of(asked)
+    at = ceil(0.5 * len(order)) - 1
+    while at >= 0:
+        if chunked(drawn[order[at]]["mixed"], 2.0, n_in, steps, longest_step(asked), asked["ttft"])["rate"] > 0:
+            return order[at]
+        at -= 1
+    return -1
+
+
+def pools_settings(asked: Asked, drawn: list[Costs]) -> Row:
+    """Return decodes, prompts and a split of the pools that nine in ten draws allow, and that serve most on average."""
+    n_in, unit, tpot = asked["work"]["n_in"], asked["unit"], longest_step(asked)
+    room, held = min(places(asked), MOST_TOGETHER), min(kv_tokens(unit, n_in) / n_in, MOST_TOGETHER)
+    moved = sent_seconds(asked) / (steps_of(asked) - 1)
+    batches, together = [], []
+    for one in drawn:
+        batches.append(most_decodes(one["mixed"], room, tpot - moved))
+        together.append(most_prompts(one["mixed"], held, asked["ttft"]))
+    batch, prompts = held_by_most(batches), held_by_most(together)
+    if batch < 1 or prompts < 1:
+        return NONE
+
+    def fed(k: int) -> float:
+        total = 0.0
+        for one in drawn:
+            total += k / one["mixed"](0.0, k)
+        return total
+
+    # Together prompts share the weight read; but they wait for each other: take the fewest that give nearly all.
+    enough = NEARLY_ALL * fed(prompts)
+    prompts = min(prompts, largest_whole(prompts, lambda k: fed(k) < enough) + 1)
+    best, most = 1, -1.0
+    own = settings_row(batch, prompts * n_in, NEVER)
+    for prefill in range(1, asked["units"]):
+        mean = 0.0
+        for one in drawn:
+            mean += pools_rate(asked, one["mixed"], own, prefill)
+        if mean > most * NEARLY:
+            best = prefill
+            most = mean
+    return settings_row(batch, prompts * n_in, best)
+
+
+def most_decodes(step: Step, room: float, tpot: float) -> int:
+    """Return the most decodes of a unit that only decodes."""
+    return largest_whole(room, lambda b: step(b, 0.0) <= tpot)
+
+
+def most_prompts(step: Step, room: float, ttft: float) -> int:
+    """Return the most prompts that a unit may compute together."""
+    return largest_whole(room, lambda k: step(0.0, k) <= ttft)
+
+
+def decide(asked: Asked, drawn: list[Costs]) -> dict[str, Any]:
+    """Return the settings of each architecture, what they do under each draw, and which architecture loses least.
+
+    settings, each (rows by draw), kept (share of the draws that keep the limits with the settings), rates (by draw),
+    best_in and none_in (shares of the draws), loss, order (the smallest loss first), best ("" where most draws have
+    none), and lead, of the first over the second.
+    """
+    settings: dict[str, Row] = {}
+    each: dict[str, list[Row]] = {}
+    kept: dict[str, float] = {}
+    rates: dict[str, list[float]] = {}
+    for name in ARCHITECTURES:
+        own = chosen_settings(asked, name, drawn)
+        settings[name] = own
+        rows: list[Row] = []
+        held = 0
+        for one in drawn:
+            if own["rate"] > 0 and strain(asked, one["mixed"], name, own) <= NEARLY:
+                rows.append(loaded(asked, one["mixed"], name, own))
+                held += 1
+            else:
+                rows.append(alone(asked, one, name))
+        each[name] = rows
+        kept[name] = held / len(drawn)
+        rates[name] = [row["rate"] for row in rows]
+    return chosen(rates, {"settings": settings, "each": each, "kept": kept})
+
+
+def alone(asked: Asked, one: Costs, name: str) -> Row:
+    """Return what an architecture does with settings for one draw alone."""
+    own = chosen_settings(asked, name, [one])
+    return loaded(asked, one["mixed"], name, own) if own["rate"] > 0 else NONE
+
+
+def chosen(rates: dict[str, list[float]], found: dict[str, Any]) -> dict[str, Any]:
+    """Return what was `found` with the choice by the requests/s of each architecture under each draw."""
+    loss = losses(rates)
+    names = list(ARCHITECTURES)
+    names.sort(key=lambda name: loss[name])
+    first, second = names[0], names[1]
+    found["best_in"], found["none_in"] = shares_best(rates), none_in(rates)
+    found["loss"], found["order"], found["rates"] = loss, names, rates
+    found["best"] = first if median(rates[first]) > 0 else ""
+    found["lead"] = loss[second] - loss[first] if median(rates[second]) > 0 else NEVER
+    return found
+
+
+def best_rates(rates: dict[str, list[float]]) -> list[float]:
+    """Return under each draw the highest rate of any architecture."""
+    found: list[float] = []
+    for i in range(len(rates[ARCHITECTURES[0]])):
+        most = 0.0
+        for name in ARCHITECTURES:
+            most = max(most, rates[name][i])
+        found.append(most)
+    return found
+
+
+def losses(rates: dict[str, list[float]]) -> dict[str, float]:
+    """Return for each architecture the share of the best one's rate that it loses, in the mean over the draws.
+
+    Draws in which nothing meets the limits tell nothing, and do not count.
+    """
+    best, told = best_rates(rates), {}
+    for name in ARCHITECTURES:
+        lost, count = 0.0, 0
+        for i in range(len(best)):
+            if best[i] > 0:
+                lost += 1 - rates[name][i] / best[i]
+                count += 1
+        told[name] = lost / count if count > 0 else 1.0
+    return told
+
+
+def shares_best(rates: dict[str, list[float]]) -> dict[str, float]:
+    """Return the share of the draws in which each architecture is the best; equal ones share a draw."""
+    best, told = best_rates(rates), {}
+    for name in ARCHITECTURES:
+        told[name] = 0.0
+    for i in range(len(best)):
+        if best[i] > 0:
+            equal = [name for name in ARCHITECTURES if rates[name][i] * NEARLY >= best[i]]
+            for name in equal:
+                told[name] += 1 / len(equal) / len(best)
+    return told
+
+
+def none_in(rates: dict[str, list[float]]) -> float:
+    """Return the share of the draws in which no architecture meets the limits."""
+    best = best_rates(rates)
+    return len([one for one in best if not one > 0]) / len(best)
+
+
+def tied(best_in: float, lead: float, spread: float) -> bool:
+    """Tell whether a choice is a tie: the best in fewer than half of the draws, or ahead by less than a step's error.
+
+    `lead` is the mean paired difference to the next, as a share of the best rate; NaN where there is no next.
+    """
+    return best_in < SURE or lead < spread
+
+
+def median_row(rows: list[Row]) -> dict[str, list[float]]:
+    """Return the median and both ends, over the draws, of what an architecture does where it does anything."""
+    told: dict[str, list[float]] = {"rate": interval(NEVER, [row["rate"] for row in rows])}
+    able: list[Any] = [row for row in rows if row["rate"] > 0]
+    for key in ["decodes", "ttft", "tpot", "step"]:
+        told[key] = interval(NEVER, [row[key] for row in able])
+    return told
+
+
+def tokens_of(asked: Asked, solved: Any) -> list[float]:
+    """Return output tokens per second of a GPU under each draw, of the chosen architecture at full load."""
+    rates = solved["rates"][solved["order"][0]]
+    return [rate * asked["work"]["n_out"] / asked["unit"]["gpus"] for rate in rates]
+
+
+def layouts_near(tokens: list[list[float]]) -> list[int]:
+    """Return which layouts come near the best one by a first look, given by tokens of a GPU under a few draws."""
+    most = 0.0
+    for one in tokens:
+        most = max(most, median(one))
+    return [i for i in range(len(tokens)) if median(tokens[i]) >= HOPEFUL * most]
+
+
+def layouts_ranked(tokens: list[list[float]], gpus: list[int]) -> dict[str, Any]:
+    """Return the order of layouts by what they lose to the best one in the mean; loss and best_in of each.
+
+    By tokens of a GPU under each draw; of equal ones the smaller unit comes first.
+    """
+    many, draws = len(tokens), len(tokens[0])
+    loss, best_in, counted = [0.0 for _ in range(many)], [0.0 for _ in range(many)], 0
+    for d in range(draws):
+        most, first = 0.0, -1
+        for i in range(many):
+            if tokens[i][d] > most * NEARLY:
+                most = tokens[i][d]
+                first = i
+        if first >= 0:
+            counted += 1
+            best_in[first] += 1 / draws
+            for i in range(many):
+                loss[i] += 1 - tokens[i][d] / most
+    loss = [one / counted if counted > 0 else 1.0 for one in loss]
+    order = list(range(many))
+    order.sort(key=lambda i: loss[i] * 1e6 + gpus[i] * 1e-6)
+    return {"order": order, "loss": loss, "best_in": best_in}
