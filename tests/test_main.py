@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from inference_math import __version__
 from inference_math.__main__ import _parser, main
 from inference_math.measure.points import points
 from inference_math.measure.record import Record, Row, Setup
@@ -26,7 +27,41 @@ SENT = ["--prompt", "2200", "--output", "170", "--ttft", "1", "--tpot", "0.04"]
 
 def test_a_plan_prints(capsys):
     assert main(["plan", *UNIT, *SENT]) == 0
-    assert "Verdict: " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) <= 15
+    assert "requests/s per unit at full load, the best in " in said
+    assert main(["plan", *UNIT, *SENT, "--full"]) == 0
+    everything = capsys.readouterr().out
+    assert everything.startswith(said)
+    assert "Verdict: " in everything
+
+
+def test_it_says_its_version_and_what_it_returns(capsys):
+    for asked, words in (
+        (["--version"], __version__),
+        (["--help"], "exit status: 0; 1 where nothing meets the limits"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(asked)
+        assert ended.value.code == 0
+        assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_commands_are_written_as_a_script(tmp_path):
+    path = tmp_path / "serve.sh"
+    assert main(["plan", *UNIT, *SENT, "--rate", "5", "--commands", str(path)]) == 0
+    script = path.read_text()
+    assert "vllm serve $MODEL --tensor-parallel-size 2" in script
+    subprocess.run(["sh", "-n", str(path)], check=True)
+
+
+def test_without_a_layout_the_best_one_is_the_plan(capsys):
+    asked = ["plan", "--model", "qwen3-30b-a3b", "--gpu", "h100-sxm", "--prompt", "1000", "--output", "300"]
+    assert main([*asked, "--ttft", "1", "--tpot", "0.04", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    first = max(told["layouts"], key=lambda row: row["tokens_per_gpu"])
+    assert {name: first[name] for name in ("tp", "ep", "dp", "pp")} == told["answer"]["layout"]
+    assert told["answer"]["tokens_per_gpu"] == pytest.approx(first["tokens_per_gpu"])
 
 
 def test_drafted_tokens_are_planned(capsys):
@@ -34,11 +69,11 @@ def test_drafted_tokens_are_planned(capsys):
     for drafts in ([], ["--drafts", "2"], ["--drafts", "2", "--accepted", "0"]):
         assert main(["plan", *UNIT, *SENT, "--json", *drafts]) == 0
         told = json.loads(capsys.readouterr().out)
-        rates.append(told["answers"]["rate"]["value"])
+        rates.append(told["answer"]["rate"]["value"] / told["answer"]["gpus"]["value"])
     assert rates[2] < rates[0] < rates[1]
     assert told["unit"].endswith("2 drafts, 1 tokens a step")
     assert told["cautions"][0].startswith("with 2 drafts a step is taken to give 1 tokens")
-    assert told["cautions"][-1].endswith("these drafts do not pay")
+    assert any(one.endswith("these drafts do not pay") for one in told["cautions"])
 
 
 def test_a_plan_in_json_with_a_fleet(capsys):
@@ -47,9 +82,14 @@ def test_a_plan_in_json_with_a_fleet(capsys):
         == 0
     )
     content = json.loads(capsys.readouterr().out)
-    assert content["fleet"]["goodput"] >= 0.9
-    assert content["tier"] == "dram"
-    assert content["answers"]["usd_per_million"]["value"] > 0
+    answer = content["answer"]
+    assert answer["kept"] >= 0.9
+    assert answer["promise"] == 0.9
+    assert answer["store"] == "dram"
+    assert answer["rate"]["value"] == 20
+    assert answer["gpus"]["low"] <= answer["gpus"]["value"] <= answer["gpus"]["high"]
+    assert {row["store"]: row["rate"] for row in content["stores"]}["dram"] == pytest.approx(20)
+    assert content["numbers"]["usd_per_million"]["value"] > 0
 
 
 def test_a_plan_of_recorded_requests(tmp_path, capsys):
@@ -57,7 +97,7 @@ def test_a_plan_of_recorded_requests(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["workload"]["n_in"] == pytest.approx(2048, rel=0.01)
     assert told["workload"]["alpha"] == pytest.approx(0.2, rel=0.01)
-    assert told["fleet"]["played"] == "mix"
+    assert told["answer"]["replicas"] >= 1
     path = tmp_path / "own.csv"
     path.write_text("n_in,n_out\n100,20\n2000,x\n300,10\n")
     assert main(["plan", *UNIT, *SENT[4:], "--lengths", str(path)]) == 0
@@ -108,8 +148,8 @@ def test_limits_that_look_like_milliseconds_are_noted(limits, named, capsys):
 def test_the_options_default_to_what_the_package_defaults_to():
     options = _parser("plan").parse_args(["plan", "--model", "llama-3-8b", "--gpu", "h100-sxm", *SENT])
     defaults = inspect.signature(Unit.of).parameters
-    assert {name: getattr(options, name) for name in ("tp", "weights", "kv", "engine", "calibration")} == {
-        name: defaults[name].default for name in ("tp", "weights", "kv", "engine", "calibration")
+    assert {name: getattr(options, name) for name in ("weights", "kv", "engine", "calibration")} == {
+        name: defaults[name].default for name in ("weights", "kv", "engine", "calibration")
     }
 
 
@@ -156,10 +196,11 @@ def test_the_command_measures(monkeypatch, capsys, tmp_path):
 
 def test_a_terminal_in_ascii_gets_the_plan():
     done = subprocess.run(
-        [sys.executable, "-m", "inference_math", "plan", *UNIT, *SENT],
+        [sys.executable, "-m", "inference_math", "plan", *UNIT, *SENT, "--full"],
         env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
     assert "\\u" in done.stdout  # something was not ASCII
 
 
@@ -227,8 +268,8 @@ def test_the_gpus_that_there_are_make_the_pools(capsys):
     assert main(["plan", *UNIT, *SENT, "--have", "12", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["units"] == 12 // 2
-    assert told["fleet"]["gpus"] <= 12
-    assert told["fleet"]["owned"] is True
+    assert told["answer"]["gpus"]["value"] <= 12
+    assert told["answer"]["rate"]["low"] <= told["answer"]["rate"]["value"] <= told["answer"]["rate"]["high"]
     assert main(["plan", *UNIT, *SENT, "--have", "1"]) == 0
     said = capsys.readouterr()
     assert "note: no fleet: gpus must be at least 2" in said.err

@@ -118,7 +118,7 @@
       unit, work, engine: given.engine, units: unitsOf(given, unit), watts: rates.watts, ttft: given.ttft / 1000, tpot: given.tpot / 1000,
       quantile: Number(given.promise) || 0, price: Number(given.price), pool_bw: unit.gpus * (data.links[given.link].bw || rates.link_bw),
       read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
-      page: math.page_of(given.engine, model.kind, rates.generation), sessions: Number(given.sessions),
+      page: math.page_of(given.engine, model.kind, rates.generation), sessions: Number(given.sessions), context: data.models[given.model].context,
     };
     const crowded = math.crowded(asked);
     if (crowded) throw Object.assign(new Error(`${label("sessions")} ${crowded}`), { field: "sessions" });
@@ -210,7 +210,7 @@
     const checked = mode === "served" ? [math.checked(given.model, given.gpu, kind, given.engine, data.gpus[given.gpu].maker, data.errors)] : [];
     const prefill = solved.settings.disaggregated.prefill_units;
     const { title, measured } = data.links[given.link];
-    const linked = best === "disaggregated" ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), given.link === data.link ? "" : title, measured)] : [];
+    const linked = best === "disaggregated" ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.undrafted(asked, drawn))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, middle, name)}`) : [];
     return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, data.errors), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from inference_math import perf, plan
 from inference_math.catalogue.tiers import tier
+from inference_math.perf.load import loaded, strain
 from inference_math.planner.case import Case
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
@@ -15,8 +16,25 @@ UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 CASE = Case(UNIT, Workload(2200, 170, 0.5), SLA(0.4, 0.04), tier=tier("local_ssd"), price=2.5)
 
 
+class One:
+    """What is found under one set of coefficients."""
+
+    def __init__(self, case=CASE, factors=(1.0, 1.0)):
+        self.found = perf.solve(case.plain, [[case.unit.found(case.work), list(factors)]])
+        self.rows = {name: rows[0] for name, rows in self.found["each"].items()}
+        self.costs = self.found["costs"][0]
+        told = perf.numbers_of(case.plain, self.found)
+        self.binding = told.pop("binding")
+        self.numbers = {name: ends[0] for name, ends in told.items()}
+
+
 def solved(case=CASE, factors=(1.0, 1.0)):
-    return perf.solve(case.plain, case.unit.found(), list(factors))
+    return One(case, factors)
+
+
+def slower(factors, case=CASE):
+    """Return draws whose steps and prompts take so many times as long."""
+    return [[case.unit.found(case.work), [f, f]] for f in factors]
 
 
 @given(st.floats(1, 10), st.lists(st.floats(0.1, 100), min_size=1, max_size=50))
@@ -30,21 +48,23 @@ def test_no_draws_no_interval():
     assert perf.interval(3.0, []) == [3.0, 3.0, 3.0]
 
 
-def test_the_lead_is_of_the_order_asked_for():
+def test_the_lead_is_of_the_first_over_the_second():
+    draws = slower((0.9, 1.0, 1.1))
+    found = perf.solve(CASE.plain, draws)
+    first, second, _ = found["order"]
+    told = perf.numbers_of(CASE.plain, found)
+    assert found["best"] == first
+    assert told["rate"][0] == perf.median(found["rates"][first])
+    leads = sorted(a / b - 1 for a, b in zip(found["rates"][first], found["rates"][second], strict=True))
+    assert told["margin"] == [leads[1], leads[0], leads[2]]
+
+
+def test_one_draw_is_its_own_best():
     found = solved()
-    best, second, third = found["order"]
-    assert found["best"] == best
-    assert found["numbers"]["rate"] == found["rows"][best]["rate"]
-    other = perf.lead(CASE.plain, found["rows"], [second, third])
-    assert other["rate"] == found["rows"][second]["rate"]
-    assert other["margin"] == pytest.approx(found["rows"][second]["rate"] / found["rows"][third]["rate"] - 1)
-
-
-def test_the_order_is_that_of_the_medians():
-    draws = [solved(factors=(1.0, f)) for f in (1.0, 1.1, 3.0)]
-    names = perf.ranked(draws)
-    rates = [sorted(one["rows"][name]["rate"] for one in draws)[1] for name in names]
-    assert rates == sorted(rates, reverse=True)
+    for name, row in found.rows.items():
+        assert row["rate"] == found.found["rates"][name][0]
+        assert found.found["kept"][name] == 1.0
+    assert found.numbers["rate"] == max(row["rate"] for row in found.rows.values())
 
 
 def holding(tokens):
@@ -64,38 +84,40 @@ def test_places_hold_what_is_met_in_a_batch(engine):
     assert perf.places_of(holding(1400.0), work, "vllm") == 0
 
 
-def test_the_careful_row_keeps_the_sla_in_nine_of_ten_draws():
+@pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
+def test_settings_keep_the_limits_in_nine_of_ten_draws_and_are_turned_down_in_the_others(architecture):
     factors = np.linspace(1, 1.3, 20)
-    draws = [solved(factors=(f, f)) for f in factors]
-    row = perf.careful(CASE.plain, "chunked", draws)
-    assert row["rate"] == sorted(one["rows"]["chunked"]["rate"] for one in draws)[2]
-    assert [perf.keeps(CASE.plain, "chunked", one, row) for one in draws] == [f <= factors[17] for f in factors]
-    assert perf.kept(CASE.plain, "chunked", draws, row) == 0.9
+    found = perf.solve(CASE.plain, slower(factors))
+    own = found["settings"][architecture]
+    parts = [strain(CASE.plain, one["mixed"], architecture, own) for one in found["costs"]]
+    assert [part <= 1 + 1e-9 for part in parts] == [f <= factors[17] for f in factors]
+    assert found["kept"][architecture] == 0.9
+    for i in (18, 19):
+        alone = solved(factors=(factors[i], factors[i])).rows[architecture]
+        assert found["each"][architecture][i] == pytest.approx(alone, nan_ok=True)
+        assert alone["batch"] <= own["batch"]
+    served = [loaded(CASE.plain, one["mixed"], architecture, own)["rate"] for one in found["costs"][:18]]
+    assert [row["rate"] for row in found["each"][architecture][:18]] == served
 
 
 def test_a_batch_bound_by_the_first_token_breaks_its_limit_when_prompts_are_slow():
     tight = Case(UNIT, Workload(2200, 170), SLA(0.25, 0.2))
     middle, slow = solved(tight), solved(tight, (1.0, 1.3))
-    row = middle["rows"]["aggregated"]
-    assert middle["binding"] == ["TTFT"]
-    assert perf.keeps(tight.plain, "aggregated", middle, row)
-    assert not perf.keeps(tight.plain, "aggregated", slow, row)
+    row = middle.found["settings"]["aggregated"]
+    assert middle.binding == ["TTFT"]
+    assert strain(tight.plain, middle.costs["mixed"], "aggregated", row) <= 1
+    assert strain(tight.plain, slow.costs["mixed"], "aggregated", row) > 1
 
 
 def test_a_longer_prompt_part_alone_moves_what_prompts_cost():
     plain, slow = solved(), solved(factors=(1.0, 1.5))
-    assert slow["numbers"]["t_w"] == plain["numbers"]["t_w"]
-    assert slow["numbers"]["delta_h"] == plain["numbers"]["delta_h"]
+    assert slow.numbers["t_w"] == plain.numbers["t_w"]
+    assert slow.numbers["delta_h"] == plain.numbers["delta_h"]
     # What a prompt alone adds to an empty step grows, too; t_w is in the gross time and does not.
-    assert 1 < slow["numbers"]["delta_p"] / plain["numbers"]["delta_p"] < 1.6
-    bare = plain["mixed"](8, 0)
-    assert slow["mixed"](8, 1) - bare == pytest.approx(1.5 * (plain["mixed"](8, 1) - bare))
-
-
-def test_replicas_are_whole_and_enough():
-    many, gpus = perf.replicas(CASE.plain, "disaggregated", 4.0, 40)
-    assert (many, gpus) == (2, 2 * 8 * 2)
-    assert perf.replicas(CASE.plain, "chunked", 4.0, 41) == [11, 22]
+    assert 1 < slow.numbers["delta_p"] / plain.numbers["delta_p"] < 1.6
+    step, longer = plain.costs["mixed"], slow.costs["mixed"]
+    bare = step(8, 0)
+    assert longer(8, 1) - bare == pytest.approx(1.5 * (step(8, 1) - bare))
 
 
 DRAFTING = Unit.of("deepseek-v3", "h200-sxm", 8, engine="sglang")
@@ -103,7 +125,7 @@ DRAFTING = Unit.of("deepseek-v3", "h200-sxm", 8, engine="sglang")
 
 def rows_of(limit=0.04, **drafts):
     """Return the rows of DeepSeek-V3 under some drafts and engine."""
-    return solved(Case(DRAFTING.resized(**drafts), Workload(2000, 500), SLA(2, limit)))["rows"]
+    return solved(Case(DRAFTING.resized(**drafts), Workload(2000, 500), SLA(2, limit))).rows
 
 
 @pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
@@ -120,15 +142,14 @@ def test_a_token_not_a_step_keeps_the_limit(architecture):
     free = DRAFTING.numbers | {"gives": 3.0}  # nothing is drafted, yet three tokens come
     case = Case(DRAFTING, Workload(2000, 1 + 3 * 200), SLA(2, 0.02)).plain | {"unit": free}
     found = DRAFTING.found()
-    few = perf.solve(case, found, [1.0, 1.0])["rows"][architecture]
+    few = perf.solve(case, [[found, [1.0, 1.0]]])["each"][architecture][0]
     same = perf.under(case, found, [1.0, 1.0])  # contexts are those of the longer answers
     slow = case | {"unit": DRAFTING.numbers, "work": case["work"] | {"n_out": 201.0}, "tpot": 0.06}
     room = perf.places_of(free, case["work"], "sglang")
     assert room > few["batch"]
-    limits = perf.batch_limits(slow, same["mixed"])
-    rows = perf.compared(slow, same["mixed"], min(limits.values()))
-    assert few["rate"] == pytest.approx(rows[architecture]["rate"], rel=1e-6)
-    assert few["tpot"] == pytest.approx(rows[architecture]["tpot"] / 3, rel=1e-6)
+    row = perf.decide(slow, [same])["each"][architecture][0]
+    assert few["rate"] == pytest.approx(row["rate"], rel=1e-6)
+    assert few["tpot"] == pytest.approx(row["tpot"] / 3, rel=1e-6)
     assert few["tpot"] <= 0.02 * (1 + 1e-9)
 
 
@@ -137,12 +158,12 @@ def test_a_quantile_is_of_gaps_which_no_tokens_share(architecture):
     """The tokens of a step come together: who promises gaps promises steps."""
     unit = DRAFTING.resized(drafts=3, accepted=0.9, engine="vllm")
     case = Case(unit, Workload(2000, 500), SLA(2, 0.04, quantile=0.99))
-    row = solved(case)["rows"][architecture]
+    row = solved(case).rows[architecture]
     step = perf.under(case.plain, unit.found(case.work), [1.0, 1.0])["mixed"]
     longest = step(row["batch"], row["chunk"] / 2000 if architecture == "chunked" else 0.0)
     assert longest <= 0.04 * (1 + 1e-6)
-    assert row["tpot"] >= 0.9 * step(row["batch"], 0.0)
-    assert row["rate"] < solved(Case(unit, case.work, SLA(2, 0.04)))["rows"][architecture]["rate"]
+    assert row["tpot"] >= 0.9 * step(row["decodes"], 0.0)
+    assert row["rate"] < solved(Case(unit, case.work, SLA(2, 0.04))).rows[architecture]["rate"]
 
 
 def test_sglang_computes_no_chunks_beside_drafts():
@@ -162,7 +183,7 @@ def test_the_chance_of_a_draft_is_swung_and_what_none_would_bring_is_said():
     ends = [plan(unit.resized(accepted=a), Workload(2000, 500), SLA(2, 0.04), intervals=False) for a in (0.72, 1.0)]
     assert [row["low"], row["high"]] == pytest.approx([one["rate"] for one in ends])
     plain = plan(without, Workload(2000, 500), SLA(2, 0.04), intervals=False)
-    assert perf.undrafted(found.case.plain, unit.found()) == pytest.approx(plain["rate"])
+    assert perf.undrafted(found.case.plain, found.pairs) == pytest.approx(plain["rate"])
     assert not [one for one in plain.swings if one["input"] == "accepted"]
     assert any(one.startswith("without drafts a unit would serve") for one in found.cautions)
 
@@ -175,40 +196,38 @@ YIELD = 1 + 0.6 + 0.6**2 + 0.6**3
 def drafted():
     """Return a question about requests that draft, and what is found."""
     case = Case(LLAMA, Workload(1000, 200), SLA(1.0, 0.02))
-    return case.plain, perf.solve(case.plain, LLAMA.found(case.work), [1.0, 1.0])
+    return case.plain, solved(case)
 
 
 def test_the_largest_batch_by_ttft_is_the_unit_s_own():
     work = Workload(1000, 20)
-    batch = int(solved(Case(LLAMA, work, SLA(0.12, 1.0)))["numbers"]["batch_ttft"])
+    batch = int(solved(Case(LLAMA, work, SLA(0.12, 1.0))).numbers["batch_ttft"])
     assert LLAMA.ttft(work, batch) <= 0.12 < LLAMA.ttft(work, batch + 1)
 
 
 def test_the_talks_numbers_count_steps(drafted):
     asked, found = drafted
     steps = 1 + 199 / YIELD
-    numbers, ttft_1 = found["numbers"], found["costs"]["ttft_1"]
-    assert numbers["delta_p"] == pytest.approx(ttft_1 / steps)
-    assert numbers["pdd_concurrency"] == pytest.approx(1.0 / (steps * 0.02 * YIELD), rel=0.02)
-    told = perf.by_formula(asked, found)
-    assert told["batch_tpot"] == pytest.approx(numbers["batch_tpot"], rel=0.25)
-    plain = perf.by_formula(asked, found | {"best": "aggregated"})
-    assert plain["tpot"] == pytest.approx(found["rows"]["aggregated"]["tpot"], rel=0.25)
+    assert found.numbers["delta_p"] == pytest.approx(found.costs["ttft_1"] / steps)
+    assert found.numbers["pdd_concurrency"] == pytest.approx(1.0 / (steps * 0.02 * YIELD), rel=0.02)
+    ends = {name: [value] * 3 for name, value in found.numbers.items()}
+    told = perf.by_formula(asked, found.found, ends)
+    assert told["batch_tpot"] == pytest.approx(found.numbers["batch_tpot"], rel=0.25)
+    plain = perf.by_formula(asked, found.found | {"best": "aggregated"}, ends)
+    assert plain["tpot"] == pytest.approx(found.rows["aggregated"]["tpot"], rel=0.25)
 
 
 @pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
-def test_a_row_of_drafts_keeps_its_own_limit_and_serves_what_it_says(drafted, architecture):
+def test_a_row_of_drafts_keeps_its_own_limit(drafted, architecture):
     asked, found = drafted
-    row = found["rows"][architecture]
-    assert perf.keeps(asked, architecture, found, row)
-    slower = row | {"batch": 1.2 * row["batch"]}
-    assert not perf.keeps(asked, architecture, found, slower)
-    assert perf.serves(asked, architecture, [found], row) == pytest.approx(row["rate"], rel=1e-6)
+    row, step = found.rows[architecture], found.costs["mixed"]
+    assert strain(asked, step, architecture, row) <= 1 + 1e-9
+    assert strain(asked, step, architecture, row | {"batch": 1.2 * row["batch"]}) > 1
 
 
 def test_a_chunk_s_budget_has_room_for_drafts(drafted):
     asked, found = drafted
-    row = found["rows"]["chunked"]
+    row = found.rows["chunked"]
     told = perf.settings(asked, "chunked", row)
     assert told["--max-num-batched-tokens"] == np.ceil(row["chunk"]) + 4 * np.ceil(row["batch"])
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from inference_math import SLA, Unit, Workload, perf, plan
+from inference_math.catalogue.tiers import tier
 from inference_math.perf.commands import commands
 from inference_math.perf.words import runner_up
 from inference_math.planner.case import Case, solve
@@ -20,7 +21,7 @@ CASES: dict[str, Case] = {}
 def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0, **layout):
     unit = Unit.of("deepseek-v3", "h200-sxm", kv=kv, engine=engine, **({"tp": 8} | layout))
     case = Case(unit, Workload(2000, 200, 0.5, lengths, longest), SLA(2, 0.1))
-    row = solve(case).found["rows"][architecture]
+    row = solve(case).rows[architecture]
     assert row["rate"] > 0
     told = perf.settings(case.plain, architecture, row)
     CASES[engine] = case
@@ -74,7 +75,8 @@ def test_groups_of_attention_count_for_themselves_where_the_engine_does_so(engin
     tokens = {"vllm": "--max-num-batched-tokens", "trtllm": "max_num_tokens", "sglang": "--chunked-prefill-size"}[
         engine
     ]
-    own = told[tokens] / 8 if engine == "sglang" else told[tokens]  # SGLang divides it among the groups
+    # SGLang divides it among the groups, in whole pages.
+    own = (told[tokens] + 8 * 128) / 8 if engine == "sglang" else told[tokens]
     assert own >= chunked["computed"]  # a prompt lies on one group: less would make it wait
     marks = {"vllm": "--data-parallel-size 8 --enable-expert-parallel", "trtllm": "enable_attention_dp: true"}
     assert marks.get(engine, "--dp-size 8 --enable-dp-attention --ep-size 8") in line
@@ -131,13 +133,59 @@ def test_pools_have_a_command_each_and_something_in_front(engine):
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
-def test_what_loads_from_another_tier_is_said(engine):
-    """Engines load from host memory by themselves, from no other tier."""
-    for architecture in ("chunked", "disaggregated"):
-        stored, *_ = lines(engine, architecture, tier="local_ssd")
-        bare, *_ = lines(engine, architecture)
+def test_what_loads_from_another_tier_stands_in_the_command(engine):
+    """Engines load from host memory by themselves, from another tier by a connector."""
+    words = {"vllm": "LMCacheConnectorV1", "sglang": "--hicache-storage-backend $BACKEND", "trtllm": "trtllm-serve"}
+    for architecture, first in (("chunked", "each unit"), ("disaggregated", "")):
+        stored, told, _ = lines(engine, architecture, tier="local_ssd")
         assert stored.pop("what is stored").startswith("# ")
-        assert stored == bare
+        assert words[engine] in stored[first or f"{told['prefill units']} x prefill"]
+        if first == "":
+            assert "LMCache" not in stored[f"{told['decode units']} x decode"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [("vllm", "--kv-offloading-size SIZE "), ("sglang", "--hicache-size EACH "), ("trtllm", "host_cache_size: BYTES")],
+)
+def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine)
+    case = Case(unit, Workload(2000, 200, 0.5), SLA(2, 0.1), tier=tier("dram"), sessions=500)
+    told = perf.settings(case.plain, "chunked", solve(case).rows["chunked"])
+    ((_, line),) = commands(case.plain, "chunked", told, "fp8", 0.9, "dram")
+    size = 500 * 2200 * unit.model.kv_token("fp8")
+    told = {"SIZE": f"{-(-size // 1e9):.0f}", "EACH": f"{-(-size // 2e9):.0f}", "BYTES": f"{size:.0f}"}
+    for name, value in told.items():
+        words = words.replace(name, value)
+    assert words in line
+    assert "$STORE" not in line
+
+
+def test_a_request_longer_than_the_model_was_made_for_is_told_how():
+    unit = Unit.of("qwen3-32b", "h200-sxm", weights="fp8", kv="fp8")
+    case = Case(unit, Workload(60000, 300), SLA(20, 0.1))
+    told = perf.settings(case.plain, "aggregated", solve(case).rows["aggregated"])
+    ((_, line),) = commands(case.plain, "aggregated", told, "fp8", 0.9, "")
+    words = shlex.split(line)
+    rope = json.loads(words[words.index("--hf-overrides") + 1])["rope_scaling"]
+    assert rope["factor"] * rope["original_max_position_embeddings"] >= 60300
+    short, *_ = lines("vllm", "chunked")
+    assert "--hf-overrides" not in short["each unit"]
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "page"), [("deepseek-v3", "b200", 128), ("llama-3-8b", "b200", 64), ("llama-3-8b", "h100-sxm", 1)]
+)
+def test_sglang_takes_whole_pages(model, gpu, page):
+    unit = Unit.of(model, gpu, 8, kv="fp8", engine="sglang")
+    for n_in in (391, 3001, 13500):
+        case = Case(unit, Workload(n_in, 200), SLA(5, 0.1))
+        found = solve(case)
+        for name in ("chunked", "disaggregated"):
+            told = perf.settings(case.plain, name, found.rows[name])
+            (size,) = (value for key, value in told.items() if key.endswith("--chunked-prefill-size"))
+            assert size % page == 0
+            assert size >= page
 
 
 def test_the_longest_request_may_be_longer_than_the_mean():
@@ -169,13 +217,12 @@ def test_a_manifest_runs_the_same_commands_in_pods(engine):
 
 def test_the_runner_up_says_what_would_turn_the_order():
     rows = [
-        {"input": "tpot", "best": "chunked", "best_low": "disaggregated", "best_high": "chunked"},
-        {"input": "n_in", "best": "chunked", "best_low": "chunked", "best_high": "disaggregated"},
+        {"input": "tpot", "best_low": "disaggregated", "best_high": "chunked"},
+        {"input": "n_in", "best_low": "chunked", "best_high": "disaggregated"},
     ]
     said = runner_up("chunked", "aggregated", 3.0, rows)
     assert said.startswith("runner-up at full load: aggregated, 3 requests/s per unit; ")
     assert said.endswith("disaggregated would be first with limit on TPOT a fifth tighter or prompts a fifth longer")
-    assert runner_up("aggregated", "chunked", 3.0, rows).endswith("without its draws, chunked is first")
     assert "chunked would be first" not in said
     assert runner_up("chunked", "aggregated", 3.0, rows[:0]).endswith("would put another first")
     rows[0]["best_low"] = ""
@@ -186,7 +233,7 @@ def test_the_runner_up_says_what_would_turn_the_order():
 
 def test_swings_solve_the_question_again():
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 200, 0.5), SLA(1, 0.03))
-    found = {row["input"]: row for row in perf.swings(case.plain, case.unit.found(case.work))}
+    found = {row["input"]: row for row in perf.swings(case.plain, case.pairs(0))}
     assert set(found) == {"n_in", "n_out", "alpha", "ttft", "tpot"}
     longer = solve(Case(case.unit, Workload(1200, 200, 0.5), case.sla))
     assert found["n_in"]["high"] == longer.numbers["rate"]

@@ -10,9 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from inference_math import SLA, Unit, Workload
 from inference_math.perf import batch, search
-from inference_math.planner.case import Case, solve
 
 lengths = st.sampled_from([(2200.0, 170.0), (100.0, 1000.0), (9600.0, 20.0), (64.0, 2.0)])
 limits = st.tuples(st.floats(0.012, 0.2), st.floats(0.05, 5.0))
@@ -26,6 +24,11 @@ def step(decodes, prompts, n_in=2200.0):
 @given(st.integers(0, 5000), st.integers(0, 5000))
 def test_the_largest_whole_number(most, last):
     assert batch.largest_whole(most, lambda n: n <= last) == min(most, last)
+
+
+@given(st.integers(-3, 6000), st.integers(0, 5000), st.integers(0, 5000))
+def test_a_guess_changes_nothing(guess, most, last):
+    assert batch.largest_from(guess, most, lambda n: n <= last) == min(most, last)
 
 
 def test_the_higher_of_two_peaks_is_found():
@@ -95,7 +98,7 @@ def test_chunks_beat_every_candidate_of_a_grid(length, limit, places):
 @given(limits, st.sampled_from([2, 8, 33]), st.sampled_from([1.0, 20.0, 300.0]))
 def test_pools_are_the_best_of_all_splits(limit, units, places):
     n_in, n_out = 2200.0, 170.0
-    row = search.disaggregated(step, places * 2370, places, n_in, n_out, *limit, units)
+    row = search.disaggregated(step, places * 2370, places, n_in, n_out, *limit, units, 0.0)
     rates = [
         min(k * together / step(0, together), (units - k) * d / ((n_out - 1) * step(d, 0))) / units
         for k in range(1, units)
@@ -107,7 +110,7 @@ def test_pools_are_the_best_of_all_splits(limit, units, places):
 
 
 def test_a_pool_decodes_all_tokens_but_the_first():
-    row = search.disaggregated(step, 300 * 2204, 300, 2200.0, 4.0, 0.04, 1.0, 8)
+    row = search.disaggregated(step, 300 * 2204, 300, 2200.0, 4.0, 0.04, 1.0, 8, 0.0)
     decode = row["batch"] / (3 * row["step"])
     prefill = row["chunk"] / 2200 / row["ttft"]
     pools = row["prefill_units"], 8 - row["prefill_units"]
@@ -124,25 +127,13 @@ def test_the_aggregated_batch_is_the_largest_within_limits(limit, quantile):
     assert row["batch"] == max(good, default=0)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.5])
-def test_the_settings_of_a_row_serve_its_rate(alpha):
-    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8"), Workload(2000, 200, alpha), SLA(1, 0.04))
-    found = solve(case).found
-    for name, row in found["rows"].items():
-        again = search.served(found["mixed"], name, row, 2000, 200, case.units)
-        assert again == pytest.approx(row["rate"], rel=1e-6)
-
-
-@given(decode=st.floats(1e-3, 1), prefill=st.floats(1e-3, 1), batch=st.integers(1, 500), units=st.integers(2, 64))
-def test_no_split_serves_more_than_units_that_could_be_divided(decode, prefill, batch, units):
-    def step(b, k):
-        return decode * (b > 0) + prefill * k
-
-    def row(p):
-        return {**search.NONE, "batch": batch, "chunk": 100.0, "prefill_units": p}
-
-    whole = search.pooled(step, "disaggregated", row(1), 100, 50, units)
-    found = [search.served(step, "disaggregated", row(p), 100, 50, units) for p in range(1, units)]
-    assert max(found) <= whole * (1 + 1e-9)
-    part = prefill / (prefill + search.decode_time(step, row(1), 50))  # of the units, so that both pools are as fast
-    assert search.served(step, "disaggregated", row(part * units), 100, 50, units) == pytest.approx(whole)
+@given(limits, st.floats(0.001, 2))
+def test_a_link_bounds_the_pools(limit, sent):
+    """Each decode unit takes one prompt's cache after the other, and each prefill unit sends so."""
+    row = search.disaggregated(step, 300 * 2370, 300, 2200.0, 170.0, *limit, 8, sent)
+    free = search.disaggregated(step, 300 * 2370, 300, 2200.0, 170.0, *limit, 8, 0.0)
+    assert row["rate"] <= free["rate"] * (1 + 1e-9)
+    if row["rate"]:
+        pools = row["prefill_units"], 8 - row["prefill_units"]
+        assert row["rate"] * 8 <= min(pools) / sent * (1 + 1e-9)
+        assert row["tpot"] == pytest.approx(row["step"] + sent / 169)

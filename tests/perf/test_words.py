@@ -16,6 +16,7 @@ from inference_math.perf.words import (
     sized,
     sized_how,
     trusted,
+    verdict,
 )
 from inference_math.planner.case import Case
 
@@ -69,40 +70,52 @@ def test_what_was_checked_is_said_of_what_is_nearest(asked, said):
     assert checked(*asked, ROWS) == said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ("chunked", 3, 1, 6, 40, "", 0, False, "chunked"),
-            "6 GPUs for 40 requests/s: chunked, 3 replicas of one unit; no other",
-        ),
-        (
-            ("chunked", 1, 8, 16, 9.5, "aggregated", 7.25, True, "chunked"),
-            "9.5 requests/s on 16 GPUs: chunked, 1 replica of 8",
-        ),
-    ],
-)
-def test_a_fleet_in_a_sentence(arguments, said):
-    assert sized(*arguments).startswith(said)
-    assert sized(*arguments).endswith("next aggregated, 7.25 requests/s" if arguments[-2] else "gets there")
-    assert sized(*arguments[:-1], "split").endswith(". At full load, without queues, split would be first")
-    assert "; " not in sized(*arguments[:-1], "")  # asked for by name
+def sizes(following="", value=0, owned=False, tie=False, ahead=0.8, lost=0.04, gpus=(6, 4, 9), rate=40):
+    return sized("chunked", 3, 1, list(gpus), rate, following, value, owned, tie, ahead, lost)
+
+
+def test_a_fleet_in_a_sentence():
+    assert sizes() == "6 GPUs (4 to 9) for 40 requests/s: chunked, 3 replicas of one unit"
+    assert sizes(gpus=(6, 4, float("inf"))).startswith("6 GPUs (4 to no number)")
+    said = sizes("aggregated", 8)
+    assert said.endswith("; next aggregated, 8 GPUs; the best in 80% of the draws, where it loses 4% in the mean")
+    owned = sizes("aggregated", 7.25, owned=True, rate=9.5, lost=0.0)
+    assert owned.startswith("9.5 requests/s on 6 GPUs: chunked")
+    assert owned.endswith("next aggregated, 7.25 requests/s; the best in 80% of the draws")
+    assert sizes("split", 8, tie=True).endswith("in the mean: a tie")
+    assert "; as few with split" in sizes("split", 6)
+    assert "; as much with split" in sizes("split", 7.249, owned=True, rate=7.251)
+    assert "promise: 90% of the requests" in sized_how(0.9, 1, "", 8)
+    assert "promise: mean TTFT and mean TPOT" in sized_how(0.0, 1, "", 8)
     assert "at random, equal prompts" in sized_how(0.9, 1, "", 8)
     assert "a CV of 4 at each replica, lengths as recorded, pools of 6 units" in sized_how(0.9, 4, "mix", 6)
     assert "arrivals and lengths as recorded" in sized_how(0.9, 4, "trace", 8)
 
 
-def test_a_tie_is_called_one():
-    assert "; as few with split" in sized("chunked", 3, 1, 6, 40, "split", 6, False, "chunked")
-    assert "; as much with split" in sized("chunked", 3, 1, 6, 7.251, "split", 7.249, True, "chunked")
+def test_a_verdict_says_how_often_and_what_it_costs_elsewhere():
+    said = verdict("split", "chunked", 3.9, 0.12, 0.9, 0.02, 0.09, False, 0.0)
+    assert said == (
+        "split serves 3.9 requests/s per unit at full load, the best in 90% of the draws of the calibration; in the"
+        " mean it loses 2% to the best one; chunked loses 12% more"
+    )
+    assert verdict("split", "chunked", 3.9, 0.05, 0.9, 0.0, 0.09, True, 0.0).endswith(
+        ": a tie, for predictions of a step err by 9%"
+    )
+    assert "best in fewer than half" in verdict("split", "chunked", 3.9, 0.2, 0.4, 0.0, 0.09, True, 0.0)
+    assert "(in 5% nothing meets the limits)" in verdict("split", "chunked", 3.9, 0.2, 0.9, 0.0, 0.09, False, 0.05)
+    assert "chunked" not in verdict("split", "chunked", 3.9, float("nan"), 1.0, 0.0, 0.09, False, 0.0)
+    assert verdict("", "chunked", 0, float("nan"), 0, 1, 0.09, False, 1.0) == "no architecture meets the SLA"
+    assert "in 70% of them none does" in verdict("", "chunked", 0, 0.1, 0, 1, 0.09, False, 0.7)
 
 
 def test_what_a_replica_keeps_that_has_nothing_to_do():
-    said = short(0.9, [idle("chunked", 0.5), idle("aggregated", 0.123)])
-    assert said.startswith(
-        "with queues, no architecture keeps both limits for 90% of the requests, not even on a replica"
+    said = short(0.9, [idle("chunked", 0.5 / 0.9, 0.9), idle("aggregated", 0.123 / 0.9, 0.9)])
+    assert said.startswith("with queues, no architecture keeps 90% of the requests within both limits in nine of ten")
+    assert said.endswith(
+        "nothing to do: chunked keeps them for 50% of the requests; aggregated keeps them for 12% of the requests; "
+        "loosen a limit"
     )
-    assert said.endswith("nothing to do: chunked keeps them for 50%; aggregated keeps them for 12%; loosen a limit")
+    assert idle("chunked", 0.8, 0.0) == "chunked is at 80% of the limits"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +142,7 @@ def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
 
 
 def test_whether_drafts_pay_is_said():
-    assert drafting_pays(3.0, 2.0).endswith("2 requests/s at full load, with them 3, by the middle of the calibration")
+    assert drafting_pays(3.0, 2.0).endswith("2 requests/s at full load, with them 3")
     assert drafting_pays(1.0, 2.0).endswith("these drafts do not pay")
     assert drafting_pays(1.0, 0.0) == "without drafts nothing would meet the SLA"
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from inference_math import catalogue, planner, simulate
+from inference_math import catalogue, perf, planner, simulate
 from inference_math.planner import architectures, queues
-from inference_math.planner.case import Case, solve
+from inference_math.planner.case import Case, solve, under
 from inference_math.unit import Unit
 from inference_math.unit.costs import measured
 from inference_math.unit.operators import Operators
@@ -50,9 +50,10 @@ def test_unit_costs_frontier_and_plan_agree(setup):
         assert costs.tpot(users) == pytest.approx(tpot, rel=EXACT)
         assert costs.ttft(users) == pytest.approx(ttft, rel=EXACT)
         assert costs.rate(users) == pytest.approx(rate, rel=EXACT)
-    (row,) = planner.frontier(unit, work, [users]).to_dict("records")
-    assert 1 / row["per_user"] == pytest.approx(tpot, rel=EXACT)
-    assert row["per_gpu"] == pytest.approx(rate * work.n_out / unit.gpus, rel=EXACT)
+    asked = Case(unit, work, SLA(1.0, 1.0))
+    ((user, gpu),) = perf.batch_curve(asked.plain, under(asked)["mixed"], [users])
+    assert 1 / user == pytest.approx(tpot, rel=EXACT)
+    assert gpu == pytest.approx(rate * work.n_out / unit.gpus, rel=EXACT)
     # A plan whose limits this batch just meets takes it, or a larger one that is as fast.
     whole = solve(Case(unit, work, SLA(1.0000001 * ttft, 1.0000001 * tpot))).compared.set_index("architecture")
     batch = int(whole.batch["aggregated"])
@@ -123,7 +124,7 @@ def tried(case, row):
     """Return a row as a fleet tries it: of a pool's prompts each group of GPUs has its part."""
     if row["architecture"] != "disaggregated":
         return row
-    rows = queues.trials(case.plain, row["architecture"], row)
+    rows = queues.trials(case.plain, row["architecture"], row, under(case)["mixed"])
     return next(one for one in rows if one["prefill_units"] == row["prefill_units"])
 
 

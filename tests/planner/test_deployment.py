@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math import planner, theory
+from inference_math import planner, simulate, theory
 from inference_math.catalogue.tiers import tier, tiers
-from inference_math.perf import answers
-from inference_math.planner import architectures
+from inference_math.planner import architectures, queues
 from inference_math.planner.case import Case, solve
-from inference_math.unit import Unit
+from inference_math.unit import Steps, Unit
 from inference_math.unit.coefficients import DATASHEET, Anchor
 from inference_math.workload import SLA, Workload
 
@@ -31,9 +30,10 @@ def test_the_numbers_are_those_of_the_comparison_and_of_the_formulas():
     costs = UNIT.costs(WORK)
     assert PLAIN["batch_memory"] == UNIT.places(WORK)
     compared = architectures.compare(costs, 0.040, 1.0).set_index("architecture")
-    assert PLAIN["rate"] == compared.rate.max()
+    assert compared.rate.max() * 0.97 <= PLAIN["rate"] <= compared.rate.max()  # pools compute fewer prompts together
     assert PLAIN["batch"] == compared.batch["aggregated"]
-    assert PLAIN["pdd_gain"] == pytest.approx(compared.rate["disaggregated"] / compared.rate["aggregated"])
+    ratio = compared.rate["disaggregated"] / compared.rate["aggregated"]
+    assert PLAIN["pdd_gain"] == pytest.approx(ratio, rel=0.03)
     tokens = PLAIN["rate"] * 170 / 2
     assert PLAIN["tokens_per_gpu"] == pytest.approx(tokens)
     assert PLAIN["usd_per_million"] == pytest.approx(2.5 / 3600 / tokens * 1e6)
@@ -52,11 +52,16 @@ def test_a_formula_beside_a_number_says_what_it_gives():
     gain = theory.chunked_gain_serial(b=chunked.batch, **numbers)
     assert said["chunked_gain"].by_formula == pytest.approx(gain)
     same = theory.pdd_gain_same(**numbers, sla_tpot=0.04, n_out=170)
-    assert said["pdd_gain"].by_formula == pytest.approx(same)
-    assert said["pdd_gain"].by == "compare"
-    assert f"{same:.3g}" in str(PLAIN)
-    split = theory.pdd_split(delta_p=costs.delta_p_gross, delta_h=costs.read, t_w=costs.t_w, sla_tpot=0.04)
-    assert said["prefill_units"].by_formula == pytest.approx(8 * split / (1 + split))
+    # It lets a decode unit have as many requests as the limit allows; HBM holds fewer here, so it does not stand.
+    assert (0.04 - costs.t_w) / costs.read > UNIT.places(WORK)
+    assert np.isnan(said["pdd_gain"].by_formula)
+    assert np.isnan(said["prefill_units"].by_formula)
+    tight = planner.plan(UNIT, WORK, SLA(1.0, 0.03), intervals=False).answers
+    same = theory.pdd_gain_same(**numbers, sla_tpot=0.03, n_out=170)
+    assert tight["pdd_gain"].by_formula == pytest.approx(same)
+    assert tight["pdd_gain"].by == "compare"
+    split = theory.pdd_split(delta_p=costs.delta_p_gross, delta_h=costs.read, t_w=costs.t_w, sla_tpot=0.03)
+    assert tight["prefill_units"].by_formula == pytest.approx(8 * split / (1 + split))
     whole = planner.plan(UNIT, Workload(64, 2000), SLA(1.0, 0.03), intervals=False)
     if whole.best == "aggregated":
         of = UNIT.costs(Workload(64, 2000))
@@ -70,17 +75,57 @@ def test_a_printed_number_is_the_median_of_what_is_drawn():
     case = Case(UNIT, WORK, LIMITS, price=2.5)
     drawn = [solve(case, one) for one in case.draws(64)]
     for row in FOUND.compared.itertuples():
-        rates = sorted(one.found["rows"][row.architecture]["rate"] for one in drawn)
-        assert row.rate == rates[31]
-        assert row.rate_low <= row.rate <= row.rate_high
+        assert row.rate == sorted(FOUND.solved["rates"][row.architecture])[31]
+        for name in ("rate", "ttft", "tpot"):
+            low, value, high = (getattr(row, key) for key in (f"{name}_low", name, f"{name}_high"))
+            assert low <= value <= high
+        # No draw serves more with settings for all than with its own.
+        own = [one.rows[row.architecture]["rate"] for one in drawn]
+        assert (
+            np.array(FOUND.solved["rates"][row.architecture]) <= np.array(own) * 1.011
+        ).all()  # pools take the fewest prompts that give nearly all
+        assert row.kept >= 0.9
     for answer in FOUND.answers.values():
         assert answer.low <= answer.value <= answer.high, answer.name
     for name in ("batch", "batch_tpot", "t_w", "delta_p", "delta_h", "gain_bound"):
-        assert FOUND[name] == sorted(one.numbers[name] for one in drawn)[31]
-    assert FOUND.compared.best_in.sum() == pytest.approx(1)
-    ranked = FOUND.compared.sort_values("rate", ascending=False).architecture.tolist()
-    assert FOUND.best == ranked[0]
-    assert FOUND["rate"] == FOUND.compared.rate.max()
+        assert FOUND[name] == pytest.approx(sorted(one.numbers[name] for one in drawn)[31])
+    assert FOUND["rate"] == FOUND.compared.rate[0]
+
+
+def test_the_rule_chooses_what_loses_least():
+    rates = np.array([FOUND.solved["rates"][name] for name in FOUND.order])
+    lost = (1 - rates / rates.max(axis=0)).mean(axis=1)
+    assert FOUND.compared.loss.to_numpy() == pytest.approx(lost)
+    assert FOUND.best == FOUND.order[0]
+    assert lost[0] == lost.min()
+    assert FOUND.compared.best_in.sum() + FOUND.solved["none_in"] == pytest.approx(1)
+    assert FOUND.tie == (FOUND.best_in < 0.5 or lost[1] - lost[0] < FOUND.case.spread)
+
+
+def test_where_some_draws_have_nothing_shares_still_add_up():
+    found = planner.plan(Unit.of("llama-3-70b", "h100-sxm", 1, "fp8", "fp8"), WORK, SLA(0.35, 0.04))
+    assert 0.02 < found.solved["none_in"] < 0.9
+    assert found.compared.best_in.sum() + found.solved["none_in"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", architectures.ARCHITECTURES)
+@pytest.mark.parametrize(("limits", "work"), [(LIMITS, WORK), (SLA(2.0, 0.06), Workload(800, 300))])
+def test_the_printed_times_are_those_of_the_package_s_simulator(name, limits, work):
+    """A closed loop with the printed decodes, beside them as many prompts as are under way."""
+    found = planner.plan(UNIT, work, limits, intervals=False)
+    (row,), own = found.solved["each"][name], found.solved["settings"][name]
+    system = queues.system_for(found.case.plain, name, own)
+    users, start = int(np.ceil(row["decodes"])), "steady"
+    scheduler = simulate.Aggregated() if name == "aggregated" else simulate.Chunked(int(system["budget"]))
+    if name == "disaggregated":  # users of all decode units, and time to forget that they began together
+        decoding = 8 - own["prefill_units"]
+        users, start = int(np.ceil(decoding * row["decodes"])), "together"
+        scheduler = simulate.Disaggregated(own["prefill_units"], decoding, system["transfer"], budget=system["budget"])
+    run = simulate.closed_loop(
+        work, Steps(UNIT), concurrency=users, requests=8 * users, scheduler=scheduler, start=start, warmup=4 * users
+    )
+    assert run.requests.tpot.mean() == pytest.approx(row["tpot"], rel=0.05)
+    assert run.requests.ttft.mean() == pytest.approx(row["ttft"], rel=0.15)
 
 
 @pytest.mark.parametrize(
@@ -94,10 +139,10 @@ def test_the_verdict_follows_the_draws_and_what_was_never_measured_is_wider(mode
     unit, work = Unit.of(model, gpu, tp, precision, precision), Workload(500, 250)
     found = planner.plan(unit, work, SLA(0.5, 0.05))
     rows = found.compared.set_index("architecture")
-    assert rows.best_in[found.best] == rows.best_in.max()
-    known = planner.plan(Unit.of("llama-3-8b", "h100-sxm"), work, SLA(0.5, 0.05)).answers["rate"]
-    rate = found.answers["rate"]
-    assert rate.high / max(rate.low, 1e-9) > known.high / known.low
+    assert rows.best_in[found.best] == rows.best_in.max() or found.tie
+    known = planner.plan(Unit.of("llama-3-8b", "h100-sxm"), work, SLA(0.5, 0.05)).answers["delta_p"]
+    wide = found.answers["delta_p"]
+    assert wide.high / wide.low > known.high / known.low
 
 
 def test_anchors_act_in_plans_as_in_predictions():
@@ -110,7 +155,7 @@ def test_anchors_act_in_plans_as_in_predictions():
     assert solve(case).numbers["batch_tpot"] < PLAIN["batch_tpot"]
     assert planner.plan(slow, WORK, LIMITS)["batch"] < FOUND["batch"]
     frame = planner.frontier(slow, WORK, [8])
-    assert 1 / frame.per_user[0] == pytest.approx(slow.tpot(WORK, 8))
+    assert 1 / frame.per_user[0] == pytest.approx(slow.tpot(WORK, 8), rel=0.05)
     fast = UNIT.calibrated(replace(UNIT.calibration, anchors=(Anchor(2200, 170, -1.0),)))
     assert fast.tpot(WORK, 8) >= fast.floor.tpot(WORK, 8)
     assert fast.costs(WORK).mixed(8, 0) >= fast.floor.step_time(8, 2285)
@@ -122,9 +167,12 @@ def test_intervals_of_the_datasheet_are_points():
 
 
 def test_a_narrow_lead_is_no_verdict():
-    assert "too close to call" in FOUND.verdict
-    margin = FOUND.answers["margin"]
-    assert margin.low < 0 < margin.high
+    close = planner.plan(UNIT, WORK, SLA(0.4, 0.2))
+    assert close.tie
+    assert "a tie" in close.verdict
+    sure = planner.plan(UNIT, WORK, SLA(0.4, 0.03))
+    assert not sure.tie
+    assert "a tie" not in sure.verdict
 
 
 @settings(max_examples=25)
@@ -149,7 +197,8 @@ def test_every_setting_keeps_the_limits_by_the_unit_s_own_step(model, n_in, n_ou
     split = rows.loc["disaggregated"]
     if split.rate > 0:
         assert unit.step_time(split.batch, context) <= tpot * (1 + 1e-9)
-        assert split.step == pytest.approx(unit.step_time(split.batch, context))
+        assert split.decodes <= split.batch * (1 + 1e-9)
+        assert split.step == pytest.approx(unit.step_time(split.decodes, context))
         assert split.batch <= unit.places(work)
     whole = rows.loc["aggregated"]
     if whole.rate > 0:
@@ -193,33 +242,26 @@ def test_stored_caches_gain_and_slower_tiers_gain_less():
 
 @pytest.mark.parametrize("engine", ["vllm", "trtllm", "sglang"])
 @pytest.mark.parametrize("best", architectures.ARCHITECTURES)
-def test_settings_speak_the_engine_s_language(engine, best, monkeypatch):
-    real = answers.compared
-
-    def only(*arguments):
-        rows = real(*arguments)
-        return {name: row if name == best else row | {"rate": row["rate"] * 1e-3} for name, row in rows.items()}
-
-    monkeypatch.setattr(answers, "compared", only)
+def test_settings_speak_the_engine_s_language(engine, best):
     found = planner.plan(replace(UNIT, engine=engine), WORK, LIMITS, intervals=False)
-    assert found.best == best
-    row = found.compared.set_index("architecture").loc[best]
-    text = " ".join(f"{name} {value}" for name, value in found.settings.items())
+    row, told = found.solved["settings"][best], found.starts[best].settings
+    text = " ".join(f"{name} {value}" for name, value in told.items())
     seqs = {"vllm": "--max-num-seqs", "trtllm": "max_batch_size", "sglang": "--max-running-requests"}[engine]
     extra = 1 if best == "chunked" else 0
-    assert f"{seqs} {int(np.ceil(row.batch)) + extra}" in text
+    assert f"{seqs} {int(np.ceil(row['batch'])) + extra}" in text
     assert ("fp8" in text) == (UNIT.kv == "fp8")  # engines keep BF16 if nobody says
     if best == "disaggregated":
-        assert found.settings["prefill units"] + found.settings["decode units"] == 8
+        assert told["prefill units"] + told["decode units"] == 8
     if best == "chunked" and engine == "vllm":
-        assert found.settings["--max-num-batched-tokens"] == int(np.ceil(row.chunk)) + int(np.ceil(row.batch))
+        assert told["--max-num-batched-tokens"] == int(np.ceil(row["chunk"])) + int(np.ceil(row["batch"]))
 
 
 def test_an_impossible_sla_says_by_how_much_and_what_would_meet_it():
     found = planner.plan(UNIT, WORK, SLA(ttft=0.1, tpot=0.010))
     assert not found.feasible
     assert found.best == ""
-    assert found["batch"] == found["rate"] == 0
+    assert found["batch"] == 0
+    assert "rate" not in found.answers  # what is impossible is absent
     assert found.settings == {}
     text = str(found)
     assert "no architecture meets the SLA" in text
@@ -243,8 +285,8 @@ def test_it_prints_as_text_html_and_json():
     assert page.count("<table") == 2
     assert "max_batch_ttft_full" in page
     content = json.loads(json.dumps(FOUND.to_dict(), allow_nan=False))
-    assert content["answers"]["batch"]["value"] == FOUND["batch"]
-    assert content["best"] == FOUND.best
+    assert content["numbers"]["batch"]["value"] == FOUND["batch"]
+    assert content["answer"]["architecture"] == FOUND.best
     assert len(FOUND.frame()) == len(FOUND.answers)
     empty = planner.plan(UNIT, WORK, SLA(0.1, 0.01))
     json.dumps(empty.to_dict(), allow_nan=False)
@@ -273,7 +315,7 @@ def test_a_sweep_has_a_row_for_each_pair():
     units = [UNIT, Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", "fp8")]
     frame = planner.sweep(units, [WORK, Workload(512, 512)], LIMITS, price=2.5)
     assert len(frame) == 4
-    assert frame.rate[0] == PLAIN["rate"]
+    assert frame.rate[0] == FOUND["rate"]
     assert frame.usd_per_million.notna().all()
 
 
@@ -297,8 +339,8 @@ def test_answers_need_a_second_token():
 def test_the_frontier_is_that_of_the_unit():
     frame, B = planner.frontier(UNIT, WORK, [1, 8, 64, 4096]), np.array([1, 8, 64])
     assert list(frame.batch) == [1, 8, 64]  # more do not fit the KV cache
-    assert frame.per_user.to_numpy() == pytest.approx(1 / UNIT.tpot(WORK, B))
-    assert frame.per_gpu.to_numpy() == pytest.approx(B / UNIT.e2e(WORK, B) * 170 / 2)
+    assert frame.per_user.to_numpy() == pytest.approx(1 / UNIT.tpot(WORK, B), rel=0.1)  # the median of draws
+    assert frame.per_gpu.to_numpy() == pytest.approx(B / UNIT.e2e(WORK, B) * 170 / 2, rel=0.1)
     for name in ("per_user", "per_gpu"):
         assert (frame[f"{name}_low"] < frame[name]).all()
         assert (frame[name] < frame[f"{name}_high"]).all()
@@ -309,6 +351,6 @@ def test_batches_by_prompt_fall_and_hold_the_closed_form():
     assert (np.diff(frame.batch) < 0).all()
     assert (frame.batch_low <= frame.batch).all()
     assert (frame.batch <= frame.batch_high).all()
-    assert frame.batch[1] == PLAIN["batch"]
+    assert frame.batch[1] == FOUND["batch"]
     stored = planner.batches(UNIT, replace(WORK, alpha=0.9), LIMITS, [500, 2200, 6000], tier("dram"))
     assert (stored.batch >= frame.batch).all()

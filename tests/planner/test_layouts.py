@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from inference_math import perf
 from inference_math.planner import layouts, plan, search
-from inference_math.planner.case import Case, solve
-from inference_math.planner.layouts import _decode, _drawn, _paired, _prefill, _Tried
+from inference_math.planner.case import Case
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
 DENSE = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
-WORK, LIMITS = Workload(2200, 170), SLA(1.0, 0.04)
+CASE = Case(DENSE, Workload(2200, 170), SLA(1.0, 0.04))
 
 
 def test_a_dense_model_has_tp_alone():
@@ -24,77 +24,42 @@ def test_a_mixture_has_groups_with_whole_experts():
     assert found == {(1, 1, 1), (2, 1, 1), (2, 1, 2), (4, 1, 1), (4, 1, 4), (1, 2, 2), (1, 4, 4), (2, 2, 4)}
 
 
-def test_a_search_answers_as_a_plan_does():
-    table = search(DENSE, WORK, LIMITS, 4)
-    alone = plan(DENSE, WORK, LIMITS, intervals=False).compared.set_index("architecture")
-    same = table[(table.layout == "TP 2") & (table["prefill layout"] == "")].set_index("architecture")
-    for name in ("aggregated", "chunked"):
-        assert same.rate[name] == pytest.approx(alone.rate[name])
-    assert table.tokens_per_gpu.is_monotonic_decreasing
-    assert (table.rate * WORK.n_out / table.gpus).to_numpy() == pytest.approx(table.tokens_per_gpu.to_numpy())
+def test_the_best_layout_is_the_plan():
+    found, tried = search(CASE, 8)
+    again = plan(found.case.unit, CASE.work, CASE.sla)
+    assert found.case.unit.tp == tried.tp[0]
+    assert found.best == again.best == tried.architecture[0]
+    assert found["rate"] == again["rate"]
+    assert found["tokens_per_gpu"] == pytest.approx(tried.tokens_per_gpu[0])
+    assert tried.loss.is_monotonic_increasing
+    assert tried.best_in.sum() == pytest.approx(1)
+    assert (tried.low <= tried.tokens_per_gpu).all()
+    assert (tried.tokens_per_gpu <= tried.high).all()
+    assert (tried.ttft <= CASE.sla.ttft).all()
+    assert (tried.tpot <= CASE.sla.tpot).all()
+    each = np.array([row.rate * 170 / row.gpus for row in tried.itertuples()])
+    assert each == pytest.approx(tried.tokens_per_gpu.to_numpy())
 
 
-def test_the_first_layouts_have_draws_and_one_is_the_first_in_each():
-    table = search(DENSE, WORK, LIMITS, 8)
-    drawn = table[table["best_in"].notna()]
-    assert list(drawn.index) == list(range(6))
-    assert drawn["best_in"].sum() == pytest.approx(1)
-    assert (drawn["low"] < drawn["tokens_per_gpu"]).all()
-    assert (drawn["tokens_per_gpu"] < drawn["high"]).all()
-    assert table.loc[6:, ["low", "high", "best_in"]].isna().all(axis=None)
-    # The draws are those of a plan, and each is asked of the row's own architecture.
-    case = Case(DENSE, WORK, LIMITS)
-    drawn_rows = [solve(case, one).found["rows"] for one in case.draws(32)]
-    for name in ("chunked", "aggregated"):
-        for row in drawn[(drawn["layout"] == "TP 2") & (drawn["architecture"] == name)].to_dict("records"):
-            rates = [rows[name]["rate"] for rows in drawn_rows]
-            assert row["low"] == pytest.approx(np.quantile(rates, 0.05) * WORK.n_out / 2)
+def test_no_layout_that_was_left_out_would_have_been_the_first():
+    found, _ = search(CASE, 8)
+    best = found["tokens_per_gpu"]
+    for one in layouts(DENSE, 8):
+        other = plan(one, CASE.work, CASE.sla)
+        assert not other.feasible or other["tokens_per_gpu"] <= best * 1.01
 
 
-def test_the_first_in_a_draw_has_the_most_tokens_of_a_gpu():
-    tried = [_Tried({"gpus": 2}, lambda draw: 1.0), _Tried({"gpus": 1}, lambda draw: 2.0 if draw else 0.1)]
-    first, second = _drawn(tried, 10.0)
-    assert (first["best_in"], second["best_in"]) == (1 / 32, 31 / 32)
-    assert (first["low"], first["high"], second["high"]) == (5, 5, 20)
-    assert _drawn([], 10.0) == []
-
-
-def test_pools_are_asked_under_draws_on_both_sides():
-    case = Case(DENSE, WORK, LIMITS)
-    rate = _paired(case, 1, case, 3)
-    for number, draw in list(enumerate(case.draws(32)))[::8]:
-        fed, served = _prefill(case, draw)[0], _decode(case, draw)[0]
-        assert rate(number) == pytest.approx(min(fed, 3 * served))
-    many = _paired(case, 100, case, 1)  # decodes bind
-    assert len({round(many(number), 6) for number in range(8)}) > 1
-
-
-def test_pools_keep_their_limits_and_their_gpus():
-    table = search(DENSE, WORK, LIMITS, 8).set_index("architecture")
-    row = table.loc["disaggregated"]
-    assert row.gpus <= 8
-    assert row.ttft <= LIMITS.ttft
-    assert row.tpot <= LIMITS.tpot
-    # A pair of layouts is at least as good as one layout split by a plan with as many GPUs.
-    split = plan(DENSE, WORK, LIMITS, units=4, intervals=False).compared.set_index("architecture").rate["disaggregated"]
-    assert row.tokens_per_gpu >= 0.95 * split * WORK.n_out / DENSE.gpus
+def test_layouts_are_ranked_by_what_they_lose():
+    told = perf.layouts_ranked([[1.0, 4.0], [2.0, 2.0], [2.0, 2.0]], [1, 4, 2])
+    assert told["loss"] == pytest.approx([0.25, 0.25, 0.25])
+    assert told["order"] == [0, 2, 1]  # of equal ones the smaller unit
+    assert told["best_in"] == [0.5, 0.5, 0.0]
+    assert perf.layouts_ranked([[0.0, 0.0]], [1]) == {"order": [0], "loss": [1.0], "best_in": [0.0]}
+    assert perf.layouts_near([[1.0], [0.7], [0.8]]) == [0, 2]
 
 
 def test_too_few_gpus_are_refused():
     with pytest.raises(ValueError, match="gpus must be enough for deepseek-v3"):
-        search(Unit.of("deepseek-v3", "h200-sxm", 8), WORK, LIMITS, 2)
+        search(Case(Unit.of("deepseek-v3", "h200-sxm", 8), CASE.work, CASE.sla), 2)
     with pytest.raises(ValueError, match="gpus must be a whole number"):
         list(layouts(DENSE, 0))
-
-
-def test_layouts_that_draft_answer_as_a_plan_does():
-    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=3, accepted=0.6)
-    work, sla = Workload(1000, 200), SLA(1, 0.02)
-    rows = solve(Case(unit, work, sla)).compared.set_index("architecture")
-    found = search(unit, work, sla, 2)
-    (row,) = found[(found.architecture == "aggregated") & (found.layout == "TP 2")].itertuples()
-    assert row.tpot == pytest.approx(unit.tpot(work, int(row.batch)))
-    rate, batch, gap = _decode(Case(unit, work, sla))
-    assert batch == rows.batch["disaggregated"]
-    assert gap == pytest.approx(rows.tpot["disaggregated"])
-    assert rate == pytest.approx(batch / (199 * gap))

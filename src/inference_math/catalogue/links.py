@@ -13,7 +13,7 @@ from inference_math.catalogue.models import Gpu
 from inference_math.checks import Interval, as_number, as_one_of
 from inference_math.evidence import load
 
-__all__ = ["USUAL", "Link", "link", "links"]
+__all__ = ["USUAL", "Link", "as_link", "link", "links"]
 
 USUAL = "rdma"
 """The link between pools where nobody names one: what clusters that serve in pools have, as it was measured."""
@@ -64,3 +64,12 @@ def links() -> Mapping[str, Link]:
 def link(name: str) -> Link:
     """Return the link `name`; an unknown name raises ValueError with those that would do."""
     return links()[as_one_of("link", name, links())]
+
+
+def as_link(argument: str, value: Link | str | None) -> Link:
+    """Return a link, or that of a name; None: the usual one. Anything else raises TypeError."""
+    if isinstance(value, Link):
+        return value
+    if value is None or isinstance(value, str):
+        return link(USUAL if value is None else value)
+    raise TypeError(f"{argument} must be a Link or the name of one, not {value!r:.80}")

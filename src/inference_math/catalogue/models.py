@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import pandas as pd
@@ -171,9 +172,18 @@ MODELS: Mapping[str, Model] = _Catalogue("models", _models)
 GPUS: Mapping[str, Gpu] = _Catalogue("gpus", lambda: _rows("gpus", Gpu))
 
 
+# Models of the same shape as another one.
+ALIASES = MappingProxyType({"deepseek-r1": "deepseek-v3", "deepseek-v3.1": "deepseek-v3"})
+
+
 def model(name: str) -> Model:
-    """Return a model of the catalogue; an unknown name raises ValueError with those that would do."""
-    return MODELS[as_one_of("model", name, MODELS)]
+    """Return a model of the catalogue, by its name or an alias; an unknown name raises ValueError with all names.
+
+    >>> model("deepseek-r1").name
+    'deepseek-v3'
+    """
+    known = ALIASES[name] if isinstance(name, str) and name in ALIASES else name
+    return MODELS[as_one_of("model", known, MODELS)]
 
 
 def gpu(name: str) -> Gpu:

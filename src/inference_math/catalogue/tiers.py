@@ -15,7 +15,7 @@ from inference_math import theory
 from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_numbers, as_one_of
 from inference_math.evidence import load
 
-__all__ = ["Tier", "reach", "tier", "tiers"]
+__all__ = ["Tier", "as_tier", "reach", "tier", "tiers"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,17 @@ def tiers() -> Mapping[str, Tier]:
 def tier(name: str) -> Tier:
     """Return the tier `name`; an unknown name raises ValueError with those that would do."""
     return tiers()[as_one_of("tier", name, tiers())]
+
+
+def as_tier(argument: str, value: Tier | str | None) -> Tier | None:
+    """Return a tier, or that of a name; None for HBM of the unit, "hbm". Anything else raises TypeError."""
+    if value is None or value == "hbm":
+        return None
+    if isinstance(value, Tier):
+        return value
+    if isinstance(value, str):
+        return tier(value)
+    raise TypeError(f"{argument} must be a Tier or the name of one, not {value!r:.80}")
 
 
 def reach(trace: str, tokens: Any) -> Any:

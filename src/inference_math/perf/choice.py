@@ -8,14 +8,14 @@ So all architectures are compared under the same draws, each as it would be run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil
+from math import ceil, floor
 from typing import Any
 
 from inference_math.perf.asked import NEARLY, longest_step, mixes, places, sent_seconds, steps_of
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, largest_whole, seen
 from inference_math.perf.draws import interval, median
 from inference_math.perf.load import loaded, pools_rate, settings_row, strain
-from inference_math.perf.search import ARCHITECTURES, NEARLY_ALL, NEVER, NONE, chunked
+from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, chunked
 from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs, Row, Step
 
@@ -25,7 +25,9 @@ __all__ = [
 ]  # fmt: skip
 
 CAREFUL = 0.9  # of the draws must keep the limits with the settings that are chosen
+MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyond, engines run out of workspace
 SURE = 0.5  # of the draws must name the chosen architecture as the best, or it is a tie
+MOST_FED = 0.97  # of what a prefill unit computes at most: fewer prompts together wait less for each other
 ROUNDS = 6  # of settings that are tried for the draw that decides
 HOPEFUL = 0.75  # of the best layout's tokens at a first look: what serves less is not looked at again
 LOOKED = 8  # every so many draws make a first look at a layout
@@ -122,7 +124,8 @@ def pools_settings(asked: Asked, drawn: list[Costs]) -> Row:
     for one in drawn:
         batches.append(most_decodes(one["mixed"], room, tpot - moved))
         together.append(most_prompts(one["mixed"], held, asked["ttft"]))
-    batch, prompts = held_by_most(batches), held_by_most(together)
+    batch = held_by_most(batches)
+    prompts = min(held_by_most(together), max(floor(MOST_TOKENS * unit["layout"]["dp"] / n_in), 1))
     if batch < 1 or prompts < 1:
         return NONE
 
@@ -133,7 +136,7 @@ def pools_settings(asked: Asked, drawn: list[Costs]) -> Row:
         return total
 
     # Together prompts share the weight read; but they wait for each other: take the fewest that give nearly all.
-    enough = NEARLY_ALL * fed(prompts)
+    enough = MOST_FED * fed(prompts)
     prompts = min(prompts, largest_whole(prompts, lambda k: fed(k) < enough) + 1)
     best, most = 1, -1.0
     own = settings_row(batch, prompts * n_in, NEVER)

@@ -1,7 +1,8 @@
 """What starts an engine as a plan says: whole command lines, as the engines' own documentation has them.
 
-Options are those of vLLM 0.32, SGLang 0.5 and TensorRT-LLM 1.2. What a plan does not know stands as a variable of the
-shell: `$MODEL`, the checkpoint; `$LONGEST`, the tokens of the longest request; `$STORE_GB`.
+Options are those of vLLM 0.32 with vllm-router 0.1, SGLang 0.5 with sglang-router 0.3, and TensorRT-LLM 1.2. What a
+plan does not know stands as a variable of the shell: `$MODEL`, the checkpoint; `$LONGEST`, the tokens of the longest
+request; `$STORE_GB`, the size of a store.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from inference_math.perf.asked import brought
+from inference_math.perf.asked import brought, store_bytes
 from inference_math.perf.steps import longest_request
 from inference_math.perf.types import Asked
 
@@ -39,12 +40,27 @@ BOTH = (
     '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}, {"kv_connector": "OffloadingConnector", '
     '"kv_role": "kv_both", "kv_connector_extra_config": {"cpu_bytes_to_use": \'"$STORE_BYTES"\'}}]}}'
 )
-# No option of the engines' own loads from another tier than host memory: it takes a connector, as their manuals say.
+# From another tier than host memory a connector loads, whose own settings name the place.
 ELSEWHERE = {
-    "vllm": "# a connector loads it, LMCacheConnectorV1 for example: see --kv-transfer-config",
-    "sglang": "# --enable-hierarchical-cache --hicache-storage-backend $BACKEND loads it, beside the options below",
+    "vllm": "# LMCache loads it: LMCACHE_CONFIG_FILE names the place",
+    "sglang": "# $BACKEND is file for a folder, SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR, else mooncake, hf3fs or nixl",
     "trtllm": "# a connector loads it: see kv_connector_config of options.yaml",
 }
+LMCACHE = '{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}'
+AWAY = {
+    "vllm": "--kv-transfer-config '" + LMCACHE + "'",
+    "sglang": "--enable-hierarchical-cache --hicache-size $STORE_GB_OF_A_GPU --hicache-storage-backend $BACKEND",
+    "trtllm": "",
+}
+BOTH_AWAY = (
+    '{"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"connectors": ['
+    '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}, ' + LMCACHE + "]}}"
+)
+# Requests longer than a model was made for take a stretched rotation of positions; TensorRT-LLM has it in config.json.
+YARN = '{"rope_scaling": {"rope_type": "yarn", "factor": FACTOR, "original_max_position_embeddings": CONTEXT}}'
+ROPE = {
+    "vllm": "--hf-overrides '" + YARN + "'", "sglang": "--json-model-override-args '" + YARN + "'", "trtllm": "",
+}  # fmt: skip
 # A model that drafts by itself (multi-token prediction) needs no other; what another needs is said beside it.
 DRAFTING = {
     "vllm": ['--speculative-config \'{"method": "mtp", "num_speculative_tokens": DRAFTS}\''],
@@ -66,7 +82,7 @@ IMAGE = {
     "trtllm": "nvcr.io/nvidia/tensorrt-llm/release:1.2.0",
 }  # fmt: skip
 OPEN = "--host 0.0.0.0 --port 8000"  # a pod is reached from outside of itself
-STORES = ["STORE_GB_OF_A_GPU", "STORE_GB", "STORE_BYTES"]  # a longer name first
+STORES = ["STORE_GB_OF_A_GPU", "STORE_GB", "STORE_BYTES", "BACKEND"]  # a longer name first
 SET = '            - {name: NAME, value: "VALUE"}'
 # vLLM tells the other pool where to find it; left alone, localhost.
 SIDE_CHANNEL = "            - {name: VLLM_NIXL_SIDE_CHANNEL_HOST, valueFrom: {fieldRef: {fieldPath: status.podIP}}}"
@@ -114,7 +130,7 @@ spec:
     - port: 8000
 """
 ROUTER = {
-    "vllm": "# a router that sends each request to a prefill server, then to a decode server",
+    "vllm": "vllm-router --vllm-pd-disaggregation --prefill $PREFILL_URL --decode $DECODE_URL",
     "sglang": "python -m sglang_router.launch_router --pd-disaggregation --prefill $PREFILL_URL --decode $DECODE_URL",
     "trtllm": "trtllm-serve disaggregated -c disaggregated.yaml  # which lists the servers of both pools",
 }
@@ -129,15 +145,16 @@ def commands(
 
     `told` is what `settings` returns, `kv` the precision of the KV cache, `memory` the share of the GPUs' that the
     engine takes. Stored KV caches lie in the `tier`: "" where none are, "dram" for host memory, which engines load
-    from by themselves; what loads from any other is said in a line of its own.
+    from by themselves; what loads from any other is named in a line of its own. Where sessions are counted, the size of
+    the store stands in the command, else a variable.
     """
-    store, found = tier == "dram", []
+    found = []
     if tier != "" and tier != "dram":
         found.append(["what is stored", ELSEWHERE[asked["engine"]]])
     if asked["unit"]["drafts"] > 0:
         found.append(["what drafts", DRAFTER[asked["engine"]]])
     if name != "disaggregated":
-        found.append(["each unit", command(asked, told, kv, memory, store, "")])
+        found.append(["each unit", command(asked, told, kv, memory, tier, "")])
         return found
     for pool in ["prefill", "decode"]:
         own: dict[str, Any] = {}
@@ -145,12 +162,22 @@ def commands(
             if key.startswith(pool + " ") and key != pool + " units":
                 own[key.replace(pool + " ", "")] = told[key]
         title = str(told[pool + " units"]) + " x " + pool
-        found.append([title, command(asked, own, kv, memory, store and pool == "prefill", pool)])
+        found.append([title, command(asked, own, kv, memory, tier if pool == "prefill" else "", pool)])
     found.append(["in front of them", ROUTER[asked["engine"]]])
     if asked["unit"]["gpus"] <= NODE:
         pods = [pod(asked, pool, told[pool + " units"], found) for pool in ["prefill", "decode"]]
         found.append([MANIFEST, "---\n".join(pods)])
     return found
+
+
+def store_sized(asked: Asked, option: str) -> str:
+    """Return an option of a store with the size that its sessions take, in place of the variable, if they are known."""
+    size = store_bytes(asked)
+    if not size > 0:
+        return option
+    each = str(ceil(size / asked["unit"]["gpus"] / 1e9))
+    told = option.replace("$STORE_GB_OF_A_GPU", each).replace("$STORE_GB", str(ceil(size / 1e9)))
+    return told.replace("$STORE_BYTES", str(ceil(size)))
 
 
 def pod(asked: Asked, pool: str, many: float, lines: list[list[str]]) -> str:
@@ -171,11 +198,11 @@ def pod(asked: Asked, pool: str, many: float, lines: list[list[str]]) -> str:
     )
 
 
-def command(asked: Asked, told: dict[str, Any], kv: str, memory: float, store: bool, pool: str) -> str:
+def command(asked: Asked, told: dict[str, Any], kv: str, memory: float, tier: str, pool: str) -> str:
     """Return the command line of one server, and in a line below it what TensorRT-LLM reads from its file."""
     given = divided(asked)
     given.extend(foreseen(asked))
-    given.extend(remembered(asked, kv, memory, store, pool))
+    given.extend(remembered(asked, kv, memory, tier, pool))
     for key in told:
         value = str(told[key])
         option = key
@@ -183,7 +210,7 @@ def command(asked: Asked, told: dict[str, Any], kv: str, memory: float, store: b
             option = "--" + key if key.startswith("max") else FILED + key + ":"
         given.append(option + " " + value if value != "" else option)
     if pool != "":
-        given.append(joined(asked["engine"], store, pool))
+        given.append(store_sized(asked, joined(asked["engine"], tier, pool)))
     if pool == "prefill" and asked["engine"] == "trtllm":
         given.append(FILED + "disable_overlap_scheduler: true")
     said = [one for one in given if not one.startswith(FILED)]
@@ -246,23 +273,30 @@ def foreseen(asked: Asked) -> list[str]:
     return [line.replace("DRAFTS", str(drafts)).replace("BROUGHT", str(brought(asked))) for line in lines]
 
 
-def remembered(asked: Asked, kv: str, memory: float, store: bool, pool: str) -> list[str]:
+def remembered(asked: Asked, kv: str, memory: float, tier: str, pool: str) -> list[str]:
     """Return what the server keeps: its share of the memory, the precision of its KV cache, a store, the longest."""
     engine, work, given = asked["engine"], asked["work"], []
     if engine != "trtllm":  # whose own share is of what the weights leave
         given.append(SHARE[engine] + " " + str(memory))
     if kv == "fp8":
         given.append(EIGHT_BITS[engine])
-    if store and not (engine == "vllm" and pool != ""):
-        given.append(STORE[engine])
-    given.append(LONGEST[engine] + " ${LONGEST:-" + str(ceil(longest_request(work))) + "}")
+    if tier != "" and not (engine == "vllm" and pool != ""):
+        option = STORE[engine] if tier == "dram" else AWAY[engine]
+        if option != "":
+            given.append(store_sized(asked, option))
+    longest, made_for = ceil(longest_request(work)), asked["context"]
+    given.append(LONGEST[engine] + " ${LONGEST:-" + str(longest) + "}")
+    if longest > made_for > 0 and ROPE[engine] != "":
+        factor = ceil(10 * longest / made_for) / 10
+        given.append(ROPE[engine].replace("FACTOR", str(factor)).replace("CONTEXT", str(made_for)))
     return given
 
 
-def joined(engine: str, store: bool, pool: str) -> str:
+def joined(engine: str, tier: str, pool: str) -> str:
     """Return what makes a server one of a pool."""
     if engine == "vllm":
-        return "--kv-transfer-config '" + (BOTH if store else NIXL) + "'"
+        stored = NIXL if tier == "" else (BOTH if tier == "dram" else BOTH_AWAY)
+        return "--kv-transfer-config '" + stored + "'"
     if engine == "sglang":
         return "--disaggregation-mode " + pool + " --disaggregation-transfer-backend nixl"
     return FILED + "cache_transceiver_config.backend: DEFAULT"

@@ -214,6 +214,7 @@ class Asked(TypedDict):
     watts: float  # of a GPU, rated
     engine: str
     page: int  # tokens of which a chunk is a multiple
+    context: int  # tokens that the model was made for; 0: not stated
     sessions: float  # whose stored part a unit keeps; 0: not known
 
 

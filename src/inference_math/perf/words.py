@@ -174,13 +174,8 @@ def idle(name: str, score: float, share: float) -> str:
 def linked(asked: Asked, rate: float, title: str, measured: bool) -> str:
     """Say what the link into each decode unit carries at so many requests/s of it, and whether that was measured."""
     needs = rate * sent_bytes(asked) / 1e9
-    said = (
-        "each decode unit takes "
-        + digits(needs)
-        + " GB/s of KV caches at full load, of "
-        + digits(asked["pool_bw"] / 1e9)
-    )
-    said += " that its link has" + (" (" + title + ")" if title != "" else " (RDMA as it was measured)")
+    said = "each decode unit takes " + digits(needs) + " GB/s of KV caches at full load, of the "
+    said += digits(asked["pool_bw"] / 1e9) + " that its link has (" + title + ")"
     return said if measured else said + ", by datasheet: no engine's transfer over it was measured"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from inference_math import perf
-from inference_math.catalogue.links import USUAL, Link, link
+from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, tiers
 from inference_math.perf.starts import page_of
 from inference_math.perf.types import Asked, Costs, Found, Row
@@ -46,7 +46,7 @@ class Case:
     @property
     def pool_bw(self) -> float:
         """Bytes per second that the unit sends to, or takes from, units of another pool."""
-        return self.unit.gpus * (self.link or link(USUAL)).of(self.unit.gpu)
+        return self.unit.gpus * as_link("link", self.link).of(self.unit.gpu)
 
     @cached_property
     def plain(self) -> Asked:
@@ -56,7 +56,7 @@ class Case:
             "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
             "read_bw": self.read_bw, "pool_bw": self.pool_bw, "price": self.price or 0.0,
             "watts": self.unit.gpu.tdp or 0.0,
-            "sessions": self.sessions,
+            "sessions": self.sessions, "context": self.unit.model.context or 0,
             "page": page_of(self.unit.engine, self.unit.kind, self.unit.gpu.generation),
         }  # fmt: skip
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from inference_math import perf
-from inference_math.catalogue.links import Link
-from inference_math.catalogue.tiers import Tier
+from inference_math.catalogue.links import Link, as_link
+from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.checks import ANY_POSITIVE, as_number, as_whole
 from inference_math.evidence import load
 from inference_math.perf.asked import crowded
@@ -259,9 +259,9 @@ def plan(
     sla: SLA,
     *,
     units: int = 8,
-    tier: Tier | None = None,
+    tier: Tier | str | None = None,
     price: float | None = None,
-    link: Link | None = None,
+    link: Link | str | None = None,
     sessions: int = 0,
     intervals: bool = True,
 ) -> Plan:
@@ -274,9 +274,10 @@ def plan(
     units
         Units of the deployment, which disaggregation splits into two pools.
     tier
-        Where the share ``work.alpha`` of the prompts' KV caches is loaded from; None: it lies in HBM already.
+        Where the share ``work.alpha`` of the prompts' KV caches is loaded from, a tier or its name; None: it lies in
+        HBM already.
     link
-        What KV caches travel over between pools; None: RDMA, as it was measured.
+        What KV caches travel over between pools, a link or the name of one; None: RDMA, as it was measured.
     sessions
         Sessions whose stored part one unit keeps; 0: not known, so nothing is said of a store's size.
     price
@@ -286,15 +287,19 @@ def plan(
 
     Raises
     ------
+    TypeError
+        For anything but a unit, a workload and an SLA, a tier or a link, or the names of these.
     ValueError
-        For a price that is not positive, fewer than two units, answers of a single token.
+        For a price that is not positive, fewer than two units, answers of a single token, sessions beyond HBM.
     """
+    for name, value, kind in (("unit", unit, Unit), ("work", work, Workload), ("sla", sla, SLA)):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be of the type {kind.__name__}, not {value!r:.80}")
     rent = None if price is None else as_number("price", price, ANY_POSITIVE)
     if not work.n_out > 1:
         raise ValueError(f"work.n_out must be more than one token, not {work.n_out:g}")
-    case = Case(
-        unit, work, sla, as_whole("units", units, 2, MOST_UNITS), tier, rent, link, as_whole("sessions", sessions, 0)
-    )
+    many, kept = as_whole("units", units, 2, MOST_UNITS), as_whole("sessions", sessions, 0)
+    case = Case(unit, work, sla, many, as_tier("tier", tier), rent, as_link("link", link), kept)
     if wrong := crowded(case.plain):
         raise ValueError(f"sessions {wrong}, not {sessions}")
     pairs = case.pairs(DRAWS if intervals else 0)
@@ -386,7 +391,8 @@ def _cautions(found: Plan) -> Iterator[str]:
         row = perf.median_row(found.solved["each"]["disaggregated"])
         prefill = found.solved["settings"]["disaggregated"]["prefill_units"]
         each = row["rate"][0] * case.units / (case.units - prefill)
-        yield linked(case.plain, each, case.link.title if case.link else "", case.link is None or case.link.measured)
+        over = as_link("link", case.link)
+        yield linked(case.plain, each, over.title, over.measured)
     if unit.drafts and found.best:
         yield drafting_pays(found["rate"], perf.undrafted(case.plain, list(found.pairs)))
     if unit.calibration.mode == "served":

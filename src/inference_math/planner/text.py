@@ -75,8 +75,8 @@ def as_short(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | No
     else:
         lines += [f"{_capital(found.verdict)}.", start(found) + "."]
     lines += [f"No {name}: {reason}." for name, reason in found.hindered.items()]
-    notes = [*(f"not calibrated: {one}" for one in found.outside), *found.cautions]
-    lines += [f"! {one}" for one in notes[:3]]
+    notes = [f"not calibrated: {'; '.join(found.outside)}"] if found.outside else []
+    lines += [f"! {one}" for one in [*notes, *found.cautions[:3]]]
     return "\n".join(
         [*lines, "Commands: --commands FILE writes them. All numbers: --full. Your own engine: inference-math profile."]
     )
@@ -258,6 +258,8 @@ def start(found: Plan) -> str:
 
 def _tables(found: Plan) -> dict[str, pd.DataFrame]:
     """Return the architectures, and what stored caches gain if there are any, by their titles; all cells are text."""
+    if not found.feasible:
+        return {}
     rows = found.compared[found.compared["rate"] > 0].reset_index(drop=True)
     columns = {"architecture": rows["architecture"], "requests/s of a unit": _spans(rows, "rate")}
     columns |= {"decodes": _column(rows, "decodes"), "prompt tokens": _column(rows, "computed")}
@@ -268,7 +270,7 @@ def _tables(found: Plan) -> dict[str, pd.DataFrame]:
     none = found.solved["none_in"]
     title = f"Architectures at full load, one unit; nothing meets the SLA in {none:.0%} of the draws"
     tables = {title: pd.DataFrame(columns)}
-    if found.case.work.alpha > 0 and found.feasible:
+    if found.case.work.alpha > 0:
         stored = found.offloading
         named = {"e": "e", "speedup": "prefill speedup"}
         tables["The stored share of the prompts, by where it lies"] = pd.DataFrame(

@@ -445,7 +445,8 @@ def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int],
     if "fp8" in model.precisions(weights).values() and gpu.fp8_flops is None:
         raise ValueError(f"weights must be bf16 on {gpu.name}, not {weights!r} (not modelled: no FP8 unit)")
     if model.n_heads % tp:
-        raise ValueError(f"tp must divide n_heads = {model.n_heads}, not {tp}")
+        sizes = ", ".join(str(n) for n in range(1, 17) if model.n_heads % n == 0)
+        raise ValueError(f"tp must divide n_heads = {model.n_heads}, not {tp}: {sizes} do")
     if ep > 1 and not model.is_mixture:
         raise ValueError(f"ep must be 1 for {model.name}, which has no routed experts, not {ep}")
     if tp * dp % ep:
@@ -456,6 +457,8 @@ def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int],
     needed, room = model.weight_bytes(weights) + copied, tp * dp * pp * gpu.room(memory)
     if needed >= room:
         least = -(-model.weight_bytes(weights) // gpu.room(memory)) if gpu.room(memory) else float("inf")
+        # Of the sizes that exist: those that divide the heads.
+        least = min((n for n in range(1, model.n_heads + 1) if model.n_heads % n == 0 and n >= least), default=least)
         raise ValueError(
             f"tp must be at least {least:g} for {model.name} in {weights} on {gpu.name} at {memory:.0%} of its memory, "
             f"not {tp * pp}" + (f" (with dp {dp}, whose groups hold copies of attention)" if dp > 1 else "")

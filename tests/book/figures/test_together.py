@@ -36,6 +36,20 @@ def test_the_map_holds_what_compare_finds():
     assert (row.best, pytest.approx(row.margin)) == plots.best_of(found)
 
 
+def test_clear_is_what_leads_however_steps_err():
+    def numbers(n, m):
+        return costs.measured(UNIT, n, m)
+
+    asked = (numbers, (512, 2048), (64, 512), 0.04, 1.0)
+    frame = plots.decision_map(axes(), *asked, close=0.09)
+    for row in frame.to_dict("records"):
+        of = numbers(row["n_in"], row["n_out"])
+        found = [plots.best_of(architectures.compare(of, 0.04 / f, 1.0 / f)) for f in (1, 1 / 1.09, 1.09)]
+        clear = len({name for name, _ in found}) == 1 and min(lead for _, lead in found) >= 0.09
+        assert row["best"] == (row["leader"] if clear else "too close to call")
+    assert (plots.decision_map(axes(), *asked).best == frame.leader).all()
+
+
 def test_reuse_speeds_the_simulated_cluster_up():
     price = costs.step_cost(UNIT)
     plain = plots.simulated_cluster(price, Workload(2200, 170), None, 2, [8])

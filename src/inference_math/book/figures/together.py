@@ -47,14 +47,21 @@ def decision_map(
 ) -> pd.DataFrame:
     """Draw the best architecture over prompt and output length: its colour, and its lead in per cent as a number.
 
-    Where the lead is below `close` it is "too close to call"; the column `leader` has the first all the same.
+    It is "too close to call" unless the same one leads by `close` at least however much steps err: as they are, and all
+    of them that much shorter and longer. The column `leader` has the first of the steps as they are all the same.
     """
     rows = []
     for prompt in n_in:
         for answer in n_out:
-            found = compare(numbers(prompt, answer), sla_tpot, sla_ttft, quantile=quantile)
-            leader, margin = best_of(found)
-            best = "too close to call" if leader in ARCHITECTURES and margin < close else leader
+            of = numbers(prompt, answer)
+            # Steps that take so many times as long under a limit are those as they are under a tighter one.
+            found = [
+                best_of(compare(of, sla_tpot / slow, sla_ttft / slow, quantile=quantile))
+                for slow in ((1.0, 1 / (1 + close), 1 + close) if close else (1.0,))
+            ]
+            leader, margin = found[0]
+            clear = all(first == leader and lead >= close for first, lead in found)
+            best = leader if clear or leader not in ARCHITECTURES else "too close to call"
             rows.append({"n_in": prompt, "n_out": answer, "best": best, "leader": leader, "margin": margin})
     frame = pd.DataFrame(rows)
     names = ["none fits", "too close to call", *ARCHITECTURES]
