@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,7 @@ NEEDED = {
 
 def test_every_flag_takes_or_refuses_anything(monkeypatch, capsys):
     monkeypatch.setattr(deployment, "DRAWS", 2)
+    monkeypatch.setattr(sys.modules["inference_math.planner.layouts"], "DRAWS", 2)
     rng, ended = random.Random(5), []
     for case in range(CASES):
         given = NEEDED | {flag: rng.choice(FLAGS[flag]) for flag in rng.sample(sorted(FLAGS), 1 + case % 3)}

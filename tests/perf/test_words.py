@@ -78,11 +78,13 @@ def test_a_fleet_in_a_sentence():
     assert sizes() == "6 GPUs (4 to 9) for 40 requests/s: chunked, 3 replicas of one unit"
     assert sizes(gpus=(6, 4, float("inf"))).startswith("6 GPUs (4 to no number)")
     said = sizes("aggregated", 8)
-    assert said.endswith("; next aggregated, 8 GPUs; the best in 80% of the draws, where it loses 4% in the mean")
+    assert said.endswith(
+        "; aggregated takes 8 GPUs; chunked is the best in 80% of the draws; in the mean it loses 4% to the best one"
+    )
     owned = sizes("aggregated", 7.25, owned=True, rate=9.5, lost=0.0)
     assert owned.startswith("9.5 requests/s on 6 GPUs: chunked")
-    assert owned.endswith("next aggregated, 7.25 requests/s; the best in 80% of the draws")
-    assert sizes("split", 8, tie=True).endswith("in the mean: a tie")
+    assert owned.endswith("; aggregated serves 7.25 requests/s; chunked is the best in 80% of the draws")
+    assert sizes("split", 8, tie=True).endswith("to the best one: a tie")
     assert "; as few with split" in sizes("split", 6)
     assert "; as much with split" in sizes("split", 7.249, owned=True, rate=7.251)
     assert "promise: 90% of the requests" in sized_how(0.9, 1, "", 8)

@@ -14,7 +14,7 @@ from typing import Any
 from inference_math.perf.asked import NEARLY, longest_step, mixes, places, sent_seconds, steps_of
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, largest_whole, seen
 from inference_math.perf.draws import interval, median
-from inference_math.perf.load import loaded, pools_rate, settings_row, strain
+from inference_math.perf.load import loaded, pools_each, settings_row, strain
 from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, chunked
 from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs, Row, Step
@@ -138,16 +138,19 @@ def pools_settings(asked: Asked, drawn: list[Costs]) -> Row:
     # Together prompts share the weight read; but they wait for each other: take the fewest that give nearly all.
     enough = MOST_FED * fed(prompts)
     prompts = min(prompts, largest_whole(prompts, lambda k: fed(k) < enough) + 1)
-    best, most = 1, -1.0
     own = settings_row(batch, prompts * n_in, NEVER)
-    for prefill in range(1, asked["units"]):
-        mean = 0.0
-        for one in drawn:
-            mean += pools_rate(asked, one["mixed"], own, prefill)
-        if mean > most * NEARLY:
-            best = prefill
-            most = mean
-    return settings_row(batch, prompts * n_in, best)
+    each = [pools_each(asked, one["mixed"], own) for one in drawn]
+    units = asked["units"]
+
+    def mean(prefill: int) -> float:
+        total = 0.0
+        for fed_one, taken in each:
+            total += min(prefill * fed_one, (units - prefill) * taken)
+        return total
+
+    # A sum of tents has one top: what one more prefill unit brings falls with their number.
+    split = max(largest_whole(units - 1, lambda k: k == 1 or mean(k) > mean(k - 1) * NEARLY), 1)
+    return settings_row(batch, prompts * n_in, split)
 
 
 def most_decodes(step: Step, room: float, tpot: float) -> int:

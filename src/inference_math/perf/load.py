@@ -9,7 +9,7 @@ from inference_math.perf.batch import round_trip, seen
 from inference_math.perf.search import ALWAYS, NEVER, chunk_size, edge
 from inference_math.perf.types import Asked, Row, Step
 
-__all__ = ["loaded", "pools_rate", "settings_row", "strain"]
+__all__ = ["loaded", "pools_each", "pools_rate", "settings_row", "strain"]
 
 
 def settings_row(batch: float, chunk: float, prefill: float) -> Row:
@@ -57,14 +57,19 @@ def done(asked: Asked, row: Row, rate: float, decodes: float, first: float, step
     }  # fmt: skip
 
 
-def pools_rate(asked: Asked, step: Step, row: Row, prefill: float) -> float:
-    """Return the requests/s of a unit of pools of which so many prefill: the slower pool's, or that of its links."""
-    units, sent, steps = asked["units"], sent_seconds(asked), steps_of(asked)
+def pools_each(asked: Asked, step: Step, row: Row) -> list[float]:
+    """Return the requests/s that a prefill unit feeds, and that a decode unit takes: its steps', or its link's."""
+    sent, steps = sent_seconds(asked), steps_of(asked)
     prompts, linked = row["chunk"] / asked["work"]["n_in"], 1 / sent if sent > 0 else ALWAYS
-    fed = prefill * min(prompts / step(0.0, prompts), linked)
-    taken = min(row["batch"] / ((steps - 1) * step(row["batch"], 0.0)), linked)
-    slower: float = min(fed, (units - prefill) * taken)
-    return slower / units
+    taken = row["batch"] / ((steps - 1) * step(row["batch"], 0.0))
+    return [min(prompts / step(0.0, prompts), linked), min(taken, linked)]
+
+
+def pools_rate(asked: Asked, step: Step, row: Row, prefill: float) -> float:
+    """Return the requests/s of a unit of pools of which so many prefill: those of the slower pool."""
+    fed, taken = pools_each(asked, step, row)
+    slower: float = min(prefill * fed, (asked["units"] - prefill) * taken)
+    return slower / asked["units"]
 
 
 def in_flight(step: Step, most: float, steps: float, rate: float) -> float:

@@ -124,10 +124,11 @@ def sized(
     if digits(value) == digits(rate if owned else gpus[0]):
         said += "; as " + ("much" if owned else "few") + " with " + following
     else:
-        said += "; next " + following + ", " + digits(value) + (" requests/s" if owned else " GPUs")
-    said += "; the best in " + percent(ahead) + " of the draws"
+        said += "; " + following + (" serves " if owned else " takes ") + digits(value)
+        said += " requests/s" if owned else " GPUs"
+    said += "; " + name + " is the best in " + percent(ahead) + " of the draws"
     if lost >= VISIBLE:
-        said += ", where it loses " + percent(lost) + " in the mean"
+        said += "; in the mean it loses " + percent(lost) + " to the best one"
     return said + (": a tie" if tie else "")
 
 
@@ -175,8 +176,9 @@ def linked(asked: Asked, rate: float, title: str, measured: bool) -> str:
     """Say what the link into each decode unit carries at so many requests/s of it, and whether that was measured."""
     needs = rate * sent_bytes(asked) / 1e9
     said = "each decode unit takes " + digits(needs) + " GB/s of KV caches at full load, of the "
-    said += digits(asked["pool_bw"] / 1e9) + " that its link has (" + title + ")"
-    return said if measured else said + ", by datasheet: no engine's transfer over it was measured"
+    said += digits(asked["pool_bw"] / 1e9) + (" that were measured" if measured else " of the datasheet")
+    said += " for its link: " + title
+    return said if measured else said + "; no engine's transfer over it was measured"
 
 
 def hindered(asked: Asked, each: Costs, name: str) -> str:

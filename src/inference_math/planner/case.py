@@ -13,6 +13,7 @@ import pandas as pd
 from inference_math import perf
 from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, tiers
+from inference_math.perf.asked import crowded
 from inference_math.perf.starts import page_of
 from inference_math.perf.types import Asked, Costs, Found, Row
 from inference_math.planner.architectures import as_frame
@@ -37,6 +38,14 @@ class Case:
     price: float | None = None
     link: Link | None = None
     sessions: int = 0
+
+    def checked(self) -> Case:
+        """Return the case; answers of one token and sessions that HBM cannot hold raise ValueError."""
+        if not self.work.n_out > 1:
+            raise ValueError(f"work.n_out must be more than one token, not {self.work.n_out:g}")
+        if wrong := crowded(self.plain):
+            raise ValueError(f"sessions {wrong}, not {self.sessions}")
+        return self
 
     @property
     def read_bw(self) -> float:

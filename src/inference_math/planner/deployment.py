@@ -15,7 +15,6 @@ from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.checks import ANY_POSITIVE, as_number, as_whole
 from inference_math.evidence import load
-from inference_math.perf.asked import crowded
 from inference_math.perf.commands import commands
 from inference_math.perf.types import Row
 from inference_math.perf.words import (
@@ -296,12 +295,8 @@ def plan(
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be of the type {kind.__name__}, not {value!r:.80}")
     rent = None if price is None else as_number("price", price, ANY_POSITIVE)
-    if not work.n_out > 1:
-        raise ValueError(f"work.n_out must be more than one token, not {work.n_out:g}")
     many, kept = as_whole("units", units, 2, MOST_UNITS), as_whole("sessions", sessions, 0)
-    case = Case(unit, work, sla, many, as_tier("tier", tier), rent, as_link("link", link), kept)
-    if wrong := crowded(case.plain):
-        raise ValueError(f"sessions {wrong}, not {sessions}")
+    case = Case(unit, work, sla, many, as_tier("tier", tier), rent, as_link("link", link), kept).checked()
     pairs = case.pairs(DRAWS if intervals else 0)
     return Plan(case, tuple(pairs), perf.solve(case.plain, pairs))
 

@@ -54,17 +54,17 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     Raises
     ------
     ValueError
-        Where no layout has room for the model.
+        Where no layout has room for the model, and as `plan`.
 
     Examples
     --------
     >>> from inference_math import SLA, Unit, Workload
     >>> from inference_math.planner import Case, search
     >>> found, tried = search(Case(Unit.of("qwen3-30b-a3b", "h100-sxm", 2), Workload(1000, 300), SLA(1.0, 0.04)), 4)
-    >>> found.case.unit.tp == tried.tp[0]
+    >>> bool(found.case.unit.tp == tried.tp[0])
     True
     """
-    cases = [replace(case, unit=one) for one in layouts(case.unit, gpus)]
+    cases = [replace(case.checked(), unit=one) for one in layouts(case.unit, gpus)]
     if not cases:
         unit = case.unit
         raise ValueError(f"gpus must be enough for {unit.model.name} in {unit.weights} on {unit.gpu.name}, not {gpus}")

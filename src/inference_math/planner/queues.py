@@ -13,7 +13,7 @@ from typing import Any
 from inference_math.perf.asked import GROWS, brought, computed_tokens, fresh_share, sent_bytes, whole_prompt
 from inference_math.perf.choice import CAREFUL, chosen, tied
 from inference_math.perf.draws import median
-from inference_math.perf.load import loaded
+from inference_math.perf.load import loaded, pools_each
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import floor_terms, kv_held, kv_tokens, stored_tokens, unit_terms
@@ -35,7 +35,7 @@ FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for lo
 IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
 BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
-MORE = 3  # splits of pools that are tried: with as many prefill units as are balanced at full load, and more
+MORE = 4  # splits of pools that are tried: with as many prefill units as are balanced at full load, and more
 WIDE = 1.12  # rates in a row, where it is looked from which on limits are missed
 NARROW = 1.04  # and how near two must be in the end, between which what is sustained is taken to lie
 NARROW_RANKED = 1.12
@@ -84,12 +84,9 @@ def trials(asked: Asked, name: str, row: Row, step: Step) -> list[Row]:
     found: list[Row] = []
     if name == "disaggregated":
         chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
-        best, most = 1, 0.0
-        for prefill in range(1, asked["units"]):
-            rate = full(asked, name, changed(asked, row, chunk, prefill), step)
-            if rate > most:
-                best = prefill
-                most = rate
+        fed, taken = pools_each(asked, step, changed(asked, row, chunk * ranks_of(asked), 1))
+        balance = floor(asked["units"] * taken / (fed + taken))  # where both pools are equally fast
+        best = max(1, min(asked["units"] - 1, balance))
         for prefill in range(best, min(best + MORE, asked["units"])):
             found.append(changed(asked, row, chunk, prefill))
         return found
@@ -276,7 +273,12 @@ def sizes_of(asked: Asked, name: str) -> list[int]:
     """Return the numbers of units that a replica may have, the largest first."""
     if name != "disaggregated":
         return [1]
-    return [asked["units"] - fewer for fewer in range(asked["units"] - 1)]
+    sizes: list[int] = []
+    units = asked["units"]
+    while units >= 2:  # of many, those that are an eighth apart
+        sizes.append(units)
+        units -= max(1, floor(units / 8 - 1))
+    return sizes
 
 
 def best_size(asked: Asked, host: Any, name: str, slow: list[int], traffic: float, have: float) -> tuple[int, int]:

@@ -31,8 +31,8 @@ def as_record(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | N
             "answer": _answer(found, fleet), "architectures": _architectures(found, fleet),
             "one_unit": _one_unit(found), "stores": _stores(found, fleet), "layouts": _layouts(layouts),
             "numbers": {name: asdict(answer) for name, answer in found.answers.items()},
-            "verdict": found.verdict, "advice": list(found.advice), "outside": list(found.outside), "cautions": list(found.cautions),
-            "hindered": dict(found.hindered),
+            "verdict": found.verdict, "advice": list(found.advice), "outside": list(found.outside),
+            "cautions": list(found.cautions), "hindered": dict(found.hindered),
         }
     )  # fmt: skip
     return told

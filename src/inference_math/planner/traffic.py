@@ -120,7 +120,8 @@ class Fleet:
         )  # fmt: skip
 
     def __str__(self) -> str:
-        return f"{self.said}; {self.how}."
+        told = ", ".join(f"{name} {value}".strip() for name, value in self.settings.items())
+        return f"{self.said}; {self.how}.\nStart each replica with: {told}"
 
 
 def fleet(

@@ -82,7 +82,10 @@ function line_of(cost, decodes, context) { return cost.line(decodes, context); }
 function digits(x) {
   return Math.abs(x) >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3)));
 }
-function percent(x) { return Math.round(100 * x) + "%"; }
+function percent(x) {
+  var y = 100 * x;  // a half goes to the even number, as in Python
+  return (Math.abs(y % 1) === 0.5 ? 2 * Math.round(y / 2) : Math.round(y)) + "%";
+}
 """
 
 
