@@ -24,7 +24,7 @@ from inference_math.checks import Interval, as_number, as_one_of, as_whole
 from inference_math.perf.commands import MANIFEST
 from inference_math.perf.numerals import digits
 from inference_math.planner import Case, Fleet, Plan, capacity, fleet, plan, search
-from inference_math.planner.deployment import MOST_UNITS
+from inference_math.planner.case import MOST_UNITS
 from inference_math.planner.text import as_script, as_short, fleets_table
 from inference_math.planner.traffic import RATES, SHARED
 from inference_math.unit import Unit
@@ -103,11 +103,12 @@ def _plan(options: argparse.Namespace) -> int:
     as_number("--bursts", options.bursts, Interval(0, 10))
     if options.search is not None:
         as_whole("--search", options.search, 1, 512)
-    found, tried = _found(options)
+    work, mixed = _work(options)
+    found, tried = _found(options, work)
     for name, long in _LONG.items():
         if (limit := getattr(options, name)) > long:
             print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
-    many = _fleet(options, found)
+    many = _fleet(options, found, mixed)
     if options.report is not None:
         _keep_inputs(options.report, options.model, options.gpu, options.calibration)
         write(options.report, found.report(many))
@@ -134,9 +135,8 @@ def _print_all(found: Plan, many: Fleet | None, tried: pd.DataFrame | None) -> N
     print(f"\nOne unit at full load, without queues\n{found}")
 
 
-def _found(options: argparse.Namespace) -> tuple[Plan, pd.DataFrame | None]:
+def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFrame | None]:
     """Return the plan, of the best layout where none is named, and the layouts that were tried."""
-    work, _ = _work(options)
     if options.tier is not None and options.store is not None:
         raise ValueError("--store must be left out where --tier names one")
     if (options.tier is not None or options.store is not None) and not work.alpha:
@@ -213,12 +213,11 @@ def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
     return Workload.from_trace(mixed), mixed
 
 
-def _fleet(options: argparse.Namespace, found: Plan) -> Fleet | None:
+def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fleet | None:
     """Return the fleet for a traffic, or what the GPUs that somebody has can serve; None where neither is asked."""
     if not found.feasible or (options.rate is None and options.have is None):
         return None
     share = None if options.quantile == _MEANS else options.quantile or SHARED
-    _, mixed = _work(options)
     told: dict[str, Any] = {
         "quantile": share, "cv_arrivals": options.bursts, "mix": mixed, "seed": options.seed,
         "workers": min(os.cpu_count() or 1, 3),

@@ -60,12 +60,15 @@ def solve(asked: Asked, draws: list[Any]) -> Solved:
     return found
 
 
-def batch_limits(asked: Asked, step: Step, guess: int) -> dict[str, int]:
-    """Return the largest batch by each limit alone, prefill first (at most `MOST_TOGETHER`): of means or a quantile."""
+def batch_limits(asked: Asked, step: Step, near: dict[str, int]) -> dict[str, int]:
+    """Return the largest batch by each limit alone, prefill first (at most `MOST_TOGETHER`): of means or a quantile.
+
+    Looked for from those of a case near it, where there are any.
+    """
     steps, quantile, tpot, ttft = steps_of(asked), asked["quantile"], longest_step(asked), asked["ttft"]
     return {
-        "TPOT": largest_from(guess, MOST_TOGETHER, lambda B: seen(step, B, steps, 0, quantile) <= tpot),
-        "TTFT": largest_from(guess, MOST_TOGETHER, lambda B: seen(step, B, steps, 1, quantile) <= ttft),
+        "TPOT": largest_from(near.get("TPOT", 1), MOST_TOGETHER, lambda B: seen(step, B, steps, 0, quantile) <= tpot),
+        "TTFT": largest_from(near.get("TTFT", 1), MOST_TOGETHER, lambda B: seen(step, B, steps, 1, quantile) <= ttft),
         "memory": places(asked),
     }
 
@@ -104,10 +107,9 @@ def numbers_of(asked: Asked, solved: Solved) -> dict[str, Any]:
     told: dict[str, list[float]] = {}
     for name in ["batch", "batch_tpot", "batch_ttft", "t_w", "delta_p", "delta_p_gross", "delta_h", "gain_bound"]:
         told[name] = []
-    guess = 1
+    limits: dict[str, int] = {}
     for one in solved["costs"]:
-        limits = batch_limits(asked, one["mixed"], guess)
-        guess = max(min(limits["TPOT"], limits["TTFT"]), 1)
+        limits = batch_limits(asked, one["mixed"], limits)
         net, read = delta_p(one["ttft_1"], steps), one["delta_h"] + one["own"]
         told["batch"].append(smallest(limits))
         told["batch_tpot"].append(limits["TPOT"])

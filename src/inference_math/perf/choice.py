@@ -199,7 +199,9 @@ def alone(asked: Asked, one: Costs, name: str) -> Row:
 
 def chosen(rates: dict[str, list[float]], found: dict[str, Any]) -> dict[str, Any]:
     """Return what was `found` with the choice by the requests/s of each architecture under each draw."""
-    loss = losses(rates)
+    most, loss = best_rates(rates), {}
+    for name in ARCHITECTURES:
+        loss[name] = lost_to(most, rates[name])
     names = list(ARCHITECTURES)
     names.sort(key=lambda name: loss[name])
     first, second = names[0], names[1]
@@ -212,29 +214,31 @@ def chosen(rates: dict[str, list[float]], found: dict[str, Any]) -> dict[str, An
 
 def best_rates(rates: dict[str, list[float]]) -> list[float]:
     """Return under each draw the highest rate of any architecture."""
+    return most_in([rates[name] for name in ARCHITECTURES])
+
+
+def most_in(served: list[list[float]]) -> list[float]:
+    """Return under each draw the most that any one serves."""
     found: list[float] = []
-    for i in range(len(rates[ARCHITECTURES[0]])):
+    for d in range(len(served[0])):
         most = 0.0
-        for name in ARCHITECTURES:
-            most = max(most, rates[name][i])
+        for one in served:
+            most = max(most, one[d])
         found.append(most)
     return found
 
 
-def losses(rates: dict[str, list[float]]) -> dict[str, float]:
-    """Return for each architecture the share of the best one's rate that it loses, in the mean over the draws.
+def lost_to(best: list[float], served: list[float]) -> float:
+    """Return the share of what the best one serves that another one loses, in the mean over the draws.
 
     Draws in which nothing meets the limits tell nothing, and do not count.
     """
-    best, told = best_rates(rates), {}
-    for name in ARCHITECTURES:
-        lost, count = 0.0, 0
-        for i in range(len(best)):
-            if best[i] > 0:
-                lost += 1 - rates[name][i] / best[i]
-                count += 1
-        told[name] = lost / count if count > 0 else 1.0
-    return told
+    lost, count = 0.0, 0
+    for i in range(len(best)):
+        if best[i] > 0:
+            lost += 1 - served[i] / best[i]
+            count += 1
+    return lost / count if count > 0 else 1.0
 
 
 def shares_best(rates: dict[str, list[float]]) -> dict[str, float]:
@@ -292,20 +296,12 @@ def layouts_ranked(tokens: list[list[float]], gpus: list[int]) -> dict[str, Any]
 
     By tokens of a GPU under each draw; of equal ones the smaller unit comes first.
     """
-    many, draws = len(tokens), len(tokens[0])
-    loss, best_in, counted = [0.0 for _ in range(many)], [0.0 for _ in range(many)], 0
-    for d in range(draws):
-        most, first = 0.0, -1
-        for i in range(many):
-            if tokens[i][d] > most * NEARLY:
-                most = tokens[i][d]
-                first = i
-        if first >= 0:
-            counted += 1
-            best_in[first] += 1 / draws
-            for i in range(many):
-                loss[i] += 1 - tokens[i][d] / most
-    loss = [one / counted if counted > 0 else 1.0 for one in loss]
-    order = list(range(many))
+    best = most_in(tokens)
+    loss, best_in = [lost_to(best, one) for one in tokens], [0.0 for _ in tokens]
+    for d in range(len(best)):
+        firsts = [i for i in range(len(tokens)) if best[d] > 0 and tokens[i][d] * NEARLY >= best[d]]
+        if len(firsts) > 0:
+            best_in[firsts[0]] += 1 / len(best)
+    order = list(range(len(tokens)))
     order.sort(key=lambda i: loss[i] * 1e6 + gpus[i] * 1e-6)
     return {"order": order, "loss": loss, "best_in": best_in}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,8 @@ import pandas as pd
 
 from inference_math import perf
 from inference_math.catalogue.links import Link, as_link
-from inference_math.catalogue.tiers import Tier, tiers
+from inference_math.catalogue.tiers import Tier, as_tier, tiers
+from inference_math.checks import ANY_POSITIVE, as_number, as_whole
 from inference_math.perf.asked import crowded
 from inference_math.perf.starts import page_of
 from inference_math.perf.types import Asked, Costs, Found, Row
@@ -21,9 +22,10 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import Draw
 from inference_math.workload import SLA, Workload
 
-__all__ = ["DRAWS", "Case", "Solved", "coefficients", "offloading", "solve", "under"]
+__all__ = ["DRAWS", "MOST_UNITS", "Case", "Solved", "coefficients", "offloading", "solve", "under"]
 
 DRAWS = 64
+MOST_UNITS = 10_000
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,23 @@ class Case:
     sessions: int = 0
 
     def checked(self) -> Case:
-        """Return the case; answers of one token and sessions that HBM cannot hold raise ValueError."""
-        if not self.work.n_out > 1:
-            raise ValueError(f"work.n_out must be more than one token, not {self.work.n_out:g}")
-        if wrong := crowded(self.plain):
-            raise ValueError(f"sessions {wrong}, not {self.sessions}")
-        return self
+        """Return the case with what was asked in its own types; see `plan` for the errors."""
+        for name, value, kind in (("unit", self.unit, Unit), ("work", self.work, Workload), ("sla", self.sla, SLA)):
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} must be of the type {kind.__name__}, not {value!r:.80}")
+        own = replace(
+            self,
+            units=as_whole("units", self.units, 2, MOST_UNITS),
+            tier=as_tier("tier", self.tier),
+            price=None if self.price is None else as_number("price", self.price, ANY_POSITIVE),
+            link=as_link("link", self.link),
+            sessions=as_whole("sessions", self.sessions, 0),
+        )
+        if not own.work.n_out > 1:
+            raise ValueError(f"work.n_out must be more than one token, not {own.work.n_out:g}")
+        if wrong := crowded(own.plain):
+            raise ValueError(f"sessions {wrong}, not {own.sessions}")
+        return own
 
     @property
     def read_bw(self) -> float:

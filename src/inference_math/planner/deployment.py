@@ -13,7 +13,6 @@ import pandas as pd
 from inference_math import perf
 from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, as_tier
-from inference_math.checks import ANY_POSITIVE, as_number, as_whole
 from inference_math.evidence import load
 from inference_math.perf.commands import commands
 from inference_math.perf.types import Row
@@ -37,9 +36,7 @@ from inference_math.workload import SLA, Workload
 if TYPE_CHECKING:
     from inference_math.planner.traffic import Fleet
 
-__all__ = ["ANSWERS", "MOST_UNITS", "Answer", "Plan", "Start", "kv_setting", "lines_for", "plan", "told"]
-
-MOST_UNITS = 10_000
+__all__ = ["ANSWERS", "Answer", "Plan", "Start", "kv_setting", "lines_for", "plan", "told"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +96,12 @@ class Plan:
     case: Case
     pairs: tuple[Any, ...]
     solved: dict[str, Any]
+
+    @classmethod
+    def of(cls, case: Case, count: int) -> Plan:
+        """Return the plan of a checked case under so many draws; of 0, under the calibration itself."""
+        pairs = case.pairs(count)
+        return cls(case, tuple(pairs), perf.solve(case.plain, pairs))
 
     def __getitem__(self, name: str) -> float:
         """Return the value of an answer."""
@@ -291,14 +294,9 @@ def plan(
     ValueError
         For a price that is not positive, fewer than two units, answers of a single token, sessions beyond HBM.
     """
-    for name, value, kind in (("unit", unit, Unit), ("work", work, Workload), ("sla", sla, SLA)):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} must be of the type {kind.__name__}, not {value!r:.80}")
-    rent = None if price is None else as_number("price", price, ANY_POSITIVE)
-    many, kept = as_whole("units", units, 2, MOST_UNITS), as_whole("sessions", sessions, 0)
-    case = Case(unit, work, sla, many, as_tier("tier", tier), rent, as_link("link", link), kept).checked()
-    pairs = case.pairs(DRAWS if intervals else 0)
-    return Plan(case, tuple(pairs), perf.solve(case.plain, pairs))
+    place = as_tier("tier", tier)
+    case = Case(unit, work, sla, units, place, price, as_link("link", link), sessions).checked()
+    return Plan.of(case, DRAWS if intervals else 0)
 
 
 def _start(found: Plan, name: str, rate: float) -> Start:

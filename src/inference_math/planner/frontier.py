@@ -48,12 +48,11 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
     rows = []
     for n_in in prompts:
         case = Case(unit, replace(work, n_in=n_in), sla, tier=tier)
-        guess = 1
+        told: dict[str, int] = {}
 
         def limits(draw: Draw, case: Case = case) -> np.ndarray:
-            nonlocal guess
-            told = perf.batch_limits(case.plain, under(case, draw)["mixed"], guess)
-            guess = max(min(told.values()), 1)
+            nonlocal told
+            told = perf.batch_limits(case.plain, under(case, draw)["mixed"], told)
             return np.array([told["TPOT"], told["TTFT"], told["memory"], min(told.values())])
 
         low, middle, high = _ends(case, limits)

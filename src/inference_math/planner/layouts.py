@@ -64,15 +64,13 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     >>> bool(found.case.unit.tp == tried.tp[0])
     True
     """
-    cases = [replace(case.checked(), unit=one) for one in layouts(case.unit, gpus)]
+    own = case.checked()
+    cases = [replace(own, unit=one) for one in layouts(own.unit, gpus)]
     if not cases:
-        unit = case.unit
+        unit = own.unit
         raise ValueError(f"gpus must be enough for {unit.model.name} in {unit.weights} on {unit.gpu.name}, not {gpus}")
     looked = [perf.tokens_of(one.plain, perf.solve(one.plain, one.pairs(DRAWS)[::LOOKED])) for one in cases]
-    plans = []
-    for i in perf.layouts_near(looked):
-        pairs = cases[i].pairs(DRAWS)
-        plans.append(Plan(cases[i], tuple(pairs), perf.solve(cases[i].plain, pairs)))
+    plans = [Plan.of(cases[i], DRAWS) for i in perf.layouts_near(looked)]
     each = [perf.tokens_of(one.case.plain, one.solved) for one in plans]
     ranked = perf.layouts_ranked(each, [one.case.unit.gpus for one in plans])
     order = ranked["order"]
@@ -83,9 +81,9 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
 def _row(found: Plan, tokens: Any, best_in: float, loss: float) -> dict[str, Any]:
     unit, row = found.case.unit, found.compared.iloc[0]
     middle, low, high = perf.interval(0.0, list(tokens))
-    sizes = {name: getattr(unit, name) for name in ("tp", "ep", "dp", "pp")}
     return {
-        "architecture": found.best, "layout": _words(unit), **sizes, "gpus": unit.gpus, "rate": row["rate"],
+        "architecture": found.best, "layout": _words(unit), **unit.numbers["layout"], "gpus": unit.gpus,
+        "rate": row["rate"],
         "tokens_per_gpu": middle, "low": low, "high": high, "best_in": float(best_in), "loss": float(loss),
         "decodes": row["decodes"], "ttft": row["ttft"], "tpot": row["tpot"],
     }  # fmt: skip

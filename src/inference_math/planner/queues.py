@@ -377,17 +377,18 @@ def fleet_of(host: Any, one: Any, traffic: float, have: float, count: int) -> di
         gaps.append(told[2])
         kept += 1 if told[0] >= 1 else 0
     spans = [ceil(end / one["gpus"] - 1e-9) * one["gpus"] if end < inf else inf for end in spread_of(needs)]
-    gpus = fits * one["gpus"]
+    gpus, served = fits * one["gpus"], spread_of(serves)
     return {
         "replicas": fits, "gpus_all": [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed_at(gpus),
-        "rate": [rate, spread_of(serves)[0], spread_of(serves)[1]] if have > 0 else fixed_at(rate), "sold": rate,
+        "rate": [rate, served[0], served[1]] if have > 0 else fixed_at(rate), "sold": rate,
         "ttft": middle_of(first), "tpot": middle_of(gaps), "kept": kept / count,
     }  # fmt: skip
 
 
 def middle_of(values: list[float]) -> list[float]:
     """Return the median of values, and the ends between which nine in ten of them lie."""
-    return [median(values), spread_of(values)[0], spread_of(values)[1]]
+    ends = spread_of(values)
+    return [median(values), ends[0], ends[1]]
 
 
 def fixed_at(value: float) -> list[float]:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from inference_math import perf
+from inference_math.perf.types import Layout
 from inference_math.planner.deployment import Plan
 from inference_math.planner.text import plain
 from inference_math.planner.traffic import Fleet
@@ -38,9 +39,8 @@ def as_record(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | N
     return told
 
 
-def _layout(found: Plan) -> dict[str, int]:
-    unit = found.case.unit
-    return {name: getattr(unit, name) for name in ("tp", "ep", "dp", "pp")}
+def _layout(found: Plan) -> Layout:
+    return found.case.unit.numbers["layout"]
 
 
 def _three(value: float, low: float, high: float) -> dict[str, float]:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from inference_math.planner.traffic import Fleet
 
 __all__ = [
-    "PRINTED", "as_html", "as_markdown", "as_script", "as_short", "as_text", "fleets_table", "plain", "said", "shown",
-    "start",
+    "PRINTED", "as_html", "as_markdown", "as_script", "as_short", "as_text", "fleets_table", "in_line", "plain", "said",
+    "shown", "start",
 ]  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def as_short(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | No
         )
         if fleet.architecture == "disaggregated":
             cost += f" Each decode unit takes {digits(fleet.link_gb_s)} GB/s of KV caches."
-        lines.append(f"Start each replica with: {_told(fleet.settings)}.{cost}")
+        lines.append(f"Start each replica with: {in_line(fleet.settings)}.{cost}")
         lines.append(f"One unit at full load, without queues, {_means(found)}: {found.verdict}.")
     else:
         lines += [f"{_capital(found.verdict)}.", start(found) + "."]
@@ -97,7 +97,8 @@ def _span(ends: Sequence[float], scale: float = 1.0) -> str:
     return value if low == high == value else f"{value} ({low} to {high})"
 
 
-def _told(settings: Mapping[str, Any]) -> str:
+def in_line(settings: Mapping[str, Any]) -> str:
+    """Return settings as one writes them behind a command, a comma between them."""
     return ", ".join(f"{name} {value}".strip() for name, value in settings.items())
 
 
@@ -253,7 +254,7 @@ def _closed(answer: Answer) -> str:
 
 def start(found: Plan) -> str:
     begun = found.starts[found.best]
-    return f"Start with (keeps the SLA in {begun.kept:.0%} of the draws): {_told(begun.settings)}"
+    return f"Start with (keeps the SLA in {begun.kept:.0%} of the draws): {in_line(begun.settings)}"
 
 
 def _tables(found: Plan) -> dict[str, pd.DataFrame]:

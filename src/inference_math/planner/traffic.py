@@ -20,6 +20,7 @@ from inference_math.perf.words import idle, short, sized, sized_how
 from inference_math.planner import queues
 from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan, lines_for, told
+from inference_math.planner.text import in_line
 from inference_math.simulate.engine import Request
 from inference_math.simulate.goodput import goodput
 from inference_math.workload import Trace
@@ -120,8 +121,7 @@ class Fleet:
         )  # fmt: skip
 
     def __str__(self) -> str:
-        told = ", ".join(f"{name} {value}".strip() for name, value in self.settings.items())
-        return f"{self.said}; {self.how}.\nStart each replica with: {told}"
+        return f"{self.said}; {self.how}.\nStart each replica with: {in_line(self.settings)}"
 
 
 def fleet(
@@ -234,22 +234,28 @@ def _standings(
     found: Plan, names: tuple[str, ...], asked: _Asked, rate: float, have: int, workers: int
 ) -> dict[str, Any]:
     """Return what `queues.standing` found for each architecture, by so many processes at once, and keep it."""
-    global _question
-    _question = (found, asked, rate, have)
+    question = (found, asked, rate, have)
     if workers > 1 and "fork" in multiprocessing.get_all_start_methods():
         # What is asked holds functions, which only a process that is forked knows; the slowest comes first.
         slowest = sorted(names, key=lambda name: name != "chunked")
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
-            return dict(zip(slowest, pool.map(_standing, slowest), strict=True))
-    return {name: _standing(name) for name in names}
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _ask, (question,)) as pool:
+            return dict(zip(slowest, pool.map(_answer, slowest), strict=True))
+    return {name: _standing(question, name) for name in names}
 
 
-_question: tuple[Plan, _Asked, float, int] | None = None
+_questions: list[_Question] = []  # what this process is asked, in a process that answers
 
 
-def _standing(name: str) -> dict[str, Any]:
-    assert _question is not None
-    found, asked, rate, have = _question
+def _ask(question: _Question) -> None:
+    _questions[:] = [question]
+
+
+def _answer(name: str) -> dict[str, Any]:
+    return _standing(_questions[0], name)
+
+
+def _standing(question: _Question, name: str) -> dict[str, Any]:
+    found, asked, rate, have = question
     host = _host(found, asked)
     return queues.standing(found.case.plain, host.asked, name, rate, float(have), len(host.places))
 
@@ -331,6 +337,9 @@ class _Asked:
     def played(self) -> str:
         """Return what requests are: of a trace, of a mix, or neither."""
         return "trace" if self.trace else "mix" if self.like else ""
+
+
+_Question = tuple[Plan, _Asked, float, int]  # the plan, what is asked of it, requests/s, GPUs that there are
 
 
 class _Host:
