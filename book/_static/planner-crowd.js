@@ -25,7 +25,7 @@ window.inferenceMathCrowd = (() => {
   };
 
   // The fleets of all architectures, as `planner.traffic` finds them, and which of them loses least.
-  const sized = function* ({ asked, solved, drawn }, names, played, { traffic, have }, spread) {
+  const sized = function* ({ asked, solved, drawn }, names, played, { traffic, have }) {
     const places = math.representative(solved);
     const paces = places.map((i) => math.pace_of(asked, ...drawn[i]));
     const of = remembered((units) => math.of_units(asked, units));
@@ -50,7 +50,7 @@ window.inferenceMathCrowd = (() => {
         }
       }
     }
-    return math.crowd(fleets, traffic, have, places.length, spread);
+    return math.crowd(fleets, traffic, have, places.length);
   };
 
   return { sized };

@@ -196,8 +196,7 @@
     const solved = math.solve(asked, drawn);
     const [first, second] = solved.order;
     const rows = Object.fromEntries(solved.order.map((name) => [name, math.median_row(solved.each[name])]));
-    const tie = Boolean(solved.best) && math.tied(solved.best_in[first], solved.lead, spreadOf(given));
-    return { given, asked, drawn, solved, rows, first, second, tie, best: solved.best, numbers: math.numbers_of(asked, solved) };
+    return { given, asked, drawn, solved, rows, first, second, best: solved.best, numbers: math.numbers_of(asked, solved) };
   };
 
   const notes = ({ given, asked, drawn, solved, rows, best, numbers, first }) => {
@@ -243,7 +242,7 @@
 
   // One unit at full load.
   const show = (found) => {
-    const { given, asked, solved, rows, numbers: told_, best, first, second, tie } = found;
+    const { given, asked, solved, rows, numbers: told_, best, first, second } = found;
     const words = { binding: told_.binding.join(" and "), units: asked.units, best: first, second };
     const formulas = math.by_formula(asked, solved, told_);
     for (const [name, , unit, by, , why] of data.answers) {
@@ -257,7 +256,7 @@
       cell("said", name, known && Number.isFinite(said) ? withSpan(said, said, said, ...printed) : "");
     }
     const of = rows[first].rate[0];
-    text("planner-verdict", sentence(math.verdict(best, second, of, solved.lead, best ? solved.best_in[first] : 0, solved.loss[first], spreadOf(given), tie, solved.none_in)));
+    text("planner-verdict", sentence(math.verdict(best, second, of, solved.lead, best ? solved.best_in[first] : 0, solved.loss[first], solved.scatter, solved.tie, solved.none_in)));
     text("planner-settings", best ? `Start with (keeps the SLA in ${percent(solved.kept[best])} of the draws): ${told(asked, given, best, solved.settings[best])}` : "");
     document.getElementById("planner-notes").replaceChildren(...list(notes(found)));
     architectures(found, null);
@@ -479,7 +478,7 @@
         numbers(ofUnit(found));
       } else if (best && given.goal !== "unit") {
         const played = { gaps: data.crowd.gaps[given.arrivals], lengths: data.crowd.lengths, like, share: shareOf(given) };
-        answerGoal(found, yield* crowd.sized(found, names, played, goalOf(given), spreadOf(given)));
+        answerGoal(found, yield* crowd.sized(found, names, played, goalOf(given)));
       }
       text("planner-said", document.getElementById("planner-headline").textContent);
       form.dataset.sized = "true";

@@ -101,7 +101,10 @@ def test_a_verdict_says_how_often_and_what_it_costs_elsewhere():
         " mean it loses 2% to the best one; chunked loses 12% more"
     )
     assert verdict("split", "chunked", 3.9, 0.05, 0.9, 0.0, 0.09, True, 0.0).endswith(
-        ": a tie, for predictions of a step err by 9%"
+        ": a tie, for from draw to draw that varies by 9%"
+    )
+    assert verdict("split", "chunked", 3.9, 0.001, 1.0, 0.0, 0.0, False, 0.0).endswith(
+        "chunked loses as little: either will do"
     )
     assert "best in fewer than half" in verdict("split", "chunked", 3.9, 0.2, 0.4, 0.0, 0.09, True, 0.0)
     assert "(in 5% nothing meets the limits)" in verdict("split", "chunked", 3.9, 0.2, 0.9, 0.0, 0.09, False, 0.05)

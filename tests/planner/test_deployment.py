@@ -99,7 +99,10 @@ def test_the_rule_chooses_what_loses_least():
     assert FOUND.best == FOUND.order[0]
     assert lost[0] == lost.min()
     assert FOUND.compared.best_in.sum() + FOUND.solved["none_in"] == pytest.approx(1)
-    assert FOUND.tie == (FOUND.best_in < 0.5 or lost[1] - lost[0] < FOUND.case.spread)
+    ahead = (rates[0] - rates[1]) / rates.max(axis=0)
+    assert FOUND.tie == (FOUND.best_in < 0.5 or ahead.mean() < ahead.std())
+    assert FOUND.solved["lead"] == pytest.approx(ahead.mean())
+    assert FOUND.solved["scatter"] == pytest.approx(ahead.std())
 
 
 def test_where_some_draws_have_nothing_shares_still_add_up():

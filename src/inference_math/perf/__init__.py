@@ -23,7 +23,6 @@ from inference_math.perf.choice import (
     layouts_near,
     layouts_ranked,
     median_row,
-    tied,
     tokens_of,
 )
 from inference_math.perf.draws import interval, median
@@ -32,5 +31,5 @@ from inference_math.perf.starts import plain_settings, settings
 __all__ = [
     "GROWS", "batch_curve", "batch_limits", "by_formula", "computed_tokens", "decide", "gains", "interval",
     "layouts_near", "layouts_ranked", "median", "median_row", "numbers_of", "places_of", "plain_settings",
-    "sent_bytes", "settings", "solve", "swings", "tied", "tokens_of", "under", "undrafted", "usd_per_million",
+    "sent_bytes", "settings", "solve", "swings", "tokens_of", "under", "undrafted", "usd_per_million",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ So all architectures are compared under the same draws, each as it would be run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, floor
+from math import ceil, floor, sqrt
 from typing import Any
 
 from inference_math.perf.asked import NEARLY, longest_step, mixes, places, sent_seconds, steps_of
@@ -21,7 +21,7 @@ from inference_math.perf.types import Asked, Costs, Row, Step
 
 __all__ = [
     "CAREFUL", "chosen", "chosen_settings", "decide", "held_by_most", "layouts_near", "layouts_ranked", "median_row",
-    "tied", "tokens_of",
+    "tokens_of",
 ]  # fmt: skip
 
 CAREFUL = 0.9  # of the draws must keep the limits with the settings that are chosen
@@ -168,7 +168,7 @@ def decide(asked: Asked, drawn: list[Costs]) -> dict[str, Any]:
 
     settings, each (rows by draw), kept (share of the draws that keep the limits with the settings), rates (by draw),
     best_in and none_in (shares of the draws), loss, order (the smallest loss first), best ("" where most draws have
-    none), and lead, of the first over the second.
+    none), lead of the first over the second, its scatter over the draws, and tie.
     """
     settings: dict[str, Row] = {}
     each: dict[str, list[Row]] = {}
@@ -209,6 +209,8 @@ def chosen(rates: dict[str, list[float]], found: dict[str, Any]) -> dict[str, An
     found["loss"], found["order"], found["rates"] = loss, names, rates
     found["best"] = first if median(rates[first]) > 0 else ""
     found["lead"] = loss[second] - loss[first] if median(rates[second]) > 0 else NEVER
+    found["scatter"] = scattered(most, rates[first], rates[second])
+    found["tie"] = found["best"] != "" and tied(found["best_in"][first], found["lead"], found["scatter"])
     return found
 
 
@@ -260,12 +262,27 @@ def none_in(rates: dict[str, list[float]]) -> float:
     return len([one for one in best if not one > 0]) / len(best)
 
 
-def tied(best_in: float, lead: float, spread: float) -> bool:
-    """Tell whether a choice is a tie: the best in fewer than half of the draws, or ahead by less than a step's error.
+def scattered(best: list[float], first: list[float], second: list[float]) -> float:
+    """Return the standard deviation over the draws of what one serves more than another, as a share of the best.
 
-    `lead` is the mean paired difference to the next, as a share of the best rate; NaN where there is no next.
+    It is what errors of steps do to a lead: in each draw they are the same for both, so that most of them cancels.
     """
-    return best_in < SURE or lead < spread
+    ahead = [(first[i] - second[i]) / best[i] for i in range(len(best)) if best[i] > 0]
+    mean, squares = 0.0, 0.0
+    for one in ahead:
+        mean += one / len(ahead)
+    for one in ahead:
+        squares += (one - mean) * (one - mean) / len(ahead)
+    return sqrt(squares)
+
+
+def tied(best_in: float, lead: float, scatter: float) -> bool:
+    """Tell whether a choice is a tie: the best in fewer than half of the draws, or ahead by less than a lead errs.
+
+    `lead` is the mean paired difference to the next, as a share of the best rate (NaN where there is no next), and
+    `scatter` its standard deviation over the draws.
+    """
+    return best_in < SURE or lead < scatter
 
 
 def median_row(rows: list[Row]) -> dict[str, list[float]]:

@@ -25,12 +25,12 @@ VISIBLE = 0.005  # of a rate: less is printed as nothing
 
 
 def verdict(
-    best: str, second: str, rate: float, lead: float, ahead: float, lost: float, spread: float, tie: bool, none: float
+    best: str, second: str, rate: float, lead: float, ahead: float, lost: float, scatter: float, tie: bool, none: float
 ) -> str:
     """Name the architecture that loses least, how often it is the best and what it costs where it is not, or a tie.
 
     `lead` is by how much more the `second` loses in the mean, NaN where that meets the limits nowhere; `ahead` and
-    `none` are shares of the draws, `spread` by how much predictions of a step err.
+    `none` are shares of the draws, `scatter` by how much the lead varies between them.
     """
     if best == "":
         said = "no architecture meets the SLA"
@@ -52,10 +52,10 @@ def verdict(
     else:
         said += "; " + second + " loses as little"
     if not tie:
-        return said
+        return said if lead >= VISIBLE else said + ": either will do"
     if ahead < SURE:
         return said + ": a tie, for it is the best in fewer than half of them"
-    return said + ": a tie, for predictions of a step err by " + percent(spread)
+    return said + ": a tie, for from draw to draw that varies by " + percent(scatter)
 
 
 SWING_NAMES = {

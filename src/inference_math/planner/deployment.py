@@ -124,8 +124,8 @@ class Plan:
 
     @property
     def tie(self) -> bool:
-        """Whether it is a tie; see `perf.tied`."""
-        return bool(self.best) and bool(perf.tied(self.best_in, self.solved["lead"], self.case.spread))
+        """Whether it is a tie: the best in fewer than half of the draws, or ahead by less than its lead varies."""
+        return bool(self.solved["tie"])
 
     @cached_property
     def numbers(self) -> dict[str, Any]:
@@ -174,8 +174,8 @@ class Plan:
         first, second, *_ = self.order
         rate = self.compared["rate"].iloc[0]
         return verdict_of(
-            self.best, second, rate, self.solved["lead"], self.best_in, self.solved["loss"][first], self.case.spread,
-            self.tie, self.solved["none_in"],
+            self.best, second, rate, self.solved["lead"], self.best_in, self.solved["loss"][first],
+            self.solved["scatter"], self.tie, self.solved["none_in"],
         )  # fmt: skip
 
     @cached_property

@@ -11,7 +11,7 @@ from math import ceil, floor, inf
 from typing import Any
 
 from inference_math.perf.asked import GROWS, brought, computed_tokens, fresh_share, sent_bytes, whole_prompt
-from inference_math.perf.choice import CAREFUL, chosen, tied
+from inference_math.perf.choice import CAREFUL, chosen
 from inference_math.perf.draws import median
 from inference_math.perf.load import loaded, pools_each
 from inference_math.perf.pace import Pace
@@ -347,16 +347,14 @@ def standing(asked: Asked, host: Any, name: str, traffic: float, have: float, co
     return one
 
 
-def crowd(fleets: dict[str, Any], traffic: float, have: float, count: int, spread: float) -> dict[str, Any]:
+def crowd(fleets: dict[str, Any], traffic: float, have: float, count: int) -> dict[str, Any]:
     """Return which of some architectures' fleets loses least over the draws, and whether it is a tie."""
     rates: dict[str, list[float]] = {}
     for name in ARCHITECTURES:
         rates[name] = [0.0 for _ in range(count)]
         if name in fleets and fleets[name]["replicas"] > 0:
             rates[name] = [worth(each, fleets[name]["gpus"], traffic, have) for each in fleets[name]["each"]]
-    found = chosen(rates, {"fleets": fleets})
-    found["tie"] = tied(found["best_in"][found["order"][0]], found["lead"], spread)
-    return found
+    return chosen(rates, {"fleets": fleets})
 
 
 def fleet_of(host: Any, one: Any, traffic: float, have: float, count: int) -> dict[str, Any]:

@@ -219,7 +219,7 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
         raise ValueError(f"gpus must be at least {least}, those of a replica, not {have}")
     host = _host(found, asked)
     fleets = _standings(found, tuple(names), asked, rate, have, workers)
-    crowd = queues.crowd(fleets, rate, float(have), len(host.places), found.case.spread)
+    crowd = queues.crowd(fleets, rate, float(have), len(host.places))
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
     if not ordered:
         keeps = [idle(name, fleets[name]["idle"], asked.share) for name in names]
