@@ -1,6 +1,6 @@
 """What starts an engine as a plan says: whole command lines, as the engines' own documentation has them.
 
-Options are those of vLLM 0.32 with vllm-router 0.1, SGLang 0.5 with sglang-router 0.3, and TensorRT-LLM 1.2. What a
+Options are those of vLLM 0.32 with vllm-router 0.1, SGLang 0.5.23 with sglang-router 0.3, and TensorRT-LLM 1.2. What a
 plan does not know stands as a variable of the shell: `$MODEL`, the checkpoint; `$LONGEST`, the tokens of the longest
 request; `$STORE_GB`, the size of a store.
 """
