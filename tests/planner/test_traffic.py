@@ -11,7 +11,8 @@ from inference_math.catalogue.tiers import tier
 from inference_math.perf.load import loaded
 from inference_math.perf.steps import kv_sent
 from inference_math.planner import fleet, queues, traffic
-from inference_math.planner.case import Case, solve
+from inference_math.planner.case import Case, coefficients, solve
+from inference_math.simulate.engine import Request
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Trace, Workload
 from inference_math.workload.mixes import mix
@@ -296,6 +297,45 @@ def test_what_is_simulated_of_drafts_is_what_is_planned(architecture):
     if architecture != "disaggregated":
         told = perf.settings(case.plain, architecture, row)
         assert system["budget"] == told["--max-num-batched-tokens"]
+
+
+def test_requests_that_draft_differ_in_what_is_accepted_and_take_as_many_steps_together():
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=3, accepted=0.8), Workload(1000, 200), SLA(1, 0.02))
+    chances = traffic.chances(0, 1.0)[1]
+
+    def yields(place):
+        requests = [Request(i, 0.0, 1000, 200, 0) for i in range(540)]
+        queues.differ(case.plain, requests, chances, place)
+        return np.array([one.gives for one in requests])
+
+    found = yields(3)
+    assert 1 / np.mean(1 / found) == pytest.approx(case.unit.tokens_a_step, rel=0.02)  # at most 4 a step
+    assert found.max() <= 4
+    assert found.min() < 0.8 * case.unit.tokens_a_step
+    assert not np.array_equal(found, yields(4))
+    # Of one draft a step gives 1 + its chance.
+    case = replace(case, unit=case.unit.resized(drafts=1, accepted=0.5))
+    assert np.std(yields(3)) == pytest.approx(queues.ACCEPTED_SD, rel=0.1)
+    plain = Request(0, 0.0, 10, 10, 0)
+    queues.differ(replace(case, unit=case.unit.resized(drafts=0)).plain, [plain], chances, 0)
+    assert plain.gives == 0
+
+
+def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_alike(monkeypatch):
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", drafts=3, accepted=0.8)
+    case = Case(unit, Workload(1000, 400), SLA(2.0, 0.02), units=4)
+    system = queues.system_for(case.plain, "chunked", solve(case).rows["chunked"])
+    gaps, lengths = traffic.chances(0, 1.0)
+    asked = {"gaps": gaps, "lengths": lengths, "like": [], "share": 0.9}
+    pace = queues.pace_of(case.plain, *coefficients(case, None))
+
+    def told(sd):
+        monkeypatch.setattr(queues, "ACCEPTED_SD", sd)
+        return queues.played(case.plain, system, pace, asked, 0, 5.5, 400, 0.0)
+
+    (alike, _, even), (differing, _, uneven) = told(0.0), told(0.15)
+    assert alike > differing > 0.7 * alike
+    assert uneven == pytest.approx(even, rel=0.05)  # the mean hardly moves
 
 
 def test_each_draw_has_arrivals_of_its_own_with_the_mean_that_was_asked_for():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 import pytest
@@ -169,6 +169,25 @@ def test_an_engine_of_drafts_is_empty_when_all_are_served(grows):
     assert engine.batch.room.tokens == pytest.approx(1000)
     assert engine.batch.context == pytest.approx(0, abs=1e-6)
     assert max(held) <= 1000 + 1e-6
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_requests_that_draft_differently_take_their_own_steps(grows):
+    """All begin together; each ends after the steps of its own yield, and the cache is whole in the end."""
+    system = system_of(Aggregated(9, 5000, grows), None, 2.3, 4)
+    record = Record(0, False, True)
+    engine = engine_of(system, Drafting(), record)
+    gives = [0.0, 1.0, 1.7, 2.3, 4.0]
+    for i, own in enumerate(gives):
+        engine.waiting.append(Request(i, 0.0, 100, 25, 0))
+        engine.waiting[-1].gives = own
+    ended = {}
+    while not engine.idle():
+        for request in engine.advance(inf):
+            ended[request.number] = engine.batch.step
+    assert ended == {i: 1 + ceil(24 / (own or 2.3)) for i, own in enumerate(gives)}
+    assert engine.batch.context == pytest.approx(0, abs=1e-6)
+    assert engine.batch.room.tokens == pytest.approx(5000)
 
 
 def test_windows_bend_the_steps_of_drafts_where_they_fill_up():

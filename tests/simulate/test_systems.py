@@ -131,6 +131,7 @@ class DecodeUnit:
     def __init__(self, cost, scheduler, gone, gaps):
         self.cost, self.scheduler, self.gone, self.gaps = cost, scheduler, gone, gaps
         self.now, self.inside, self.queue = 0.0, [], []
+        self.coming, self.link = 0, 0.0
 
     def seconds(self):
         return self.cost(len(self.inside), sum(one.n_in + one.tokens for one in self.inside), 0.0, 0, 0.0)
@@ -170,11 +171,22 @@ def pooled(trace, cost, scheduler, reuse):
         else:
             joining.append((link[unit], one))
     units = [DecodeUnit(cost, scheduler, gone, gaps) for _ in range(scheduler.decode_units)]
-    for time, one in sorted(joining, key=lambda pair: pair[0]):
-        for unit in units:
-            while unit.inside and unit.now + unit.seconds() <= time:
-                unit.step()
-        unit = min(units, key=lambda unit: len(unit.inside) + len(unit.queue))
+    events = [(time, False, number, one, None) for number, (time, one) in enumerate(joining)]
+    while events:
+        events.sort(key=lambda event: event[:3])
+        time, _, number, one, unit = events.pop(0)
+        for each in units:
+            while each.inside and each.now + each.seconds() <= time:
+                each.step()
+        if unit is None:  # a unit's link takes one cache in after the other
+            unit = min(units, key=lambda unit: len(unit.inside) + len(unit.queue) + unit.coming)
+            unit.link = max(unit.link + scheduler.transfer * one.n_in, time)
+            if unit.link > time:
+                unit.coming += 1
+                events.append((unit.link, True, number, one, unit))
+                continue
+        else:
+            unit.coming -= 1
         unit.queue.append(one)
         if not unit.inside:
             unit.now = max(unit.now, time)
@@ -200,6 +212,15 @@ def test_a_system_is_its_plain_loop(trace, cost, scheduler, reuse):
     for column, name in (("admitted",) * 2, ("first_token",) * 2, ("finished", "last")):
         np.testing.assert_allclose(found[column], [getattr(one, name) for one in gone], rtol=1e-9, err_msg=column)
     np.testing.assert_allclose(np.sort(run.every_gap), np.sort(gaps), rtol=1e-9)
+
+
+def test_caches_queue_for_the_link_of_the_unit_that_they_go_to():
+    """Four senders, one receiver: a cache each second and a half, though each sender could send one in two."""
+    cost, together = StepCost(t_w=1e-6), Trace(n_in=[10] * 8, n_out=[2] * 8, arrival=[0.0] * 8)
+    run = replay(together, cost, scheduler=Disaggregated(4, 1, transfer=0.15))
+    np.testing.assert_allclose(np.sort(run.requests.finished), 1.5 * np.arange(1, 9), rtol=1e-4)
+    two = replay(together, cost, scheduler=Disaggregated(4, 2, transfer=0.15))
+    np.testing.assert_allclose(np.sort(two.requests.finished), 1.5 * np.repeat(np.arange(1, 5), 2), rtol=1e-4)
 
 
 def test_a_request_goes_to_the_decode_unit_with_the_fewest_waiting_ones_too():

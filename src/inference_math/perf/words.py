@@ -280,8 +280,8 @@ def trusted(unit: UnitNumbers, rows: list[dict[str, Any]]) -> list[str]:
         many = " draft" if drafts == 1 else " drafts"
         given = "with " + digits(drafts) + many + " a step is taken to give " + digits(unit["gives"])
         found.append(
-            given + " tokens, for every request alike, and each draft to cost a layer, the LM head and no memory; what"
-            " is accepted hangs on the prompts: measure it on yours"
+            given + " tokens in the mean, and each draft to cost a layer, the LM head and no memory; what is accepted"
+            " hangs on the prompts: measure it on yours; a fleet counts with requests that differ in that"
         )
         seen = [row for row in rows if row["drafts"] == "mtp"]
         for row in seen:

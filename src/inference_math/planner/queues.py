@@ -7,7 +7,7 @@ drawn holds both the calibration's error and that of the sample.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, floor, inf
+from math import ceil, floor, inf, log
 from typing import Any
 
 from inference_math.perf.asked import GROWS, brought, computed_tokens, fresh_share, sent_bytes, whole_prompt
@@ -16,13 +16,13 @@ from inference_math.perf.draws import median
 from inference_math.perf.load import loaded, pools_each
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES
-from inference_math.perf.steps import floor_terms, kv_held, kv_tokens, stored_tokens, unit_terms
+from inference_math.perf.steps import draft_yield, floor_terms, kv_held, kv_tokens, stored_tokens, unit_terms
 from inference_math.perf.types import Asked, Found, Row, Step
 from inference_math.simulate.goodput import goodput, requests_like, requests_of
 from inference_math.simulate.schedulers import System
 
 __all__ = [
-    "AFTER", "BEFORE", "DRAWN", "MEASURED", "RANKED", "crowd", "full", "longest_fits", "of_units", "pace_of",
+    "AFTER", "BEFORE", "DRAWN", "MEASURED", "RANKED", "crowd", "differ", "full", "longest_fits", "of_units", "pace_of",
     "played", "representative", "slow_places", "standing", "system_for", "trials", "units_of",
 ]  # fmt: skip
 
@@ -32,6 +32,8 @@ RANKED = 160  # the same, where rows are told apart
 BEFORE = 0.25  # of the requests that are measured: so many come before them
 AFTER = 0.1  # and after them
 FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for longer than is simulated
+ACCEPTED_SD = 0.15  # between requests, of the chance that a draft is accepted: taken on trust
+LOGISTIC = 0.5513  # the scale of a logistic variable whose standard deviation is 1
 IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
 BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
@@ -170,9 +172,29 @@ def played(
     else:
         stored = stored_tokens(work["n_in"], work["alpha"])
         requests = requests_of(gaps, lengths, rate, max(floor(work["n_in"] + 0.5), 1), work["n_out"], stored)
+    differ(asked, requests, drawn["lengths"], place)
     return goodput(
         system, pace, requests, asked["ttft"], asked["tpot"], since, since + count, drawn["share"], enough > 0
     )
+
+
+def differ(asked: Asked, requests: list[Any], chances: list[float], place: int) -> None:
+    """Let requests that draft differ in how many of their drafts are accepted, each by a chance of its own.
+
+    The chance that one is accepted scatters by `ACCEPTED_SD` about its mean, as a logistic variable, within 0 and 1.
+    All together take as many steps for their tokens as if they were alike: what differs is who keeps the promise.
+    """
+    unit = asked["unit"]
+    if not unit["drafts"] > 0:
+        return
+    steps = 0.0
+    own_chances = shuffled(chances, place + DRAWN, len(requests), 0.0)
+    for i in range(len(requests)):
+        own = unit["accepted"] + LOGISTIC * ACCEPTED_SD * log(own_chances[i] / (1 - own_chances[i]))
+        requests[i].gives = draft_yield(unit["drafts"], min(max(own, 0.0), 1.0))
+        steps += 1 / requests[i].gives
+    for request in requests:
+        request.gives = min(request.gives * unit["gives"] * steps / len(requests), unit["drafts"] + 1.0)
 
 
 def shuffled(values: list[float], place: int, count: int, mean: float) -> list[float]:

@@ -380,6 +380,7 @@ class _Host:
         if not self._asked.trace:
             return queues.played(case.plain, system, pace, self._drawn, place, rate, count, enough)
         requests = _part(self._asked.trace, rate)
+        queues.differ(case.plain, requests, self._asked.lengths, place)
         limits = case.sla.ttft, case.sla.tpot
         return goodput(system, pace, requests, *limits, 0, len(requests), self._asked.share, enough > 0)
 

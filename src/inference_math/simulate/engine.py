@@ -21,7 +21,10 @@ UNSEEN = (0, 0.0, 0.0)  # nobody has looked ahead since something changed
 
 
 class Request:
-    """One request: a running number, when its user sent it, prompt, output and stored prompt tokens."""
+    """One request: a running number, when its user sent it, prompt, output and stored prompt tokens.
+
+    `gives` is how many tokens a step gives it, where requests draft and differ in that; 0: as many as the system says.
+    """
 
     def __init__(self, number: int, arrival: float, n_in: int, n_out: int, cached: int) -> None:
         self.number = number
@@ -29,6 +32,7 @@ class Request:
         self.n_in = n_in
         self.n_out = n_out
         self.cached = cached
+        self.gives = 0.0
 
 
 class Ledger(Protocol):
@@ -93,7 +97,7 @@ class Batch:
     """The decoding requests of one engine, and its clock.
 
     A request that decodes its j-th token reads the KV cache of n_in + j − 1 tokens. A step gives it one token, or where
-    requests draft some more, as many as `gives` in each: their mean.
+    requests draft some more, as many as `gives` in each: their mean, or its own.
     """
 
     def __init__(self, cost: Cost, record: Ledger, room: Room, number: int, gives: float) -> None:
@@ -106,6 +110,7 @@ class Batch:
         self.size = 0
         self.context: float = 0
         self._gives = gives
+        self._giving: float = 0  # tokens that a step gives all of them
         # (last step, number, admitted, first token, request, tokens beyond its answer): the next to finish is on top.
         self._ends: list[tuple[int, int, float, float, Request, float]] = []
         # First tokens of those who come from elsewhere: their next gap began before they joined.
@@ -115,22 +120,27 @@ class Batch:
 
     def join(self, request: Request, admitted: float, first_token: float, done: int) -> None:
         """Let `request`, which has `done` tokens, decode from the next step on."""
-        steps = ceil((request.n_out - done) / self._gives)
-        beyond = done + steps * self._gives - request.n_out  # of the last step some drafts may be too many
+        gives = self._given(request)
+        steps = ceil((request.n_out - done) / gives)
+        beyond = done + steps * gives - request.n_out  # of the last step some drafts may be too many
         heappush(self._ends, (self.step + steps, request.number, admitted, first_token, request, beyond))
         self.size += 1
+        self._giving += gives
         self.context += request.n_in + done
         if first_token < self.now:
             self._fresh.append(first_token)
         self._coming = UNSEEN
 
+    def _given(self, request: Request) -> float:
+        return request.gives if request.gives > 0 else self._gives
+
     def after(self, seconds: float, decodes: int) -> None:
-        """Move the clock over one step in which `decodes` requests decoded."""
+        """Move the clock over one step in which `decodes` requests decoded: all of them."""
         self.now += seconds
         self.step += 1
-        self.context += self._gives * decodes
+        self.context += self._giving
         self._coming = UNSEEN
-        if self.room.grow(self._gives * decodes):
+        if self.room.grow(self._giving):
             self.record.overfull += seconds
         self.record.run(seconds, 0.0, 1, decodes)
 
@@ -151,11 +161,11 @@ class Batch:
             self.record.gap(self.now + first - first_token)
         self._fresh = []
         lasts = steps * first + rise * steps * (steps - 1) / 2
-        if self.room.grow(steps * self.size * self._gives):
+        if self.room.grow(steps * self._giving):
             self.record.overfull += lasts
         self.now += lasts
         self.step += steps
-        self.context += steps * self.size * self._gives
+        self.context += steps * self._giving
         self._coming = UNSEEN
 
     def finished(self) -> list[Request]:
@@ -164,6 +174,7 @@ class Batch:
         while len(self._ends) > 0 and self._ends[0][0] <= self.step:
             _, _, admitted, first_token, request, beyond = heappop(self._ends)
             self.size -= 1
+            self._giving = self._giving - self._given(request) if self.size > 0 else 0  # nothing is left of rounding
             self.context -= request.n_in + request.n_out + beyond
             self.record.request(request, admitted, first_token, self.now)
             self.room.give_back(request, beyond)
@@ -190,8 +201,8 @@ class Batch:
         fixed, per_token, _, high = line
         steps = 1 if len(self._fresh) > 0 else self._ends[0][0] - self.step
         if high < inf:
-            steps = min(steps, floor((high - self.context) / size / self._gives) + 1)
-        return steps, fixed + per_token * self.context, per_token * size * self._gives
+            steps = min(steps, floor((high - self.context) / self._giving) + 1)
+        return steps, fixed + per_token * self.context, per_token * self._giving
 
     def _log(self, steps: int, first: float, rise: float) -> None:
         start, context = self.now, self.context
@@ -199,7 +210,7 @@ class Batch:
             seconds = first + rise * i
             self.record.step(self.number, start, seconds, self.size, context, 0.0, 0)
             start += seconds
-            context += self.size * self._gives
+            context += self._giving
 
 
 class Engine:

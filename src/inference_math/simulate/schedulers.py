@@ -51,9 +51,9 @@ class Disaggregated:
 
     Each of `prefill_units` computes a prompt, or of those that wait as many as have `budget` tokens to compute, and
     sends their KV caches over a link of its own, `transfer` seconds a token. A cache goes to that of `decode_units`
-    which has the fewest requests. `max_batch`, `kv_capacity` and `grows` hold for each decode unit. A prefill unit
-    whose GPUs are several `groups`, of attention or of pipeline stages, computes prompts on each, as slowly as if all
-    of them had as many.
+    which has the fewest requests, over that unit's own link, which takes one after the other. `max_batch`,
+    `kv_capacity` and `grows` hold for each decode unit. A prefill unit whose GPUs are several `groups`, of attention or
+    of pipeline stages, computes prompts on each, as slowly as if all of them had as many.
     """
 
     prefill_units: int = 1

@@ -66,16 +66,23 @@ def run_engine(engine: Engine, users: Senders, record: Ledger, wanted: float) ->
 
 
 class DecodeUnit:
-    """A decode engine of the pool with its own queue for admission."""
+    """A decode engine of the pool with its own queue for admission, and its own link, over which caches come."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
+        self.coming = 0  # requests whose caches are on the link
+        self._link_free = 0.0
         self.queue: deque[tuple[Request, float, float]] = deque()
         self.version = 0
 
     def load(self) -> int:
         """Return the number of requests here, waiting ones too."""
-        return self.batch.size + len(self.queue)
+        return self.batch.size + len(self.queue) + self.coming
+
+    def take_in(self, now: float, seconds: float) -> float:
+        """Return when a cache is here that a sender is done with now; the link needs so many seconds of each."""
+        self._link_free = max(self._link_free + seconds, now)
+        return self._link_free
 
     def advance(self, now: float) -> list[Request]:
         """Bring the clock to the end of the step that `now` falls in, or to the next finish before."""
@@ -168,6 +175,7 @@ PREFILLED = 1
 JOIN = 2
 DECODE = 3
 FINISH = 4
+TAKEN = 5
 
 
 class Pools:
@@ -184,6 +192,7 @@ class Pools:
         for i in range(system["decode_units"]):
             batch = Batch(cost, record, room_of(system), system["prefill_units"] + i, system["gives"])
             self.units.append(DecodeUnit(batch))
+        self._incoming = system["transfer"] / system["groups"]  # seconds of a token: all GPUs of a unit take it in
         self._events: list[Any] = []
         self._order = 0
 
@@ -206,9 +215,15 @@ class Pools:
                 self._arrive(self.users.after_finish(now))
             elif kind == JOIN:
                 unit = self._emptiest()
-                done = unit.advance(now)
-                unit.queue.append(what)
-                self._settle(unit, done)
+                unit.coming += 1
+                there = unit.take_in(now, self._incoming * what[0].n_in)
+                if there > now:
+                    self._at(there, TAKEN, (unit, what))
+                else:
+                    self._take(unit, what, now)
+            elif kind == TAKEN:
+                unit, request = what
+                self._take(unit, request, now)
             else:
                 unit, version = what
                 if version == unit.version:
@@ -241,6 +256,12 @@ class Pools:
                 self._at(now, FINISH, (request, start))
             else:
                 self._at(there, JOIN, (request, start, now))
+
+    def _take(self, unit: DecodeUnit, joins: Any, now: float) -> None:
+        unit.coming -= 1
+        done = unit.advance(now)
+        unit.queue.append(joins)
+        self._settle(unit, done)
 
     def _settle(self, unit: DecodeUnit, done: list[Request]) -> None:
         for _ in done:
