@@ -64,6 +64,17 @@ def test_without_a_layout_the_best_one_is_the_plan(capsys):
     assert told["answer"]["tokens_per_gpu"] == pytest.approx(first["tokens_per_gpu"])
 
 
+def test_a_search_is_not_bound_to_the_layout_that_is_named(capsys):
+    """A layout that cannot be, or is not the best, does not stand in the way of the search that is asked for."""
+    more = ["--model", "llama-3-70b", "--gpu", "h100-sxm", "--weights", "fp8", "--prompt", "1000", "--output", "100"]
+    limits = ["--ttft", "1", "--tpot", "0.05", "--search", "4"]
+    printed = []
+    for named in ([], ["--tp", "3"], ["--tp", "1"]):
+        assert main(["plan", *more, *limits, *named]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] == printed[2]
+
+
 def test_drafted_tokens_are_planned(capsys):
     rates = []
     for drafts in ([], ["--drafts", "2"], ["--drafts", "2", "--accepted", "0"]):

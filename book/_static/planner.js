@@ -614,6 +614,8 @@
   const follow = (link) => {
     const strange = write(link.state).filter((name) => !(name in PASTED && absent(name, link.state[name])));
     const said = strange.length ? [`The link names what this page does not have: ${strange.map((name) => `${name} ${link.state[name]} (now ${at(name).value})`).join(", ")}.`] : [];
+    const unknown = Object.keys(link.state).filter((name) => !NAMES.includes(name) && name !== "preset");
+    if (unknown.length) said.push(`No field here is called ${unknown.join(" or ")}: the link says it for nothing.`);
     for (const [name, what] of Object.entries(PASTED)) {
       if (!absent(name, link.state[name])) continue;
       const lacks = `The link is about ${name === "model" ? link.state.model : `${what} of somebody's own`}, which it does not carry`;

@@ -162,20 +162,15 @@ def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFr
 def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
     """Return the unit as it was named, or on the fewest GPUs that hold it, and whether somebody named a layout."""
     sizes = [options.tp, options.ep, options.dp, options.pp]
-    if any(size is not None for size in sizes):
-        try:
-            return _unit(options), True
-        except ValueError:
-            if options.search is None:
-                raise
+    if any(size is not None for size in sizes) and options.search is None:
+        return _unit(options), True
+    refused = []
     for tp in (1, 2, 4, 8, 16):
         try:
-            return _unit(options, tp), False
-        except ValueError as error:
-            if not str(error).startswith(("gpus", "tp")) and "fit" not in str(error):
-                raise
-            last = error
-    raise last
+            return _unit(options, tp=tp), False
+        except ValueError as error:  # too few GPUs, or what no number of them mends
+            refused.append(error)
+    raise refused[0]
 
 
 def _link(name: str | None) -> Link | None:
@@ -294,11 +289,13 @@ def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Se
         print(f"{name:8} {value:.3g} ± {sd:.2g}{unit_of}{note}")
 
 
-def _unit(options: argparse.Namespace, tp: int = 1) -> Unit:
+def _unit(options: argparse.Namespace, **layout: int) -> Unit:
+    """Return the unit of the options in the layout that they name, or in another."""
     calibration = None if options.calibration is None else Calibration.load(options.calibration)
+    named = {name: size for name in ("tp", "ep", "dp", "pp") if (size := getattr(options, name)) is not None}
     return Unit.of(
-        _model(options.model), _gpu(options.gpu), options.tp or tp, options.weights, options.kv, options.engine,
-        calibration, ep=options.ep or 1, dp=options.dp or 1, pp=options.pp or 1, memory=options.memory,
+        _model(options.model), _gpu(options.gpu), weights=options.weights, kv=options.kv, engine=options.engine,
+        calibration=calibration, memory=options.memory, **(layout or named),
     )  # fmt: skip
 
 

@@ -136,6 +136,14 @@ def test_a_quantisation_is_read_or_refused(said: Any, stored: str | None) -> Non
         Model.from_config(config)
 
 
+@pytest.mark.parametrize("field", ["torch_dtype", "dtype"])
+def test_a_type_of_weights_is_known_or_refused(field: str) -> None:
+    for known in ("bfloat16", "torch.float16", None):
+        Model.from_config({**CONFIGS["MiMo-7B-Base"], field: known})
+    with pytest.raises(ValueError, match=f"{field} must be one of auto, bfloat16, .*, not 'float7'"):
+        Model.from_config({**CONFIGS["MiMo-7B-Base"], field: "float7"})
+
+
 @pytest.mark.parametrize(("name", "why"), [
     ("DeepSeek-V4-Flash", "compress_ratios = .*: not modelled: compressed attention"),
     ("Kimi-K3", "linear_attn_config = .*: not modelled: linear attention"),

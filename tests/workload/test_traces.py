@@ -298,3 +298,19 @@ def test_other_block_sizes_are_told_to_the_reader(write):
 def test_a_file_without_requests_is_refused(write, name, lines, words):
     with pytest.raises(ValueError, match=words):
         read(write(name, *lines))
+
+
+def test_a_file_of_far_too_many_lines_is_refused_before_they_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(traces, "_MOST", 10)
+    monkeypatch.setattr(traces, "parsed_lines", lambda *_: pytest.fail("lines were read"))
+    path = tmp_path / "long.csv"
+    path.write_text("n_in,n_out\n" + "5,5\n" * 11)
+    with pytest.raises(ValueError, match=r"long\.csv must have at most 10 requests"):
+        read(path)
+
+
+def test_empty_lines_make_no_file_too_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(traces, "_MOST", 10)
+    path = tmp_path / "airy.csv"
+    path.write_text("n_in,n_out\n" + "5,5\n\n\n" * 10)
+    assert len(read(path).requests) == 10

@@ -11,6 +11,7 @@ from inference_math.catalogue.stated import Config
 __all__ = ["stored"]
 
 _METHODS = {"fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp4": "mxfp4", "awq": "int4", "gptq": "int4"}
+_TYPES = ("auto", "bfloat16", "float16", "half", "float32", "float", "float64", "float8_e4m3fn", "float8_e5m2")
 _ALGORITHMS = {"FP8": "fp8", "NVFP4": "nvfp4", "W4A16_NVFP4": "nvfp4", "MXFP4": "mxfp4", "W4A16_AWQ": "int4"}
 
 
@@ -20,6 +21,7 @@ def stored(config: Config) -> dict[str, Any]:
     Read are the methods fp8, mxfp4, awq and gptq of four bits, modelopt and compressed-tensors. A mixed precision is
     that of its finest matrices; what is not in four bits counts as BF16, or FP8 where the configuration says so.
     """
+    _check_type(config)
     said = config.get("quantization_config")
     if said is None:
         return {}
@@ -32,6 +34,14 @@ def stored(config: Config) -> dict[str, Any]:
     if precision in ("bf16", "fp8"):
         return {"stored": precision}
     return {"stored": precision, **_groups(said)}
+
+
+def _check_type(config: Config) -> None:
+    """Refuse weights of a type that PyTorch does not have; which it is does not matter, for a unit says its own."""
+    for field in ("torch_dtype", "dtype"):
+        said = config.get(field)
+        if said is not None and str(said).removeprefix("torch.") not in _TYPES:
+            raise ValueError(f"{config.file}: {field} must be one of {', '.join(_TYPES)}, not {said!r:.80}")
 
 
 def _precision(said: Mapping[str, Any]) -> str | None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,21 @@ def read(path: str | Path, *, strict: bool = False, block_tokens: int = BLOCK_TO
     path = Path(path)
     kind = as_one_of(f"the suffix of {path.name}", path.suffix, KINDS)
     as_whole("block_tokens", block_tokens)
+    _not_too_long(path)
     # Bytes that are no UTF-8 spoil their line alone.
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         requests, problems = parsed_lines(file, kind == ".jsonl", path.name, strict, block_tokens, _MOST)
     frame = pd.DataFrame(requests, columns=list(Line._fields)).astype({"blocks": "object", "arrival": "float64"})
     table = pd.DataFrame(problems, columns=["line", "reason"]).astype({"line": "int64", "reason": "str"})
     return Read(frame, table, block_tokens)
+
+
+def _not_too_long(path: Path) -> None:
+    """Refuse a file of far too many lines before its lines are looked at, which would take long."""
+    with path.open("rb") as file:
+        filled = (line for line in file if line.strip())
+        if next(islice(filled, _MOST + 1, None), b""):  # and a header
+            raise ValueError(f"{path.name} must have at most {_MOST:,} requests: take a part of them")
 
 
 def reusable(blocks: Blocks, n_in: Any, block_tokens: int = BLOCK_TOKENS) -> NDArray[np.float64]:
