@@ -266,11 +266,11 @@ def test_a_goal_shows_its_own_fields(open_page):
 
 
 def test_a_link_with_strange_names_says_so(open_page):
-    page = open_page(PAGE + "#plan:gpu=h900&engine=vllm&prompt=700&promt=5")
+    page = open_page(PAGE + "#plan:gpu=h900&engine=vllm&prompt=700&answer=5")
     complete(page)
     assert page.locator("input[name=prompt]").input_value() == "700"
     assert "gpu h900 (now h100-sxm)" in page.locator("#planner-link").inner_text()
-    assert "No field here is called promt" in page.locator("#planner-link").inner_text()
+    assert "No field here is called answer" in page.locator("#planner-link").inner_text()
     assert "gpu=h100-sxm" in page.evaluate("location.hash")  # a link says everything, whatever defaults come
 
 
