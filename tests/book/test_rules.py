@@ -23,6 +23,7 @@ def test_every_rule_speaks_and_none_beats_the_plan():
 def test_rules_of_the_boxes_are_as_good_as_their_chapters_say():
     right = ROWS.right
     assert right["near"] == right["pays"] == 1
+    assert right["theorem"] > right["always pools"]
     assert min(right["theorem"], right["small split"]) > 0.85
     assert min(right["chunk"], right["store"]) > 0.9
     assert right["split"] < 0.6  # so the box gives it with its condition

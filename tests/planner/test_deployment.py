@@ -48,8 +48,7 @@ def test_a_formula_beside_a_number_says_what_it_gives():
     numbers = {"delta_p": costs.delta_p, "delta_h": costs.read, "t_w": costs.t_w}
     by_tpot = theory.max_batch(sla_tpot=0.04, tpot_1=costs.tpot_1, delta_p=costs.delta_p, delta_h=costs.read)
     assert said["batch_tpot"].by_formula == by_tpot
-    chunked = PLAIN.compared.set_index("architecture").loc["chunked"]
-    gain = theory.chunked_gain_serial(b=chunked.batch, **numbers)
+    gain = theory.chunked_gain_sla_serial(sla_tpot=0.04, **numbers)
     assert said["chunked_gain"].by_formula == pytest.approx(gain)
     same = theory.pdd_gain_same(**numbers, sla_tpot=0.04, n_out=170)
     # It lets a decode unit have as many requests as the limit allows; HBM holds fewer here, so it does not stand.

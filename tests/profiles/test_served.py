@@ -192,3 +192,17 @@ def test_a_group_of_many_points_does_not_speak_for_all_in_the_spread():
     table = pd.concat([many, *few], ignore_index=True).assign(kind="MLA", gpu="g", engine="e", weights="w")
     assert from_served.spreads(table)["MLA"] == pytest.approx(0.4 / 1.645, rel=0.01)
     assert np.quantile(np.abs(np.log(table.e2e_s)), 0.9) < 0.2
+
+
+def test_whole_curves_are_set_aside_before_anything_is_chosen():
+    frame = served.points("validation")
+    told = served.parts(frame)
+    assert set(told) == {"choose", "blind"}
+    curves = frame.assign(part=told).groupby(
+        ["model", "gpu", "engine", "weights", "tp", "ep", "dp", "version", "n_in", "n_out"]
+    )
+    assert all(len(set(one)) == 1 for _, one in curves.part)
+    for _, rows in frame.assign(part=told).groupby(["model", "gpu", "engine"]):
+        assert 0.25 < (rows.part == "blind").mean() < 0.75
+    # The same rows in another order are in the same parts.
+    assert served.parts(frame.sample(frac=1, random_state=1)).sort_index().equals(told)

@@ -111,6 +111,12 @@ def _theorem(one: Setup) -> float | None:
     return 1 - chosen / max(one.rates["aggregated"], one.rates["disaggregated"])
 
 
+def _pools(one: Setup) -> float | None:
+    if _theorem(one) is None:
+        return None
+    return 1 - one.rates["disaggregated"] / max(one.rates["aggregated"], one.rates["disaggregated"])
+
+
 def _split(one: Setup) -> float | None:
     row = one.plan.solved["settings"]["disaggregated"]
     if not (one.roomy and one.rates["disaggregated"] > 0):
@@ -150,8 +156,6 @@ def _near(one: Setup) -> float | None:
 
 def _pays(one: Setup) -> float | None:
     """A store that brings less than `FINE` has been bought for nothing, and counts as that loss."""
-    if one.plan["delta_p"] < 2 * one.plan["delta_h"]:
-        return None
     return FINE if one.stored().best < (1 + FINE) * one.best else 0.0
 
 
@@ -189,15 +193,16 @@ class Rule:
 
 
 RULES = (
-    Rule("theorem", "pools instead of whole prompts exactly if a prompt alone outlasts the limit on TPOT",
+    Rule("theorem", "pools, not whole prompts, exactly if a prompt alone outlasts the limit on TPOT",
          "HBM holds the decodes", _theorem),
     Rule("split", "uΔP/ΔH prefill units for a decode unit", "HBM holds the decodes", _split),
     Rule("small split", "the same", f"besides, at most {FEW} decodes and prompts of {LONG:,} tokens or more",
          _small_split),
     Rule("chunk", "the chunk that feeds the batch, and the largest batch that keeps the limit",
          "chunks meet the limits", _chunk),
+    Rule("always pools", "pools, always", "as in the first row", _pools),
     Rule("near", "pools", f"the limit on TPOT is at most {NEAR:g} weight reads", _near),
-    Rule("pays", "a store pays", "ΔP is at least twice ΔH", _pays),
+    Rule("pays", "a store pays", "everywhere", _pays),
     Rule("pays nothing", "a store does not pay", "ΔP is at most half of ΔH", _pays_nothing),
     Rule("memory", "a store does not pay", "memory limits the batch of whole prompts", _memory),
     Rule("store", "a store twice as fast does not pay", "e is at least α/(1 − α)", _store),
@@ -226,7 +231,8 @@ def followed() -> pd.DataFrame:
 
 def _name(one: Setup) -> str:
     unit, work, sla = one.case.unit, one.case.work, one.case.sla
-    return f"{unit.model.name}, {unit.gpus} GPUs, {work.n_in:,} in, {work.n_out:,} out, {1e3 * sla.tpot:.0f} ms"
+    gpus = "1 GPU" if unit.gpus == 1 else f"{unit.gpus} GPUs"
+    return f"{unit.model.name}, {gpus}, {work.n_in:,} in, {work.n_out:,} out, {1e3 * sla.tpot:.0f} ms"
 
 
 def told() -> pd.DataFrame:

@@ -16,7 +16,7 @@ from inference_math.perf.search import ALWAYS, NEVER
 from inference_math.perf.steps import costs, drafting, unit_terms
 from inference_math.perf.types import Asked, Costs, Found, Solved, Step, Work
 from inference_math.theory import chunk_size as _chunk_size
-from inference_math.theory import chunked_gain_serial as _chunked_gain_serial
+from inference_math.theory import chunked_gain_sla_serial as _chunked_gain_sla_serial
 from inference_math.theory import concurrent_prefills as _concurrent_prefills
 from inference_math.theory import delta_p as _delta_p
 from inference_math.theory import expected_tpot_full as _expected_tpot_full
@@ -38,7 +38,8 @@ concurrent_prefills, delta_p, gain_bound = _concurrent_prefills.plain, _delta_p.
 expected_tpot_full, expected_ttft_full = _expected_tpot_full.plain, _expected_ttft_full.plain
 max_batch, max_batch_ttft_full = _max_batch.plain, _max_batch_ttft_full.plain
 pdd_concurrency, pdd_gain_same, pdd_split = _pdd_concurrency.plain, _pdd_gain_same.plain, _pdd_split.plain
-chunk_size, chunked_gain_serial, request_rate = _chunk_size.plain, _chunked_gain_serial.plain, _request_rate.plain
+chunk_size, request_rate = _chunk_size.plain, _request_rate.plain
+chunked_gain_sla_serial = _chunked_gain_sla_serial.plain
 
 
 def under(asked: Asked, found: Found, factors: list[float]) -> Costs:
@@ -186,7 +187,8 @@ def by_formula(asked: Asked, solved: Solved, numbers: dict[str, Any]) -> dict[st
     b = settings["chunked"]["batch"]
     if settings["chunked"]["rate"] > 0:
         told["chunk"] = chunk_size(b, asked["work"]["n_in"], steps) * fresh_share(asked["work"])
-        told["chunked_gain"] = chunked_gain_serial(b, t_w, net, read)
+        if tpot > t_w and read > 0:
+            told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
     if tpot > t_w and read > 0 and unfounded(asked, t_w, read) == "":
         split = pdd_split(numbers["delta_p_gross"][0], read, t_w, tpot)
         told["prefill_units"] = asked["units"] * split / (1 + split)

@@ -34,6 +34,7 @@ __all__ = [
     "elsewhere",
     "errors",
     "loops",
+    "parts",
     "points",
     "profiled",
     "runs_of",
@@ -45,6 +46,7 @@ __all__ = [
 DRAFTED: dict[str, Any] = {"drafts": 1, "accepted": 0.85}
 BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
 GROUP = ["model", "gpu", "engine", "weights"]
+SPLIT = 28  # the seed of `parts`: set before anything was fitted to either of them
 _SET_UP = [*GROUP, "tp", "ep", "dp", "version", "n_in", "n_out"]
 _LOAD = [*_SET_UP, "users"]
 
@@ -62,6 +64,22 @@ def points(use: str) -> pd.DataFrame:
     frame.loc[clean & (frame["drafts"] == "mtp"), "left_out"] = "drafts"
     frame.loc[clean & (frame["ttft_s"] > BURST), "left_out"] = "queue"
     return frame
+
+
+def parts(frame: pd.DataFrame) -> pd.Series[str]:
+    """Return the part of each row: "choose", by which terms and widths are chosen, or "blind", only ever scored.
+
+    Each model on a GPU under an engine gives half of its curves to either: whole ones, so that no point has a
+    neighbour in the other part. The errors of all rows before 0.3 are in print; what "blind" keeps apart is what came
+    after.
+    """
+    told = pd.Series("", index=frame.index)
+    rng = np.random.default_rng(SPLIT)
+    for _, rows in frame.groupby(["model", "gpu", "engine"]):
+        curves = [index for _, index in rows.groupby(_SET_UP, sort=True).groups.items()]
+        for place, number in enumerate(rng.permutation(len(curves))):
+            told.loc[curves[number]] = "choose" if 2 * place < len(curves) else "blind"
+    return told
 
 
 def kv_of(row: Any) -> str:
