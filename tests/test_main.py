@@ -75,6 +75,14 @@ def test_a_search_is_not_bound_to_the_layout_that_is_named(capsys):
     assert printed[0] == printed[1] == printed[2]
 
 
+@pytest.mark.parametrize(("named", "layout"), [(["--tp", "2", "--pp", "2"], (2, 2)), (["--pp", "2"], (1, 2))])
+def test_a_layout_that_is_named_is_the_plan_s(named, layout, capsys):
+    more = ["--model", "llama-3-70b", "--gpu", "h100-sxm", "--weights", "fp8", "--prompt", "1000", "--output", "100"]
+    assert main(["plan", *more, "--ttft", "2", "--tpot", "0.1", "--json", *named]) == 0
+    told = json.loads(capsys.readouterr().out)["answer"]["layout"]
+    assert (told["tp"], told["pp"]) == layout
+
+
 def test_drafted_tokens_are_planned(capsys):
     rates = []
     for drafts in ([], ["--drafts", "2"], ["--drafts", "2", "--accepted", "0"]):

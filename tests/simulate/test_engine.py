@@ -190,6 +190,39 @@ def test_requests_that_draft_differently_take_their_own_steps(grows):
     assert engine.batch.room.tokens == pytest.approx(5000)
 
 
+@pytest.mark.parametrize("scheduler", [Aggregated(3, 2000, True), Aggregated(3, 2000), Chunked(64, 3, 2000)], ids=repr)
+@pytest.mark.parametrize("model", ["gpt-oss-120b", "llama-3-70b"])  # of which one has windows
+def test_skipping_steps_changes_nothing_where_requests_draft_differently(scheduler, model):
+    cost = Unit.of(model, "h100-sxm", 2, drafts=3, accepted=0.6).step_cost
+
+    class Slow:
+        """The same without lines, so that no step is skipped."""
+
+        gives, brings = cost.gives, cost.brings
+
+        def __call__(self, *step):
+            return cost(*step)
+
+    def run(price):
+        record = Record(0, True, True)
+        engine = engine_of(system_of(scheduler, None, price.gives, price.brings), price, record)
+        for i in range(9):
+            engine.waiting.append(Request(i, 0.0, 100 + i, 40 + 7 * i, 0))
+            engine.waiting[-1].gives = 1 + 0.37 * i
+        ends = {}
+        while not engine.idle():
+            for one in engine.advance(inf):
+                ends[one.number] = engine.batch.now
+        return engine, record, ends
+
+    (engine, quick, ends), (_, slow, slow_ends) = run(cost), run(Slow())
+    assert list(ends) == list(slow_ends)
+    np.testing.assert_allclose(list(ends.values()), list(slow_ends.values()), rtol=1e-9)
+    np.testing.assert_allclose(quick._log, slow._log, rtol=1e-9)
+    assert engine.batch.context == pytest.approx(0, abs=1e-6)
+    assert engine.batch.room.tokens == pytest.approx(2000)
+
+
 def test_windows_bend_the_steps_of_drafts_where_they_fill_up():
     unit = Unit.of("gpt-oss-120b", "h100-sxm", drafts=3, accepted=0.6)
     cost, setting = unit.step_cost, {"concurrency": 2, "requests": 30, "scheduler": Aggregated(4)}

@@ -223,6 +223,32 @@ def test_caches_queue_for_the_link_of_the_unit_that_they_go_to():
     np.testing.assert_allclose(np.sort(two.requests.finished), 1.5 * np.repeat(np.arange(1, 5), 2), rtol=1e-4)
 
 
+def test_all_groups_of_a_decode_unit_take_a_cache_in():
+    """Two groups of a prefill unit send half as fast each; the decode unit takes in what both send."""
+    cost, together = StepCost(t_w=1e-6), Trace(n_in=[10] * 8, n_out=[2] * 8, arrival=[0.0] * 8)
+    run = replay(together, cost, scheduler=Disaggregated(2, 1, transfer=0.15, groups=2))
+    np.testing.assert_allclose(np.sort(run.requests.finished), 1.5 + 0.75 * np.arange(8), rtol=1e-4)
+
+
+def test_a_request_stays_with_the_unit_that_its_cache_is_sent_to():
+    """Some crowded traces on two units each, beside the plain loop: who is emptiest may change on the way."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        trace = Trace(
+            n_in=rng.permutation(30)[:12] + 1,
+            n_out=rng.integers(2, 13, 12),
+            arrival=np.cumsum(rng.exponential(0.5, 12)),
+        )
+        cost = StepCost(
+            t_w=0.3037, T=0.010123, prompt=0.05061, delta_h=0.10123, kv_read=0.010123
+        )  # no two times are alike
+        scheduler = Disaggregated(2, 2, transfer=0.10271, max_batch=5)
+        gone, _ = pooled(trace, cost, scheduler, None)
+        found = replay(trace, cost, scheduler=scheduler).requests.set_index("n_in").finished
+        for one in gone:
+            assert found[one.n_in] == pytest.approx(one.last, rel=1e-9), seed
+
+
 def test_a_request_goes_to_the_decode_unit_with_the_fewest_waiting_ones_too():
     """Two units of one place each: the third request waits in the first unit, so the fourth waits in the second."""
     trace = Trace([10, 20, 30, 40], [50, 100, 100, 2], arrival=[0.0, 1.0, 2.0, 3.0])

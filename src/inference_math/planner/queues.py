@@ -34,6 +34,8 @@ AFTER = 0.1  # and after them
 FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for longer than is simulated
 ACCEPTED_SD = 0.15  # between requests, of the chance that a draft is accepted: taken on trust
 LOGISTIC = 0.5513  # the scale of a logistic variable whose standard deviation is 1
+STRATA = 50  # chances, evenly spread, that stand for all
+BISECTIONS = 30
 IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
 BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
@@ -181,20 +183,36 @@ def played(
 def differ(asked: Asked, requests: list[Any], chances: list[float], place: int) -> None:
     """Let requests that draft differ in how many of their drafts are accepted, each by a chance of its own.
 
-    The chance that one is accepted scatters by `ACCEPTED_SD` about its mean, as a logistic variable, within 0 and 1.
-    All together take as many steps for their tokens as if they were alike: what differs is who keeps the promise.
+    The chance that one is accepted scatters by `ACCEPTED_SD` about its middle, as a logistic variable cut off at 0 and
+    1. All together take as many steps for their tokens as if they were alike: what differs is who keeps the promise.
     """
     unit = asked["unit"]
     if not unit["drafts"] > 0:
         return
-    steps = 0.0
-    own_chances = shuffled(chances, place + DRAWN, len(requests), 0.0)
+    middle = middle_of_accepted(unit["drafts"], unit["gives"])
+    own = shuffled(chances, place + DRAWN, len(requests), 0.0)
     for i in range(len(requests)):
-        own = unit["accepted"] + LOGISTIC * ACCEPTED_SD * log(own_chances[i] / (1 - own_chances[i]))
-        requests[i].gives = draft_yield(unit["drafts"], min(max(own, 0.0), 1.0))
-        steps += 1 / requests[i].gives
-    for request in requests:
-        request.gives = min(request.gives * unit["gives"] * steps / len(requests), unit["drafts"] + 1.0)
+        requests[i].gives = own_yield(unit["drafts"], middle, own[i])
+
+
+def own_yield(drafts: float, middle: float, chance: float) -> float:
+    """Return the tokens that a step gives a request of a chance, where acceptance scatters about a middle."""
+    accepted = middle + LOGISTIC * ACCEPTED_SD * log(chance / (1 - chance))
+    return draft_yield(drafts, min(max(accepted, 0.0), 1.0))
+
+
+def middle_of_accepted(drafts: float, gives: float) -> float:
+    """Return about which middle acceptance scatters, so that the harmonic mean of the yields is what a step gives."""
+    low, high = -1.0, 2.0
+    for _ in range(BISECTIONS):
+        middle, steps = (low + high) / 2, 0.0
+        for i in range(STRATA):
+            steps += 1 / own_yield(drafts, middle, (i + 0.5) / STRATA) / STRATA
+        if steps > 1 / gives:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
 
 
 def shuffled(values: list[float], place: int, count: int, mean: float) -> list[float]:

@@ -1,0 +1,63 @@
+"""The rule by itself: whose loss is least, by how much that varies, and what is a tie."""
+
+from __future__ import annotations
+
+from math import isnan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math.perf.choice import chosen, scattered, tied
+
+NAMES = ("aggregated", "chunked", "disaggregated")
+rates = st.lists(st.tuples(*[st.just(0.0) | st.floats(0.1, 100)] * 3), min_size=1, max_size=20)
+
+
+def test_draws_that_serve_nothing_do_not_scatter():
+    assert scattered([0, 2, 2], [0, 2, 1], [0, 1, 1]) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("best_in", "lead", "scatter", "told"),
+    [
+        (1.0, 0.0, 0.0, False), (0.5, 1.0, 0.0, False), (0.49, 1.0, 0.0, True), (1.0, 0.1, 0.2, True),
+        (1.0, 0.2, 0.1, False), (1.0, float("nan"), 0.1, False),
+    ],
+)  # fmt: skip
+def test_a_tie(best_in, lead, scatter, told):
+    assert tied(best_in, lead, scatter) is told
+
+
+@given(rates)
+def test_the_rule_on_any_rates(drawn):
+    by = np.array(drawn).T
+    found = chosen(dict(zip(NAMES, by.tolist(), strict=True)), {})
+    best = by.max(axis=0)
+    able = best > 0
+    assert sum(found["best_in"].values()) + found["none_in"] == pytest.approx(1)
+    if not able.any():
+        assert found["best"] == ""
+        assert found["tie"] is False
+        assert isnan(found["lead"])
+        return
+    lost = {name: (1 - one[able] / best[able]).mean() for name, one in zip(NAMES, by, strict=True)}
+    first, second, _ = found["order"]
+    assert lost[first] == pytest.approx(min(lost.values()))
+    ahead = (by[NAMES.index(first)] - by[NAMES.index(second)])[able] / best[able]
+    assert found["scatter"] == pytest.approx(ahead.std(), abs=1e-9)
+    if not isnan(found["lead"]):
+        assert found["lead"] == pytest.approx(ahead.mean(), abs=1e-9)
+
+
+@given(rates, st.lists(st.floats(0.1, 10), min_size=20, max_size=20))
+def test_an_error_common_to_all_cancels(drawn, factors):
+    """The proposition of *Plan a deployment*: one factor in each draw moves no loss and no scatter."""
+    by = np.array(drawn).T
+    plain, moved = (
+        chosen(dict(zip(NAMES, one.tolist(), strict=True)), {}) for one in (by, by * np.array(factors)[: by.shape[1]])
+    )
+    for name in NAMES:
+        assert moved["loss"][name] == pytest.approx(plain["loss"][name], abs=1e-9)
+    assert moved["scatter"] == pytest.approx(plain["scatter"], abs=1e-6) or moved["order"] != plain["order"]
