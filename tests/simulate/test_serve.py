@@ -1,4 +1,4 @@
-"""The three ways to simulate: users in a closed loop, random arrivals, a trace."""
+"""The ways to simulate: users in a closed loop, a benchmark, random arrivals, a trace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost, closed_loop, open_loop, replay
+from inference_math.simulate import (
+    Aggregated,
+    Chunked,
+    Disaggregated,
+    Reuse,
+    StepCost,
+    benchmark,
+    closed_loop,
+    open_loop,
+    replay,
+)
 from inference_math.workload import Requests, Trace, Workload
 
 COST = StepCost(t_w=0.02, T=1e-4, delta_h=1e-4, kv_read=1e-7, pair=1e-8)
@@ -26,6 +36,40 @@ class InTurn:
 
     def draw(self, count, rng):
         return self.requests
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
+def test_a_benchmark_counts_every_request_once(scheduler):
+    run = benchmark(USERS, COST, concurrency=6, requests=57, scheduler=scheduler, seed=3)
+    assert len(run.requests) == 57
+    assert (run.requests.arrival == 0).sum() == 6
+    # Whoever sends next does so when an answer has come.
+    assert set(run.requests.arrival[run.requests.arrival > 0]) <= set(run.requests.finished)
+
+
+@pytest.mark.parametrize(("users", "each"), [(1, 4), (5, 1), (8, 3), (12, 40)])
+def test_the_opening_burst_weighs_one_in_so_many_requests(users, each):
+    """Prompts that take a second, one in a step, and answers so long and quick that users never meet again."""
+    cost = StepCost(t_w=1e-6, prompt=1.0)
+    run = benchmark(
+        Workload(10_000, 10**6), cost, concurrency=users, requests=users * each, scheduler=Chunked(10_000 + users)
+    )
+    burst = (users + 1) / 2  # the k-th prompt waits for k of them
+    # Who comes back finds all others decoding, unless an answer ends within another's prompt: they are a second apart.
+    assert run.requests.ttft.mean() == pytest.approx((burst + (each - 1)) / each, rel=0.02)
+
+
+def test_what_a_request_takes_on_its_way_counts_in_its_first_token_alone():
+    alone = benchmark(Workload(200, 30), COST, concurrency=1, requests=5)
+    late = benchmark(Workload(200, 30), COST, concurrency=1, requests=5, front=0.25)
+    np.testing.assert_allclose(late.requests.ttft, alone.requests.ttft + 0.25)
+    np.testing.assert_allclose(late.requests.tpot, alone.requests.tpot)
+    # Of several users those on their way leave places empty: each step is shorter.
+    many = benchmark(USERS, COST, concurrency=16, requests=400, seed=1)
+    away = benchmark(USERS, COST, concurrency=16, requests=400, front=1.0, seed=1)
+    assert away.requests.tpot.mean() < many.requests.tpot.mean()
+    with pytest.raises(ValueError, match="front"):
+        benchmark(USERS, COST, concurrency=1, requests=1, front=-1.0)
 
 
 @given(slots=st.integers(1, 8), seed=st.integers(0, 2**32), most=st.sampled_from([1, 2, 30]))

@@ -1,7 +1,8 @@
 """A simulator of serving, step by step: what closed forms assume, played out.
 
-`closed_loop` keeps a fixed number of users busy, `open_loop` lets requests arrive at random, `replay` plays a
-trace. A scheduler says who is computed when, a cost what a step takes, `Reuse` how stored KV caches are loaded.
+`closed_loop` keeps a fixed number of users busy, `benchmark` lets them begin together and end, `open_loop` lets
+requests arrive at random, `replay` plays a trace. A scheduler says who is computed when, a cost what a step takes,
+`Reuse` how stored KV caches are loaded.
 
 >>> from inference_math import simulate
 >>> from inference_math.workload import Workload
@@ -16,7 +17,7 @@ from __future__ import annotations
 from inference_math.simulate.cost import OVERLAPS, Cost, StepCost
 from inference_math.simulate.record import GapHistogram, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler
-from inference_math.simulate.serve import closed_loop, open_loop, replay
+from inference_math.simulate.serve import benchmark, closed_loop, open_loop, replay
 from inference_math.simulate.sweep import sweep
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Run",
     "Scheduler",
     "StepCost",
+    "benchmark",
     "closed_loop",
     "open_loop",
     "replay",

@@ -1,14 +1,15 @@
-"""Simulations to call: users in a closed loop, random arrivals, a trace."""
+"""Simulations to call: users in a closed loop, a benchmark, random arrivals, a trace."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from math import nan
 from typing import Any
 
 import numpy as np
 
-from inference_math.checks import ANY_POSITIVE, Interval, as_number, as_one_of, as_whole
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.simulate.cost import Cost
 from inference_math.simulate.engine import Request
 from inference_math.simulate.record import Record, Run
@@ -17,7 +18,7 @@ from inference_math.simulate.systems import engine_of, run_engine, run_pools
 from inference_math.simulate.users import Users, arrivals, drawn, lengths
 from inference_math.workload import Requests, Source, Trace
 
-__all__ = ["closed_loop", "open_loop", "replay"]
+__all__ = ["benchmark", "closed_loop", "open_loop", "replay"]
 
 PREFILL_FIRST = Aggregated()
 
@@ -87,6 +88,63 @@ def closed_loop(
         fresh -= len(resumed)
     users = _users(source, None, fresh, scheduler, reuse, rng)
     return _simulate(users, cost, scheduler, reuse, requests, warmup, every_gap, log, resumed)
+
+
+def benchmark(
+    source: Source,
+    cost: Cost,
+    *,
+    concurrency: int,
+    requests: int,
+    scheduler: Scheduler = PREFILL_FIRST,
+    reuse: Reuse | None = None,
+    front: float = 0.0,
+    seed: int = 0,
+    every_gap: bool = False,
+    log: bool = False,
+) -> Run:
+    """Play a benchmark as it is run: users begin together, send so many requests in all, and all of them count.
+
+    That is ``vllm bench serve --max-concurrency`` and ``--num-prompts`` with no rate of requests. It is no
+    `closed_loop`, whose measured part may begin late and ends while all places are full: here the prompts of the first
+    moment wait for each other, and the last requests have the engine for themselves. What the opening burst adds to
+    the mean TTFT falls with the requests of each user.
+
+    Parameters
+    ----------
+    concurrency, requests
+        Users at once, and requests of all of them together.
+    front
+        Seconds that a request takes before the engine has it (HTTP, tokenizer, scheduling); they count in its TTFT.
+
+    The other parameters are those of `closed_loop`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `closed_loop`; for a `front` below 0.
+
+    Examples
+    --------
+    >>> from inference_math import simulate
+    >>> from inference_math.workload import Workload
+    >>> cost = simulate.StepCost(t_w=1e-4, prompt=0.1)
+    >>> chunks = simulate.Chunked(1010)  # a prompt of 1,000 tokens at a time
+    >>> for each in (1, 10, 100):
+    ...     run = simulate.benchmark(
+    ...         Workload(1000, 5000), cost, concurrency=8, requests=8 * each, scheduler=chunks
+    ...     )
+    ...     print(f"{each:3} requests of each user: {run.requests.ttft.mean():.2f} s")
+      1 requests of each user: 0.45 s
+     10 requests of each user: 0.14 s
+    100 requests of each user: 0.10 s
+    """
+    _check(source=source, cost=cost, scheduler=scheduler, reuse=reuse)
+    users_at_once, count = as_whole("concurrency", concurrency), as_whole("requests", requests)
+    late = as_number("front", front, AT_LEAST_ZERO)
+    sizes = islice(lengths(source, _generator(seed)), count)
+    users = Users(sizes, None, users_at_once, _pipe(reuse), scheduler.kv_capacity, late)
+    return _simulate(users, cost, scheduler, reuse, count, 0, every_gap, log, [])
 
 
 def open_loop(

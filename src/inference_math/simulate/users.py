@@ -52,7 +52,7 @@ class Users:
 
     Without `arrivals`, each of `concurrency` users sends the next request as soon as the last has finished.
     `load` is the time that the store's one pipe takes for a stored token: requests wait for it one after the
-    other, the system goes on meanwhile.
+    other, the system goes on meanwhile. `front` is what each request takes on its way, before the system has it.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Users:
         concurrency: int,
         load: float,
         kv_capacity: float,
+        front: float = 0.0,
     ) -> None:
         self._sizes = sizes
         self._streams = arrivals is not None
@@ -70,6 +71,7 @@ class Users:
         self._loading: list[tuple[float, int, Request]] = []  # sent in a stream, by when they are ready
         self._concurrency = concurrency
         self._load = load
+        self._front = front
         self._kv_capacity = kv_capacity
         self._pipe_free = 0.0
         self._number = 0
@@ -107,7 +109,7 @@ class Users:
                 f"kv_capacity must hold the longest request, {n_in + n_out} tokens, not {self._kv_capacity:g}"
             )
         self._number += 1
-        ready = now
+        ready = now + self._front
         if self._load and cached:
-            self._pipe_free = ready = max(self._pipe_free, now) + self._load * cached
+            self._pipe_free = ready = max(self._pipe_free, ready) + self._load * cached
         return [(ready, Request(self._number, now, n_in, n_out, cached))]
