@@ -130,6 +130,22 @@ def test_the_printed_times_are_those_of_the_package_s_simulator(name, limits, wo
     assert run.requests.ttft.mean() == pytest.approx(row["ttft"], rel=0.15)
 
 
+def test_prompts_in_chunks_bunch_where_answers_scatter():
+    """What the planner's page says of full load: printed are equal answers, of which no two prompts meet."""
+    found = planner.plan(UNIT, WORK, LIMITS, intervals=False)
+    (row,), own = found.solved["each"]["chunked"], found.solved["settings"]["chunked"]
+    budget = int(queues.system_for(found.case.plain, "chunked", own)["budget"])
+    users = int(np.ceil(row["decodes"]))
+    waited = [
+        simulate.closed_loop(
+            replace(WORK, lengths=lengths), Steps(UNIT), concurrency=users, requests=40 * users, warmup=4 * users,
+            scheduler=simulate.Chunked(budget), start="steady",
+        ).requests.ttft.mean()
+        for lengths in ("fixed", "geometric")
+    ]  # fmt: skip
+    assert waited[1] > 1.4 * waited[0]
+
+
 @pytest.mark.parametrize(
     ("model", "gpu", "tp", "precision"),
     [
