@@ -46,8 +46,7 @@ def test_a_faster_store_is_one_and_what_pays_too_little_does_not_pay():
     class Hardly:
         best = 1.0
 
-        def stored(self):
-            return type("Store", (), {"best": 1.02})
+        stored = type("Store", (), {"best": 1.02})
 
     assert pays.costs(Hardly()) == rules.FINE  # which counts as wrong: right is what costs less
 

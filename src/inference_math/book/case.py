@@ -110,7 +110,7 @@ def engines() -> pd.DataFrame:
     """Return the planner's answer to the case on each engine, a row each."""
     rows = []
     for engine, name in _ENGINES.items():
-        found = plan(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine), WORK, LIMITS)
+        found = plan(UNIT.resized(engine=engine), WORK, LIMITS)
         lead, varies = (f"{100 * found.solved[key]:.0f}" for key in ("lead", "scatter"))
         rows.append({
             "engine": name, "loses least": found.best, "requests/s of a unit": digits(found["rate"]),

@@ -85,11 +85,14 @@ class Setup:
             return 0.0
         return float(loaded(self.case.plain, self.step, name, row)["rate"])
 
-    def stored(self, faster: float = 1.0) -> Setup:
-        """Return the same set-up with most of each prompt on local SSDs, or on some that are so much faster."""
-        place = tier("local_ssd")
-        work = replace(self.case.work, alpha=STORED)
-        return Setup(replace(self.case, work=work, tier=replace(place, read_bw=faster * place.read_bw)))
+    @cached_property
+    def stored(self) -> Setup:
+        """The same set-up with most of each prompt on local SSDs."""
+        return Setup(replace(self.case, work=replace(self.case.work, alpha=STORED), tier=tier("local_ssd")))
+
+    def lacks(self, other: Setup) -> float:
+        """Return the share of what another set-up serves that this one does not; 0 where it serves as much."""
+        return 1 - self.best / max(self.best, other.best)
 
 
 @lru_cache
@@ -156,27 +159,23 @@ def _near(one: Setup) -> float | None:
 
 def _pays(one: Setup) -> float | None:
     """A store that brings less than `FINE` has been bought for nothing, and counts as that loss."""
-    return FINE if one.stored().best < (1 + FINE) * one.best else 0.0
+    return FINE if one.stored.best < (1 + FINE) * one.best else 0.0
 
 
 def _pays_nothing(one: Setup) -> float | None:
-    if one.plan["delta_p"] > one.plan["delta_h"] / 2:
-        return None
-    return 1 - one.best / max(one.best, one.stored().best)
+    return one.lacks(one.stored) if one.plan["delta_p"] <= one.plan["delta_h"] / 2 else None
 
 
 def _memory(one: Setup) -> float | None:
-    if "memory" not in one.plan.numbers["binding"]:
-        return None
-    return 1 - one.best / max(one.best, one.stored().best)
+    return one.lacks(one.stored) if "memory" in one.plan.numbers["binding"] else None
 
 
 def _store(one: Setup) -> float | None:
-    stored, unit, n_in = one.stored(), one.case.unit, one.case.work.n_in
-    e = tier("local_ssd").acceleration(unit.token_time(n_in), unit.kv_bytes(n_in) / n_in, unit.gpus)
+    stored, place, unit, n_in = one.stored, tier("local_ssd"), one.case.unit, one.case.work.n_in
+    e = place.acceleration(unit.token_time(n_in), unit.kv_bytes(n_in) / n_in, unit.gpus)
     if not stored.best > 0 or e < STORED / (1 - STORED):
         return None
-    return 1 - stored.best / max(stored.best, one.stored(2.0).best)
+    return stored.lacks(Setup(replace(stored.case, tier=replace(place, read_bw=2 * place.read_bw))))
 
 
 @dataclass(frozen=True)

@@ -265,7 +265,7 @@ def none_in(rates: dict[str, list[float]]) -> float:
 def scattered(best: list[float], first: list[float], second: list[float]) -> float:
     """Return the standard deviation over the draws of what one serves more than another, as a share of the best.
 
-    It is what errors of steps do to a lead: in each draw they are the same for both, so that most of them cancels.
+    It is what errors of steps do to a lead: in each draw both have the same ones, and what is common to all cancels.
     """
     ahead = [(first[i] - second[i]) / best[i] for i in range(len(best)) if best[i] > 0]
     mean, squares = 0.0, 0.0
