@@ -1,10 +1,12 @@
 """Derive the tables of served points: data/measured/{served,served_splits}.csv.
 
-    python tools/derive_served.py aggregated.csv disaggregated.csv
+    python tools/derive_served.py aggregated.csv disaggregated.csv deepseek_drafts.csv
 
-Both from `silicon_sample.csv` of github.com/ai-dynamo/aiconfigurator at 095f58a5 (Apache-2.0), most of it SemiAnalysis
-InferenceX, with layouts corrected and each row marked as calibration or validation before anything was fitted. Here
-lengths become means (InferenceX draws them uniformly from 0.8 to 1.0 of nominal), times become seconds.
+The first two from `silicon_sample.csv` of github.com/ai-dynamo/aiconfigurator at 095f58a5 (Apache-2.0), most of it
+SemiAnalysis InferenceX, with layouts corrected and each row marked as calibration or validation before anything was
+fitted. Here lengths become means (InferenceX draws them uniformly from 0.8 to 1.0 of nominal), times become seconds.
+The third says which rows of DeepSeek drafted tokens, by the recipes of the day (SemiAnalysisAI/InferenceX at 843c6254,
+Apache-2.0); where these allow both, by the time per token, and then the row sets no coefficient.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ REUSED = ("Llama-3.1-8B-Instruct-FP8", "h200_sxm", "vllm")  # faster than its pr
 LAYOUT = ["gpus", "tp", "ep", "dp"]
 POINT = ["n_in", "n_out", "users", "ttft_s", "tpot_s", "drafts"]
 POOL = ["workers", "tp", "dp", "ep"]
+# What tells a row of the source from all others; without the time per token, a run with drafts and one without may not.
+KEY = ["date", "model", "gpu", "n_gpus", "tp", "ep", "dp", "engine", "precision", "isl", "osl", "concurrency"]
+KEY += ["tpot_mean_ms"]
 
 
 def main() -> None:
@@ -38,11 +43,22 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("aggregated", type=Path)
     arguments.add_argument("disaggregated", type=Path)
+    arguments.add_argument("drafts", type=Path)
     arguments.add_argument("--out", type=Path, default=Path("data/measured"))
     options = arguments.parse_args()
-    points, splits = served(pd.read_csv(options.aggregated)), served_splits(pd.read_csv(options.disaggregated))
+    points = served(with_drafts(pd.read_csv(options.aggregated), pd.read_csv(options.drafts)))
+    splits = served_splits(pd.read_csv(options.disaggregated))
     write(points, options.out / "served.csv", "n_in", "n_out", "ttft_s", "tpot_s")
     write(splits, options.out / "served_splits.csv", "n_in", "n_out", "ttft_s", "tpot_s")
+
+
+def with_drafts(raw: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with `spec_decode` as their recipe says, and `by` what that was settled."""
+    told = raw.merge(found[[*KEY, "drafts", "by"]], how="left", on=KEY, validate="many_to_one")
+    settled = told["drafts"].isin(["none", "mtp"])
+    if settled.sum() != found["drafts"].isin(["none", "mtp"]).sum():
+        raise ValueError("each row of drafts must be one of the served rows")
+    return told.assign(spec_decode=told["spec_decode"].where(~settled, told["drafts"]), by=told["by"].fillna(""))
 
 
 def served(raw: pd.DataFrame) -> pd.DataFrame:
@@ -54,9 +70,12 @@ def served(raw: pd.DataFrame) -> pd.DataFrame:
     reused = [row == REUSED for row in zip(raw["model"], raw["gpu"], raw["engine"], strict=True)]
     reasons = {
         "precision not stated": table["weights"].isna(),
-        # Of the GB200's DeepSeek rows only the number of GPUs is stated, which those of whole racks share.
+        # Prefill and decode pools of whole racks, whose GPUs are counted together.
+        "pools": (table["gpu"] == "gb200") & (table["model"] == "deepseek-v3") & (raw["source"] == "InferenceX"),
         "layout not stated": (heads % table["tp"] != 0)
         | ((table["gpu"] == "gb200") & (table["model"] == "deepseek-v3")),
+        # What was settled by the time per token may not set it.
+        "drafts by TPOT": (raw["by"] == "tpot") & (table["use"] == "calibration"),
         # 450 prompts of 15,000 tokens at once need three times the memory that there is.
         "prefixes reused": np.asarray(reused) | (table["n_in"] >= 15_000),
     }

@@ -24,6 +24,7 @@ from tables import write
 
 from inference_math import evidence
 from inference_math.profiles import served
+from inference_math.profiles.recipes import recipe_of
 
 Run = Callable[[int, int, int, str], tuple[float, float]]  # prompt, output, requests of a rank, way: TTFT, TPOT
 
@@ -165,7 +166,7 @@ def served_session(row: Any) -> Run:
     models, system, engine = _sdk("models"), SYSTEMS[row["gpu"]], row["engine"]
     tp, ep, dp = (int(row[name]) for name in ("tp", "ep", "dp"))
     setting = _sdk("config_builders").build_model_config(
-        tp, 1, dp, tp * dp // ep, ep, kvcache_quant_mode=PRECISIONS[served.kv_of(row)],
+        tp, 1, dp, tp * dp // ep, ep, kvcache_quant_mode=PRECISIONS[recipe_of(row).kv],
         **MODES.get((row["model"], row["weights"], engine), {}),
     )  # fmt: skip
     checkpoint = CHECKPOINTS[row["model"], row["weights"]]

@@ -1,16 +1,15 @@
-"""Served points as closed loops: the unit of each, and what is predicted for it.
+"""Served points: the unit of each, what is predicted for it, and how far off that is.
 
-Of table `served` the rows of `use` "calibration" set coefficients (`from_served`); those of "validation" are only
-predicted. Users begin together and send their next request when the last is answered, so that prompts come in bunches
-(`Unit.bunched`). Where the KV cache holds fewer requests than there are users, the others wait, and a request takes as
-much longer as there are users for each place. Rows that do not say whether tokens were drafted get both answers.
+Of table `served` the rows of `use` "calibration" set coefficients (`from_served`) and fronts (`from_first_tokens`);
+those of "validation" are only predicted. A prediction is a play of the benchmark as it was run (`plays`); the fit of
+coefficients takes each row as a closed loop with full slots, users in bunches (`Unit.bunched`), which means agree with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -20,15 +19,17 @@ from inference_math.catalogue import GPUS
 from inference_math.checks import as_one_of
 from inference_math.evidence import load
 from inference_math.perf.words import SET_ASIDE
-from inference_math.profiles import from_runs
+from inference_math.profiles import from_runs, plays
+from inference_math.profiles.plays import drafting
+from inference_math.profiles.recipes import recipe_of
 from inference_math.runs import Runs
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import ENGINES, Calibration
+from inference_math.unit.front import front_of
 from inference_math.workload import Workload
 
 __all__ = [
     "BURST",
-    "DRAFTED",
     "Loop",
     "beside_peer",
     "elsewhere",
@@ -42,8 +43,7 @@ __all__ = [
     "scored",
 ]
 
-# What DeepSeek says of its model's own draft, the least of it [deepseekv3]; the rows do not state theirs.
-DRAFTED: dict[str, Any] = {"drafts": 1, "accepted": 0.85}
+DRAFTS = {"none": ["none"], "mtp": ["mtp"], "unknown": ["none", "mtp"]}  # what rows that say so may have done
 BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
 GROUP = ["model", "gpu", "engine", "weights"]
 SPLIT = 28  # the seed of `parts`: set before anything was fitted to either of them
@@ -56,6 +56,7 @@ def points(use: str) -> pd.DataFrame:
 
     Left out of fits and of scores are rows whose layout or precision is not stated; "queue" marks a mean TTFT above
     `BURST`, whose e2e is not predicted by a law of full slots; "drafts" those with drafted tokens, left out of fits.
+    Validation rows have their `part`; see `parts`.
     """
     frame = load("served").frame.fillna({"version": "", "left_out": ""})
     frame = frame[frame["use"] == use].reset_index(drop=True)
@@ -63,11 +64,11 @@ def points(use: str) -> pd.DataFrame:
     clean = frame["left_out"] == ""
     frame.loc[clean & (frame["drafts"] == "mtp"), "left_out"] = "drafts"
     frame.loc[clean & (frame["ttft_s"] > BURST), "left_out"] = "queue"
-    return frame
+    return frame.assign(part=parts(frame) if use == "validation" else "")
 
 
 def parts(frame: pd.DataFrame) -> pd.Series[str]:
-    """Return the part of each row: "choose", by which terms and widths are chosen, or "blind", only ever scored.
+    """Return the part of each validation row, all given: "choose", by which terms and widths are chosen, or "blind", only ever scored.
 
     Each model on a GPU under an engine gives half of its curves to either: whole ones, so that no point has a
     neighbour in the other part. The errors of all rows before 0.3 are in print; what "blind" keeps apart is what came
@@ -80,15 +81,6 @@ def parts(frame: pd.DataFrame) -> pd.Series[str]:
         for place, number in enumerate(rng.permutation(len(curves))):
             told.loc[curves[number]] = "choose" if 2 * place < len(curves) else "blind"
     return told
-
-
-def kv_of(row: Any) -> str:
-    """Return the KV cache's precision, which the rows do not state: FP8 where the checkpoint or its recipe says so.
-
-    NVFP4 checkpoints carry scales for an FP8 cache, TensorRT-LLM follows them, the recipe of Llama-3.1-70B asks for it.
-    """
-    eight = row["engine"] == "trtllm" or row["weights"] == "nvfp4" or row["model"] == "llama-3-70b"
-    return "fp8" if eight else "bf16"
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,49 +104,57 @@ class Loop:
 
 def loops(frame: pd.DataFrame, calibration: Calibration | None = None) -> Iterator[Loop]:
     """Return the rows grouped to closed loops, units under a `calibration` or the nearest one that ships."""
-    for _, rows in frame.groupby(_SET_UP, sort=False):
+    for _, rows in frame.groupby([*_SET_UP, "drafts"], sort=False):
         one = rows.iloc[0]
         unit = Unit.of(
-            one["model"], one["gpu"], int(one["tp"]), weights=one["weights"], kv=kv_of(one), engine=one["engine"],
+            one["model"], one["gpu"], int(one["tp"]), weights=one["weights"], kv=recipe_of(one).kv, engine=one["engine"],
             calibration=calibration, ep=int(one["ep"]), dp=int(one["dp"]), version=one["version"],
         )  # fmt: skip
         yield Loop(replace(unit, bunched=True), Workload(float(one["n_in"]), float(one["n_out"])), rows)
 
 
 def scored(frame: pd.DataFrame, level: float = 0.9, unit: Callable[[Unit], Unit] | None = None) -> pd.DataFrame:
-    """Return the rows with what is predicted: tpot, e2e, low and high of e2e, its floor, all in seconds, and kind.
+    """Return the rows with what is predicted for them, in seconds: each played as its benchmark was run.
 
-    `unit` changes each unit before it is asked: another calibration. Without it, rows that draft tokens are predicted
-    with `DRAFTED`, and rows that do not say get the middle of both answers, and an interval that holds both.
+    Columns `ttft`, `tpot` and `e2e`, means of one play; each with a low and a high end (`low` and `high` those of e2e)
+    between which the mean lies with probability `level`; `floor`, below which no e2e is; `kind` of model.
+    Rows that do not say whether they draft get the middle of both answers, and intervals that hold both. `unit` changes
+    each unit before it is asked: another calibration.
     """
     tables = []
     for loop in loops(frame):
-        table = _answered(loop, unit(loop.unit) if unit else loop.unit, level)
-        if unit is None and (loop.rows["drafts"] != "none").any():
-            table = _either(table, _answered(loop, replace(loop.unit, **DRAFTED), level))
-        tables.append(table)
+        said = str(loop.rows["drafts"].iloc[0])
+        answers = [_answered(loop, level, unit, drafts) for drafts in DRAFTS[said]]
+        tables.append(_either(*answers) if len(answers) > 1 else answers[0])
     return pd.concat(tables).sort_index()
 
 
-def _answered(loop: Loop, unit: Unit, level: float) -> pd.DataFrame:
-    """Return a loop's rows with what a unit says of them."""
-    found = unit.predict("e2e", loop.work, loop.users, level)
-    return loop.rows.assign(
-        tpot=unit.tpot(loop.work, loop.users), e2e=found.value * loop.waiting, low=found.low * loop.waiting,
-        high=found.high * loop.waiting, floor=unit.floor.e2e(loop.work, loop.rows["users"].to_numpy(float)),
-        kind=unit.kind,
-    )  # fmt: skip
+def _answered(loop: Loop, level: float, change: Callable[[Unit], Unit] | None, drafts: str) -> pd.DataFrame:
+    """Return a loop's rows with what its unit says of them as if they drafted, "mtp", or not, "none"."""
+    rows, work, users = loop.rows.assign(drafts=drafts), loop.work, loop.users
+    front = front_of(loop.unit.model, loop.unit.gpu, loop.unit.engine, str(rows["version"].iloc[0]))
+    unit = drafting(rows.iloc[0], change(loop.unit) if change else loop.unit)
+    told = plays.played(rows, unit, work, front.seconds)
+    least = unit.floor.e2e(work, rows["users"].to_numpy(float))
+    table = loop.rows.assign(**told, floor=least, kind=unit.kind)
+    for name, low, high in (("e2e", "low", "high"), ("tpot", "tpot_low", "tpot_high")):
+        found = unit.predict(name, work, users, level)
+        table[low], table[high] = told[name] * found.low / found.value, told[name] * found.high / found.value
+    table["low"] = np.maximum(table["low"], least)
+    wide = np.exp(NormalDist().inv_cdf((1 + level) / 2) * front.spread)
+    least_first = unit.floor.ttft(work, 1.0)
+    return table.assign(ttft_low=np.maximum(told["ttft"] / wide, least_first), ttft_high=told["ttft"] * wide)
 
 
 def _either(plain: pd.DataFrame, drafting: pd.DataFrame) -> pd.DataFrame:
-    """Return for each row what is said without drafts, with them, or where the row does not tell, both."""
-    with_drafts, unknown = plain["drafts"] == "mtp", plain["drafts"] == "unknown"
-    table = plain.where(~with_drafts, drafting)
-    for name in ("tpot", "e2e"):  # the middle of ratios
-        table.loc[unknown, name] = np.sqrt(plain[name] * drafting[name])
-    for name in ("low", "high", "floor"):
-        ends = np.maximum if name == "high" else np.minimum
-        table.loc[unknown, name] = ends(plain[name], drafting[name])
+    """Return the middle of two answers, and ends that hold both."""
+    table = plain.copy()
+    for name in plays.PLAYED:  # the middle of ratios
+        table[name] = np.sqrt(plain[name] * drafting[name])
+    for name in ("low", "tpot_low", "ttft_low", "floor"):
+        table[name] = np.minimum(plain[name], drafting[name])
+    for name in ("high", "tpot_high", "ttft_high"):
+        table[name] = np.maximum(plain[name], drafting[name])
     return table
 
 
@@ -237,21 +237,25 @@ def errors() -> pd.DataFrame:
 
 
 def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Return for each group: points, mean absolute errors of e2e and TPOT, bias, and the share inside the interval.
+    """Return for each group of rows of `scored` how many points it has and how far off predictions are.
 
-    `bias` is the median of predicted over measured e2e, less one. With a column `peer` also the mean absolute error of
-    that, over the points that it has.
+    `ttft`, `tpot` and `e2e` are mean absolute errors; `ttft_bias` and `bias` (of e2e) medians of predicted over
+    measured, less one; `ttft_inside`, `tpot_inside` and `inside` shares within the intervals. With a column `peer` also
+    the mean absolute error of that, over the points that it has. What a table does not predict is left out.
     """
-    ratio = table["e2e"] / table["e2e_s"] - 1
-    inside = (table["e2e_s"] >= table["low"]) & (table["e2e_s"] <= table["high"])
-    each = table.assign(e2e=ratio.abs(), tpot=(table["tpot"] / table["tpot_s"] - 1).abs(), bias=ratio, inside=inside)
+    ends = {"ttft": ("ttft_low", "ttft_high"), "tpot": ("tpot_low", "tpot_high"), "e2e": ("low", "high")}
+    each, told = table[by].copy(), {}
+    for name, (low, high) in ends.items():
+        if name in table:
+            ratio = table[name] / table[f"{name}_s"] - 1
+            each[name], told[name] = ratio.abs(), "mean"
+            if name != "tpot":
+                column = "bias" if name == "e2e" else f"{name}_bias"
+                each[column], told[column] = ratio, "median"
+        if low in table:
+            column = "inside" if name == "e2e" else f"{name}_inside"
+            each[column], told[column] = table[f"{name}_s"].between(table[low], table[high]), "mean"
     if "peer" in table:
-        each["peer"] = (table["peer"] / table["e2e_s"] - 1).abs()
+        each["peer"], told["peer"] = (table["peer"] / table["e2e_s"] - 1).abs(), "mean"
     groups = each.groupby(by, sort=True)
-    found = pd.DataFrame(
-        {
-            "points": groups.size(), "e2e": groups["e2e"].mean(), "tpot": groups["tpot"].mean(),
-            "bias": groups["bias"].median(), "inside": groups["inside"].mean(),
-        }
-    )  # fmt: skip
-    return (found.assign(peer=groups["peer"].mean()) if "peer" in table else found).reset_index()
+    return groups.agg(told).assign(points=groups.size()).reset_index()[[*by, "points", *told]]

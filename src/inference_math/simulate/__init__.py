@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from inference_math.simulate.cost import OVERLAPS, Cost, StepCost
 from inference_math.simulate.record import GapHistogram, Run
-from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler
+from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Habits, Reuse, Scheduler
 from inference_math.simulate.serve import benchmark, closed_loop, open_loop, replay
 from inference_math.simulate.sweep import sweep
 
@@ -27,6 +27,7 @@ __all__ = [
     "Cost",
     "Disaggregated",
     "GapHistogram",
+    "Habits",
     "Reuse",
     "Run",
     "Scheduler",

@@ -144,6 +144,14 @@ class Batch:
             self.record.overfull += seconds
         self.record.run(seconds, 0.0, 1, decodes)
 
+    def pause(self, seconds: float) -> None:
+        """Move the clock over a step in which no request decodes: the next gap of each is longer by it."""
+        for _ in range(self.size - len(self._fresh)):
+            self._fresh.append(self.now)
+        self.now += seconds
+        self._coming = UNSEEN
+        self.record.run(seconds, 0.0, 1, 0)
+
     def until_event(self) -> float:
         """Return where `decode` gets to: the next finish, or the end of a step after which there is more to see."""
         steps, first, rise = self._ahead()
@@ -239,14 +247,16 @@ class Engine:
 
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
-        waiting, batch = self.waiting, self.batch
-        while len(waiting) > 0 and batch.room.fits(waiting[0]):
-            self._admit(waiting.popleft())
-        if len(self._prompts) > 0 and batch.size * self._brings < self._budget:
+        self._let_in()
+        if self.computes():
             self._mixed_step()
-        else:  # who comes while there is no place will not start before somebody finishes
-            batch.decode(inf if len(waiting) > 0 or batch.room.places < 1 else until)
-        return batch.finished()
+        else:
+            self._decode(until)
+        return self.batch.finished()
+
+    def computes(self) -> bool:
+        """Tell whether the next step computes tokens of a prompt."""
+        return len(self._prompts) > 0 and self.batch.size * self._brings < self._budget
 
     def resume(self, request: Request, done: int) -> None:
         """Put in a request that is already under way, with `done` tokens: a start in the steady state."""
@@ -260,21 +270,34 @@ class Engine:
             self._progress = request.cached
         self._prompts.append(request)
 
+    def _let_in(self) -> None:
+        waiting = self.waiting
+        while len(waiting) > 0 and self.batch.room.fits(waiting[0]):
+            self._admit(waiting.popleft())
+
+    def _decode(self, until: float) -> None:
+        batch = self.batch
+        # Who comes while there is no place will not start before somebody finishes.
+        batch.decode(inf if len(self.waiting) > 0 or batch.room.places < 1 else until)
+
     def _mixed_step(self) -> None:
         """Compute prompt tokens beside the decodes; a prompt that is complete has its first token at the end."""
+        self._compute(self.batch.size, self.batch.context)
+
+    def _compute(self, decodes: int, context: float) -> None:
         batch, prompts = self.batch, self._prompts
-        decodes, context = batch.size, batch.context
         budget = self._budget - decodes * self._brings
         complete: list[tuple[Request, float]] = []
         tokens, pairs, prefills, load = 0, 0.0, 0.0, 0.0
         while len(prompts) > 0 and budget >= 1:
             request = prompts[0]
-            start, end = self._progress, request.n_in
+            start = self._progress
+            end = start + self.part(request.n_in - start, budget, tokens)
+            if end == start:
+                break
             if start == request.cached:
                 self._started = batch.now
                 load += self._load * request.cached
-            if end - start > budget:
-                end = start + floor(budget)
             budget -= end - start
             tokens += end - start
             pairs += (end * end - start * start) / 2
@@ -288,9 +311,17 @@ class Engine:
             seconds = waiting_for(load, seconds, self._cost, decodes, context)
         if self._record.logs:
             self._record.step(0, batch.now, seconds, decodes, context, prefills, tokens)
-        batch.after(seconds, decodes)
+        self.passed(seconds, decodes)
         for request, admitted in complete:
             batch.join(request, admitted, batch.now, 1)
+
+    def part(self, left: int, budget: float, taken: int) -> int:
+        """Return how many of the tokens that are left of a prompt go into a step with `taken` others."""
+        return left if left <= budget else floor(budget)
+
+    def passed(self, seconds: float, decodes: int) -> None:
+        """Move the clock over a step with prompts."""
+        self.batch.after(seconds, decodes)
 
 
 def waiting_for(load: float, seconds: float, cost: Cost, decodes: int, context: float) -> float:

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_number, as_whole
 
-__all__ = ["Aggregated", "Chunked", "Disaggregated", "Reuse", "Scheduler", "System", "system_of"]
+__all__ = ["Aggregated", "Chunked", "Disaggregated", "Habits", "Reuse", "Scheduler", "System", "system_of"]
 
 
 @dataclass(frozen=True)
@@ -29,20 +29,77 @@ class Aggregated:
 
 
 @dataclass(frozen=True)
+class Habits:
+    """How an engine lets prompts into its steps.
+
+    Parameters
+    ----------
+    whole
+        A prompt is never cut: those that do not fit the budget of a step wait for the next one, and one that is longer
+        than a budget has a step of its own (TensorRT-LLM without chunked context).
+    alone
+        A step computes prompts or decodes, and prompts go first (SGLang without mixed chunks): decodes stand still.
+    wait_steps, wait_tokens
+        Prompts wait beside decodes for so many steps, or until the step would have so many tokens (TensorRT-LLM's
+        ``batch_wait_timeout_iters``, and ``batch_wait_max_tokens_ratio`` of its token budget).
+    looks
+        The engine looks who has come after each step with prompts, and else after so many steps (SGLang's
+        ``scheduler-recv-interval``).
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a `whole` or `alone` that is no bool, for counts that are none.
+
+    Examples
+    --------
+    >>> from inference_math import simulate
+    >>> from inference_math.workload import Workload
+    >>> cost = simulate.StepCost(t_w=0.01, prompt=0.05)
+    >>> work = Workload(1000, 200, lengths="geometric")
+    >>> for habits in (simulate.Habits(), simulate.Habits(wait_steps=20, wait_tokens=8000)):
+    ...     chunks = simulate.Chunked(8192, habits=habits)
+    ...     run = simulate.benchmark(work, cost, concurrency=4, requests=400, scheduler=chunks)
+    ...     print(f"{run.requests.ttft.mean():.2f} s")
+    0.06 s
+    0.26 s
+    """
+
+    whole: bool = False
+    alone: bool = False
+    wait_steps: int = 0
+    wait_tokens: float = inf
+    looks: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("whole", "alone"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r:.80}")
+        as_whole("wait_steps", self.wait_steps, 0)
+        as_whole("looks", self.looks)
+        if self.wait_tokens != inf:
+            as_number("wait_tokens", self.wait_tokens, AT_LEAST_ZERO)
+
+
+
+@dataclass(frozen=True)
 class Chunked:
     """One engine, chunked prefill: a step has all decodes and fills up to `budget` tokens with prompts.
 
-    The other parameters as of `Aggregated`.
+    The other parameters as of `Aggregated`, and what the engine's scheduler does besides.
     """
 
     budget: int
     max_batch: float = inf
     kv_capacity: float = inf
     grows: bool = False
+    habits: Habits = Habits()
 
     def __post_init__(self) -> None:
         as_whole("budget", self.budget)
         _check_limits(self)
+        if not isinstance(self.habits, Habits):
+            raise TypeError(f"habits must be a Habits, not {self.habits!r:.80}")
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,20 @@ import numpy as np
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.simulate.cost import Cost
-from inference_math.simulate.engine import Request
+from inference_math.simulate.engine import Engine, Request
+from inference_math.simulate.habits import HabitualEngine
 from inference_math.simulate.record import Record, Run
-from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler, system_of
-from inference_math.simulate.systems import engine_of, run_engine, run_pools
+from inference_math.simulate.schedulers import (
+    Aggregated,
+    Chunked,
+    Disaggregated,
+    Habits,
+    Reuse,
+    Scheduler,
+    System,
+    system_of,
+)
+from inference_math.simulate.systems import engine_of, room_of, run_engine, run_pools
 from inference_math.simulate.users import Users, arrivals, drawn, lengths
 from inference_math.workload import Requests, Source, Trace
 
@@ -249,10 +259,16 @@ def _simulate(
     system = system_of(scheduler, reuse, getattr(cost, "gives", 1), getattr(cost, "brings", 1))
     if system["prefill_units"]:
         return record.result(run_pools(system, cost, users, record, wanted))
-    engine = engine_of(system, cost, record)
+    engine = _engine(scheduler, system, cost, record)
     for request, done in resumed:
         engine.resume(request, done)
     return record.result(run_engine(engine, users, record, wanted))
+
+
+def _engine(scheduler: Scheduler, system: System, cost: Cost, record: Record) -> Engine:
+    if isinstance(scheduler, Chunked) and scheduler.habits != Habits():
+        return HabitualEngine(cost, record, room_of(system), system, scheduler.habits)
+    return engine_of(system, cost, record)
 
 
 def _under_way(

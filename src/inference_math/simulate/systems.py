@@ -14,7 +14,7 @@ from inference_math.simulate.cost import Cost, seconds_of
 from inference_math.simulate.engine import Batch, Engine, Ledger, Request, Room, waiting_for
 from inference_math.simulate.schedulers import System
 
-__all__ = ["Senders", "engine_of", "run_engine", "run_pools"]
+__all__ = ["Senders", "engine_of", "room_of", "run_engine", "run_pools"]
 
 
 class Senders(Protocol):

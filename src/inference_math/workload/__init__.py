@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from inference_math.workload.requests import LENGTHS, SLA, Requests, Source, Trace, Workload
+from inference_math.workload.requests import LENGTHS, SLA, RandomLengths, Requests, Source, Trace, Workload
 
-__all__ = ["LENGTHS", "SLA", "Requests", "Source", "Trace", "Workload"]
+__all__ = ["LENGTHS", "SLA", "RandomLengths", "Requests", "Source", "Trace", "Workload"]

@@ -24,7 +24,7 @@ from inference_math.checks import (
 )
 from inference_math.perf.types import Work
 
-__all__ = ["LENGTHS", "SLA", "Requests", "Source", "Trace", "Workload"]
+__all__ = ["LENGTHS", "SLA", "RandomLengths", "Requests", "Source", "Trace", "Workload"]
 
 
 class Requests(NamedTuple):
@@ -119,6 +119,54 @@ class Workload:
         if stored.size and stored[0] % 1:  # a whole number above or below it, so that the mean is kept
             stored = np.floor(stored + rng.random(n_in.size))
         return Requests(n_in, n_out, np.minimum(stored.astype(np.int64), n_in - 1))
+
+
+_SPAN = Interval(0, 0.999)
+
+
+@dataclass(frozen=True)
+class RandomLengths:
+    """Lengths as the clients of benchmarks draw them: uniform, those of a prompt and of its answer apart.
+
+    ``vllm bench serve --random-range-ratio r`` draws from 1 - r to 1 + r of what it is given: that is a span of r.
+    Others draw from r to 1 of it: their mean is (1 + r)/2 of it, and the span (1 - r)/(1 + r).
+
+    Parameters
+    ----------
+    n_in, n_out
+        Mean tokens, at least one.
+    span
+        How far lengths go from their means at most, as a share of these, from 0 to 0.999.
+
+    Raises
+    ------
+    ValueError
+        For a length below 1, a span outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> RandomLengths(900, 100, span=0.1).draw(4, np.random.default_rng(0)).n_in.tolist()
+    [963, 925, 902, 858]
+    """
+
+    n_in: float
+    n_out: float
+    span: float = 0.0
+
+    def __post_init__(self) -> None:
+        as_number("n_in", self.n_in, _TOKENS)
+        as_number("n_out", self.n_out, _TOKENS)
+        as_number("span", self.span, _SPAN)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Requests:
+        """Return `count` requests."""
+        size = as_whole("count", count, 0)
+        n_in, n_out = (
+            rng.integers(max(1, round(mean * (1 - self.span))), round(mean * (1 + self.span)) + 1, size)
+            for mean in (self.n_in, self.n_out)
+        )
+        return Requests(n_in, n_out, np.zeros_like(n_in))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,137 @@
+"""How a served point was run: the flags of its benchmark's recipe that move the time to the first token.
+
+Table `served` says model, GPU, engine, version, layout, lengths and users. What the engine was told besides stands in
+the scripts that started it: tokens of a step, what prompts wait for, how often an engine looks who has come, drafts.
+Source: SemiAnalysis InferenceX, github.com/SemiAnalysisAI/InferenceX (Apache-2.0), benchmarks/ of October 2025 to April
+2026, each rule with its script. A row that no rule knows has its engine's defaults.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from inference_math.simulate import Chunked, Habits
+
+__all__ = ["ACCEPTED", "COLD", "EACH", "SPAN", "WARM", "Recipe", "recipe_of"]
+
+EACH = 10  # requests of each user, all scripts: --num-prompts is ten times --max-concurrency
+SPAN = 1 / 9  # lengths are drawn from 0.8 to 1.0 of nominal, 8/9 to 10/9 of their mean: --random-range-ratio 0.8
+WARM = 15_000  # tokens of a step up to which an engine that has answered one prompt is warm
+ACCEPTED = 0.6  # of random tokens' drafts: calibration rows of DeepSeek with two drafts under SGLang, nearest tenth
+COLD = 70.0  # seconds: what ten times the mean TTFT of calibration rows without a warm-up holds beyond the others
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What an engine was told.
+
+    Attributes
+    ----------
+    budget
+        Tokens of a step, of all groups of attention together.
+    habits
+        How prompts are let in.
+    kv
+        Precision of the KV cache.
+    drafts
+        Tokens that each request drafts in a step.
+    cold
+        Seconds that the first step with more than `WARM` tokens takes more, as kernels are compiled in it.
+    """
+
+    budget: int
+    habits: Habits
+    kv: str
+    drafts: int = 0
+    cold: float = 0.0
+
+    def scheduler(self, places: float) -> Chunked:
+        """Return it as a scheduler with so many places."""
+        return Chunked(self.budget, max_batch=max(1, places), habits=self.habits)
+
+
+def recipe_of(row: Any) -> Recipe:
+    """Return the recipe of a row of `served`, a mapping or a series of its columns; drafts only where it has some."""
+    return _OF[row["engine"]](row)
+
+
+def _vllm(row: Any) -> Recipe:
+    """70b_fp8_h200_slurm@6ebc882, gptoss_fp4_h100@1fc5d73, kimik2.5_fp4_b200@04107b3: 8,192 tokens, also the default.
+
+    minimaxm2.5_fp8_b200@43ae41b and its twins of vLLM 0.19 on Blackwell: twice the prompt's nominal tokens. Caches are
+    in FP8 where that, 70b_fp8 or gptoss_fp4_b200@34bc7c4 (from 0.11.2 on) ask for it, and where NVFP4 checkpoints bring
+    the scales.
+    """
+    blackwell = row["gpu"] in ("b200", "b300")
+    doubled = row["model"] == "minimax-m2" and blackwell and row["version"] != "0.17.0"
+    asked = row["model"] == "gpt-oss-120b" and blackwell and row["version"] != "0.11"
+    eight = doubled or asked or row["model"] == "llama-3-70b" or row["weights"] == "nvfp4"
+    budget = 2 * _nominal(row["n_in"]) if doubled else 8192
+    return Recipe(budget * int(row["dp"]), Habits(), "fp8" if eight else "bf16")
+
+
+def _trtllm(row: Any) -> Recipe:
+    """Prompts are never cut: no script asks for chunked context. Caches are in FP8, as checkpoints and scripts say.
+
+    70b_fp8_h200_trt_slurm@a267b4b, 70b_fp8_b200_trt_slurm@a267b4b, gptoss_fp4_b200_trt@34bc7c4,
+    dsr1_fp4_b200_trt@34bc7c4, dsr1_fp8_b200_trt@34bc7c4 and their twins with drafts.
+    """
+    n_in, dp, users = _nominal(row["n_in"]), int(row["dp"]), int(row["users"])
+    short = n_in == 1024 and _nominal(row["n_out"]) == 1024
+    if row["model"] == "llama-3-70b":
+        waits = {"wait_steps": 20, "wait_tokens": 0.9 * 16_384} if short and row["tp"] < 8 else {}
+        return Recipe(16_384, Habits(whole=True, **waits), "fp8")
+    balanced = Habits(whole=True, wait_steps=60, wait_tokens=users + 0.85 * dp * n_in)  # a prompt for each group
+    if row["model"] == "gpt-oss-120b" and row["gpu"] == "b200":
+        return Recipe(20_000 * dp, balanced if dp > 1 else Habits(whole=True), "fp8")
+    if row["model"] != "deepseek-v3":
+        return Recipe(8192 * dp, Habits(whole=True), "fp8")
+    drafts = (1 if dp > 1 else 3) if row["drafts"] == "mtp" else 0
+    batch = (1 + drafts) * (users // dp if drafts else users)
+    tokens = -(-(batch + n_in + 64) // 64) * 64
+    today = str(row["version"]).startswith(("1.2", "1.3"))
+    if today and not drafts:
+        tokens = max(tokens, 8192)
+    habits = balanced if dp > 1 else Habits(whole=True)
+    if today and not drafts and row["weights"] == "fp8" and short and users >= 64 and dp == 1:
+        habits = Habits(whole=True, wait_steps=40, wait_tokens=0.8 * tokens)
+    return Recipe(tokens * dp, habits, "fp8", drafts)
+
+
+def _sglang(row: Any) -> Recipe:
+    """A step computes prompts or decodes: no script asks for mixed chunks. Caches are in FP8 where a script says so.
+
+    dsr1_fp8_b200@16ffb65, dsr1_fp8_b200_mtp@285b662, dsr1_fp4_b200@285b662, glm5_fp8_b200@4eca3fe,
+    glm5_fp4_b200@405c601, glm5_fp8_h200@0c82808, qwen3.5_bf16_b200@29d69fa, qwen3.5_fp8_b200@01fa35c,
+    qwen3.5_fp4_b200@088fe66, qwen3.5_fp8_b300@5632483, qwen3.5_fp8_h200@2116fc4, and their twins on the B300.
+    """
+    model, gpu, eight = row["model"], row["gpu"], row["weights"] == "fp8"
+    often = 30 if row["users"] >= 16 else 10
+    budget, looks, drafts, kv, cold = 8192, 1, 0, "bf16", 0.0
+    drafting = row["drafts"] == "mtp"
+    if model == "deepseek-v3":
+        kv, looks, budget = "fp8", often, 32_768 if eight and row["tp"] != 4 else 16_384
+        # The client of 2025 sent one prompt before the clock began, today's two for each user.
+        cold = COLD if row["weights"] == "nvfp4" and row["version"] == "" else 0.0
+        if drafting:
+            budget, drafts = 16_384, 2
+        elif eight and row["tp"] == 4:
+            budget, looks = 8192, 10
+    elif model == "glm-5" and gpu != "h200-sxm":
+        kv, budget, looks = "fp8", 32_768, 1 if eight else 10
+    elif model == "qwen3.5-397b-a17b":
+        kv, budget, looks = "bf16" if row["weights"] == "bf16" else "fp8", 32_768, often
+        if eight and gpu != "b200":
+            budget, looks = 16_384, 10 if gpu == "b300" else 1
+    if drafting and model != "deepseek-v3":
+        drafts = 3
+    return Recipe(budget * int(row["dp"]), Habits(alone=True, looks=looks), kv, drafts, cold)
+
+
+def _nominal(mean: float) -> int:
+    """Return the nominal tokens of lengths whose mean is nine tenths of it, as all scripts draw them."""
+    return round(mean / 0.9)
+
+
+_OF = {"vllm": _vllm, "trtllm": _trtllm, "sglang": _sglang}

@@ -1,0 +1,67 @@
+"""An engine whose scheduler delays prompts: what `schedulers.Habits` says, played.
+
+The planner's page does not run it: habits move the time to the first token, hardly what an engine serves.
+"""
+
+from __future__ import annotations
+
+from inference_math.simulate.cost import Cost
+from inference_math.simulate.engine import Engine, Ledger, Room
+from inference_math.simulate.schedulers import Habits, System
+
+__all__ = ["HabitualEngine"]
+
+
+class HabitualEngine(Engine):
+    """An engine with habits."""
+
+    def __init__(self, cost: Cost, record: Ledger, room: Room, system: System, habits: Habits) -> None:
+        super().__init__(cost, record, room, system)
+        self._habits = habits
+        self._looked = 0  # the step after which the engine looked last, or would have
+        self._waited = 0  # steps that prompts have been held for
+
+    def computes(self) -> bool:
+        """Tell whether the next step computes tokens of a prompt."""
+        beside = 0 if self._habits.alone else self.batch.size
+        return len(self._prompts) > 0 and beside * self._brings < self._budget and not self._holds()
+
+    def _holds(self) -> bool:
+        batch, habits = self.batch, self._habits
+        if batch.size == 0:
+            return False
+        if (batch.step - self._looked) % habits.looks:
+            return True
+        if self._waited >= habits.wait_steps:
+            return False
+        fresh = sum(request.n_in - request.cached for request in self._prompts)
+        begun = self._progress - self._prompts[0].cached
+        return fresh - begun + batch.size * self._brings < habits.wait_tokens
+
+    def _decode(self, until: float) -> None:
+        if self._prompts:  # a step at a time: they may go into the next one
+            self.batch.decode(self.batch.now)
+            self._waited += 1
+        else:
+            super()._decode(until)
+
+    def _mixed_step(self) -> None:
+        if self._habits.alone:
+            self._compute(0, 0.0)
+        else:
+            super()._mixed_step()
+        self._looked, self._waited = self.batch.step, 0
+
+    def part(self, left: int, budget: float, taken: int) -> int:
+        """Return how many of the tokens that are left of a prompt go into a step with `taken` others."""
+        if not self._habits.whole or left <= budget:
+            return super().part(left, budget, taken)
+        return 0 if taken else left
+
+    def passed(self, seconds: float, decodes: int) -> None:
+        """Move the clock over a step with prompts; where decodes stand still, over a pause of theirs."""
+        if self._habits.alone:
+            self.batch.pause(seconds)
+        else:
+            super().passed(seconds, decodes)
+
