@@ -137,8 +137,8 @@ def _answered(loop: Loop, level: float, change: Callable[[Unit], Unit] | None, d
     told = plays.played(rows, unit, work, front.seconds)
     least = unit.floor.e2e(work, rows["users"].to_numpy(float))
     table = loop.rows.assign(**told, floor=least, kind=unit.kind)
+    found = unit.predict("e2e", work, users, level)  # most of it is TPOT, whose relative error is the same
     for name, low, high in (("e2e", "low", "high"), ("tpot", "tpot_low", "tpot_high")):
-        found = unit.predict(name, work, users, level)
         table[low], table[high] = told[name] * found.low / found.value, told[name] * found.high / found.value
     table["low"] = np.maximum(table["low"], least)
     wide = np.exp(NormalDist().inv_cdf((1 + level) / 2) * front.spread)

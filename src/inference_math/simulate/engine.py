@@ -159,9 +159,15 @@ class Batch:
 
     def decode(self, until: float) -> None:
         """Run steps without prefills to the next finish, or to the end of the step that `until` falls in."""
+        self.decode_some(until, inf)
+
+    def decode_some(self, until: float, most: float) -> None:
+        """Do the same, in at most so many steps."""
         steps, first, rise = self._ahead()
         if until < inf:
             steps = max(1, min(steps, _steps_to(until - self.now, first, rise)))
+        if steps > most:
+            steps = floor(most)
         if self.record.logs:
             self._log(steps, first, rise)
         self.record.run(first, rise, steps, self.size - len(self._fresh))

@@ -24,26 +24,28 @@ class HabitualEngine(Engine):
     def computes(self) -> bool:
         """Tell whether the next step computes tokens of a prompt."""
         beside = 0 if self._habits.alone else self.batch.size
-        return len(self._prompts) > 0 and beside * self._brings < self._budget and not self._holds()
+        return len(self._prompts) > 0 and beside * self._brings < self._budget and self._held() == 0
 
-    def _holds(self) -> bool:
+    def _held(self) -> int:
+        """Return for how many steps prompts are held at most, if nobody comes."""
         batch, habits = self.batch, self._habits
         if batch.size == 0:
-            return False
-        if (batch.step - self._looked) % habits.looks:
-            return True
-        if self._waited >= habits.wait_steps:
-            return False
+            return 0
+        unseen = -(batch.step - self._looked) % habits.looks
+        if unseen or self._waited >= habits.wait_steps:
+            return unseen
         fresh = sum(request.n_in - request.cached for request in self._prompts)
         begun = self._progress - self._prompts[0].cached
-        return fresh - begun + batch.size * self._brings < habits.wait_tokens
+        enough = fresh - begun + batch.size * self._brings >= habits.wait_tokens
+        return 0 if enough else habits.wait_steps - self._waited
 
     def _decode(self, until: float) -> None:
-        if self._prompts:  # a step at a time: they may go into the next one
-            self.batch.decode(self.batch.now)
-            self._waited += 1
-        else:
+        if not self._prompts:
             super()._decode(until)
+            return
+        before = self.batch.step
+        self.batch.decode_some(until, max(1, self._held()))
+        self._waited += self.batch.step - before
 
     def _mixed_step(self) -> None:
         if self._habits.alone:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from inference_math.theory import (
     chunked,
     disaggregation,
+    first_token,
     interference,
     prefill,
     queueing,
@@ -20,6 +21,7 @@ from inference_math.theory import (
 from inference_math.theory._talks import BOOK as BOOK
 from inference_math.theory.chunked import *  # noqa: F403
 from inference_math.theory.disaggregation import *  # noqa: F403
+from inference_math.theory.first_token import *  # noqa: F403
 from inference_math.theory.formula import Formula
 from inference_math.theory.interference import *  # noqa: F403
 from inference_math.theory.prefill import *  # noqa: F403
@@ -41,13 +43,16 @@ __all__ = [
     *disaggregation.__all__,
     *unit_time.__all__,
     *queueing.__all__,
+    *first_token.__all__,
     *step.__all__,
 ]
 
 CATALOGUE: Mapping[str, Formula] = MappingProxyType(
     {
         name: getattr(module, name)
-        for module in (tokens, prefill, interference, sla, regimes, chunked, disaggregation, unit_time, queueing, step)
+        for module in (
+            tokens, prefill, interference, sla, regimes, chunked, disaggregation, unit_time, queueing, first_token, step,
+        )
         for name in module.__all__
     }
 )

@@ -40,6 +40,8 @@ class Quantity:
     def symbol(self) -> NotationSymbol:
         """The SymPy symbol, positive or non-negative as `accepted` says."""
         sign = {"positive": True} if self.accepted.open_low else {"nonnegative": True}
+        if self.accepted.low < 0:
+            sign = {"real": True}
         return NotationSymbol(self.name, **sign)
 
 
@@ -184,6 +186,28 @@ t_w = _define(
 sla_tpot = _define("sla_tpot", "S", "s", ANY_POSITIVE, "limit on TPOT")
 sla_ttft = _define("sla_ttft", r"S_{\mathrm{TTFT}}", "s", ANY_POSITIVE, "limit on TTFT")
 u = _define("u", "u", "1", SHARE, "share of the TPOT limit left after the weights are read, 1 − t_w/S")
+
+# A benchmark
+front = _define(
+    "front", r"t_{f}", "s", AT_LEAST_ZERO, "what a first token takes beside the engine's steps: front end, launch, packet"
+)
+rounds = _define("rounds", r"n_{r}", "1", AT_LEAST_ONE, "requests that each user sends, one after the other")
+together = _define("together", "k", "1", AT_LEAST_ONE, "prompts for which the token budget of a step has room")
+wave = _define("wave", "w", "1", AT_LEAST_ONE, "answers that each user has had")
+burst = _define("burst", r"\mathrm{TTFT}_{\mathrm{burst}}", "s", ANY_POSITIVE, "mean TTFT of prompts sent at once")
+steady = _define(
+    "steady", r"\mathrm{TTFT}_{\infty}", "s", ANY_POSITIVE, "mean TTFT of a closed loop that has run for long"
+)
+met = _define(
+    "met", r"M", "1", Interval(-1e9, 1e9), "prompts that a user meets beside the own ones beyond those of a closed loop"
+)
+filled = _define(
+    "filled", r"\ell_{e}", "1", SHARE, "request rate of an engine over the one at which its steps would grow without end"
+)
+on_prompts = _define("on_prompts", r"\ell_{p}", "1", SHARE, "share of its time that an engine spends on prompts")
+share_off = _define(
+    "share_off", r"\varepsilon", "1", EFFICIENCY, "share by which a benchmark's mean TTFT may differ from the steady one"
+)
 
 # One step of a real unit
 tp = _define("tp", "g", "1", AT_LEAST_ONE, "GPUs that share the model")
