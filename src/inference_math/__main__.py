@@ -1,4 +1,4 @@
-"""The mathematics of LLM serving: plan a deployment, fit it to your engine or GPU, measure your GPU."""
+"""The mathematics of LLM serving: plan a deployment, foresee a benchmark, fit both to your engine or GPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from inference_math.catalogue.tiers import Tier, tier
 from inference_math.checks import Interval, as_number, as_one_of, as_whole
 from inference_math.perf.commands import MANIFEST
 from inference_math.perf.numerals import digits
-from inference_math.planner import Case, Fleet, Plan, capacity, fleet, plan, search
+from inference_math.planner import Case, Fleet, Plan, capacity, fleet, foresee, plan, search
+from inference_math.planner.benchmarks import BUDGET
 from inference_math.planner.case import MOST_UNITS
 from inference_math.planner.text import as_script, as_short, fleets_table
 from inference_math.planner.traffic import RATES, SHARED
@@ -45,7 +46,9 @@ _OPTIONS = {
     "read_bw": "--store (in bytes/s)", "tp": "--tp", "ep": "--ep", "dp": "--dp", "pp": "--pp",
     "weights": "--weights", "kv": "--kv", "memory": "--memory", "engine": "--engine", "model": "--model",
     "gpu": "--gpu", "drafts": "--drafts", "accepted": "--accepted", "link": "--link",
-    "sessions": "--sessions", "seed": "--seed",
+    "sessions": "--sessions", "seed": "--seed", "prompts": "--num-prompts", "concurrency": "--max-concurrency",
+    "rate": "--request-rate", "burstiness": "--burstiness", "range_ratio": "--random-range-ratio",
+    "budget": "--max-num-batched-tokens",
 }  # fmt: skip
 # Commands with a room of their own.
 _ROOMS = {
@@ -226,6 +229,16 @@ def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fle
         return None
 
 
+def _benchmark(options: argparse.Namespace) -> int:
+    found = foresee(
+        _unit(options), options.input, options.output, prompts=options.prompts, concurrency=options.concurrency,
+        rate=options.rate, burstiness=options.burstiness, range_ratio=options.ratio, budget=options.budget,
+        seed=options.seed,
+    )  # fmt: skip
+    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    return 0
+
+
 def _profile(options: argparse.Namespace) -> int:
     # SciPy's optimiser takes a second to load.
     from inference_math import profiles
@@ -392,6 +405,35 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     planner.add_argument("--commands", metavar="FILE", help="write the commands that start the answer")
     planner.add_argument("--report", metavar="FILE", help="also write the plan as Markdown")
     planner.set_defaults(run=_plan)
+
+    bench = commands.add_parser(
+        "benchmark", parents=[unit], help="what vllm bench serve will show, its options named as there"
+    )
+    bench.add_argument(
+        "--random-input-len", dest="input", type=float, default=1024, help="prompt tokens (default 1024)"
+    )
+    bench.add_argument(
+        "--random-output-len", dest="output", type=float, default=128, help="output tokens (default 128)"
+    )
+    bench.add_argument(
+        "--random-range-ratio", dest="ratio", type=float, default=0.0, metavar="R",
+        help="lengths are uniform from 1 - R to 1 + R of these (default 0: all equal)",
+    )  # fmt: skip
+    bench.add_argument("--num-prompts", dest="prompts", type=int, default=1000, help="requests in all (default 1000)")
+    bench.add_argument(
+        "--max-concurrency", dest="concurrency", type=int, metavar="USERS",
+        help="users who begin together and send again when answered (default: all prompts at once, or at the rate)",
+    )  # fmt: skip
+    bench.add_argument(
+        "--request-rate", dest="rate", type=float, default=float("inf"), help="requests per second (default inf)"
+    )
+    bench.add_argument("--burstiness", type=float, default=1.0, help="1 at random, less in bursts (default 1)")
+    bench.add_argument(
+        "--max-num-batched-tokens", dest="budget", type=int, default=BUDGET, help=f"of a step (default {BUDGET})"
+    )
+    bench.add_argument("--seed", type=int, default=0, help="of lengths and arrivals (default 0)")
+    bench.add_argument("--json", action="store_true", help="print all as JSON")
+    bench.set_defaults(run=_benchmark)
 
     profile = commands.add_parser("profile", parents=[unit], help="fit coefficients to runs of your engine")
     profile.add_argument("runs", nargs="+", help="result files: vllm bench serve, GuideLLM, genai-perf, CSV")

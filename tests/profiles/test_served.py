@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -18,16 +18,21 @@ from inference_math.workload import Workload
 FITTED, TRIED = served.points("calibration"), served.points("validation")
 
 
+@cache
+def all_scored() -> pd.DataFrame:
+    """Return what is predicted for the points set aside: once, for it takes a while."""
+    return served.scored(TRIED[TRIED.left_out != "queue"])
+
+
 def test_rows_are_of_one_use_and_reasons_are_given():
     assert len(FITTED) + len(TRIED) == 1727
     assert set(FITTED.left_out) == {
-        "",
-        "drafts",
-        "queue",
-        "precision not stated",
-        "layout not stated",
+        "", "drafts", "drafts by TPOT", "queue", "pools", "precision not stated", "layout not stated",
         "prefixes reused",
-    }
+    }  # fmt: skip
+    assert (FITTED.left_out == "pools").sum() == 55
+    assert set(FITTED[FITTED.left_out == "drafts by TPOT"].model) == {"deepseek-v3"}
+    assert set(FITTED.part) == {""}
     assert set(TRIED.left_out) == {"", "drafts", "queue"}
     assert (FITTED[FITTED.left_out == "queue"].ttft_s > served.BURST).all()
     expected = FITTED.ttft_s + (FITTED.n_out - 1) * FITTED.tpot_s
@@ -35,8 +40,7 @@ def test_rows_are_of_one_use_and_reasons_are_given():
 
 
 def test_no_group_is_without_a_prediction_and_none_beats_the_hardware():
-    rows = TRIED[TRIED.left_out != "queue"]
-    table = served.scored(rows)
+    rows, table = TRIED[TRIED.left_out != "queue"], all_scored()
     assert len(table) == len(rows)
     assert set(table.drafts) == {"none", "mtp", "unknown"}
     assert np.isfinite(table[["tpot", "e2e", "low", "high"]]).all().all()
@@ -46,28 +50,48 @@ def test_no_group_is_without_a_prediction_and_none_beats_the_hardware():
 
 
 def test_rows_that_draft_are_predicted_with_drafts_and_rows_that_do_not_say_with_both():
-    rows = TRIED[(TRIED.left_out != "queue") & (TRIED.model == "deepseek-v3")]
-    found, plain = served.scored(rows), served.scored(rows, unit=lambda unit: unit)
-    drafting = served.scored(rows, unit=lambda unit: replace(unit, **served.DRAFTED))
-    for name in ("e2e", "tpot", "low", "high"):
-        assert found[name][rows.drafts == "none"].equals(plain[name][rows.drafts == "none"])
+    rows = TRIED[(TRIED.left_out != "queue") & (TRIED.model == "deepseek-v3") & (TRIED.users <= 64)]
+    found = all_scored().loc[rows.index]
+    as_none, as_mtp = (served.scored(rows.assign(drafts=each)) for each in ("none", "mtp"))
+    for drafts, same in (("none", as_none), ("mtp", as_mtp)):
+        known = rows.drafts == drafts
+        for name in ("ttft", "e2e", "tpot", "low", "high", "ttft_low", "tpot_high", "floor"):
+            assert np.allclose(found[name][known], same[name][known])
     known, unknown = rows.drafts == "mtp", rows.drafts == "unknown"
-    off = {name: (one.e2e / one.e2e_s - 1).abs()[known].mean() for name, one in (("with", found), ("without", plain))}
-    assert off["with"] < 0.2 < off["without"]  # what is accepted was not fitted
-    assert (found.low[unknown] <= found.e2e[unknown]).all()
-    assert (found.e2e[unknown] <= found.high[unknown]).all()
-    assert found.e2e[known].equals(drafting.e2e[known])
-    for name in ("e2e", "tpot"):
-        assert np.allclose(np.log(found[name] / plain[name])[unknown], np.log(drafting[name] / found[name])[unknown])
-    assert found.floor[unknown].equals(np.minimum(plain.floor, drafting.floor)[unknown])
+    off = {name: (one.e2e / one.e2e_s - 1).abs()[known].mean() for name, one in (("with", found), ("without", as_none))}
+    assert off["with"] < 0.2 < off["without"]  # what is accepted was fitted to other rows
+    for name in ("ttft", "e2e", "tpot"):
+        assert np.allclose((found[name] ** 2)[unknown], (as_none[name] * as_mtp[name])[unknown])
+    for low, high, value in (("low", "high", "e2e"), ("ttft_low", "ttft_high", "ttft")):
+        assert (found[low] <= found[value]).all()
+        assert (found[value] <= found[high]).all()
+        assert (found[high] / found[low] >= as_none[high] / as_none[low] - 1e-12)[unknown].all()
     assert served.beside_peer(found).peer[known].isna().all()
-    assert (found.high - found.low >= plain.high - plain.low)[unknown].all()
 
 
 def test_intervals_hold_what_they_say_for_each_kind_of_model():
-    table = served.score(served.scored(TRIED[TRIED.left_out != "queue"]), ["kind"]).set_index("kind")
+    """Of the part by which widths are chosen; the other part is not looked at here."""
+    chosen = TRIED[(TRIED.left_out == "") & (TRIED.part == "choose") & (TRIED.drafts == "none")]
+    table = served.score(all_scored().loc[chosen.index], ["kind"]).set_index("kind")
     assert set(table.index) == {"dense", "mixture of experts", "MLA"}
-    assert table["inside"].between(0.8, 0.97).all()
+    for name in ("inside", "tpot_inside", "ttft_inside"):
+        assert table[name].between(0.8, 0.97).all()
+
+
+def test_the_first_token_is_predicted_as_benchmarks_measure_it():
+    """The law of full slots was 70 % off; the front is fitted to other groups, what engines were told is stated."""
+    rows = TRIED[(TRIED.left_out == "") & (TRIED.part == "choose") & (TRIED.drafts == "none")]
+    found = all_scored().loc[rows.index]
+    off = (found.ttft / found.ttft_s - 1).abs()
+    law = pd.concat(
+        [pd.Series(loop.unit.ttft(loop.work, loop.users), index=loop.rows.index) for loop in served.loops(rows)]
+    ).sort_index()
+    assert off.mean() < 0.18 < 0.6 < (law / rows.ttft_s - 1).abs().mean()
+    assert off.groupby(found.engine).mean().max() < 0.25
+    assert (found.ttft_low < found.ttft).all()
+    assert (found.ttft < found.ttft_high).all()
+    total = found.ttft + (found.n_out - 1) * found.tpot  # one play: they cannot contradict each other
+    assert np.allclose(total, found.e2e, rtol=0.02)
 
 
 def test_points_of_other_sources_are_predicted_by_their_engine_and_version():
@@ -96,12 +120,14 @@ def test_intervals_of_mixtures_are_as_wide_as_another_source_asks():
     others = served.elsewhere(source="ML.ENERGY")
     misses = np.log(others["tpot_s"] / others["tpot"])[others["kind"] == "mixture of experts"].abs()
     assert levels()["spread"]["mixture of experts"] > np.quantile(misses, 0.75) / 1.645
-    held = served.score(served.scored(TRIED[TRIED.left_out == ""]), ["kind"]).set_index("kind")["inside"]
+    held = served.score(all_scored().query("left_out == ''"), ["kind"]).set_index("kind")["inside"]
     assert held["mixture of experts"] > 0.8
     assert held["dense"] > 0.8
 
 
-def test_errors_name_what_was_set_aside_and_who_else_published():
+def test_errors_name_what_was_set_aside_and_who_else_published(monkeypatch):
+    known = all_scored()
+    monkeypatch.setattr(served, "scored", lambda frame: known.loc[frame.index])
     found = served.errors()
     assert set(found["source"]) == {"set aside", "ML.ENERGY", "SGLang cookbook", "ATOM recipes"}
     assert set(found[found["maker"] == "AMD"]["engine"]) == {"sglang", "atom"}
@@ -141,8 +167,13 @@ def test_scores_by_hand():
         }
     )  # fmt: skip
     found = served.score(table, ["g"]).set_index("g")
-    assert found.loc["a"].tolist() == pytest.approx([2, 0.15, 0.5, -0.05, 0.5])
-    assert found.loc["b"].tolist() == pytest.approx([1, 0.5, 0.0, 0.5, 0.0])
+    names = ["points", "tpot", "e2e", "bias", "inside"]
+    assert found.loc["a", names].tolist() == pytest.approx([2, 0.5, 0.15, -0.05, 0.5])
+    assert found.loc["b", names].tolist() == pytest.approx([1, 0.0, 0.5, 0.5, 0.0])
+    assert set(found.columns) == set(names)
+    first = table.assign(ttft=[0.5, 1.0, 1.0], ttft_s=1.0, ttft_low=0.4, ttft_high=[0.9, 1.1, 2.0])
+    seen = served.score(first, ["g"]).set_index("g").loc["a"]
+    assert seen[["ttft", "ttft_bias", "ttft_inside"]].tolist() == pytest.approx([0.25, -0.25, 0.5])
     beside = served.score(table.assign(peer=[1.2, np.nan, 1.0]), ["g"]).set_index("g")
     assert beside.peer.tolist() == pytest.approx([0.2, 0.5])
 

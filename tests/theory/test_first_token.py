@@ -64,11 +64,7 @@ def test_a_benchmark_is_right_to_twelve_per_cent_on_a_grid(cv_of):
     for users, each, n_out, together in product((4, 16, 64), (2, 10, 50), (64, 256), (1, 8)):
         if users / n_out >= 0.8 * together:
             continue
-        source = (
-            Workload(PROMPT, n_out, lengths="geometric")
-            if cv_of == "geometric"
-            else Answers(n_out, spans[cv_of])
-        )
+        source = Workload(PROMPT, n_out, lengths="geometric") if cv_of == "geometric" else Answers(n_out, spans[cv_of])
         seen = np.mean([played(source, users, each, together, seed).ttft.mean() for seed in range(3)])
         off.append(closed(users, each, together, n_out, source.cv) / seen - 1)
     assert np.abs(off).max() < 0.12

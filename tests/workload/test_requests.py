@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from inference_math.workload import Source, Trace, Workload
+from inference_math.workload import RandomLengths, Source, Trace, Workload
 
 tokens = st.integers(1, 10_000)
 
@@ -150,3 +150,22 @@ def test_only_whole_numbers_of_tokens_can_be_drawn(name, rng):
 def test_a_trace_that_makes_no_sense_is_refused_by_name(arguments, error, words):
     with pytest.raises(error, match=words):
         Trace(**{"n_in": [1, 2], "n_out": [1, 2], **arguments})
+
+
+@given(n_in=st.integers(20, 5000), n_out=st.integers(20, 5000), span=st.floats(0, 0.9))
+@settings(max_examples=25, deadline=None)
+def test_random_lengths_are_uniform_about_their_means(n_in, n_out, span):
+    drawn = RandomLengths(n_in, n_out, span).draw(4000, np.random.default_rng(1))
+    for mean, column in ((n_in, drawn.n_in), (n_out, drawn.n_out)):
+        assert column.min() >= round(mean * (1 - span))
+        assert column.max() <= round(mean * (1 + span))
+        assert column.mean() == pytest.approx(mean, rel=0.05)
+        assert column.std() / mean == pytest.approx(span / 3**0.5, abs=0.05)
+    assert span < 0.1 or abs(np.corrcoef(drawn.n_in, drawn.n_out)[0, 1]) < 0.1
+    assert not drawn.cached.any()
+
+
+def test_lengths_that_are_none_are_refused():
+    for wrong in ({"n_in": 0}, {"n_out": 0.5}, {"span": 1.0}, {"span": -0.1}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+            RandomLengths(**({"n_in": 10, "n_out": 10} | wrong))

@@ -1,9 +1,9 @@
 """The front of a request (`unit.front`) from the measured TTFT of served points.
 
-Each point is played as its benchmark was run, at some values of the front; in between its TTFT is interpolated. Then one
-number for each level is fitted: maximum a posteriori of log(played / measured), each move normal about nothing with a
-width of `WIDTHS`, residuals Student's t, so that a warm-up that nobody reported pulls nothing. The kind of model has the
-widest: what the choosing part of the validation rows prefers to one for the engine (`tools/fit_front.py` prints both).
+Each point is played as its benchmark was run, at some values of the front; in between its TTFT is interpolated. Then
+one number for each level is fitted: maximum a posteriori of log(played / measured), each move normal about nothing with
+a width of `WIDTHS`, residuals Student's t, so that a warm-up that nobody reported pulls nothing. The kind of model has
+the widest: the choosing part of the validation rows prefers that to one for the engine.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def fit(table: pd.DataFrame) -> dict[tuple[str, str], float]:
     measured = np.log(table["ttft_s"].to_numpy())
 
     def misses(moves: NDArray[np.float64]) -> NDArray[np.float64]:
-        seconds = CENTRE * np.exp((widths[:, None] * moves[columns]).sum(axis=0))
+        seconds: NDArray[np.float64] = CENTRE * np.exp((widths[:, None] * moves[columns]).sum(axis=0))
         far = (np.log(ttft_of(table, seconds)) - measured) / NOISE
         return np.concatenate([weights * np.sign(far) * np.sqrt(FREEDOM * np.log1p(far**2 / FREEDOM)), moves])
 
@@ -65,7 +65,7 @@ def fit(table: pd.DataFrame) -> dict[tuple[str, str], float]:
 def seconds_of(table: pd.DataFrame, found: dict[tuple[str, str], float]) -> NDArray[np.float64]:
     """Return the front of each row of `grid`; levels that were not fitted move nothing."""
     moves = [[found.get((factor, level), 0.0) for level in table[f"level: {factor}"]] for factor in FACTORS]
-    return np.exp(np.sum(moves, axis=0))
+    return np.asarray(np.exp(np.sum(moves, axis=0)))
 
 
 def ttft_of(table: pd.DataFrame, seconds: Any) -> NDArray[np.float64]:

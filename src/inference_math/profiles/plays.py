@@ -7,7 +7,6 @@ contradict each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -45,13 +44,13 @@ def played(rows: pd.DataFrame, unit: Unit, work: Workload, front: float, seed: i
     `front` is what a request takes before the engine has it. Repeats of a row are played once.
     """
     known: dict[int, list[float]] = {}
-    for row in rows.drop_duplicates("users").to_dict("records"):
+    for _, row in rows.drop_duplicates("users").iterrows():
         known[int(row["users"])] = play(row, unit, work, front, seed)
     return pd.DataFrame([known[int(users)] for users in rows["users"]], index=rows.index, columns=PLAYED)
 
 
-def play(row: Mapping[str, Any], unit: Unit, work: Workload, front: float, seed: int = 1) -> list[float]:
-    """Return the same of one row: a mapping of the columns of `served`."""
+def play(row: Any, unit: Unit, work: Workload, front: float, seed: int = 1) -> list[float]:
+    """Return the same of one row, a mapping or a series of the columns of `served`."""
     recipe, own = recipe_of(row), drafting(row, unit)
     cost: Any = own.near(work).step_cost
     run = benchmark(
@@ -62,7 +61,7 @@ def play(row: Mapping[str, Any], unit: Unit, work: Workload, front: float, seed:
     return [float(run.requests[name].mean()) for name in ("ttft", "tpot", "latency")]
 
 
-def drafting(row: Mapping[str, Any], unit: Unit) -> Unit:
+def drafting(row: Any, unit: Unit) -> Unit:
     """Return the unit with the drafts of a row's recipe, of which so many are accepted as calibration rows say."""
     drafts = recipe_of(row).drafts
     return replace(unit, drafts=drafts, accepted=ACCEPTED) if drafts else unit

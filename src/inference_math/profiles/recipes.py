@@ -80,8 +80,8 @@ def _trtllm(row: Any) -> Recipe:
     n_in, dp, users = _nominal(row["n_in"]), int(row["dp"]), int(row["users"])
     short = n_in == 1024 and _nominal(row["n_out"]) == 1024
     if row["model"] == "llama-3-70b":
-        waits = {"wait_steps": 20, "wait_tokens": 0.9 * 16_384} if short and row["tp"] < 8 else {}
-        return Recipe(16_384, Habits(whole=True, **waits), "fp8")
+        waiting = Habits(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384)
+        return Recipe(16_384, waiting if short and row["tp"] < 8 else Habits(whole=True), "fp8")
     balanced = Habits(whole=True, wait_steps=60, wait_tokens=users + 0.85 * dp * n_in)  # a prompt for each group
     if row["model"] == "gpt-oss-120b" and row["gpu"] == "b200":
         return Recipe(20_000 * dp, balanced if dp > 1 else Habits(whole=True), "fp8")

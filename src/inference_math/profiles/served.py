@@ -68,7 +68,9 @@ def points(use: str) -> pd.DataFrame:
 
 
 def parts(frame: pd.DataFrame) -> pd.Series[str]:
-    """Return the part of each validation row, all given: "choose", by which terms and widths are chosen, or "blind", only ever scored.
+    """Return the part of each row, of all validation rows: "choose", by which terms are chosen, or "blind".
+
+    Widths are chosen by the first, too; the second is only ever scored.
 
     Each model on a GPU under an engine gives half of its curves to either: whole ones, so that no point has a
     neighbour in the other part. The errors of all rows before 0.3 are in print; what "blind" keeps apart is what came
@@ -107,8 +109,8 @@ def loops(frame: pd.DataFrame, calibration: Calibration | None = None) -> Iterat
     for _, rows in frame.groupby([*_SET_UP, "drafts"], sort=False):
         one = rows.iloc[0]
         unit = Unit.of(
-            one["model"], one["gpu"], int(one["tp"]), weights=one["weights"], kv=recipe_of(one).kv, engine=one["engine"],
-            calibration=calibration, ep=int(one["ep"]), dp=int(one["dp"]), version=one["version"],
+            one["model"], one["gpu"], int(one["tp"]), weights=one["weights"], kv=recipe_of(one).kv,
+            engine=one["engine"], calibration=calibration, ep=int(one["ep"]), dp=int(one["dp"]), version=one["version"],
         )  # fmt: skip
         yield Loop(replace(unit, bunched=True), Workload(float(one["n_in"]), float(one["n_out"])), rows)
 

@@ -66,4 +66,3 @@ class HabitualEngine(Engine):
             self.batch.pause(seconds)
         else:
             super().passed(seconds, decodes)
-

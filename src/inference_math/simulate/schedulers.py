@@ -81,7 +81,6 @@ class Habits:
             as_number("wait_tokens", self.wait_tokens, AT_LEAST_ZERO)
 
 
-
 @dataclass(frozen=True)
 class Chunked:
     """One engine, chunked prefill: a step has all decodes and fills up to `budget` tokens with prompts.

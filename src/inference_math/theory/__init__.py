@@ -51,7 +51,17 @@ CATALOGUE: Mapping[str, Formula] = MappingProxyType(
     {
         name: getattr(module, name)
         for module in (
-            tokens, prefill, interference, sla, regimes, chunked, disaggregation, unit_time, queueing, first_token, step,
+            tokens,
+            prefill,
+            interference,
+            sla,
+            regimes,
+            chunked,
+            disaggregation,
+            unit_time,
+            queueing,
+            first_token,
+            step,
         )
         for name in module.__all__
     }

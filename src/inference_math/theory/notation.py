@@ -189,7 +189,11 @@ u = _define("u", "u", "1", SHARE, "share of the TPOT limit left after the weight
 
 # A benchmark
 front = _define(
-    "front", r"t_{f}", "s", AT_LEAST_ZERO, "what a first token takes beside the engine's steps: front end, launch, packet"
+    "front",
+    r"t_{f}",
+    "s",
+    AT_LEAST_ZERO,
+    "what a first token takes beside the engine's steps: front end, launch, packet",
 )
 rounds = _define("rounds", r"n_{r}", "1", AT_LEAST_ONE, "requests that each user sends, one after the other")
 together = _define("together", "k", "1", AT_LEAST_ONE, "prompts for which the token budget of a step has room")
@@ -202,11 +206,19 @@ met = _define(
     "met", r"M", "1", Interval(-1e9, 1e9), "prompts that a user meets beside the own ones beyond those of a closed loop"
 )
 filled = _define(
-    "filled", r"\ell_{e}", "1", SHARE, "request rate of an engine over the one at which its steps would grow without end"
+    "filled",
+    r"\ell_{e}",
+    "1",
+    SHARE,
+    "request rate of an engine over the one at which its steps would grow without end",
 )
 on_prompts = _define("on_prompts", r"\ell_{p}", "1", SHARE, "share of its time that an engine spends on prompts")
 share_off = _define(
-    "share_off", r"\varepsilon", "1", EFFICIENCY, "share by which a benchmark's mean TTFT may differ from the steady one"
+    "share_off",
+    r"\varepsilon",
+    "1",
+    EFFICIENCY,
+    "share by which a benchmark's mean TTFT may differ from the steady one",
 )
 
 # One step of a real unit

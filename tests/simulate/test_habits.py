@@ -1,0 +1,122 @@
+"""What schedulers do besides filling a step, step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_math.simulate import Chunked, Habits, StepCost, benchmark, closed_loop, replay
+from inference_math.workload import Requests, Trace, Workload
+
+COST = StepCost(t_w=0.01, T=1e-4, delta_h=1e-4)
+
+
+def arriving(*times, n_in=100, n_out=50):
+    count = len(times)
+    return Trace(np.full(count, n_in), np.full(count, n_out), arrival=np.array(times))
+
+
+def log_of(habits, trace, budget=1000):
+    return replay(trace, COST, scheduler=Chunked(budget, habits=habits), log=True)
+
+
+def test_whole_prompts_are_not_cut_and_a_longer_one_than_a_step_has_one_of_its_own():
+    trace = Trace(np.array([600, 600, 1500]), np.full(3, 5), arrival=np.zeros(3))
+    cut, whole = (log_of(Habits(whole=each), trace).log for each in (False, True))
+    assert cut.tokens.tolist()[:3] == [1000, 999, 701]  # one less beside one decode
+    assert whole.tokens[whole.tokens > 0].tolist() == [600, 600, 1500]
+
+
+def test_prompts_computed_by_themselves_make_decodes_stand_still():
+    run = log_of(Habits(alone=True), arriving(0.0, 0.2))
+    steps = run.log[run.log.tokens > 0]
+    assert (steps.decodes == 0).all()
+    assert len(steps) == 2
+    # One gap of the first request holds the second one's prompt: a step of its own beside the bare one.
+    bare, prompt = 0.01 + 1e-4, 0.01 + 100e-4
+    mixed = log_of(Habits(), arriving(0.0, 0.2))
+    assert run.gaps.largest == pytest.approx(bare + 1e-4 + prompt, rel=0.02)
+    assert mixed.gaps.largest == pytest.approx(prompt + 1e-4, rel=0.02)
+    assert run.gaps.count == mixed.gaps.count == 98
+
+
+def test_prompts_wait_for_company_beside_decodes_only():
+    waiting = Habits(wait_steps=20, wait_tokens=150)
+    alone = log_of(waiting, arriving(0.0)).requests.ttft[0]
+    assert alone == pytest.approx(0.02)  # nobody decodes: at once
+    run = log_of(waiting, arriving(0.0, 0.2)).requests
+    bare = 0.01 + 1e-4
+    assert run.ttft[1] == pytest.approx(20 * bare + 0.02, abs=bare)
+    # A second prompt in time makes enough tokens, and both go.
+    both = log_of(waiting, arriving(0.0, 0.2, 0.25)).requests
+    assert both.ttft[1] == pytest.approx(0.05 + 0.03, abs=2 * bare)
+    assert both.ttft[2] < 0.05
+
+
+def test_an_engine_that_looks_now_and_then_lets_prompts_wait_half_as_long_on_average():
+    often, seldom = (
+        closed_loop(
+            Workload(100, 300, lengths="geometric"), COST, concurrency=4, requests=1500, warmup=50,
+            scheduler=Chunked(1000, habits=Habits(looks=looks)),
+        ).requests.ttft.mean()
+        for looks in (1, 10)
+    )  # fmt: skip
+    # Who finishes sends at once: 9, 8, …, 0 bare steps are left until the next look.
+    assert seldom - often == pytest.approx(4.5 * (0.01 + 4e-4), rel=0.12)
+
+
+@given(
+    whole=st.booleans(), alone=st.booleans(), wait=st.integers(0, 12), enough=st.sampled_from([50.0, 300.0, np.inf]),
+    looks=st.integers(1, 7), users=st.integers(1, 6), seed=st.integers(0, 99),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None)
+def test_habits_delay_and_lose_nothing(whole, alone, wait, enough, looks, users, seed):
+    habits = Habits(whole, alone, wait, enough, looks)
+    run = benchmark(
+        Workload(90, 20, lengths="geometric"), COST, concurrency=users, requests=8 * users, seed=seed,
+        scheduler=Chunked(250, habits=habits), every_gap=True, log=True,
+    )  # fmt: skip
+    assert len(run.requests) == 8 * users
+    assert run.log.tokens.sum() == run.requests.n_in.sum()
+    assert run.gaps.count == (run.requests.n_out - 1).sum()
+    assert run.gaps.total == pytest.approx((run.requests.finished - run.requests.first_token).sum())
+    assert run.every_gap.sum() == pytest.approx(run.gaps.total)
+    alone_takes = 0.01 + 90e-4
+    assert (run.requests.ttft >= alone_takes * (1 - 1e-9)).all()
+    longest = (looks + wait + 2) * (0.01 + 1e-4 * users) + 3 * users * alone_takes
+    assert (run.requests.ttft <= longest).all()
+
+
+def test_without_habits_nothing_changes():
+    common = {"concurrency": 5, "requests": 60, "seed": 2}
+    plain = benchmark(Workload(90, 20), COST, scheduler=Chunked(250), **common)
+    same = benchmark(Workload(90, 20), COST, scheduler=Chunked(250, habits=Habits()), **common)
+    assert plain.requests.equals(same.requests)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"whole": 1}, TypeError, "whole must be True or False, not 1"),
+        ({"alone": "no"}, TypeError, "alone must be True or False"),
+        ({"wait_steps": -1}, ValueError, "wait_steps must be"),
+        ({"wait_tokens": -1.0}, ValueError, "wait_tokens must be"),
+        ({"looks": 0}, ValueError, "looks must be"),
+    ],
+)
+def test_bad_habits_are_named(wrong, error, words):
+    with pytest.raises(error, match=words):
+        Habits(**wrong)
+    with pytest.raises(TypeError, match="habits must be a Habits, not 3"):
+        Chunked(10, habits=3)
+
+
+def test_lengths_of_a_draw_are_kept():
+    class Three:
+        def draw(self, count, rng):
+            return Requests(np.full(count, 3), np.full(count, 2), np.zeros(count, dtype=int))
+
+    run = benchmark(Three(), COST, concurrency=2, requests=9, scheduler=Chunked(4, habits=Habits(whole=True)))
+    assert run.requests.n_in.tolist() == [3] * 9
