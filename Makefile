@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: zip pdf pdf-packages help setup book html test test-measure test-lab lab lab-quick lab-setup lint types unit nbval notebooks sync data bench serve linkcheck lock wheel clean
+.PHONY: zip pdf pdf-packages help setup book html test test-measure test-lab lab lab-quick lab-setup lint types unit nbval notebooks sync data bench serve linkcheck lock score wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -99,6 +99,9 @@ test-lab: .venv-lab/.ready  ## the quick laboratory end to end, in .venv-lab: ch
 
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py
+
+score: .venv/.ready  ## score the points set aside, once for a release: data/served_error.csv, data/accuracy.csv
+	@$(PY) tools/score_served.py
 
 bench: html  ## predictions and simulated steps per second, import time, size, peers; weight and speed of pages
 	@$(PY) tools/benchmark.py

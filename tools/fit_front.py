@@ -1,5 +1,7 @@
 """Fit the front of requests, data/served_front.csv, to the measured TTFT of calibration rows of `served`.
 
+Adds to data/served_left_out.csv how far TTFT is off for groups whose engine on their GPU is left out.
+
     python tools/fit_front.py
 
 Run it after `fit_served.py`: points are played with the coefficients that ship. The spread is what means then err by on
@@ -27,11 +29,14 @@ def main() -> None:
     known = first.grid(list(served.loops(served.points("calibration").query("left_out == ''"))))
     found = first.fit(known)
     apart = first.left_out(known)
-    rows = served.points("validation").query("left_out == '' and drafts == 'none' and part == 'choose'")
+    rows = served.points("validation").query("left_out != 'queue' and drafts != 'unknown' and part == 'choose'")
     chosen = first.grid(list(served.loops(rows)))
     tried = first.ttft_of(chosen, first.seconds_of(chosen, found))
     wide = first.spreads(known, apart) | first.spreads(chosen, tried)
     write(first.columns_of(found, wide), options.out / "served_front.csv", "moved")
+    off = known.assign(ttft=np.abs(apart / known["ttft_s"] - 1)).groupby(served.GROUP)["ttft"].mean().reset_index()
+    told = pd.read_csv(options.out / "served_left_out.csv").drop(columns="ttft", errors="ignore")
+    write(told.merge(off, how="left", on=served.GROUP), options.out / "served_left_out.csv", "e2e", "tpot", "ttft")
     again = first.ttft_of(known, first.seconds_of(known, found))
     for name, table, times in (("fitted", known, again), ("left out", known, apart), ("to choose by", chosen, tried)):
         print(f"{name}:\n{errors(table, times)}")

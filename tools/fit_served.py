@@ -1,4 +1,4 @@
-"""Fit what ships for engines, data/served_{levels,together,spread}.csv, from calibration rows of `served`.
+"""Fit what ships for engines, data/served_{levels,together,spread,left_out}.csv, from calibration rows of `served`.
 
     python tools/fit_served.py
 
@@ -39,7 +39,11 @@ def main() -> None:
     apart = pd.concat([left_out(loops, found), other_source(found.levels)], ignore_index=True)
     rows = [{"kind": kind, "spread": width} for kind, width in from_served.spreads(apart).items()]
     write(pd.DataFrame(rows), options.out / "served_spread.csv", "spread")
-    ratio = (apart["e2e"] / apart["e2e_s"] - 1).abs()
+    errors = {name: (apart[name] / apart[f"{name}_s"] - 1).abs() for name in ("e2e", "tpot")}
+    groups = apart[apart["use"] == "calibration"].assign(**errors).groupby(served.GROUP)
+    off = groups[["e2e", "tpot"]].mean().assign(points=groups.size()).reset_index()
+    write(off[[*served.GROUP, "points", "e2e", "tpot"]], options.out / "served_left_out.csv", "e2e", "tpot")
+    ratio = errors["e2e"]
     print(ratio.groupby([apart[name] for name in served.GROUP]).agg(["size", "mean", "median"]).round(3).to_string())
     print(f"left out: mean {ratio.mean():.3f}, median {ratio.median():.3f}")
 
@@ -70,7 +74,8 @@ def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
 def predicted(loop: served.Loop, levels: dict[str, Any]) -> pd.DataFrame:
     """Return the rows of a loop with e2e under some levels, and the model's kind."""
     unit = under(loop.unit, levels)
-    return loop.rows.assign(e2e=unit.e2e(loop.work, loop.users) * loop.waiting, kind=unit.kind)
+    tpot = unit.tpot(loop.work, loop.users)
+    return loop.rows.assign(e2e=unit.e2e(loop.work, loop.users) * loop.waiting, tpot=tpot, kind=unit.kind)
 
 
 def other_source(levels: dict[str, Any]) -> pd.DataFrame:

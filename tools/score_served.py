@@ -1,9 +1,10 @@
-"""Score the served points that were set aside, data/served_error.csv: what a plan says of its own calibration.
+"""Score the served points that were set aside, data/served_error.csv and data/accuracy.csv.
 
     python tools/score_served.py
 
-Run it after `fit_served.py`. Nothing is fitted: of the points of `use` "validation" those are taken that the chapter
-on what the field runs takes.
+Run it once for a release, after `fit_served.py` and `fit_front.py`: `make score`. Nothing is fitted. Of the points of
+`use` "validation" those are taken that have no queue. The first table is what a plan says of its own calibration, the
+second has TTFT, TPOT and e2e by group and part; whatever comes out is reported whole.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from tables import write
 
-from inference_math.profiles import served
+from inference_math.profiles import scores, served
 
 
 def main() -> None:
@@ -24,6 +25,12 @@ def main() -> None:
     found = served.errors()
     write(found, options.out / "served_error.csv", "error", "inside")
     print(found.to_string(index=False))
+    points = served.scored(served.points("validation").query("left_out != 'queue'"))
+    table = scores.by_group(points)
+    shares = [name for name in table.columns if name not in (*scores.BY, "points")]
+    write(table, options.out / "accuracy.csv", *shares)
+    print(table.round(3).to_string(index=False))
+    print(scores.by_family(points).round(3).to_string(index=False))
 
 
 if __name__ == "__main__":

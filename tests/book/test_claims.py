@@ -98,7 +98,7 @@ ITEM = re.search(r"\{ kind = .* \}", FIRST)[0]
         ("test_tokens.py::", "test_tokens.py:", ValueError, "C01: checks must be like tests/file.py::test_name, not"),
         ('"book/prefill/01', '"prefill/01', ValueError, "C01: pages must be like book/part/page#anchor, not prefill"),
         (ITEM, '{ kind = "exact" }', TypeError, "C01: evidence: each must be a table with kind, page and says"),
-        (ITEM, ITEM.replace("measured", "seen"), ValueError, "C01: evidence: kind must be one of .*, not 'seen'"),
+        (ITEM, ITEM.replace("exact", "seen"), ValueError, "C01: evidence: kind must be one of .*, not 'seen'"),
         (ITEM, ITEM.replace('"book/', '"'), ValueError, "C01: pages must be like book/part/page#anchor"),
         (
             ITEM,

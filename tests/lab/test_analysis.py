@@ -94,7 +94,7 @@ def test_a_bare_look_tells_the_cost_it_was_played_with() -> None:
 
 
 def test_the_summary_leaves_out_disturbed_trials_and_says_how_sure_it_is() -> None:
-    rows = [(1, 1.0, 1.1, True), (2, 1.0, 1.2, True), (3, 1.0, 9.0, False)]
+    rows = [(1, 1.0, 1.1, True), (2, 1.0, 1.2, True), (3, 1.0, 9.0, False), (4, 1.0, 1.15, True)]
     table = pd.DataFrame(
         [
             {"round": r, "experiment": "x", "arm": "a", "quantity": "q", "predicted": p, "found": f, "law": 2.0}
@@ -103,11 +103,41 @@ def test_the_summary_leaves_out_disturbed_trials_and_says_how_sure_it_is() -> No
         ]
     )
     (one,) = analysis.summary(table).to_dict("records")
-    assert one["trials"] == 2
+    assert one["trials"] == 3
     assert one["ratio"] == pytest.approx(1.15)
     assert one["low"] < one["ratio"] < one["high"]
+    (few,) = analysis.summary(table[table["round"] < 3]).to_dict("records")
+    assert few["trials"] == 2
+    assert np.isnan(few["low"])  # two trials tell no scatter
     (other,) = analysis.alternatives(table).to_dict("records")
     assert (other["law"], other["ratio"]) == ("law", pytest.approx(1.15 / 2))
+
+
+def test_many_intervals_are_judged_together() -> None:
+    """Under a true law a tenth excludes 1 and next to none is significant; a wrong one stays."""
+    rng = np.random.default_rng(3)
+
+    def arms(mean: float, experiment: str) -> pd.DataFrame:
+        trials = pd.DataFrame(
+            [
+                {"round": i, "experiment": experiment, "arm": str(arm), "quantity": "q", "predicted": 1.0,
+                 "found": mean + 0.1 * rng.normal(), "usable": True}
+                for arm in range(300)
+                for i in range(6)
+            ]
+        )  # fmt: skip
+        return analysis.summary(trials)
+
+    both = pd.concat([arms(1.0, "right"), arms(1.4, "wrong")], ignore_index=True)
+    told = analysis.multiplicity(both).set_index("experiment")
+    assert told.loc["right", "excludes"] == pytest.approx(30, abs=15)
+    assert told.loc["right", "significant"] < told.loc["right", "excludes"]
+    assert told.loc["wrong", "significant"] > 280
+    assert told["intervals"].tolist() == [300, 300]
+    alone = analysis.multiplicity(both[both.experiment == "right"])
+    assert alone["significant"].sum() <= 2
+    blank = both.assign(low=np.nan)
+    assert analysis.multiplicity(blank).empty
 
 
 def test_scatter_is_that_of_the_steps() -> None:

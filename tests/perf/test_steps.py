@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -153,3 +156,33 @@ def test_a_step_s_factor_and_a_prompt_s_are_two():
     # t_w, the read and what a decode adds besides make a step of one decode.
     assert plain["t_w"] + plain["delta_h"] + plain["own"] == pytest.approx(plain["mixed"](1, 0))
     assert costs(0.1, 1.0)["t_w"] > 0.1 * plain["t_w"]  # the floor holds there, too
+
+
+def test_a_chunk_sees_its_own_tokens_and_no_window_before_it():
+    """Eight chunks of 8,192: an eighth of what full attention computes, half of what a window would."""
+    assert steps.pairs_of(65_536, 8192, True, min) == 8 * 8192**2 / 2
+    assert steps.pairs_of(65_536, 8192, True, min) == pytest.approx(steps.pairs_of(65_536, 1e15, False, min) / 8)
+    assert steps.pairs_of(65_536, 8192, False, min) == pytest.approx(5.03e8, rel=0.001)
+    assert steps.pairs_of(5000, 8192, True, min) == steps.pairs_of(5000, 8192, False, min) == 5000**2 / 2
+    grid = np.array([100.0, 8191.0, 8192.0, 30_000.0])
+    assert steps.seen_of(grid, 8192, True, np.minimum).tolist() == [100.0, 8191.0, 4096.0, 4096.0]
+    assert steps.seen_of(30_000, 8192, False, min) == 8192
+
+
+def test_a_unit_with_chunks_pays_for_what_they_see():
+    configs = json.loads((Path(__file__).parents[1] / "catalogue" / "configs.json").read_text())
+    scout = catalogue.Model.from_config(configs["Llama-4-Scout-17B-16E-Instruct"])
+    unit = Unit.of(scout, "h200-sxm", 8)
+    chunks = terms(unit)
+    windows = {**chunks, "caches": [{**cache, "aligned": False} for cache in chunks["caches"]]}
+    for decodes, context, fresh, prompts in ((32, 40_000, 0, 0), (0, 0, 65_536, 1)):
+        pair = [steps.step(one, decodes, context, fresh, 0, prompts) for one in (chunks, windows)]
+        assert pair[0] < pair[1]
+    assert steps.step(chunks, 8, 4000, 4000, 0, 1) == steps.step(windows, 8, 4000, 4000, 0, 1)
+    assert unit.prefill_time(65_536) > unit.floor.prefill_time(65_536)
+    assert steps.kv_read(chunks, 40_000) < steps.kv_read(windows, 40_000)
+    cost = unit.step_cost
+    for context in (1000, 32 * 8191, 32 * 8192, 32 * 40_000):  # the simulator's line is the step
+        fixed, per_token, low, high = cost.line(32, context)
+        assert fixed + per_token * context == pytest.approx(cost(32, context))
+        assert low <= context <= high

@@ -23,7 +23,7 @@ def made(seconds, engines=("a", "b"), count=40):
                   "engine, model, gpu": f"{engine}/m/g"}  # fmt: skip
         steps = np.linspace(0.05, 0.15, count)
         table = pd.DataFrame({f"at {each}": each + steps for each in first.FRONTS})
-        told = table.assign(ttft_s=front + steps, model="m", gpu="g", engine=engine, weights="w")
+        told = table.assign(ttft_s=front + steps, model="m", gpu="g", engine=engine, weights="w", drafts="none")
         tables.append(told.assign(**{f"level: {name}": level for name, level in levels.items()}))
     return pd.concat(tables, ignore_index=True)
 
@@ -62,7 +62,10 @@ def test_left_out_rows_are_predicted_by_the_others():
 def test_spreads_are_those_of_nine_tenths():
     table = made((0.03,), ("a",), 100)
     logs = np.concatenate([np.linspace(-0.1645, 0.1645, 91), np.full(9, 3.0)])
-    assert first.spreads(table, table.ttft_s.to_numpy() * np.exp(logs))["dense"] == pytest.approx(0.1, rel=0.03)
+    wide = first.spreads(table, table.ttft_s.to_numpy() * np.exp(logs))
+    assert wide == {"dense": pytest.approx(0.1, rel=0.03)}
+    drafting = table.assign(drafts=["mtp"] * 50 + ["none"] * 50)
+    assert set(first.spreads(drafting, drafting.ttft_s.to_numpy())) == {"dense", "drafting"}
 
 
 def test_rows_are_played_at_every_front():

@@ -64,6 +64,6 @@ def test_the_committed_counts_follow_the_law_and_not_a_wrong_one() -> None:
 
 def test_no_ratio_is_without_its_trials() -> None:
     table: pd.DataFrame = evidence.load("lab_arms").frame
-    several = table[table.trials > 1]
+    several = table[table.trials >= analysis.FEWEST]
     assert ((several.low <= several.ratio) & (several.ratio <= several.high)).all()
-    assert table[table.trials == 1].low.isna().all()
+    assert table[table.trials < analysis.FEWEST].low.isna().all()

@@ -16,9 +16,12 @@ from scipy import stats
 from inference_math.checks import AT_LEAST_ZERO, as_number, as_whole
 from inference_math.lab.record import Trial
 
-__all__ = ["CountTest", "alternatives", "count_test", "counts", "expanded", "gaps", "summary"]
+__all__ = [
+    "FEWEST", "CountTest", "alternatives", "count_test", "counts", "expanded", "gaps", "multiplicity", "summary",
+]  # fmt: skip
 
 _KEY = ["experiment", "arm", "quantity"]
+FEWEST = 3  # trials of which an interval is made
 _LEVEL = 0.90  # of the intervals
 _DRAWS = 400  # systems that are played for a p-value
 
@@ -28,7 +31,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
     `predicted` and `found` are means over the usable trials, `ratio` is that of the two means: a rare thing that did
     not happen in a trial counts as 0. Its 90 % interval `low` to `high` is Student's, of found less ratio times
-    predicted over the trials, each with its own prediction: NaN for one trial.
+    predicted over the trials, each with its own prediction: NaN for fewer than `FEWEST`, which tell no scatter.
     """
     usable = table[table.usable & table.predicted.notna()]
     rows = []
@@ -43,12 +46,33 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratio(predicted: NDArray[np.float64], found: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the ratio of the means, and half of its interval: NaN for one trial."""
+    """Return the ratio of the means, and half of its interval: NaN for too few trials."""
     ratio = float(found.mean() / predicted.mean())
-    if found.size < 2:
+    if found.size < FEWEST:
         return ratio, np.nan
     error = float((found - ratio * predicted).std(ddof=1) / np.sqrt(found.size) / predicted.mean())
     return ratio, float(stats.t.ppf((1 + _LEVEL) / 2, found.size - 1)) * error
+
+
+def multiplicity(table: pd.DataFrame) -> pd.DataFrame:
+    """Return by law of how many intervals of `summary` exclude 1, and of how many more than chance would.
+
+    Of intervals of 90 % a tenth excludes 1 although the law holds. `significant` are those that stay where the false
+    ones among them may be a tenth (Benjamini and Hochberg, over all rows of the table); `ratio` is the mean of found
+    over predicted. Rows without an interval are left out.
+    """
+    told = table.dropna(subset=["low", "high"])
+    free = told["trials"] - 1
+    error = (told["high"] - told["ratio"]) / stats.t.ppf((1 + _LEVEL) / 2, free)
+    far = (told["ratio"] - 1).abs() / error.clip(lower=np.finfo(float).tiny)
+    chance = pd.Series(2 * stats.t.sf(far, free), index=told.index)
+    clear = stats.false_discovery_control(chance.to_numpy()) <= 1 - _LEVEL
+    marked = told.assign(excludes=(told["low"] > 1) | (told["high"] < 1), significant=clear)
+    groups = marked.groupby(["experiment", "quantity"])
+    return groups.agg(
+        intervals=("ratio", "size"), excludes=("excludes", "sum"), significant=("significant", "sum"),
+        ratio=("ratio", "mean"),
+    ).reset_index()  # fmt: skip
 
 
 def alternatives(table: pd.DataFrame) -> pd.DataFrame:

@@ -30,7 +30,7 @@ from inference_math.theory import step_time as _step_time
 
 __all__ = [
     "PARTS", "answer_steps", "costs", "draft_yield", "drafting", "floor_of", "floor_step", "floor_terms", "kv_held",
-    "kv_read", "kv_sent", "kv_tokens", "longest_request", "pairs_of", "parts", "step", "stored_tokens",
+    "kv_read", "kv_sent", "kv_tokens", "longest_request", "pairs_of", "parts", "seen_of", "step", "stored_tokens",
     "unit_numbers", "unit_terms",
 ]  # fmt: skip
 
@@ -213,10 +213,23 @@ def answer_steps(unit: UnitNumbers, n_out: float) -> float:
     return 1 + (n_out - 1) / unit["gives"]
 
 
-def pairs_of(tokens: Any, reach: float, smaller: Any) -> Any:
-    """Return the (token, earlier token) pairs of the first so many tokens, of which each sees `reach` others."""
+def seen_of(tokens: Any, reach: float, aligned: bool, smaller: Any) -> Any:
+    """Return the cached tokens that a token reads after so many: all, a window of `reach`, or what its chunk has.
+
+    A chunk begins anew after `reach` tokens, so beyond the first one half of it is there on average.
+    """
     seen = smaller(tokens, reach)
-    return seen * (tokens - seen / 2)
+    return seen - (tokens >= reach) * reach / 2 if aligned else seen
+
+
+def pairs_of(tokens: Any, reach: float, aligned: bool, smaller: Any) -> Any:
+    """Return the (token, earlier token) pairs of the first so many tokens, of which each sees `reach` others.
+
+    In chunks each sees those of its own: exact for whole chunks.
+    """
+    seen = smaller(tokens, reach)
+    pairs = seen * (tokens - seen / 2)
+    return pairs - (tokens - seen) * reach / 2 if aligned else pairs
 
 
 def parts(
@@ -245,10 +258,10 @@ def parts(
         weights = weights - terms["idle"] ** larger(everywhere, 1) * terms["routed"]
     reads, pairs = longer * terms["state"] * own, 0.0
     for cache in terms["caches"]:
-        reach = cache["reach"]
-        reads = reads + longer * own * smaller(context, reach) * cache["read"]
-        reads = reads + once * busy * smaller(cached, reach) * cache["load"]
-        seen = pairs_of(cached + fresh, reach, smaller) - pairs_of(cached, reach, smaller)
+        reach, aligned = cache["reach"], cache["aligned"]
+        reads = reads + longer * own * seen_of(context, reach, aligned, smaller) * cache["read"]
+        reads = reads + once * busy * seen_of(cached, reach, aligned, smaller) * cache["load"]
+        seen = pairs_of(cached + fresh, reach, aligned, smaller) - pairs_of(cached, reach, aligned, smaller)
         pairs = pairs + once * busy * seen * cache["pair"]
     return [
         passes * weights + active * terms["drafted"],
@@ -265,7 +278,7 @@ def kv_read(terms: Terms, context: float) -> float:
     """Return the seconds in which one decode reads its KV cache: ΔH, with what a state needs."""
     seconds = terms["state"] / terms["ranks"]
     for cache in terms["caches"]:
-        seconds += min(context, cache["reach"]) * cache["read"] / terms["ranks"]
+        seconds += seen_of(context, cache["reach"], cache["aligned"], min) * cache["read"] / terms["ranks"]
     return terms["longer"] * seconds
 
 
@@ -322,7 +335,7 @@ def floor_of(
             seen, known = seen * (context <= smaller(shortest, reach)), known * (cached <= reach)
         reads = decodes * seen - common * smaller(known, seen)
         moved = moved + cache["read"] * (reads + loads * known)
-        pairs = pairs_of(cached + fresh, reach, smaller) - pairs_of(cached, reach, smaller)
+        pairs = pairs_of(cached + fresh, reach, False, smaller) - pairs_of(cached, reach, False, smaller)
         if aligned:
             pairs = pairs * (cached + fresh <= reach)
         computed = computed + cache["load"] * reads + cache["pair"] * prompts * pairs

@@ -90,12 +90,16 @@ def left_out(table: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def spreads(table: pd.DataFrame, predicted: NDArray[np.float64]) -> dict[str, float]:
-    """Return by kind the standard deviation of log(measured / predicted), of the middle nine tenths as if normal."""
+    """Return by kind the standard deviation of log(measured / predicted), of the middle nine tenths as if normal.
+
+    Rows that draft are a kind of their own, "drafting".
+    """
+    by = table["level: kind"].where(table["drafts"] != "mtp", "drafting")
     logs = pd.Series(np.abs(np.log(table["ttft_s"].to_numpy() / predicted)), index=table.index)
     weights = weight_of(table.groupby(GROUP)["ttft_s"].transform("size"))
     return {
         str(kind): float(np.quantile(each, 0.9, weights=weights[each.index], method="inverted_cdf") / 1.645)
-        for kind, each in logs.groupby(table["level: kind"])
+        for kind, each in logs.groupby(by)
     }
 
 

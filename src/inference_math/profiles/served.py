@@ -143,7 +143,8 @@ def _answered(loop: Loop, level: float, change: Callable[[Unit], Unit] | None, d
     for name, low, high in (("e2e", "low", "high"), ("tpot", "tpot_low", "tpot_high")):
         table[low], table[high] = told[name] * found.low / found.value, told[name] * found.high / found.value
     table["low"] = np.maximum(table["low"], least)
-    wide = np.exp(NormalDist().inv_cdf((1 + level) / 2) * front.spread)
+    spread = front.drafting if unit.drafts else front.spread
+    wide = np.exp(NormalDist().inv_cdf((1 + level) / 2) * spread)
     least_first = unit.floor.ttft(work, 1.0)
     return table.assign(ttft_low=np.maximum(told["ttft"] / wide, least_first), ttft_high=told["ttft"] * wide)
 
@@ -214,14 +215,15 @@ def runs_of(rows: pd.DataFrame) -> Runs:
 
 
 def beside_peer(table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with the e2e that aiconfigurator predicts, `peer` in seconds, with its continuous batching.
+    """Return rows with the e2e and the TTFT that aiconfigurator predicts, `peer` and `peer_ttft` in seconds.
 
-    It was told of no drafts: rows that are known to draft have none.
+    With its continuous batching. It was told of no drafts: rows that are known to draft have none.
     """
     found = load("peers_served").frame.fillna({"version": ""}).query("way == 'aggregated'")
-    found = found.assign(peer=found["ttft_s"] + (found["n_out"] - 1) * found["tpot_s"])
-    merged = table.merge(found[[*_SET_UP, "users", "peer"]], how="left", on=[*_SET_UP, "users"]).set_axis(table.index)
-    return merged.assign(peer=merged["peer"].where(merged["drafts"] != "mtp"))
+    found = found.assign(peer=found["ttft_s"] + (found["n_out"] - 1) * found["tpot_s"], peer_ttft=found["ttft_s"])
+    merged = table.merge(found[[*_LOAD, "peer", "peer_ttft"]], how="left", on=_LOAD).set_axis(table.index)
+    plain = merged["drafts"] != "mtp"
+    return merged.assign(peer=merged["peer"].where(plain), peer_ttft=merged["peer_ttft"].where(plain))
 
 
 def errors() -> pd.DataFrame:
@@ -242,8 +244,8 @@ def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return for each group of rows of `scored` how many points it has and how far off predictions are.
 
     `ttft`, `tpot` and `e2e` are mean absolute errors; `ttft_bias` and `bias` (of e2e) medians of predicted over
-    measured, less one; `ttft_inside`, `tpot_inside` and `inside` shares within the intervals. With a column `peer` also
-    the mean absolute error of that, over the points that it has. What a table does not predict is left out.
+    measured, less one; `ttft_inside`, `tpot_inside` and `inside` shares within the intervals. With a peer's columns
+    also the mean absolute errors of these, over the points that it has. What a table does not predict is left out.
     """
     ends = {"ttft": ("ttft_low", "ttft_high"), "tpot": ("tpot_low", "tpot_high"), "e2e": ("low", "high")}
     each, told = table[by].copy(), {}
@@ -257,7 +259,8 @@ def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         if low in table:
             column = "inside" if name == "e2e" else f"{name}_inside"
             each[column], told[column] = table[f"{name}_s"].between(table[low], table[high]), "mean"
-    if "peer" in table:
-        each["peer"], told["peer"] = (table["peer"] / table["e2e_s"] - 1).abs(), "mean"
+    for peer, name in (("peer", "e2e_s"), ("peer_ttft", "ttft_s")):
+        if peer in table:
+            each[peer], told[peer] = (table[peer] / table[name] - 1).abs(), "mean"
     groups = each.groupby(by, sort=True)
     return groups.agg(told).assign(points=groups.size()).reset_index()[[*by, "points", *told]]

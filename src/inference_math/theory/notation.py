@@ -197,13 +197,13 @@ front = _define(
 )
 rounds = _define("rounds", r"n_{r}", "1", AT_LEAST_ONE, "requests that each user sends, one after the other")
 together = _define("together", "k", "1", AT_LEAST_ONE, "prompts for which the token budget of a step has room")
-wave = _define("wave", "w", "1", AT_LEAST_ONE, "answers that each user has had")
+wave = _define("wave", "j", "1", AT_LEAST_ONE, "answers that each user has had")
 burst = _define("burst", r"\mathrm{TTFT}_{\mathrm{burst}}", "s", ANY_POSITIVE, "mean TTFT of prompts sent at once")
 steady = _define(
     "steady", r"\mathrm{TTFT}_{\infty}", "s", ANY_POSITIVE, "mean TTFT of a closed loop that has run for long"
 )
 met = _define(
-    "met", r"M", "1", Interval(-1e9, 1e9), "prompts that a user meets beside the own ones beyond those of a closed loop"
+    "met", r"M_{+}", "1", Interval(-1e9, 1e9), "prompts that a user meets beside the own ones, less a closed loop's"
 )
 filled = _define(
     "filled",

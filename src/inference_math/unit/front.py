@@ -26,11 +26,13 @@ FACTORS = ("base", "kind", "model", "engine", "engine, model", "engine, model, g
 class Front:
     """Seconds before and after the engine, and how far a mean TTFT played with them errs.
 
-    `spread` is the standard deviation of the logarithm of measured over played TTFT, on groups that were left out.
+    `spread` is the standard deviation of the logarithm of measured over played TTFT on rows that chose nothing but it,
+    `drafting` that of rows with drafts.
     """
 
     seconds: float
     spread: float
+    drafting: float
 
 
 def levels_of_front(model: Model, gpu: Gpu, engine: str, version: str = "") -> dict[str, str]:
@@ -55,7 +57,8 @@ def front_of(model: Model, gpu: Gpu, engine: str, version: str = "") -> Front:
     moves = _moves()
     told = levels_of_front(model, gpu, engine, version)
     logarithm = sum(moves.get((factor, level), 0.0) for factor, level in told.items())
-    return Front(exp(logarithm), moves["spread", told["kind"]])
+    spread = moves["spread", told["kind"]]
+    return Front(exp(logarithm), spread, max(spread, moves["spread", "drafting"]))
 
 
 @lru_cache(maxsize=1)
