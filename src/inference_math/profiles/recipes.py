@@ -8,10 +8,12 @@ Source: SemiAnalysis InferenceX, github.com/SemiAnalysisAI/InferenceX (Apache-2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from inference_math.simulate import Chunked, Habits
+from inference_math.unit import Unit
+from inference_math.unit.shapes import MEMORY
 
 __all__ = ["ACCEPTED", "COLD", "EACH", "SPAN", "WARM", "Recipe", "recipe_of"]
 
@@ -36,6 +38,10 @@ class Recipe:
         Precision of the KV cache.
     drafts
         Tokens that each request drafts in a step.
+    memory
+        Share of the GPUs' memory for weights and KV caches; with `free` of what the weights leave.
+    free
+        Whether it is (TensorRT-LLM).
     cold
         Seconds that the first step with more than `WARM` tokens takes more, as kernels are compiled in it.
     """
@@ -45,6 +51,16 @@ class Recipe:
     kv: str
     drafts: int = 0
     cold: float = 0.0
+    memory: float = MEMORY
+    free: bool = False
+
+    def sized(self, unit: Unit) -> Unit:
+        """Return the unit with the memory that the recipe gives it."""
+        if not self.free:
+            return replace(unit, memory=self.memory)
+        held = 1 - unit.numbers["kv_room"] / (unit.gpus * unit.gpu.room(unit.memory))  # of that, by the weights
+        taken = held * unit.memory
+        return replace(unit, memory=taken + self.memory * (1 - taken))
 
     def scheduler(self, places: float) -> Chunked:
         """Return it as a scheduler with so many places."""
@@ -74,19 +90,22 @@ def _vllm(row: Any) -> Recipe:
 def _trtllm(row: Any) -> Recipe:
     """Prompts are never cut: no script asks for chunked context. Caches are in FP8, as checkpoints and scripts say.
 
+    They take a share of what the weights leave, 0.9 unless a script says 0.8.
+
     70b_fp8_h200_trt_slurm@a267b4b, 70b_fp8_b200_trt_slurm@a267b4b, gptoss_fp4_b200_trt@34bc7c4,
     dsr1_fp4_b200_trt@34bc7c4, dsr1_fp8_b200_trt@34bc7c4 and their twins with drafts.
     """
     n_in, dp, users = _nominal(row["n_in"]), int(row["dp"]), int(row["users"])
+    room: Any = {"memory": 0.9, "free": True}
     short = n_in == 1024 and _nominal(row["n_out"]) == 1024
     if row["model"] == "llama-3-70b":
         waiting = Habits(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384)
-        return Recipe(16_384, waiting if short and row["tp"] < 8 else Habits(whole=True), "fp8")
+        return Recipe(16_384, waiting if short and row["tp"] < 8 else Habits(whole=True), "fp8", **room)
     balanced = Habits(whole=True, wait_steps=60, wait_tokens=users + 0.85 * dp * n_in)  # a prompt for each group
     if row["model"] == "gpt-oss-120b" and row["gpu"] == "b200":
-        return Recipe(20_000 * dp, balanced if dp > 1 else Habits(whole=True), "fp8")
+        return Recipe(20_000 * dp, balanced if dp > 1 else Habits(whole=True), "fp8", **room)
     if row["model"] != "deepseek-v3":
-        return Recipe(8192 * dp, Habits(whole=True), "fp8")
+        return Recipe(8192 * dp, Habits(whole=True), "fp8", **room)
     drafts = (1 if dp > 1 else 3) if row["drafts"] == "mtp" else 0
     batch = (1 + drafts) * (users // dp if drafts else users)
     tokens = -(-(batch + n_in + 64) // 64) * 64
@@ -96,7 +115,7 @@ def _trtllm(row: Any) -> Recipe:
     habits = balanced if dp > 1 else Habits(whole=True)
     if today and not drafts and row["weights"] == "fp8" and short and users >= 64 and dp == 1:
         habits = Habits(whole=True, wait_steps=40, wait_tokens=0.8 * tokens)
-    return Recipe(tokens * dp, habits, "fp8", drafts)
+    return Recipe(tokens * dp, habits, "fp8", drafts, memory=0.8, free=True)
 
 
 def _sglang(row: Any) -> Recipe:
@@ -108,7 +127,7 @@ def _sglang(row: Any) -> Recipe:
     """
     model, gpu, eight = row["model"], row["gpu"], row["weights"] == "fp8"
     often = 30 if row["users"] >= 16 else 10
-    budget, looks, drafts, kv, cold = 8192, 1, 0, "bf16", 0.0
+    budget, looks, drafts, kv, cold, memory = 8192, 1, 0, "bf16", 0.0, MEMORY
     drafting = row["drafts"] == "mtp"
     if model == "deepseek-v3":
         kv, looks, budget = "fp8", often, 32_768 if eight and row["tp"] != 4 else 16_384
@@ -117,7 +136,7 @@ def _sglang(row: Any) -> Recipe:
         if drafting:
             budget, drafts = 16_384, 2
         elif eight and row["tp"] == 4:
-            budget, looks = 8192, 10
+            budget, looks, memory = 8192, 10, 0.95
     elif model == "glm-5" and gpu != "h200-sxm":
         kv, budget, looks = "fp8", 32_768, 1 if eight else 10
     elif model == "qwen3.5-397b-a17b":
@@ -126,7 +145,7 @@ def _sglang(row: Any) -> Recipe:
             budget, looks = 16_384, 10 if gpu == "b300" else 1
     if drafting and model != "deepseek-v3":
         drafts = 3
-    return Recipe(budget * int(row["dp"]), Habits(alone=True, looks=looks), kv, drafts, cold)
+    return Recipe(budget * int(row["dp"]), Habits(alone=True, looks=looks), kv, drafts, cold, memory)
 
 
 def _nominal(mean: float) -> int:

@@ -112,7 +112,8 @@ def loops(frame: pd.DataFrame, calibration: Calibration | None = None) -> Iterat
             one["model"], one["gpu"], int(one["tp"]), weights=one["weights"], kv=recipe_of(one).kv,
             engine=one["engine"], calibration=calibration, ep=int(one["ep"]), dp=int(one["dp"]), version=one["version"],
         )  # fmt: skip
-        yield Loop(replace(unit, bunched=True), Workload(float(one["n_in"]), float(one["n_out"])), rows)
+        sized = recipe_of(one).sized(unit)
+        yield Loop(replace(sized, bunched=True), Workload(float(one["n_in"]), float(one["n_out"])), rows)
 
 
 def scored(frame: pd.DataFrame, level: float = 0.9, unit: Callable[[Unit], Unit] | None = None) -> pd.DataFrame:
