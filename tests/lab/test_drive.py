@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_math import simulate, theory
-from inference_math.lab.drive import bare_steps, closed_loop, open_loop
+from inference_math.lab.drive import bare_steps, benchmark, closed_loop, open_loop
 from inference_math.lab.engines import ALL_AT_ONCE, Played, Prompt, Stored
+from inference_math.lab.experiments import Bench, ColdStart
+from inference_math.lab.experiments.cold import Spread
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
 
@@ -51,6 +53,46 @@ def test_users_begin_in_the_middle_of_answers() -> None:
 def test_together_equal_answers_never_meet_a_prompt() -> None:
     seen = closed_loop(Played(COST), Workload(128, 32), 8, seconds=60, rng=np.random.default_rng(0), together=True)
     assert all(step.decodes == 0 or step.prefills == 0 for step in seen.steps)
+
+
+@pytest.mark.parametrize("lengths", ["fixed", "geometric"])
+def test_a_benchmark_is_the_simulator_s(lengths: str) -> None:
+    """All begin together, each sends so many requests, and all of them count."""
+    source, chunks = Workload(128, 32, lengths=lengths), simulate.Chunked(4 * 128 + 8)
+    times, simulated = [], []
+    for seed in range(12):
+        engine = Played(COST)
+        seen, waves = benchmark(engine, source, 8, 6, rng=np.random.default_rng(seed), budget=4 * 128 + 8)
+        assert engine.budget == ALL_AT_ONCE
+        assert np.bincount(waves).tolist() == [8] * 6
+        assert len(seen.ttfts) == len(waves)
+        times.append(seen.ttfts.mean())
+        run = simulate.benchmark(source, COST, concurrency=8, requests=48, scheduler=chunks, seed=seed)
+        simulated.append(run.requests.ttft.mean())
+    assert np.mean(times) == pytest.approx(np.mean(simulated), rel=1e-9 if lengths == "fixed" else 0.05)
+
+
+def test_a_cold_start_is_predicted_before_it_is_run() -> None:
+    """The laws of the burst and of what follows, on an engine with a known cost; no phase is drawn from them."""
+    cold = ColdStart()
+    for arm in cold.arms():
+        rng = np.random.default_rng(4)
+        bench = Bench(Played(COST), rng)
+        said = cold.predict(arm, COST, bench)
+        found = [cold.run(arm, said, bench).values for _ in range(6)]
+        means = {name: np.mean([one[name] for one in found]) for name in found[0]}
+        assert means["burst"] == pytest.approx(said["burst"], rel=0.04), (
+            arm
+        )  # a step has room for a part of a prompt more
+        assert means["ttft"] == pytest.approx(said["ttft"], rel=0.12), arm
+        assert means["ttft"] > 1.2 * said["ttft@steady"], arm
+
+
+def test_answers_that_are_spread_scatter_as_they_say() -> None:
+    drawn = Spread(64, 32, 6).draw(20_000, np.random.default_rng(0))
+    assert drawn.n_out.std() / 32 == pytest.approx(Spread(64, 32, 6).cv, rel=0.02)
+    assert (drawn.n_out.min(), drawn.n_out.max()) == (26, 38)
+    assert Spread(64, 32, 0).cv == 0
 
 
 def test_a_budget_cuts_prompts_and_is_given_back() -> None:

@@ -8,6 +8,7 @@ from math import inf
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from inference_math.lab.engines import Engine, Prompt, Step
 from inference_math.simulate.record import GapHistogram, Run
@@ -19,6 +20,7 @@ __all__ = [
     "Observed",
     "Request",
     "bare_steps",
+    "benchmark",
     "closed_loop",
     "drawn",
     "of_context",
@@ -210,6 +212,37 @@ def closed_loop(
             _next(loop, coming, ask)
     engine.budget = before
     return loop.observed()
+
+
+def benchmark(
+    engine: Engine,
+    source: Source,
+    users: int,
+    rounds: int,
+    *,
+    rng: np.random.Generator,
+    ask: Ask = plain_prompt,
+    budget: int | None = None,
+) -> tuple[Observed, NDArray[np.int64]]:
+    """Let `users` begin together, from a cold start, and send `rounds` requests each; everything counts.
+
+    Phases are the engine's own: nothing is drawn from a law but lengths. Returns also, for each request in the order in
+    which they were sent, how many its user had before. A prompt's clock starts when its user sends it, so that the time
+    in which the others are handed in counts.
+    """
+    loop, coming, waves = Loop(engine), drawn(source, rng), {}
+    before, engine.budget = engine.budget, engine.budget if budget is None else budget
+    loop.begin()
+    for _ in range(users):
+        n_in, n_out, cached = next(coming)
+        waves[loop.send(ask(n_in, cached), n_out, loop.start, cached=cached)] = 0
+    while loop.waiting:
+        for number in loop.step():
+            if waves[number] + 1 < rounds:
+                n_in, n_out, cached = next(coming)
+                waves[loop.send(ask(n_in, cached), n_out, engine.now(), cached=cached)] = waves[number] + 1
+    engine.budget = before
+    return loop.observed(), np.array(list(waves.values()))
 
 
 def open_loop(

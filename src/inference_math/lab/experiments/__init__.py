@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from inference_math.lab.experiments.bench import N_IN, N_OUT, Arm, Bench, Experiment, Found, Values, alone, calibration
 from inference_math.lab.experiments.chunks import Chunks
+from inference_math.lab.experiments.cold import ColdStart
 from inference_math.lab.experiments.interference import Counts, Interference
 from inference_math.lab.experiments.limit import Limit
 from inference_math.lab.experiments.queues import OpenLoop
@@ -23,6 +24,7 @@ __all__ = [
     "Arm",
     "Bench",
     "Chunks",
+    "ColdStart",
     "Counts",
     "Experiment",
     "Found",
@@ -39,5 +41,5 @@ __all__ = [
 ]
 
 EXPERIMENTS: tuple[Experiment, ...] = (
-    InsideAStep(), Interference(), Counts(), Limit(), Reuse(), Store(), Chunks(), OpenLoop(),
+    InsideAStep(), Interference(), ColdStart(), Counts(), Limit(), Reuse(), Store(), Chunks(), OpenLoop(),
 )  # fmt: skip

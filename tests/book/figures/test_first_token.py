@@ -1,0 +1,62 @@
+"""What the figures of the first token draw, in numbers."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from inference_math import theory
+from inference_math.book.figures import first_token as plots
+
+mpl.use("Agg")
+COSTS = {"t_w": 0.02, "ttft_1": 0.05, "delta_h": 1e-4}
+
+
+def axes(count=1):
+    return Figure().subplots(1, count)
+
+
+def test_waves_fall_with_their_root_and_dots_lie_on_the_lines():
+    ax = axes()
+    table = plots.waves(ax, COSTS, 1000, 300, (0.05, 0.2), 32, seeds=10)
+    slow = table[table.span == 0.05]
+    assert slow.law.iloc[0] / slow.law.iloc[3] == pytest.approx(2)
+    assert slow.simulated.mean() == pytest.approx(slow.law.mean(), rel=0.12)
+    assert len(ax.lines) == 5
+
+
+def test_a_benchmark_nears_the_closed_loop_and_dots_lie_on_the_line():
+    ax = axes()
+    answers = plots.Answers(1000, 200, 1 / 9)
+    assert answers.cv == pytest.approx(0.0642, abs=1e-4)
+    table = plots.by_requests(ax, COSTS, answers, 16, 4, (1, 5, 50))
+    assert table.law.is_monotonic_decreasing
+    assert np.allclose(table.law, table.simulated, rtol=0.12)
+    assert table.law.iloc[-1] == pytest.approx(table.steady.iloc[0], rel=0.15)
+    assert table.law.iloc[0] == pytest.approx(theory.ttft_burst(B=16, together=4, **COSTS))
+
+
+def test_arrivals_draw_what_the_formula_says():
+    table = plots.by_rate(axes(), COSTS, 1000, 250, (0.1, 0.6))
+    assert np.allclose(table.TTFT, table["TTFT simulated"], rtol=0.06)
+    assert np.allclose(table.TPOT, table["TPOT simulated"], rtol=0.08)
+    assert table.rate.iloc[1] == pytest.approx(6 * table.rate.iloc[0])
+
+
+def test_errors_are_drawn_over_users_for_both_predictions():
+    ends = {"model": "m", "gpu": "g", "weights": "w", "n_in": 1.0, "n_out": 1.0}
+    table = pd.DataFrame({"engine": ["vllm", "trtllm"], "users": [4, 64], "ttft": [1.0, 2.0], "ttft_s": [2.0, 2.0]})
+    both = axes(2)
+    drawn = plots.by_users(both, table.assign(**ends), pd.Series([0.5, 0.5]))
+    assert drawn.law.tolist() == [0.25, 0.25]
+    assert drawn.played.tolist() == [0.5, 1.0]
+    assert both[0].get_ylabel() == "predicted over measured TTFT"
+
+
+def test_equal_answers_are_equal():
+    drawn = plots.Answers(10, 7, 0.0).draw(5, np.random.default_rng(0))
+    assert drawn.n_out.tolist() == [7] * 5
+    assert drawn.n_in.tolist() == [10] * 5
