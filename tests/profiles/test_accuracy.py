@@ -113,3 +113,15 @@ def test_a_profile_holds_four_in_five_to_all_but_three_in_a_hundred():
         known = profiles.fit((accuracy.qwen()[fitted], accuracy.silybench_runs(fitted, 24))).calibration
         assert 0.8 <= accuracy.coverage(accuracy.silybench({tested: accuracy.qwen(known)[tested]})) <= 0.97
     assert HELD == ("profile",)
+
+
+def test_tails_of_a_benchmark_are_played_over_its_requests():
+    """TPOT by its steps; TTFT of long prompts too, while that of short ones is the front's, which is not theirs."""
+    found = accuracy.silybench_tails(accuracy.qwen())
+    assert len(found) == len(accuracy.silybench(accuracy.qwen()))
+    off = {name: (found[name] / found[f"{name}_s"] - 1).abs() for name in ("ttft", "tpot")}
+    assert off["tpot"].mean() < 0.08
+    assert off["ttft"][found.n_in > 2000].mean() < 0.15
+    assert (found.ttft > found.ttft_s)[(found.users == 1) & (found.n_in == 128)].all()
+    few, many = (found[found.users == users].ttft.mean() for users in (4, 64))
+    assert many > 2 * few

@@ -48,7 +48,8 @@ class Foreseen:
         Prompts to send until the mean TTFT is within `CLOSE` of the steady one; infinite for equal answers, for users
         who get these stay together.
     spread
-        Ends of the factor by which mean TTFTs, and latencies, may be off with a probability of 90 %.
+        Ends of the factor by which mean TTFTs, and latencies, may be off with a probability of 90 %. The front is that
+        of one source's hosts and clients: others may take next to none, so the low end of the TTFT has none.
     notes
         What was never calibrated.
     """
@@ -163,7 +164,8 @@ def foresee(
         enough = users * _rounds(burst, steady, source.span / 3**0.5)
     within = unit.predict("e2e", work, users)
     wide = exp(NormalDist().inv_cdf(0.95) * front.spread)
-    spread = {"ttft": (1 / wide, wide), "e2e": (within.low / within.value, within.high / within.value)}
+    bare = 1 - front.seconds / float(run.requests["ttft"].mean())
+    spread = {"ttft": (bare / wide, wide), "e2e": (within.low / within.value, within.high / within.value)}
     return Foreseen(
         _table(run), run.request_rate, run.seconds, front.seconds, burst, steady, enough, spread, within.outside
     )

@@ -15,13 +15,15 @@ import pandas as pd
 from inference_math import theory
 from inference_math.evidence import load
 from inference_math.runs import Runs
+from inference_math.simulate import Chunked, benchmark
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
-from inference_math.workload import Workload
+from inference_math.unit.front import front_of
+from inference_math.workload import RandomLengths, Workload
 
 __all__ = [
     "LADDER", "coverage", "held", "ladder", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_runs",
-    "splitwise",
+    "silybench_tails", "splitwise",
 ]  # fmt: skip
 
 _CHAT = 512  # tokens of ML.ENERGY's prompts, whose length is not given
@@ -70,6 +72,31 @@ def silybench(units: Mapping[str, Unit], level: float = 0.9) -> pd.DataFrame:
             tables.append(pd.DataFrame(table).assign(precision=precision, n_in=work.n_in, n_out=work.n_out))
     columns = ["precision", "n_in", "n_out", "users", "measured", "predicted", "low", "high", "datasheet"]
     return pd.concat(tables, ignore_index=True)[columns].astype({"n_in": int, "n_out": int, "users": int})
+
+
+def silybench_tails(units: Mapping[str, Unit], q: float = 0.95) -> pd.DataFrame:
+    """Play every used point as a benchmark; return quantiles over requests. Lengths are exact, users begin together.
+
+    Columns: precision, n_in, n_out, users; ttft, ttft_s, tpot, tpot_s, played and measured, in seconds.
+    """
+    frame, tables = load("silybench").frame.query("used"), []
+    for row in frame.to_dict("records"):
+        unit, work = units[row["precision"]], Workload(float(row["prompt_tokens"]), float(row["output_tokens"]))
+        run = benchmark(
+            RandomLengths(work.n_in, work.n_out), unit.step_cost, concurrency=int(row["concurrency"]),
+            requests=max(int(row["requests"]), int(row["concurrency"])),
+            scheduler=Chunked(8192, max_batch=unit.places(work)),
+            front=front_of(unit.model, unit.gpu, unit.engine, unit.version).seconds,
+        )  # fmt: skip
+        tables.append(
+            {
+                "precision": row["precision"], "n_in": row["prompt_tokens"], "n_out": row["output_tokens"],
+                "users": row["concurrency"], "ttft": run.requests["ttft"].quantile(q),
+                "ttft_s": row["ttft_p95_ms"] / 1e3, "tpot": run.requests["tpot"].quantile(q),
+                "tpot_s": row["tpot_p95_ms"] / 1e3,
+            }
+        )  # fmt: skip
+    return pd.DataFrame(tables)
 
 
 def mlenergy(level: float = 0.9, context: float = _CHAT, calibration: Calibration | None = None) -> pd.DataFrame:
