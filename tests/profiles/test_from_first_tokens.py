@@ -50,6 +50,7 @@ def test_in_between_times_are_interpolated():
     between = first.ttft_of(table, np.full(5, 0.06))
     assert ((between > table["at 0.04"]) & (between < table["at 0.08"])).all()
     assert first.ttft_of(table, np.full(5, 9.0)) == pytest.approx(table["at 0.32"].to_numpy())
+    assert first.ttft_of(table, np.full(5, 1e-3)) == pytest.approx(table["at 0.004"].to_numpy())
 
 
 def test_left_out_rows_are_predicted_by_the_others():
@@ -57,6 +58,11 @@ def test_left_out_rows_are_predicted_by_the_others():
     apart = first.left_out(table)
     own = first.ttft_of(table, first.seconds_of(table, first.fit(table)))
     assert np.abs(np.log(apart / table.ttft_s)).mean() > 5 * np.abs(np.log(own / table.ttft_s)).mean()
+
+
+def test_one_engine_on_one_gpu_leaves_nothing_to_predict_it_by():
+    with pytest.raises(ValueError, match="two engines, or one on two GPUs"):
+        first.left_out(made((0.03,), ("a",)))
 
 
 def test_spreads_are_those_of_nine_tenths():

@@ -9,6 +9,7 @@ import pytest
 from inference_math.profiles import served
 from inference_math.profiles.recipes import ACCEPTED, COLD, recipe_of
 from inference_math.simulate import Habits
+from inference_math.unit import Unit
 
 ROW = {
     "model": "llama-3-70b", "gpu": "h200-sxm", "tp": 4, "ep": 1, "dp": 1, "engine": "trtllm", "version": "",
@@ -45,6 +46,8 @@ def test_deepseek_under_tensorrt_takes_as_many_tokens_as_its_script_computes():
     assert (drafting.drafts, drafting.budget) == (3, 1344)  # four tokens a user
     assert recipe_of(deep | {"drafts": "mtp", "dp": 8, "users": 256}).drafts == 1
     assert recipe_of(deep | {"dp": 8}).habits.wait_steps == 60
+    assert recipe_of(deep | {"dp": 8, "drafts": "mtp"}).habits.wait_tokens == 2 * 64 + 0.85 * 8 * 1024
+    assert recipe_of(deep | {"dp": 8}).budget == 8 * 1152  # users of all groups, without drafts
 
 
 def test_sglang_looks_now_and_then_and_computes_prompts_by_themselves():
@@ -75,3 +78,22 @@ def test_every_row_has_a_recipe_that_runs():
     assert recipe_of(ROW).scheduler(0).max_batch == 1
     assert recipe_of(ROW).scheduler(inf).max_batch == inf
     assert pytest.approx(0.6) == ACCEPTED
+
+
+def test_an_engine_that_no_script_started_is_named():
+    with pytest.raises(ValueError, match="engine must be one of"):
+        recipe_of(ROW | {"engine": "lmdeploy"})
+
+
+def test_tensorrt_takes_a_share_of_what_the_weights_leave():
+    unit = Unit.of("llama-3-70b", "h200-sxm", 4, weights="fp8", kv="fp8", engine="trtllm")
+    sized = recipe_of(ROW).sized(unit)
+    total = 4 * unit.gpu.driver_bytes
+    weights = 4 * unit.gpu.room(unit.memory) - unit.numbers["kv_room"]
+    assert sized.numbers["kv_room"] == pytest.approx(0.9 * (total - weights), rel=0.03)  # less what the engine needs
+    deep = ROW | {"model": "deepseek-v3", "gpu": "b200"}
+    assert recipe_of(deep).memory == 0.8
+    narrow = deep | {"engine": "sglang", "version": "0.5.9"}
+    assert (recipe_of(narrow).memory, recipe_of(narrow).free) == (0.95, False)
+    assert recipe_of(narrow | {"tp": 8}).budget == 32_768
+    assert recipe_of(narrow | {"tp": 8}).memory == unit.memory

@@ -41,6 +41,8 @@ def test_an_alarm_needs_two_points_and_a_tenth():
     assert grown(ttft=0.34, e2e=0.05) == {"ttft"}
     told = scores.alarms(before, before.assign(e2e=0.2)).iloc[0]
     assert (told.before, told.after) == (0.10, 0.2)
+    assert grown(ttft=np.nan) == {"ttft"}
+    assert set(scores.alarms(before, before.assign(model="other")).error) == {"ttft", "tpot", "e2e"}  # it is gone
 
 
 def test_the_shape_is_over_the_first_point_of_the_curve():

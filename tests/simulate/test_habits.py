@@ -55,6 +55,22 @@ def test_prompts_wait_for_company_beside_decodes_only():
     assert both.ttft[2] < 0.05
 
 
+def test_a_prompt_that_was_begun_goes_on():
+    trace = Trace(np.array([100, 900]), np.full(2, 400), arrival=np.array([0.0, 0.2]))
+    cut = replay(trace, COST, scheduler=Chunked(300, habits=Habits(wait_steps=20)), log=True).log
+    chunks = cut[cut.tokens > 0].index.to_numpy()[1:]
+    assert len(chunks) == 4
+    assert (np.diff(chunks) == 1).all()  # the first waits, the rest of it does not
+
+
+def test_looks_begin_anew_after_a_step_with_prompts():
+    """Two prompts, room for one in a step: the second goes into the very next one."""
+    trace = arriving(0.0, 0.2, 0.2)
+    log = log_of(Habits(looks=10), trace, budget=103).log
+    steps = log[log.tokens > 0].index.to_numpy()
+    assert steps[2] - steps[1] == 1
+
+
 def test_an_engine_that_looks_now_and_then_lets_prompts_wait_half_as_long_on_average():
     often, seldom = (
         closed_loop(

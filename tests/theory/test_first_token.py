@@ -80,8 +80,15 @@ def test_more_requests_of_each_user_bring_the_mean_down_as_the_formula_says():
     )
     burst = theory.ttft_burst(B=64, together=8, **COSTS)
     steady = theory.expected_ttft_full(B=64, n_out=256, **COSTS)
-    needed = theory.rounds_needed(burst=burst, steady=steady, share_off=0.05)
-    assert (burst + (needed - 1) * steady) / needed == pytest.approx(steady * 1.05, rel=0.01)
+    parts = {"ttft_1": COSTS["ttft_1"], "delta_h": COSTS["delta_h"]}
+    met = theory.prompts_met(B=64, rounds=1e9, together=8, n_out=256, cv=(1 / 9) / 3**0.5)
+    assert met == pytest.approx(63 / (4 * np.pi * ((1 / 9) / 3**0.5) ** 2 * 256))
+    needed = theory.rounds_needed(burst=burst, steady=steady, met=met, **parts, share_off=0.05)
+    assert closed(64, needed, 8, 256, (1 / 9) / 3**0.5) == pytest.approx(steady * 1.05, rel=1e-6)
+    assert theory.rounds_needed(burst=steady, steady=steady, met=0, **parts, share_off=0.05) == 1
+    equal_met = theory.prompts_met(B=64, rounds=5, together=8, n_out=256, cv=0)
+    told = theory.ttft_benchmark(burst=burst, steady=steady, rounds=5, met=equal_met, **parts)
+    assert told == pytest.approx((burst + 4 * steady + 4 * (7 - 63 / 256) * (0.05 - 1e-4)) / 5)
 
 
 def test_users_who_began_together_meet_less_and_less():
@@ -99,6 +106,8 @@ def test_users_who_began_together_meet_less_and_less():
         assert beside[wave] == pytest.approx(told, rel=0.15)
     assert theory.mixing_waves(cv=span / 3**0.5) == pytest.approx(24, abs=0.5)
     assert theory.mixing_waves(cv=1) < 0.1  # geometric answers: at once
+    assert theory.prompts_beside_wave(B=32, n_out=170, cv=0.5, wave=1000) == pytest.approx(31 / 170)
+    assert theory.prompts_beside_wave(B=32, n_out=170, cv=0.001, wave=1) == 31  # all of them, and no more
 
 
 @given(users=st.integers(2, 24), wait=st.floats(1.0, 3.0))
@@ -143,9 +152,13 @@ def test_random_arrivals_wait_one_and_a_half_steps(lengths, share, off):
     assert theory.open_step(filled=filled, t_w=COSTS["t_w"]) == pytest.approx(run.tpot.mean(), rel=off + 0.03)
 
 
-def test_a_lone_request_waits_half_a_step_and_takes_its_own():
-    quiet = theory.ttft_open(filled=0, on_prompts=0, t_w=0.02, ttft_1=0.05)
-    assert quiet == pytest.approx(0.05 + 1.5 * 0.02)
+def test_an_engine_that_is_idle_has_no_step_to_wait_for():
+    """The theorem needs an engine that is never idle: with no step under way a first token waits half of one less."""
+    run = simulate.open_loop(Workload(PROMPT, 16), COST, rate=0.05, requests=2000, warmup=100, seed=1).requests
+    alone = COSTS["t_w"] + COSTS["ttft_1"]
+    assert run.ttft.mean() == pytest.approx(alone, rel=0.02)
+    quiet = theory.ttft_open(filled=0, on_prompts=0, t_w=COSTS["t_w"], ttft_1=COSTS["ttft_1"])
+    assert quiet - alone == pytest.approx(COSTS["t_w"] / 2)
 
 
 def test_a_delay_between_answer_and_prompt_empties_places():

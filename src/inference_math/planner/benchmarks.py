@@ -7,18 +7,19 @@ sent. The play says both, and how many prompts it takes until the burst no longe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, exp, inf, isfinite
+from math import ceil, exp, inf, isfinite, nan
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from inference_math import theory
-from inference_math.checks import ANY_POSITIVE, Interval, as_number, as_whole
+from inference_math.checks import Interval, as_number, as_whole
 from inference_math.simulate import Chunked, Habits, Run, benchmark, open_loop
 from inference_math.unit import Unit
 from inference_math.unit.front import front_of
-from inference_math.workload import RandomLengths, Workload
+from inference_math.workload import RandomLengths, Requests, Workload
 
 __all__ = ["BUDGET", "CLOSE", "Foreseen", "foresee"]
 
@@ -27,7 +28,10 @@ CLOSE = 0.05  # how near to the steady mean TTFT is near enough
 # What engines do unless they are told otherwise: TensorRT-LLM cuts no prompts, SGLang computes them by themselves.
 HABITS = {"vllm": Habits(), "trtllm": Habits(whole=True), "sglang": Habits(alone=True)}
 _RATIO = Interval(0, 0.999)
+_BURSTINESS = Interval(1e-4, 1e4)
 _COLUMNS = ["mean", "P50", "P90", "P99"]
+_FOREVER = 1e9  # requests of each user
+_ROUNDS, _ENOUGH = 9, 2000  # requests of each user, and of all, from which a steady mean is taken, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +50,7 @@ class Foreseen:
         Mean TTFT of the prompts of the first moment, and of a closed loop whose users have spread; NaN for arrivals.
     enough
         Prompts to send until the mean TTFT is within `CLOSE` of the steady one; infinite for equal answers, for users
-        who get these stay together.
+        who get these stay together, and NaN where they wait for a place, or come at a rate.
     spread
         Ends of the factor by which mean TTFTs, and latencies, may be off with a probability of 90 %. The front is that
         of one source's hosts and clients: others may take next to none, so the low end of the TTFT has none.
@@ -68,7 +72,8 @@ class Foreseen:
         """Return all of it as plain values, seconds; what does not apply is None."""
         told = {name: getattr(self, name) for name in ("rate", "seconds", "front", "burst", "steady", "enough")}
         plain = {name: value if isfinite(value) else None for name, value in told.items()}
-        return plain | {"table": self.table.to_dict("index"), "spread": self.spread, "notes": list(self.notes)}
+        table = self.table.astype(object).where(self.table.notna(), None).to_dict("index")
+        return plain | {"table": table, "spread": self.spread, "notes": list(self.notes)}
 
     def __str__(self) -> str:
         lines = ["              mean      P50      P90      P99"]
@@ -83,11 +88,10 @@ class Foreseen:
                 f"the opening burst has a mean TTFT of {_shown(self.burst)}, a loop whose users have spread "
                 f"{_shown(self.steady)}"
             )
-            lines.append(
-                "equal answers never spread users who began together: give a range of lengths"
-                if self.enough == inf
-                else f"send {self.enough:,.0f} prompts to come within {CLOSE:.0%} of it"
-            )
+            if self.enough == inf:
+                lines.append("equal answers never spread users who began together: give a range of lengths")
+            elif self.enough == self.enough:
+                lines.append(f"send {self.enough:,.0f} prompts to come within {CLOSE:.0%} of it")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
@@ -139,31 +143,29 @@ def foresee(
     """
     count = as_whole("prompts", prompts, 1, 1_000_000)
     source = RandomLengths(n_in, n_out, as_number("range_ratio", range_ratio, _RATIO))
+    scatter = as_number("burstiness", burstiness, _BURSTINESS) ** -0.5
     work, front = Workload(n_in, n_out), front_of(unit.model, unit.gpu, unit.engine, unit.version)
     scheduler = Chunked(
         as_whole("budget", budget) * unit.dp, max_batch=max(1, unit.places(work)), habits=HABITS[unit.engine]
     )
-    cost = unit.near(work).step_cost
-    if rate < inf:
+    asked: dict[str, Any] = {"cost": unit.near(work).step_cost, "scheduler": scheduler, "seed": seed}
+    burst = steady = enough = nan
+    if rate != inf:
         if concurrency is not None:
-            raise ValueError(f"concurrency must be left out beside a request rate of {rate:g}, not {concurrency}")
-        scatter = as_number("burstiness", burstiness, ANY_POSITIVE) ** -0.5
-        run = open_loop(source, cost, rate=rate, cv_arrivals=scatter, requests=count, scheduler=scheduler, seed=seed)
+            raise ValueError(f"concurrency must be left out beside a request rate of {rate!r:.80}, not {concurrency}")
+        run = open_loop(source, rate=rate, cv_arrivals=scatter, requests=count, **asked)
         run.requests["ttft"] += front.seconds
         run.requests["latency"] += front.seconds
-        burst = steady = float("nan")
-        enough, users = float("nan"), max(1.0, float(run.requests["latency"].mean()) * rate)
+        users = max(1.0, float(run.requests["latency"].mean()) * rate)
     else:
         users = as_whole("concurrency", count if concurrency is None else concurrency, 1, count)
-        run = benchmark(
-            source, cost, concurrency=users, requests=count, scheduler=scheduler, front=front.seconds, seed=seed
-        )
-        first = run.requests["arrival"] <= 0
-        burst = float(run.requests["ttft"][first].mean())
-        steady = _steady(unit, work, users, front.seconds)
-        enough = users * _rounds(burst, steady, source.span / 3**0.5)
+        run = benchmark(source, concurrency=int(users), requests=count, front=front.seconds, **asked)
+        burst = float(run.requests["ttft"][run.requests["arrival"] <= 0].mean())
+        steady = _steady(work, int(users), front.seconds, asked)
+        if users <= scheduler.max_batch:  # else the queue for a place outweighs the burst
+            enough = users * _rounds(unit, source, int(users), scheduler.budget, burst, steady)
     within = unit.predict("e2e", work, users)
-    wide = exp(NormalDist().inv_cdf(0.95) * front.spread)
+    wide = exp(NormalDist().inv_cdf(0.95) * (front.drafting if unit.drafts else front.spread))
     bare = 1 - front.seconds / float(run.requests["ttft"].mean())
     spread = {"ttft": (bare / wide, wide), "e2e": (within.low / within.value, within.high / within.value)}
     return Foreseen(
@@ -171,20 +173,38 @@ def foresee(
     )
 
 
-def _rounds(burst: float, steady: float, cv: float) -> float:
-    """Return the requests of each user until the burst is forgotten, and the users have spread."""
-    if not cv:
+def _rounds(unit: Unit, source: RandomLengths, users: int, budget: int, burst: float, steady: float) -> float:
+    """Return the requests of each user until neither the burst nor what phases keep matters to the mean TTFT."""
+    far = round(source.n_out * (1 + source.span)) - round(source.n_out * (1 - source.span))  # lengths are whole
+    if not far:
         return inf
-    needed = theory.rounds_needed(burst=max(burst, steady), steady=steady, share_off=CLOSE)
-    return float(ceil(max(needed, theory.mixing_waves(cv=cv))))
+    cv = (((far + 1) ** 2 - 1) / 12) ** 0.5 / source.n_out
+    together = max(1, budget // ceil(source.n_in))
+    met = theory.prompts_met(B=users, rounds=_FOREVER, together=together, n_out=source.n_out, cv=cv)
+    more = max(0.0, unit.prefill_time(source.n_in) - unit.step_time(1, source.n_in))
+    needed = theory.rounds_needed(
+        burst=burst, steady=steady, met=max(met, 0.0), ttft_1=max(more, 1e-9), delta_h=0.0, share_off=CLOSE
+    )
+    return float(ceil(needed))
 
 
-def _steady(unit: Unit, work: Workload, users: float, front: float) -> float:
-    """Return the mean TTFT of a closed loop with full slots: the front, half a step that is under way, one's own."""
-    engine = unit.e2e(work, users)
-    inside = max(1.0, min(theory.users_inside(B=users, latency=engine, front=front), unit.places(work)))
-    wait = unit.tpot(work, inside) * unit.tokens_a_step / 2 if users > 1 else 0.0
-    return float(front + wait + unit.ttft(work, inside))
+@dataclass(frozen=True)
+class _Forgetful:
+    """The same means, but answers that forget the start at once: geometric ones, of which only the mean counts."""
+
+    work: Workload
+
+    def draw(self, count: int, rng: np.random.Generator) -> Requests:
+        n_out = rng.geometric(1 / self.work.n_out, count)
+        return Requests(np.full(count, round(self.work.n_in)), n_out, np.zeros_like(n_out))
+
+
+def _steady(work: Workload, users: int, front: float, asked: dict[str, Any]) -> float:
+    """Return the mean TTFT of a loop whose users have spread: played with answers that forget, its later part."""
+    each = max(_ROUNDS, _ENOUGH // users)
+    run = benchmark(_Forgetful(work), concurrency=users, requests=users * each, front=front, **asked)
+    late = run.requests.sort_values("arrival", kind="stable").iloc[users * each // 3 :]
+    return float(late["ttft"].mean())
 
 
 def _table(run: Run) -> pd.DataFrame:
@@ -195,4 +215,6 @@ def _table(run: Run) -> pd.DataFrame:
 
 
 def _shown(seconds: float) -> str:
+    if seconds != seconds:
+        return "-"
     return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"

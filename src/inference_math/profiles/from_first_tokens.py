@@ -2,8 +2,8 @@
 
 Each point is played as its benchmark was run, at some values of the front; in between its TTFT is interpolated. Then
 one number for each level is fitted: maximum a posteriori of log(played / measured), each move normal about nothing with
-a width of `WIDTHS`, residuals Student's t, so that a warm-up that nobody reported pulls nothing. The kind of model has
-the widest: the choosing part of the validation rows prefers that to one for the engine.
+a width of `WIDTHS`, residuals much like Student's t, so that a warm-up that nobody reported pulls nothing. The kind of
+model has the widest: the choosing part of the validation rows prefers that to one for the engine.
 """
 
 from __future__ import annotations
@@ -82,6 +82,8 @@ def left_out(table: pd.DataFrame) -> NDArray[np.float64]:
     """Return the TTFT of each row under a fit without its engine on its GPU."""
     told = np.zeros(len(table))
     pairs = table["level: engine"] + "/" + table["gpu"]
+    if pairs.nunique() < 2:
+        raise ValueError(f"table must have two engines, or one on two GPUs, not {pairs.iloc[0]} alone")
     for pair in sorted(set(pairs)):
         apart = (pairs == pair).to_numpy()
         rows = table[apart]

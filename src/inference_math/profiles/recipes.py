@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from inference_math.checks import as_one_of
 from inference_math.simulate import Chunked, Habits
 from inference_math.unit import Unit
 from inference_math.unit.shapes import MEMORY
@@ -68,8 +69,8 @@ class Recipe:
 
 
 def recipe_of(row: Any) -> Recipe:
-    """Return the recipe of a row of `served`, a mapping or a series of its columns; drafts only where it has some."""
-    return _OF[row["engine"]](row)
+    """Return the recipe of a row of `served`, a mapping or a series of its columns, whose drafts may be unknown."""
+    return _OF[as_one_of("engine", row["engine"], tuple(_OF))](row)
 
 
 def _vllm(row: Any) -> Recipe:
@@ -101,12 +102,13 @@ def _trtllm(row: Any) -> Recipe:
     if row["model"] == "llama-3-70b":
         waiting = Habits(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384)
         return Recipe(16_384, waiting if short and row["tp"] < 8 else Habits(whole=True), "fp8", **room)
-    balanced = Habits(whole=True, wait_steps=60, wait_tokens=users + 0.85 * dp * n_in)  # a prompt for each group
+    drafts = (1 if dp > 1 else 3) if row["model"] == "deepseek-v3" and row["drafts"] == "mtp" else 0
+    enough = (1 + drafts) * users + 0.85 * dp * n_in  # beside all decodes a prompt for each group
+    balanced = Habits(whole=True, wait_steps=60, wait_tokens=enough)
     if row["model"] == "gpt-oss-120b" and row["gpu"] == "b200":
         return Recipe(20_000 * dp, balanced if dp > 1 else Habits(whole=True), "fp8", **room)
     if row["model"] != "deepseek-v3":
         return Recipe(8192 * dp, Habits(whole=True), "fp8", **room)
-    drafts = (1 if dp > 1 else 3) if row["drafts"] == "mtp" else 0
     batch = (1 + drafts) * (users // dp if drafts else users)
     tokens = -(-(batch + n_in + 64) // 64) * 64
     today = str(row["version"]).startswith(("1.2", "1.3"))

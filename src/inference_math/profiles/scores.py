@@ -58,11 +58,11 @@ def noise(frame: pd.DataFrame) -> pd.Series[float]:
 
 
 def alarms(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Return the groups of which an error has grown by two points and by a tenth: tables as of `by_group`."""
-    both = before.merge(after, on=BY, suffixes=("_before", "_after"))
+    """Return the groups of which an error has grown by two points and a tenth, or is gone: tables as of `by_group`."""
+    both = before.merge(after, how="left", on=BY, suffixes=("_before", "_after"))
     rows = []
     for name in _ERRORS:
         old, new = both[f"{name}_before"], both[f"{name}_after"]
-        grown = both[(new > old + 0.02) & (new > 1.1 * old)]
+        grown = both[((new > old + 0.02) & (new > 1.1 * old)) | (old.notna() & new.isna())]
         rows.append(grown[BY].assign(error=name, before=old[grown.index], after=new[grown.index]))
     return pd.concat(rows, ignore_index=True)

@@ -124,6 +124,8 @@ def scored(frame: pd.DataFrame, level: float = 0.9, unit: Callable[[Unit], Unit]
     Rows that do not say whether they draft get the middle of both answers, and intervals that hold both. `unit` changes
     each unit before it is asked: another calibration.
     """
+    if frame.empty:
+        raise ValueError("frame must have a row at least")
     tables = []
     for loop in loops(frame):
         said = str(loop.rows["drafts"].iloc[0])

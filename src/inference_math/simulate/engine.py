@@ -150,6 +150,8 @@ class Batch:
             self._fresh.append(self.now)
         self.now += seconds
         self._coming = UNSEEN
+        if self.room.grow(0):
+            self.record.overfull += seconds
         self.record.run(seconds, 0.0, 1, 0)
 
     def until_event(self) -> float:

@@ -31,12 +31,13 @@ class HabitualEngine(Engine):
         batch, habits = self.batch, self._habits
         if batch.size == 0:
             return 0
+        if self._progress > self._prompts[0].cached:  # a prompt that was cut goes on
+            return 0
         unseen = -(batch.step - self._looked) % habits.looks
         if unseen or self._waited >= habits.wait_steps:
             return unseen
         fresh = sum(request.n_in - request.cached for request in self._prompts)
-        begun = self._progress - self._prompts[0].cached
-        enough = fresh - begun + batch.size * self._brings >= habits.wait_tokens
+        enough = fresh + batch.size * self._brings >= habits.wait_tokens
         return 0 if enough else habits.wait_steps - self._waited
 
     def _decode(self, until: float) -> None:

@@ -35,16 +35,16 @@ class Habits:
     Parameters
     ----------
     whole
-        A prompt is never cut: those that do not fit the budget of a step wait for the next one, and one that is longer
-        than a budget has a step of its own (TensorRT-LLM without chunked context).
+        A prompt is never cut: of those that wait the first goes into a step however long it is, and others as far as
+        they fit beside it (TensorRT-LLM without chunked context).
     alone
         A step computes prompts or decodes, and prompts go first (SGLang without mixed chunks): decodes stand still.
     wait_steps, wait_tokens
         Prompts wait beside decodes for so many steps, or until the step would have so many tokens (TensorRT-LLM's
         ``batch_wait_timeout_iters``, and ``batch_wait_max_tokens_ratio`` of its token budget).
     looks
-        The engine looks who has come after each step with prompts, and else after so many steps (SGLang's
-        ``scheduler-recv-interval``).
+        The engine looks who waits after each step with prompts, and else after so many steps (SGLang's
+        ``scheduler-recv-interval``, which concerns those who have just come).
 
     Raises
     ------

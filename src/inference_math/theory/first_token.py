@@ -72,7 +72,7 @@ mixing_waves = Formula(
 prompts_beside_wave = Formula(
     name="prompts_beside_wave",
     arguments=(B, n_out, cv, wave),
-    expr=sp.Max(0, B - 1) / n_out * sp.Max(1, 1 / (2 * cv * sp.sqrt(sp.pi * wave))),
+    expr=sp.Max(0, B - 1) * sp.Min(1, sp.Max(1, 1 / (2 * cv * sp.sqrt(sp.pi * wave))) / n_out),
     latex_name=r"\mathrm{beside}(j)",
     unit="1",
     claim="C13",
@@ -93,7 +93,7 @@ prompts_met = Formula(
     claim="C13",
     source=BOOK,
     meaning="prompts that a user of a benchmark meets beside the own ones after the opening burst, all waves together, "
-    "beyond those of a closed loop",
+    "beyond those of a closed loop; for answers that are equal, or differ by a ninth and more",
 )
 ttft_benchmark = Formula(
     name="ttft_benchmark",
@@ -107,13 +107,14 @@ ttft_benchmark = Formula(
 )
 rounds_needed = Formula(
     name="rounds_needed",
-    arguments=(burst, steady, share_off),
-    expr=sp.Max(1, (burst / steady - 1) / share_off),
+    arguments=(burst, steady, met, ttft_1, delta_h, share_off),
+    expr=sp.Max(1, (burst - steady + met * (ttft_1 - delta_h)) / (share_off * steady)),
     latex_name=r"n_r^{*}",
     unit="1",
     claim="C13",
     source=BOOK,
-    meaning="requests of each user with which the opening burst lifts the mean TTFT by no more than a share",
+    meaning="requests of each user with which the opening burst, and what phases keep, lift the mean TTFT by no more "
+    "than a share",
 )
 users_inside = Formula(
     name="users_inside",
@@ -155,6 +156,7 @@ ttft_open = Formula(
     unit="s",
     claim="C13",
     source=BOOK,
-    meaning="mean TTFT of one engine at which requests arrive at random, each step taking all prompts that wait",
+    meaning="mean TTFT of one engine that is never idle, at which requests arrive at random, each step taking all "
+    "prompts that wait",
     domain=sp.Max(filled, on_prompts) < 1,
 )
