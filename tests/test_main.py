@@ -305,3 +305,33 @@ def test_a_report_goes_through_a_link_and_over_no_device(tmp_path, capsys):
     for place in (tmp_path, tmp_path / "no" / "plan.md"):
         assert main(["plan", *UNIT, *SENT, "--report", str(place)]) == 2
         assert "cannot be written" in capsys.readouterr().err
+
+
+BENCH = ["benchmark", "--model", "llama-3-8b", "--gpu", "h100-sxm", "--max-concurrency", "8", "--num-prompts", "80"]
+
+
+def test_a_benchmark_is_foreseen_under_the_names_of_its_own_command(capsys):
+    assert main([*BENCH, "--random-range-ratio", "0.3"]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[1].startswith("TTFT")
+    assert "the opening burst has a mean TTFT of" in said
+    assert "prompts to come within 5% of it" in said
+    assert main([*BENCH, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told["table"]) == {"TTFT", "TPOT", "ITL", "latency"}
+    assert told["enough"] is None  # equal lengths
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--request-rate", "4"], "--max-concurrency must be left out beside a request rate of 4"),
+        (["--random-range-ratio", "1"], "--random-range-ratio must be"),
+        (["--num-prompts", "7"], "--max-concurrency must be a whole number from 1 to 7, not 8"),
+        (["--max-num-batched-tokens", "0"], "--max-num-batched-tokens must be"),
+        (["--burstiness", "0"], "--burstiness must be"),
+    ],
+)
+def test_a_benchmark_that_is_none_is_refused_by_its_options(more, words, capsys):
+    assert main([*BENCH, *more]) == 2
+    assert words in capsys.readouterr().err
