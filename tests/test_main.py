@@ -315,7 +315,7 @@ def test_a_benchmark_is_foreseen_under_the_names_of_its_own_command(capsys):
     said = capsys.readouterr().out
     assert said.splitlines()[1].startswith("TTFT")
     assert "the opening burst has a mean TTFT of" in said
-    assert "prompts to come within 5% of it" in said
+    assert "prompts bring the mean within 5% of the latter" in said
     assert main([*BENCH, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert set(told["table"]) == {"TTFT", "TPOT", "ITL", "latency"}

@@ -31,7 +31,7 @@ def test_users_who_wait_for_a_place_are_a_queue_and_no_burst():
     told = foresee(UNIT, 8000, 1000, prompts=300, concurrency=100, range_ratio=0.1)
     assert told.steady > 10
     assert told.enough != told.enough
-    assert "send " not in str(told)
+    assert "opening burst" not in str(told)
     assert any("more than the" in note for note in told.notes)
 
 

@@ -79,19 +79,26 @@ class Foreseen:
         lines = ["              mean      P50      P90      P99"]
         for name, row in self.table.iterrows():
             lines.append(f"{name!s:8}" + "".join(f"{_shown(value):>9}" for value in row))
-        ends = {name: f"{low:.2f} to {high:.2f}" for name, (low, high) in self.spread.items()}
+        mean = self.table["mean"].to_dict()
+        means = {"ttft": float(mean["TTFT"]), "e2e": float(mean["latency"])}
+        ends = {
+            name: " to ".join(_shown(means[name] * end) for end in between) for name, between in self.spread.items()
+        }
         lines.append(f"{self.rate:.3g} requests/s, {self.seconds:.0f} s in all")
-        lines.append(f"90 % of means are within {ends['ttft']} times this (TTFT), {ends['e2e']} (latency)")
-        lines.append(f"of a TTFT {_shown(self.front)} pass beside the engine's steps")
-        if self.burst == self.burst:
+        lines.append(f"nine in ten measured means: {ends['ttft']} (TTFT), {ends['e2e']} (latency)")
+        lines.append(
+            f"{_shown(self.front)} of each TTFT is front: HTTP, tokenizer, launch; the low end takes it for nothing"
+        )
+        if self.enough == self.enough:
             lines.append(
-                f"the opening burst has a mean TTFT of {_shown(self.burst)}, a loop whose users have spread "
-                f"{_shown(self.steady)}"
+                f"the opening burst has a mean TTFT of {_shown(self.burst)}, "
+                f"users who have spread {_shown(self.steady)}"
             )
-            if self.enough == inf:
-                lines.append("equal answers never spread users who began together: give a range of lengths")
-            elif self.enough == self.enough:
-                lines.append(f"send {self.enough:,.0f} prompts to come within {CLOSE:.0%} of it")
+            lines.append(
+                "equal answers never spread users who began together: give a range of lengths"
+                if self.enough == inf
+                else f"{self.enough:,.0f} prompts bring the mean within {CLOSE:.0%} of the latter"
+            )
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
