@@ -255,12 +255,14 @@ class Engine:
 
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
-        self._let_in()
+        waiting, batch = self.waiting, self.batch
+        while len(waiting) > 0 and batch.room.fits(waiting[0]):
+            self._admit(waiting.popleft())
         if self.computes():
-            self._mixed_step()
+            self.mix(batch.size, batch.context)
         else:
             self._decode(until)
-        return self.batch.finished()
+        return batch.finished()
 
     def computes(self) -> bool:
         """Tell whether the next step computes tokens of a prompt."""
@@ -278,21 +280,13 @@ class Engine:
             self._progress = request.cached
         self._prompts.append(request)
 
-    def _let_in(self) -> None:
-        waiting = self.waiting
-        while len(waiting) > 0 and self.batch.room.fits(waiting[0]):
-            self._admit(waiting.popleft())
-
     def _decode(self, until: float) -> None:
         batch = self.batch
         # Who comes while there is no place will not start before somebody finishes.
         batch.decode(inf if len(self.waiting) > 0 or batch.room.places < 1 else until)
 
-    def _mixed_step(self) -> None:
+    def mix(self, decodes: int, context: float) -> None:
         """Compute prompt tokens beside the decodes; a prompt that is complete has its first token at the end."""
-        self._compute(self.batch.size, self.batch.context)
-
-    def _compute(self, decodes: int, context: float) -> None:
         batch, prompts = self.batch, self._prompts
         budget = self._budget - decodes * self._brings
         complete: list[tuple[Request, float]] = []

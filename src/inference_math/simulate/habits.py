@@ -48,11 +48,11 @@ class HabitualEngine(Engine):
         self.batch.decode_some(until, max(1, self._held()))
         self._waited += self.batch.step - before
 
-    def _mixed_step(self) -> None:
+    def mix(self, decodes: int, context: float) -> None:
+        """Compute prompt tokens, beside the decodes unless these stand still."""
         if self._habits.alone:
-            self._compute(0, 0.0)
-        else:
-            super()._mixed_step()
+            decodes, context = 0, 0.0
+        super().mix(decodes, context)
         self._looked, self._waited = self.batch.step, 0
 
     def part(self, left: int, budget: float, taken: int) -> int:

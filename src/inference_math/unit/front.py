@@ -51,8 +51,8 @@ def front_of(model: Model, gpu: Gpu, engine: str, version: str = "") -> Front:
     --------
     >>> from inference_math import catalogue
     >>> llama, h200 = catalogue.model("llama-3-70b"), catalogue.gpu("h200-sxm")
-    >>> f"{1e3 * front_of(llama, h200, 'vllm', '0.11').seconds:.0f} ms"
-    '22 ms'
+    >>> f"{front_of(llama, h200, 'vllm', '0.11').seconds:.2f} s"
+    '0.02 s'
     """
     moves = _moves()
     told = levels_of_front(model, gpu, engine, version)
