@@ -13,10 +13,11 @@ from typing import Protocol
 from inference_math.simulate.cost import Cost, bare_of, line_of, seconds_of
 from inference_math.simulate.schedulers import System
 
-__all__ = ["Batch", "Engine", "Ledger", "Request", "Room", "waiting_for"]
+__all__ = ["EVER", "Batch", "Engine", "Ledger", "Request", "Room", "waiting_for"]
 
 
 UNKNOWN = (-1.0, -1.0, 1.0, 0.0)  # a line that nobody has asked for: it holds nowhere
+EVER = 10**15  # more steps than anybody runs
 UNSEEN = (0, 0.0, 0.0)  # nobody has looked ahead since something changed
 
 
@@ -146,7 +147,7 @@ class Batch:
 
     def pause(self, seconds: float) -> None:
         """Move the clock over a step in which no request decodes: the next gap of each is longer by it."""
-        for _ in range(self.size - len(self._fresh)):
+        while len(self._fresh) < self.size:
             self._fresh.append(self.now)
         self.now += seconds
         self._coming = UNSEEN
@@ -159,17 +160,15 @@ class Batch:
         steps, first, rise = self._ahead()
         return self.now + steps * first + rise * steps * (steps - 1) / 2
 
-    def decode(self, until: float) -> None:
-        """Run steps without prefills to the next finish, or to the end of the step that `until` falls in."""
-        self.decode_some(until, inf)
+    def decode(self, until: float, most: int) -> None:
+        """Run steps without prefills to the next finish, or to the end of the step that `until` falls in.
 
-    def decode_some(self, until: float, most: float) -> None:
-        """Do the same, in at most so many steps."""
+        At `most` so many steps.
+        """
         steps, first, rise = self._ahead()
         if until < inf:
             steps = max(1, min(steps, _steps_to(until - self.now, first, rise)))
-        if steps > most:
-            steps = floor(most)
+        steps = min(steps, most)
         if self.record.logs:
             self._log(steps, first, rise)
         self.record.run(first, rise, steps, self.size - len(self._fresh))
@@ -283,7 +282,7 @@ class Engine:
     def _decode(self, until: float) -> None:
         batch = self.batch
         # Who comes while there is no place will not start before somebody finishes.
-        batch.decode(inf if len(self.waiting) > 0 or batch.room.places < 1 else until)
+        batch.decode(inf if len(self.waiting) > 0 or batch.room.places < 1 else until, EVER)
 
     def mix(self, decodes: int, context: float) -> None:
         """Compute prompt tokens beside the decodes; a prompt that is complete has its first token at the end."""

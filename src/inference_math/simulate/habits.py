@@ -45,7 +45,7 @@ class HabitualEngine(Engine):
             super()._decode(until)
             return
         before = self.batch.step
-        self.batch.decode_some(until, max(1, self._held()))
+        self.batch.decode(until, max(1, self._held()))
         self._waited += self.batch.step - before
 
     def mix(self, decodes: int, context: float) -> None:

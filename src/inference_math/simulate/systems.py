@@ -11,7 +11,7 @@ from math import inf
 from typing import Any, Protocol
 
 from inference_math.simulate.cost import Cost, seconds_of
-from inference_math.simulate.engine import Batch, Engine, Ledger, Request, Room, waiting_for
+from inference_math.simulate.engine import EVER, Batch, Engine, Ledger, Request, Room, waiting_for
 from inference_math.simulate.schedulers import System
 
 __all__ = ["Senders", "engine_of", "room_of", "run_engine", "run_pools"]
@@ -105,7 +105,7 @@ class DecodeUnit:
             self.batch.join(request, admitted, first_token, 1)
 
     def _decode(self, until: float) -> list[Request]:
-        self.batch.decode(until)
+        self.batch.decode(until, EVER)
         return self.batch.finished()
 
 
