@@ -325,7 +325,7 @@ def test_a_benchmark_is_foreseen_under_the_names_of_its_own_command(capsys):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--request-rate", "4"], "--max-concurrency must be left out beside a request rate of 4"),
+        (["--front", "-1"], "--front must be"),
         (["--random-range-ratio", "1"], "--random-range-ratio must be"),
         (["--num-prompts", "7"], "--max-concurrency must be a whole number from 1 to 7, not 8"),
         (["--max-num-batched-tokens", "0"], "--max-num-batched-tokens must be"),

@@ -33,7 +33,7 @@ def main() -> None:
     chosen = first.grid(list(served.loops(rows)))
     tried = first.ttft_of(chosen, first.seconds_of(chosen, found))
     wide = first.spreads(known, apart) | first.spreads(chosen, tried)
-    write(first.columns_of(found, wide), options.out / "served_front.csv", "moved")
+    write(first.columns_of(found, first.moved_apart(known), wide), options.out / "served_front.csv", "moved")
     off = known.assign(ttft=np.abs(apart / known["ttft_s"] - 1)).groupby(served.GROUP)["ttft"].mean().reset_index()
     told = pd.read_csv(options.out / "served_left_out.csv").drop(columns="ttft", errors="ignore")
     write(told.merge(off, how="left", on=served.GROUP), options.out / "served_left_out.csv", "e2e", "tpot", "ttft")

@@ -33,9 +33,9 @@ window.inferenceMathCrowd = (() => {
     const rowsOf = remembered((name, units) => math.trials(of(units), name, solved.settings[name], decisive));
     const host = {
       rows: (name, units) => rowsOf(name, units).length,
-      top: remembered((name, units, row, place) => math.full(of(units), name, rowsOf(name, units)[row], solved.costs[places[place]].mixed)),
+      top: remembered((name, units, row, place) => math.full(of(units), name, rowsOf(name, units)[row], solved.costs[places[place]])),
       play: remembering((name, units, row, place, rate, count, enough) =>
-        math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), paces[place], played, place, rate, count, enough)),
+        math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), paces[place], solved.costs[places[place]].front, played, place, rate, count, enough)),
     };
     const fleets = {};
     for (const name of names) {

@@ -83,7 +83,7 @@
   // The question as `perf.answers` takes it; an Error says what is wrong with it.
   const question = (given) => {
     for (const name of NAMES.filter((n) => at(n).type === "number" && !(idle[given.goal] ?? []).includes(n))) {
-      if (at(name).disabled) continue;
+      if (at(name).disabled || (given[name] === "" && at(name).placeholder)) continue;
       const [value, low, high] = [given[name], at(name).min, at(name).max].map(Number);
       const whole = ["units", "have", "drafts", "sessions"].includes(name);
       if (given[name] === "" || !(value >= low && value <= high) || (whole && !Number.isInteger(value))) {
@@ -113,10 +113,11 @@
       n_in: Number(given.prompt), n_out, alpha: storedOf(given),
       cv: given.lengths === "fixed" ? 0 : Math.sqrt(1 - 1 / n_out),
       longest: (mixOf(given)?.rows ?? []).reduce((most, [n_in, out]) => Math.max(most, n_in + out), 0),
+      pairing: pairingOf(mixOf(given)?.rows),
     };
     const asked = {
       unit, work, engine: given.engine, units: unitsOf(given, unit), watts: rates.watts, ttft: given.ttft / 1000, tpot: given.tpot / 1000,
-      quantile: Number(given.promise) || 0, price: Number(given.price), pool_bw: unit.gpus * (data.links[given.link].bw || rates.link_bw),
+      quantile: Number(given.promise) || 0, ...frontOf(given, model), price: Number(given.price), pool_bw: unit.gpus * (data.links[given.link].bw || rates.link_bw),
       read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
       page: math.page_of(given.engine, model.kind, rates.generation), sessions: Number(given.sessions), context: data.models[given.model].context,
     };
@@ -124,11 +125,21 @@
     if (crowded) throw Object.assign(new Error(`${label("sessions")} ${crowded}`), { field: "sessions" });
     return asked;
   };
+  // What no step takes of a TTFT: as it was fitted, and as unsure, or as somebody measured it.
+  const frontOf = ({ engine, model, gpu, front }, { kind }) => (front === ""
+    ? { front: math.fronted(data.fronts, math.front_levels(engine, kind, model, gpu)), front_sd: data.fronts.sd.all }
+    : { front: front / 1000, front_sd: 0 });
   // Of recorded requests whole tokens are stored.
   const storedOf = (given) => {
     const alpha = Number(given.stored) / 100;
     const rows = mixOf(given)?.rows;
     return rows ? rows.reduce((sum, [n_in]) => sum + math.stored_of(n_in, alpha), 0) / rows.reduce((sum, [n_in]) => sum + n_in, 0) : alpha;
+  };
+  // Whether long prompts have long answers.
+  const pairingOf = (rows) => {
+    if (!rows) return 1;
+    const [n_in, n_out, both] = rows.reduce((sums, [prompt, answer]) => [sums[0] + prompt, sums[1] + answer, sums[2] + prompt * answer], [0, 0, 0]);
+    return both * rows.length / n_in / n_out;
   };
   // Pools take all units that there are, where their GPUs are given.
   const unitsOf = (given, unit) => (given.goal === "have" ? Math.max(2, Math.floor(given.have / unit.gpus)) : Number(given.units));
@@ -201,7 +212,7 @@
 
   const notes = ({ given, asked, drawn, solved, rows, best, numbers, first }) => {
     const middle = solved.costs[Math.floor(solved.costs.length / 2)];
-    const centre = math.under(asked, coefficients(given), [1, 1]);
+    const centre = math.under(asked, coefficients(given), [1, 1, 0]);
     const missed = best ? [] : math.missed(asked, centre);
     const never = math.outside(calibration(given).scope, inputs(given, Math.max(solved.settings[first].batch, 1))).map((one) => `not calibrated: ${one}`);
     const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
@@ -212,7 +223,7 @@
     const linked = best === "disaggregated" ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.undrafted(asked, drawn))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, middle, name)}`) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, data.errors), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, data.errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
   };
 
   // Where nothing meets the SLA: which units would.
@@ -520,7 +531,7 @@
     const requests = given.lengths === OWN ? `read("requests.csv").trace()` : `mix("${given.lengths}"${alpha ? `, alpha=${alpha}` : ""})`;
     const recorded = given.lengths === OWN && alpha ? `replace(${requests}, alpha=${alpha})` : requests;
     const limits = [given.ttft / 1000, given.tpot / 1000, ...(Number(given.promise) > 0 ? [`quantile=${given.promise}`] : [])];
-    const rest = [`units=${question(given).units}`, ...(given.tier === "hbm" ? [] : [given.tier === "own" ? `tier=Tier.of_bandwidth(${given.store}e9)` : `tier=tier("${given.tier}")`]), ...(given.link === data.link ? [] : [`link=link("${given.link}")`]), ...(Number(given.sessions) > 0 ? [`sessions=${given.sessions}`] : []), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
+    const rest = [`units=${question(given).units}`, ...(given.tier === "hbm" ? [] : [given.tier === "own" ? `tier=Tier.of_bandwidth(${given.store}e9)` : `tier=tier("${given.tier}")`]), ...(given.front === "" ? [] : [`front=${given.front / 1000}`]), ...(given.link === data.link ? [] : [`link=link("${given.link}")`]), ...(Number(given.sessions) > 0 ? [`sessions=${given.sessions}`] : []), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
     const listed = catalogued.has(given.model);
     const model = listed ? `"${given.model}"` : 'Model.from_config("config.json")';
     const own = given.calibration === OWN && calibrated;

@@ -20,7 +20,7 @@ from inference_math.catalogue import PRECISIONS, Gpu, Model
 from inference_math.catalogue.files import write
 from inference_math.catalogue.links import Link, link
 from inference_math.catalogue.tiers import Tier, tier
-from inference_math.checks import Interval, as_number, as_one_of, as_whole
+from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.perf.commands import MANIFEST
 from inference_math.perf.numerals import digits
 from inference_math.planner import Case, Fleet, Plan, capacity, fleet, foresee, plan, search
@@ -46,7 +46,8 @@ _OPTIONS = {
     "read_bw": "--store (in bytes/s)", "tp": "--tp", "ep": "--ep", "dp": "--dp", "pp": "--pp",
     "weights": "--weights", "kv": "--kv", "memory": "--memory", "engine": "--engine", "model": "--model",
     "gpu": "--gpu", "drafts": "--drafts", "accepted": "--accepted", "link": "--link",
-    "sessions": "--sessions", "seed": "--seed", "prompts": "--num-prompts", "concurrency": "--max-concurrency",
+    "sessions": "--sessions", "seed": "--seed", "front": "--front", "prompts": "--num-prompts",
+    "concurrency": "--max-concurrency",
     "rate": "--request-rate", "burstiness": "--burstiness", "range_ratio": "--random-range-ratio",
     "budget": "--max-num-batched-tokens",
 }  # fmt: skip
@@ -156,6 +157,7 @@ def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFr
         "link": _link(options.link),
     }
     asked["sessions"] = as_whole("--sessions", options.sessions, 0)
+    asked["front"] = None if options.front is None else as_number("--front", options.front, AT_LEAST_ZERO)
     if named and options.search is None:
         return plan(unit, work, sla, **asked), None
     most = options.search or min(options.have or _SEARCHED, _SEARCHED)
@@ -233,7 +235,7 @@ def _benchmark(options: argparse.Namespace) -> int:
     found = foresee(
         _unit(options), options.input, options.output, prompts=options.prompts, concurrency=options.concurrency,
         rate=options.rate, burstiness=options.burstiness, range_ratio=options.ratio, budget=options.budget,
-        seed=options.seed,
+        front=options.front, seed=options.seed,
     )  # fmt: skip
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
     return 0
@@ -365,6 +367,10 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     planner.add_argument("--ttft", type=float, required=True, help="limit in seconds")
     planner.add_argument("--tpot", type=float, required=True, help="limit in seconds")
     planner.add_argument(
+        "--front", type=float, metavar="SECONDS",
+        help="of each TTFT that no step takes, measured with one short request (default: as fitted to served points)",
+    )  # fmt: skip
+    planner.add_argument(
         "--quantile", "--promise", type=_promise, metavar="SHARE",
         help="share of the requests that must meet both limits, e.g. 0.9, or means (default: with --rate or --have "
         f"{SHARED:g}; of one unit at full load means)",
@@ -422,7 +428,8 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     bench.add_argument("--num-prompts", dest="prompts", type=int, default=1000, help="requests in all (default 1000)")
     bench.add_argument(
         "--max-concurrency", dest="concurrency", type=int, metavar="USERS",
-        help="users who begin together and send again when answered (default: all prompts at once, or at the rate)",
+        help="users who send again when answered, all together at first, or with a rate at most so many at once "
+        "(default: as many as prompts)",
     )  # fmt: skip
     bench.add_argument(
         "--request-rate", dest="rate", type=float, default=float("inf"), help="requests per second (default inf)"
@@ -431,6 +438,7 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     bench.add_argument(
         "--max-num-batched-tokens", dest="budget", type=int, default=BUDGET, help=f"of a step (default {BUDGET})"
     )
+    bench.add_argument("--front", type=float, metavar="SECONDS", help="as for plan")
     bench.add_argument("--seed", type=int, default=0, help="of lengths and arrivals (default 0)")
     bench.add_argument("--json", action="store_true", help="print all as JSON")
     bench.set_defaults(run=_benchmark)

@@ -92,7 +92,7 @@ def test_a_pasted_model_is_planned_as_in_the_package(open_page):
     page.wait_for_selector("#planner-form[data-complete=true]")
     solve = """() => {
         const math = window.inferenceMath, page = window.inferenceMathPlanner, given = page.state();
-        const found = math.solve(page.question(given), [[page.coefficients(given), [1, 1]]]);
+        const found = math.solve(page.question(given), [[page.coefficients(given), [1, 1, 0]]]);
         return [found.best, found.rates[found.best][0]];
     }"""
     model = Model.from_config(LLAMA, pasted.NAME)

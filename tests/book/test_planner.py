@@ -31,7 +31,7 @@ AIMS = {"traffic": "40", "goal": "serve", "have": "16"}
 SOLVE = """([given, drawn]) => {
     const math = window.inferenceMath, page = window.inferenceMathPlanner;
     const asked = page.question(given);
-    const draws = drawn ? page.draws(given) : [[page.coefficients(given), [1, 1]]];
+    const draws = drawn ? page.draws(given) : [[page.coefficients(given), [1, 1, 0]]];
     const found = math.solve(asked, draws);
     const { gpus } = asked.unit;
     const speeds = {};
@@ -169,8 +169,8 @@ CURVE = """([unit, work, engine, users]) => {
                                     unit.weights, unit.kv, math.data.memory);
     const of = math.drafting(plain, unit.drafts, unit.accepted);
     const asked = { unit: of, work, engine, ttft: 1, tpot: 1, quantile: 0, units: 2, read_bw: 0, price: 0, watts: 0,
-                    pool_bw: 1e9, page: 1, sessions: 0, context: 0 };
-    const step = math.under(asked, window.inferenceMathPlanner.coefficients({ ...unit, engine }), [1, 1]).mixed;
+                    pool_bw: 1e9, page: 1, sessions: 0, context: 0, front: 0, front_sd: 0 };
+    const step = math.under(asked, window.inferenceMathPlanner.coefficients({ ...unit, engine }), [1, 1, 0]).mixed;
     return math.batch_curve(asked, step, [users])[0];
 }"""
 

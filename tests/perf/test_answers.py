@@ -20,7 +20,7 @@ class One:
     """What is found under one set of coefficients."""
 
     def __init__(self, case=CASE, factors=(1.0, 1.0)):
-        self.found = perf.solve(case.plain, [[case.unit.found(case.work), list(factors)]])
+        self.found = perf.solve(case.plain, [[case.unit.found(case.work), [*factors, 0.0]]])
         self.rows = {name: rows[0] for name, rows in self.found["each"].items()}
         self.costs = self.found["costs"][0]
         told = perf.numbers_of(case.plain, self.found)
@@ -34,7 +34,7 @@ def solved(case=CASE, factors=(1.0, 1.0)):
 
 def slower(factors, case=CASE):
     """Return draws whose steps and prompts take so many times as long."""
-    return [[case.unit.found(case.work), [f, f]] for f in factors]
+    return [[case.unit.found(case.work), [f, f, 0.0]] for f in factors]
 
 
 @given(st.floats(1, 10), st.lists(st.floats(0.1, 100), min_size=1, max_size=50))
@@ -77,7 +77,7 @@ def holding(tokens):
 def test_places_hold_what_is_met_in_a_batch(engine):
     """Long answers are met more often than short ones, and with vLLM only what is there takes room."""
     held = {"vllm": 500 + 1000 * (1 + 1) / 2, "trtllm": 500 + 1000 * (1 + 1)}[engine]
-    work = {"n_in": 500.0, "n_out": 1000.0, "alpha": 0.0, "cv": 1.0, "longest": 0.0}
+    work = {"n_in": 500.0, "n_out": 1000.0, "alpha": 0.0, "cv": 1.0, "longest": 0.0, "pairing": 1.0}
     many = perf.places_of(holding(1e7), work, engine)
     assert many <= 1e7 / held
     assert many == pytest.approx(1e7 / held, rel=0.03)  # less the margin of one that grows
@@ -89,14 +89,14 @@ def test_settings_keep_the_limits_in_nine_of_ten_draws_and_are_turned_down_in_th
     factors = np.linspace(1, 1.3, 20)
     found = perf.solve(CASE.plain, slower(factors))
     own = found["settings"][architecture]
-    parts = [strain(CASE.plain, one["mixed"], architecture, own) for one in found["costs"]]
+    parts = [strain(CASE.plain, one, architecture, own) for one in found["costs"]]
     assert [part <= 1 + 1e-9 for part in parts] == [f <= factors[17] for f in factors]
     assert found["kept"][architecture] == 0.9
     for i in (18, 19):
         alone = solved(factors=(factors[i], factors[i])).rows[architecture]
         assert found["each"][architecture][i] == pytest.approx(alone, nan_ok=True)
         assert alone["batch"] <= own["batch"]
-    served = [loaded(CASE.plain, one["mixed"], architecture, own)["rate"] for one in found["costs"][:18]]
+    served = [loaded(CASE.plain, one, architecture, own)["rate"] for one in found["costs"][:18]]
     assert [row["rate"] for row in found["each"][architecture][:18]] == served
 
 
@@ -105,8 +105,8 @@ def test_a_batch_bound_by_the_first_token_breaks_its_limit_when_prompts_are_slow
     middle, slow = solved(tight), solved(tight, (1.0, 1.3))
     row = middle.found["settings"]["aggregated"]
     assert middle.binding == ["TTFT"]
-    assert strain(tight.plain, middle.costs["mixed"], "aggregated", row) <= 1
-    assert strain(tight.plain, slow.costs["mixed"], "aggregated", row) > 1
+    assert strain(tight.plain, middle.costs, "aggregated", row) <= 1
+    assert strain(tight.plain, slow.costs, "aggregated", row) > 1
 
 
 def test_a_longer_prompt_part_alone_moves_what_prompts_cost():
@@ -142,8 +142,8 @@ def test_a_token_not_a_step_keeps_the_limit(architecture):
     free = DRAFTING.numbers | {"gives": 3.0}  # nothing is drafted, yet three tokens come
     case = Case(DRAFTING, Workload(2000, 1 + 3 * 200), SLA(2, 0.02)).plain | {"unit": free}
     found = DRAFTING.found()
-    few = perf.solve(case, [[found, [1.0, 1.0]]])["each"][architecture][0]
-    same = perf.under(case, found, [1.0, 1.0])  # contexts are those of the longer answers
+    few = perf.solve(case, [[found, [1.0, 1.0, 0.0]]])["each"][architecture][0]
+    same = perf.under(case, found, [1.0, 1.0, 0.0])  # contexts are those of the longer answers
     slow = case | {"unit": DRAFTING.numbers, "work": case["work"] | {"n_out": 201.0}, "tpot": 0.06}
     room = perf.places_of(free, case["work"], "sglang")
     assert room > few["batch"]
@@ -159,7 +159,7 @@ def test_a_quantile_is_of_gaps_which_no_tokens_share(architecture):
     unit = DRAFTING.resized(drafts=3, accepted=0.9, engine="vllm")
     case = Case(unit, Workload(2000, 500), SLA(2, 0.04, quantile=0.99))
     row = solved(case).rows[architecture]
-    step = perf.under(case.plain, unit.found(case.work), [1.0, 1.0])["mixed"]
+    step = perf.under(case.plain, unit.found(case.work), [1.0, 1.0, 0.0])["mixed"]
     longest = step(row["batch"], row["chunk"] / 2000 if architecture == "chunked" else 0.0)
     assert longest <= 0.04 * (1 + 1e-6)
     assert row["tpot"] >= 0.9 * step(row["decodes"], 0.0)
@@ -195,13 +195,13 @@ YIELD = 1 + 0.6 + 0.6**2 + 0.6**3
 @pytest.fixture(scope="module")
 def drafted():
     """Return a question about requests that draft, and what is found."""
-    case = Case(LLAMA, Workload(1000, 200), SLA(1.0, 0.02))
+    case = Case(LLAMA, Workload(1000, 200), SLA(1.0, 0.02), front=0.0)
     return case.plain, solved(case)
 
 
 def test_the_largest_batch_by_ttft_is_the_unit_s_own():
     work = Workload(1000, 20)
-    batch = int(solved(Case(LLAMA, work, SLA(0.12, 1.0))).numbers["batch_ttft"])
+    batch = int(solved(Case(LLAMA, work, SLA(0.12, 1.0), front=0.0)).numbers["batch_ttft"])
     assert LLAMA.ttft(work, batch) <= 0.12 < LLAMA.ttft(work, batch + 1)
 
 
@@ -220,9 +220,9 @@ def test_the_talks_numbers_count_steps(drafted):
 @pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
 def test_a_row_of_drafts_keeps_its_own_limit(drafted, architecture):
     asked, found = drafted
-    row, step = found.rows[architecture], found.costs["mixed"]
-    assert strain(asked, step, architecture, row) <= 1 + 1e-9
-    assert strain(asked, step, architecture, row | {"batch": 1.2 * row["batch"]}) > 1
+    row, costs = found.rows[architecture], found.costs
+    assert strain(asked, costs, architecture, row) <= 1 + 1e-9
+    assert strain(asked, costs, architecture, row | {"batch": 1.2 * row["batch"]}) > 1
 
 
 def test_a_chunk_s_budget_has_room_for_drafts(drafted):

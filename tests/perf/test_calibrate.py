@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from math import exp
+from math import exp, log
 
 import pytest
 from hypothesis import given
@@ -45,12 +45,20 @@ def test_a_share_stays_a_share_and_moves_as_its_logarithm_at_first(value, moved)
     assert calibrate.away("layer", value, moved) == pytest.approx(value * exp(moved))
 
 
-def test_draws_follow_the_root_and_carry_two_errors():
+def test_draws_follow_the_root_and_carry_three_errors():
     names, values = ["bf16", "layer"], {"bf16": 0.5, "layer": 2e-5, "anchor": 0.001}
     root = calibrate.own_root(names, {"bf16": 0.0, "layer": 0.1})
-    (found, (step, prompt)), *_ = calibrate.drawn(names, values, root, [[1.0, 2.0, 1.0, -1.0]], 0.2)
+    (found, (step, prompt, front)), *_ = calibrate.drawn(names, values, root, [[1.0, 2.0, 1.0, -1.0, 0.5]], 0.2)
     assert found == pytest.approx({"bf16": 0.5, "layer": 2e-5 * exp(0.2), "anchor": 0.001})
-    assert (step, prompt) == pytest.approx((exp(0.2), exp(-0.2)))
+    assert (step, prompt, front) == pytest.approx((exp(0.2), exp(-0.2), 0.5))
+
+
+def test_a_front_is_the_product_of_the_levels_that_were_measured():
+    levels = calibrate.front_levels("vllm", "dense", "a", "b")
+    known = {"base": {"all": log(0.05)}, "kind": {"dense": log(2)}, "engine, model, gpu": {"vllm/a/b": log(3)}}
+    moves = {factor: known.get(factor, {}) for factor in calibrate.FRONTS}
+    assert calibrate.fronted(moves, levels) == pytest.approx(0.3)
+    assert calibrate.fronted(moves, levels | {"kind": "never seen"}) == pytest.approx(0.15)
 
 
 def test_the_anchor_with_the_nearest_lengths_counts():

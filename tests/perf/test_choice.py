@@ -15,6 +15,18 @@ NAMES = ("aggregated", "chunked", "disaggregated")
 rates = st.lists(st.tuples(*[st.just(0.0) | st.floats(0.1, 100)] * 3), min_size=1, max_size=20)
 
 
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_leads_that_vary_alike_to_both_sides_scatter_by_their_standard_deviation(ahead):
+    both = [*ahead, *(2 - one for one in ahead)]
+    assert scattered([1.0] * len(both), both, [0.0] * len(both)) == pytest.approx(np.std(both), abs=1e-9)
+
+
+def test_a_draw_in_which_the_other_serves_nothing_is_no_reason_for_doubt():
+    """Ahead in each of a hundred draws, by a tenth, and once by all: the lead is sure."""
+    rates = {"aggregated": [1.0] * 100, "chunked": [0.9] * 99 + [0.0], "disaggregated": [0.1] * 100}
+    assert chosen(rates, {})["tie"] is False
+
+
 def test_draws_that_serve_nothing_do_not_scatter():
     assert scattered([0, 2, 2], [0, 2, 1], [0, 1, 1]) == pytest.approx(0.25)
 
@@ -46,7 +58,8 @@ def test_the_rule_on_any_rates(drawn):
     first, second, _ = found["order"]
     assert lost[first] == pytest.approx(min(lost.values()))
     ahead = (by[NAMES.index(first)] - by[NAMES.index(second)])[able] / best[able]
-    assert found["scatter"] == pytest.approx(ahead.std(), abs=1e-9)
+    missing = np.minimum(ahead - ahead.mean(), 0)
+    assert found["scatter"] == pytest.approx((2 * (missing**2).mean()) ** 0.5, abs=1e-9)
     if not isnan(found["lead"]):
         assert found["lead"] == pytest.approx(ahead.mean(), abs=1e-9)
 

@@ -6,12 +6,14 @@ import json
 from dataclasses import replace
 from math import inf
 
+import numpy as np
 import pytest
 
 from inference_math import Unit, Workload, simulate
-from inference_math.planner import foresee
-from inference_math.unit.front import front_of
-from inference_math.workload import RandomLengths
+from inference_math.planner import bench, foresee, queues, traffic
+from inference_math.simulate.engine import Request
+from inference_math.simulate.schedulers import system_of
+from inference_math.workload import Requests
 
 UNIT = Unit.of("llama-3-8b", "h100-sxm")
 
@@ -35,14 +37,29 @@ def test_users_who_wait_for_a_place_are_a_queue_and_no_burst():
     assert any("more than the" in note for note in told.notes)
 
 
+class Same:
+    """The lengths of a benchmark that is foreseen, for the simulator."""
+
+    def __init__(self, n_in, n_out, span, seed=0):
+        self.asked = n_in, n_out, span, traffic.chances(seed, 1.0)[1]
+
+    def draw(self, count, rng):
+        n_in, n_out, span, chances = self.asked
+        drawn = [
+            np.array(bench.bench_lengths(mean, span, queues.shuffled(chances, place, count, 0.0)))
+            for place, mean in ((1, n_in), (2, n_out))
+        ]
+        return Requests(*drawn, np.zeros(count, dtype=int))
+
+
 def test_groups_of_attention_have_a_budget_each_and_drafts_wider_ends():
     deep = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8, engine="sglang")
     told = foresee(deep, 1000, 100, prompts=64, concurrency=32, range_ratio=0.2, budget=2048)
-    work = Workload(1000, 100)
     run = simulate.benchmark(
-        RandomLengths(1000, 100, 0.2), deep.step_cost, concurrency=32, requests=64,
-        front=front_of(deep.model, deep.gpu, deep.engine).seconds,
-        scheduler=simulate.Chunked(8 * 2048, max_batch=deep.places(work), habits=simulate.Habits(alone=True)),
+        Same(1000, 100, 0.2), deep.step_cost, concurrency=32, requests=64, front=deep.front.seconds,
+        scheduler=simulate.Chunked(
+            8 * 2048, max_batch=deep.places(Workload(1000, 100)), habits=simulate.Habits(alone=True)
+        ),
     )  # fmt: skip
     assert told.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean())
     drafting = foresee(replace(deep, drafts=2), 1000, 100, prompts=64, concurrency=32, range_ratio=0.2)
@@ -59,15 +76,20 @@ def test_one_token_answers_have_no_time_between_tokens():
     assert "nan" not in str(told)
 
 
-def test_it_is_the_simulator_with_the_front():
-    told = foresee(UNIT, 900, 150, prompts=120, concurrency=12, range_ratio=0.2, seed=5)
-    front = front_of(UNIT.model, UNIT.gpu, UNIT.engine).seconds
+@pytest.mark.parametrize("n_out", [150, 1])
+def test_it_is_the_simulator_with_the_front(n_out):
+    told = foresee(UNIT, 900, n_out, prompts=120, concurrency=12, range_ratio=0.2, seed=5, front=0.03)
     run = simulate.benchmark(
-        RandomLengths(900, 150, 0.2), UNIT.step_cost, concurrency=12, requests=120, seed=5, front=front,
-        scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(900, 150))),
+        Same(900, n_out, 0.2, 5), UNIT.step_cost, concurrency=12, requests=120, front=0.03, every_gap=True,
+        scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(900, n_out))),
     )  # fmt: skip
-    assert told.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean())
-    assert told.table.loc["latency", "P90"] == pytest.approx(run.requests.latency.quantile(0.9))
+    summary = run.summary()
+    for row, name in (("TTFT", "ttft"), ("latency", "latency"), ("TPOT", "tpot"), ("ITL", "gap")):
+        if n_out == 1 and row in ("TPOT", "ITL"):
+            continue
+        for column in told.table:
+            near = 1e-6 if row != "ITL" else 0.01  # gaps of steps in a row are noted by their mean
+            assert told.table.loc[row, column] == pytest.approx(summary[f"{name}_{column.lower()}"], rel=near)
     assert told.rate == pytest.approx(run.request_rate)
 
 
@@ -83,12 +105,11 @@ def test_arrivals_have_no_burst_and_bunches_wait_longer():
     assert bunched.table.loc["TTFT", "P99"] > calm.table.loc["TTFT", "P99"]
     assert "opening burst" not in str(calm)
     run = simulate.open_loop(
-        RandomLengths(1000, 200), UNIT.step_cost, rate=8.0, requests=400, seed=0,
+        Same(1000, 200, 0.0), UNIT.step_cost, rate=8.0, requests=400, seed=0,
         scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(1000, 200))),
     )  # fmt: skip
-    front = front_of(UNIT.model, UNIT.gpu, UNIT.engine).seconds
-    assert calm.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean() + front)
-    assert calm.table.loc["latency", "mean"] == pytest.approx(run.requests.latency.mean() + front)
+    assert calm.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean() + UNIT.front.seconds, rel=0.1)
+    assert calm.table.loc["latency", "mean"] == pytest.approx(run.requests.latency.mean() + UNIT.front.seconds, rel=0.1)
     plain = calm.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == json.loads(json.dumps(plain))
     assert plain["burst"] is None
@@ -99,12 +120,37 @@ def test_all_at_once_is_one_burst():
     assert told.burst == pytest.approx(told.table.loc["TTFT", "mean"])
 
 
+def test_a_rate_and_a_concurrency_are_the_smaller_of_both():
+    """A client that sends at a rate to a few users: slow, it is open; fast, a closed loop."""
+    few = {"prompts": 300, "concurrency": 8}
+    slow, open_ = foresee(UNIT, 1000, 100, rate=0.5, **few), foresee(UNIT, 1000, 100, rate=0.5, prompts=300)
+    assert slow.table.loc["TTFT", "mean"] == pytest.approx(open_.table.loc["TTFT", "mean"])
+    fast, closed = foresee(UNIT, 1000, 100, rate=1e5, **few), foresee(UNIT, 1000, 100, **few)
+    assert fast.rate == pytest.approx(closed.rate, rel=0.02)
+    between = foresee(UNIT, 1000, 100, rate=0.8 * closed.rate, **few)
+    assert slow.rate < between.rate < closed.rate
+    assert between.burst != between.burst
+
+
+def test_who_must_wait_for_a_user_is_sent_when_one_is_free():
+    """As the simulator of the package has it, and in a case by hand: one user, two prompts at once, one later."""
+    cost = simulate.StepCost(t_w=1.0, prompt=0.5)
+    requests = [Request(i, time, 10, 3, 0) for i, time in enumerate((0.0, 0.1, 20.0))]
+    noted, seconds = bench.bench_played(system_of(simulate.Chunked(100), None), cost, requests, 1, 0.0)
+    assert noted.sent == [0.0, 3.5, 20.0]
+    assert noted.ttft == [1.5, 1.5, 1.5]
+    assert noted.tpot == [1.0, 1.0, 1.0]
+    assert seconds == 23.5
+    run = simulate.benchmark(Workload(10, 3), cost, concurrency=1, requests=50, rate=0.05, cv_arrivals=0.0)
+    assert run.requests.arrival.diff()[1:].to_numpy() == pytest.approx(20.0)
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
         ({"prompts": 0}, "prompts must be a whole number from 1"),
         ({"prompts": 10, "concurrency": 11}, "concurrency must be a whole number from 1 to 10, not 11"),
-        ({"prompts": 10, "concurrency": 2, "rate": 3.0}, "concurrency must be left out beside a request rate of 3"),
+        ({"prompts": 10, "front": -0.1}, "front must be"),
         ({"prompts": 10, "range_ratio": 1.0}, "range_ratio must be"),
         ({"prompts": 10, "rate": 3.0, "burstiness": 0.0}, "burstiness must be"),
         ({"prompts": 10, "rate": -1.0}, "rate must be"),

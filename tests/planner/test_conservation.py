@@ -55,11 +55,13 @@ def test_unit_costs_frontier_and_plan_agree(setup):
     assert 1 / user == pytest.approx(tpot, rel=EXACT)
     assert gpu == pytest.approx(rate * work.n_out / unit.gpus, rel=EXACT)
     # A plan whose limits this batch just meets takes it, or a larger one that is as fast.
-    whole = solve(Case(unit, work, SLA(1.0000001 * ttft, 1.0000001 * tpot))).compared.set_index("architecture")
+    front = unit.front.seconds
+    limits = SLA(1.0000001 * (ttft + front), 1.0000001 * tpot)
+    whole = solve(Case(unit, work, limits)).compared.set_index("architecture")
     batch = int(whole.batch["aggregated"])
     assert batch >= users
     assert whole.tpot["aggregated"] == pytest.approx(unit.tpot(work, batch), rel=EXACT)
-    assert whole.ttft["aggregated"] == pytest.approx(unit.ttft(work, batch), rel=EXACT)
+    assert whole.ttft["aggregated"] == pytest.approx(unit.ttft(work, batch) + front, rel=EXACT)
     assert whole.rate["aggregated"] == pytest.approx(batch / unit.e2e(work, batch), rel=EXACT)
 
 
@@ -133,7 +135,7 @@ def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
     """At saturation, with the schedulers that a fleet simulates."""
     unit, work, users = setup
     tpot, ttft = 1.5 * unit.tpot(work, users), 3 * unit.ttft(work, users)
-    case = Case(unit, Workload(work.n_in, work.n_out, work.alpha, "geometric"), SLA(ttft, tpot), units=4)
+    case = Case(unit, Workload(work.n_in, work.n_out, work.alpha, "geometric"), SLA(ttft, tpot), units=4, front=0.0)
     for row in solve(case).compared.to_dict("records"):
         if not row["rate"]:
             continue

@@ -37,7 +37,9 @@ def played(found, one, rate, seed=0, count=600, share=0.9):
     gaps, lengths = traffic.chances(seed, one.cv_arrivals)
     asked = {"gaps": gaps, "lengths": lengths, "like": [], "share": share}
     paces = [queues.pace_of(case.plain, *pair) for pair in found.pairs]
-    return [queues.played(case.plain, system, pace, asked, 0, rate, count, 0.0) for pace in paces]
+    fronts = [perf.under(case.plain, *pair)["front"] for pair in found.pairs]
+    both = zip(paces, fronts, strict=True)
+    return [queues.played(case.plain, system, pace, front, asked, 0, rate, count, 0.0) for pace, front in both]
 
 
 def test_a_fleet_is_as_many_replicas_as_the_rate_asks_for():
@@ -135,8 +137,8 @@ def test_requests_that_cannot_be_played_are_refused(traffic_, more, error, words
 def test_no_replica_serves_more_than_at_full_load():
     """Runs are short: a queue that grows slowly would not be seen, were rates not bounded."""
     many = planner.capacity(FOUND, 16, architecture="disaggregated")
-    step = FOUND.solved["costs"][0]["mixed"]
-    each = loaded(replace(FOUND.case, units=many.units).plain, step, "disaggregated", many.row)
+    costs = FOUND.solved["costs"][0]
+    each = loaded(replace(FOUND.case, units=many.units).plain, costs, "disaggregated", many.row)
     assert many.rate <= 0.97 * many.replicas * many.units * each["rate"] * (1 + 1e-9)
 
 
@@ -290,8 +292,8 @@ def test_what_is_simulated_of_drafts_is_what_is_planned(architecture):
     system = queues.system_for(case.plain, architecture, row)
     assert system["gives"] == pytest.approx(1 + 0.6 + 0.36 + 0.216)
     assert system["brings"] == 4
-    step = found.found["costs"][0]["mixed"]
-    assert queues.full(case.plain, architecture, row, step) == pytest.approx(
+    costs = found.found["costs"][0]
+    assert queues.full(case.plain, architecture, row, costs) == pytest.approx(
         row["rate"] * queues.units_of(case.plain, architecture), rel=1e-6
     )
     if architecture != "disaggregated":
@@ -343,7 +345,7 @@ def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_ali
 
     def told(sd):
         monkeypatch.setattr(queues, "ACCEPTED_SD", sd)
-        return queues.played(case.plain, system, pace, asked, 0, 5.5, 400, 0.0)
+        return queues.played(case.plain, system, pace, 0.0, asked, 0, 5.5, 400, 0.0)
 
     (alike, _, even), (differing, _, uneven) = told(0.0), told(0.15)
     assert alike > differing > 0.7 * alike

@@ -8,9 +8,10 @@ import pytest
 
 from inference_math import catalogue
 from inference_math.evidence import load
+from inference_math.perf.calibrate import FRONTS
 from inference_math.profiles import from_first_tokens as first
 from inference_math.profiles import served
-from inference_math.unit.front import FACTORS, front_of, levels_of_front
+from inference_math.unit.front import front_of, levels_of_front
 
 LLAMA, H200 = catalogue.model("llama-3-70b"), catalogue.gpu("h200-sxm")
 
@@ -35,7 +36,7 @@ def test_a_fit_finds_the_fronts_that_made_the_times():
     assert seconds[0] == pytest.approx(0.03, rel=0.05)
     assert seconds[-1] == pytest.approx(0.09, rel=0.05)
     assert first.ttft_of(table, seconds) == pytest.approx(table.ttft_s.to_numpy(), rel=0.02)
-    assert set(found) == {(factor, level) for factor in FACTORS for level in table[f"level: {factor}"]}
+    assert set(found) == {(factor, level) for factor in FRONTS for level in table[f"level: {factor}"]}
 
 
 def test_one_warm_up_pulls_nothing():

@@ -70,12 +70,14 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     if 'class="live-figure"' in context.get("body", ""):
         for script in ("share.js", "live.js"):
             app.add_js_file(script, loading_method="defer")
+    if 'class="table-search"' in context.get("body", ""):
+        app.add_js_file("tables.js", loading_method="defer")
     if 'class="claim"' in context.get("body", ""):
         for script in ("share.js", "ledger.js"):
             app.add_js_file(script, loading_method="defer")
     if 'id="planner-form"' in context.get("body", ""):
         parts = [f"planner-{part}.js" for part in ("pictures", "crowd", "pasted")]
-        for script in ("inference_math.js", "share.js", *parts, "planner.js"):
+        for script in ("inference_math.js", "share.js", *parts, "planner.js", "planner-bench.js"):
             app.add_js_file(script, loading_method="defer")
     # Docutils calls the bibliography a list, but not its entries list items.
     context["body"] = context.get("body", "").replace('role="list" class="citation-list"', 'class="citation-list"')

@@ -10,12 +10,13 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
+from inference_math.planner.bench import BUDGET
 from inference_math.unit.unit import ACCEPTED, MOST_DRAFTS
 
 __all__ = ["Planner"]
 
 # Name, label with unit, smallest, largest, step, value; whether its slider is logarithmic, None for no slider.
-Field = tuple[str, str, float, float, float, float, bool | None]
+Field = tuple[str, str, float, float, float, float | None, bool | None]
 FIELDS: tuple[Field, ...] = (
     ("prompt", "Prompt (tokens)", 1, 100_000, 1, 2200, True),
     ("output", "Output (tokens)", 2, 10_000, 1, 170, True),
@@ -36,6 +37,15 @@ DRAFTING: tuple[Field, ...] = (
     ("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 100 * ACCEPTED, None),
 )
 
+
+# Named as the options of ``vllm bench serve``; what has no value is left out of the command.
+BENCHMARK: tuple[Field, ...] = (
+    ("max-concurrency", "Users at once", 1, 4096, 1, 32, None),
+    ("num-prompts", "Prompts in all", 1, 20_000, 1, 320, None),
+    ("random-range-ratio", "Lengths differ by ± (%)", 0, 99, 1, 10, None),
+    ("request-rate", "Requests/s, at most", 0.01, 10_000, 0.01, None, None),
+    ("max-num-batched-tokens", "Tokens of a step", 16, 1_000_000, 1, BUDGET, None),
+)
 
 # What may be pasted: its name, what it is called in a heading, and to whoever cannot see that.
 PASTED = (
@@ -140,6 +150,7 @@ def form() -> str:
         _select("arrivals", "Requests arrive", bursts, "1"),
         _select("lengths", "Lengths of prompts and answers", lengths, "fixed"),
         _select("calibration", "Calibration", {"nearest": "the nearest that ships"}, "nearest"),
+        _number("front", "Front of a request (ms)", 0, 10_000, 0.1, None, None),
         *(_number(*field) for field in SMALL),
     ]
     known = escape(json.dumps(presets()), quote=True)
@@ -155,6 +166,19 @@ def form() -> str:
         '<dl id="planner-big"></dl></div><p id="planner-how"></p><p id="planner-verdict"></p>'
         '<p id="planner-runner"></p>'
         '<p id="planner-settings"></p><ul id="planner-notes"></ul>'
+    )
+
+
+def benchmark() -> str:
+    """Return the form of a benchmark of the unit, and the place of what it will show."""
+    fields = "".join(_number(*field) for field in BENCHMARK).replace('"as fitted"', '"all together"')
+    return (
+        '<section id="planner-bench"><h3>What a benchmark of this unit will show</h3>'
+        "<p>Users send the prompts and answers of the form above, each the next when the last is answered: "
+        "<code>vllm bench serve</code>, played.</p>"
+        f'<form aria-label="Benchmark"><div class="planner-fields">{fields}</div>'
+        '<div class="planner-tools"></div></form>'
+        '<pre hidden></pre><div class="plan"><table hidden></table></div><ul role="status"></ul></section>'
     )
 
 
@@ -201,8 +225,9 @@ def _pasted(what: str, heading: str, label: str) -> str:
     )
 
 
-def _number(name: str, label: str, low: float, high: float, step: float, value: float, log: bool | None) -> str:
-    limits = f'min="{low:g}" max="{high:g}" step="{step:g}" value="{value:g}"'
+def _number(name: str, label: str, low: float, high: float, step: float, value: float | None, log: bool | None) -> str:
+    shown = 'placeholder="as fitted"' if value is None else f'value="{value:g}"'
+    limits = f'min="{low:g}" max="{high:g}" step="{step:g}" {shown}'
     number = f'<input type="number" name="{name}" {limits} inputmode="decimal">'
     scale = "log" if log else "linear"
     moved = (
@@ -228,6 +253,6 @@ class Planner(SphinxDirective):
             equation = f"{{eq}}`{formula}`" if formula else ""
             lines.append(f"| {title} | {value} | {why} | {by} | {equation} | {said} |")
         content = nodes.container(classes=["planner-table", "generated"])
-        content += nodes.raw("", form() + pictures() + tables(), format="html")
+        content += nodes.raw("", form() + pictures() + tables() + benchmark(), format="html")
         self.state.nested_parse(StringList([*lines, ":::"], source="inference_math"), self.content_offset, content)
         return [content]

@@ -19,6 +19,7 @@ from inference_math.perf.asked import NEARLY, longest_step, places
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.load import loaded, settings_row, strain
 from inference_math.perf.search import NEVER
+from inference_math.perf.types import Costs, Step
 from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan
 from inference_math.unit import Unit
@@ -58,10 +59,15 @@ class Setup:
         return max(self.rates.values())
 
     @property
-    def step(self) -> Callable[[float, float], float]:
+    def costs(self) -> Costs:
+        """What requests cost."""
+        found: Costs = self.plan.solved["costs"][0]
+        return found
+
+    @property
+    def step(self) -> Step:
         """Seconds of a step of so many decodes and prompts."""
-        step: Callable[[float, float], float] = self.plan.solved["costs"][0]["mixed"]
-        return step
+        return self.costs["mixed"]
 
     @property
     def limit(self) -> float:
@@ -81,9 +87,9 @@ class Setup:
     def serves(self, name: str, batch: float, chunk: float, prefill: float) -> float:
         """Return what given settings serve; 0 where they miss a limit."""
         row = settings_row(batch, chunk, prefill)
-        if strain(self.case.plain, self.step, name, row) > NEARLY:
+        if strain(self.case.plain, self.costs, name, row) > NEARLY:
             return 0.0
-        return float(loaded(self.case.plain, self.step, name, row)["rate"])
+        return float(loaded(self.case.plain, self.costs, name, row)["rate"])
 
     @cached_property
     def stored(self) -> Setup:

@@ -1,14 +1,16 @@
 """All numbers of a deployment over the draws of its calibration, and the same questions asked a little differently.
 
 What is asked is an `Asked`. Coefficients are a dict by their names, with the seconds of an anchor; `factors` those of a
-step and of what prompts add to it. A draw is a pair of both.
+step and of what prompts add to it, and how many standard deviations the front of a request is off in its logarithm. A
+draw is a pair of both.
 """
 
 from __future__ import annotations
 
+from math import exp
 from typing import Any
 
-from inference_math.perf.asked import NEARLY, fresh_share, longest_step, places, sharing, steps_of
+from inference_math.perf.asked import NEARLY, fresh_share, longest_step, places, sharing, steps_of, wait
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, mean_seen, round_trip, seen
 from inference_math.perf.choice import decide
 from inference_math.perf.draws import interval, mean_of, median
@@ -43,9 +45,11 @@ chunked_gain_sla_serial = _chunked_gain_sla_serial.plain
 
 
 def under(asked: Asked, found: Found, factors: list[float]) -> Costs:
-    """Return `steps.costs` under the coefficients `found`, a step and its prompts' part stretched."""
+    """Return `steps.costs` under the coefficients `found`, a step, its prompts' part and the front stretched."""
     unit, work = asked["unit"], asked["work"]
-    return costs(unit, unit_terms(unit, found), work, asked["read_bw"], factors[0], factors[1])
+    each = costs(unit, unit_terms(unit, found), work, asked["read_bw"], factors[0], factors[1])
+    each["front"] = asked["front"] * exp(asked["front_sd"] * factors[2])
+    return each
 
 
 def drawn_costs(asked: Asked, draws: list[Any]) -> list[Costs]:
@@ -61,12 +65,13 @@ def solve(asked: Asked, draws: list[Any]) -> Solved:
     return found
 
 
-def batch_limits(asked: Asked, step: Step, near: dict[str, int]) -> dict[str, int]:
+def batch_limits(asked: Asked, one: Costs, near: dict[str, int]) -> dict[str, int]:
     """Return the largest batch by each limit alone, prefill first (at most `MOST_TOGETHER`): of means or a quantile.
 
     Looked for from those of a case near it, where there are any.
     """
-    steps, quantile, tpot, ttft = steps_of(asked), asked["quantile"], longest_step(asked), asked["ttft"]
+    steps, quantile, tpot, ttft = steps_of(asked), asked["quantile"], longest_step(asked), wait(asked, one)
+    step = one["mixed"]
     return {
         "TPOT": largest_from(near.get("TPOT", 1), MOST_TOGETHER, lambda B: seen(step, B, steps, 0, quantile) <= tpot),
         "TTFT": largest_from(near.get("TTFT", 1), MOST_TOGETHER, lambda B: seen(step, B, steps, 1, quantile) <= ttft),
@@ -99,6 +104,10 @@ def ratios(top: list[float], bottom: list[float]) -> list[float]:
     return [top[i] / bottom[i] if bottom[i] > 0 else NEVER for i in range(len(top))]
 
 
+# Numbers of a plan that each draw has one of.
+OF_DRAWS = ["batch", "batch_tpot", "batch_ttft", "t_w", "delta_p", "delta_p_gross", "delta_h", "gain_bound", "front"]
+
+
 def numbers_of(asked: Asked, solved: Solved) -> dict[str, Any]:
     """Return each number of a plan as [median, low, high] over the draws, and `binding`, which limit is the smallest.
 
@@ -106,11 +115,11 @@ def numbers_of(asked: Asked, solved: Solved) -> dict[str, Any]:
     """
     steps, rates, best = steps_of(asked), solved["rates"], solved["best"]
     told: dict[str, list[float]] = {}
-    for name in ["batch", "batch_tpot", "batch_ttft", "t_w", "delta_p", "delta_p_gross", "delta_h", "gain_bound"]:
+    for name in OF_DRAWS:
         told[name] = []
     limits: dict[str, int] = {}
     for one in solved["costs"]:
-        limits = batch_limits(asked, one["mixed"], limits)
+        limits = batch_limits(asked, one, limits)
         net, read = delta_p(one["ttft_1"], steps), one["delta_h"] + one["own"]
         told["batch"].append(smallest(limits))
         told["batch_tpot"].append(limits["TPOT"])
@@ -119,6 +128,7 @@ def numbers_of(asked: Asked, solved: Solved) -> dict[str, Any]:
         told["delta_p"].append(net)
         told["delta_p_gross"].append(delta_p(one["ttft_1"] + one["t_w"], steps))
         told["delta_h"].append(read)
+        told["front"].append(one["front"])
         told["gain_bound"].append(gain_bound(net, read) if read > 0 else NEVER)
     found: dict[str, Any] = {}
     for name in told:
@@ -130,7 +140,8 @@ def numbers_of(asked: Asked, solved: Solved) -> dict[str, Any]:
     found["chunked_gain"] = interval(NEVER, gained(rates, "chunked"))
     found["pdd_gain"] = interval(NEVER, gained(rates, "disaggregated"))
     found["concurrent_prefills"] = fixed(concurrent_prefills(max(whole["batch"], 1), steps))
-    found["pdd_concurrency"] = fixed(pdd_concurrency(asked["ttft"], steps, longest_step(asked)))
+    left = max(asked["ttft"] - asked["front"], 0.0)
+    found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, longest_step(asked)))
     if best != "":
         found.update(lead(asked, solved))
     median_limits = {"TPOT": found["batch_tpot"][0], "TTFT": found["batch_ttft"][0], "memory": places(asked)}
@@ -173,16 +184,16 @@ def by_formula(asked: Asked, solved: Solved, numbers: dict[str, Any]) -> dict[st
     """
     settings, steps, tpot = solved["settings"], steps_of(asked), longest_step(asked)
     t_w, net, read = numbers["t_w"][0], numbers["delta_p"][0], numbers["delta_h"][0]
-    ttft_1 = net * steps
+    front, ttft_1 = numbers["front"][0], net * steps
     tpot_1, batch = t_w + read, settings["aggregated"]["batch"]
     by_tpot = max_batch(tpot, tpot_1, net, read)
-    by_ttft = max_batch_ttft_full(asked["ttft"], steps, ttft_1, read, t_w)
+    by_ttft = max_batch_ttft_full(asked["ttft"] - front, steps, ttft_1, read, t_w)
     told = {
         "batch": min(by_tpot, min(by_ttft, numbers["batch_memory"][0])), "batch_tpot": by_tpot, "batch_ttft": by_ttft,
     }  # fmt: skip
     if solved["best"] == "aggregated" and batch > 0:
         told["rate"] = request_rate(batch, steps, t_w, net, read)
-        told["ttft"] = expected_ttft_full(batch, steps, ttft_1, read, t_w)
+        told["ttft"] = expected_ttft_full(batch, steps, ttft_1, read, t_w) + front
         told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / sharing(asked)
     b = settings["chunked"]["batch"]
     if settings["chunked"]["rate"] > 0:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import ceil
 
 from inference_math.perf.steps import answer_steps, kv_sent, kv_tokens, stored_tokens
-from inference_math.perf.types import Asked, Row, UnitNumbers, Work
+from inference_math.perf.types import Asked, Costs, Row, UnitNumbers, Work
 from inference_math.theory import max_batch_growing as _max_batch_growing
 from inference_math.theory import max_batch_reserved as _max_batch_reserved
 
 __all__ = [
     "GROWS", "NEARLY", "brought", "computed_tokens", "crowded", "fresh_share", "longest_step", "mixes", "places",
-    "places_of", "sent_bytes", "sent_seconds", "sharing", "steps_of", "store_bytes", "whole_prompt",
+    "places_of", "sent_bytes", "sent_seconds", "sharing", "steps_of", "store_bytes", "wait", "whole_prompt",
 ]  # fmt: skip
 
 max_batch_growing, max_batch_reserved = _max_batch_growing.plain, _max_batch_reserved.plain
@@ -28,7 +28,7 @@ def places_of(unit: UnitNumbers, work: Work, engine: str) -> int:
     """
     held = max_batch_growing if GROWS[engine] else max_batch_reserved
     length = work["n_in"] + work["n_out"]
-    whole: int = held(kv_tokens(unit, length), work["n_in"], work["n_out"], work["cv"])
+    whole: int = held(kv_tokens(unit, length), work["n_in"] * work["pairing"], work["n_out"], work["cv"])
     return whole
 
 
@@ -55,6 +55,11 @@ def sharing(asked: Asked) -> float:
 def longest_step(asked: Asked) -> float:
     """Return the seconds that a decode's step may take: the limit on TPOT for each token that shares it."""
     return asked["tpot"] * sharing(asked)
+
+
+def wait(asked: Asked, one: Costs) -> float:
+    """Return the seconds that a limit on TTFT leaves to the engine's steps: not what a request's front takes."""
+    return asked["ttft"] - one["front"]
 
 
 def mixes(asked: Asked) -> bool:

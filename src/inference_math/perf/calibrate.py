@@ -14,6 +14,7 @@ from inference_math.perf.types import Found
 
 __all__ = [
     "FACTORS",
+    "FRONTS",
     "MOST",
     "SHARE_NAMES",
     "anchored",
@@ -21,11 +22,15 @@ __all__ = [
     "by_operators",
     "composed",
     "drawn",
+    "front_levels",
+    "fronted",
     "own_root",
     "precisions_seen",
 ]
 
 FACTORS = ["generation", "kind", "weights"]
+# What moves the front of a request, from what all share to what one set-up has of its own.
+FRONTS = ["base", "kind", "model", "engine", "engine, model", "engine, model, gpu"]
 MOST = 0.995  # of a share: nothing reaches all of the datasheet
 # Coefficients that are shares of a rate.
 SHARE_NAMES = ["memory", "bf16", "fp8", "fp4", "attention", "experts", "grouped", "kv", "links"]
@@ -100,7 +105,8 @@ def anchored(anchors: list[Any], n_in: float, n_out: float) -> float:
 def drawn(
     names: list[str], values: Found, root: list[list[float]], normals: list[list[float]], spread: float
 ) -> list[Any]:
-    """Return (coefficients, the error of a step and of its prompts' part) for each row of normal numbers.
+    """Return (coefficients, factors) for each row of normal numbers: the errors of a step and of its prompts' part, and
+    a normal number for the front.
 
     `root` is the symmetric root of the covariance of the logarithms. An anchor is not drawn.
     """
@@ -114,5 +120,24 @@ def drawn(
                 moved += row[i] * root[i][j]
             found[names[j]] = away(names[j], values[names[j]], moved)
         found["anchor"] = values["anchor"]
-        told.append([found, [exp(spread * row[size]), exp(spread * row[size + 1])]])
+        told.append([found, [exp(spread * row[size]), exp(spread * row[size + 1]), row[size + 2]]])
     return told
+
+
+def front_levels(engine: str, kind: str, model: str, gpu: str) -> dict[str, str]:
+    """Return the level of each of `FRONTS` that a set-up stands at; the engine by the name of its generation."""
+    both = engine + "/" + model
+    return {
+        "base": "all", "kind": kind, "model": model, "engine": engine, "engine, model": both,
+        "engine, model, gpu": both + "/" + gpu,
+    }  # fmt: skip
+
+
+def fronted(moves: dict[str, Found], told: dict[str, str]) -> float:
+    """Return the seconds of a request's front; a level that was never measured moves nothing."""
+    moved = 0.0
+    for factor in FRONTS:
+        known = moves[factor]
+        if told[factor] in known:
+            moved += known[told[factor]]
+    return exp(moved)

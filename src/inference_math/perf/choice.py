@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import ceil, floor, sqrt
 from typing import Any
 
-from inference_math.perf.asked import NEARLY, longest_step, mixes, places, sent_seconds, steps_of
+from inference_math.perf.asked import NEARLY, longest_step, mixes, places, sent_seconds, steps_of, wait
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, largest_whole, seen
 from inference_math.perf.draws import interval, median
 from inference_math.perf.load import loaded, pools_each, settings_row, strain
@@ -39,7 +39,7 @@ def largest_batches(asked: Asked, drawn: list[Costs]) -> list[int]:
     found: list[int] = []
     guess = 1
     for one in drawn:
-        guess = largest_from(guess, room, within(one["mixed"], steps, longest_step(asked), asked["ttft"], quantile))
+        guess = largest_from(guess, room, within(one["mixed"], steps, longest_step(asked), wait(asked, one), quantile))
         found.append(guess)
     return found
 
@@ -85,13 +85,13 @@ def chunked_settings(asked: Asked, drawn: list[Costs]) -> Row:
     at = feasible_draw(asked, drawn)
     while at >= 0 and len(tried) < ROUNDS and at not in tried:
         tried.append(at)
-        row = chunked(drawn[at]["mixed"], room, work["n_in"], steps, longest_step(asked), asked["ttft"])
+        row = chunked(drawn[at]["mixed"], room, work["n_in"], steps, longest_step(asked), wait(asked, drawn[at]))
         if not row["rate"] > 0:  # nine in ten draws are not to be had
             return best
         own = settings_row(row["batch"], row["chunk"], NEVER)
-        parts = [strain(asked, one["mixed"], "chunked", own) for one in drawn]
+        parts = [strain(asked, one, "chunked", own) for one in drawn]
         kept = len([part for part in parts if part <= NEARLY]) / len(parts)
-        served = median([loaded(asked, one["mixed"], "chunked", own)["rate"] for one in drawn])
+        served = median([loaded(asked, one, "chunked", own)["rate"] for one in drawn])
         if min(kept, CAREFUL) > often or (min(kept, CAREFUL) == often and served > most):
             best = own
             most = served
@@ -109,7 +109,8 @@ def feasible_draw(asked: Asked, drawn: list[Costs]) -> int:
     n_in, steps = asked["work"]["n_in"], steps_of(asked)
     at = ceil(0.5 * len(order)) - 1
     while at >= 0:
-        if chunked(drawn[order[at]]["mixed"], 2.0, n_in, steps, longest_step(asked), asked["ttft"])["rate"] > 0:
+        one = drawn[order[at]]
+        if chunked(one["mixed"], 2.0, n_in, steps, longest_step(asked), wait(asked, one))["rate"] > 0:
             return order[at]
         at -= 1
     return -1
@@ -123,7 +124,7 @@ def pools_settings(asked: Asked, drawn: list[Costs]) -> Row:
     batches, together = [], []
     for one in drawn:
         batches.append(most_decodes(one["mixed"], room, tpot - moved))
-        together.append(most_prompts(one["mixed"], held, asked["ttft"]))
+        together.append(most_prompts(one["mixed"], held, wait(asked, one)))
     batch = held_by_most(batches)
     prompts = min(held_by_most(together), max(floor(MOST_TOKENS * unit["layout"]["dp"] / n_in), 1))
     if batch < 1 or prompts < 1:
@@ -180,8 +181,8 @@ def decide(asked: Asked, drawn: list[Costs]) -> dict[str, Any]:
         rows: list[Row] = []
         held = 0
         for one in drawn:
-            if own["rate"] > 0 and strain(asked, one["mixed"], name, own) <= NEARLY:
-                rows.append(loaded(asked, one["mixed"], name, own))
+            if own["rate"] > 0 and strain(asked, one, name, own) <= NEARLY:
+                rows.append(loaded(asked, one, name, own))
                 held += 1
             else:
                 rows.append(alone(asked, one, name))
@@ -194,7 +195,7 @@ def decide(asked: Asked, drawn: list[Costs]) -> dict[str, Any]:
 def alone(asked: Asked, one: Costs, name: str) -> Row:
     """Return what an architecture does with settings for one draw alone."""
     own = chosen_settings(asked, name, [one])
-    return loaded(asked, one["mixed"], name, own) if own["rate"] > 0 else NONE
+    return loaded(asked, one, name, own) if own["rate"] > 0 else NONE
 
 
 def chosen(rates: dict[str, list[float]], found: dict[str, Any]) -> dict[str, Any]:
@@ -263,16 +264,18 @@ def none_in(rates: dict[str, list[float]]) -> float:
 
 
 def scattered(best: list[float], first: list[float], second: list[float]) -> float:
-    """Return the standard deviation over the draws of what one serves more than another, as a share of the best.
+    """Return by how much a lead over another falls short of its mean from draw to draw, as a share of the best rate.
 
-    It is what errors of steps do to a lead: in each draw both have the same ones, and what is common to all cancels.
+    The root of twice the mean square of what is missing: where leads vary alike to both sides, their standard
+    deviation. It is what errors of steps do to a lead: in each draw both have the same ones, and what is common to all
+    cancels. A draw in which the other one serves nothing makes a lead larger, and is no reason for doubt.
     """
     ahead = [(first[i] - second[i]) / best[i] for i in range(len(best)) if best[i] > 0]
     mean, squares = 0.0, 0.0
     for one in ahead:
         mean += one / len(ahead)
     for one in ahead:
-        squares += (one - mean) * (one - mean) / len(ahead)
+        squares += 2 * min(one - mean, 0.0) ** 2 / len(ahead)
     return sqrt(squares)
 
 
@@ -280,7 +283,7 @@ def tied(best_in: float, lead: float, scatter: float) -> bool:
     """Tell whether a choice is a tie: the best in fewer than half of the draws, or ahead by less than a lead errs.
 
     `lead` is the mean paired difference to the next, as a share of the best rate (NaN where there is no next), and
-    `scatter` its standard deviation over the draws.
+    `scatter` by how much it falls short of that from draw to draw.
     """
     return best_in < SURE or lead < scatter
 

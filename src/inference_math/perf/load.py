@@ -1,4 +1,4 @@
-"""What given settings do at full load under a step, and which part of the limits they take."""
+"""What given settings do at full load at some costs, and which part of the limits they take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import floor
 from inference_math.perf.asked import NEARLY, fresh_share, longest_step, sent_seconds, sharing, steps_of
 from inference_math.perf.batch import round_trip, seen
 from inference_math.perf.search import ALWAYS, NEVER, chunk_size, edge
-from inference_math.perf.types import Asked, Row, Step
+from inference_math.perf.types import Asked, Costs, Row, Step
 
 __all__ = ["loaded", "pools_each", "pools_rate", "settings_row", "strain"]
 
@@ -20,18 +20,18 @@ def settings_row(batch: float, chunk: float, prefill: float) -> Row:
     }  # fmt: skip
 
 
-def loaded(asked: Asked, step: Step, name: str, row: Row) -> Row:
-    """Return what the settings of a row do at full load under a step, whatever limits say.
+def loaded(asked: Asked, one: Costs, name: str, row: Row) -> Row:
+    """Return what the settings of a row do at full load at some costs, whatever limits say; TTFT with its front.
 
     `decodes` are those in flight at that rate: of pools whose prompts are the slower part, fewer than `batch`, the most
     that a unit may have.
     """
     batch, chunk, quantile = row["batch"], row["chunk"], asked["quantile"]
-    n_in, steps = asked["work"]["n_in"], steps_of(asked)
+    n_in, steps, step, front = asked["work"]["n_in"], steps_of(asked), one["mixed"], one["front"]
     if name == "aggregated":
         whole = round_trip(step, floor(batch), steps)
         first, gap = seen(step, floor(batch), steps, 1, quantile), seen(step, floor(batch), steps, 0, quantile)
-        return done(asked, row, batch / whole, batch, first, whole / steps, gap)
+        return done(asked, row, batch / whole, batch, front + first, whole / steps, gap)
     if name == "chunked":
         bare, mixed = step(batch, 0.0), step(batch, chunk / n_in)
         # Where the chunk is larger than it must be, not every step has one.
@@ -40,12 +40,13 @@ def loaded(asked: Asked, step: Step, name: str, row: Row) -> Row:
         gap = mean
         if quantile > 0:
             gap = mixed if often > 1 - quantile else bare
-        return done(asked, row, batch / ((steps - 1) * mean), batch, (n_in / chunk + 1) * mixed, mean, gap)
+        return done(asked, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * mixed, mean, gap)
     prefill = row["prefill_units"]
     rate = pools_rate(asked, step, row, prefill)
     decodes = in_flight(step, batch, steps, rate * asked["units"] / (asked["units"] - prefill))
     gap = step(decodes, 0.0)
-    return done(asked, row, rate, decodes, step(0.0, chunk / n_in), gap, gap + sent_seconds(asked) / (steps - 1))
+    first = front + step(0.0, chunk / n_in)
+    return done(asked, row, rate, decodes, first, gap, gap + sent_seconds(asked) / (steps - 1))
 
 
 def done(asked: Asked, row: Row, rate: float, decodes: float, first: float, step: float, gap: float) -> Row:
@@ -81,9 +82,9 @@ def in_flight(step: Step, most: float, steps: float, rate: float) -> float:
     return edge(few, 0.0, most)
 
 
-def strain(asked: Asked, step: Step, name: str, row: Row) -> float:
-    """Return which part of its limits an architecture's settings take under a step; above 1 they miss one."""
-    n_in, steps, ttft, tpot = asked["work"]["n_in"], steps_of(asked), asked["ttft"], longest_step(asked)
+def strain(asked: Asked, one: Costs, name: str, row: Row) -> float:
+    """Return which part of its limits an architecture's settings take at some costs; above 1 they miss one."""
+    n_in, steps, tpot, step = asked["work"]["n_in"], steps_of(asked), longest_step(asked), one["mixed"]
     batch, prompts, quantile = row["batch"], row["chunk"] / n_in, asked["quantile"]
     if name == "aggregated":
         gap, first = seen(step, floor(batch), steps, 0, quantile), seen(step, floor(batch), steps, 1, quantile)
@@ -92,5 +93,5 @@ def strain(asked: Asked, step: Step, name: str, row: Row) -> float:
         first = (1 / prompts + 1) * gap
     else:
         gap, first = step(batch, 0.0) + sent_seconds(asked) / (steps - 1), step(0.0, prompts)
-    part: float = max(gap / tpot, first / ttft)
+    part: float = max(gap / tpot, (one["front"] + first) / asked["ttft"])
     return part

@@ -379,7 +379,7 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: f
     read; an engine reads all before it in each chunk, which the simulator counts.
     """
     n_in, n_out = work["n_in"], work["n_out"]
-    context = mean_context(n_in, max(n_out, 1.001), work["cv"])
+    context = mean_context(n_in * work["pairing"], max(n_out, 1.001), work["cv"])
     cached = stored_tokens(n_in, work["alpha"])
     fresh = n_in - cached
     load = kv_load_time(kv_held(unit, cached), read_bw) if read_bw > 0 and cached > 0 else 0.0
@@ -406,5 +406,5 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: f
     t_w = empty(1.0) - own
     return {
         "t_w": t_w, "ttft_1": mixed(0.0, 1.0) - t_w, "delta_h": factor * kv_read(terms, context), "own": own,
-        "mixed": mixed,
+        "front": 0.0, "mixed": mixed,
     }  # fmt: skip

@@ -197,6 +197,7 @@ class Work(TypedDict):
     alpha: float
     cv: float
     longest: float
+    pairing: float  # the mean of prompt times answer, over the product of their means
 
 
 class Asked(TypedDict):
@@ -206,6 +207,8 @@ class Asked(TypedDict):
     work: Work
     ttft: float
     tpot: float
+    front: float  # seconds of each TTFT that no step takes
+    front_sd: float  # of its logarithm
     quantile: float
     units: int
     read_bw: float
@@ -219,12 +222,13 @@ class Asked(TypedDict):
 
 
 class Costs(TypedDict):
-    """The talks' numbers of a workload, and the step that they come from; see `steps.costs`."""
+    """The talks' numbers of a workload, and the step that they come from; see `steps.costs` and `answers.under`."""
 
     t_w: float
     ttft_1: float
     delta_h: float
     own: float
+    front: float
     mixed: Step
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from inference_math.perf.asked import longest_step, mixes, places, sent_bytes, sharing, store_bytes
+from inference_math.perf.asked import longest_step, mixes, places, sent_bytes, sharing, store_bytes, wait
 from inference_math.perf.choice import SURE
 from inference_math.perf.numerals import digits, percent
 from inference_math.perf.search import ARCHITECTURES
@@ -13,14 +13,15 @@ from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs, UnitNumbers
 
 __all__ = [
-    "CALIBRATED", "SET_ASIDE", "checked", "drafting_pays", "hindered", "idle", "kept_in", "linked", "missed",
-    "missing", "outside", "promised", "remedy", "runner_up", "short", "sized", "sized_how", "swing_name",
+    "CALIBRATED", "SET_ASIDE", "checked", "drafting_pays", "front_weighs", "hindered", "idle", "kept_in", "linked",
+    "missed", "missing", "outside", "promised", "remedy", "runner_up", "short", "sized", "sized_how", "swing_name",
     "too_long", "trusted", "verdict", "wider",
 ]  # fmt: skip
 
 CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
 WIDTHS = "ML.ENERGY"  # whose points set the width of intervals, so that these hold is no test
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
+FRONT_MUCH = 0.1  # of a limit on TTFT that the front may take before it is spoken of
 VISIBLE = 0.005  # of a rate: less is printed as nothing
 
 
@@ -183,19 +184,20 @@ def linked(asked: Asked, rate: float, title: str, measured: bool) -> str:
 
 def hindered(asked: Asked, each: Costs, name: str) -> str:
     """Return why an architecture meets the SLA at no rate: the limit that its smallest step, or one prompt, misses."""
-    step, tpot, ttft = each["mixed"], longest_step(asked), asked["ttft"]
+    step, tpot, ttft = each["mixed"], longest_step(asked), wait(asked, each)
     if name == "chunked" and not mixes(asked):
         return "SGLang does not compute chunks beside decodes where tokens are drafted"
     if step(1.0, 0.0) > tpot:
         return over("TPOT", step(1.0, 0.0) / sharing(asked), asked["tpot"])
     alone = step(0.0, 1.0)
     if alone > ttft:
-        return over("TTFT", alone, ttft)
+        return over("TTFT", each["front"] + alone, asked["ttft"])
     if name == "chunked":
         least = step(1.0, 1 / asked["work"]["n_in"])
         if least > tpot:
             return "TPOT: a step with the smallest chunk takes " + digits(1e3 * least) + " ms"
-        return "TTFT: in chunks that keep the limit on TPOT, a prompt takes longer than " + digits(1e3 * ttft) + " ms"
+        late = "TTFT: in chunks that keep the limit on TPOT, a prompt takes longer than "
+        return late + digits(1e3 * asked["ttft"]) + " ms"
     if name == "aggregated":
         return "the limits, or the memory, leave no room for one request beside another's prompt"
     return "the memory, or the limits, leave no room for one request"
@@ -327,11 +329,20 @@ def drafting_pays(rate: float, without: float) -> str:
     return said + ("" if rate > without else ": these drafts do not pay")
 
 
+def front_weighs(asked: Asked, front: list[float]) -> list[str]:
+    """Say which part of the limit on TTFT the front may take, where nobody measured it and that is much."""
+    if not asked["front_sd"] > 0 or not front[2] > FRONT_MUCH * asked["ttft"]:
+        return []
+    said = "of " + digits(1e3 * asked["ttft"]) + " ms to the first token the front takes " + digits(1e3 * front[0])
+    said += " (" + digits(1e3 * front[1]) + " to " + digits(1e3 * front[2]) + "): HTTP, tokenizer, launch, as fitted to"
+    return [said + " other machines; measure yours with one short request, and say it"]
+
+
 def missed(asked: Asked, each: Costs) -> list[str]:
     """Return by how much a request alone misses each limit."""
     found = []
     tpot = (each["t_w"] + each["delta_h"] + each["own"]) / sharing(asked)
-    ttft = each["t_w"] + each["ttft_1"]
+    ttft = each["front"] + each["t_w"] + each["ttft_1"]
     if tpot > asked["tpot"]:
         found.append(over("TPOT", tpot, asked["tpot"]))
     if ttft > asked["ttft"]:

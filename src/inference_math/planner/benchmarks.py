@@ -6,32 +6,27 @@ sent. The play says both, and how many prompts it takes until the burst no longe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import ceil, exp, inf, isfinite, nan
-from statistics import NormalDist
+from dataclasses import dataclass, replace
+from math import inf, isfinite
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from inference_math import theory
-from inference_math.checks import Interval, as_number, as_whole
-from inference_math.simulate import Chunked, Habits, Run, benchmark, open_loop
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_whole
+from inference_math.planner.bench import BUDGET, CLOSE, Bench, bench, bench_said, bench_system, in_seconds, ttft_ends
+from inference_math.planner.traffic import chances
+from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
-from inference_math.unit.front import front_of
-from inference_math.workload import RandomLengths, Requests, Workload
+from inference_math.workload import RandomLengths, Workload
 
-__all__ = ["BUDGET", "CLOSE", "Foreseen", "foresee"]
+__all__ = ["BUDGET", "CLOSE", "HABITS", "Foreseen", "foresee"]
 
-BUDGET = 8192  # tokens of a step that engines take unless they are told otherwise
-CLOSE = 0.05  # how near to the steady mean TTFT is near enough
 # What engines do unless they are told otherwise: TensorRT-LLM cuts no prompts, SGLang computes them by themselves.
 HABITS = {"vllm": Habits(), "trtllm": Habits(whole=True), "sglang": Habits(alone=True)}
 _RATIO = Interval(0, 0.999)
 _BURSTINESS = Interval(1e-4, 1e4)
 _COLUMNS = ["mean", "P50", "P90", "P99"]
-_FOREVER = 1e9  # requests of each user
-_ROUNDS, _ENOUGH = 9, 2000  # requests of each user, and of all, from which a steady mean is taken, at least
+_ROWS = {"TTFT": "ttft", "TPOT": "tpot", "ITL": "itl", "latency": "latency"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +48,7 @@ class Foreseen:
         who get these stay together, and NaN where they wait for a place, or come at a rate.
     spread
         Ends of the factor by which mean TTFTs, and latencies, may be off with a probability of 90 %. The front is that
-        of one source's hosts and clients: others may take next to none, so the low end of the TTFT has none.
+        of one source's hosts and clients: others may take less, and the low end of the TTFT has the low end of it.
     notes
         What was never calibrated.
     """
@@ -77,29 +72,15 @@ class Foreseen:
 
     def __str__(self) -> str:
         lines = ["              mean      P50      P90      P99"]
-        for name, row in self.table.iterrows():
-            lines.append(f"{name!s:8}" + "".join(f"{_shown(value):>9}" for value in row))
-        mean = self.table["mean"].to_dict()
-        means = {"ttft": float(mean["TTFT"]), "e2e": float(mean["latency"])}
-        ends = {
-            name: " to ".join(_shown(means[name] * end) for end in between) for name, between in self.spread.items()
-        }
-        lines.append(f"{self.rate:.3g} requests/s, {self.seconds:.0f} s in all")
-        lines.append(f"nine in ten measured means: {ends['ttft']} (TTFT), {ends['e2e']} (latency)")
-        lines.append(
-            f"{_shown(self.front)} of each TTFT is front: HTTP, tokenizer, launch; the low end takes it for nothing"
-        )
-        if self.enough == self.enough:
-            lines.append(
-                f"the opening burst has a mean TTFT of {_shown(self.burst)}, "
-                f"users who have spread {_shown(self.steady)}"
-            )
-            lines.append(
-                "equal answers never spread users who began together: give a range of lengths"
-                if self.enough == inf
-                else f"{self.enough:,.0f} prompts bring the mean within {CLOSE:.0%} of the latter"
-            )
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        rows = {str(name): values for name, *values in self.table.itertuples()}
+        for name, values in rows.items():
+            lines.append(f"{name:8}" + "".join(f"{in_seconds(value):>9}" for value in values))
+        low, high = (rows["latency"][0] * end for end in self.spread["e2e"])
+        told = {"rate": self.rate, "seconds": self.seconds, "ttft": rows["TTFT"]}
+        told |= {"burst": self.burst, "steady": self.steady, "enough": self.enough}
+        said = bench_said(told, self.front, list(self.spread["ttft"]))
+        said.insert(2, f"and latencies: {in_seconds(low)} to {in_seconds(high)}")
+        return "\n".join([*lines, *said, *(f"note: {note}" for note in self.notes)])
 
 
 def foresee(
@@ -113,6 +94,7 @@ def foresee(
     burstiness: float = 1.0,
     range_ratio: float = 0.0,
     budget: int = BUDGET,
+    front: float | None = None,
     seed: int = 0,
 ) -> Foreseen:
     """Return what a benchmark of a unit will show, the arguments named as ``vllm bench serve`` has them.
@@ -124,19 +106,24 @@ def foresee(
     prompts
         ``--num-prompts``: requests in all.
     concurrency
-        ``--max-concurrency``: users that begin together and send the next request when the last is answered; None:
-        all prompts are sent at once, or at the rate.
+        ``--max-concurrency``: users that send the next request when the last is answered; without a rate they begin
+        together. None: as many as there are prompts.
     rate, burstiness
-        ``--request-rate`` in 1/s, and ``--burstiness``: 1 for arrivals at random, less comes in bursts.
+        ``--request-rate`` in 1/s, and ``--burstiness``: 1 for arrivals at random, less comes in bursts. A request that
+        must wait for a user to be free is sent, and its clock starts, when one is: as that client has it.
     range_ratio
         ``--random-range-ratio`` r: lengths are uniform from 1 - r to 1 + r of their means.
     budget
         ``--max-num-batched-tokens``, for each group of attention.
+    front
+        Seconds of a TTFT that no step takes, measured with one short request; None: as fitted to served points.
+    seed
+        Of lengths and arrivals.
 
     Raises
     ------
     TypeError, ValueError
-        For an argument that is none of these; for a concurrency beside a rate.
+        For an argument that is none of these.
 
     Examples
     --------
@@ -151,77 +138,25 @@ def foresee(
     count = as_whole("prompts", prompts, 1, 1_000_000)
     source = RandomLengths(n_in, n_out, as_number("range_ratio", range_ratio, _RATIO))
     scatter = as_number("burstiness", burstiness, _BURSTINESS) ** -0.5
-    work, front = Workload(n_in, n_out), front_of(unit.model, unit.gpu, unit.engine, unit.version)
-    scheduler = Chunked(
-        as_whole("budget", budget) * unit.dp, max_batch=max(1, unit.places(work)), habits=HABITS[unit.engine]
+    users = as_whole("concurrency", count if concurrency is None else concurrency, 1, count)
+    gaps, lengths = chances(as_whole("seed", seed, 0), scatter)
+    known = unit.front if front is None else replace(unit.front, seconds=as_number("front", front, AT_LEAST_ZERO), sd=0)
+    late = known.seconds
+    asked: Bench = {
+        "n_in": source.n_in, "n_out": source.n_out, "span": source.span, "users": users, "count": count,
+        "rate": rate if rate == inf else as_number("rate", rate, ANY_POSITIVE), "front": late, "gaps": gaps,
+        "chances": lengths,
+    }  # fmt: skip
+    work = Workload(n_in, n_out)
+    tokens, admission = as_whole("budget", budget), admission_of(HABITS[unit.engine])
+    told = bench(
+        bench_system(unit.numbers, work.plain, unit.engine, tokens, admission), unit.near(work).step_cost, asked
     )
-    asked: dict[str, Any] = {"cost": unit.near(work).step_cost, "scheduler": scheduler, "seed": seed}
-    burst = steady = enough = nan
-    if rate != inf:
-        if concurrency is not None:
-            raise ValueError(f"concurrency must be left out beside a request rate of {rate!r:.80}, not {concurrency}")
-        run = open_loop(source, rate=rate, cv_arrivals=scatter, requests=count, **asked)
-        run.requests["ttft"] += front.seconds
-        run.requests["latency"] += front.seconds
-        users = max(1.0, float(run.requests["latency"].mean()) * rate)
-    else:
-        users = as_whole("concurrency", count if concurrency is None else concurrency, 1, count)
-        run = benchmark(source, concurrency=int(users), requests=count, front=front.seconds, **asked)
-        burst = float(run.requests["ttft"][run.requests["arrival"] <= 0].mean())
-        steady = _steady(work, int(users), front.seconds, asked)
-        if users <= scheduler.max_batch:  # else the queue for a place outweighs the burst
-            enough = users * _rounds(unit, source, int(users), scheduler.budget, burst, steady)
-    within = unit.predict("e2e", work, users)
-    wide = exp(NormalDist().inv_cdf(0.95) * (front.drafting if unit.drafts else front.spread))
-    bare = 1 - front.seconds / float(run.requests["ttft"].mean())
-    spread = {"ttft": (bare / wide, wide), "e2e": (within.low / within.value, within.high / within.value)}
+    table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
+    within = unit.predict("e2e", work, max(1.0, told["in_flight"]))
+    low, high = ttft_ends(told["ttft"][0], late, known.sd, known.drafting if unit.drafts else known.spread)
+    spread = {"ttft": (low, high), "e2e": (within.low / within.value, within.high / within.value)}
     return Foreseen(
-        _table(run), run.request_rate, run.seconds, front.seconds, burst, steady, enough, spread, within.outside
-    )
-
-
-def _rounds(unit: Unit, source: RandomLengths, users: int, budget: int, burst: float, steady: float) -> float:
-    """Return the requests of each user until neither the burst nor what phases keep matters to the mean TTFT."""
-    far = round(source.n_out * (1 + source.span)) - round(source.n_out * (1 - source.span))  # lengths are whole
-    if not far:
-        return inf
-    cv = (((far + 1) ** 2 - 1) / 12) ** 0.5 / source.n_out
-    together = max(1, budget // ceil(source.n_in))
-    met = theory.prompts_met(B=users, rounds=_FOREVER, together=together, n_out=source.n_out, cv=cv)
-    more = max(0.0, unit.prefill_time(source.n_in) - unit.step_time(1, source.n_in))
-    needed = theory.rounds_needed(
-        burst=burst, steady=steady, met=max(met, 0.0), ttft_1=max(more, 1e-9), delta_h=0.0, share_off=CLOSE
-    )
-    return float(ceil(needed))
-
-
-@dataclass(frozen=True)
-class _Forgetful:
-    """The same means, but answers that forget the start at once: geometric ones, of which only the mean counts."""
-
-    work: Workload
-
-    def draw(self, count: int, rng: np.random.Generator) -> Requests:
-        n_out = rng.geometric(1 / self.work.n_out, count)
-        return Requests(np.full(count, round(self.work.n_in)), n_out, np.zeros_like(n_out))
-
-
-def _steady(work: Workload, users: int, front: float, asked: dict[str, Any]) -> float:
-    """Return the mean TTFT of a loop whose users have spread: played with answers that forget, its later part."""
-    each = max(_ROUNDS, _ENOUGH // users)
-    run = benchmark(_Forgetful(work), concurrency=users, requests=users * each, front=front, **asked)
-    late = run.requests.sort_values("arrival", kind="stable").iloc[users * each // 3 :]
-    return float(late["ttft"].mean())
-
-
-def _table(run: Run) -> pd.DataFrame:
-    summary = run.summary()
-    names = {"TTFT": "ttft", "TPOT": "tpot", "ITL": "gap", "latency": "latency"}
-    rows = {title: [summary[f"{name}_{column.lower()}"] for column in _COLUMNS] for title, name in names.items()}
-    return pd.DataFrame.from_dict(rows, orient="index", columns=_COLUMNS)
-
-
-def _shown(seconds: float) -> str:
-    if seconds != seconds:
-        return "-"
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
+        table, told["rate"], told["seconds"], late, told["burst"], told["steady"], told["enough"], spread,
+        unit.outside(work, users),
+    )  # fmt: skip

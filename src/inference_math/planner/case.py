@@ -13,13 +13,14 @@ import pandas as pd
 from inference_math import perf
 from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
-from inference_math.checks import ANY_POSITIVE, as_number, as_whole
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.perf.asked import crowded
 from inference_math.perf.starts import page_of
 from inference_math.perf.types import Asked, Costs, Found, Row
 from inference_math.planner.architectures import as_frame
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Draw
+from inference_math.unit.front import Front
 from inference_math.workload import SLA, Workload
 
 __all__ = ["DRAWS", "MOST_UNITS", "Case", "Solved", "coefficients", "offloading", "solve", "under"]
@@ -40,6 +41,7 @@ class Case:
     price: float | None = None
     link: Link | None = None
     sessions: int = 0
+    front: float | None = None
 
     def checked(self) -> Case:
         """Return the case with what was asked in its own types; see `plan` for the errors."""
@@ -53,6 +55,7 @@ class Case:
             price=None if self.price is None else as_number("price", self.price, ANY_POSITIVE),
             link=as_link("link", self.link),
             sessions=as_whole("sessions", self.sessions, 0),
+            front=None if self.front is None else as_number("front", self.front, AT_LEAST_ZERO),
         )
         if not own.work.n_out > 1:
             raise ValueError(f"work.n_out must be more than one token, not {own.work.n_out:g}")
@@ -70,12 +73,19 @@ class Case:
         """Bytes per second that the unit sends to, or takes from, units of another pool."""
         return self.unit.gpus * as_link("link", self.link).of(self.unit.gpu)
 
+    @property
+    def fronted(self) -> Front:
+        """What a TTFT has beside the engine's steps: as somebody measured it, or as it was fitted."""
+        known = self.unit.front
+        return known if self.front is None else replace(known, seconds=self.front, sd=0.0)
+
     @cached_property
     def plain(self) -> Asked:
         """The case as `perf.answers` takes it."""
         return {
             "unit": self.unit.numbers, "work": self.work.plain, "engine": self.unit.engine, "units": self.units,
             "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
+            "front": self.fronted.seconds, "front_sd": self.fronted.sd,
             "read_bw": self.read_bw, "pool_bw": self.pool_bw, "price": self.price or 0.0,
             "watts": self.unit.gpu.tdp or 0.0,
             "sessions": self.sessions, "context": self.unit.model.context or 0,
@@ -152,10 +162,10 @@ def solve(case: Case, draw: Draw | None = None) -> Solved:
 
 
 def coefficients(case: Case, draw: Draw | None) -> tuple[Found, list[float]]:
-    """Return the coefficients, and the factors of a step and of its prompts' part."""
+    """Return the coefficients, and the factors of a step, of its prompts' part, and of the front."""
     if draw is None:
-        return case.unit.found(case.work), [1.0, 1.0]
-    return case.unit.calibrated(draw.calibration).found(case.work), [draw.step, draw.prompt]
+        return case.unit.found(case.work), [1.0, 1.0, 0.0]
+    return case.unit.calibrated(draw.calibration).found(case.work), [draw.step, draw.prompt, draw.front]
 
 
 def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from inference_math.perf.types import Row
 from inference_math.perf.words import (
     checked,
     drafting_pays,
+    front_weighs,
     hindered,
     kept_in,
     linked,
@@ -45,9 +46,9 @@ class Answer:
 
     `value` is the median of the draws, `low` and `high` their 5 % and 95 % quantiles; a setting is the same under each.
     `by` names what computed it: "step", the unit's step; "formula", the closed form `formula`; "search", whole numbers
-    tried against the step; "compare", what settings do, or one architecture against another. Where a formula of the
-    book says less than a search or a comparison, `by_formula` is what it says at the medians (NaN where there is none,
-    or where what it assumes does not hold).
+    tried against the step; "compare", what settings do, or one architecture against another; "fitted", measured TTFTs.
+    Where a formula of the book says less than a search or a comparison, `by_formula` is what it says at the medians;
+    NaN where there is none, or where what it assumes does not hold.
     """
 
     name: str
@@ -265,6 +266,7 @@ def plan(
     price: float | None = None,
     link: Link | str | None = None,
     sessions: int = 0,
+    front: float | None = None,
     intervals: bool = True,
 ) -> Plan:
     """Answer the talks' questions for one deployment.
@@ -284,6 +286,9 @@ def plan(
         Sessions whose stored part one unit keeps; 0: not known, so nothing is said of a store's size.
     price
         US dollars for a GPU and hour, for the cost per million output tokens.
+    front
+        Seconds of each TTFT that no step takes, measured with one short request: HTTP, tokenizer, launch. None: as it
+        was fitted to served points, and as unsure as that is. The limit on TTFT is that of a client, front included.
     intervals
         Whether to compute intervals, by planning again under draws of the calibration (half a second).
 
@@ -292,10 +297,11 @@ def plan(
     TypeError
         For anything but a unit, a workload and an SLA, a tier or a link, or the names of these.
     ValueError
-        For a price that is not positive, fewer than two units, answers of a single token, sessions beyond HBM.
+        For a price that is not positive, fewer than two units, answers of a single token, sessions beyond HBM,
+        a front below 0.
     """
     place = as_tier("tier", tier)
-    case = Case(unit, work, sla, units, place, price, as_link("link", link), sessions).checked()
+    case = Case(unit, work, sla, units, place, price, as_link("link", link), sessions, front).checked()
     return Plan.of(case, DRAWS if intervals else 0)
 
 
@@ -336,6 +342,7 @@ ANSWERS = (
     ("usd_per_million", "Cost of a million output tokens", "USD", "compare", "", "at full load"),
     ("joules_per_token", "Energy of an output token, at most", "J", "compare", "", "GPUs at rated power, full load"),
     ("ttft", "Time to first token, TTFT", "s", "compare", "expected_ttft_full", "{best}, without queues"),
+    ("front", "of which the front", "s", "fitted", "", "HTTP, tokenizer, launch: what no step takes"),
     ("tpot", "Time per output token, TPOT", "s", "compare", "expected_tpot_full", "{best}"),
     ("batch", "Largest batch, prefill first", "requests", "search", "max_batch", "limited by {binding}"),
     ("batch_tpot", "The same, as far as TPOT allows", "requests", "search", "max_batch", ""),
@@ -379,6 +386,7 @@ def _cautions(found: Plan) -> Iterator[str]:
     case, unit = found.case, found.case.unit
     rows: list[Any] = load("served_error").frame.to_dict("records")
     yield from trusted(unit.numbers, rows)
+    yield from front_weighs(case.plain, found.numbers["front"])
     yield from kept_in(case.plain)
     if found.best == "disaggregated":
         row = perf.median_row(found.solved["each"]["disaggregated"])

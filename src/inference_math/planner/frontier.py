@@ -52,7 +52,7 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
 
         def limits(draw: Draw, case: Case = case) -> np.ndarray:
             nonlocal told
-            told = perf.batch_limits(case.plain, under(case, draw)["mixed"], told)
+            told = perf.batch_limits(case.plain, under(case, draw), told)
             return np.array([told["TPOT"], told["TTFT"], told["memory"], min(told.values())])
 
         low, middle, high = _ends(case, limits)

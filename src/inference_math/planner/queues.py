@@ -17,15 +17,17 @@ from inference_math.perf.load import loaded, pools_each
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import draft_yield, floor_terms, kv_held, kv_tokens, stored_tokens, unit_terms
-from inference_math.perf.types import Asked, Found, Row, Step
+from inference_math.perf.types import Asked, Costs, Found, Row, Step
 from inference_math.simulate.goodput import goodput, requests_like, requests_of
-from inference_math.simulate.schedulers import System
+from inference_math.simulate.schedulers import Admission, System
 
 __all__ = [
     "AFTER", "BEFORE", "DRAWN", "MEASURED", "RANKED", "crowd", "differ", "full", "longest_fits", "of_units", "pace_of",
     "played", "representative", "slow_places", "standing", "system_for", "trials", "units_of",
 ]  # fmt: skip
 
+# Prompts are let in as they come.
+AT_ONCE: Admission = {"whole": False, "alone": False, "wait_steps": 0, "wait_tokens": inf, "looks": 1}
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation
 RANKED = 160  # the same, where rows are told apart
@@ -104,10 +106,10 @@ def trials(asked: Asked, name: str, row: Row, step: Step) -> list[Row]:
     return found
 
 
-def full(asked: Asked, name: str, row: Row, step: Step) -> float:
+def full(asked: Asked, name: str, row: Row, one: Costs) -> float:
     """Return the requests/s of a replica at full load with the settings of a row, which each of its groups has."""
     chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
-    return loaded(asked, step, name, changed(asked, row, chunk, row["prefill_units"]))["rate"] * units_of(asked, name)
+    return loaded(asked, one, name, changed(asked, row, chunk, row["prefill_units"]))["rate"] * units_of(asked, name)
 
 
 def system_for(asked: Asked, name: str, row: Row) -> System:
@@ -130,7 +132,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
         "transfer": ranks * sent_bytes(asked) / n_in / asked["pool_bw"], "budget": budget, "max_batch": most,
         "kv_capacity": kv_tokens(unit, n_in + work["n_out"]), "grows": GROWS[asked["engine"]], "load": waits,
-        "gives": unit["gives"], "brings": brought(asked),
+        "gives": unit["gives"], "brings": brought(asked), "admission": AT_ONCE,
     }  # fmt: skip
 
 
@@ -159,12 +161,14 @@ def representative(solved: Any) -> list[int]:
 
 
 def played(
-    asked: Asked, system: System, pace: Pace, drawn: Any, place: int, rate: float, count: int, enough: float
-) -> list[float]:
+    asked: Asked, system: System, pace: Pace, front: float, drawn: Any, place: int, rate: float, count: int,
+    enough: float,
+) -> list[float]:  # fmt: skip
     """Return (score, mean TTFT, mean TPOT) of a replica that gets so many requests a second; see `goodput`.
 
     `drawn` has gaps, lengths and like, the tokens of recorded requests, and `share`, which of the requests must keep
-    both limits (0: means must). `place` tells which arrivals: each draw has its own. A score of 1 keeps the promise.
+    both limits (0: means must). `place` tells which arrivals: each draw has its own. No step takes `front`
+    seconds of each TTFT. A score of 1 keeps the promise.
     """
     work, since = asked["work"], floor(BEFORE * count + 0.5)
     many = ceil(count * (1 + BEFORE + AFTER))
@@ -176,7 +180,7 @@ def played(
         requests = requests_of(gaps, lengths, rate, max(floor(work["n_in"] + 0.5), 1), work["n_out"], stored)
     differ(asked, requests, drawn["lengths"], place)
     return goodput(
-        system, pace, requests, asked["ttft"], asked["tpot"], since, since + count, drawn["share"], enough > 0
+        system, pace, front, requests, asked["ttft"], asked["tpot"], since, since + count, drawn["share"], enough > 0
     )
 
 

@@ -370,19 +370,20 @@ class _Host:
 
     def _full(self, name: str, units: int, row: int, place: int) -> float:
         case, rows = self._of(name, units)
-        return queues.full(case.plain, name, rows[row], self._solved["costs"][self.places[place]]["mixed"])
+        return queues.full(case.plain, name, rows[row], self._solved["costs"][self.places[place]])
 
     def _simulated(
         self, name: str, units: int, row: int, place: int, rate: float, count: int, enough: float
     ) -> list[float]:
         case, rows = self._of(name, units)
         system, pace = queues.system_for(case.plain, name, rows[row]), self._paces[place]
+        front = self._solved["costs"][self.places[place]]["front"]
         if not self._asked.trace:
-            return queues.played(case.plain, system, pace, self._drawn, place, rate, count, enough)
+            return queues.played(case.plain, system, pace, front, self._drawn, place, rate, count, enough)
         requests = _part(self._asked.trace, rate)
         queues.differ(case.plain, requests, self._asked.lengths, place)
         limits = case.sla.ttft, case.sla.tpot
-        return goodput(system, pace, requests, *limits, 0, len(requests), self._asked.share, enough > 0)
+        return goodput(system, pace, front, requests, *limits, 0, len(requests), self._asked.share, enough > 0)
 
 
 def _rate(traffic: float | Trace) -> float:

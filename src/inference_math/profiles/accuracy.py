@@ -18,7 +18,6 @@ from inference_math.runs import Runs
 from inference_math.simulate import Chunked, benchmark
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
-from inference_math.unit.front import front_of
 from inference_math.workload import RandomLengths, Workload
 
 __all__ = [
@@ -86,7 +85,7 @@ def silybench_tails(units: Mapping[str, Unit], q: float = 0.95) -> pd.DataFrame:
             RandomLengths(work.n_in, work.n_out), unit.step_cost, concurrency=int(row["concurrency"]),
             requests=max(int(row["requests"]), int(row["concurrency"])),
             scheduler=Chunked(8192, max_batch=unit.places(work)),
-            front=front_of(unit.model, unit.gpu, unit.engine, unit.version).seconds,
+            front=unit.front.seconds,
         )  # fmt: skip
         tables.append(
             {

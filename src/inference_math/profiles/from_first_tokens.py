@@ -16,12 +16,24 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from inference_math.perf.calibrate import FRONTS as FACTORS
 from inference_math.profiles.from_served import FREEDOM, weight_of
 from inference_math.profiles.plays import played
 from inference_math.profiles.served import GROUP, Loop
-from inference_math.unit.front import FACTORS, levels_of_front
+from inference_math.unit.front import levels_of_front
 
-__all__ = ["FRONTS", "WIDTHS", "columns_of", "fit", "grid", "left_out", "seconds_of", "spreads", "ttft_of"]
+__all__ = [
+    "FRONTS",
+    "WIDTHS",
+    "columns_of",
+    "fit",
+    "grid",
+    "left_out",
+    "moved_apart",
+    "seconds_of",
+    "spreads",
+    "ttft_of",
+]
 
 FRONTS = (0.004, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32)
 """Seconds at which points are played."""
@@ -91,6 +103,20 @@ def left_out(table: pd.DataFrame) -> NDArray[np.float64]:
     return told
 
 
+def moved_apart(table: pd.DataFrame) -> float:
+    """Return how far fronts move where their own set-up is left out: the root mean square of the logarithm.
+
+    So unsure is a front on machines that the fit did not see. Each model under an engine on a GPU counts once.
+    """
+    own, pairs = np.log(seconds_of(table, fit(table))), table["level: engine, model, gpu"].to_numpy()
+    far = []
+    for pair in sorted(set(pairs)):
+        apart = pairs == pair
+        rows = table[apart]
+        far.append(np.log(seconds_of(rows, fit(table[~apart]))[0]) - own[apart][0])
+    return float(np.sqrt(np.mean(np.square(far))))
+
+
 def spreads(table: pd.DataFrame, predicted: NDArray[np.float64]) -> dict[str, float]:
     """Return by kind the standard deviation of log(measured / predicted), of the middle nine tenths as if normal.
 
@@ -105,7 +131,8 @@ def spreads(table: pd.DataFrame, predicted: NDArray[np.float64]) -> dict[str, fl
     }
 
 
-def columns_of(found: dict[tuple[str, str], float], wide: dict[str, float]) -> pd.DataFrame:
-    """Return the fitted moves and the spreads as the rows of table `served_front`."""
+def columns_of(found: dict[tuple[str, str], float], unsure: float, wide: dict[str, float]) -> pd.DataFrame:
+    """Return the fitted moves, how unsure fronts are and the spreads as the rows of table `served_front`."""
     rows = [{"factor": factor, "level": level, "moved": moved} for (factor, level), moved in found.items()]
+    rows.append({"factor": "sd", "level": "all", "moved": unsure})
     return pd.DataFrame(rows + [{"factor": "spread", "level": kind, "moved": width} for kind, width in wide.items()])

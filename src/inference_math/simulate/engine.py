@@ -233,7 +233,8 @@ class Engine:
 
     Prompts are computed in the order of arrival, beside the decodes, at most the `budget` of tokens of both in a step.
     A request is admitted when a place and room for its KV cache are free. The `load` of the system is what the engine
-    waits for a stored token, in seconds, while it computes others.
+    waits for a stored token, in seconds, while it computes others; `admission` is how it lets prompts into its steps,
+    see `schedulers.Habits`.
     """
 
     def __init__(self, cost: Cost, record: Ledger, room: Room, system: System) -> None:
@@ -247,6 +248,9 @@ class Engine:
         self._prompts: deque[Request] = deque()  # admitted, prompt not yet computed
         self._progress = 0  # tokens of the first of them that are there
         self._started = 0.0  # when its first own step began
+        self._admission = system["admission"]
+        self._looked = 0  # the step after which the engine looked last, or would have
+        self._waited = 0  # steps that prompts have been held for
 
     def idle(self) -> bool:
         """Tell whether there is nothing to do."""
@@ -258,14 +262,32 @@ class Engine:
         while len(waiting) > 0 and batch.room.fits(waiting[0]):
             self._admit(waiting.popleft())
         if self.computes():
-            self.mix(batch.size, batch.context)
+            self.mix()
         else:
             self._decode(until)
         return batch.finished()
 
     def computes(self) -> bool:
         """Tell whether the next step computes tokens of a prompt."""
-        return len(self._prompts) > 0 and self.batch.size * self._brings < self._budget
+        beside = 0 if self._admission["alone"] else self.batch.size
+        return len(self._prompts) > 0 and beside * self._brings < self._budget and self._held() == 0
+
+    def _held(self) -> int:
+        """Return for how many steps prompts are held at most, if nobody comes."""
+        batch, habits = self.batch, self._admission
+        if batch.size == 0:
+            return 0
+        if self._progress > self._prompts[0].cached:  # a prompt that was cut goes on
+            return 0
+        looks: int = habits["looks"]
+        unseen = (looks - (batch.step - self._looked) % looks) % looks
+        if unseen > 0 or self._waited >= habits["wait_steps"]:
+            return unseen
+        fresh = 0
+        for request in self._prompts:
+            fresh += request.n_in - request.cached
+        enough = fresh + batch.size * self._brings >= habits["wait_tokens"]
+        return 0 if enough else habits["wait_steps"] - self._waited
 
     def resume(self, request: Request, done: int) -> None:
         """Put in a request that is already under way, with `done` tokens: a start in the steady state."""
@@ -281,19 +303,28 @@ class Engine:
 
     def _decode(self, until: float) -> None:
         batch = self.batch
+        if len(self._prompts) > 0:  # they are held, or decodes fill the budget
+            before, held = batch.step, self._held()
+            batch.decode(until, held if held > 0 else EVER)
+            self._waited += batch.step - before
+            return
         # Who comes while there is no place will not start before somebody finishes.
         batch.decode(inf if len(self.waiting) > 0 or batch.room.places < 1 else until, EVER)
 
-    def mix(self, decodes: int, context: float) -> None:
-        """Compute prompt tokens beside the decodes; a prompt that is complete has its first token at the end."""
-        batch, prompts = self.batch, self._prompts
+    def mix(self) -> None:
+        """Compute prompt tokens, beside the decodes unless these stand still.
+
+        A prompt that is complete has its first token at the end.
+        """
+        batch, prompts, alone = self.batch, self._prompts, self._admission["alone"]
+        decodes, context = (0, 0.0) if alone else (batch.size, batch.context)
         budget = self._budget - decodes * self._brings
         complete: list[tuple[Request, float]] = []
         tokens, pairs, prefills, load = 0, 0.0, 0.0, 0.0
         while len(prompts) > 0 and budget >= 1:
             request = prompts[0]
             start = self._progress
-            end = start + self.part(request.n_in - start, budget, tokens)
+            end = start + self._part(request.n_in - start, budget, tokens)
             if end == start:
                 break
             if start == request.cached:
@@ -312,17 +343,22 @@ class Engine:
             seconds = waiting_for(load, seconds, self._cost, decodes, context)
         if self._record.logs:
             self._record.step(0, batch.now, seconds, decodes, context, prefills, tokens)
-        self.passed(seconds, decodes)
+        if alone:
+            batch.pause(seconds)
+        else:
+            batch.after(seconds, decodes)
         for request, admitted in complete:
             batch.join(request, admitted, batch.now, 1)
+        self._looked = batch.step
+        self._waited = 0
 
-    def part(self, left: int, budget: float, taken: int) -> int:
+    def _part(self, left: int, budget: float, taken: int) -> int:
         """Return how many of the tokens that are left of a prompt go into a step with `taken` others."""
-        return left if left <= budget else floor(budget)
-
-    def passed(self, seconds: float, decodes: int) -> None:
-        """Move the clock over a step with prompts."""
-        self.batch.after(seconds, decodes)
+        if left <= budget:
+            return left
+        if self._admission["whole"]:
+            return 0 if taken > 0 else left
+        return floor(budget)
 
 
 def waiting_for(load: float, seconds: float, cost: Cost, decodes: int, context: float) -> float:

@@ -43,12 +43,14 @@ class Tally:
     means must keep the limits.
     """
 
-    def __init__(self, ttft: float, tpot: float, since: int, until: int, share: float, hasty: bool) -> None:
+    def __init__(self, ttft: float, tpot: float, front: float, since: int, until: int, share: float,
+                 hasty: bool) -> None:  # fmt: skip
         self.logs = False
         self.measured = 0
         self.overfull = 0.0
         self._ttft = ttft
         self._tpot = tpot
+        self._front = front
         self._since = since
         self._until = until
         self._share = share
@@ -75,7 +77,7 @@ class Tally:
             return
         self.measured += 1
         more = request.n_out - 1
-        first = first_token - request.arrival
+        first = self._front + first_token - request.arrival
         self._firsts += first
         good = first <= self._ttft
         if more > 0:
@@ -137,16 +139,16 @@ def stored_of(n_in: int, alpha: float) -> int:
 
 
 def goodput(
-    system: System, cost: Cost, requests: list[Request], ttft: float, tpot: float, since: int, until: int, share: float,
-    hasty: bool,
+    system: System, cost: Cost, front: float, requests: list[Request], ttft: float, tpot: float, since: int, until: int,
+    share: float, hasty: bool,
 ) -> list[float]:  # fmt: skip
     """Return (score, mean TTFT, mean TPOT) of the requests from number `since` to before `until`.
 
     The score is the share of them that keeps both limits over the `share` that must; for a share of 0, the smaller of
     limit over mean. Those that come later keep the system busy until the last is done. A `hasty` simulation ends when
-    the score cannot be 1 any more; what it returns then is a bound.
+    the score cannot be 1 any more; what it returns then is a bound. No step takes `front` seconds of a TTFT.
     """
-    tally = Tally(ttft, tpot, since, until, share, hasty)
+    tally = Tally(ttft, tpot, front, since, until, share, hasty)
     users = Played(requests)
     if system["prefill_units"] > 0:
         run_pools(system, cost, users, tally, until - since)

@@ -8,7 +8,18 @@ from typing import TypedDict
 
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_number, as_whole
 
-__all__ = ["Aggregated", "Chunked", "Disaggregated", "Habits", "Reuse", "Scheduler", "System", "system_of"]
+__all__ = [
+    "Admission",
+    "Aggregated",
+    "Chunked",
+    "Disaggregated",
+    "Habits",
+    "Reuse",
+    "Scheduler",
+    "System",
+    "admission_of",
+    "system_of",
+]
 
 
 @dataclass(frozen=True)
@@ -150,6 +161,16 @@ class Reuse:
 Scheduler = Aggregated | Chunked | Disaggregated
 
 
+class Admission(TypedDict):
+    """`Habits` as plain numbers."""
+
+    whole: bool
+    alone: bool
+    wait_steps: int
+    wait_tokens: float
+    looks: int
+
+
 class System(TypedDict):
     """A scheduler as plain numbers: without prefill units, one engine does everything.
 
@@ -169,18 +190,28 @@ class System(TypedDict):
     load: float
     gives: float
     brings: int
+    admission: Admission
 
 
 def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, brings: int = 1) -> System:
     """Return a scheduler, and what a blocking store makes it wait, as plain numbers."""
     pools = scheduler if isinstance(scheduler, Disaggregated) else Disaggregated()
+    habits = scheduler.habits if isinstance(scheduler, Chunked) else Habits()
     return {
         "prefill_units": pools.prefill_units if pools is scheduler else 0, "groups": pools.groups,
         "decode_units": pools.decode_units, "transfer": pools.transfer,
         "budget": inf if isinstance(scheduler, Aggregated) else scheduler.budget,
         "max_batch": scheduler.max_batch, "kv_capacity": scheduler.kv_capacity, "grows": scheduler.grows,
         "load": reuse.R if reuse is not None and reuse.blocking else 0.0,
-        "gives": gives, "brings": brings,
+        "gives": gives, "brings": brings, "admission": admission_of(habits),
+    }  # fmt: skip
+
+
+def admission_of(habits: Habits) -> Admission:
+    """Return habits as plain numbers."""
+    return {
+        "whole": habits.whole, "alone": habits.alone, "wait_steps": habits.wait_steps,
+        "wait_tokens": habits.wait_tokens, "looks": habits.looks,
     }  # fmt: skip
 
 

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from math import nan
+from math import inf, nan
 from typing import Any
 
 import numpy as np
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.simulate.cost import Cost
-from inference_math.simulate.engine import Engine, Request
-from inference_math.simulate.habits import HabitualEngine
+from inference_math.simulate.engine import Request
 from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import (
     Aggregated,
     Chunked,
     Disaggregated,
-    Habits,
     Reuse,
     Scheduler,
-    System,
     system_of,
 )
-from inference_math.simulate.systems import engine_of, room_of, run_engine, run_pools
+from inference_math.simulate.systems import engine_of, run_engine, run_pools
 from inference_math.simulate.users import Users, arrivals, drawn, lengths
 from inference_math.workload import Requests, Source, Trace
 
@@ -108,6 +105,8 @@ def benchmark(
     requests: int,
     scheduler: Scheduler = PREFILL_FIRST,
     reuse: Reuse | None = None,
+    rate: float = inf,
+    cv_arrivals: float = 1.0,
     front: float = 0.0,
     seed: int = 0,
     every_gap: bool = False,
@@ -115,7 +114,7 @@ def benchmark(
 ) -> Run:
     """Play a benchmark as it is run: users begin together, send so many requests in all, and all of them count.
 
-    That is ``vllm bench serve --max-concurrency`` and ``--num-prompts`` with no rate of requests. It is no
+    That is ``vllm bench serve --max-concurrency`` and ``--num-prompts``. It is no
     `closed_loop`, whose measured part may begin late and ends while all places are full: here the prompts of the first
     moment wait for each other, and the last requests have the engine for themselves. What the opening burst adds to
     the mean TTFT falls with the requests of each user.
@@ -124,6 +123,9 @@ def benchmark(
     ----------
     concurrency, requests
         Users at once, and requests of all of them together.
+    rate, cv_arrivals
+        Requests that the client sends per second at most, their times between as in `open_loop`; the clock of one that
+        must wait for a user to be free starts when it is sent. Infinite, the default: users begin together.
     front
         Seconds that a request takes before the engine has it (HTTP, tokenizer, scheduling); they count in its TTFT.
 
@@ -132,7 +134,7 @@ def benchmark(
     Raises
     ------
     TypeError, ValueError
-        As `closed_loop`; for a `front` below 0.
+        As `closed_loop` and `open_loop`; for a `front` below 0.
 
     Examples
     --------
@@ -152,8 +154,12 @@ def benchmark(
     _check(source=source, cost=cost, scheduler=scheduler, reuse=reuse)
     users_at_once, count = as_whole("concurrency", concurrency), as_whole("requests", requests)
     late = as_number("front", front, AT_LEAST_ZERO)
-    sizes = islice(lengths(source, _generator(seed)), count)
-    users = Users(sizes, None, users_at_once, _pipe(reuse), scheduler.kv_capacity, late)
+    bursts = as_number("cv_arrivals", cv_arrivals, _CV_ARRIVALS)
+    rng, since = _generator(seed), None
+    if rate != inf:
+        since = arrivals(as_number("rate", rate, ANY_POSITIVE), np.random.default_rng(rng.integers(2**63)), bursts)
+    sizes = islice(lengths(source, rng), count)
+    users = Users(sizes, None, users_at_once, _pipe(reuse), scheduler.kv_capacity, late, since)
     return _simulate(users, cost, scheduler, reuse, count, 0, every_gap, log, [])
 
 
@@ -259,16 +265,10 @@ def _simulate(
     system = system_of(scheduler, reuse, getattr(cost, "gives", 1), getattr(cost, "brings", 1))
     if system["prefill_units"]:
         return record.result(run_pools(system, cost, users, record, wanted))
-    engine = _engine(scheduler, system, cost, record)
+    engine = engine_of(system, cost, record)
     for request, done in resumed:
         engine.resume(request, done)
     return record.result(run_engine(engine, users, record, wanted))
-
-
-def _engine(scheduler: Scheduler, system: System, cost: Cost, record: Record) -> Engine:
-    if isinstance(scheduler, Chunked) and scheduler.habits != Habits():
-        return HabitualEngine(cost, record, room_of(system), system, scheduler.habits)
-    return engine_of(system, cost, record)
 
 
 def _under_way(

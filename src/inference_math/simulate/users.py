@@ -52,7 +52,8 @@ class Users:
 
     Without `arrivals`, each of `concurrency` users sends the next request as soon as the last has finished.
     `load` is the time that the store's one pipe takes for a stored token: requests wait for it one after the
-    other, the system goes on meanwhile. `front` is what each request takes on its way, before the system has it.
+    other, the system goes on meanwhile. `front` is what each request takes on its way, before the system has it. No
+    user sends a request earlier than `since` says: a client that sends at a rate, to at most so many at once.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Users:
         load: float,
         kv_capacity: float,
         front: float = 0.0,
+        since: Iterator[float] | None = None,
     ) -> None:
         self._sizes = sizes
         self._streams = arrivals is not None
@@ -72,6 +74,7 @@ class Users:
         self._concurrency = concurrency
         self._load = load
         self._front = front
+        self._since = since
         self._kv_capacity = kv_capacity
         self._pipe_free = 0.0
         self._number = 0
@@ -109,6 +112,8 @@ class Users:
                 f"kv_capacity must hold the longest request, {n_in + n_out} tokens, not {self._kv_capacity:g}"
             )
         self._number += 1
+        if self._since is not None:
+            now = max(now, next(self._since))
         ready = now + self._front
         if self._load and cached:
             self._pipe_free = ready = max(self._pipe_free, ready) + self._load * cached

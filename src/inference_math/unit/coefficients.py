@@ -197,14 +197,17 @@ class Calibration:
 
 
 class Draw(NamedTuple):
-    """One draw of a calibration, and two of the error that it leaves: factors of a step, and of its prompts' part.
+    """One draw of a calibration, two of the error that it leaves, and one of the front.
 
-    The fit errs on prompts and on decodes by themselves; where only a sum is asked for, the first will do.
+    The errors are factors of a step and of its prompts' part. The fit errs on prompts and on decodes by themselves;
+    where only a sum is asked for, the first will do. `front` is a normal number: by how many standard deviations of its
+    logarithm a request's front (`unit.front`) is off.
     """
 
     calibration: Calibration
     step: float
     prompt: float
+    front: float
 
 
 ZERO_SHOT_SCOPE: Mapping[str, tuple[Any, ...]] = {
@@ -244,11 +247,11 @@ class Prediction:
 
 @lru_cache(maxsize=8)
 def normals(count: int) -> list[list[float]]:
-    """Return rows of normal numbers for `count` draws, one for each coefficient and two errors: Sobol points."""
+    """Return rows of normal numbers for `count` draws, one for each coefficient and three errors: Sobol points."""
     from scipy.stats import norm, qmc  # here, since it takes half a second and the fast path needs none of it
 
     bits = int(np.ceil(np.log2(max(count, 2))))
-    cells = qmc.Sobol(len(COEFFICIENTS) + 2, scramble=False).random_base2(bits)[:count]
+    cells = qmc.Sobol(len(COEFFICIENTS) + 3, scramble=False).random_base2(bits)[:count]
     rows: list[list[float]] = norm.ppf(cells + 0.5 / 2**bits).tolist()  # from a cell's corner to its middle
     return rows
 

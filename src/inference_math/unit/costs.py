@@ -250,7 +250,14 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
     own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - delta_h)
     t_w = mixed(1.0, 0.0) - delta_h - own
     on = _unit_of(operators)
-    work: Work = {"n_in": float(n_in), "n_out": float(n_out), "alpha": 0.0, "cv": float(cv), "longest": 0.0}
+    work: Work = {
+        "n_in": float(n_in),
+        "n_out": float(n_out),
+        "alpha": 0.0,
+        "cv": float(cv),
+        "longest": 0.0,
+        "pairing": 1.0,
+    }
     return Costs(
         n_in=n_in, n_out=n_out, t_w=t_w, ttft_1=max(mixed(0.0, 1.0) - t_w, 1e-9), delta_h=delta_h, T_decode=own,
         kv_capacity=kv_tokens(on, n_in + n_out), places=places_of(on, work, operators.engine), mixed=mixed,

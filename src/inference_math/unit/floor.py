@@ -96,5 +96,5 @@ class Floor:
 
 
 def _context(work: Workload) -> float:
-    context: float = theory.mean_context(n_in=work.n_in, n_out=max(work.n_out, 1.001), cv=work.cv)
+    context: float = theory.mean_context(n_in=work.n_in * work.pairing, n_out=max(work.n_out, 1.001), cv=work.cv)
     return context

@@ -10,38 +10,49 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp
+from statistics import NormalDist
 
 from inference_math.catalogue import Gpu, Model
+from inference_math.checks import SHARE, as_number
 from inference_math.evidence import load
+from inference_math.perf.calibrate import FRONTS, front_levels, fronted
+from inference_math.perf.types import Found
 from inference_math.unit.nearest import generation
 from inference_math.unit.shapes import kind_of
 
-__all__ = ["FACTORS", "Front", "front_of", "levels_of_front"]
-
-FACTORS = ("base", "kind", "model", "engine", "engine, model", "engine, model, gpu")
-"""What moves the front, from what all share to what one set-up has of its own."""
+__all__ = ["Front", "front_of", "levels_of_front", "moves"]
 
 
 @dataclass(frozen=True)
 class Front:
-    """Seconds before and after the engine, and how far a mean TTFT played with them errs.
+    """Seconds before and after the engine, how unsure they are, and how far a mean TTFT played with them errs.
 
-    `spread` is the standard deviation of the logarithm of measured over played TTFT on rows that chose nothing but it,
-    `drafting` that of rows with drafts.
+    Attributes
+    ----------
+    seconds
+        The front as it was fitted, or as somebody measured it.
+    sd
+        Standard deviation of its logarithm on machines and set-ups that the fit did not see: by how much fitted fronts
+        move where their own set-up is left out. 0 for one that was measured.
+    spread, drafting
+        Standard deviation of the logarithm of measured over played TTFT on rows that chose nothing but it, and on rows
+        with drafts.
     """
 
     seconds: float
+    sd: float
     spread: float
     drafting: float
 
+    def ends(self, level: float = 0.9) -> tuple[float, float]:
+        """Return the seconds between which the front lies with the probability `level`."""
+        wide = exp(self.sd * NormalDist().inv_cdf((1 + as_number("level", level, SHARE)) / 2))
+        return self.seconds / wide, self.seconds * wide
+
 
 def levels_of_front(model: Model, gpu: Gpu, engine: str, version: str = "") -> dict[str, str]:
-    """Return the level of each of `FACTORS` that a set-up stands at."""
-    under = generation(engine, version)
-    return {
-        "base": "all", "kind": kind_of(model), "model": model.name, "engine": under, "engine, model":
-        f"{under}/{model.name}", "engine, model, gpu": f"{under}/{model.name}/{gpu.name}",
-    }  # fmt: skip
+    """Return the level of each of `perf.calibrate.FRONTS` that a set-up stands at."""
+    return front_levels(generation(engine, version), kind_of(model), model.name, gpu.name)
 
 
 def front_of(model: Model, gpu: Gpu, engine: str, version: str = "") -> Front:
@@ -54,14 +65,16 @@ def front_of(model: Model, gpu: Gpu, engine: str, version: str = "") -> Front:
     >>> f"{front_of(llama, h200, 'vllm', '0.11').seconds:.2f} s"
     '0.02 s'
     """
-    moves = _moves()
-    told = levels_of_front(model, gpu, engine, version)
-    logarithm = sum(moves.get((factor, level), 0.0) for factor, level in told.items())
-    spread = moves["spread", told["kind"]]
-    return Front(exp(logarithm), spread, max(spread, moves["spread", "drafting"]))
+    known, told = moves(), levels_of_front(model, gpu, engine, version)
+    spread = known["spread"][told["kind"]]
+    drafting = max(spread, known["spread"]["drafting"])
+    return Front(fronted(known, told), known["sd"]["all"], spread, drafting)
 
 
 @lru_cache(maxsize=1)
-def _moves() -> dict[tuple[str, str], float]:
-    frame = load("served_front").frame
-    return {(row["factor"], row["level"]): float(row["moved"]) for row in frame.to_dict("records")}
+def moves() -> dict[str, Found]:
+    """Return the table `served_front`: by factor and level the move of the logarithm; `sd` and `spread` beside them."""
+    found: dict[str, Found] = {factor: {} for factor in (*FRONTS, "sd", "spread")}
+    for row in load("served_front").frame.to_dict("records"):
+        found[str(row["factor"])][str(row["level"])] = float(row["moved"])
+    return found

@@ -57,6 +57,7 @@ from inference_math.unit.coefficients import (
 )
 from inference_math.unit.costs import Costs
 from inference_math.unit.floor import Floor
+from inference_math.unit.front import Front, front_of
 from inference_math.unit.mean import mean_seen, plain
 from inference_math.unit.nearest import nearest
 from inference_math.unit.rates import rates_of
@@ -176,6 +177,11 @@ class Unit:
     def floor(self) -> Floor:
         """What no engine on this hardware can beat: `step_time`, `prefill_time`, `ttft`, `tpot`, `e2e` in seconds."""
         return Floor(self.numbers)
+
+    @property
+    def front(self) -> Front:
+        """What a first token takes beside the engine's steps, to be added to `ttft`: HTTP, tokenizer, launch."""
+        return front_of(self.model, self.gpu, self.engine, self.version)
 
     @property
     def name(self) -> str:
@@ -338,7 +344,7 @@ class Unit:
         return places_of(self.numbers, work.plain, self.engine)
 
     def ttft(self, work: Workload, concurrency: Any) -> Any:
-        """Return the mean time to first token with so many users at once, prefill first [C13]."""
+        """Return the mean time to first token with so many users at once, prefill first [C13]; without its `front`."""
         return self._seen(work, concurrency, own=1)
 
     def tpot(self, work: Workload, concurrency: Any) -> Any:
@@ -402,7 +408,7 @@ class Unit:
     def _seen(self, work: Workload, concurrency: Any, own: int) -> Any:
         """Return the exact mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0)."""
         users, unit = as_numbers("concurrency", concurrency, AT_LEAST_ONE), self.near(work)
-        context = theory.mean_context(n_in=work.n_in, n_out=max(work.n_out, 1.001), cv=work.cv)
+        context = theory.mean_context(n_in=work.n_in * work.pairing, n_out=max(work.n_out, 1.001), cv=work.cv)
         cached = stored_tokens(work.n_in, work.alpha)
         least = floor_terms(self.numbers)
 

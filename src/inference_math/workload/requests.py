@@ -47,6 +47,7 @@ class Source(Protocol):
 _SECONDS = Interval(0, 1e6, open_low=True)
 LENGTHS = ("fixed", "geometric")
 """How output lengths may be distributed where only their mean is known."""
+_PAIRING = Interval(0, 1e6, open_low=True)
 _TOKENS = Interval(1, 1e9)  # of a request: a thousand times the longest there are
 
 
@@ -64,11 +65,14 @@ class Workload:
         Output lengths: "fixed", all `n_out`; "geometric", of mean `n_out`, as if each token could be the last.
     longest
         Tokens of the longest request, prompt and output, where that is known: what engines must take.
+    pairing
+        Mean of prompt times answer, over the product of their means: 1 where they do not hang together, more where long
+        prompts have long answers. Steps of decodes meet prompts that are so many times the mean.
 
     Raises
     ------
     ValueError
-        For a length below 1, an alpha outside [0, 1], another name of `lengths`.
+        For a length below 1, an alpha outside [0, 1], another name of `lengths`, a pairing that is not positive.
     """
 
     n_in: float
@@ -76,6 +80,7 @@ class Workload:
     alpha: float = 0.0
     lengths: str = "fixed"
     longest: float = 0.0
+    pairing: float = 1.0
 
     def __post_init__(self) -> None:
         as_number("n_in", self.n_in, _TOKENS)
@@ -83,17 +88,20 @@ class Workload:
         as_number("alpha", self.alpha, SHARE)
         as_one_of("lengths", self.lengths, LENGTHS)
         as_number("longest", self.longest, Interval(0, 2e9))
+        as_number("pairing", self.pairing, _PAIRING)
 
     @classmethod
     def from_trace(cls, trace: Trace) -> Workload:
-        """Return the mean lengths of a trace, the stored share of its prompt tokens, geometric outputs, the longest.
+        """Return the means of a trace, the stored share of its prompt tokens, geometric outputs, longest and pairing.
 
         Real answers vary about as much as geometric ones; `Trace.cv` tells how much those of `trace` do.
         """
         requests = trace.rows()
         stored = float(requests.cached.sum()) / float(requests.n_in.sum())
         longest = float((requests.n_in + requests.n_out).max())
-        return cls(float(requests.n_in.mean()), float(requests.n_out.mean()), stored, "geometric", longest)
+        n_in, n_out = float(requests.n_in.mean()), float(requests.n_out.mean())
+        pairing = float((requests.n_in * requests.n_out).mean()) / n_in / n_out
+        return cls(n_in, n_out, stored, "geometric", longest, pairing)
 
     @property
     def cv(self) -> float:
@@ -103,7 +111,8 @@ class Workload:
     @property
     def plain(self) -> Work:
         """The means as plain numbers, which `perf` takes."""
-        known = {"n_in": self.n_in, "n_out": self.n_out, "alpha": self.alpha, "cv": self.cv, "longest": self.longest}
+        names = ("n_in", "n_out", "alpha", "cv", "longest", "pairing")
+        known = {name: getattr(self, name) for name in names}
         numbers: Any = {name: float(value) for name, value in known.items()}
         work: Work = numbers
         return work

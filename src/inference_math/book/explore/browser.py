@@ -30,14 +30,17 @@ from inference_math.perf import (
     steps,
     words,
 )
-from inference_math.planner import queues
+from inference_math.planner import bench, queues
+from inference_math.planner.benchmarks import HABITS
 from inference_math.planner.case import DRAWS
 from inference_math.planner.deployment import ANSWERS, kv_setting
 from inference_math.planner.text import PRINTED
 from inference_math.planner.traffic import SHARED, chances
 from inference_math.simulate import engine, goodput, systems
+from inference_math.simulate.schedulers import admission_of
 from inference_math.unit import rates_of
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, ZERO_SHOT_SCOPE, Calibration, normals
+from inference_math.unit.front import moves
 from inference_math.unit.nearest import SERVED_SCOPE, levels
 from inference_math.unit.shapes import MEMORY
 from inference_math.workload.mixes import MIXES, mix
@@ -46,7 +49,7 @@ __all__ = ["data", "script"]
 
 _MODULES = (
     steps, batch, search, draws, asked, load, starts, choice, answers, words, calibrate, commands, pace, engine,
-    systems, goodput, queues,
+    systems, goodput, queues, bench,
 )  # fmt: skip
 BURSTS = (1, 2, 4)
 """Coefficients of variation of the times between arrivals that the page knows; see `planner.fleet`."""
@@ -115,6 +118,8 @@ def data() -> dict[str, Any]:
         "coefficients": list(COEFFICIENTS),
         "operators": {engine: _coefficients(Calibration.zero_shot(engine)) for engine in ENGINES},
         "levels": levels(),
+        "habits": {engine: admission_of(habits) for engine, habits in HABITS.items()},
+        "fronts": {factor: moves()[factor] for factor in (*calibrate.FRONTS, "sd", "spread")},
         "normals": [[float(f"{number:.12g}") for number in row] for row in normals(DRAWS)],
         "memory": MEMORY,
         "crowd": _crowd(),

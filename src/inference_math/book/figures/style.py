@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from html import escape
 from typing import Any
 
 import matplotlib as mpl
@@ -59,13 +60,19 @@ class Download:
 
 
 class Shown:
-    """A table of a page: rounded for reading, the same bytes in every run, whatever the last digits of a fit are."""
+    """A table of a page: rounded for reading, the same bytes in every run, whatever the last digits of a fit are.
 
-    def __init__(self, frame: pd.DataFrame, name: str, numbers: str = "{:,.1f}", index: bool = False) -> None:
+    Readers can filter one with a `search` by words; that is what it is called to whoever cannot see it.
+    """
+
+    def __init__(
+        self, frame: pd.DataFrame, name: str, numbers: str = "{:,.1f}", index: bool = False, search: str = ""
+    ) -> None:
         self.frame = frame
         self.name = name
         self.numbers = numbers
         self.index = index
+        self.search = search
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         decimals = self.frame.select_dtypes("float").columns
@@ -74,7 +81,10 @@ class Shown:
         # The name replaces the random ids of the cells.
         table = self.frame.style.set_uuid(self.name).set_table_styles(left)
         table = table.format(self.numbers, subset=decimals, na_rep="–")
+        html = (table if self.index else table.hide()).to_html()
         return {
-            "text/html": (table if self.index else table.hide()).to_html(),
+            "text/html": f'<div class="table-search" data-label="{escape(self.search)}">{html}</div>'
+            if self.search
+            else html,
             "text/plain": self.frame.to_string(index=self.index, float_format=self.numbers.format, na_rep="–"),
         }

@@ -1,0 +1,68 @@
+// A benchmark of the planner's unit, played by the package's own simulator, printed as window.inferenceMath.
+(() => {
+  "use strict";
+  const math = window.inferenceMath;
+  const share = window.inferenceMathShare;
+  const { data } = math;
+  const page = window.inferenceMathPlanner;
+  const place = document.getElementById("planner-bench");
+  const form = place.querySelector("form");
+  const [said, table, command] = ["ul", "table", "pre"].map((name) => place.querySelector(name));
+  const fields = [...form.elements].filter((field) => field.type === "number");
+
+  // What the form asks for; an Error says what is wrong with it.
+  const asked = () => Object.fromEntries(fields.map((field) => {
+    const { name, value, min, max, step, placeholder } = field;
+    const [number, low, high] = [value, min, max].map(Number);
+    const whole = step === "1";
+    if (value === "" && placeholder) return [name, Infinity];
+    if (value === "" || !(number >= low && number <= high) || (whole && !Number.isInteger(number))) {
+      throw new Error(`${field.labels[0].firstChild.textContent} must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${value === "" ? "empty" : value}`);
+    }
+    return [name, number];
+  }));
+
+  // What `planner.foresee` returns, for the unit of the form above.
+  const play = (given, plan) => {
+    const question = page.question(given);
+    const work = { ...question.work, alpha: 0, cv: 0, longest: 0, pairing: 1 }; // whole prompts, lengths of their own
+    const pace = math.pace_of({ ...question, work }, page.coefficients(given), [1, 1, 0]);
+    const system = math.bench_system(question.unit, work, given.engine, plan["max-num-batched-tokens"], data.habits[given.engine]);
+    const users = Math.min(plan["max-concurrency"], plan["num-prompts"]);
+    const told = math.bench(system, pace, {
+      n_in: work.n_in, n_out: work.n_out, span: plan["random-range-ratio"] / 100, users, count: plan["num-prompts"],
+      rate: plan["request-rate"], front: question.front, gaps: data.crowd.gaps["1"], chances: data.crowd.lengths,
+    });
+    const { spread } = data.fronts;
+    const own = spread[data.models[given.model].kind];
+    const wide = question.unit.drafts > 0 ? Math.max(own, spread.drafting) : own;
+    return { ...told, said: math.bench_said(told, question.front, math.ttft_ends(told.ttft[0], question.front, question.front_sd, wide)) };
+  };
+
+  const line = (given, plan) => ["vllm bench serve --dataset-name random", `--random-input-len ${Math.round(given.prompt)}`, `--random-output-len ${Math.round(given.output)}`,
+    `--random-range-ratio ${plan["random-range-ratio"] / 100}`, `--num-prompts ${plan["num-prompts"]}`, `--max-concurrency ${plan["max-concurrency"]}`,
+    ...(plan["request-rate"] < Infinity ? [`--request-rate ${plan["request-rate"]}`] : [])].join(" ");
+
+  const cells = (tag, words) => words.map((one) => Object.assign(document.createElement(tag), { textContent: one }));
+  const row = (made) => { const tr = document.createElement("tr"); tr.append(...made); return tr; };
+  const show = () => {
+    try {
+      const [given, plan] = [page.state(), asked()];
+      const told = play(given, plan);
+      const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });
+      table.replaceChildren(row(cells("th", ["", "mean", "P50", "P90", "P99"])), ...rows.map(([title, name]) => row([...cells("th", [title]), ...cells("td", told[name].map(math.in_seconds))])));
+      said.replaceChildren(...cells("li", told.said));
+      command.textContent = line(given, plan);
+      table.hidden = command.hidden = false;
+    } catch ({ message }) {
+      table.hidden = command.hidden = true;
+      said.replaceChildren(...cells("li", [message]));
+    }
+  };
+  form.addEventListener("submit", (event) => { event.preventDefault(); show(); });
+  form.querySelector(".planner-tools").append(share.button("Play it", () => {
+    said.replaceChildren(...cells("li", ["Playing …"]));
+    setTimeout(show, 0);
+  }));
+  window.inferenceMathBench = { play, asked };
+})();
