@@ -59,7 +59,14 @@
       said.replaceChildren(...cells("li", [message]));
     }
   };
-  form.addEventListener("submit", (event) => { event.preventDefault(); show(); });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("change", () => { if (!table.hidden) show(); });
+  // What was played is another unit's as soon as the set-up changes.
+  document.getElementById("planner-form").addEventListener("input", () => {
+    if (table.hidden) return;
+    table.hidden = command.hidden = true;
+    said.replaceChildren(...cells("li", ["The set-up has changed: play it again."]));
+  });
   form.querySelector(".planner-tools").append(share.button("Play it", () => {
     said.replaceChildren(...cells("li", ["Playing …"]));
     setTimeout(show, 0);

@@ -25,7 +25,7 @@ DEFAULT = {
     "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
     "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
     "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1", "calibration": "nearest",
-    "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0",
+    "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "",
 }  # fmt: skip
 AIMS = {"traffic": "40", "goal": "serve", "have": "16"}
 SOLVE = """([given, drawn]) => {
@@ -85,7 +85,8 @@ def planned(given, **options):
     quantile = None if given["promise"][0] == "m" else float(given["promise"])
     return plan(
         unit, work, SLA(float(given["ttft"]) / 1000, float(given["tpot"]) / 1000, quantile), units=int(given["units"]),
-        tier=stored_in(given), price=float(given["price"]) or None, link=link(given["link"]), **options,
+        tier=stored_in(given), price=float(given["price"]) or None, link=link(given["link"]),
+        front=float(given["front"]) / 1000 if given["front"] else None, **options,
     )  # fmt: skip
 
 
@@ -101,6 +102,7 @@ def settings(count):
         "lengths": ["fixed", "geometric"], "units": ["2", "8", "13"], "price": ["2.5", "9"],
         "dp": ["1", "1", "1", "2", "4"], "pp": ["1", "1", "1", "2"], "experts": ["split", "split", "whole"],
         "drafts": ["0", "0", "0", "1", "3"], "accepted": ["0", "80", "100"], "link": list(links()),
+        "front": ["", "", "0", "25"],
     }  # fmt: skip
     while found < count:
         given = {name: rng.choice(values) for name, values in pick.items()} | {
@@ -211,7 +213,7 @@ def sized(page):
         {"ttft": "2000", "tpot": "50", "traffic": "8", "arrivals": "4", "promise": "0.99", "price": "0"},
         {"model": "gpt-oss-120b", "weights": "mxfp4", "kv": "bf16", "gpu": "h100-sxm", "stored": "70", "tier": "own"},
         {"lengths": "azure-code", "ttft": "1500", "stored": "25", "tier": "dram"}, {"prompt": "200"},
-        {"promise": "means", "link": "tcp", "sessions": "100"},
+        {"promise": "means", "link": "tcp", "sessions": "100", "front": "15"},
     ],
 )  # fmt: skip
 def test_queues_are_those_of_the_package(open_page, changes):

@@ -287,7 +287,9 @@ def test_an_impossible_sla_says_by_how_much_and_what_would_meet_it():
     assert "TPOT: a request alone takes" in text
     assert "TTFT: a request alone takes" in text
     assert "TP 8 in fp8 would meet the SLA" in text
-    better = planner.plan(Unit.of("llama-3-70b", "h100-sxm", 8, "fp8", "fp8"), WORK, SLA(ttft=0.1, tpot=0.010), front=0.0)
+    better = planner.plan(
+        Unit.of("llama-3-70b", "h100-sxm", 8, "fp8", "fp8"), WORK, SLA(ttft=0.1, tpot=0.010), front=0.0
+    )
     assert better.feasible
     never = planner.plan(UNIT, WORK, SLA(ttft=1e-6, tpot=1e-6), intervals=False)
     assert never.advice[-1].startswith("neither more GPUs")

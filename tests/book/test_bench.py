@@ -1,0 +1,89 @@
+"""The benchmark on the planner's page: the numbers of the package, what a reader clicks, what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inference_math import Unit
+from inference_math.planner import foresee
+
+pytestmark = pytest.mark.browser
+PAGE = "book/planner.html"
+SECTION = "#planner-bench"
+PLAY = """([changes, plan]) => {
+    const page = window.inferenceMathPlanner;
+    const told = window.inferenceMathBench.play({ ...page.state(), ...changes }, { "request-rate": Infinity, ...plan });
+    return JSON.stringify(told, (_, value) => (value === Infinity ? "inf" : value));
+}"""
+PLAN = {"max-concurrency": 16, "num-prompts": 200, "random-range-ratio": 20, "max-num-batched-tokens": 8192}
+
+
+@pytest.mark.parametrize(
+    ("changes", "plan"),
+    [
+        ({}, {}), ({}, {"random-range-ratio": 0}), ({}, {"request-rate": 2.5}),
+        ({"front": "10"}, {"max-concurrency": 3}),
+        ({"engine": "sglang", "drafts": "2"}, {"max-num-batched-tokens": 4096}),
+        ({"engine": "trtllm", "gpu": "b200"}, {"max-concurrency": 200, "request-rate": 20}),
+        ({"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "experts": "whole", "kv": "bf16"}, {}),
+        ({"tp": "1", "prompt": "20000", "output": "30"}, {"max-concurrency": 100}),
+    ],
+)  # fmt: skip
+def test_a_benchmark_is_that_of_the_package(open_page, changes, plan):
+    page, asked = open_page(PAGE), PLAN | plan
+    given = page.evaluate("window.inferenceMathPlanner.state()") | changes
+    told = json.loads(page.evaluate(PLAY, [changes, asked]))
+    tp, dp = int(given["tp"]), int(given["dp"])
+    unit = Unit.of(
+        given["model"], given["gpu"], tp, given["weights"], given["kv"], given["engine"], dp=dp,
+        ep=tp * dp if given["experts"] == "whole" else 1, drafts=int(given["drafts"]),
+    )  # fmt: skip
+    found = foresee(
+        unit, float(given["prompt"]), float(given["output"]), prompts=asked["num-prompts"],
+        concurrency=asked["max-concurrency"], range_ratio=asked["random-range-ratio"] / 100,
+        budget=asked["max-num-batched-tokens"], front=float(given["front"]) / 1000 if given["front"] else None,
+        **({"rate": asked["request-rate"]} if "request-rate" in asked else {}),
+    )  # fmt: skip
+    for row, name in (("TTFT", "ttft"), ("TPOT", "tpot"), ("ITL", "itl"), ("latency", "latency")):
+        assert told[name] == pytest.approx(found.table.loc[row].tolist(), rel=1e-6), row
+    for name in ("rate", "seconds", "burst", "steady", "enough"):
+        value = float("nan") if told[name] is None else float(told[name])
+        assert value == pytest.approx(getattr(found, name), rel=1e-6, nan_ok=True), name
+    assert all(line in str(found) for line in told["said"])
+
+
+def test_a_reader_plays_one(open_page):
+    page = open_page(PAGE)
+    section = page.locator(SECTION)
+    section.locator("[name=num-prompts]").fill("64")
+    section.get_by_role("button", name="Play it").click()
+    rows = section.locator("table tr")
+    rows.nth(4).wait_for()
+    assert rows.nth(1).locator("th").inner_text() == "TTFT"
+    assert "--num-prompts 64" in section.locator("pre").inner_text()
+    assert "--request-rate" not in section.locator("pre").inner_text()
+    assert "front: HTTP" in section.locator("ul").inner_text()
+    few = rows.nth(1).locator("td").first.inner_text()
+    section.locator("[name=num-prompts]").fill("640")
+    section.locator("[name=num-prompts]").press("Enter")
+    assert rows.nth(1).locator("td").first.inner_text() != few
+    page.locator("#planner-form [name=prompt]").fill("500")
+    section.get_by_text("The set-up has changed").wait_for()
+    assert not section.locator("table").is_visible()
+
+
+def test_what_cannot_be_played_is_named(open_page):
+    page = open_page(PAGE)
+    section = page.locator(SECTION)
+    for name, value, words in (
+        ("max-concurrency", "0", "Users at once must be a whole number from 1 to 4096, not 0"),
+        ("num-prompts", "", "Prompts in all must be a whole number from 1 to 20000, not empty"),
+    ):
+        kept = section.locator(f"[name={name}]").input_value()
+        section.locator(f"[name={name}]").fill(value)
+        section.get_by_role("button", name="Play it").click()
+        section.get_by_text(words).wait_for()
+        assert not section.locator("table").is_visible()
+        section.locator(f"[name={name}]").fill(kept)
