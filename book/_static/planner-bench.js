@@ -61,6 +61,7 @@
   };
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", () => { if (!table.hidden) show(); });
+  form.addEventListener("keydown", ({ key }) => { if (key === "Enter") show(); });
   // What was played is another unit's as soon as the set-up changes.
   document.getElementById("planner-form").addEventListener("input", () => {
     if (table.hidden) return;

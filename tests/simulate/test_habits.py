@@ -136,3 +136,68 @@ def test_lengths_of_a_draw_are_kept():
 
     run = benchmark(Three(), COST, concurrency=2, requests=9, scheduler=Chunked(4, habits=Habits(whole=True)))
     assert run.requests.n_in.tolist() == [3] * 9
+
+
+def prompts_at(habits, trace, **more):
+    """Return the steps that have prompts, and all steps."""
+    log = replay(trace, COST, scheduler=Chunked(1000, habits=habits, **more), log=True).log
+    return np.flatnonzero(log.tokens > 0), log
+
+
+def test_a_cadence_computes_prompts_at_every_nth_step_alone():
+    trace = arriving(*np.linspace(0, 1.0, 40))
+    at, log = prompts_at(Habits(every=7), trace)
+    busy = at[log.decodes.to_numpy()[at] > 0]
+    assert len(busy) > 5
+    assert (busy % 7 == 0).all()
+    assert log.tokens.sum() == 4000
+
+
+def test_a_cadence_since_the_last_prompts_lets_a_late_one_in_at_once():
+    """vLLM counts steps from the engine's first, SGLang those since the last prompt."""
+    trace = arriving(0.0, 0.3)  # the second comes long after the first
+    vllm, log = prompts_at(Habits(every=16), trace)
+    sglang, _ = prompts_at(Habits(every=16, since=True), trace)
+    steps = int(np.searchsorted(log.start, 0.3))
+    assert vllm[1] % 16 == 0
+    assert sglang[1] == pytest.approx(steps, abs=1)
+    near, _ = prompts_at(Habits(every=16, since=True), arriving(0.0, 0.021))
+    assert near.tolist() == [0, 16]
+
+
+def test_a_guard_goes_on_until_nobody_waits():
+    trace = arriving(*[0.0] * 6, n_in=400)
+    for guard, expected in ((True, [0, 1, 2]), (False, [0, 5, 10])):
+        at, _ = prompts_at(Habits(every=5, guard=guard), trace)
+        assert at.tolist() == expected
+
+
+def test_a_step_that_is_planned_ahead_has_nobody_who_came_since_the_one_before_began():
+    run = [log_of(Habits(ahead=each), arriving(0.0, 0.105)).requests.ttft for each in (False, True)]
+    assert run[0][0] == run[1][0]  # an idle engine has nothing planned
+    assert run[1][1] - run[0][1] == pytest.approx(0.01 + 1e-4, rel=0.05)  # one step more
+
+
+def test_ranks_step_together_as_long_as_the_one_with_the_most_prompts_takes():
+    """Two prompts on two ranks take as long as one on each; two on one of them as long as two."""
+    trace = arriving(0.0, 0.0, 0.0)
+    at, log = prompts_at(Habits(), trace, ranks=2)
+    assert at.tolist() == [0]
+    assert log.tokens[0] == 2 * 200  # the fuller rank has two prompts, and the other waits for it
+    _, plain = prompts_at(Habits(), trace)
+    assert plain.tokens[0] == 300
+    _, both = prompts_at(Habits(), arriving(0.0, 0.0), ranks=2)
+    assert both.tokens[0] == 2 * 100
+
+
+@given(ranks=st.integers(1, 6), every=st.integers(1, 9), guard=st.booleans(), since=st.booleans(), ahead=st.booleans())
+@settings(max_examples=25)
+def test_every_prompt_is_computed_once_whatever_lets_it_in(ranks, every, guard, since, ahead):
+    habits = Habits(every=every, guard=guard, since=since, ahead=ahead)
+    work = Workload(100, 20, lengths="geometric")
+    run = closed_loop(
+        work, COST, concurrency=12, requests=80, scheduler=Chunked(600, habits=habits, ranks=ranks, by_chance=ranks > 3)
+    )
+    assert len(run.requests) >= 80
+    assert (run.requests.ttft > 0).all()
+    assert (run.requests.finished >= run.requests.first_token).all()

@@ -75,7 +75,9 @@ _KEYS = tuple(key.name for key in fields(Claim))  # the first five have no defau
 
 
 def load_claims(path: Path | None = None) -> tuple[Claim, ...]:
-    """Return the claims C01 to C37 of the ledger at `path` (default: that of the package).
+    """Return the claims of the ledger at `path` (default: that of the package): C01 to C37, then E01 and on.
+
+    The E are this book's own, on what engines have done since the talks.
 
     Raises
     ------
@@ -89,9 +91,12 @@ def load_claims(path: Path | None = None) -> tuple[Claim, ...]:
         entries = tomllib.loads(path.read_text(encoding="utf-8")).get("claim", [])
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
-    if len(entries) != _COUNT:
-        raise ValueError(f"{path} must have {_COUNT} tables [[claim]], C01 to C{_COUNT}, not {len(entries)}")
-    return tuple(_claim(f"C{number:02}", entry) for number, entry in enumerate(entries, start=1))
+    talks = [entry for entry in entries if not str(entry.get("id", "")).startswith("E")]
+    if len(talks) != _COUNT:
+        raise ValueError(f"{path} must have {_COUNT} tables [[claim]], C01 to C{_COUNT}, not {len(talks)}")
+    own = (f"E{number:02}" for number in range(1, len(entries) - _COUNT + 1))
+    ids = [*(f"C{number:02}" for number in range(1, _COUNT + 1)), *own]
+    return tuple(_claim(expected, entry) for expected, entry in zip(ids, entries, strict=True))
 
 
 def _claim(expected: str, entry: Mapping[str, Any]) -> Claim:

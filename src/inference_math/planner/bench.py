@@ -125,6 +125,7 @@ def bench_system(unit: UnitNumbers, work: Work, engine: str, budget: float, admi
         "prefill_units": 0, "groups": 1, "decode_units": 1, "transfer": 0.0, "budget": budget * unit["layout"]["dp"],
         "max_batch": max(1, places_of(unit, work, engine)), "kv_capacity": inf, "grows": False, "load": 0.0,
         "gives": unit["gives"], "brings": ceil(1 + unit["drafts"]), "admission": admission,
+        "ranks": 1, "by_chance": False,
     }  # fmt: skip
 
 

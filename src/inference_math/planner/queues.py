@@ -27,7 +27,10 @@ __all__ = [
 ]  # fmt: skip
 
 # Prompts are let in as they come.
-AT_ONCE: Admission = {"whole": False, "alone": False, "wait_steps": 0, "wait_tokens": inf, "looks": 1}
+AT_ONCE: Admission = {
+    "whole": False, "alone": False, "wait_steps": 0, "wait_tokens": inf, "looks": 1, "every": 1, "guard": True,
+    "since": False, "ahead": False,
+}  # fmt: skip
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation
 RANKED = 160  # the same, where rows are told apart
@@ -133,6 +136,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         "transfer": ranks * sent_bytes(asked) / n_in / asked["pool_bw"], "budget": budget, "max_batch": most,
         "kv_capacity": kv_tokens(unit, n_in + work["n_out"]), "grows": GROWS[asked["engine"]], "load": waits,
         "gives": unit["gives"], "brings": brought(asked), "admission": AT_ONCE,
+        "ranks": 1, "by_chance": False,
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 from math import ceil, floor, inf, nan, sqrt
-from typing import Protocol
+from typing import Any, Protocol
 
 from inference_math.simulate.cost import Cost, bare_of, line_of, seconds_of
 from inference_math.simulate.schedulers import System
@@ -17,6 +17,7 @@ __all__ = ["EVER", "Batch", "Engine", "Ledger", "Request", "Room", "waiting_for"
 
 
 UNKNOWN = (-1.0, -1.0, 1.0, 0.0)  # a line that nobody has asked for: it holds nowhere
+PRIME = 2**31 - 1  # of the generator of Park and Miller, whose numbers are exact in every language
 EVER = 10**15  # more steps than anybody runs
 UNSEEN = (0, 0.0, 0.0)  # nobody has looked ahead since something changed
 
@@ -25,6 +26,7 @@ class Request:
     """One request: a running number, when its user sent it, prompt, output and stored prompt tokens.
 
     `gives` is how many tokens a step gives it, where requests draft and differ in that; 0: as many as the system says.
+    `rank` is where its engine has put it.
     """
 
     def __init__(self, number: int, arrival: float, n_in: int, n_out: int, cached: int) -> None:
@@ -34,6 +36,7 @@ class Request:
         self.n_out = n_out
         self.cached = cached
         self.gives = 0.0
+        self.rank = 0
 
 
 class Ledger(Protocol):
@@ -228,13 +231,23 @@ class Batch:
             context += self._giving
 
 
+class Rank:
+    """The prompts of one rank of an engine: those whose computing has begun or is next, in the order of arrival."""
+
+    def __init__(self) -> None:
+        self.prompts: deque[Request] = deque()
+        self.progress = 0  # tokens of the first of them that are there
+        self.started = 0.0  # when its first own step began
+        self.requests = 0  # that are admitted and not done
+
+
 class Engine:
     """A batch with a queue before it: who is admitted, and which prompt tokens the next step computes.
 
     Prompts are computed in the order of arrival, beside the decodes, at most the `budget` of tokens of both in a step.
-    A request is admitted when a place and room for its KV cache are free. The `load` of the system is what the engine
-    waits for a stored token, in seconds, while it computes others; `admission` is how it lets prompts into its steps,
-    see `schedulers.Habits`.
+    A request is admitted when a place and room for its KV cache are free, to the rank that has the fewest; all ranks
+    step together. The `load` of the system is what the engine waits for a stored token, in seconds, while it computes
+    others; `admission` is how it lets prompts into its steps, see `schedulers.Habits`.
     """
 
     def __init__(self, cost: Cost, record: Ledger, room: Room, system: System) -> None:
@@ -242,50 +255,68 @@ class Engine:
         self.waiting: deque[Request] = deque()
         self._cost = cost
         self._record = record
-        self._budget = system["budget"]
+        self._budget = system["budget"] / system["ranks"]
         self._brings = system["brings"]
         self._load = system["load"]
-        self._prompts: deque[Request] = deque()  # admitted, prompt not yet computed
-        self._progress = 0  # tokens of the first of them that are there
-        self._started = 0.0  # when its first own step began
+        self._ranks = [Rank() for _ in range(system["ranks"])]
+        self._by_chance = system["by_chance"]
+        self._chance = 1
+        self._prompts = 0  # admitted, and not yet computed
         self._admission = system["admission"]
         self._looked = 0  # the step after which the engine looked last, or would have
         self._waited = 0  # steps that prompts have been held for
+        self._begun = -EVER  # the step with which prompts were let in last
+        self._drained = True  # whether it took all that waited
+        self._known = 0  # of those who wait, who were there when the last step began
 
     def idle(self) -> bool:
         """Tell whether there is nothing to do."""
-        return self.batch.size + len(self._prompts) + len(self.waiting) == 0
+        return self.batch.size + self._prompts + len(self.waiting) == 0
 
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
         waiting, batch = self.waiting, self.batch
-        while len(waiting) > 0 and batch.room.fits(waiting[0]):
+        planned = self._known if self._admission["ahead"] and batch.size + self._prompts > 0 else len(waiting)
+        while planned > 0 and batch.room.fits(waiting[0]):
             self._admit(waiting.popleft())
+            planned -= 1
+        self._known = len(waiting)
         if self.computes():
             self.mix()
         else:
             self._decode(until)
-        return batch.finished()
+        done = batch.finished()
+        for request in done:
+            self._ranks[request.rank].requests -= 1
+        return done
 
     def computes(self) -> bool:
         """Tell whether the next step computes tokens of a prompt."""
-        beside = 0 if self._admission["alone"] else self.batch.size
-        return len(self._prompts) > 0 and beside * self._brings < self._budget and self._held() == 0
+        beside = 0 if self._admission["alone"] else self.batch.size / len(self._ranks)
+        return self._prompts > 0 and beside * self._brings < self._budget and self._held() == 0
 
     def _held(self) -> int:
         """Return for how many steps prompts are held at most, if nobody comes."""
         batch, habits = self.batch, self._admission
         if batch.size == 0:
             return 0
-        if self._progress > self._prompts[0].cached:  # a prompt that was cut goes on
-            return 0
+        every: int = habits["every"]
+        if every > 1:
+            if habits["guard"] and not self._drained:
+                return 0
+            passed = min(batch.step - self._begun, every) if habits["since"] else batch.step % every
+            return (every - passed) % every
+        for rank in self._ranks:
+            if len(rank.prompts) > 0 and rank.progress > rank.prompts[0].cached:  # a prompt that was cut goes on
+                return 0
         looks: int = habits["looks"]
         unseen = (looks - (batch.step - self._looked) % looks) % looks
         if unseen > 0 or self._waited >= habits["wait_steps"]:
             return unseen
         fresh = 0
-        for request in self._prompts:
-            fresh += request.n_in - request.cached
+        for rank in self._ranks:
+            for request in rank.prompts:
+                fresh += request.n_in - request.cached
         enough = fresh + batch.size * self._brings >= habits["wait_tokens"]
         return 0 if enough else habits["wait_steps"] - self._waited
 
@@ -293,20 +324,39 @@ class Engine:
         """Put in a request that is already under way, with `done` tokens: a start in the steady state."""
         self.batch.room.take(request)
         self.batch.room.grow(done - 1)
+        self._place(request)
         self.batch.join(request, nan, nan, done)
+
+    def _place(self, request: Request) -> Rank:
+        """Give a request to the rank that has the fewest, or to any."""
+        least = 0
+        if self._by_chance:
+            self._chance = self._chance * 16807 % PRIME
+            least = floor(self._chance * len(self._ranks) / PRIME)
+        for number in range(1, 0 if self._by_chance else len(self._ranks)):
+            if self._ranks[number].requests < self._ranks[least].requests:
+                least = number
+        request.rank = least
+        self._ranks[least].requests += 1
+        return self._ranks[least]
 
     def _admit(self, request: Request) -> None:
         self.batch.room.take(request)
-        if len(self._prompts) == 0:
-            self._progress = request.cached
-        self._prompts.append(request)
+        rank = self._place(request)
+        if len(rank.prompts) == 0:
+            rank.progress = request.cached
+        rank.prompts.append(request)
+        self._prompts += 1
 
     def _decode(self, until: float) -> None:
         batch = self.batch
-        if len(self._prompts) > 0:  # they are held, or decodes fill the budget
+        if self._prompts > 0:  # they are held, or decodes fill the budget
             before, held = batch.step, self._held()
             batch.decode(until, held if held > 0 else EVER)
             self._waited += batch.step - before
+            return
+        if self._admission["ahead"] and len(self.waiting) > 0 and batch.room.fits(self.waiting[0]):
+            batch.decode(until, 1)  # the next step has them
             return
         # Who comes while there is no place will not start before somebody finishes.
         batch.decode(inf if len(self.waiting) > 0 or batch.room.places < 1 else until, EVER)
@@ -314,35 +364,26 @@ class Engine:
     def mix(self) -> None:
         """Compute prompt tokens, beside the decodes unless these stand still.
 
-        A prompt that is complete has its first token at the end.
+        A prompt that is complete has its first token at the end. The step is as long as the rank with the most prompt
+        tokens takes.
         """
-        batch, prompts, alone = self.batch, self._prompts, self._admission["alone"]
+        batch, alone, many = self.batch, self._admission["alone"], len(self._ranks)
         decodes, context = (0, 0.0) if alone else (batch.size, batch.context)
-        budget = self._budget - decodes * self._brings
         complete: list[tuple[Request, float]] = []
-        tokens, pairs, prefills, load = 0, 0.0, 0.0, 0.0
-        while len(prompts) > 0 and budget >= 1:
-            request = prompts[0]
-            start = self._progress
-            end = start + self._part(request.n_in - start, budget, tokens)
-            if end == start:
-                break
-            if start == request.cached:
-                self._started = batch.now
-                load += self._load * request.cached
-            budget -= end - start
-            tokens += end - start
-            pairs += (end * end - start * start) / 2
-            prefills += (end - start) / (request.n_in - request.cached)
-            self._progress = end
-            if end == request.n_in:
-                complete.append((prompts.popleft(), self._started))
-                self._progress = prompts[0].cached if len(prompts) > 0 else 0
-        seconds = seconds_of(self._cost, decodes, context, prefills, tokens, pairs)
+        most, pairs, prefills, load = 0, 0.0, 0.0, 0.0
+        if self._drained or not self._admission["guard"]:
+            self._begun = batch.step
+        for rank in self._ranks:
+            own = 0 if alone else rank.requests - len(rank.prompts)  # that decode
+            taken = self._fill(rank, self._budget - own * self._brings, complete)
+            load = max(load, taken[3])
+            if taken[0] > most:
+                most, pairs, prefills = taken[0], taken[1], taken[2]
+        seconds = seconds_of(self._cost, decodes, context, many * prefills, many * most, many * pairs)
         if load > 0:
             seconds = waiting_for(load, seconds, self._cost, decodes, context)
         if self._record.logs:
-            self._record.step(0, batch.now, seconds, decodes, context, prefills, tokens)
+            self._record.step(0, batch.now, seconds, decodes, context, many * prefills, many * most)
         if alone:
             batch.pause(seconds)
         else:
@@ -351,6 +392,31 @@ class Engine:
             batch.join(request, admitted, batch.now, 1)
         self._looked = batch.step
         self._waited = 0
+        self._drained = self._prompts == 0
+
+    def _fill(self, rank: Rank, budget: float, complete: list[tuple[Request, float]]) -> list[Any]:
+        """Compute what a rank's budget has room for; return tokens, pairs, prompts, and seconds of what is loaded."""
+        tokens, pairs, prefills, load = 0, 0.0, 0.0, 0.0
+        prompts = rank.prompts
+        while len(prompts) > 0 and budget >= 1:
+            request = prompts[0]
+            start = rank.progress
+            end = start + self._part(request.n_in - start, budget, tokens)
+            if end == start:
+                break
+            if start == request.cached:
+                rank.started = self.batch.now
+                load += self._load * request.cached
+            budget -= end - start
+            tokens += end - start
+            pairs += (end * end - start * start) / 2
+            prefills += (end - start) / (request.n_in - request.cached)
+            rank.progress = end
+            if end == request.n_in:
+                complete.append((prompts.popleft(), rank.started))
+                self._prompts -= 1
+                rank.progress = prompts[0].cached if len(prompts) > 0 else 0
+        return [tokens, pairs, prefills, load]
 
     def _part(self, left: int, budget: float, taken: int) -> int:
         """Return how many of the tokens that are left of a prompt go into a step with `taken` others."""

@@ -56,11 +56,21 @@ class Habits:
     looks
         The engine looks who waits after each step with prompts, and else after so many steps (SGLang's
         ``scheduler-recv-interval``, which concerns those who have just come).
+    every
+        Prompts, and the rest of those that were cut, are computed at every so many steps alone while anybody decodes:
+        the cadence of vLLM's ``prefill-schedule-interval``. SGLang's ``prefill-decode-interval`` is one less.
+    guard
+        Whether the next step goes on with prompts where one did not take all that waited.
+    since
+        Whether steps are counted from the last one with prompts (SGLang), not from the engine's first (vLLM).
+    ahead
+        Whether a step is planned while the one before it runs (vLLM's async scheduling): it has nobody who came since
+        that one began.
 
     Raises
     ------
     TypeError, ValueError
-        For a `whole` or `alone` that is no bool, for counts that are none.
+        For a `whole`, `alone`, `guard`, `since` or `ahead` that is no bool, for counts that are none.
 
     Examples
     --------
@@ -81,13 +91,18 @@ class Habits:
     wait_steps: int = 0
     wait_tokens: float = inf
     looks: int = 1
+    every: int = 1
+    guard: bool = True
+    since: bool = False
+    ahead: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("whole", "alone"):
+        for name in ("whole", "alone", "guard", "since", "ahead"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r:.80}")
         as_whole("wait_steps", self.wait_steps, 0)
         as_whole("looks", self.looks)
+        as_whole("every", self.every)
         if self.wait_tokens != inf:
             as_number("wait_tokens", self.wait_tokens, AT_LEAST_ZERO)
 
@@ -96,7 +111,10 @@ class Habits:
 class Chunked:
     """One engine, chunked prefill: a step has all decodes and fills up to `budget` tokens with prompts.
 
-    The other parameters as of `Aggregated`, and what the engine's scheduler does besides.
+    `habits` are what the engine's scheduler does besides. Of `ranks` of attention data parallelism each has its part of
+    the places, of the budget and of the requests; all step together, as long as the one with the most prompt tokens
+    takes. A request goes to the rank that has the fewest, or `by_chance` to any. The other parameters as of
+    `Aggregated`.
     """
 
     budget: int
@@ -104,9 +122,14 @@ class Chunked:
     kv_capacity: float = inf
     grows: bool = False
     habits: Habits = Habits()
+    ranks: int = 1
+    by_chance: bool = False
 
     def __post_init__(self) -> None:
         as_whole("budget", self.budget)
+        as_whole("ranks", self.ranks)
+        if not isinstance(self.by_chance, bool):
+            raise TypeError(f"by_chance must be True or False, not {self.by_chance!r:.80}")
         _check_limits(self)
         if not isinstance(self.habits, Habits):
             raise TypeError(f"habits must be a Habits, not {self.habits!r:.80}")
@@ -169,6 +192,10 @@ class Admission(TypedDict):
     wait_steps: int
     wait_tokens: float
     looks: int
+    every: int
+    guard: bool
+    since: bool
+    ahead: bool
 
 
 class System(TypedDict):
@@ -176,7 +203,9 @@ class System(TypedDict):
 
     `budget` is the tokens of a step, with prefill units those of theirs; `load` is what a stored token makes an engine
     wait, `transfer` what a prompt's token takes between two pools. A step gives each request that decodes as many
-    tokens as `gives`, for which it computes as many as it `brings`: more than one where requests draft tokens.
+    tokens as `gives`, for which it computes as many as it `brings`: more than one where requests draft tokens. Of the
+    `ranks` of an engine each has its own prompts, and its part of the budget; a request goes to the one with the
+    fewest, or to any `by_chance`.
     """
 
     prefill_units: int
@@ -191,6 +220,8 @@ class System(TypedDict):
     gives: float
     brings: int
     admission: Admission
+    ranks: int
+    by_chance: bool
 
 
 def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, brings: int = 1) -> System:
@@ -204,6 +235,8 @@ def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, bring
         "max_batch": scheduler.max_batch, "kv_capacity": scheduler.kv_capacity, "grows": scheduler.grows,
         "load": reuse.R if reuse is not None and reuse.blocking else 0.0,
         "gives": gives, "brings": brings, "admission": admission_of(habits),
+        "ranks": scheduler.ranks if isinstance(scheduler, Chunked) else 1,
+        "by_chance": isinstance(scheduler, Chunked) and scheduler.by_chance,
     }  # fmt: skip
 
 
@@ -211,7 +244,8 @@ def admission_of(habits: Habits) -> Admission:
     """Return habits as plain numbers."""
     return {
         "whole": habits.whole, "alone": habits.alone, "wait_steps": habits.wait_steps,
-        "wait_tokens": habits.wait_tokens, "looks": habits.looks,
+        "wait_tokens": habits.wait_tokens, "looks": habits.looks, "every": habits.every, "guard": habits.guard,
+        "since": habits.since, "ahead": habits.ahead,
     }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_math.theory import (
+    cadence,
     chunked,
     disaggregation,
     first_token,
@@ -19,6 +20,7 @@ from inference_math.theory import (
     unit_time,
 )
 from inference_math.theory._talks import BOOK as BOOK
+from inference_math.theory.cadence import *  # noqa: F403
 from inference_math.theory.chunked import *  # noqa: F403
 from inference_math.theory.disaggregation import *  # noqa: F403
 from inference_math.theory.first_token import *  # noqa: F403
@@ -44,6 +46,7 @@ __all__ = [
     *unit_time.__all__,
     *queueing.__all__,
     *first_token.__all__,
+    *cadence.__all__,
     *step.__all__,
 ]
 
@@ -61,6 +64,7 @@ CATALOGUE: Mapping[str, Formula] = MappingProxyType(
             unit_time,
             queueing,
             first_token,
+            cadence,
             step,
         )
         for name in module.__all__

@@ -221,6 +221,13 @@ share_off = _define(
     "share by which a benchmark's mean TTFT may differ from the steady one",
 )
 
+# When prompts are let in
+every = _define("every", "N", "1", AT_LEAST_ONE, "steps from one that lets prompts in to the next one")
+ranks = _define("ranks", "D", "1", AT_LEAST_ONE, "ranks of attention data parallelism, which step together")
+let_in = _define("let_in", r"\pi", "1", SHARE, "chance that a place gets a prompt when prompts are let in")
+free = _define("free", "p_{0}", "1", SHARE, "chance that a step which lets prompts in has none")
+clean = _define("clean", "t_{d}", "s", AT_LEAST_ZERO, "a step of decodes alone")
+
 # One step of a real unit
 tp = _define("tp", "g", "1", AT_LEAST_ONE, "GPUs that share the model")
 tokens = _define("tokens", "n", "token", AT_LEAST_ZERO, "tokens that go through the matrices in a step")
