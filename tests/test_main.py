@@ -335,3 +335,12 @@ def test_a_benchmark_is_foreseen_under_the_names_of_its_own_command(capsys):
 def test_a_benchmark_that_is_none_is_refused_by_its_options(more, words, capsys):
     assert main([*BENCH, *more]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_cadences_are_compared(capsys):
+    assert main([*BENCH, "--cadences"]) == 0
+    told = capsys.readouterr().out
+    assert "gap_p99" in told
+    assert "least median gap: N = " in told
+    assert main([*BENCH, "--cadences", "--json"]) == 0
+    assert [row["every"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 4, 8, 16]

@@ -22,17 +22,27 @@
     return [name, number];
   }));
 
-  // What `planner.foresee` returns, for the unit of the form above.
-  const play = (given, plan) => {
+  // The unit of the form above, and what is asked of it; of several ranks each has prompts of its own.
+  const asks = (given, plan, habits, ranks) => {
     const question = page.question(given);
     const work = { ...question.work, alpha: 0, cv: 0, longest: 0, pairing: 1 }; // whole prompts, lengths of their own
     const pace = math.pace_of({ ...question, work }, page.coefficients(given), [1, 1, 0]);
-    const system = math.bench_system(question.unit, work, given.engine, plan["max-num-batched-tokens"], data.habits[given.engine]);
-    const users = Math.min(plan["max-concurrency"], plan["num-prompts"]);
-    const told = math.bench(system, pace, {
-      n_in: work.n_in, n_out: work.n_out, span: plan["random-range-ratio"] / 100, users, count: plan["num-prompts"],
-      rate: plan["request-rate"], front: question.front, gaps: data.crowd.gaps["1"], chances: data.crowd.lengths,
-    });
+    const system = math.bench_system(question.unit, work, given.engine, plan["max-num-batched-tokens"], habits, ranks);
+    return { question, pace, system, asked: {
+      n_in: work.n_in, n_out: work.n_out, span: plan["random-range-ratio"] / 100, users: Math.min(plan["max-concurrency"], plan["num-prompts"]),
+      count: plan["num-prompts"], rate: plan["request-rate"], front: question.front, gaps: data.crowd.gaps["1"], chances: data.crowd.lengths,
+    } };
+  };
+  // What `planner.cadences` returns.
+  const cadences = (given, plan) => {
+    const habits = { ...data.habits[given.engine], ahead: given.engine === "vllm" };
+    const { pace, system, asked: what } = asks(given, plan, habits, Number(given.dp));
+    return data.cadences.map((every) => math.bench_cadence(system, pace, what, every));
+  };
+  // What `planner.foresee` returns.
+  const play = (given, plan) => {
+    const { question, pace, system, asked: what } = asks(given, plan, data.habits[given.engine], 1);
+    const told = math.bench(system, pace, what);
     const { spread } = data.fronts;
     const own = spread[data.models[given.model].kind];
     const wide = question.unit.drafts > 0 ? Math.max(own, spread.drafting) : own;
@@ -45,13 +55,22 @@
 
   const cells = (tag, words) => words.map((one) => Object.assign(document.createElement(tag), { textContent: one }));
   const row = (made) => { const tr = document.createElement("tr"); tr.append(...made); return tr; };
-  const show = () => {
+  const fill = (head, rows) => table.replaceChildren(row(cells("th", head)), ...rows.map(([first, ...others]) => row([...cells("th", [first]), ...cells("td", others)])));
+  let last; // what was shown last, to be shown again when a field changes
+  const show = (what) => {
+    last = what;
     try {
       const [given, plan] = [page.state(), asked()];
-      const told = play(given, plan);
-      const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });
-      table.replaceChildren(row(cells("th", ["", "mean", "P50", "P90", "P99"])), ...rows.map(([title, name]) => row([...cells("th", [title]), ...cells("td", told[name].map(math.in_seconds))])));
-      said.replaceChildren(...cells("li", told.said));
+      if (what === "cadences") {
+        const rows = cadences(given, plan);
+        fill(["N", "mean gap", "P50", "P90", "P99", "TTFT", "requests/s"], rows.map(([every, ...times]) => [String(every), ...times.slice(0, 5).map(math.in_seconds), math.digits(times[5])]));
+        said.replaceChildren(...cells("li", math.cadence_said(rows, Number(given.dp))));
+      } else {
+        const told = play(given, plan);
+        const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });
+        fill(["", "mean", "P50", "P90", "P99"], rows.map(([title, name]) => [title, ...told[name].map(math.in_seconds)]));
+        said.replaceChildren(...cells("li", told.said));
+      }
       command.textContent = line(given, plan);
       table.hidden = command.hidden = false;
     } catch ({ message }) {
@@ -60,17 +79,18 @@
     }
   };
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", () => { if (!table.hidden) show(); });
-  form.addEventListener("keydown", ({ key }) => { if (key === "Enter") show(); });
+  form.addEventListener("change", () => { if (!table.hidden) show(last); });
+  form.addEventListener("keydown", ({ key }) => { if (key === "Enter") show(last); });
   // What was played is another unit's as soon as the set-up changes.
   document.getElementById("planner-form").addEventListener("input", () => {
     if (table.hidden) return;
     table.hidden = command.hidden = true;
     said.replaceChildren(...cells("li", ["The set-up has changed: play it again."]));
   });
-  form.querySelector(".planner-tools").append(share.button("Play it", () => {
+  const button = (title, what) => share.button(title, () => {
     said.replaceChildren(...cells("li", ["Playing …"]));
-    setTimeout(show, 0);
-  }));
-  window.inferenceMathBench = { play, asked };
+    setTimeout(() => show(what), 0);
+  });
+  form.querySelector(".planner-tools").append(button("Play it", "play"), button("Compare cadences", "cadences"));
+  window.inferenceMathBench = { play, cadences, asked };
 })();

@@ -23,7 +23,8 @@ from inference_math.catalogue.tiers import Tier, tier
 from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.perf.commands import MANIFEST
 from inference_math.perf.numerals import digits
-from inference_math.planner import Case, Fleet, Plan, capacity, fleet, foresee, plan, search
+from inference_math.planner import Case, Fleet, Plan, cadences, capacity, fleet, foresee, plan, search
+from inference_math.planner.bench import cadence_said, in_seconds
 from inference_math.planner.benchmarks import BUDGET
 from inference_math.planner.case import MOST_UNITS
 from inference_math.planner.text import as_script, as_short, fleets_table
@@ -232,11 +233,22 @@ def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fle
 
 
 def _benchmark(options: argparse.Namespace) -> int:
-    found = foresee(
-        _unit(options), options.input, options.output, prompts=options.prompts, concurrency=options.concurrency,
-        rate=options.rate, burstiness=options.burstiness, range_ratio=options.ratio, budget=options.budget,
-        front=options.front, seed=options.seed,
-    )  # fmt: skip
+    asked: dict[str, Any] = {
+        "prompts": options.prompts, "concurrency": options.concurrency, "rate": options.rate,
+        "burstiness": options.burstiness, "range_ratio": options.ratio, "budget": options.budget,
+        "front": options.front, "seed": options.seed,
+    }  # fmt: skip
+    unit = _unit(options)
+    if options.cadences:
+        rows = cadences(unit, options.input, options.output, **asked)
+        if options.json:
+            print(json.dumps(rows.to_dict("records"), indent=2))
+            return 0
+        times = {name: rows[name].map(in_seconds) for name in ("gap", "gap_p50", "gap_p90", "gap_p99", "ttft")}
+        shown = rows.assign(**times, rate=rows["rate"].map(digits)).rename(columns={"every": "N"})
+        print("\n".join([shown.to_string(index=False), *cadence_said(rows.to_numpy().tolist(), unit.dp)]))
+        return 0
+    found = foresee(unit, options.input, options.output, **asked)
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
     return 0
 
@@ -440,6 +452,9 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     )
     bench.add_argument("--front", type=float, metavar="SECONDS", help="as for plan")
     bench.add_argument("--seed", type=int, default=0, help="of lengths and arrivals (default 0)")
+    bench.add_argument(
+        "--cadences", action="store_true", help="compare prompts at every step with prompts at every N-th step alone"
+    )
     bench.add_argument("--json", action="store_true", help="print all as JSON")
     bench.set_defaults(run=_benchmark)
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inference_math import Unit
-from inference_math.planner import foresee
+from inference_math.planner import cadences, foresee
 
 pytestmark = pytest.mark.browser
 PAGE = "book/planner.html"
@@ -52,6 +52,26 @@ def test_a_benchmark_is_that_of_the_package(open_page, changes, plan):
         value = float("nan") if told[name] is None else float(told[name])
         assert value == pytest.approx(getattr(found, name), rel=1e-6, nan_ok=True), name
     assert all(line in str(found) for line in told["said"])
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "kv": "bf16"}]
+)
+def test_cadences_are_those_of_the_package(open_page, changes):
+    page = open_page(PAGE)
+    given = page.evaluate("window.inferenceMathPlanner.state()") | changes
+    told = page.evaluate(PLAY.replace(".play(", ".cadences("), [changes, PLAN])
+    unit = Unit.of(
+        given["model"], given["gpu"], int(given["tp"]), given["weights"], given["kv"], given["engine"],
+        dp=int(given["dp"]),
+    )  # fmt: skip
+    found = cadences(unit, float(given["prompt"]), float(given["output"]), prompts=200, concurrency=16, range_ratio=0.2)
+    for here, there in zip(json.loads(told), found.to_numpy().tolist(), strict=True):
+        assert here == pytest.approx(there, rel=1e-6)
+    section = page.locator(SECTION)
+    section.get_by_role("button", name="Compare cadences").click()
+    section.get_by_text("least median gap").wait_for()
+    assert section.locator("table tr").count() == 6
 
 
 def test_a_reader_plays_one(open_page):

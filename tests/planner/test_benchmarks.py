@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from inference_math import Unit, Workload, simulate
-from inference_math.planner import bench, foresee, queues, traffic
+from inference_math.planner import bench, cadences, foresee, queues, traffic
 from inference_math.simulate.engine import Request
 from inference_math.simulate.schedulers import system_of
 from inference_math.workload import Requests
@@ -162,3 +162,32 @@ def test_who_must_wait_for_a_user_is_sent_when_one_is_free():
 def test_bad_input_is_named(wrong, words):
     with pytest.raises(ValueError, match=words):
         foresee(UNIT, 1000, 200, **wrong)
+
+
+def test_cadences_of_one_engine_move_the_median_and_of_ranks_the_mean():
+    one = cadences(UNIT, 1000, 200, prompts=1500, rate=20.0, range_ratio=0.5).set_index("every")
+    assert one.gap[16] == pytest.approx(one.gap[1], rel=0.1)
+    assert one.gap_p90[16] < 0.6 * one.gap_p90[1]
+    assert (np.diff(one.ttft) > 0).all()
+    ranks = cadences(Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8), 1000, 200, prompts=600, rate=8.0, range_ratio=0.5)
+    by = ranks.set_index("every")
+    assert by.gap[16] < 0.6 * by.gap[1]
+    assert by.ttft[2] < by.ttft[1] < by.ttft[16]  # a step that is planned ahead is a clean one
+
+
+def test_a_cadence_of_one_on_one_rank_that_plans_no_step_ahead_is_the_benchmark():
+    unit = Unit.of("llama-3-8b", "h100-sxm", engine="trtllm")
+    asked = {"prompts": 120, "concurrency": 12, "range_ratio": 0.2}
+    (row,) = cadences(unit, 900, 150, every=(1,), **asked).to_dict("records")
+    told = foresee(unit, 900, 150, **asked)
+    assert row["gap"] == pytest.approx(told.table.loc["ITL", "mean"])
+    assert row["ttft"] == pytest.approx(told.table.loc["TTFT", "mean"])
+    assert row["rate"] == pytest.approx(told.rate)
+
+
+@pytest.mark.parametrize(
+    ("every", "words"), [((), "every must name"), ((0,), "every must be"), ((1.5,), "every must be")]
+)
+def test_cadences_that_are_none_are_named(every, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        cadences(UNIT, 1000, 200, prompts=10, every=every)

@@ -6,7 +6,7 @@ interval comes from the same numbers under draws of the calibration.
 
 from __future__ import annotations
 
-from inference_math.planner.benchmarks import Foreseen, foresee
+from inference_math.planner.benchmarks import Foreseen, cadences, foresee
 from inference_math.planner.case import Case, offloading
 from inference_math.planner.deployment import Answer, Plan, plan
 from inference_math.planner.frontier import batches, frontier
@@ -15,6 +15,6 @@ from inference_math.planner.sensitivity import sensitivity, sweep
 from inference_math.planner.traffic import Fleet, capacity, fleet
 
 __all__ = [
-    "Answer", "Case", "Fleet", "Foreseen", "Plan", "batches", "capacity", "fleet", "foresee", "frontier", "layouts",
-    "offloading", "plan", "search", "sensitivity", "sweep",
+    "Answer", "Case", "Fleet", "Foreseen", "Plan", "batches", "cadences", "capacity", "fleet", "foresee", "frontier",
+    "layouts", "offloading", "plan", "search", "sensitivity", "sweep",
 ]  # fmt: skip

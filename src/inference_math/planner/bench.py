@@ -21,17 +21,19 @@ from inference_math.theory import prompts_met as _prompts_met
 from inference_math.theory import rounds_needed as _rounds_needed
 
 __all__ = [
-    "BUDGET", "CLOSE", "bench", "bench_lengths", "bench_played", "bench_said", "bench_system", "in_seconds",
-    "ttft_ends",
+    "BUDGET", "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_lengths", "bench_played", "bench_said",
+    "bench_system", "cadence_said", "in_seconds", "ttft_ends",
 ]  # fmt: skip
 
 prompts_met, rounds_needed = _prompts_met.plain, _rounds_needed.plain
 
+CADENCES = [1, 2, 4, 8, 16]  # steps from prompts to prompts that are compared
 BUDGET = 8192  # tokens of a step that engines take unless they are told otherwise
 CLOSE = 0.05  # how near to the steady mean TTFT is near enough
 ENDLESS = 1e9  # requests of each user
 EACH = 9  # requests of each user, and of all, from which a steady mean is taken, at least
 ENOUGH = 2000
+WORTH = 1.02  # by how much a larger cadence must be better to be called so
 SHARES = [0.5, 0.9, 0.99]  # of the quantiles that are told
 NINE_IN_TEN = 1.6448536269514722  # standard deviations to either side of a normal mean
 
@@ -119,13 +121,16 @@ class Noted:
             self.tpot.append((finished - first_token) / (request.n_out - 1))
 
 
-def bench_system(unit: UnitNumbers, work: Work, engine: str, budget: float, admission: Admission) -> System:
-    """Return a unit's engine with a budget of tokens for each group of attention, as the simulator runs it."""
+def bench_system(unit: UnitNumbers, work: Work, engine: str, budget: float, admission: Admission, ranks: int) -> System:
+    """Return a unit's engine with a budget of tokens for each group of attention, as the simulator runs it.
+
+    Of `ranks` above 1 each has prompts of its own, and all wait for the one with the most; of 1 prompts divide evenly.
+    """
     return {
         "prefill_units": 0, "groups": 1, "decode_units": 1, "transfer": 0.0, "budget": budget * unit["layout"]["dp"],
         "max_batch": max(1, places_of(unit, work, engine)), "kv_capacity": inf, "grows": False, "load": 0.0,
         "gives": unit["gives"], "brings": ceil(1 + unit["drafts"]), "admission": admission,
-        "ranks": 1, "by_chance": False,
+        "ranks": ranks, "by_chance": False,
     }  # fmt: skip
 
 
@@ -179,6 +184,37 @@ def bench(system: System, cost: Cost, asked: Bench) -> dict[str, Any]:
         if users <= system["max_batch"]:  # else the queue for a place outweighs the burst
             told["enough"] = users * bench_rounds(system, cost, asked, told["burst"], told["steady"])
     return told
+
+
+def bench_cadence(system: System, cost: Cost, asked: Bench, every: int) -> list[float]:
+    """Return what a benchmark shows where prompts are computed at every so many steps alone.
+
+    Steps, mean, P50, P90 and P99 of the gaps between tokens, mean TTFT, requests/s.
+    """
+    admission: Any = dict(system["admission"])
+    admission["every"] = every
+    other: Any = dict(system)
+    other["admission"] = admission
+    noted, seconds = bench_played(other, cost, bench_requests(asked), asked["users"], asked["front"])
+    gaps = bench_gaps(noted.gaps)
+    return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked["count"] / seconds]
+
+
+def cadence_said(rows: list[list[float]], ranks: int) -> list[str]:
+    """Say what cadences do, and which ones are the best at what; rows are those of `bench_cadence`."""
+    titles = ["", "mean gap", "median gap", "P90 of the gaps", "P99 of the gaps", "mean TTFT"]
+    said: list[str] = []
+    for column in [1, 2, 3, 4, 5]:
+        best = rows[0]
+        for row in rows:
+            if row[column] < best[column] / WORTH:
+                best = row
+        said.append("least " + titles[column] + ": N = " + digits(best[0]) + ", " + in_seconds(best[column]))
+    if ranks > 1:
+        said.append("ranks that step together: " + digits(ranks) + ", each step as long as the fullest takes")
+    said.append("prompts at every N-th step: --prefill-schedule-interval N (vLLM, data-parallel engines)")
+    said.append("or --prefill-decode-interval N - 1 (SGLang)")
+    return said
 
 
 def bench_steady(system: System, cost: Cost, asked: Bench) -> float:

@@ -6,6 +6,7 @@ sent. The play says both, and how many prompts it takes until the burst no longe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any
@@ -13,13 +14,24 @@ from typing import Any
 import pandas as pd
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_whole
-from inference_math.planner.bench import BUDGET, CLOSE, Bench, bench, bench_said, bench_system, in_seconds, ttft_ends
+from inference_math.planner.bench import (
+    BUDGET,
+    CADENCES,
+    CLOSE,
+    Bench,
+    bench,
+    bench_cadence,
+    bench_said,
+    bench_system,
+    in_seconds,
+    ttft_ends,
+)
 from inference_math.planner.traffic import chances
 from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
 from inference_math.workload import RandomLengths, Workload
 
-__all__ = ["BUDGET", "CLOSE", "HABITS", "Foreseen", "foresee"]
+__all__ = ["BUDGET", "CLOSE", "HABITS", "Foreseen", "cadences", "foresee"]
 
 # What engines do unless they are told otherwise: TensorRT-LLM cuts no prompts, SGLang computes them by themselves.
 HABITS = {"vllm": Habits(), "trtllm": Habits(whole=True), "sglang": Habits(alone=True)}
@@ -135,28 +147,91 @@ def foresee(
     >>> bool(few.table.loc["TTFT", "mean"] > 1.5 * many.table.loc["TTFT", "mean"])
     True
     """
-    count = as_whole("prompts", prompts, 1, 1_000_000)
-    source = RandomLengths(n_in, n_out, as_number("range_ratio", range_ratio, _RATIO))
-    scatter = as_number("burstiness", burstiness, _BURSTINESS) ** -0.5
-    users = as_whole("concurrency", count if concurrency is None else concurrency, 1, count)
-    gaps, lengths = chances(as_whole("seed", seed, 0), scatter)
     known = unit.front if front is None else replace(unit.front, seconds=as_number("front", front, AT_LEAST_ZERO), sd=0)
-    late = known.seconds
-    asked: Bench = {
-        "n_in": source.n_in, "n_out": source.n_out, "span": source.span, "users": users, "count": count,
-        "rate": rate if rate == inf else as_number("rate", rate, ANY_POSITIVE), "front": late, "gaps": gaps,
-        "chances": lengths,
-    }  # fmt: skip
-    work = Workload(n_in, n_out)
-    tokens, admission = as_whole("budget", budget), admission_of(HABITS[unit.engine])
-    told = bench(
-        bench_system(unit.numbers, work.plain, unit.engine, tokens, admission), unit.near(work).step_cost, asked
-    )
+    asked = _asked(n_in, n_out, prompts, concurrency, rate, burstiness, range_ratio, known.seconds, seed)
+    work, tokens = Workload(n_in, n_out), as_whole("budget", budget)
+    system = bench_system(unit.numbers, work.plain, unit.engine, tokens, admission_of(HABITS[unit.engine]), 1)
+    told = bench(system, unit.near(work).step_cost, asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
     within = unit.predict("e2e", work, max(1.0, told["in_flight"]))
-    low, high = ttft_ends(told["ttft"][0], late, known.sd, known.drafting if unit.drafts else known.spread)
+    low, high = ttft_ends(told["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
     spread = {"ttft": (low, high), "e2e": (within.low / within.value, within.high / within.value)}
     return Foreseen(
-        table, told["rate"], told["seconds"], late, told["burst"], told["steady"], told["enough"], spread,
-        unit.outside(work, users),
+        table, told["rate"], told["seconds"], known.seconds, told["burst"], told["steady"], told["enough"], spread,
+        unit.outside(work, asked["users"]),
     )  # fmt: skip
+
+
+def cadences(
+    unit: Unit,
+    n_in: float,
+    n_out: float,
+    *,
+    prompts: int,
+    concurrency: int | None = None,
+    rate: float = inf,
+    burstiness: float = 1.0,
+    range_ratio: float = 0.0,
+    budget: int = BUDGET,
+    front: float | None = None,
+    seed: int = 0,
+    every: Sequence[int] = tuple(CADENCES),
+) -> pd.DataFrame:
+    """Return what a benchmark shows where prompts are computed at every N-th step alone, for some N [E01, E03].
+
+    Of a unit with attention data parallelism the ranks have prompts of their own and step together, for N = 1, too.
+    vLLM plans each step while the one before it runs.
+
+    Parameters
+    ----------
+    every
+        The N: 1 is an engine without a cadence.
+
+    The other parameters are those of `foresee`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each N: gap (mean), gap_p50, gap_p90, gap_p99 and ttft (mean) in seconds, rate in requests/s.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `foresee`; for no N, or one that is no whole number.
+
+    Examples
+    --------
+    >>> from inference_math import Unit
+    >>> from inference_math.planner import cadences
+    >>> unit = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
+    >>> found = cadences(unit, 1000, 200, prompts=600, rate=8.0, range_ratio=0.5, every=(1, 4))
+    >>> bool(found.gap[1] < 0.8 * found.gap[0])
+    True
+    """
+    steps = [as_whole("every", one) for one in every]
+    if not steps:
+        raise ValueError("every must name a number of steps at least")
+    late = unit.front.seconds if front is None else as_number("front", front, AT_LEAST_ZERO)
+    asked = _asked(n_in, n_out, prompts, concurrency, rate, burstiness, range_ratio, late, seed)
+    work, tokens = Workload(n_in, n_out), as_whole("budget", budget)
+    habits = admission_of(replace(HABITS[unit.engine], ahead=unit.engine == "vllm"))
+    system = bench_system(unit.numbers, work.plain, unit.engine, tokens, habits, unit.dp)
+    rows = [bench_cadence(system, unit.near(work).step_cost, asked, one) for one in steps]
+    return pd.DataFrame(rows, columns=["every", "gap", "gap_p50", "gap_p90", "gap_p99", "ttft", "rate"])
+
+
+def _asked(
+    n_in: float, n_out: float, prompts: int, concurrency: int | None, rate: float, burstiness: float, ratio: float,
+    front: float, seed: int,
+) -> Bench:  # fmt: skip
+    """Return what is run, checked."""
+    count = as_whole("prompts", prompts, 1, 1_000_000)
+    source = RandomLengths(n_in, n_out, as_number("range_ratio", ratio, _RATIO))
+    users = as_whole("concurrency", count if concurrency is None else concurrency, 1, count)
+    scatter = as_number("burstiness", burstiness, _BURSTINESS) ** -0.5
+    gaps, lengths = chances(as_whole("seed", seed, 0), scatter)
+    return {
+        "n_in": source.n_in, "n_out": source.n_out, "span": source.span, "users": users, "count": count,
+        "rate": rate if rate == inf else as_number("rate", rate, ANY_POSITIVE), "front": front, "gaps": gaps,
+        "chances": lengths,
+    }  # fmt: skip

@@ -118,6 +118,7 @@ def data() -> dict[str, Any]:
         "coefficients": list(COEFFICIENTS),
         "operators": {engine: _coefficients(Calibration.zero_shot(engine)) for engine in ENGINES},
         "levels": levels(),
+        "cadences": bench.CADENCES,
         "habits": {engine: admission_of(habits) for engine, habits in HABITS.items()},
         "fronts": {factor: moves()[factor] for factor in (*calibrate.FRONTS, "sd", "spread")},
         "normals": [[float(f"{number:.12g}") for number in row] for row in normals(DRAWS)],
