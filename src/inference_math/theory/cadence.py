@@ -46,7 +46,7 @@ let_in_share = Formula(
     name="let_in_share",
     arguments=(every, n_out),
     expr=1 - (1 - 1 / n_out) ** every,
-    latex_name=r"\pi",
+    latex_name=r"\pi_{N}",
     unit="1",
     claim="E01",
     source=BOOK,
@@ -64,14 +64,14 @@ no_prompt_waits = Formula(
 )
 gap_admits = Formula(
     name="gap_admits",
-    arguments=(n_out, let_in),
+    arguments=(let_in, n_out),
     expr=(1 - let_in) / ((n_out - 1) * let_in),
     latex_name=r"w_{0}",
     unit="1",
     claim="E01",
     source=BOOK,
     meaning="share of the gaps between tokens that are steps which let prompts in; at most 1/N",
-    domain=sp.And(n_out > 1, let_in > 0),
+    domain=(n_out - 1) * let_in > 0,
 )
 clean_gaps = Formula(
     name="clean_gaps",
@@ -82,7 +82,7 @@ clean_gaps = Formula(
     claim="E01",
     source=BOOK,
     meaning="share of the gaps between tokens in which no prompt is computed, on any rank",
-    domain=sp.And(n_out > 1, let_in > 0),
+    domain=(n_out - 1) * let_in > 0,
 )
 prompts_beside_gap = Formula(
     name="prompts_beside_gap",

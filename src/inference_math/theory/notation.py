@@ -224,7 +224,7 @@ share_off = _define(
 # When prompts are let in
 every = _define("every", "N", "1", AT_LEAST_ONE, "steps from one that lets prompts in to the next one")
 ranks = _define("ranks", "D", "1", AT_LEAST_ONE, "ranks of attention data parallelism, which step together")
-let_in = _define("let_in", r"\pi", "1", SHARE, "chance that a place gets a prompt when prompts are let in")
+let_in = _define("let_in", r"\pi_{N}", "1", SHARE, "chance that a place gets a prompt when prompts are let in")
 free = _define("free", "p_{0}", "1", SHARE, "chance that a step which lets prompts in has none")
 clean = _define("clean", "t_{d}", "s", AT_LEAST_ZERO, "a step of decodes alone")
 
