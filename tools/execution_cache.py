@@ -34,9 +34,8 @@ def drop_outdated() -> None:
 
 def seed(cache: JupyterCacheAbstract) -> None:
     """Give the cache the outputs of every fresh twin; it finds them where a chapter's cells are still the twin's."""
-    behind = digest_of(RUN)
     for text in chapters():
-        if is_fresh(twin_of(text), behind):
+        if is_fresh(twin_of(text)):
             notebook = nbformat.read(twin_of(text), as_version=4)  # type: ignore[no-untyped-call]
             # A twin does not say which Python ran it; an executed chapter does, and is coloured by that.
             notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}

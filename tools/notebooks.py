@@ -1,8 +1,9 @@
 """Re-execute the twins: every chapter's text in book/ becomes an executed notebook in notebooks/.
 
 The text is the source. A twin whose text, package and data are unchanged comes out byte for byte the
-same: cell ids are derived from the cells, timings are not recorded. notebooks/made_from.json keeps a digest of each
-twin and of what it was made from, so that a build knows which outputs it can take from there.
+same: cell ids are derived from the cells, timings are not recorded. notebooks/made_from.json keeps what each twin was
+made from - the modules and tables that its kernel loaded - and a digest of both, so that a build knows which outputs it
+can take from there, and an edit makes those twins stale that it may change.
 """
 
 from __future__ import annotations
@@ -23,7 +24,18 @@ from nbclient import NotebookClient
 
 BOOK, TWINS = Path("book"), Path("notebooks")
 MADE_FROM = TWINS / "made_from.json"
-RUN = ("src/**/*.py", "data/**/*", "requirements.txt")  # what the outputs of a cell depend on
+RUN = ("src/**/*.py", "data/**/*", "requirements.txt")  # what the outputs of a cell may depend on
+ALWAYS = "requirements.txt"
+# Run in the kernel, before and after a chapter: which files of the checkout it opened, and which modules it imported.
+LISTEN = (
+    "import sys; _opened = set(); "
+    "sys.addaudithook(lambda event, args: _opened.add(args[0]) if event == 'open' and isinstance(args[0], str) else None)"
+)
+TELL = (
+    "import json, os, sys\n"
+    "print(json.dumps(sorted({os.path.abspath(path) for path in _opened} | "
+    "{module.__file__ for module in list(sys.modules.values()) if getattr(module, '__file__', None)})))"
+)
 SLOW = 15.0  # seconds; a chapter slower than this should compute less
 INSTALL = re.compile(r"""git\+https?://[^\s"]+""")  # a quote ends it, too
 
@@ -47,26 +59,34 @@ def digest_of(patterns: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def stamp_of(twin: Path, behind: str) -> str:
-    """Return the digest of a twin's own bytes, for it may be edited or merged, and of what stands behind it."""
-    return hashlib.sha256(behind.encode() + twin.read_bytes()).hexdigest()
+def stamp_of(twin: Path, behind: Iterable[str]) -> str:
+    """Return the digest of a twin's own bytes, for it may be edited or merged, and of the files behind it."""
+    return hashlib.sha256(digest_of((ALWAYS, *behind)).encode() + twin.read_bytes()).hexdigest()
 
 
-def stamps() -> dict[str, str]:
-    """Return what was stamped when the twins were made, by the twin's path."""
+def stamps() -> dict[str, dict[str, str]]:
+    """Return what was noted when the twins were made, by the twin's path: a digest, and the files behind it."""
     return dict(json.loads(MADE_FROM.read_text())) if MADE_FROM.exists() else {}
 
 
-def stamp(twin: Path, behind: str) -> None:
+def stamp(twin: Path, digest: str, behind: Iterable[str]) -> None:
     """Note from what a twin was made; forget twins that are gone."""
     known = {name: value for name, value in stamps().items() if Path(name).exists()}
-    known[twin.as_posix()] = stamp_of(twin, behind)
+    known[twin.as_posix()] = {"digest": digest, "from": " ".join(behind)}
     MADE_FROM.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
-def is_fresh(twin: Path, behind: str) -> bool:
-    """Tell whether a twin is as it was made, and made from what is here today, whose digest is `behind`."""
-    return twin.exists() and stamps().get(twin.as_posix()) == stamp_of(twin, behind)
+def is_fresh(twin: Path) -> bool:
+    """Tell whether a twin is as it was made, and made from what is here today."""
+    noted = stamps().get(twin.as_posix())
+    return bool(noted) and twin.exists() and noted["digest"] == stamp_of(twin, noted["from"].split())
+
+
+def behind(files: Iterable[str]) -> list[str]:
+    """Return which of the files belong to the checkout's package and data, relative to it."""
+    here, rooms = Path.cwd(), {pattern.split("/")[0] for pattern in RUN}
+    own = (Path(file).relative_to(here) for file in files if Path(file).is_relative_to(here))
+    return sorted(p.as_posix() for p in own if p.parts[0] in rooms and p.suffix != ".pyc" and p.is_file())
 
 
 def repository() -> str:
@@ -93,35 +113,61 @@ def give_stable_ids(notebook: nbformat.NotebookNode) -> None:
 
 def execute(text: Path) -> bool:
     """Execute one chapter and write its twin; tell whether the file changed."""
-    behind = digest_of(RUN)  # as it is now: what changes while the chapter runs makes its twin stale
+    begun = time.time()
     name_repository(text)
     notebook = jupytext.read(text)
     give_stable_ids(notebook)
     folder = twin_of(text).parent
     folder.mkdir(parents=True, exist_ok=True)
+    notebook.cells.append(nbformat.v4.new_code_cell(TELL))  # type: ignore[no-untyped-call]
     NotebookClient(
         notebook,
         record_timing=False,
         timeout=120,
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
+        extra_arguments=[f"--InteractiveShellApp.exec_lines={[LISTEN]!r}"],
     ).execute()
+    files = behind(json.loads(notebook.cells.pop().outputs[0].text))
     notebook.metadata.pop("language_info", None)  # names the Python version, which differs by machine
     nbformat.validate(notebook)
     old = twin_of(text).read_bytes() if twin_of(text).exists() else b""
     nbformat.write(notebook, twin_of(text))  # type: ignore[no-untyped-call]
-    stamp(twin_of(text), behind)
+    edited = any(Path(file).stat().st_mtime > begun for file in files)  # while the chapter ran: its twin is stale
+    stamp(twin_of(text), "" if edited else stamp_of(twin_of(text), files), files)
     return twin_of(text).read_bytes() != old
 
 
+def pair(text: Path) -> bool | None:
+    """Write a fresh twin's prose anew, its outputs as they are; tell whether the file changed, None if it must run."""
+    twin = twin_of(text)
+    if not is_fresh(twin):
+        return None
+    old, new = nbformat.read(twin, as_version=4), jupytext.read(text)  # type: ignore[no-untyped-call]
+    ran, cells = ([c for c in notebook.cells if c.cell_type == "code"] for notebook in (old, new))
+    if [(c.source, c.metadata) for c in ran] != [(c.source, c.metadata) for c in cells]:
+        return None
+    for cell, done in zip(cells, ran, strict=True):
+        cell.outputs, cell.execution_count = done.outputs, done.execution_count
+    give_stable_ids(new)
+    before, files = twin.read_bytes(), stamps()[twin.as_posix()]["from"].split()
+    new.metadata = old.metadata
+    nbformat.write(new, twin)  # type: ignore[no-untyped-call]
+    stamp(twin, stamp_of(twin, files), files)
+    return twin.read_bytes() != before
+
+
 def main() -> None:
-    """Execute the chapters named on the command line, or all."""
-    for text in [Path(a) for a in sys.argv[1:]] or chapters():
+    """Execute the chapters named on the command line, or all whose code or what stands behind it has changed."""
+    named = [Path(a) for a in sys.argv[1:]]
+    for text in named or chapters():
         start = time.perf_counter()
-        changed = execute(text)
+        paired = None if named else pair(text)
+        changed = execute(text) if paired is None else paired
         seconds = time.perf_counter() - start
         note = "  slow: aim below 15 s" if seconds > SLOW else ""
-        print(f"{twin_of(text)}: {'written' if changed else 'unchanged'}, {seconds:.1f} s{note}")
+        if paired is None or changed:
+            print(f"{twin_of(text)}: {'written' if changed else 'unchanged'}, {seconds:.1f} s{note}", flush=True)
     known = {twin_of(t) for t in chapters()}
     for orphan in sorted(set(TWINS.rglob("*.ipynb")) - known):
         if ".ipynb_checkpoints" not in orphan.parts:

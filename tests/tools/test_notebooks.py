@@ -23,11 +23,17 @@ def write_checkout(folder):
     (folder / "notebooks").mkdir()
     (folder / "src").mkdir()
     (folder / "src" / "a.py").write_text("a = 1\n")
+    (folder / "src" / "b.py").write_text("b = 1\n")  # which the chapter does not use
+    (folder / "data").mkdir()
+    (folder / "data" / "t.csv").write_text("x\n1\n")
+    (folder / "requirements.txt").write_text("\n")
     (folder / "_config.yml").write_text("repository: {url: https://example.org/a/b}\n")
     (folder / "jupytext.toml").write_text((TOOLS.parent / "jupytext.toml").read_text())
     (folder / "book" / "part" / "01-x.md").write_text(
         "---\nkernelspec:\n  display_name: Python 3 (ipykernel)\n  language: python\n  name: python3\n---\n\n# X\n\n"
         "```{code-cell} ipython3\nif False:\n    %pip install --quiet git+https://old.example/x\n```\n\n"
+        "```{code-cell} ipython3\nimport sys\n\nsys.path.append('../../src')\nimport a\n\n"
+        "x = open('../../data/t.csv').read()\n```\n\n"
         "```{code-cell} ipython3\n1 + 1\n```\n\n```{code-cell} ipython3\n1 + 1\n```\n"
     )
     (folder / "book" / "part" / "prose.md").write_text("# Only prose\n")
@@ -47,7 +53,7 @@ def test_a_twin_is_written_once_and_then_unchanged(checkout):
     assert not notebooks.execute(text)
     assert notebooks.twin_of(text).read_bytes() == first
     twin = nbformat.reads(first.decode(), as_version=4)
-    assert [c.execution_count for c in twin.cells if c.cell_type == "code"] == [1, 2, 3]
+    assert [c.execution_count for c in twin.cells if c.cell_type == "code"] == [1, 2, 3, 4]
     assert twin.cells[-1].outputs[0].data["text/plain"] == "2"
     assert len({c.id for c in twin.cells}) == len(twin.cells)
 
@@ -124,6 +130,8 @@ def test_a_fresh_clone_finds_the_twin_s_outputs(executed, capsys):
     ("name", "old", "new"),
     [
         ("src/a.py", "a = 1", "a = 2"),
+        ("data/t.csv", "1", "2"),
+        ("requirements.txt", "\n", "x==1\n"),
         ("book/part/01-x.md", "```{code-cell} ipython3\n1 + 1", "```{code-cell} ipython3\n2"),
         ("notebooks/part/01-x.ipynb", '"2"', '"3"'),  # edited by hand, or merged
     ],
@@ -140,8 +148,25 @@ def test_a_chapter_runs_again_when_its_text_its_twin_or_the_package_changed(exec
 def test_prose_and_other_files_leave_a_twin_fresh(executed):
     checkout, text = executed
     (checkout / "README.md").write_text("read me\n")
+    (checkout / "src" / "b.py").write_text("b = 2\n")
+    (checkout / "data" / "u.csv").write_text("y\n")
     text.write_text(text.read_text().replace("# X\n", "# Another title\n"))
     assert known(text)
+
+
+def test_a_new_title_is_paired_and_nothing_runs(executed, capsys, monkeypatch):
+    checkout, text = executed
+    text.write_text(text.read_text().replace("# X\n", "# Another title\n"))
+    monkeypatch.setattr(notebooks, "execute", lambda text: pytest.fail("nothing that runs has changed"))
+    monkeypatch.setattr("sys.argv", ["notebooks.py"])
+    notebooks.main()
+    twin = nbformat.read(notebooks.twin_of(text), as_version=4)
+    assert twin.cells[0].source == "# Another title"
+    assert twin.cells[-1].outputs[0].data["text/plain"] == "2"
+    assert notebooks.is_fresh(notebooks.twin_of(text))
+    assert "written" in capsys.readouterr().out
+    (checkout / "src" / "a.py").write_text("a = 2\n")
+    assert notebooks.pair(text) is None
 
 
 def test_a_twin_that_is_gone_is_forgotten(executed):
@@ -157,6 +182,5 @@ def test_a_twin_that_is_gone_is_forgotten(executed):
 def test_the_twins_of_the_book_are_fresh(root, monkeypatch):
     """Else whoever clones the book executes its chapters, for minutes; `make notebooks` makes them fresh."""
     monkeypatch.chdir(root)
-    behind = notebooks.digest_of(notebooks.RUN)
     twins = [notebooks.twin_of(text) for text in notebooks.chapters()]
-    assert [twin for twin in twins if not notebooks.is_fresh(twin, behind)] == []
+    assert [twin for twin in twins if not notebooks.is_fresh(twin)] == []

@@ -333,9 +333,10 @@ class Engine:
         if self._by_chance:
             self._chance = self._chance * 16807 % PRIME
             least = floor(self._chance * len(self._ranks) / PRIME)
-        for number in range(1, 0 if self._by_chance else len(self._ranks)):
-            if self._ranks[number].requests < self._ranks[least].requests:
-                least = number
+        else:
+            for number in range(1, len(self._ranks)):
+                if self._ranks[number].requests < self._ranks[least].requests:
+                    least = number
         request.rank = least
         self._ranks[least].requests += 1
         return self._ranks[least]

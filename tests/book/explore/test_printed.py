@@ -36,6 +36,9 @@ def breaches(source: str) -> list[str]:
                 found.append((node.lineno, "a default argument is left out"))
             what = "the truth of a list, which JavaScript always holds"
             found += [(test.lineno, what) for test in lists_tested(node, held)]
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call):
+            if any(isinstance(end, ast.IfExp) for end in node.iter.args):
+                found.append((node.lineno, "a choice as a loop's end: printed without brackets, it never ends"))
     return [f"line {line}: {what}" for line, what in found]
 
 
@@ -101,6 +104,7 @@ def test_no_two_printed_modules_have_the_same_name():
         ("def f(a, b=1):\n    return a", "a default argument"),
         ("def f(rows: list[float]) -> float:\n    return 1 if rows else 0", "the truth of a list"),
         ("def f(a):\n    kept = [x for x in a]\n    return kept and a", "the truth of a list"),
+        ("def f(a):\n    for i in range(1, 0 if a else 3):\n        a()", "a choice as a loop's end"),
         ("def f(a):\n    kept = {}\n    while not kept:\n        a()", "the truth of a list"),
     ],
 )
