@@ -28,8 +28,8 @@ RUN = ("src/**/*.py", "data/**/*", "requirements.txt")  # what the outputs of a 
 ALWAYS = "requirements.txt"
 # Run in the kernel, before and after a chapter: which files of the checkout it opened, and which modules it imported.
 LISTEN = (
-    "import sys; _opened = set(); "
-    "sys.addaudithook(lambda event, args: _opened.add(args[0]) if event == 'open' and isinstance(args[0], str) else None)"
+    "import sys; _opened = set(); sys.addaudithook("
+    "lambda event, args: _opened.add(args[0]) if event == 'open' and isinstance(args[0], str) else None)"
 )
 TELL = (
     "import json, os, sys\n"
@@ -79,7 +79,7 @@ def stamp(twin: Path, digest: str, behind: Iterable[str]) -> None:
 def is_fresh(twin: Path) -> bool:
     """Tell whether a twin is as it was made, and made from what is here today."""
     noted = stamps().get(twin.as_posix())
-    return bool(noted) and twin.exists() and noted["digest"] == stamp_of(twin, noted["from"].split())
+    return noted is not None and twin.exists() and noted["digest"] == stamp_of(twin, noted["from"].split())
 
 
 def behind(files: Iterable[str]) -> list[str]:

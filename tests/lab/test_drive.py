@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from inference_math import simulate, theory
 from inference_math.lab.drive import bare_steps, benchmark, closed_loop, open_loop
 from inference_math.lab.engines import ALL_AT_ONCE, Played, Prompt, Stored
-from inference_math.lab.experiments import Bench, ColdStart
+from inference_math.lab.experiments import Bench, Cadence, ColdStart
 from inference_math.lab.experiments.cold import Spread
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
@@ -86,6 +86,18 @@ def test_a_cold_start_is_predicted_before_it_is_run() -> None:
         )  # a step has room for a part of a prompt more
         assert means["ttft"] == pytest.approx(said["ttft"], rel=0.12), arm
         assert means["ttft"] > 1.2 * said["ttft@steady"], arm
+
+
+def test_a_cadence_is_predicted_before_it_is_run() -> None:
+    """An engine with a known cost: which gaps are clean, how long they are, what is served."""
+    cadence = Cadence()
+    for arm in cadence.arms():
+        bench = Bench(Played(COST), np.random.default_rng(5), seconds=400)
+        said, found = cadence.predict(arm, COST, bench), cadence.run(arm, {}, bench).values
+        assert bench.engine.cadence == 1  # given back
+        assert found["clean"] == pytest.approx(said["clean"], abs=0.02), arm
+        for name in ("gap", "p50", "p90", "rate"):
+            assert found[name] == pytest.approx(said[name], rel=0.03), (arm, name)
 
 
 def test_answers_that_are_spread_scatter_as_they_say() -> None:

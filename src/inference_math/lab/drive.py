@@ -184,13 +184,15 @@ def closed_loop(
     warmup: float = 0.0,
     ask: Ask = plain_prompt,
     budget: int | None = None,
+    cadence: int = 1,
     together: bool = False,
 ) -> Observed:
     """Keep `users` busy for `seconds` or `steps`: each sends a request as soon as the last one has ended.
 
     They begin somewhere in the middle of an answer, as if the system had run for ever: a long answer is met more often
     than a short one, and anywhere in it. The steps that compute their contexts are not measured, nor `warmup` seconds
-    after them. `budget` is the engine's after the contexts are there. `together`: all begin with a new request at once.
+    after them. `budget` and `cadence` are the engine's after the contexts are there. `together`: all begin with a new
+    request at once.
     """
     loop, coming = Loop(engine), drawn(source, rng)
     for user in range(users):
@@ -202,6 +204,7 @@ def closed_loop(
         for _ in loop.step():
             _next(loop, coming, ask)
     before, engine.budget = engine.budget, engine.budget if budget is None else budget
+    engine.cadence = cadence
     ready = engine.now() + warmup
     while engine.now() < ready:
         for _ in loop.step():
@@ -210,7 +213,7 @@ def closed_loop(
     while engine.now() < loop.start + seconds and len(loop.steps) < steps:
         for _ in loop.step():
             _next(loop, coming, ask)
-    engine.budget = before
+    engine.budget, engine.cadence = before, 1
     return loop.observed()
 
 

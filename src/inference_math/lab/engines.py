@@ -64,9 +64,13 @@ class Step(NamedTuple):
 
 
 class Engine(Protocol):
-    """An engine that is driven step by step; a step computes what is waiting, whole prompts up to `budget` tokens."""
+    """An engine that is driven step by step; a step computes what is waiting, whole prompts up to `budget` tokens.
+
+    While anybody decodes, only every `cadence`-th step begins prompts.
+    """
 
     budget: int
+    cadence: int
 
     @property
     def description(self) -> Mapping[str, Any]:
@@ -118,13 +122,14 @@ class Played:
     layers: int = 6
     block: int = 32
     budget: int = ALL_AT_ONCE
+    cadence: int = 1
     description: Mapping[str, Any] = field(default_factory=lambda: {"engine": "played"})
 
     def __post_init__(self) -> None:
         import numpy as np
 
         self._rng = np.random.default_rng(self.seed)
-        self._clock, self._number = 0.0, 0
+        self._clock, self._number, self._steps = 0.0, 0, 0
         self._waiting: dict[int, _Request] = {}
         self._running: dict[int, _Request] = {}
         self._families: set[int] = set()
@@ -157,7 +162,8 @@ class Played:
             new = min(left, max(1, request.prompt.n_in - request.computed))
             parts.append((number, request, new))
             left -= new
-        for number in list(self._waiting):
+        held = self._running and self._steps % self.cadence
+        for number in [] if held else list(self._waiting):
             if left < 1:
                 break
             request = self._waiting.pop(number)
@@ -193,7 +199,7 @@ class Played:
         if load:
             seconds = self._loaded(seconds, load, fresh)
         seconds *= float(self._rng.lognormal(-(self.noise**2) / 2, self.noise)) if self.noise else 1.0
-        start, self._clock = self._clock, self._clock + seconds
+        start, self._clock, self._steps = self._clock, self._clock + seconds, self._steps + 1
         emitted = []
         for number, request, new in parts:
             request.computed += 0 if request.out else new

@@ -92,6 +92,7 @@ class Vllm:
         self._version = vllm.__version__
         self._number, self._requests = 0, {}  # type: ignore[var-annotated]
         self._random = np.random.default_rng(int(self.flags["seed"]))
+        self.cadence, self._steps = 1, 0
         self._watch()
 
     @property
@@ -200,10 +201,15 @@ class Vllm:
         """Look over the engine's shoulder: what it schedules, and how long its model takes."""
         self._core = self._engine.engine_core.engine_core
         self._scheduled, self._model_seconds = None, 0.0
-        schedule = self._core.scheduler.schedule
+        scheduler = self._core.scheduler
+        schedule, places = scheduler.schedule, scheduler.max_num_running_reqs
 
         def watched(*args: Any, **kwargs: Any) -> Any:
+            # vLLM has a cadence for data-parallel engines alone; one engine is told that it has no place to give.
+            held = scheduler.running and self._steps % self.cadence
+            scheduler.max_num_running_reqs = len(scheduler.running) if held else places
             self._scheduled = schedule(*args, **kwargs)
+            self._steps += 1
             return self._scheduled
 
         self._core.scheduler.schedule = watched

@@ -36,9 +36,9 @@ def breaches(source: str) -> list[str]:
                 found.append((node.lineno, "a default argument is left out"))
             what = "the truth of a list, which JavaScript always holds"
             found += [(test.lineno, what) for test in lists_tested(node, held)]
-        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call):
-            if any(isinstance(end, ast.IfExp) for end in node.iter.args):
-                found.append((node.lineno, "a choice as a loop's end: printed without brackets, it never ends"))
+        ranged = isinstance(node, ast.For) and ast.unparse(node.iter).startswith("range(")
+        if ranged and any(isinstance(end, ast.IfExp) for end in node.iter.args):
+            found.append((node.lineno, "a choice as a loop's end: printed without brackets, it never ends"))
     return [f"line {line}: {what}" for line, what in found]
 
 

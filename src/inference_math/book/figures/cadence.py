@@ -5,8 +5,9 @@ Every function draws laws as lines and plays of the simulator as dots, and retur
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,12 +15,13 @@ from matplotlib.axes import Axes
 
 from inference_math import simulate, theory
 from inference_math.book.explore.live import COLOURS
-from inference_math.simulate import Chunked, Habits, Run, StepCost
+from inference_math.simulate import Chunked, Disaggregated, Habits, Run, Scheduler, StepCost
 from inference_math.theory.rounds import ClosedRounds, OpenRounds
 from inference_math.workload import Workload
 
-__all__ = ["by_cadence", "closed", "gaps", "grid", "groups", "opened"]
+__all__ = ["by_cadence", "closed", "family", "gaps", "grid", "groups", "opened"]
 
+_TICKS = (10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 5000)  # ms
 _PLENTY = 10**7  # tokens of a step: room for all prompts
 
 
@@ -32,7 +34,7 @@ def _engine(every: int, ranks: int, by_chance: bool, ahead: bool = False) -> Chu
     return Chunked(_PLENTY, habits=Habits(every=every, ahead=ahead), ranks=ranks, by_chance=by_chance)
 
 
-def closed(parts: Mapping[str, float], B: int, n_out: int, every: int, ranks: int, requests: int = 6000) -> Run:
+def closed(parts: Mapping[str, float], B: int, n_out: int, every: int, ranks: int, requests: int = 4000) -> Run:
     """Return a play of places that always have a prompt waiting, B on each rank."""
     return simulate.closed_loop(
         Workload(50, n_out, lengths="geometric"), _cost(parts, ranks), concurrency=B * ranks, requests=requests,
@@ -40,7 +42,7 @@ def closed(parts: Mapping[str, float], B: int, n_out: int, every: int, ranks: in
     )  # fmt: skip
 
 
-def opened(parts: Mapping[str, float], rate: float, n_out: int, every: int, ranks: int, requests: int = 10_000) -> Run:
+def opened(parts: Mapping[str, float], rate: float, n_out: int, every: int, ranks: int, requests: int = 6000) -> Run:
     """Return a play of requests that arrive at random, each at any rank, where a step is planned one ahead."""
     return simulate.open_loop(
         Workload(50, n_out, lengths="geometric"), _cost(parts, ranks), rate=rate, requests=requests, warmup=1000,
@@ -88,6 +90,63 @@ def by_cadence(
         ax.minorticks_off()
     axes[0].legend()
     return pd.DataFrame(rows)
+
+
+def family(
+    axes: Any, parts: Mapping[str, float], lengths: tuple[int, int], loads: Mapping[int, float],
+    limits: tuple[float, float],
+) -> pd.DataFrame:  # fmt: skip
+    """Draw what cadences, chunks and pools do to first tokens and gaps at the same load: a column for some ranks.
+
+    `axes` has a row for mean gaps and one for their P99; `loads` the load by ranks, of what they serve at most;
+    `limits` are those on TTFT and on the gap, in seconds.
+    """
+    tables = []
+    for column, (many, load) in zip(axes.T, loads.items(), strict=True):
+        table = pd.DataFrame(_family(parts, *lengths, many, load))
+        for ax, name in zip(column, ("mean gap", "P99 of gaps"), strict=True):
+            for (kind, rows), colour, mark in zip(table.groupby("schedule", sort=False), COLOURS, "os^", strict=False):
+                ax.plot(1e3 * rows["ttft"], 1e3 * rows[name], f"{mark}-", color=colour, markersize=5, label=kind)
+                for end in (0, -1):
+                    place = (1e3 * rows["ttft"].iloc[end], 1e3 * rows[name].iloc[end])
+                    ax.annotate(f"{rows['set'].iloc[end]}", place, (5, 5), textcoords="offset points", fontsize=8)
+            ax.axvline(1e3 * limits[0], color="grey", linestyle=":")
+            ax.axhline(1e3 * limits[1], color="grey", linestyle=":")
+            ax.set(xscale="log", yscale="log", xlabel="mean time to first token (ms)", ylabel=f"{name} (ms)")
+            ax.minorticks_off()
+            for axis, ends in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+                ticks = [tick for tick in _TICKS if ends[0] <= tick <= ends[1]]
+                axis.set_ticks(ticks, [str(tick) for tick in ticks])
+        column[0].set_title("one engine" if many == 1 else f"{many} ranks that step together")
+        tables.append(table)
+    axes[0, 0].legend()
+    return pd.concat(tables, ignore_index=True)
+
+
+def _family(
+    parts: Mapping[str, float], n_in: int, n_out: int, ranks: int, load: float
+) -> Iterator[dict[str, float | str]]:
+    """Yield plays of one schedule after the other; their requests per second and rank are the same."""
+    each = load / (parts["ttft_1"] + (n_out - 1) * parts["delta_h"])
+    cost = StepCost(parts["t_w"], T=parts["ttft_1"] / n_in / ranks, delta_h=parts["delta_h"] / ranks)
+    ahead, units = Habits(ahead=True), 8
+    tried: list[tuple[str, int, Scheduler, int]] = [
+        *(("every N-th step", n, _engine(n, ranks, True, True), 1) for n in (1, 2, 4, 8, 16, 32)),
+        *(
+            ("chunks", b, Chunked(ranks * b, habits=ahead, ranks=ranks, by_chance=True), 1)
+            for b in (384, 512, 768, 1024, 1536, n_in)
+        ),
+        *(("pools", p, Disaggregated(p, units - p, groups=ranks), units) for p in (5, 6, 7)),
+    ]
+    for kind, setting, scheduler, many in tried:
+        run = simulate.open_loop(
+            Workload(n_in, n_out, lengths="geometric"), cost, rate=each * ranks * many, requests=2500 * min(many, 2),
+            warmup=250, scheduler=scheduler, seed=1,
+        )  # fmt: skip
+        yield {
+            "ranks": ranks, "schedule": kind, "set": setting, "ttft": float(run.requests.ttft.mean()),
+            "mean gap": run.gaps.mean, "P99 of gaps": run.gaps.quantile(0.99),
+        }  # fmt: skip
 
 
 def grid(

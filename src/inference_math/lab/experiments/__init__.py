@@ -8,6 +8,7 @@ says of it: `printed`, where the talks' form differs, or the model of overlap.
 from __future__ import annotations
 
 from inference_math.lab.experiments.bench import N_IN, N_OUT, Arm, Bench, Experiment, Found, Values, alone, calibration
+from inference_math.lab.experiments.cadence import Cadence
 from inference_math.lab.experiments.chunks import Chunks
 from inference_math.lab.experiments.cold import ColdStart
 from inference_math.lab.experiments.interference import Counts, Interference
@@ -23,6 +24,7 @@ __all__ = [
     "N_OUT",
     "Arm",
     "Bench",
+    "Cadence",
     "Chunks",
     "ColdStart",
     "Counts",
@@ -41,5 +43,5 @@ __all__ = [
 ]
 
 EXPERIMENTS: tuple[Experiment, ...] = (
-    InsideAStep(), Interference(), ColdStart(), Counts(), Limit(), Reuse(), Store(), Chunks(), OpenLoop(),
+    InsideAStep(), Interference(), ColdStart(), Cadence(), Counts(), Limit(), Reuse(), Store(), Chunks(), OpenLoop(),
 )  # fmt: skip
