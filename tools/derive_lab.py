@@ -1,9 +1,11 @@
 """Derive the tables data/measured/lab_*.csv from a file of the laboratory.
 
     python tools/derive_lab.py lab.jsonl [again.jsonl ...]
+    python tools/derive_lab.py --add new.jsonl
 
 `make lab` writes the file; the tables are of one machine, which datapackage.json names. Of an experiment that several
-files have, the last one counts.
+files have, the last one counts. With --add the laws keep what they have of other experiments, and the tables of bare
+steps, counts and gaps stay as they are.
 """
 
 from __future__ import annotations
@@ -32,16 +34,40 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("raw", type=Path, nargs="+", help="files that `inference-math lab` wrote")
     arguments.add_argument("--out", type=Path, default=Path("data/measured"))
+    arguments.add_argument("--add", action="store_true", help="only add or replace experiments")
     options = arguments.parse_args()
-    for name, table in derive(*map(read, options.raw)).items():
+    lab = _joined([read(path) for path in options.raw])
+    if options.add:
+        for name, table in judged(lab).items():
+            path = options.out / f"{name}.csv"
+            write(added(pd.read_csv(path, dtype=str, keep_default_na=False), table), path)
+        return
+    for name, table in derive(lab).items():
         write(table, options.out / f"{name}.csv")
+
+
+def added(known: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a table with those of the new experiments in place of what it knows of them."""
+    kept = known[~known.experiment.isin(new.experiment)]
+    return pd.concat([kept, new.astype(str)], ignore_index=True).sort_values("experiment", kind="stable")
 
 
 def derive(*labs: Laboratory) -> Mapping[str, pd.DataFrame]:
     """Return the tables by name: found and predicted, other forms of the law, counts, gaps, costs of bare steps."""
     lab = _joined(labs)
-    table = lab.table[~lab.table.experiment.isin(TOGETHER)]
     trials = [trial for trial in lab.trials if trial.experiment == "counts"]
+    gaps = analysis.gaps(lab.trials, GAPS)
+    return {
+        **judged(lab),
+        "lab_counts": analysis.counts(trials, Counts.most).sort_values(["lengths", "k"]),
+        "lab_gaps": _rounded(gaps.drop(columns="lengths"), ["above", "gap"]),
+        "lab_costs": _costs(lab),
+    }
+
+
+def judged(lab: Laboratory) -> Mapping[str, pd.DataFrame]:
+    """Return what was found and predicted, and other forms of the law."""
+    table = lab.table[~lab.table.experiment.isin(TOGETHER)]
     arms = [arm_name(arm) for experiment in EXPERIMENTS for arm in experiment.arms()]
     table = table[table.quantity != "limit"]  # what bisection kept to, and nothing that was found
     table = table[table.arm.isin([*arms, *(arm_name(arm) for arm in pools.arms())])]
@@ -49,13 +75,9 @@ def derive(*labs: Laboratory) -> Mapping[str, pd.DataFrame]:
     users = table[(table.quantity == "users") & (table[["found", "predicted"]].max(axis=1) >= Limit.most)]
     table = table[~table.arm.isin(users.arm)]
     found, laws = analysis.summary(table), analysis.alternatives(table)
-    gaps = analysis.gaps(lab.trials, GAPS)
     return {
         "lab_arms": _rounded(found, ["predicted", "found", "ratio", "low", "high"]),
         "lab_laws": _rounded(laws, ["predicted", "ratio"]),
-        "lab_counts": analysis.counts(trials, Counts.most).sort_values(["lengths", "k"]),
-        "lab_gaps": _rounded(gaps.drop(columns="lengths"), ["above", "gap"]),
-        "lab_costs": _costs(lab),
     }
 
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
 import jupytext
@@ -112,7 +115,14 @@ def give_stable_ids(notebook: nbformat.NotebookNode) -> None:
 
 
 def execute(text: Path) -> bool:
-    """Execute one chapter and write its twin; tell whether the file changed."""
+    """Execute one chapter, write its twin and note from what; tell whether the file changed."""
+    changed, digest, files = run(text)
+    stamp(twin_of(text), digest, files)
+    return changed
+
+
+def run(text: Path) -> tuple[bool, str, list[str]]:
+    """Execute one chapter and write its twin; return whether the file changed, its digest, and the files behind it."""
     begun = time.time()
     name_repository(text)
     notebook = jupytext.read(text)
@@ -134,8 +144,7 @@ def execute(text: Path) -> bool:
     old = twin_of(text).read_bytes() if twin_of(text).exists() else b""
     nbformat.write(notebook, twin_of(text))  # type: ignore[no-untyped-call]
     edited = any(Path(file).stat().st_mtime > begun for file in files)  # while the chapter ran: its twin is stale
-    stamp(twin_of(text), "" if edited else stamp_of(twin_of(text), files), files)
-    return twin_of(text).read_bytes() != old
+    return twin_of(text).read_bytes() != old, "" if edited else stamp_of(twin_of(text), files), files
 
 
 def pair(text: Path) -> bool | None:
@@ -157,16 +166,25 @@ def pair(text: Path) -> bool | None:
     return twin.read_bytes() != before
 
 
+def timed(text: Path) -> tuple[tuple[bool, str, list[str]], float]:
+    """Return what `run` does, and the seconds that it took."""
+    start = time.perf_counter()
+    return run(text), time.perf_counter() - start
+
+
 def main() -> None:
     """Execute the chapters named on the command line, or all whose code or what stands behind it has changed."""
-    named = [Path(a) for a in sys.argv[1:]]
-    for text in named or chapters():
-        start = time.perf_counter()
-        paired = None if named else pair(text)
-        changed = execute(text) if paired is None else paired
-        seconds = time.perf_counter() - start
-        note = "  slow: aim below 15 s" if seconds > SLOW else ""
-        if paired is None or changed:
+    stale = [Path(a) for a in sys.argv[1:]]
+    if not stale:
+        paired = {text: pair(text) for text in chapters()}
+        stale = [text for text, changed in paired.items() if changed is None]
+        print("".join(f"{twin_of(text)}: written\n" for text, changed in paired.items() if changed), end="")
+    with ProcessPoolExecutor(min(len(stale), os.cpu_count() or 1) or 1, mp_context=get_context("spawn")) as pool:
+        begun = {pool.submit(timed, text): text for text in stale}
+        for done in as_completed(begun):
+            text, ((changed, digest, files), seconds) = begun[done], done.result()
+            stamp(twin_of(text), digest, files)
+            note = "  slow: aim below 15 s" if seconds > SLOW else ""
             print(f"{twin_of(text)}: {'written' if changed else 'unchanged'}, {seconds:.1f} s{note}", flush=True)
     known = {twin_of(t) for t in chapters()}
     for orphan in sorted(set(TWINS.rglob("*.ipynb")) - known):

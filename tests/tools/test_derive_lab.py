@@ -39,6 +39,15 @@ def test_the_tables_have_the_columns_and_settings_of_the_committed_ones(tables) 
     )
 
 
+def test_an_experiment_that_is_added_replaces_only_itself() -> None:
+    known = pd.DataFrame(
+        {"experiment": ["limit", "step"], "arm": ["a", "b"], "quantity": ["q", "q"], "found": ["2", "1.0"]}
+    )
+    new = pd.DataFrame({"experiment": ["limit"], "arm": ["c"], "quantity": ["q"], "found": ["3"]})
+    found = derive_lab.added(known, new)
+    assert found.to_numpy().tolist() == [["limit", "c", "q", "3"], ["step", "b", "q", "1.0"]]
+
+
 def test_every_setting_of_two_engines_is_in_the_table() -> None:
     rows = analysis.expanded(evidence.load("lab_arms").frame, "pools")
     there = {(r.pools, r.users, r.n_out) for r in rows.itertuples()}

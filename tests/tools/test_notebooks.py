@@ -157,7 +157,7 @@ def test_prose_and_other_files_leave_a_twin_fresh(executed):
 def test_a_new_title_is_paired_and_nothing_runs(executed, capsys, monkeypatch):
     checkout, text = executed
     text.write_text(text.read_text().replace("# X\n", "# Another title\n"))
-    monkeypatch.setattr(notebooks, "execute", lambda text: pytest.fail("nothing that runs has changed"))
+    monkeypatch.setattr(notebooks, "timed", lambda text: pytest.fail("nothing that runs has changed"))
     monkeypatch.setattr("sys.argv", ["notebooks.py"])
     notebooks.main()
     twin = nbformat.read(notebooks.twin_of(text), as_version=4)

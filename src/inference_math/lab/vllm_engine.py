@@ -201,18 +201,16 @@ class Vllm:
         """Look over the engine's shoulder: what it schedules, and how long its model takes."""
         self._core = self._engine.engine_core.engine_core
         self._scheduled, self._model_seconds = None, 0.0
-        scheduler = self._core.scheduler
-        schedule, places = scheduler.schedule, scheduler.max_num_running_reqs
+        schedule = self._core.scheduler.schedule
 
         def watched(*args: Any, **kwargs: Any) -> Any:
-            # vLLM has a cadence for data-parallel engines alone; one engine is told that it has no place to give.
-            held = scheduler.running and self._steps % self.cadence
-            scheduler.max_num_running_reqs = len(scheduler.running) if held else places
             self._scheduled = schedule(*args, **kwargs)
             self._steps += 1
             return self._scheduled
 
         self._core.scheduler.schedule = watched
+        # The scheduler knows a cadence, and only the core of data-parallel engines asks for it, by its count of steps.
+        self._core._should_throttle_prefills = lambda: self._steps % self.cadence != 0
         for name in ("execute_model", "sample_tokens"):
             setattr(self._core.model_executor, name, self._timed(getattr(self._core.model_executor, name)))
 
