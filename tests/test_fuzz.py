@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math import SLA, Unit, Workload, evidence, runs
-from inference_math.__main__ import main
+from inference_math import SLA, Unit, Workload, calibrate, evidence
 from inference_math.catalogue import Gpu, Model
+from inference_math.cli import main
 from inference_math.planner import deployment
 from inference_math.unit.coefficients import Calibration
 from inference_math.workload import traces
@@ -145,8 +145,8 @@ def test_torn_and_broken_files_are_read_or_refused(reader, tmp_path):
     descriptor = json.dumps({"resources": [described | {"path": "it.csv"}]})
     for case in range(CASES):
         name, text, read = {
-            "vllm": ("it.json", json.dumps(broken(VLLM, rng)), lambda p: runs.read(p).table),
-            "csv": ("it.csv", RUNS, lambda p: runs.read(p).table),
+            "vllm": ("it.json", json.dumps(broken(VLLM, rng)), lambda p: calibrate.read(p).table),
+            "csv": ("it.csv", RUNS, lambda p: calibrate.read(p).table),
             "gpu": ("it.toml", GPU, Gpu.from_toml),
             "calibration": ("it.toml", calibration, Calibration.load),
             "trace": ("it.jsonl", TRACE, lambda p: traces.read(p).trace),

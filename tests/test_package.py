@@ -94,7 +94,7 @@ PLAN = "plan --model llama-3-8b --gpu h100-sxm --prompt 500 --output 250 --ttft 
     ("missing", "code"),
     [
         (["pandas", "scipy"], "import inference_math; assert inference_math.theory.crossover(e=9) == 0.9"),
-        (PLOTTING, f"from inference_math.__main__ import main; assert main({PLAN!r}.split()) == 0"),
+        (PLOTTING, f"from inference_math.cli import main; assert main({PLAN!r}.split()) == 0"),
         (PLOTTING, "import inference_math; [getattr(inference_math, name) for name in dir(inference_math)]"),
     ],
 )

@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 from tables import write
 
-from inference_math.lab import analysis, pools
-from inference_math.lab.experiments import EXPERIMENTS, Counts, Limit
-from inference_math.lab.record import Laboratory, arm_name, read
+from inference_math_bench.lab import analysis, pools
+from inference_math_bench.lab.experiments import EXPERIMENTS, Counts, Limit
+from inference_math_bench.lab.record import Laboratory, arm_name, read
 
 GAPS = [{"users": users, "lengths": "geometric"} for users in (1, 8, 32)]
 COEFFICIENTS = ("t_w", "T_decode", "kv_read", "prompt", "T", "pair")

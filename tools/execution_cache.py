@@ -1,7 +1,7 @@
 """Drop what the book remembers of earlier runs when what stands behind it changed, and hand it the twins' outputs.
 
-The execution cache knows the text of a chapter, not the package that it imports; the read pages know neither the
-package nor the book's own extension. A chapter whose twin was made from what is here today need not run again.
+The execution cache knows the text of a chapter, not the package that it imports; the read pages know not the
+package. A chapter whose twin was made from what is here today need not run again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from notebooks import RUN, chapters, digest_of, is_fresh, twin_of
 
 BUILD = Path("_build")
 CACHE = BUILD / ".jupyter_cache"  # where jupyter-book looks for it
-READ = (*RUN, "book/_ext/**/*.py", "book/*.toml", "_config.yml")  # what a page depends on
+READ = (*RUN, "book/*.toml", "_config.yml")  # what a page depends on
 REMEMBERED = {".jupyter_cache": RUN, ".doctrees": READ, "html/.doctrees": READ}
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pandas as pd
 from tables import write
 
+from inference_math.calibrate import from_served, served
 from inference_math.perf.calibrate import FACTORS
-from inference_math.profiles import from_served, served
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET
 from inference_math.unit.nearest import generation, levels_of

@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 from tables import write
 
+from inference_math.calibrate import from_operators, transfer
 from inference_math.perf.calibrate import composed
-from inference_math.profiles import from_operators, transfer
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration
 from inference_math.unit.nearest import levels
 

@@ -40,7 +40,7 @@ TELL = (
     "{module.__file__ for module in list(sys.modules.values()) if getattr(module, '__file__', None)})))"
 )
 SLOW = 15.0  # seconds; a chapter slower than this should compute less
-INSTALL = re.compile(r"""git\+https?://[^\s"]+""")  # a quote ends it, too
+INSTALL = re.compile(r"""git\+https?://[^\s"#]+""")  # a quote ends it, too, or the folder within
 
 
 def chapters() -> list[Path]:

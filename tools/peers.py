@@ -23,8 +23,8 @@ import pandas as pd
 from tables import write
 
 from inference_math import evidence
-from inference_math.profiles import served
-from inference_math.profiles.recipes import recipe_of
+from inference_math.calibrate import served
+from inference_math.calibrate.recipes import recipe_of
 
 Run = Callable[[int, int, int, str], tuple[float, float]]  # prompt, output, requests of a rank, way: TTFT, TPOT
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tables import write
 
-from inference_math.profiles import scores, served
+from inference_math.calibrate import scores, served
 
 
 def main() -> None:

@@ -1,12 +1,10 @@
-from . import book as book
+from . import calibrate as calibrate
 from . import catalogue as catalogue
+from . import checks as checks
+from . import cli as cli
 from . import evidence as evidence
-from . import lab as lab
-from . import measure as measure
 from . import perf as perf
 from . import planner as planner
-from . import profiles as profiles
-from . import runs as runs
 from . import simulate as simulate
 from . import theory as theory
 from . import unit as unit

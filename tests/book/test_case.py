@@ -8,8 +8,8 @@ import nbformat
 import pytest
 
 from inference_math import planner
-from inference_math.book import case
 from inference_math.planner.architectures import compare
+from inference_math_book import case
 
 MIME = "application/papermill.record/text/plain"
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import catalogue, evidence, simulate, theory
-from inference_math.book.claims import EVIDENCE, SEEDS, VERDICTS, load_claims
 from inference_math.catalogue.tiers import tier
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
+from inference_math_book.claims import EVIDENCE, SEEDS, VERDICTS, load_claims
 
 LEDGER = evidence.data_dir() / "claims.toml"
 times = st.floats(1e-5, 1.0)

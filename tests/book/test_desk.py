@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from inference_math.book.claims import load_claims
+from inference_math_book.claims import load_claims
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]

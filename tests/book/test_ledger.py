@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from inference_math.book.claims import VERDICTS, load_claims
+from inference_math_book.claims import VERDICTS, load_claims
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "_build" / "html"

@@ -7,9 +7,9 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from inference_math_book.mathml import CHARACTERS, font, mathml
 
 from inference_math import theory
+from inference_math_book.extension.mathml import CHARACTERS, font, mathml
 
 
 def seen(found: str) -> str:

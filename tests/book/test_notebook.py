@@ -6,7 +6,7 @@ import matplotlib as mpl
 import pytest
 from IPython.utils.capture import capture_output
 
-from inference_math.book.notebook import glue, setup
+from inference_math_book.notebook import glue, setup
 
 
 def test_glue_takes_text_only():

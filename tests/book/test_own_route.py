@@ -10,11 +10,11 @@ import pytest
 from nbclient import NotebookClient
 
 from inference_math import catalogue
-from inference_math.measure.points import Point, points
-from inference_math.measure.record import Record, Row, Setup
-from inference_math.measure.room import room
-from inference_math.measure.timing import Sample
+from inference_math.calibrate.points import Point, points
 from inference_math.unit import Unit
+from inference_math_bench.measure.record import Record, Row, Setup
+from inference_math_bench.measure.room import room
+from inference_math_bench.measure.timing import Sample
 
 TWIN = Path(__file__).parents[2] / "notebooks" / "predictions" / "04-measure-your-own-gpu.ipynb"
 LINK = 50e9  # bytes/s of the host's memory

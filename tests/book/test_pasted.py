@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from inference_math import SLA, Unit, Workload, plan
-from inference_math.book.explore import pasted
 from inference_math.catalogue import Model
 from inference_math.evidence import data_dir
 from inference_math.planner import fleet
 from inference_math.unit.coefficients import Anchor, Calibration
 from inference_math.workload.traces import read as read_trace
+from inference_math_book.explore import pasted
 
 PAGE = "book/planner.html"
 CONFIGS = {name: one["config"] for name, one in tomllib.loads((data_dir() / "configs.toml").read_text("utf-8")).items()}

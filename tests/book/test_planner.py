@@ -13,7 +13,7 @@ import pytest
 from inference_math import SLA, Unit, Workload, catalogue, plan
 from inference_math.catalogue.links import link, links
 from inference_math.catalogue.tiers import Tier, tier, tiers
-from inference_math.perf.numerals import digits
+from inference_math.checks.numerals import digits
 from inference_math.planner import capacity, fleet, text
 from inference_math.planner.deployment import ANSWERS
 from inference_math.workload.mixes import MIXES, mix

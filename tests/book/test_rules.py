@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from inference_math import planner
-from inference_math.book import rules
 from inference_math.perf.load import loaded, settings_row
+from inference_math_book import rules
 
 ROWS = rules.followed().set_index("name")
 

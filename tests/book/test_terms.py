@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from inference_math_book.terms import pattern_of
+
+from inference_math_book.extension.terms import pattern_of
 
 PAGE = "book/interference/02-delta-p-and-delta-h.html"
 pytestmark = pytest.mark.browser

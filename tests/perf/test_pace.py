@@ -23,20 +23,20 @@ def pace(unit, factor, prompt_factor):
 def test_a_step_is_the_unit_s(unit, decodes, context, tokens):
     if decodes + tokens == 0:
         return
-    found = pace(unit, 1.0, 1.0)(decodes, decodes * context, 1.0 if tokens else 0.0, tokens, tokens**2 / 2)
+    found = pace(unit, 1.0, 1.0).seconds(decodes, decodes * context, 1.0 if tokens else 0.0, tokens, tokens**2 / 2)
     assert found == pytest.approx(float(unit.step_time(decodes, context, tokens)), rel=1e-9)
 
 
 @given(st.sampled_from(UNITS), st.integers(1, 300), st.integers(1, 9000), st.floats(0.05, 3))
 def test_a_line_is_what_steps_are_and_never_below_the_floor(unit, decodes, context, factor):
     steps = pace(unit, factor, 1.0)
-    seconds = steps(decodes, decodes * context, 0.0, 0, 0.0)
+    seconds = steps.seconds(decodes, decodes * context, 0.0, 0, 0.0)
     line = steps.line(decodes, decodes * context)
     if line is not None:
         fixed, slope, low, high = line
         assert low <= decodes * context <= high
         for other in {low, decodes * context, min(high, low + 10**6)}:
-            assert fixed + slope * other == pytest.approx(steps(decodes, other, 0.0, 0, 0.0), rel=1e-9)
+            assert fixed + slope * other == pytest.approx(steps.seconds(decodes, other, 0.0, 0, 0.0), rel=1e-9)
     assert seconds >= float(unit.floor.step_time(decodes, context)) * (1 - 1e-9)
 
 
@@ -60,13 +60,13 @@ def test_a_step_is_stretched_in_parts_and_cut_at_the_floor(decodes, tokens, cach
     unit, pairs = UNITS[0], tokens * (cached + tokens / 2)
     asked = decodes, 1000 * decodes, 1.0, tokens, pairs
     plain = pace(unit, 1.0, 1.0)
-    whole, bare = plain(*asked), plain(decodes, 1000 * decodes, 0.0, 0, 0.0)
+    whole, bare = plain.seconds(*asked), plain.seconds(decodes, 1000 * decodes, 0.0, 0, 0.0)
     assert whole == pytest.approx(float(unit.step_time(decodes, 1000, tokens, cached)), rel=1e-9)
-    assert pace(unit, 2.0, 1.5)(*asked) == pytest.approx(2 * bare + 1.5 * (whole - bare), rel=1e-9)
+    assert pace(unit, 2.0, 1.5).seconds(*asked) == pytest.approx(2 * bare + 1.5 * (whole - bare), rel=1e-9)
     least = float(unit.floor.step_time(decodes, 1000, tokens)) * (1 - 1e-9)
-    assert pace(unit, 1.0, 0.05)(*asked) >= least
+    assert pace(unit, 1.0, 0.05).seconds(*asked) >= least
     early = Pace({**unit.terms, "fixed": -1.0}, floor_terms(unit.numbers), 1.0, 1.0, 1e9)
-    assert early(*asked) >= least
+    assert early.seconds(*asked) >= least
 
 
 def test_prompts_without_decodes_are_priced_as_if_for_the_first_time():
@@ -75,12 +75,12 @@ def test_prompts_without_decodes_are_priced_as_if_for_the_first_time():
     others = [(2.0, 1000, 500_000.0), (1.0, 900, 500_000.0), (1.0, 1000, 800_000.0)]
     for other in others:
         for prompts in (whole, other, whole):
-            assert asked(0, 0, *prompts) == pace(UNITS[0], 1.1, 1.2)(0, 0, *prompts)
+            assert asked(0, 0, *prompts) == pace(UNITS[0], 1.1, 1.2).seconds(0, 0, *prompts)
     assert len({asked(0, 0, *prompts) for prompts in (whole, *others[1:])}) == 3
 
 
 def test_an_interrupted_question_leaves_no_answer(monkeypatch):
-    asked, right = pace(UNITS[0], 1.0, 1.0), pace(UNITS[0], 1.0, 1.0)(0, 0, 1.0, 1000, 500_000.0)
+    asked, right = pace(UNITS[0], 1.0, 1.0), pace(UNITS[0], 1.0, 1.0).seconds(0, 0, 1.0, 1000, 500_000.0)
     with monkeypatch.context() as patch:
         patch.setattr(Pace, "_seconds", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inference_math import SLA, Unit, Workload, perf
-from inference_math.perf.numerals import digits
+from inference_math.checks.numerals import digits
 from inference_math.perf.words import (
     checked,
     drafting_pays,

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from inference_math import Unit, Workload, simulate
-from inference_math.planner import bench, cadences, foresee, queues, traffic
-from inference_math.simulate.engine import Request
+from inference_math.perf.engine import Request
+from inference_math.perf import bench, queues
+from inference_math.planner import cadences, foresee, traffic
 from inference_math.simulate.schedulers import system_of
 from inference_math.workload import Requests
 

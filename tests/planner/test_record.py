@@ -11,7 +11,7 @@ import pytest
 
 from inference_math import SLA, Unit, Workload, plan, planner
 from inference_math.catalogue.tiers import tiers
-from inference_math.perf.numerals import digits
+from inference_math.checks.numerals import digits
 from inference_math.planner import Case, fleet, search
 from inference_math.planner.record import SCHEMA
 

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import Unit, theory
+from inference_math.perf.engine import Request, Room, _steps_to
+from inference_math.perf.systems import engine_of
 from inference_math.simulate import (
     OVERLAPS,
     Aggregated,
@@ -21,10 +23,9 @@ from inference_math.simulate import (
     closed_loop,
     open_loop,
 )
-from inference_math.simulate.engine import Request, Room, _steps_to
+from inference_math.simulate.cost import timed
 from inference_math.simulate.record import Record
 from inference_math.simulate.schedulers import system_of
-from inference_math.simulate.systems import engine_of
 from inference_math.workload import Workload
 
 COST = StepCost(t_w=0.02, T=4e-5, T_decode=9e-5, prompt=1e-3, pair=2e-9, delta_h=3e-5, kv_read=4e-8)
@@ -160,7 +161,7 @@ def test_a_cache_of_drafted_tokens_is_given_back_whole(grows):
 @pytest.mark.parametrize("grows", [True, False])
 def test_an_engine_of_drafts_is_empty_when_all_are_served(grows):
     system = system_of(Aggregated(3, 1000, grows), None, 2.3, 4)
-    engine = engine_of(system, Drafting(), Record(0, False, False))
+    engine = engine_of(system, timed(Drafting()), Record(0, False, False))
     engine.waiting.extend(Request(i, 0.0, 100 + i, 5 + 3 * i, 0) for i in range(9))
     held = []
     while not engine.idle():
@@ -176,7 +177,7 @@ def test_requests_that_draft_differently_take_their_own_steps(grows):
     """All begin together; each ends after the steps of its own yield, and the cache is whole in the end."""
     system = system_of(Aggregated(9, 5000, grows), None, 2.3, 4)
     record = Record(0, False, True)
-    engine = engine_of(system, Drafting(), record)
+    engine = engine_of(system, timed(Drafting()), record)
     gives = [0.0, 1.0, 1.7, 2.3, 4.0]
     for i, own in enumerate(gives):
         engine.waiting.append(Request(i, 0.0, 100, 25, 0))
@@ -205,7 +206,7 @@ def test_skipping_steps_changes_nothing_where_requests_draft_differently(schedul
 
     def run(price):
         record = Record(0, True, True)
-        engine = engine_of(system_of(scheduler, None, price.gives, price.brings), price, record)
+        engine = engine_of(system_of(scheduler, None, price.gives, price.brings), timed(price), record)
         for i in range(9):
             engine.waiting.append(Request(i, 0.0, 100 + i, 40 + 7 * i, 0))
             engine.waiting[-1].gives = 1 + 0.37 * i

@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 
 from inference_math import evidence
-from inference_math.lab import analysis, pools, session
-from inference_math.lab.engines import Played
-from inference_math.lab.experiments import EXPERIMENTS, Bench, Counts
-from inference_math.lab.machine import Alone
-from inference_math.lab.record import Book, read
 from inference_math.simulate import StepCost
+from inference_math_bench.lab import analysis, pools, session
+from inference_math_bench.lab.engines import Played
+from inference_math_bench.lab.experiments import EXPERIMENTS, Bench, Counts
+from inference_math_bench.lab.machine import Alone
+from inference_math_bench.lab.record import Book, read
 
 COST = StepCost(t_w=0.007, T=0.0002, T_decode=0.0003, kv_read=6e-7)
 

@@ -13,7 +13,7 @@ import peers
 import pytest
 
 from inference_math import catalogue, evidence
-from inference_math.profiles import served
+from inference_math.calibrate import served
 
 QWEN, H100 = catalogue.model("qwen3-8b"), catalogue.gpu("h100-sxm")
 

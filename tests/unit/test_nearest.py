@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from inference_math import catalogue
-from inference_math.profiles import served
+from inference_math.calibrate import served
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
 from inference_math.unit.nearest import SERVED_SCOPE, generation, levels, nearest

@@ -22,7 +22,7 @@ from inference_math.catalogue.precisions import (
     as_precision,
     bytes_per_value,
 )
-from inference_math.plain_checks import as_one_of, as_whole
+from inference_math.checks.plain import as_one_of, as_whole
 
 __all__ = ["GROUPS", "Model"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inference_math.plain_checks import as_one_of
+from inference_math.checks.plain import as_one_of
 
 __all__ = [
     "FOUR_BITS", "KV_PRECISIONS", "PRECISIONS", "STATE_BYTES", "as_kv_precision", "as_precision", "bytes_per_value",

@@ -30,7 +30,7 @@ class Table:
 
     `units` and `meanings` have an entry per column of `frame`. `evidence` tells "measured" from "published";
     `source` and `url` are the first of the sources. What a table does not state is "" (`cautions`: ()). `setup` is
-    what `inference_math.measure` says about a measurement of its own: model, layers, precision, machine.
+    what `inference_math_bench.measure` says about a measurement of its own: model, layers, precision, machine.
     """
 
     name: str

@@ -39,7 +39,7 @@ class Pace:
         # Prefill units compute equal prompts over and over.
         self._alone = UNASKED  # prompts, tokens, pairs, seconds
 
-    def __call__(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
+    def seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
         if decodes > 0:
             return self._seconds(decodes, context, prefills, tokens, pairs)
@@ -48,6 +48,10 @@ class Pace:
             known = (prefills, 1.0 * tokens, pairs, self._seconds(decodes, context, prefills, tokens, pairs))
             self._alone = known
         return known[3]
+
+    def bare(self, decodes: int, context: float) -> float:
+        """Return the seconds of a step without prompts."""
+        return self.seconds(decodes, context, 0.0, 0, 0.0)
 
     def _seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         bare = self._bare(decodes, context)

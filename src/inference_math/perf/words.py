@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
+from inference_math.checks.numerals import digits, percent
 from inference_math.perf.asked import longest_step, mixes, places, sent_bytes, sharing, store_bytes, wait
 from inference_math.perf.choice import SURE
-from inference_math.perf.numerals import digits, percent
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Costs, UnitNumbers

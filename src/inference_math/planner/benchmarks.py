@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_whole
-from inference_math.planner.bench import (
+from inference_math.perf.bench import (
     BUDGET,
     CADENCES,
     CLOSE,

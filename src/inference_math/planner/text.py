@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from inference_math.checks.numerals import digits
 from inference_math.perf.commands import MANIFEST
-from inference_math.perf.numerals import digits
 from inference_math.workload import SLA, Workload
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ import numpy as np
 
 from inference_math import perf
 from inference_math.checks import SHARE, Interval, as_number, as_one_of, as_whole
+from inference_math.perf import queues
+from inference_math.perf.engine import Request
+from inference_math.perf.goodput import goodput
 from inference_math.perf.types import Row
 from inference_math.perf.words import idle, short, sized, sized_how
-from inference_math.planner import queues
 from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan, lines_for, told
 from inference_math.planner.text import in_line
-from inference_math.simulate.engine import Request
-from inference_math.simulate.goodput import goodput
 from inference_math.workload import Trace
 
 __all__ = ["RATES", "SHARED", "Fleet", "capacity", "chances", "fleet"]

@@ -8,8 +8,10 @@ from typing import Protocol
 
 from inference_math.checks import AT_LEAST_ZERO, as_number, as_one_of
 from inference_math.perf.overlap import OVERLAPS, together
+from inference_math.perf.pace import Pace
+from inference_math.perf.types import StepTimes
 
-__all__ = ["OVERLAPS", "Cost", "StepCost", "bare_of", "line_of", "seconds_of"]
+__all__ = ["OVERLAPS", "Cost", "StepCost", "timed"]
 
 
 class Cost(Protocol):
@@ -97,32 +99,47 @@ class StepCost:
         return fixed, self.kv_read, 0.0, inf
 
 
-def seconds_of(cost: Cost, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
-    """Return the seconds of a step, and refuse a cost with which time would not go on."""
-    seconds = cost(decodes, context, prefills, tokens, pairs)
-    try:
-        if 0 < seconds < inf:
-            return seconds
-    except TypeError:
-        pass
-    step = f"cost({decodes}, {context}, {prefills:g}, {tokens}, {pairs:g})"
-    raise ValueError(f"cost must be a finite number of seconds > 0, but {step} is {seconds!r:.80}")
+class Checked:
+    """A cost as a simulated engine asks for it: refused where time would not go on, or its line is none."""
+
+    def __init__(self, cost: Cost) -> None:
+        self._cost = cost
+
+    def seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
+        """Return the seconds of a step.
+
+        Raises
+        ------
+        ValueError
+            Where they are no finite number above 0.
+        """
+        seconds = self._cost(decodes, context, prefills, tokens, pairs)
+        try:
+            if 0 < seconds < inf:
+                return seconds
+        except TypeError:
+            pass
+        step = f"cost({decodes}, {context}, {prefills:g}, {tokens}, {pairs:g})"
+        raise ValueError(f"cost must be a finite number of seconds > 0, but {step} is {seconds!r:.80}")
+
+    def bare(self, decodes: int, context: float) -> float:
+        """Return the seconds of a step without prompts, which may be 0 where nobody decodes."""
+        return self._cost(decodes, context, 0.0, 0, 0.0)
+
+    def line(self, decodes: int, context: float) -> tuple[float, float, float, float] | None:
+        """Return the cost's line, if it has one, after a look whether it is true where it is needed first."""
+        line: tuple[float, float, float, float] | None = getattr(self._cost, "line", lambda *_: None)(decodes, context)
+        if line is not None:
+            fixed, per_token, low, high = line
+            seconds = self.seconds(decodes, context, 0.0, 0, 0.0)
+            told = f"cost.line({decodes}, {context}) must agree with cost({decodes}, {context}, …), {seconds:g}: {line}"
+            if not (per_token >= 0 and low <= context <= high):
+                raise ValueError(told)
+            if not isclose(fixed + per_token * context, seconds, rel_tol=1e-6):
+                raise ValueError(told)
+        return line
 
 
-def bare_of(cost: Cost, decodes: int, context: float) -> float:
-    """Return the seconds of a step without prompts, which may be 0 where nobody decodes."""
-    return cost(decodes, context, 0.0, 0, 0.0)
-
-
-def line_of(cost: Cost, decodes: int, context: float) -> tuple[float, float, float, float] | None:
-    """Return the line of `cost`, if it has one, after a look whether it is true where it is needed first."""
-    line: tuple[float, float, float, float] | None = getattr(cost, "line", lambda *_: None)(decodes, context)
-    if line is not None:
-        fixed, per_token, low, high = line
-        seconds = seconds_of(cost, decodes, context, 0.0, 0, 0.0)
-        told = f"cost.line({decodes}, {context}) must agree with cost({decodes}, {context}, …), {seconds:g}: {line}"
-        if not (per_token >= 0 and low <= context <= high):
-            raise ValueError(told)
-        if not isclose(fixed + per_token * context, seconds, rel_tol=1e-6):
-            raise ValueError(told)
-    return line
+def timed(cost: Cost) -> StepTimes:
+    """Return a cost as a simulated engine asks for it; the package's own, a `Pace`, needs no check."""
+    return cost if isinstance(cost, Pace) else Checked(cost)

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from inference_math.checks import SHARE, as_number
-from inference_math.simulate.engine import Request
+from inference_math.perf.engine import Request
 
 __all__ = ["GapHistogram", "Record", "Run"]
 

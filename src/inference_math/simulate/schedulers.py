@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TypedDict
 
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_number, as_whole
+from inference_math.perf.types import Admission, System
 
 __all__ = [
-    "Admission",
     "Aggregated",
     "Chunked",
     "Disaggregated",
     "Habits",
     "Reuse",
     "Scheduler",
-    "System",
     "admission_of",
     "system_of",
 ]
@@ -182,46 +180,6 @@ class Reuse:
 
 
 Scheduler = Aggregated | Chunked | Disaggregated
-
-
-class Admission(TypedDict):
-    """`Habits` as plain numbers."""
-
-    whole: bool
-    alone: bool
-    wait_steps: int
-    wait_tokens: float
-    looks: int
-    every: int
-    guard: bool
-    since: bool
-    ahead: bool
-
-
-class System(TypedDict):
-    """A scheduler as plain numbers: without prefill units, one engine does everything.
-
-    `budget` is the tokens of a step, with prefill units those of theirs; `load` is what a stored token makes an engine
-    wait, `transfer` what a prompt's token takes between two pools. A step gives each request that decodes as many
-    tokens as `gives`, for which it computes as many as it `brings`: more than one where requests draft tokens. Of the
-    `ranks` of an engine each has its own prompts, and its part of the budget; a request goes to the one with the
-    fewest, or to any `by_chance`.
-    """
-
-    prefill_units: int
-    groups: int
-    decode_units: int
-    transfer: float
-    budget: float
-    max_batch: float
-    kv_capacity: float
-    grows: bool
-    load: float
-    gives: float
-    brings: int
-    admission: Admission
-    ranks: int
-    by_chance: bool
 
 
 def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, brings: int = 1) -> System:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
-from inference_math.simulate.cost import Cost
-from inference_math.simulate.engine import Request
+from inference_math.perf.engine import Request
+from inference_math.perf.systems import engine_of, run_engine, run_pools
+from inference_math.simulate.cost import Cost, timed
 from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import (
     Aggregated,
@@ -21,7 +22,6 @@ from inference_math.simulate.schedulers import (
     Scheduler,
     system_of,
 )
-from inference_math.simulate.systems import engine_of, run_engine, run_pools
 from inference_math.simulate.users import Users, arrivals, drawn, lengths
 from inference_math.workload import Requests, Source, Trace
 
@@ -264,8 +264,8 @@ def _simulate(
     record = Record(skipped, every_gap, log)
     system = system_of(scheduler, reuse, getattr(cost, "gives", 1), getattr(cost, "brings", 1))
     if system["prefill_units"]:
-        return record.result(run_pools(system, cost, users, record, wanted))
-    engine = engine_of(system, cost, record)
+        return record.result(run_pools(system, timed(cost), users, record, wanted))
+    engine = engine_of(system, timed(cost), record)
     for request, done in resumed:
         engine.resume(request, done)
     return record.result(run_engine(engine, users, record, wanted))

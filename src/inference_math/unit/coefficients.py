@@ -11,14 +11,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-import tomlkit
+import tomli_w
 from numpy.typing import NDArray
 
 from inference_math.catalogue.files import write
 from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of
+from inference_math.checks.numerals import digits
 from inference_math.evidence import load
 from inference_math.perf.calibrate import anchored, away, drawn
-from inference_math.perf.numerals import digits
 from inference_math.unit.stored import COEFFICIENTS, SHARES, Anchor, Coefficients, scope_of, stored
 
 __all__ = [
@@ -172,7 +172,7 @@ class Calibration:
             "log_covariance": dict(zip(COEFFICIENTS, self.covariance.tolist(), strict=True)),
             "anchors": [asdict(anchor) for anchor in self.anchors],
         }  # fmt: skip
-        write(path, tomlkit.dumps(content))
+        write(path, tomli_w.dumps(content))
 
     @classmethod
     def load(cls, path: str | Path) -> Calibration:

@@ -442,7 +442,7 @@ class Steps(Pace):
         self, decodes: int, context: float, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0
     ) -> float:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
-        return super().__call__(decodes, context, prefills, tokens, pairs)
+        return self.seconds(decodes, context, prefills, tokens, pairs)
 
 
 def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int], memory: float) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from inference_math.catalogue.files import strict as strictly
-from inference_math.plain_checks import AT_LEAST_ZERO, as_real, as_whole
+from inference_math.checks.plain import AT_LEAST_ZERO, as_real, as_whole
 
 __all__ = ["BLOCK_TOKENS", "Line", "block_count", "parsed_lines"]
 

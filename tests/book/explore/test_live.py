@@ -8,8 +8,8 @@ import sympy as sp
 from bs4 import BeautifulSoup
 
 from inference_math import theory
-from inference_math.book import explore
 from inference_math.theory.notation import alpha, e, n_in, phi
+from inference_math_book import explore
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from inference_math.book.explore import browser
+from inference_math_book.explore import browser
 
 LISTS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)  # and what is annotated as one
 DESCRIBE = ("Protocol", "TypedDict")  # of such a class there are no objects
@@ -21,6 +21,8 @@ def breaches(source: str) -> list[str]:
     held = lists_held(tree)
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+                continue
             name = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
             values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
             from_sympy = all(ast.unparse(value).endswith(".plain") for value in values)

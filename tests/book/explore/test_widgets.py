@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from inference_math import theory
-from inference_math.book import explore
 from inference_math.theory.notation import alpha, e
+from inference_math_book import explore
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from inference_math import theory
-from inference_math.book.figures import chunked as plots
+from inference_math_book.figures import chunked as plots
 
 mpl.use("Agg")
 

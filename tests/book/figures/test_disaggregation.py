@@ -7,10 +7,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from inference_math import catalogue, simulate, theory
-from inference_math.book.figures import disaggregation as plots
 from inference_math.planner import architectures
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
+from inference_math_book.figures import disaggregation as plots
 
 mpl.use("Agg")
 UNIT = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from inference_math import theory
-from inference_math.book.figures import first_token as plots
+from inference_math_book.figures import first_token as plots
 
 mpl.use("Agg")
 COSTS = {"t_w": 0.02, "ttft_1": 0.05, "delta_h": 1e-4}

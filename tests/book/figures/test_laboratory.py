@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from inference_math import evidence
-from inference_math.book.figures import laboratory as plots
-from inference_math.lab import costs
-from inference_math.lab.experiments import Counts, Reuse, Store
 from inference_math.simulate import StepCost
+from inference_math_bench.lab import costs
+from inference_math_bench.lab.experiments import Counts, Reuse, Store
+from inference_math_book.figures import laboratory as plots
 
 FOUND, LAWS = evidence.load("lab_arms").frame, evidence.load("lab_laws").frame
 

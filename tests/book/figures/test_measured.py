@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 
 from inference_math import catalogue, theory
-from inference_math.book.figures import measured
 from inference_math.unit.operators import Operators
+from inference_math_book.figures import measured
 
 OPERATORS = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
 

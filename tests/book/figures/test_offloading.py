@@ -6,8 +6,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from inference_math import evidence
-from inference_math.book.figures import offloading as plots
 from inference_math.catalogue import tiers
+from inference_math_book.figures import offloading as plots
 
 mpl.use("Agg")
 TRACES = ("mooncake-conversation", "mooncake-synthetic")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from inference_math import theory
-from inference_math.book.figures import own as plots
+from inference_math_book.figures import own as plots
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import theory
-from inference_math.book.figures import Download, prefill
+from inference_math_book.figures import Download, prefill
 
 
 @given(alpha=st.floats(0, 1), e=st.floats(0.01, 100), n_layers=st.integers(1, 100))

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from inference_math import catalogue, theory
-from inference_math.book.figures import regimes
+from inference_math_book.figures import regimes
 
 mpl.use("Agg")
 

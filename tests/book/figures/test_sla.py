@@ -6,10 +6,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from inference_math import catalogue
-from inference_math.book.figures import sla
 from inference_math.theory import latency
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
+from inference_math_book.figures import sla
 
 mpl.use("Agg")
 

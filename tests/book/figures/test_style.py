@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from inference_math.book.figures import Shown
+from inference_math_book.figures import Shown
 
 
 def test_words_stand_left_and_numbers_are_rounded():

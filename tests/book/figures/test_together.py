@@ -7,11 +7,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from inference_math import catalogue, simulate, theory
-from inference_math.book.figures import together as plots
 from inference_math.planner import architectures
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
+from inference_math_book.figures import together as plots
 
 mpl.use("Agg")
 LLAMA = catalogue.model("llama-3-70b")

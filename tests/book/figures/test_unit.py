@@ -6,9 +6,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from inference_math import catalogue
-from inference_math.book.figures import unit as plots
 from inference_math.unit import Unit
 from inference_math.unit.operators import Operators
+from inference_math_book.figures import unit as plots
 
 mpl.use("Agg")
 UNIT = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")

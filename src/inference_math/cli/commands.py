@@ -1,0 +1,484 @@
+"""The mathematics of LLM serving: plan a deployment, foresee a benchmark, fit both to your engine or GPU."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from inference_math import __version__, catalogue
+from inference_math.catalogue import PRECISIONS, Gpu, Model
+from inference_math.catalogue.files import write
+from inference_math.catalogue.links import Link, link
+from inference_math.catalogue.tiers import Tier, tier
+from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
+from inference_math.checks.numerals import digits
+from inference_math.perf.bench import cadence_said, in_seconds
+from inference_math.perf.commands import MANIFEST
+from inference_math.planner import Case, Fleet, Plan, cadences, capacity, fleet, foresee, plan, search
+from inference_math.planner.benchmarks import BUDGET
+from inference_math.planner.case import MOST_UNITS
+from inference_math.planner.text import as_script, as_short, fleets_table
+from inference_math.planner.traffic import RATES, SHARED
+from inference_math.unit import Unit
+from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration
+from inference_math.unit.shapes import MEMORY
+from inference_math.unit.unit import ACCEPTED
+from inference_math.workload import LENGTHS, SLA, Trace, Workload, traces
+from inference_math.workload.mixes import MIXES, mix
+
+__all__ = ["main"]
+
+_LONG = {"ttft": 60, "tpot": 1}  # seconds: whoever asks for more means milliseconds
+_MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
+# What arguments are called on the command line.
+_OPTIONS = {
+    "n_in": "--prompt", "n_out": "--output", "work.n_out": "--output", "alpha": "--alpha", "ttft": "--ttft",
+    "tpot": "--tpot", "quantile": "--quantile", "units": "--units", "price": "--price", "traffic": "--rate",
+    "read_bw": "--store (in bytes/s)", "tp": "--tp", "ep": "--ep", "dp": "--dp", "pp": "--pp",
+    "weights": "--weights", "kv": "--kv", "memory": "--memory", "engine": "--engine", "model": "--model",
+    "gpu": "--gpu", "drafts": "--drafts", "accepted": "--accepted", "link": "--link",
+    "sessions": "--sessions", "seed": "--seed", "front": "--front", "prompts": "--num-prompts",
+    "concurrency": "--max-concurrency",
+    "rate": "--request-rate", "burstiness": "--burstiness", "range_ratio": "--random-range-ratio",
+    "budget": "--max-num-batched-tokens",
+}  # fmt: skip
+# Commands that another distribution brings, as entry points of this group: modules with `parser` and `run`.
+_GROUP = "inference_math.commands"
+_BENCH = {
+    "measure": "measure the steps of a model on the GPU at hand (needs PyTorch)",
+    "lab": "try the laws on vLLM, on this machine (needs vLLM)",
+}
+_SEARCHED = 8  # GPUs of a unit among which layouts are tried, where nobody names one
+_MEANS = "means"
+# The columns of the layouts, as they are printed.
+_TITLES = {
+    "architecture": "architecture", "layout": "layout of a unit", "gpus": "GPUs", "tokens_per_gpu": "tokens/s of a GPU",
+    "low": "5 %", "high": "95 %", "best_in": "first in (share)", "loss": "loses (share)", "decodes": "decodes",
+    "ttft": "TTFT (s)", "tpot": "TPOT (s)",
+}  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit status: 0, 1 where no architecture meets the SLA, 2 for bad input."""
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the program runs
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in ASCII gets \xb1 for ±, not an error
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser(given[0] if given else "").parse_args(given)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read, head perhaps, has enough; what is left goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # what a shell says of a program that SIGPIPE ended
+    except (ValueError, TypeError, OSError) as error:
+        print(f"error: {_short(_flagged(str(error)))}", file=sys.stderr)
+        return 2
+    return status
+
+
+def _flagged(message: str) -> str:
+    """Return an error by the name of the option that it is about."""
+    name, _, rest = message.partition(" ")
+    return f"{_OPTIONS[name]} {rest}" if name in _OPTIONS and rest.startswith("must") else message
+
+
+def _short(message: str) -> str:
+    half = _MESSAGE // 2
+    return message if len(message) <= _MESSAGE else f"{message[:half]} … {message[-half:]}"
+
+
+def _plan(options: argparse.Namespace) -> int:
+    if options.rate is not None and options.have is not None:
+        raise ValueError("--have must be left out where --rate asks how many GPUs it takes")
+    if options.rate is not None:
+        as_number("--rate", options.rate, RATES)
+    if options.have is not None:
+        as_whole("--have", options.have, 1, 1_000_000)
+    as_number("--bursts", options.bursts, Interval(0, 10))
+    if options.search is not None:
+        as_whole("--search", options.search, 1, 512)
+    work, mixed = _work(options)
+    found, tried = _found(options, work)
+    for name, long in _LONG.items():
+        if (limit := getattr(options, name)) > long:
+            print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
+    many = _fleet(options, found, mixed)
+    if options.report is not None:
+        _keep_inputs(options.report, options.model, options.gpu, options.calibration)
+        write(options.report, found.report(many))
+    if options.commands is not None and found.feasible:
+        _keep_inputs(options.commands, options.model, options.gpu, options.calibration)
+        write(options.commands, as_script(found, many))
+    if options.json:
+        print(json.dumps(found.to_dict(many, tried), indent=2, allow_nan=False))
+    else:
+        print(as_short(found, many, tried))
+        if options.full:
+            _print_all(found, many, tried)
+    return 0 if found.feasible else 1
+
+
+def _print_all(found: Plan, many: Fleet | None, tried: pd.DataFrame | None) -> None:
+    if many is not None:
+        print(f"\nFleets for that traffic, or of those GPUs:\n{fleets_table(many).to_string(index=False)}")
+        for title, line in many.commands:
+            print(f"  {title}: {line}" if title != MANIFEST else "  (a Kubernetes manifest stands in --report)")
+    if tried is not None:
+        shown = tried.rename(columns=_TITLES)[list(_TITLES.values())].head(10)
+        print(f"\nLayouts at full load:\n{shown.to_string(index=False, float_format=digits, na_rep='')}")
+    print(f"\nOne unit at full load, without queues\n{found}")
+
+
+def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFrame | None]:
+    """Return the plan, of the best layout where none is named, and the layouts that were tried."""
+    if options.tier is not None and options.store is not None:
+        raise ValueError("--store must be left out where --tier names one")
+    if (options.tier is not None or options.store is not None) and not work.alpha:
+        raise ValueError("--tier and --store need --alpha above 0: without it, nothing is stored there")
+    own = None if options.store is None else Tier.of_bandwidth(1e9 * options.store)
+    place = own if options.tier is None else tier(options.tier)
+    unit, named = _laid_out(options)
+    unit = unit.resized(drafts=options.drafts, accepted=options.accepted)
+    sla = SLA(options.ttft, options.tpot, options.quantile if isinstance(options.quantile, float) else None)
+    asked: dict[str, Any] = {
+        "units": _units(options, unit),
+        "tier": place,
+        "price": options.price,
+        "link": _link(options.link),
+    }
+    asked["sessions"] = as_whole("--sessions", options.sessions, 0)
+    asked["front"] = None if options.front is None else as_number("--front", options.front, AT_LEAST_ZERO)
+    if named and options.search is None:
+        return plan(unit, work, sla, **asked), None
+    most = options.search or min(options.have or _SEARCHED, _SEARCHED)
+    return search(Case(unit, work, sla, **asked), most)
+
+
+def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
+    """Return the unit as it was named, or on the fewest GPUs that hold it, and whether somebody named a layout."""
+    sizes = [options.tp, options.ep, options.dp, options.pp]
+    if any(size is not None for size in sizes) and options.search is None:
+        return _unit(options), True
+    refused = []
+    for tp in (1, 2, 4, 8, 16):
+        try:
+            return _unit(options, tp=tp), False
+        except ValueError as error:  # too few GPUs, or what no number of them mends
+            refused.append(error)
+    raise refused[0]
+
+
+def _link(name: str | None) -> Link | None:
+    if name is None:
+        return None
+    try:
+        return Link.of_bandwidth(1e9 * float(name))
+    except ValueError:
+        return link(name)
+
+
+def _units(options: argparse.Namespace, unit: Unit) -> int:
+    """Return the units of a disaggregated replica: all that there are, where GPUs are given."""
+    if options.units is not None or options.have is None:
+        return 8 if options.units is None else int(options.units)
+    return min(max(int(options.have) // unit.gpus, 2), MOST_UNITS)
+
+
+def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
+    """Return what requests are on average, and those whose lengths they have, if `--lengths` names some."""
+    named, alpha = options.lengths, options.alpha
+    if named in LENGTHS:
+        if options.prompt is None or options.output is None:
+            raise ValueError("--prompt and --output must be given, unless --lengths names a mix or a file")
+        return Workload(options.prompt, options.output, alpha or 0.0, named), None
+    if options.prompt is not None or options.output is not None:
+        raise ValueError(f"--prompt and --output must be left out: --lengths {named} has them")
+    if Path(named).suffix in traces.KINDS:
+        read = traces.read(named)
+        if len(read.problems):
+            print(f"note: {len(read.problems)} lines of {named} left out: {read.problems.reason[0]}", file=sys.stderr)
+        mixed = read.trace() if alpha is None else replace(read.trace(), alpha=alpha)
+    else:
+        mixed = mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), alpha or 0.0)
+    return Workload.from_trace(mixed), mixed
+
+
+def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fleet | None:
+    """Return the fleet for a traffic, or what the GPUs that somebody has can serve; None where neither is asked."""
+    if not found.feasible or (options.rate is None and options.have is None):
+        return None
+    share = None if options.quantile == _MEANS else options.quantile or SHARED
+    told: dict[str, Any] = {
+        "quantile": share, "cv_arrivals": options.bursts, "mix": mixed, "seed": options.seed,
+        "workers": min(os.cpu_count() or 1, 3),
+    }  # fmt: skip
+    try:
+        if options.rate is not None:
+            return fleet(found, options.rate, **told)
+        return capacity(found, options.have, **told)
+    except ValueError as error:  # the plan itself stands
+        print(f"note: no fleet: {error}", file=sys.stderr)
+        return None
+
+
+def _benchmark(options: argparse.Namespace) -> int:
+    asked: dict[str, Any] = {
+        "prompts": options.prompts, "concurrency": options.concurrency, "rate": options.rate,
+        "burstiness": options.burstiness, "range_ratio": options.ratio, "budget": options.budget,
+        "front": options.front, "seed": options.seed,
+    }  # fmt: skip
+    unit = _unit(options)
+    if options.cadences:
+        rows = cadences(unit, options.input, options.output, **asked)
+        if options.json:
+            print(json.dumps(rows.to_dict("records"), indent=2))
+            return 0
+        times = {name: rows[name].map(in_seconds) for name in ("gap", "gap_p50", "gap_p90", "gap_p99", "ttft")}
+        shown = rows.assign(**times, rate=rows["rate"].map(digits)).rename(columns={"every": "N"})
+        print("\n".join([shown.to_string(index=False), *cadence_said(rows.to_numpy().tolist(), unit.dp)]))
+        return 0
+    found = foresee(unit, options.input, options.output, **asked)
+    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    return 0
+
+
+def _profile(options: argparse.Namespace) -> int:
+    # SciPy's optimiser takes a second to load.
+    from inference_math import calibrate
+
+    _keep_inputs(options.out, *options.runs, options.model, options.gpu, options.calibration)
+    unit = _unit(options)
+    measured = calibrate.read(*options.runs)
+    found = calibrate.fit((unit, measured))
+    calibrated = calibrate.anchored(unit.calibrated(found.calibration), measured) if options.anchor else None
+    calibration = calibrated.calibration if calibrated else found.calibration
+    calibration.save(options.out)
+    _print_coefficients(calibration, found.asked, found.kept, "the runs")
+    for one in calibration.anchors:
+        print(f"anchor   {1e3 * one.seconds:+.3g} ms a token at {one.n_in:g} in, {one.n_out:g} out")
+    print(f"mean error on {len(found.table)} runs: {found.mape:.1%}; written to {options.out}")
+    if measured.table["tp"].isna().any():
+        print(f"taken on trust: runs do not say how many GPUs shared the model; TP {unit.tp} was assumed")
+    for row in found.unusable.to_dict("records"):
+        print(f"not used: {row['source']}: {row['reason']}")
+    return 0
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    from inference_math import evidence
+    from inference_math.calibrate import from_kernels, schedules
+
+    _keep_inputs(options.out, options.table, str(Path(options.table).with_suffix(".json")), options.gpu)
+    table = evidence.read(options.table)
+    unit = from_kernels.unit(table, None if options.gpu is None else _gpu(options.gpu))
+    times = from_kernels.times(table)
+    found = from_kernels.fit(times, unit)
+    found.calibration.save(options.out)
+    _print_coefficients(found.calibration, COEFFICIENTS, (*found.kept, "request"), "the points")
+    print(f"mean error on {len(found.table)} points: {found.mape:.1%}; written to {options.out}")
+    for row in found.unusable.to_dict("records"):
+        print(f"not used: {row['source']}: {row['reason']}")
+    mixed = schedules.overlaps(times)
+    if len(mixed):
+        off, hidden = (mixed["serial_kv"] / mixed["measured"] - 1).abs().mean(), schedules.hidden(mixed)
+        print(
+            f"mixed steps: the sum of their parts is {off:.1%} off; of what can hide, "
+            f"{hidden['attention']:.0%} does with attention beside attention, "
+            f"{hidden['steps']:.0%} with step beside step"
+        )
+    return 0
+
+
+def _keep_inputs(out: str, *inputs: str | None) -> None:
+    """Refuse to write over a file that is read: a measurement cannot be had again."""
+    for name in inputs:
+        if name is not None and Path(out).exists() and Path(name).exists() and os.path.samefile(out, name):
+            raise ValueError(f"--out must not be a file that is read: {out}")
+
+
+def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Sequence[str], by: str) -> None:
+    for name in names:
+        note = f" (kept: {by} do not tell)" if name in kept else ""
+        scale, unit_of = (1e6, " µs") if name in ("layer", "hop", "request") else (1, "")
+        value, sd = scale * getattr(calibration.coefficients, name), scale * calibration.sd(name)
+        print(f"{name:8} {value:.3g} ± {sd:.2g}{unit_of}{note}")
+
+
+def _unit(options: argparse.Namespace, **layout: int) -> Unit:
+    """Return the unit of the options in the layout that they name, or in another."""
+    calibration = None if options.calibration is None else Calibration.load(options.calibration)
+    named = {name: size for name in ("tp", "ep", "dp", "pp") if (size := getattr(options, name)) is not None}
+    return Unit.of(
+        _model(options.model), _gpu(options.gpu), weights=options.weights, kv=options.kv, engine=options.engine,
+        calibration=calibration, memory=options.memory, **(layout or named),
+    )  # fmt: skip
+
+
+def _model(name: str) -> Model:
+    return Model.from_config(name, Path(name).stem) if name.endswith(".json") else catalogue.model(name)
+
+
+def _gpu(name: str) -> Gpu:
+    return Gpu.from_toml(name) if name.endswith(".toml") else catalogue.gpu(name)
+
+
+def _promise(value: str) -> float | str:
+    """Return what limits hold for: a share, or means."""
+    return value if value == _MEANS else float(value)
+
+
+def _parser(asked: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="inference-math", description=__doc__,
+        epilog="exit status: 0; 1 where nothing meets the limits; 2 for bad input; 141 where the reader has enough",
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    unit = argparse.ArgumentParser(add_help=False)
+    unit.add_argument(
+        "--model",
+        required=True,
+        help="name in the catalogue, for example llama-3-70b, or a config.json of Hugging Face",
+    )
+    unit.add_argument(
+        "--gpu", required=True, help="name in the catalogue, for example h100-sxm, or a TOML file of its rates"
+    )
+    unit.add_argument("--tp", type=int, help="GPUs that share each matrix (default 1; plan: the best layout)")
+    unit.add_argument("--ep", type=int, help="groups of GPUs with whole experts (default 1: parts of each)")
+    unit.add_argument("--dp", type=int, help="groups of GPUs that share the attention (default 1)")
+    unit.add_argument("--pp", type=int, help="pipeline stages (default 1)")
+    unit.add_argument("--weights", help=f"one of {', '.join(PRECISIONS)} (default: as the checkpoint has them)")
+    unit.add_argument("--memory", type=float, default=MEMORY, help=f"share of GPU memory to use (default {MEMORY:g})")
+    unit.add_argument("--kv", default="bf16", help="precision of the KV cache (default bf16, as engines have it)")
+    unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(ENGINES)} (default vllm)")
+    unit.add_argument("--calibration", metavar="FILE", help="of your GPU or engine (default: the nearest)")
+
+    planner = commands.add_parser("plan", parents=[unit], help="answers under an SLA")
+    planner.add_argument("--prompt", type=float, help="prompt tokens")
+    planner.add_argument("--output", type=float, help="output tokens")
+    planner.add_argument("--alpha", type=float, help="share of the prompt that is stored (default 0)")
+    planner.add_argument("--tier", help="where it is stored: dram, local_ssd, ... (default: in HBM)")
+    planner.add_argument("--store", type=float, metavar="GB/S", help="or in a store that each GPU reads so fast")
+    planner.add_argument(
+        "--lengths", default="fixed", metavar="KIND",
+        help=f"output lengths: {' or '.join(LENGTHS)} (default fixed); or for prompts and outputs recorded ones: "
+        f"{', '.join(MIXES)}, or a file with the columns n_in and n_out, a trace of Azure's, of Mooncake's",
+    )  # fmt: skip
+    planner.add_argument("--ttft", type=float, required=True, help="limit in seconds")
+    planner.add_argument("--tpot", type=float, required=True, help="limit in seconds")
+    planner.add_argument(
+        "--front", type=float, metavar="SECONDS",
+        help="of each TTFT that no step takes, measured with one short request (default: as fitted to served points)",
+    )  # fmt: skip
+    planner.add_argument(
+        "--quantile", "--promise", type=_promise, metavar="SHARE",
+        help="share of the requests that must meet both limits, e.g. 0.9, or means (default: with --rate or --have "
+        f"{SHARED:g}; of one unit at full load means)",
+    )  # fmt: skip
+    planner.add_argument("--link", help="between pools: nvlink, rdma, pcie, tcp, or GB/s of each GPU (default rdma)")
+    planner.add_argument(
+        "--sessions", type=int, default=0, help="whose stored part one unit keeps (default: not known)"
+    )
+    planner.add_argument("--seed", type=int, default=0, help="of simulated arrivals (default 0)")
+    planner.add_argument(
+        "--units",
+        type=int,
+        help="units that disaggregation splits, of a fleet at most (default 8, or as many as --have has)",
+    )
+    planner.add_argument("--drafts", type=int, default=0, help="tokens drafted in each step (MTP, EAGLE; default 0)")
+    planner.add_argument(
+        "--accepted",
+        type=float,
+        default=ACCEPTED,
+        help=f"chance that a draft is accepted whose predecessors were (default {ACCEPTED:g})",
+    )
+    planner.add_argument("--price", type=float, help="US dollars for a GPU and hour")
+    planner.add_argument("--rate", type=float, help="requests per second to serve: how many GPUs?")
+    planner.add_argument("--have", type=int, metavar="GPUS", help="or the GPUs that there are: how many requests?")
+    planner.add_argument(
+        "--bursts",
+        type=float,
+        default=1.0,
+        metavar="CV",
+        help="CV of times between arrivals (default 1, at random)",
+    )
+    planner.add_argument(
+        "--search", type=int, metavar="GPUS",
+        help=f"units of how many GPUs to try layouts on (default {_SEARCHED}, where no layout is given)",
+    )  # fmt: skip
+    planner.add_argument("--full", action="store_true", help="print all numbers and tables")
+    planner.add_argument("--json", action="store_true", help="print all as JSON (planner/answer.schema.json)")
+    planner.add_argument("--commands", metavar="FILE", help="write the commands that start the answer")
+    planner.add_argument("--report", metavar="FILE", help="also write the plan as Markdown")
+    planner.set_defaults(run=_plan)
+
+    bench = commands.add_parser(
+        "benchmark", parents=[unit], help="what vllm bench serve will show, its options named as there"
+    )
+    bench.add_argument(
+        "--random-input-len", dest="input", type=float, default=1024, help="prompt tokens (default 1024)"
+    )
+    bench.add_argument(
+        "--random-output-len", dest="output", type=float, default=128, help="output tokens (default 128)"
+    )
+    bench.add_argument(
+        "--random-range-ratio", dest="ratio", type=float, default=0.0, metavar="R",
+        help="lengths are uniform from 1 - R to 1 + R of these (default 0: all equal)",
+    )  # fmt: skip
+    bench.add_argument("--num-prompts", dest="prompts", type=int, default=1000, help="requests in all (default 1000)")
+    bench.add_argument(
+        "--max-concurrency", dest="concurrency", type=int, metavar="USERS",
+        help="users who send again when answered, all together at first, or with a rate at most so many at once "
+        "(default: as many as prompts)",
+    )  # fmt: skip
+    bench.add_argument(
+        "--request-rate", dest="rate", type=float, default=float("inf"), help="requests per second (default inf)"
+    )
+    bench.add_argument("--burstiness", type=float, default=1.0, help="1 at random, less in bursts (default 1)")
+    bench.add_argument(
+        "--max-num-batched-tokens", dest="budget", type=int, default=BUDGET, help=f"of a step (default {BUDGET})"
+    )
+    bench.add_argument("--front", type=float, metavar="SECONDS", help="as for plan")
+    bench.add_argument("--seed", type=int, default=0, help="of lengths and arrivals (default 0)")
+    bench.add_argument(
+        "--cadences", action="store_true", help="compare prompts at every step with prompts at every N-th step alone"
+    )
+    bench.add_argument("--json", action="store_true", help="print all as JSON")
+    bench.set_defaults(run=_benchmark)
+
+    profile = commands.add_parser("profile", parents=[unit], help="fit coefficients to runs of your engine")
+    profile.add_argument("runs", nargs="+", help="result files: vllm bench serve, GuideLLM, genai-perf, CSV")
+    profile.add_argument("--anchor", action="store_true", help="also move predictions by the runs of one user")
+    profile.add_argument("--out", required=True, metavar="FILE", help="TOML file to write")
+    profile.set_defaults(run=_profile)
+
+    measured = commands.add_parser("calibrate", help="fit coefficients to a measurement of your own GPU")
+    measured.add_argument("table", help="CSV file that inference-math measure wrote")
+    measured.add_argument("--gpu", help="as above, where the measurement's GPU is not in the catalogue")
+    measured.add_argument("--out", required=True, metavar="FILE", help="TOML file to write")
+    measured.set_defaults(run=_calibrate)
+
+    for name, summary in _BENCH.items():
+        brought = entry_points(group=_GROUP, name=name)
+        if name == asked and brought:  # what it imports takes longer than a plan
+            room = brought[name].load()
+            commands.add_parser(name, parents=[room.parser()], add_help=False, help=summary).set_defaults(run=room.run)
+        else:
+            commands.add_parser(name, help=summary).set_defaults(run=_absent)
+    return parser
+
+
+def _absent(options: argparse.Namespace) -> int:
+    raise ValueError("this command needs inference-math-bench: pip install inference-math-bench")

@@ -1,0 +1,440 @@
+"""One engine: requests that decode together, prompts that are computed beside them, step after step.
+
+The planner's page runs it, too: the book prints it as JavaScript, as it does `perf`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+from math import ceil, floor, inf, nan, sqrt
+from typing import Any, Protocol
+
+from inference_math.perf.types import StepTimes, System
+
+__all__ = ["EVER", "Batch", "Engine", "Ledger", "Request", "Room", "waiting_for"]
+
+
+UNKNOWN = (-1.0, -1.0, 1.0, 0.0)  # a line that nobody has asked for: it holds nowhere
+PRIME = 2**31 - 1  # of the generator of Park and Miller, whose numbers are exact in every language
+EVER = 10**15  # more steps than anybody runs
+UNSEEN = (0, 0.0, 0.0)  # nobody has looked ahead since something changed
+
+
+class Request:
+    """One request: a running number, when its user sent it, prompt, output and stored prompt tokens.
+
+    `gives` is how many tokens a step gives it, where requests draft and differ in that; 0: as many as the system says.
+    `rank` is where its engine has put it.
+    """
+
+    def __init__(self, number: int, arrival: float, n_in: int, n_out: int, cached: int) -> None:
+        self.number = number
+        self.arrival = arrival
+        self.n_in = n_in
+        self.n_out = n_out
+        self.cached = cached
+        self.gives = 0.0
+        self.rank = 0
+
+
+class Ledger(Protocol):
+    """Who notes what happens: `record.Record`, which keeps everything, or `goodput.Tally`."""
+
+    logs: bool
+    measured: int
+    overfull: float
+
+    def run(self, first: float, rise: float, steps: int, decodes: int) -> None:
+        """Note `steps` steps in a row: the first takes `first` seconds, each one after it `rise` more."""
+
+    def gap(self, seconds: float) -> None:
+        """Note one gap that is no step of its engine."""
+
+    def request(self, request: Request, admitted: float, first_token: float, finished: float) -> None:
+        """Note a request that has finished."""
+
+    def step(self, engine: int, start: float, seconds: float, decodes: int, context: float, prefills: float,
+             tokens: int) -> None:  # fmt: skip
+        """Note one step in the log."""
+
+
+class Room:
+    """Places and tokens of KV cache that are free.
+
+    A request reserves all its tokens when it is admitted; where caches grow, only its prompt and first token, and what
+    its answer adds is taken as it comes (`Batch` tells). Nobody is preempted: what is held beyond the capacity shows as
+    a negative number of tokens.
+    """
+
+    def __init__(self, places: float, tokens: float, grows: bool) -> None:
+        self.places = places
+        self.tokens = tokens
+        self.grows = grows
+
+    def fits(self, request: Request) -> bool:
+        """Tell whether there is room for `request` now."""
+        return self.places >= 1 and self.tokens >= self._first(request)
+
+    def take(self, request: Request) -> None:
+        """Reserve the room of `request`."""
+        self.places -= 1
+        self.tokens -= self._first(request)
+
+    def grow(self, tokens: float) -> bool:
+        """Take what the answers of a step add, where caches grow; tell whether that is more than there is."""
+        if self.grows:
+            self.tokens -= tokens
+        return self.tokens < 0
+
+    def give_back(self, request: Request, beyond: float) -> None:
+        """Free the room of `request`, whose answer is complete; it grew by so many tokens `beyond` the answer's."""
+        self.places += 1
+        self.tokens += request.n_in + request.n_out + (beyond if self.grows else 0)
+
+    def _first(self, request: Request) -> int:
+        return request.n_in + (1 if self.grows else request.n_out)
+
+
+class Batch:
+    """The decoding requests of one engine, and its clock.
+
+    A request that decodes its j-th token reads the KV cache of n_in + j − 1 tokens. A step gives it one token, or where
+    requests draft some more, as many as `gives` in each: their mean, or its own.
+    """
+
+    def __init__(self, cost: StepTimes, record: Ledger, room: Room, number: int, gives: float) -> None:
+        self.cost = cost
+        self.record = record
+        self.room = room
+        self.number = number
+        self.now = 0.0
+        self.step = 0
+        self.size = 0
+        self.context: float = 0
+        self._gives = gives
+        self._giving: float = 0  # tokens that a step gives all of them
+        # (last step, number, admitted, first token, request, tokens beyond its answer): the next to finish is on top.
+        self._ends: list[tuple[int, int, float, float, Request, float]] = []
+        # First tokens of those who come from elsewhere: their next gap began before they joined.
+        self._fresh: list[float] = []
+        self._lines: list[tuple[float, float, float, float] | None] = []  # by the number of decodes
+        self._coming = UNSEEN  # what `_ahead` found, until something changes
+
+    def join(self, request: Request, admitted: float, first_token: float, done: int) -> None:
+        """Let `request`, which has `done` tokens, decode from the next step on."""
+        gives = self._given(request)
+        steps = ceil((request.n_out - done) / gives)
+        beyond = done + steps * gives - request.n_out  # of the last step some drafts may be too many
+        heappush(self._ends, (self.step + steps, request.number, admitted, first_token, request, beyond))
+        self.size += 1
+        self._giving += gives
+        self.context += request.n_in + done
+        if first_token < self.now:
+            self._fresh.append(first_token)
+        self._coming = UNSEEN
+
+    def _given(self, request: Request) -> float:
+        return request.gives if request.gives > 0 else self._gives
+
+    def after(self, seconds: float, decodes: int) -> None:
+        """Move the clock over one step in which `decodes` requests decoded: all of them."""
+        self.now += seconds
+        self.step += 1
+        self.context += self._giving
+        self._coming = UNSEEN
+        if self.room.grow(self._giving):
+            self.record.overfull += seconds
+        self.record.run(seconds, 0.0, 1, decodes)
+
+    def pause(self, seconds: float) -> None:
+        """Move the clock over a step in which no request decodes: the next gap of each is longer by it."""
+        while len(self._fresh) < self.size:
+            self._fresh.append(self.now)
+        self.now += seconds
+        self._coming = UNSEEN
+        if self.room.grow(0):
+            self.record.overfull += seconds
+        self.record.run(seconds, 0.0, 1, 0)
+
+    def until_event(self) -> float:
+        """Return where `decode` gets to: the next finish, or the end of a step after which there is more to see."""
+        steps, first, rise = self._ahead()
+        return self.now + steps * first + rise * steps * (steps - 1) / 2
+
+    def decode(self, until: float, most: int) -> None:
+        """Run steps without prefills to the next finish, or to the end of the step that `until` falls in.
+
+        At `most` so many steps.
+        """
+        steps, first, rise = self._ahead()
+        if until < inf:
+            steps = max(1, min(steps, _steps_to(until - self.now, first, rise)))
+        steps = min(steps, most)
+        if self.record.logs:
+            self._log(steps, first, rise)
+        self.record.run(first, rise, steps, self.size - len(self._fresh))
+        for first_token in self._fresh:
+            self.record.gap(self.now + first - first_token)
+        self._fresh = []
+        lasts = steps * first + rise * steps * (steps - 1) / 2
+        if self.room.grow(steps * self._giving):
+            self.record.overfull += lasts
+        self.now += lasts
+        self.step += steps
+        self.context += steps * self._giving
+        self._coming = UNSEEN
+
+    def finished(self) -> list[Request]:
+        """Take the requests whose last token is out out of the batch, and return them."""
+        done = []
+        while len(self._ends) > 0 and self._ends[0][0] <= self.step:
+            _, _, admitted, first_token, request, beyond = heappop(self._ends)
+            self.size -= 1
+            self._giving = self._giving - self._given(request) if self.size > 0 else 0  # nothing is left of rounding
+            self.context -= request.n_in + request.n_out + beyond
+            self.record.request(request, admitted, first_token, self.now)
+            self.room.give_back(request, beyond)
+            done.append(request)
+            self._coming = UNSEEN
+        return done
+
+    def _ahead(self) -> tuple[int, float, float]:
+        """Return the steps to the next event, the seconds of the first, and by how much each next is longer."""
+        if self._coming[0] == 0:
+            self._coming = self._looked_ahead()
+        return self._coming
+
+    def _looked_ahead(self) -> tuple[int, float, float]:
+        size = self.size
+        while len(self._lines) <= size:
+            self._lines.append(UNKNOWN)
+        line = self._lines[size]
+        if line is not None and not line[2] <= self.context <= line[3]:
+            line = self.cost.line(size, self.context)
+            self._lines[size] = line
+        if line is None:
+            return 1, self.cost.seconds(size, self.context, 0.0, 0, 0.0), 0.0
+        fixed, per_token, _, high = line
+        steps = 1 if len(self._fresh) > 0 else self._ends[0][0] - self.step
+        if high < inf:
+            steps = min(steps, floor((high - self.context) / self._giving) + 1)
+        return steps, fixed + per_token * self.context, per_token * self._giving
+
+    def _log(self, steps: int, first: float, rise: float) -> None:
+        start, context = self.now, self.context
+        for i in range(steps):
+            seconds = first + rise * i
+            self.record.step(self.number, start, seconds, self.size, context, 0.0, 0)
+            start += seconds
+            context += self._giving
+
+
+class Rank:
+    """The prompts of one rank of an engine: those whose computing has begun or is next, in the order of arrival."""
+
+    def __init__(self) -> None:
+        self.prompts: deque[Request] = deque()
+        self.progress = 0  # tokens of the first of them that are there
+        self.started = 0.0  # when its first own step began
+        self.requests = 0  # that are admitted and not done
+
+
+class Engine:
+    """A batch with a queue before it: who is admitted, and which prompt tokens the next step computes.
+
+    Prompts are computed in the order of arrival, beside the decodes, at most the `budget` of tokens of both in a step.
+    A request is admitted when a place and room for its KV cache are free, to the rank that has the fewest; all ranks
+    step together. The `load` of the system is what the engine waits for a stored token, in seconds, while it computes
+    others; `admission` is how it lets prompts into its steps, see `schedulers.Habits`.
+    """
+
+    def __init__(self, cost: StepTimes, record: Ledger, room: Room, system: System) -> None:
+        self.batch = Batch(cost, record, room, 0, system["gives"])
+        self.waiting: deque[Request] = deque()
+        self._cost = cost
+        self._record = record
+        self._budget = system["budget"] / system["ranks"]
+        self._brings = system["brings"]
+        self._load = system["load"]
+        self._ranks = [Rank() for _ in range(system["ranks"])]
+        self._by_chance = system["by_chance"]
+        self._chance = 1
+        self._prompts = 0  # admitted, and not yet computed
+        self._admission = system["admission"]
+        self._looked = 0  # the step after which the engine looked last, or would have
+        self._waited = 0  # steps that prompts have been held for
+        self._begun = -EVER  # the step with which prompts were let in last
+        self._drained = True  # whether it took all that waited
+        self._known = 0  # of those who wait, who were there when the last step began
+
+    def idle(self) -> bool:
+        """Tell whether there is nothing to do."""
+        return self.batch.size + self._prompts + len(self.waiting) == 0
+
+    def advance(self, until: float) -> list[Request]:
+        """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
+        waiting, batch = self.waiting, self.batch
+        planned = self._known if self._admission["ahead"] and batch.size + self._prompts > 0 else len(waiting)
+        while planned > 0 and batch.room.fits(waiting[0]):
+            self._admit(waiting.popleft())
+            planned -= 1
+        self._known = len(waiting)
+        if self.computes():
+            self.mix()
+        else:
+            self._decode(until)
+        done = batch.finished()
+        for request in done:
+            self._ranks[request.rank].requests -= 1
+        return done
+
+    def computes(self) -> bool:
+        """Tell whether the next step computes tokens of a prompt."""
+        beside = 0 if self._admission["alone"] else self.batch.size / len(self._ranks)
+        return self._prompts > 0 and beside * self._brings < self._budget and self._held() == 0
+
+    def _held(self) -> int:
+        """Return for how many steps prompts are held at most, if nobody comes."""
+        batch, habits = self.batch, self._admission
+        if batch.size == 0:
+            return 0
+        every: int = habits["every"]
+        if every > 1:
+            if habits["guard"] and not self._drained:
+                return 0
+            passed = min(batch.step - self._begun, every) if habits["since"] else batch.step % every
+            return (every - passed) % every
+        for rank in self._ranks:
+            if len(rank.prompts) > 0 and rank.progress > rank.prompts[0].cached:  # a prompt that was cut goes on
+                return 0
+        looks: int = habits["looks"]
+        unseen = (looks - (batch.step - self._looked) % looks) % looks
+        if unseen > 0 or self._waited >= habits["wait_steps"]:
+            return unseen
+        fresh = 0
+        for rank in self._ranks:
+            for request in rank.prompts:
+                fresh += request.n_in - request.cached
+        enough = fresh + batch.size * self._brings >= habits["wait_tokens"]
+        return 0 if enough else habits["wait_steps"] - self._waited
+
+    def resume(self, request: Request, done: int) -> None:
+        """Put in a request that is already under way, with `done` tokens: a start in the steady state."""
+        self.batch.room.take(request)
+        self.batch.room.grow(done - 1)
+        self._place(request)
+        self.batch.join(request, nan, nan, done)
+
+    def _place(self, request: Request) -> Rank:
+        """Give a request to the rank that has the fewest, or to any."""
+        least = 0
+        if self._by_chance:
+            self._chance = self._chance * 16807 % PRIME
+            least = floor(self._chance * len(self._ranks) / PRIME)
+        else:
+            for number in range(1, len(self._ranks)):
+                if self._ranks[number].requests < self._ranks[least].requests:
+                    least = number
+        request.rank = least
+        self._ranks[least].requests += 1
+        return self._ranks[least]
+
+    def _admit(self, request: Request) -> None:
+        self.batch.room.take(request)
+        rank = self._place(request)
+        if len(rank.prompts) == 0:
+            rank.progress = request.cached
+        rank.prompts.append(request)
+        self._prompts += 1
+
+    def _decode(self, until: float) -> None:
+        batch = self.batch
+        if self._prompts > 0:  # they are held, or decodes fill the budget
+            before, held = batch.step, self._held()
+            batch.decode(until, held if held > 0 else EVER)
+            self._waited += batch.step - before
+            return
+        if self._admission["ahead"] and len(self.waiting) > 0 and batch.room.fits(self.waiting[0]):
+            batch.decode(until, 1)  # the next step has them
+            return
+        # Who comes while there is no place will not start before somebody finishes.
+        batch.decode(inf if len(self.waiting) > 0 or batch.room.places < 1 else until, EVER)
+
+    def mix(self) -> None:
+        """Compute prompt tokens, beside the decodes unless these stand still.
+
+        A prompt that is complete has its first token at the end. The step is as long as the rank with the most prompt
+        tokens takes.
+        """
+        batch, alone, many = self.batch, self._admission["alone"], len(self._ranks)
+        decodes, context = (0, 0.0) if alone else (batch.size, batch.context)
+        complete: list[tuple[Request, float]] = []
+        most, pairs, prefills, load = 0, 0.0, 0.0, 0.0
+        if self._drained or not self._admission["guard"]:
+            self._begun = batch.step
+        for rank in self._ranks:
+            own = 0 if alone else rank.requests - len(rank.prompts)  # that decode
+            taken = self._fill(rank, self._budget - own * self._brings, complete)
+            load = max(load, taken[3])
+            if taken[0] > most:
+                most, pairs, prefills = taken[0], taken[1], taken[2]
+        seconds = self._cost.seconds(decodes, context, many * prefills, many * most, many * pairs)
+        if load > 0:
+            seconds = waiting_for(load, seconds, self._cost, decodes, context)
+        if self._record.logs:
+            self._record.step(0, batch.now, seconds, decodes, context, many * prefills, many * most)
+        if alone:
+            batch.pause(seconds)
+        else:
+            batch.after(seconds, decodes)
+        for request, admitted in complete:
+            batch.join(request, admitted, batch.now, 1)
+        self._looked = batch.step
+        self._waited = 0
+        self._drained = self._prompts == 0
+
+    def _fill(self, rank: Rank, budget: float, complete: list[tuple[Request, float]]) -> list[Any]:
+        """Compute what a rank's budget has room for; return tokens, pairs, prompts, and seconds of what is loaded."""
+        tokens, pairs, prefills, load = 0, 0.0, 0.0, 0.0
+        prompts = rank.prompts
+        while len(prompts) > 0 and budget >= 1:
+            request = prompts[0]
+            start = rank.progress
+            end = start + self._part(request.n_in - start, budget, tokens)
+            if end == start:
+                break
+            if start == request.cached:
+                rank.started = self.batch.now
+                load += self._load * request.cached
+            budget -= end - start
+            tokens += end - start
+            pairs += (end * end - start * start) / 2
+            prefills += (end - start) / (request.n_in - request.cached)
+            rank.progress = end
+            if end == request.n_in:
+                complete.append((prompts.popleft(), rank.started))
+                self._prompts -= 1
+                rank.progress = prompts[0].cached if len(prompts) > 0 else 0
+        return [tokens, pairs, prefills, load]
+
+    def _part(self, left: int, budget: float, taken: int) -> int:
+        """Return how many of the tokens that are left of a prompt go into a step with `taken` others."""
+        if left <= budget:
+            return left
+        if self._admission["whole"]:
+            return 0 if taken > 0 else left
+        return floor(budget)
+
+
+def waiting_for(load: float, seconds: float, cost: StepTimes, decodes: int, context: float) -> float:
+    """Return the seconds of a step whose prompts need `load` from the store while they compute, layer by layer."""
+    alone = cost.bare(decodes, context)
+    return alone + max(seconds - alone, load)
+
+
+def _steps_to(seconds: float, first: float, rise: float) -> int:
+    """Return how many steps, each `rise` longer than the last, it takes to last `seconds`."""
+    # k·first + rise·k(k−1)/2 = seconds, solved without a difference of large numbers
+    half = first - rise / 2
+    return ceil(2 * seconds / (half + sqrt(half * half + 2 * rise * seconds)))

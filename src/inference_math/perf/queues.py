@@ -1,0 +1,458 @@
+"""What replicas sustain when requests arrive at random, and fleets of them; the planner's page runs this, too.
+
+Some of the calibration's draws stand for all, each with arrivals of its own, the same for all architectures: what is
+drawn holds both the calibration's error and that of the sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, floor, inf, log
+from typing import Any
+
+from inference_math.perf.asked import GROWS, brought, computed_tokens, fresh_share, sent_bytes, whole_prompt
+from inference_math.perf.choice import CAREFUL, chosen
+from inference_math.perf.draws import median
+from inference_math.perf.goodput import goodput, requests_like, requests_of
+from inference_math.perf.load import loaded, pools_each
+from inference_math.perf.pace import Pace
+from inference_math.perf.search import ARCHITECTURES
+from inference_math.perf.steps import draft_yield, floor_terms, kv_held, kv_tokens, stored_tokens, unit_terms
+from inference_math.perf.types import Admission, Asked, Costs, Found, Row, Step, System
+
+__all__ = [
+    "AFTER", "BEFORE", "DRAWN", "MEASURED", "RANKED", "crowd", "differ", "full", "longest_fits", "of_units", "pace_of",
+    "played", "representative", "slow_places", "standing", "system_for", "trials", "units_of",
+]  # fmt: skip
+
+# Prompts are let in as they come.
+AT_ONCE: Admission = {
+    "whole": False, "alone": False, "wait_steps": 0, "wait_tokens": inf, "looks": 1, "every": 1, "guard": True,
+    "since": False, "ahead": False,
+}  # fmt: skip
+DRAWN = 16  # of the calibration's draws, each with arrivals of its own
+MEASURED = 400  # requests of a simulation
+RANKED = 160  # the same, where rows are told apart
+BEFORE = 0.25  # of the requests that are measured: so many come before them
+AFTER = 0.1  # and after them
+FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for longer than is simulated
+ACCEPTED_SD = 0.15  # between requests, of the chance that a draft is accepted: taken on trust
+LOGISTIC = 0.5513  # the scale of a logistic variable whose standard deviation is 1
+STRATA = 50  # chances, evenly spread, that stand for all
+BISECTIONS = 30
+IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
+BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
+LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
+MORE = 4  # splits of pools that are tried: with as many prefill units as are balanced at full load, and more
+WIDE = 1.12  # rates in a row, where it is looked from which on limits are missed
+NARROW = 1.04  # and how near two must be in the end, between which what is sustained is taken to lie
+NARROW_RANKED = 1.12
+LEAST = 0.02  # of full load: what is sustained below it is nothing
+
+
+def units_of(asked: Asked, name: str) -> int:
+    """Return the units of a replica: both pools of a disaggregated one."""
+    return asked["units"] if name == "disaggregated" else 1
+
+
+def ranks_of(asked: Asked) -> int:
+    """Return the groups of a unit's GPUs that share requests: of attention data parallelism and of pipeline stages."""
+    layout = asked["unit"]["layout"]
+    return layout["dp"] * layout["pp"]
+
+
+def of_units(asked: Asked, units: int) -> Asked:
+    """Return what is asked, of pools with so many units."""
+    of: Any = dict(asked)
+    of["units"] = units
+    found: Asked = of
+    return found
+
+
+def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
+    """Return a row with another chunk, or another split of its units."""
+    other: Any = dict(row)
+    other["chunk"] = chunk
+    other["computed"] = chunk * fresh_share(asked["work"])
+    other["prefill_units"] = prefill
+    found: Row = other
+    return found
+
+
+def trials(asked: Asked, name: str, row: Row, step: Step) -> list[Row]:
+    """Return the rows to try: an architecture's own, with chunks up to whole prompts, or with other splits of pools.
+
+    At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps. Pools
+    that are equally fast at full load are not at part load: a prompt waits for a unit, a decode for nobody. Of the
+    prompts that a row has a unit compute together, each of the unit's groups has its part.
+    """
+    n_in = asked["work"]["n_in"]
+    if name == "aggregated":
+        return [row]
+    found: list[Row] = []
+    if name == "disaggregated":
+        chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
+        fed, taken = pools_each(asked, step, changed(asked, row, chunk * ranks_of(asked), 1))
+        balance = floor(asked["units"] * taken / (fed + taken))  # where both pools are equally fast
+        best = max(1, min(asked["units"] - 1, balance))
+        for prefill in range(best, min(best + MORE, asked["units"])):
+            found.append(changed(asked, row, chunk, prefill))
+        return found
+    whole = max(n_in, row["chunk"])
+    found.append(changed(asked, row, whole, row["prefill_units"]))
+    for factor in LARGER:
+        if factor * row["chunk"] < whole:
+            found.append(changed(asked, row, factor * row["chunk"], row["prefill_units"]))
+    if whole > row["chunk"]:
+        found.append(row)
+    return found
+
+
+def full(asked: Asked, name: str, row: Row, one: Costs) -> float:
+    """Return the requests/s of a replica at full load with the settings of a row, which each of its groups has."""
+    chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
+    return loaded(asked, one, name, changed(asked, row, chunk, row["prefill_units"]))["rate"] * units_of(asked, name)
+
+
+def system_for(asked: Asked, name: str, row: Row) -> System:
+    """Return an architecture's row as what the simulator runs."""
+    unit, work = asked["unit"], asked["work"]
+    ranks = ranks_of(asked)
+    n_in, batch = work["n_in"], ceil(row["batch"])
+    cached = stored_tokens(n_in, work["alpha"])
+    waits = kv_held(unit, cached) / cached / asked["read_bw"] if asked["read_bw"] > 0 and cached > 0 else 0.0
+    prefill = row["prefill_units"] if name == "disaggregated" else 0
+    budget, most = inf, batch
+    if name == "aggregated" and asked["engine"] != "sglang":  # whose steps have a whole prompt's tokens
+        budget = whole_prompt(asked) + batch * brought(asked)
+    if name == "disaggregated":
+        budget = computed_tokens(asked, row)
+    if name == "chunked":  # prompts under way hold places, too
+        budget = computed_tokens(asked, row) + batch * brought(asked)
+        most = batch + ceil(row["chunk"] / n_in)
+    return {
+        "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
+        "transfer": ranks * sent_bytes(asked) / n_in / asked["pool_bw"], "budget": budget, "max_batch": most,
+        "kv_capacity": kv_tokens(unit, n_in + work["n_out"]), "grows": GROWS[asked["engine"]], "load": waits,
+        "gives": unit["gives"], "brings": brought(asked), "admission": AT_ONCE,
+        "ranks": 1, "by_chance": False,
+    }  # fmt: skip
+
+
+def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
+    """Tell whether the KV cache of a unit has room for each request of a mix."""
+    longest = 0
+    for n_in, n_out, _ in mix:
+        longest = max(longest, n_in + n_out)
+    return longest <= system["kv_capacity"]
+
+
+def pace_of(asked: Asked, found: Found, factors: list[float]) -> Pace:
+    """Return the steps of a unit under the coefficients `found`, a step and its prompts' part stretched."""
+    unit, work = asked["unit"], asked["work"]
+    room = BEYOND * kv_tokens(unit, work["n_in"] + work["n_out"])
+    return Pace(unit_terms(unit, found), floor_terms(unit), factors[0], factors[1], room)
+
+
+def representative(solved: Any) -> list[int]:
+    """Return draws that stand for all: from the fastest to the slowest at full load, evenly spread."""
+    first = solved["rates"][solved["order"][0]]
+    order = list(range(len(first)))
+    order.sort(key=lambda i: -first[i])
+    many = min(DRAWN, len(order))
+    return [order[floor((k + 0.5) * len(order) / many)] for k in range(many)]
+
+
+def played(
+    asked: Asked, system: System, pace: Pace, front: float, drawn: Any, place: int, rate: float, count: int,
+    enough: float,
+) -> list[float]:  # fmt: skip
+    """Return (score, mean TTFT, mean TPOT) of a replica that gets so many requests a second; see `goodput`.
+
+    `drawn` has gaps, lengths and like, the tokens of recorded requests, and `share`, which of the requests must keep
+    both limits (0: means must). `place` tells which arrivals: each draw has its own. No step takes `front`
+    seconds of each TTFT. A score of 1 keeps the promise.
+    """
+    work, since = asked["work"], floor(BEFORE * count + 0.5)
+    many = ceil(count * (1 + BEFORE + AFTER))
+    gaps, lengths = shuffled(drawn["gaps"], place, many, 1.0), shuffled(drawn["lengths"], place, many, 0.0)
+    if len(drawn["like"]) > 0:
+        requests = requests_like(gaps, lengths, rate, drawn["like"])
+    else:
+        stored = stored_tokens(work["n_in"], work["alpha"])
+        requests = requests_of(gaps, lengths, rate, max(floor(work["n_in"] + 0.5), 1), work["n_out"], stored)
+    differ(asked, requests, drawn["lengths"], place)
+    return goodput(
+        system, pace, front, requests, asked["ttft"], asked["tpot"], since, since + count, drawn["share"], enough > 0
+    )
+
+
+def differ(asked: Asked, requests: list[Any], chances: list[float], place: int) -> None:
+    """Let requests that draft differ in how many of their drafts are accepted, each by a chance of its own.
+
+    The chance that one is accepted scatters by `ACCEPTED_SD` about its middle, as a logistic variable cut off at 0 and
+    1. All together take as many steps for their tokens as if they were alike: what differs is who keeps the promise.
+    """
+    unit = asked["unit"]
+    if not unit["drafts"] > 0:
+        return
+    middle = middle_of_accepted(unit["drafts"], unit["gives"])
+    own = shuffled(chances, place + DRAWN, len(requests), 0.0)
+    for i in range(len(requests)):
+        requests[i].gives = own_yield(unit["drafts"], middle, own[i])
+
+
+def own_yield(drafts: float, middle: float, chance: float) -> float:
+    """Return the tokens that a step gives a request of a chance, where acceptance scatters about a middle."""
+    accepted = middle + LOGISTIC * ACCEPTED_SD * log(chance / (1 - chance))
+    return draft_yield(drafts, min(max(accepted, 0.0), 1.0))
+
+
+def middle_of_accepted(drafts: float, gives: float) -> float:
+    """Return about which middle acceptance scatters, so that the harmonic mean of the yields is what a step gives."""
+    low, high = -1.0, 2.0
+    for _ in range(BISECTIONS):
+        middle, steps = (low + high) / 2, 0.0
+        for i in range(STRATA):
+            steps += 1 / own_yield(drafts, middle, (i + 0.5) / STRATA) / STRATA
+        if steps > 1 / gives:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def shuffled(values: list[float], place: int, count: int, mean: float) -> list[float]:
+    """Return so many of the values, in an order that hangs on the place, scaled to a mean where one is given."""
+    size = len(values)
+    stride, at = place * 37 % (size - 1) + 1, place * 53 % size
+    found: list[float] = []
+    total = 0.0
+    for _ in range(count):
+        found.append(values[at])
+        total += values[at]
+        at = (at + stride) % size
+    if mean > 0:
+        return [one * mean * count / total for one in found]
+    return found
+
+
+def highest_rate(top: float, guess: float, narrow: float, good: Callable[[float], bool]) -> float:
+    """Return about the highest rate that is good, looked for from a guess outwards; 0 where none is.
+
+    `top` is what a replica serves at full load; queues grow for longer than is simulated beyond `FULL` of it.
+    """
+    most, wide = FULL * top, WIDE
+    low, high = 0.0, inf
+    at = min(guess * top, most)
+    while high == inf or not low > 0:
+        if good(at):
+            low = at
+            if at >= most:
+                return at
+            at = min(at * wide, most)
+        else:
+            high = at
+            if at < LEAST * top:
+                return 0.0
+            at = at / wide
+        wide = min(wide * wide, 3.0)
+    while high / low > narrow:
+        at = (low * high) ** 0.5
+        if good(at):
+            low = at
+        else:
+            high = at
+    between_both: float = (low * high) ** 0.5
+    return between_both
+
+
+def cost(each: float, gpus: float, traffic: float, have: float) -> float:
+    """Return the GPUs that a traffic takes, or where there are GPUs, minus the requests/s that they serve.
+
+    By the requests/s of `each` replica, and its `gpus`. The less the better; infinity for what is not possible.
+    """
+    if each <= 0 or (have > 0 and gpus > have):
+        return inf
+    return -each * floor(have / gpus) if have > 0 else ceil(traffic / each) * gpus
+
+
+def worth(each: float, gpus: float, traffic: float, have: float) -> float:
+    """Return the requests/s of a GPU that is there, or that is bought: what is compared; 0 for what is not possible."""
+    its = cost(each, gpus, traffic, have)
+    if its == inf:
+        return 0.0
+    return -its / have if have > 0 else traffic / its
+
+
+def slow_places(count: int) -> int:
+    """Return the place, of draws from the fastest to the slowest, that a fleet is sized for: nine in ten are faster."""
+    return ceil(CAREFUL * count) - 1
+
+
+def rate_at(host: Any, name: str, units: int, row: int, place: int, guess: float, count: int, narrow: float) -> float:
+    """Return about what a replica with one of its rows sustains in a draw."""
+    top: float = host["top"](name, units, row, place)
+    return highest_rate(
+        top, guess, narrow, lambda rate: host["play"](name, units, row, place, rate, count, 1.0)[0] >= 1
+    )
+
+
+def best_row(host: Any, name: str, units: int, slow: list[int]) -> tuple[int, float]:
+    """Return (row, requests/s) of the row that sustains most under the worst of some slow draws, by a few requests."""
+    chosen_row, most = 0, -1.0
+    for row in range(host["rows"](name, units)):
+        least = inf
+        for place in slow:
+            if least > most:  # else another is better whatever comes
+                top = host["top"](name, units, row, place)
+                if FULL * top > most:
+                    least = min(least, rate_at(host, name, units, row, place, 0.7, RANKED, NARROW_RANKED))
+                else:
+                    least = min(least, FULL * top)
+        if least > most:
+            chosen_row = row
+            most = least
+    return chosen_row, most
+
+
+def sizes_of(asked: Asked, name: str) -> list[int]:
+    """Return the numbers of units that a replica may have, the largest first."""
+    if name != "disaggregated":
+        return [1]
+    sizes: list[int] = []
+    units = asked["units"]
+    while units >= 2:  # of many, those that are an eighth apart
+        sizes.append(units)
+        units -= max(1, floor(units / 8 - 1))
+    return sizes
+
+
+def best_size(asked: Asked, host: Any, name: str, slow: list[int], traffic: float, have: float) -> tuple[int, int]:
+    """Return (units, row) of the replica with which the fewest GPUs serve the traffic, or those that there are most.
+
+    What a replica cannot serve at full load it does not serve with queues, either: such sizes are not simulated.
+    """
+    hopes: list[tuple[float, int]] = []
+    for units in sizes_of(asked, name):
+        most = inf
+        for place in slow:
+            of = 0.0
+            for row in range(host["rows"](name, units)):
+                of = max(of, FULL * host["top"](name, units, row, place))
+            most = min(most, of)
+        hopes.append((cost(most, units * asked["unit"]["gpus"], traffic, have), units))
+    hopes.sort(key=lambda pair: pair[0])
+    units, row, least = hopes[0][1], 0, inf
+    for hope in hopes:
+        if hope[0] >= least:
+            continue
+        found = best_row(host, name, hope[1], slow)
+        its = cost(found[1], hope[1] * asked["unit"]["gpus"], traffic, have)
+        if its < least or least == inf:
+            units = hope[1]
+            row = found[0]
+            least = min(its, least)
+    return units, row
+
+
+def sustained(host: Any, name: str, units: int, row: int, count: int) -> list[float]:
+    """Return what a replica sustains in each draw, from the fastest at full load to the slowest."""
+    found: list[float] = []
+    guess = 0.7
+    for place in range(count):
+        each = rate_at(host, name, units, row, place, guess, MEASURED, NARROW)
+        found.append(each)
+        top = host["top"](name, units, row, place)
+        guess = max(each / top, LEAST) if each > 0 else guess
+    return found
+
+
+def standing(asked: Asked, host: Any, name: str, traffic: float, have: float, count: int) -> dict[str, Any]:
+    """Return the best replica of an architecture, and the fleet of it, or no fleet where it keeps the promise nowhere.
+
+    units, row, gpus, each (requests/s by draw), sure (what it sustains in nine of ten draws), and what `fleet_of` has.
+    `host` answers what was asked before from memory: rows(name, units), the number of `trials`; top(name, units, row,
+    place), requests/s at full load; play(name, units, row, place, rate, requests, enough), what is `played`.
+    """
+    slow = [slow_places(count)]
+    if count > 3:
+        slow.append(count - 4)
+    units, row = best_size(asked, host, name, slow, traffic, have)
+    each = sustained(host, name, units, row, count)
+    ordered = list(each)
+    ordered.sort(key=lambda one: -one)
+    one: dict[str, Any] = {
+        "name": name, "units": units, "row": row, "gpus": units * asked["unit"]["gpus"], "each": each,
+        "sure": ordered[slow_places(count)], "replicas": 0, "idle": 0.0,
+    }  # fmt: skip
+    if one["sure"] > 0 and cost(one["sure"], one["gpus"], traffic, have) < inf:
+        one.update(fleet_of(host, one, traffic, have, count))
+    else:
+        place = slow_places(count)
+        one["idle"] = host["play"](name, units, row, place, IDLE, MEASURED, 0.0)[0]
+    return one
+
+
+def crowd(fleets: dict[str, Any], traffic: float, have: float, count: int) -> dict[str, Any]:
+    """Return which of some architectures' fleets loses least over the draws, and whether it is a tie."""
+    rates: dict[str, list[float]] = {}
+    for name in ARCHITECTURES:
+        rates[name] = [0.0 for _ in range(count)]
+        if name in fleets and fleets[name]["replicas"] > 0:
+            rates[name] = [worth(each, fleets[name]["gpus"], traffic, have) for each in fleets[name]["each"]]
+    return chosen(rates, {"fleets": fleets})
+
+
+def fleet_of(host: Any, one: Any, traffic: float, have: float, count: int) -> dict[str, Any]:
+    """Return how many replicas a fleet has, what it serves, and what its requests see at that, by the draws."""
+    fits = floor(have / one["gpus"]) if have > 0 else ceil(traffic / one["sure"])
+    rate = fits * one["sure"] if have > 0 else traffic
+    needs: list[float] = []
+    serves: list[float] = []
+    first: list[float] = []
+    gaps: list[float] = []
+    kept = 0
+    for place in range(count):
+        each = one["each"][place]
+        needs.append(ceil(traffic / each) * one["gpus"] if each > 0 else inf)
+        serves.append(fits * each)
+        told = host["play"](one["name"], one["units"], one["row"], place, rate / fits, MEASURED, 0.0)
+        first.append(told[1])
+        gaps.append(told[2])
+        kept += 1 if told[0] >= 1 else 0
+    spans = [ceil(end / one["gpus"] - 1e-9) * one["gpus"] if end < inf else inf for end in spread_of(needs)]
+    gpus, served = fits * one["gpus"], spread_of(serves)
+    return {
+        "replicas": fits, "gpus_all": [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed_at(gpus),
+        "rate": [rate, served[0], served[1]] if have > 0 else fixed_at(rate), "sold": rate,
+        "ttft": middle_of(first), "tpot": middle_of(gaps), "kept": kept / count,
+    }  # fmt: skip
+
+
+def middle_of(values: list[float]) -> list[float]:
+    """Return the median of values, and the ends between which nine in ten of them lie."""
+    ends = spread_of(values)
+    return [median(values), ends[0], ends[1]]
+
+
+def fixed_at(value: float) -> list[float]:
+    """Return a number that no draw moves."""
+    return [value, value, value]
+
+
+def spread_of(values: list[float]) -> list[float]:
+    """Return the ends between which nine in ten of the values lie, infinity among them; few values are interpolated."""
+    ordered = list(values)
+    ordered.sort(key=lambda one: one)
+    return [between(ordered, 0.05), between(ordered, 0.95)]
+
+
+def between(ordered: list[float], share: float) -> float:
+    """Return a quantile of values in order, each in the middle of its part of all."""
+    at = min(max(share * len(ordered) - 0.5, 0.0), len(ordered) - 1.0)
+    low = floor(at)
+    high = min(low + 1, len(ordered) - 1)
+    if at == low or ordered[low] == ordered[high]:
+        return ordered[low]
+    return ordered[low] + (at - low) * (ordered[high] - ordered[low])

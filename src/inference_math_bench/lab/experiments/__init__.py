@@ -1,0 +1,57 @@
+"""The experiments: what is tried, what the law says before, what is seen.
+
+Each has arms, which are tried in random order. `predict` turns the costs of bare steps into numbers, before the trial;
+`run` finds the same numbers on the engine. Names are "quantity", or "quantity@law" for what another form of the law
+says of it: `printed`, where the talks' form differs, or the model of overlap.
+"""
+
+from __future__ import annotations
+
+from inference_math_bench.lab.experiments.bench import (
+    N_IN,
+    N_OUT,
+    Arm,
+    Bench,
+    Experiment,
+    Found,
+    Values,
+    alone,
+    calibration,
+)
+from inference_math_bench.lab.experiments.cadence import Cadence
+from inference_math_bench.lab.experiments.chunks import Chunks
+from inference_math_bench.lab.experiments.cold import ColdStart
+from inference_math_bench.lab.experiments.interference import Counts, Interference
+from inference_math_bench.lab.experiments.limit import Limit
+from inference_math_bench.lab.experiments.queues import OpenLoop
+from inference_math_bench.lab.experiments.reuse import Reuse
+from inference_math_bench.lab.experiments.step import InsideAStep
+from inference_math_bench.lab.experiments.stores import Store, load_and_compute
+
+__all__ = [
+    "EXPERIMENTS",
+    "N_IN",
+    "N_OUT",
+    "Arm",
+    "Bench",
+    "Cadence",
+    "Chunks",
+    "ColdStart",
+    "Counts",
+    "Experiment",
+    "Found",
+    "InsideAStep",
+    "Interference",
+    "Limit",
+    "OpenLoop",
+    "Reuse",
+    "Store",
+    "Values",
+    "alone",
+    "calibration",
+    "load_and_compute",
+]
+
+EXPERIMENTS: tuple[Experiment, ...] = (
+    InsideAStep(), Interference(), ColdStart(), Cadence(), Counts(), Limit(), Reuse(), Store(), Chunks(), OpenLoop(),
+)  # fmt: skip

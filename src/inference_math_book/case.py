@@ -1,0 +1,167 @@
+"""The talks' cluster, worked once: every page that speaks of it takes its numbers from here.
+
+Llama-3-70B in FP8 (weights and KV cache) on two H100, 2,200 tokens in, 170 out, 400 ms to the first token and 40 ms a
+token, eight units; nothing stored, or 95 % of the prompts on local SSDs.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pandas as pd
+
+from inference_math import theory
+from inference_math.catalogue.tiers import tier
+from inference_math.checks.numerals import digits
+from inference_math.planner.architectures import compare
+from inference_math.planner.deployment import Plan, plan
+from inference_math.unit import Unit
+from inference_math.unit.coefficients import DATASHEET
+from inference_math.unit.costs import Costs, measured
+from inference_math.unit.operators import Operators
+from inference_math.workload import SLA, Workload
+
+__all__ = ["LENGTHS", "LIMITS", "STORED", "UNIT", "WAIT", "WORK", "engines", "numbers", "planned", "table"]
+
+UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
+WORK, LIMITS, STORED = Workload(2200, 170), SLA(ttft=0.4, tpot=0.040), 0.95
+WAIT = LIMITS.ttft - UNIT.front.seconds  # what the limit of a client leaves to the engine
+LENGTHS = (WORK.n_in, WORK.n_out)  # tokens in and out, of which every chapter's worked numbers are
+_STORE = "local_ssd"
+_ENGINES = {"vllm": "vLLM", "trtllm": "TensorRT-LLM", "sglang": "SGLang"}
+_AHEAD = "rate ahead of the next (%)"
+_SIDES = ("datasheet", "kernels", "fitted")
+
+
+@lru_cache
+def _costs(side: str, stored: bool) -> Costs:
+    """Return what requests cost by the datasheet, by measured operators, or by the fitted form."""
+    if side == "kernels":
+        found = measured(Operators(UNIT.model, tp=2, weights="fp8", kv="fp8"), WORK.n_in, WORK.n_out)
+        speedup = theory.speedup_layerwise(alpha=STORED, e=_e(found))
+        return found.with_prefill(speedup) if stored else found
+    unit = UNIT.calibrated(DATASHEET) if side == "datasheet" else UNIT
+    work = Workload(WORK.n_in, WORK.n_out, STORED if stored else 0.0)
+    return unit.costs(work, 2 * tier(_STORE).read_bw if stored else 0.0)
+
+
+def _e(alone: Costs) -> float:
+    """Return e of the SSDs of both GPUs, by what a prompt costs that nothing is stored of."""
+    return float(tier(_STORE).acceleration((alone.ttft_1 + alone.t_w) / WORK.n_in, UNIT.model.kv_token("fp8"), 2))
+
+
+@lru_cache
+def table(stored: bool = False) -> pd.DataFrame:
+    """Return the case's numbers as text: a row for each quantity, a column for each side, and the planner's medians.
+
+    `stored`: 95 % of the prompts lie on local SSDs.
+    """
+    columns = {}
+    for side in _SIDES:
+        costs = _costs(side, stored)
+        rows = compare(costs, LIMITS.tpot, WAIT).set_index("architecture")
+        ranked = rows.rate.sort_values(ascending=False)
+        columns[side] = {
+            "weight read and all else fixed, t_w (ms)": digits(1e3 * costs.t_w),
+            "prompt alone (ms)": digits(1e3 * (costs.ttft_1 + costs.t_w)),
+            "ΔP, net of t_w (ms)": digits(1e3 * costs.delta_p),
+            "ΔP, gross (ms)": digits(1e3 * costs.delta_p_gross),
+            "ΔH and a decode's own rows (ms)": digits(1e3 * costs.read),
+            "1 + ΔP/ΔH": digits(1 + costs.delta_p / costs.read),
+            "batch by formula": digits(costs.additive.batch_limits(LIMITS.tpot, WAIT).batch[0]),
+            "batch, step by step": digits(rows.batch["aggregated"]),
+            "aggregated (requests/s of a unit)": digits(rows.rate["aggregated"]),
+            "chunked (requests/s of a unit)": digits(rows.rate["chunked"]),
+            "disaggregated (requests/s of a unit)": digits(rows.rate["disaggregated"]),
+            "e, local SSDs": digits(_e(_costs(side, False))),
+            "best": str(ranked.index[0]),
+            _AHEAD: f"{100 * (ranked.iloc[0] / ranked.iloc[1] - 1):.0f}",
+        }
+    columns["plan"] = _medians(planned(stored))
+    return pd.DataFrame(columns).fillna("").rename_axis("quantity").reset_index()
+
+
+def _medians(found: Plan) -> dict[str, str]:
+    """Return what the planner prints of these quantities: medians of the fitted form's draws."""
+    rates = found.compared.set_index("architecture")["rate"]
+    batch = found.answers["batch"]
+    return {
+        "weight read and all else fixed, t_w (ms)": digits(1e3 * found["t_w"]),
+        "ΔP, net of t_w (ms)": digits(1e3 * found["delta_p"]),
+        "ΔP, gross (ms)": digits(1e3 * found["delta_p_gross"]),
+        "ΔH and a decode's own rows (ms)": digits(1e3 * found["delta_h"]),
+        "1 + ΔP/ΔH": digits(found["gain_bound"]),
+        "batch by formula": digits(batch.by_formula),
+        "batch, step by step": digits(batch.value),
+        "e, local SSDs": digits(_stored()["e"]),
+        "best": found.best,
+        _AHEAD: f"{100 * found['margin']:.0f}",
+    } | {f"{name} (requests/s of a unit)": digits(rates[name]) for name in rates.index}
+
+
+@lru_cache
+def planned(stored: bool = False) -> Plan:
+    """Return the planner's answer to the case."""
+    work = Workload(WORK.n_in, WORK.n_out, STORED if stored else 0.0)
+    return plan(UNIT, work, LIMITS, tier=tier(_STORE) if stored else None)
+
+
+@lru_cache
+def engines() -> pd.DataFrame:
+    """Return the planner's answer to the case on each engine, a row each."""
+    rows = []
+    for engine, name in _ENGINES.items():
+        found = plan(UNIT.resized(engine=engine), WORK, LIMITS)
+        lead, varies = (f"{100 * found.solved[key]:.0f}" for key in ("lead", "scatter"))
+        rows.append({
+            "engine": name, "loses least": found.best, "requests/s of a unit": digits(found["rate"]),
+            "best in (% of the draws)": f"{100 * found.best_in:.0f}", "next": found.order[1],
+            "which loses more by (%)": lead, "and that varies by (%)": varies, "a tie": "yes" if found.tie else "no",
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _stored() -> dict[str, float]:
+    """Return the planner's row of loading from the local SSDs."""
+    return dict(planned(True).offloading.set_index("where").loc[_STORE])
+
+
+def numbers() -> dict[str, str]:
+    """Return the case's numbers for the prose, by the keys under which every page glues them."""
+    told = {}
+    for stored, mark in ((False, ""), (True, "_stored")):
+        rows = table(stored).set_index("quantity")
+        for side in _SIDES:
+            column = rows[side]
+            for key, name in (
+                ("alone", "prompt alone (ms)"), ("net", "ΔP, net of t_w (ms)"), ("gross", "ΔP, gross (ms)"),
+                ("read", "ΔH and a decode's own rows (ms)"), ("bound", "1 + ΔP/ΔH"), ("best", "best"),
+                ("lead", _AHEAD), ("e", "e, local SSDs"), ("chunked", "chunked (requests/s of a unit)"),
+                ("split", "disaggregated (requests/s of a unit)"), ("whole", "aggregated (requests/s of a unit)"),
+            ):  # fmt: skip
+                told[f"case{mark}_{side}_{key}"] = column[name]
+            gain = compare(_costs(side, stored), LIMITS.tpot, WAIT).set_index("architecture").rate
+            told[f"case{mark}_{side}_chunked_gain"] = f"{gain['chunked'] / gain['aggregated']:.2f}"
+        found = planned(stored)
+        rates = found.compared.set_index("architecture")
+        told |= {
+            f"case{mark}_plan_batch": digits(found["batch"]),
+            f"case{mark}_plan_bound": digits(found["gain_bound"]),
+            f"case{mark}_plan_gain": f"{found['pdd_gain']:.2f}",
+            f"case{mark}_plan_best": found.best,
+            f"case{mark}_plan_rate": digits(found["rate"]),
+            f"case{mark}_plan_margin": f"{100 * found['margin']:.0f}",
+            f"case{mark}_plan_scatter": f"{100 * found.solved['scatter']:.1f}",
+            f"case{mark}_plan_lead": f"{100 * found.solved['lead']:.1f}",
+            f"case{mark}_plan_tie": "a tie" if found.tie else "no tie",
+            f"case{mark}_plan_sure": f"{100 * rates.best_in[found.best]:.0f}",
+        }
+    loaded = _stored()
+    return told | {
+        "case_front": f"{1e3 * UNIT.front.seconds:.0f}",
+        "case_wait": f"{1e3 * WAIT:.0f}",
+        "case_stored_share": f"{100 * STORED:.0f}",
+        "case_stored_law_speedup": f"{theory.speedup_layerwise(alpha=STORED, e=loaded['e']):.0f}",
+        "case_plan_e": digits(loaded["e"]),
+        "case_stored_plan_speedup": f"{loaded['speedup']:.0f}",
+    }

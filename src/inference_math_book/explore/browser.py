@@ -1,0 +1,187 @@
+"""The planner's page: `perf` as JavaScript, formulas printed from SymPy, numbers to start from."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from dataclasses import asdict
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import numpy as np
+
+from inference_math import catalogue, evidence, perf, theory
+from inference_math.catalogue.links import USUAL, links
+from inference_math.catalogue.tiers import tiers
+from inference_math.perf import bench, calibrate, steps, words
+from inference_math.planner.benchmarks import HABITS
+from inference_math.planner.case import DRAWS
+from inference_math.planner.deployment import ANSWERS, kv_setting
+from inference_math.planner.text import PRINTED
+from inference_math.planner.traffic import SHARED, chances
+from inference_math.simulate.schedulers import admission_of
+from inference_math.unit import rates_of
+from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, ZERO_SHOT_SCOPE, Calibration, normals
+from inference_math.unit.front import moves
+from inference_math.unit.nearest import SERVED_SCOPE, levels
+from inference_math.unit.shapes import MEMORY
+from inference_math.workload.mixes import MIXES, mix
+from inference_math_book.explore.pasted import record
+from inference_math_book.explore.pictures import pictures
+
+__all__ = ["data", "script"]
+
+_MODULES = [import_module(f"{perf.__name__}.{module.name}") for module in iter_modules(perf.__path__)]
+BURSTS = (1, 2, 4)
+"""Coefficients of variation of the times between arrivals that the page knows; see `planner.fleet`."""
+# What Python's built-ins and its modules math, heapq and collections are in JavaScript, where a name is passed on, too.
+_PRELUDE = """
+var exp = Math.exp, max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
+var sqrt = Math.sqrt, log = Math.log, log1p = Math.log1p, inf = Infinity, nan = NaN;
+function deque() { var queue = []; queue.popleft = queue.shift; return queue; }
+function before(a, b) { return a[0] < b[0] || (a[0] === b[0] && a[1] < b[1]); }
+function heappush(heap, row) {
+  var i = heap.length;
+  for (heap.push(row); i > 0 && before(row, heap[(i - 1) >> 1]); i = (i - 1) >> 1) heap[i] = heap[(i - 1) >> 1];
+  heap[i] = row;
+}
+function heappop(heap) {
+  var top = heap[0], row = heap.pop(), i = 0, child;
+  if (!heap.length) return top;
+  while ((child = 2 * i + 1) < heap.length) {
+    if (child + 1 < heap.length && before(heap[child + 1], heap[child])) child++;
+    if (!before(heap[child], row)) break;
+    heap[i] = heap[child];
+    i = child;
+  }
+  heap[i] = row;
+  return top;
+}
+function digits(x) {
+  return Math.abs(x) >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3)));
+}
+function percent(x) {
+  var y = 100 * x;  // a half goes to the even number, as in Python
+  return (Math.abs(y % 1) === 0.5 ? 2 * Math.round(y / 2) : Math.round(y)) + "%";
+}
+"""
+
+
+def script() -> str:
+    """Return a JavaScript program that defines ``window.inferenceMath``: the functions of `perf`, and `data`."""
+    from pscript import py2js  # a tool of the book's build
+
+    source = "\n".join(ast.unparse(_portable(ast.parse(inspect.getsource(module)))) for module in _MODULES)
+    printed = "\n".join(theory.CATALOGUE[name].javascript for name in sorted(_formulas()))
+    names = sorted(name for module in _MODULES for name in module.__all__ if callable(getattr(module, name, None)))
+    exported = ", ".join(["digits", "percent", *(name for name in names if name[0].islower())])
+    numbers = json.dumps(data(), separators=(",", ":"), sort_keys=True)
+    return (
+        f'(function () {{\n"use strict";\n{_PRELUDE}{printed}\n{py2js(source, docstrings=False)}\n'
+        f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n}})();\n"
+    )
+
+
+def data() -> dict[str, Any]:
+    """Return the catalogue, the calibrations that ship with what draws them, and the tiers, as plain numbers."""
+    return {
+        "models": {name: record(model) for name, model in catalogue.MODELS.items()},
+        "gpus": {
+            name: rates_of(gpu) | {"generation": gpu.generation, "maker": gpu.maker, "watts": gpu.tdp or 0}
+            for name, gpu in catalogue.GPUS.items()
+        },
+        "coefficients": list(COEFFICIENTS),
+        "operators": {engine: _coefficients(Calibration.zero_shot(engine)) for engine in ENGINES},
+        "levels": levels(),
+        "cadences": bench.CADENCES,
+        "habits": {engine: admission_of(habits) for engine, habits in HABITS.items()},
+        "fronts": {factor: moves()[factor] for factor in (*calibrate.FRONTS, "sd", "spread")},
+        "normals": [[float(f"{number:.12g}") for number in row] for row in normals(DRAWS)],
+        "memory": MEMORY,
+        "crowd": _crowd(),
+        "mixes": {
+            name: {"title": title, "rows": np.stack(mix(name).rows()[:2], axis=1).tolist()}
+            for name, title in MIXES.items()
+        },
+        "maker": words.CALIBRATED,
+        "errors": evidence.load("served_error").frame.to_dict("records"),
+        "answers": ANSWERS,
+        "parts": steps.PARTS,
+        "pictures": pictures(),
+        "printed": PRINTED,
+        "kv_flags": {engine: kv_setting(engine) for engine in ENGINES},
+        "scopes": {"operators": dict(ZERO_SHOT_SCOPE), "served": dict(SERVED_SCOPE)},
+        "widths": evidence.load("widths").frame.set_index("name")["width"].to_dict(),
+        "links": {
+            name: {"title": one.title, "bw": one.bw or 0, "measured": one.measured} for name, one in links().items()
+        },
+        "link": USUAL,
+        "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
+    }
+
+
+def _crowd() -> dict[str, Any]:
+    """Return the chances that simulated requests come from: times between arrivals, lengths; and the usual promise."""
+    drawn = {str(cv): chances(0, cv) for cv in BURSTS}
+    gaps = {cv: gaps for cv, (gaps, _) in drawn.items()}
+    return {"gaps": gaps, "lengths": drawn["1"][1], "share": SHARED}
+
+
+def _coefficients(calibration: Calibration) -> dict[str, Any]:
+    root = [[float(f"{number:.12g}") for number in row] for row in calibration.root.tolist()]
+    return {"found": asdict(calibration.coefficients), "root": root, "spread": calibration.spread}
+
+
+def _formulas() -> set[str]:
+    """Return the catalogue's names that the modules of the solver take a plain function of."""
+    return {name for module in _MODULES for name in vars(module) if name in theory.CATALOGUE}
+
+
+class _Strip(ast.NodeTransformer):
+    """Take from Python what JavaScript has no use for: annotations and docstrings."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return None
+        return ast.copy_location(ast.Assign(targets=[node.target], value=self.visit(node.value)), node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        self.generic_visit(node)
+        node.returns = None
+        for argument in node.args.args:
+            argument.annotation = None
+        node.body = _undocumented(node.body) or [ast.Pass()]
+        # Plus and times mean numbers here, not lists: the printer need not look.
+        node.body.insert(0, ast.parse("PSCRIPT_OVERLOAD = False").body[0])
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        self.generic_visit(node)
+        node.body = _undocumented(node.body)
+        return node
+
+
+def _undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0]
+    return body[1:] if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) else body
+
+
+def _portable(module: ast.Module) -> ast.Module:
+    """Keep a module's functions and constants, and its classes but for those that only describe others."""
+    kept = [node for node in module.body if isinstance(node, ast.FunctionDef) or _is_constant(node) or _is_made(node)]
+    stripped: ast.Module = _Strip().visit(ast.Module(body=kept, type_ignores=[]))
+    return ast.fix_missing_locations(stripped)
+
+
+def _is_made(node: ast.stmt) -> bool:
+    """Tell whether something is a class of which there are objects."""
+    return isinstance(node, ast.ClassDef) and not node.bases
+
+
+def _is_constant(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+        return False
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    return isinstance(target, ast.Name) and target.id.isupper()

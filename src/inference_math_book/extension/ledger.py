@@ -1,0 +1,137 @@
+"""The ledger of claims: verdicts at a glance, then a section for each claim."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx import addnodes
+
+from inference_math_book.extension.formulas import Generated
+
+if TYPE_CHECKING:
+    from inference_math_book.claims import Claim
+
+__all__ = ["ClaimsLedger"]
+
+
+YEAR = 2026
+PAGE = "book/reference/claims.html"
+
+
+class ClaimsLedger(Generated):
+    """Directive: the verdicts at a glance, then a section for each claim with the anchor ``c01`` to ``c37``."""
+
+    CITED: ClassVar[dict[str, str]] = {"A": "hillel2026principles", "B": "hillel2025cpp", "C": "hillel2025sdc"}
+
+    def text(self) -> list[str]:
+        from inference_math_book.claims import VERDICTS, load_claims
+
+        claims = load_claims()
+        lines = ["| verdict | number | it means | claims |", "|---|---|---|---|"]
+        for verdict, meaning in VERDICTS.items():
+            ids = [c.id for c in claims if c.verdict == verdict]
+            links = ", ".join(f"{{ref}}`{i} <{i.lower()}>`" for i in ids) or "none"
+            lines.append(f"| {self.verdict(verdict)} | {len(ids)} | {meaning} | {links} |")
+        lines += [
+            "",
+            "| claim | what it is about | verdict | source | evidence | derived in |",
+            "|---|---|---|---|---|---|",
+        ]
+        for c in claims:
+            kinds = " ".join(f"{{badge}}`{kind}`" for kind in dict.fromkeys(e.kind for e in c.evidence))
+            row = (
+                f"{{ref}}`{c.id} <{c.id.lower()}>`", c.title, self.verdict(c.verdict),
+                ", ".join(c.seeds) or "this book", kinds or "–", self.link(c.derivation) if c.derivation else "–",
+            )  # fmt: skip
+            lines.append(f"| {' | '.join(row)} |")
+        return lines
+
+    def run(self) -> list[nodes.Node]:
+        from inference_math_book.claims import load_claims
+
+        found = super().run()
+        for claim in load_claims():
+            title, anchor = f"{claim.id} · {claim.title}", claim.id.lower()
+            section = nodes.section("", nodes.title(title, title), ids=[anchor], names=[anchor], classes=["claim"])
+            self.state.document.note_explicit_target(section, section)  # so that {ref}`C06 <c06>` leads here
+            section += addnodes.index(entries=[("single", claim.id, anchor, "main", None)])  # and the search for C06
+            lines = StringList(self.entry(claim), source="data/claims.toml")
+            self.state.nested_parse(lines, self.content_offset, section)
+            found.append(section)
+        return found
+
+    def entry(self, claim: Claim) -> list[str]:
+        """Return the lines of one claim."""
+        from inference_math.theory import CATALOGUE
+
+        says = f"{self.verdict(claim.verdict)} {claim.condition}".rstrip()
+        lines = [f"{says}.", ""] if claim.condition else [says, ""]
+        if claim.quote:
+            plain = re.sub(r"([!-/:-@[-`{-~])", r"\\\1", claim.quote)  # no sign of a quote is markup
+            lines += [f"> {plain}", "", f"Printed in {self.printed(claim)}.", ""]
+        else:
+            lines += ["A claim of this book.", ""]
+        lines += [f"**As we read it.** {claim.reading}", "", f"**Taken for granted:** {'; '.join(claim.assumptions)}."]
+        if claim.corrected:
+            label = "Our answer" if claim.verdict == "answered" else "As derived"
+            lines += ["", f"**{label}.** {claim.corrected}"]
+        if claim.derivation:
+            page = claim.derivation.partition("#")[0]
+            anchor = f", {self.link(claim.derivation)}" if "#" in claim.derivation else ""
+            lines += ["", f"**Derived in** [](/{page}.md){anchor}."]
+        if claim.formulas:
+            formulas = (f"{{eq}}`{name}` `{CATALOGUE[name].usage}`" for name in claim.formulas)
+            lines += ["", f"**In the package:** {', '.join(formulas)}."]
+        if claim.evidence:
+            lines += ["", "**Evidence**", ""]
+        lines += [f"* {{badge}}`{e.kind}` {self.link(e.page)}: {e.says}" for e in claim.evidence]
+        if claim.checks:
+            lines += ["", f"<details><summary>Tests that check it ({len(claim.checks)})</summary>", ""]
+            lines += [*(f"* `{test}`" for test in claim.checks), "", "</details>"]
+        return [*lines, *self.citation(claim)]
+
+    def citation(self, claim: Claim) -> list[str]:
+        """Return the BibTeX entry of a claim, folded."""
+        from inference_math import __version__, evidence
+
+        key, home = claim.id.lower(), self.config.html_theme_options["repository_url"]
+        return [
+            "", "<details><summary>Cite this claim</summary>", "",
+            "```bibtex",
+            f"@misc{{inferencemath-{key},",
+            "  author = {{The Inference Math developers}},",
+            f"  title  = {{Claim {claim.id}: {claim.title}}},",
+            f"  year   = {{{YEAR}}},",
+            f"  note   = {{Inference Math, version {__version__}, data {evidence.digest()}, claims ledger}},",
+            f"  url    = {{{self.config.html_baseurl or home}{PAGE if self.config.html_baseurl else ''}#{key}}}",
+            "}",
+            "```", "",
+            "</details>",
+        ]  # fmt: skip
+
+    def printed(self, claim: Claim) -> str:
+        """Return the sources of a claim with their slides or sections."""
+        from inference_math_book.claims import SEEDS
+
+        cited = {letter: f"{{cite}}`{key}`" for letter, key in self.CITED.items()}
+        return "; ".join(f"{cited.get(letter, SEEDS[letter])}, *{place}*" for letter, place in claim.seeds.items())
+
+    @staticmethod
+    def verdict(text: str) -> str:
+        """Return a verdict as a span: words first, colour second."""
+        return f"[{text}]{{.verdict .verdict-{text.replace(' ', '-')}}}"
+
+    @staticmethod
+    def link(page: str) -> str:
+        """Return the reference to an anchor, numbered where it has a number; to the page where there is none."""
+        page, _, anchor = page.partition("#")
+        kind, _, name = anchor.partition("-")
+        if not anchor:
+            return f"[](/{page}.md)"
+        if kind == "equation":
+            return f"Eq. {{eq}}`{name.replace('-', '_')}`"
+        role = {"fig": "numref", "thm": "prf:ref", "cor": "prf:ref"}.get(kind, "ref")
+        return f"{{{role}}}`{anchor}`"

@@ -1,0 +1,185 @@
+"""When prompts are let in: gaps by cadence, ranks that step together, groups of a burst, on given axes.
+
+Every function draws laws as lines and plays of the simulator as dots, and returns what it drew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from inference_math import simulate, theory
+from inference_math.simulate import Chunked, Disaggregated, Habits, Run, Scheduler, StepCost
+from inference_math.theory.rounds import ClosedRounds, OpenRounds
+from inference_math.workload import Workload
+from inference_math_book.explore.live import COLOURS
+
+__all__ = ["by_cadence", "closed", "family", "gaps", "grid", "groups", "opened"]
+
+_TICKS = (10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 5000)  # ms
+_PLENTY = 10**7  # tokens of a step: room for all prompts
+
+
+def _cost(parts: Mapping[str, float], ranks: int) -> StepCost:
+    """Return the cost of a step, asked of all ranks together, of which each has these parts."""
+    return StepCost(t_w=parts["t_w"], prompt=parts["ttft_1"] / ranks, delta_h=parts["delta_h"] / ranks)
+
+
+def _engine(every: int, ranks: int, by_chance: bool, ahead: bool = False) -> Chunked:
+    return Chunked(_PLENTY, habits=Habits(every=every, ahead=ahead), ranks=ranks, by_chance=by_chance)
+
+
+def closed(parts: Mapping[str, float], B: int, n_out: int, every: int, ranks: int, requests: int = 4000) -> Run:
+    """Return a play of places that always have a prompt waiting, B on each rank."""
+    return simulate.closed_loop(
+        Workload(50, n_out, lengths="geometric"), _cost(parts, ranks), concurrency=B * ranks, requests=requests,
+        warmup=500, scheduler=_engine(every, ranks, False), seed=1,
+    )  # fmt: skip
+
+
+def opened(parts: Mapping[str, float], rate: float, n_out: int, every: int, ranks: int, requests: int = 6000) -> Run:
+    """Return a play of requests that arrive at random, each at any rank, where a step is planned one ahead."""
+    return simulate.open_loop(
+        Workload(50, n_out, lengths="geometric"), _cost(parts, ranks), rate=rate, requests=requests, warmup=1000,
+        scheduler=_engine(every, ranks, True, True), seed=1,
+    )  # fmt: skip
+
+
+def gaps(ax: Axes, parts: Mapping[str, float], B: int, n_out: int, ranks: int, cadences: Sequence[int]) -> pd.DataFrame:
+    """Draw the share of the gaps that are no longer than a time, for some cadences."""
+    levels, tables = np.linspace(0.01, 0.999, 120), []
+    for every, colour in zip(cadences, COLOURS, strict=False):
+        law = ClosedRounds(B, n_out, **parts, every=every, ranks=ranks)
+        seconds = law.quantile(levels)
+        played = closed(parts, B, n_out, every, ranks).gaps
+        dots = np.array([0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99])
+        ax.plot(1e3 * seconds, levels, color=colour, label=f"N = {every}")
+        ax.plot([1e3 * played.quantile(q) for q in dots], dots, "o", color=colour, markersize=4)
+        tables.append(pd.DataFrame({"every": every, "level": levels, "seconds": seconds}))
+    ax.set(xlabel="time between two tokens (ms)", ylabel="share of the gaps that are no longer", xscale="log")
+    ax.legend(loc="lower right")
+    return pd.concat(tables, ignore_index=True)
+
+
+def by_cadence(
+    axes: Sequence[Axes], parts: Mapping[str, float], rate: float, n_out: int, ranks: Sequence[int],
+    cadences: Sequence[int],
+) -> pd.DataFrame:  # fmt: skip
+    """Draw the mean gap, and the mean TTFT, against the cadence, at `rate` requests a second of each rank."""
+    rows = []
+    for many, colour in zip(ranks, COLOURS, strict=False):
+        for every in cadences:
+            law = OpenRounds(rate * many, n_out, **parts, every=every, ranks=many)
+            run = opened(parts, rate * many, n_out, every, many)
+            rows.append({
+                "ranks": many, "every": every, "gap": law.mean_gap, "ttft": law.ttft_ahead,
+                "gap simulated": run.gaps.mean, "ttft simulated": float(run.requests.ttft.mean()),
+            })  # fmt: skip
+        table = pd.DataFrame(rows).query("ranks == @many")
+        for ax, name in zip(axes, ("gap", "ttft"), strict=True):
+            ax.plot(table["every"], 1e3 * table[name], color=colour, label=f"{many} rank{'s' * (many > 1)}")
+            ax.plot(table["every"], 1e3 * table[f"{name} simulated"], "o", color=colour, markersize=4)
+    for ax, title in zip(axes, ("mean time between tokens (ms)", "mean time to first token (ms)"), strict=True):
+        ax.set(xlabel="steps from prompts to prompts, N", ylabel=title, xscale="log")
+        ax.set_xticks(list(cadences), [str(one) for one in cadences])
+        ax.minorticks_off()
+    axes[0].legend()
+    return pd.DataFrame(rows)
+
+
+def family(
+    axes: Any, parts: Mapping[str, float], lengths: tuple[int, int], loads: Mapping[int, float],
+    limits: tuple[float, float],
+) -> pd.DataFrame:  # fmt: skip
+    """Draw what cadences, chunks and pools do to first tokens and gaps at the same load: a column for some ranks.
+
+    `axes` has a row for mean gaps and one for their P99; `loads` the load by ranks, of what they serve at most;
+    `limits` are those on TTFT and on the gap, in seconds.
+    """
+    tables = []
+    for column, (many, load) in zip(axes.T, loads.items(), strict=True):
+        table = pd.DataFrame(_family(parts, *lengths, many, load))
+        for ax, name in zip(column, ("mean gap", "P99 of gaps"), strict=True):
+            for (kind, rows), colour, mark in zip(table.groupby("schedule", sort=False), COLOURS, "os^", strict=False):
+                ax.plot(1e3 * rows["ttft"], 1e3 * rows[name], f"{mark}-", color=colour, markersize=5, label=kind)
+                for end in (0, -1):
+                    place = (1e3 * rows["ttft"].iloc[end], 1e3 * rows[name].iloc[end])
+                    ax.annotate(f"{rows['set'].iloc[end]}", place, (5, 5), textcoords="offset points", fontsize=8)
+            ax.axvline(1e3 * limits[0], color="grey", linestyle=":")
+            ax.axhline(1e3 * limits[1], color="grey", linestyle=":")
+            ax.set(xscale="log", yscale="log", xlabel="mean time to first token (ms)", ylabel=f"{name} (ms)")
+            ax.minorticks_off()
+            for axis, ends in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+                ticks = [tick for tick in _TICKS if ends[0] <= tick <= ends[1]]
+                axis.set_ticks(ticks, [str(tick) for tick in ticks])
+        column[0].set_title("one engine" if many == 1 else f"{many} ranks that step together")
+        tables.append(table)
+    axes[0, 0].legend()
+    return pd.concat(tables, ignore_index=True)
+
+
+def _family(
+    parts: Mapping[str, float], n_in: int, n_out: int, ranks: int, load: float
+) -> Iterator[dict[str, float | str]]:
+    """Yield plays of one schedule after the other; their requests per second and rank are the same."""
+    each = load / (parts["ttft_1"] + (n_out - 1) * parts["delta_h"])
+    cost = StepCost(parts["t_w"], T=parts["ttft_1"] / n_in / ranks, delta_h=parts["delta_h"] / ranks)
+    ahead, units = Habits(ahead=True), 8
+    tried: list[tuple[str, int, Scheduler, int]] = [
+        *(("every N-th step", n, _engine(n, ranks, True, True), 1) for n in (1, 2, 4, 8, 16, 32)),
+        *(
+            ("chunks", b, Chunked(ranks * b, habits=ahead, ranks=ranks, by_chance=True), 1)
+            for b in (384, 512, 768, 1024, 1536, n_in)
+        ),
+        *(("pools", p, Disaggregated(p, units - p, groups=ranks), units) for p in (5, 6, 7)),
+    ]
+    for kind, setting, scheduler, many in tried:
+        run = simulate.open_loop(
+            Workload(n_in, n_out, lengths="geometric"), cost, rate=each * ranks * many, requests=2500 * min(many, 2),
+            warmup=250, scheduler=scheduler, seed=1,
+        )  # fmt: skip
+        yield {
+            "ranks": ranks, "schedule": kind, "set": setting, "ttft": float(run.requests.ttft.mean()),
+            "mean gap": run.gaps.mean, "P99 of gaps": run.gaps.quantile(0.99),
+        }  # fmt: skip
+
+
+def grid(
+    parts: Mapping[str, float], n_out: int, ranks: Sequence[int], loads: Sequence[float], cadences: Sequence[int]
+) -> pd.DataFrame:
+    """Return gaps and first tokens by ranks, load (of what a rank serves at most) and cadence, in milliseconds."""
+    rows = []
+    most = 1 / (parts["ttft_1"] + (n_out - 1) * parts["delta_h"])
+    for many, load, every in product(ranks, loads, cadences):
+        try:
+            law = OpenRounds(load * most * many, n_out, **parts, every=every, ranks=many)
+        except ValueError:  # the slowest of so many ranks does not keep up
+            continue
+        told = {"mean gap": law.mean_gap, "P50 of gaps": law.quantile(0.5), "P90 of gaps": law.quantile(0.9),
+                "P99 of gaps": law.quantile(0.99), "mean TTFT": law.ttft_ahead}  # fmt: skip
+        rows += [
+            {"ranks": f"{many}", "load": f"{load:.0%}", "every": every, "what": name, "ms": round(1e3 * value, 2)}
+            for name, value in told.items()
+        ]
+    return pd.DataFrame(rows)
+
+
+def groups(ax: Axes, B: int, t_w: float, ttft_1: float, clean: float, cadences: Sequence[int]) -> pd.DataFrame:
+    """Draw the mean TTFT of a burst against the prompts that are let in together, and the best of them."""
+    sizes = np.arange(1, B + 1)
+    tables = []
+    for every, colour in zip(cadences, COLOURS, strict=False):
+        asked = {"B": B, "every": every, "t_w": t_w, "ttft_1": ttft_1, "clean": clean}
+        mean = theory.ttft_burst_cadence(together=sizes, **asked)
+        best = theory.burst_groups(**asked)
+        ax.plot(sizes, mean, color=colour, label=f"N = {every}")
+        ax.plot([best], [theory.ttft_burst_cadence(together=best, **asked)], "o", color=colour)
+        tables.append(pd.DataFrame({"every": every, "together": sizes, "ttft": mean}))
+    ax.set(xlabel="prompts that a step lets in", ylabel="mean time to first token (s)", ylim=(0, None))
+    ax.legend()
+    return pd.concat(tables, ignore_index=True)

@@ -1,0 +1,98 @@
+"""What the field runs: KV bytes of a request, experts that a step reads, errors by family, queues, served splits.
+
+Drawn on given axes; every function returns the numbers it drew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from inference_math import catalogue
+from inference_math.unit import Unit
+from inference_math_book.explore.live import COLOURS
+
+__all__ = ["chosen_weights", "errors_by_family", "kv_of_a_request", "queues", "split_gains"]
+
+_MARKS = "os^Dvx*+"
+
+
+def kv_of_a_request(ax: Axes, names: Sequence[str], precision: str = "bf16") -> pd.DataFrame:
+    """Draw the gigabytes that a request holds against its length, a line for each model."""
+    tokens = np.geomspace(64, 131_072, 60)
+    tables = []
+    for name, colour in zip(names, COLOURS, strict=False):
+        held = np.asarray(catalogue.model(name).kv_bytes(tokens, precision)) / 1e9
+        ax.loglog(tokens, held, color=colour, label=name)
+        tables.append(pd.DataFrame({"model": name, "tokens": tokens, "gigabytes": held}))
+    ax.set(xlabel="tokens of a request", ylabel="GB of memory")
+    ax.legend(fontsize=9)
+    return pd.concat(tables, ignore_index=True)
+
+
+def chosen_weights(ax: Axes, units: Mapping[str, Unit]) -> pd.DataFrame:
+    """Draw the share of a unit's weights that a step reads, against the tokens in it."""
+    tokens = np.unique(np.geomspace(1, 1024, 50).round())
+    tables = []
+    for (name, unit), colour in zip(units.items(), COLOURS, strict=False):
+        numbers = unit.numbers
+        all_bytes = numbers["step_bytes"] + numbers["routed_bytes"]
+        read = (all_bytes - numbers["idle"] ** tokens * numbers["routed_bytes"]) / all_bytes
+        ax.semilogx(tokens, 100 * read, color=colour, label=name)
+        tables.append(pd.DataFrame({"model": name, "tokens": tokens, "share": read}))
+    ax.set(xlabel="tokens in a step", ylabel="weights that the step reads (%)", ylim=(0, 104))
+    ax.legend(fontsize=9)
+    return pd.concat(tables, ignore_index=True)
+
+
+def errors_by_family(ax: Axes, table: pd.DataFrame) -> pd.DataFrame:
+    """Draw predicted over measured e2e against the users, a colour for each model and weights; bands of 20 %."""
+    frame = table.assign(ratio=table["e2e"] / table["e2e_s"])
+    groups = frame.groupby(["model", "weights", "engine", "gpu"], sort=True)
+    for number, (key, rows) in enumerate(groups):
+        colour, mark = COLOURS[number % len(COLOURS)], _MARKS[number % len(_MARKS)]
+        label = "{} {}, {} on {}".format(*key)
+        ax.plot(rows["users"], rows["ratio"], mark, color=colour, markersize=4, alpha=0.7, label=label)
+    for level, style in ((1.0, "-"), (0.8, ":"), (1.2, ":")):
+        ax.axhline(level, color="black", linewidth=0.9, linestyle=style)
+    ax.set(xscale="log", yscale="log", xlabel="users at once", ylabel="predicted over measured e2e")
+    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return frame[["model", "weights", "engine", "gpu", "users", "ratio"]]
+
+
+def queues(axes: Sequence[Axes], found: pd.DataFrame) -> pd.DataFrame:
+    """Draw a panel for each model: time to the first token against the arrival, measured points and a predicted line.
+
+    `found` as `profiles.arrivals.played`.
+    """
+    for ax, (model, rows) in zip(axes, found.groupby("model", sort=False), strict=True):
+        ax.plot(rows["arrival_s"], rows["ttft_s"], ".", color=COLOURS[0], markersize=4, label="measured")
+        ax.plot(rows["arrival_s"], rows["ttft"], color=COLOURS[1], linewidth=1.4, label="predicted")
+        ax.set(title=model, xlabel="arrival (s)")
+        ax.set_ylim(bottom=0)
+    axes[0].set_ylabel("time to first token (s)")
+    axes[0].legend(fontsize=9, loc="upper left")
+    return found[["model", "arrival_s", "n_in", "n_out", "ttft_s", "ttft"]]
+
+
+def split_gains(ax: Axes, found: pd.DataFrame, law: pd.DataFrame) -> pd.DataFrame:
+    """Draw the gain of splits over aggregated serving against the tokens per second of a user, and what the law says.
+
+    `found` as `profiles.splits.gains`; `law` has the columns weights, n_in, per_user, gain.
+    """
+    for number, (key, rows) in enumerate(found.dropna(subset=["gain"]).groupby(["weights", "n_in"])):
+        colour = COLOURS[number]
+        name = f"{str(key[0]).upper()}, {float(str(key[1])):,.0f} tokens in"
+        near, far = rows[rows["near"]], rows[~rows["near"]]
+        ax.plot(near["per_user"], near["gain"], _MARKS[number], color=colour, label=name)
+        ax.plot(far["per_user"], far["gain"], _MARKS[number], color=colour, fillstyle="none")
+        line: Any = law[(law["weights"] == key[0]) & (law["n_in"] == key[1])]
+        ax.plot(line["per_user"], line["gain"], "--", color=colour, linewidth=1.4)
+    ax.axhline(1, color="black", linewidth=0.9)
+    ax.set(xscale="log", yscale="log", xlabel="tokens/s of a user", ylabel="gain of the split, per GPU")
+    ax.legend(fontsize=9, title="points: served; dashed: the law")
+    return found

@@ -1,0 +1,96 @@
+"""A GPU's own measurement: lines of steps and prompts, mixed steps and three models, loaded prefixes.
+
+Drawn on given axes; every function returns the numbers it drew. Where a step or a load was not measured, its models
+stand alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from inference_math import theory
+from inference_math.calibrate.schedules import OVERLAPS
+from inference_math_book.explore.live import COLOURS
+
+__all__ = ["mixed_steps", "prefix_loads", "steps_and_prompts"]
+
+_SCHEDULES = {
+    "measured": ("o", "measured"),
+    "attention_beside": ("x", "attention beside attention"),
+    "steps_beside": ("+", "step beside step"),
+}
+_NAMES = {"none": "none: all adds", "serial_kv": "serial KV", "full": "full overlap"}
+_STYLES = {"none": "-", "serial_kv": "--", "full": ":"}  # as the live figures have them
+
+
+def steps_and_prompts(axes: Sequence[Axes], points: pd.DataFrame) -> pd.DataFrame:
+    """Draw decode steps by batch, prompts by length, and each point's distance from its line, on three axes.
+
+    `points` are those of `own.lines`.
+    """
+    left, middle, right = axes
+    decode, prompt = points[points["what"] == "decode"], points[points["what"] == "prefill"]
+    for (context, rows), colour in zip(decode.groupby("context"), COLOURS, strict=False):
+        ordered = rows.sort_values("decodes")
+        left.plot(ordered["decodes"], 1e3 * ordered["seconds"], "o", color=colour, markersize=4)
+        left.plot(ordered["decodes"], 1e3 * ordered["line"], color=colour, linewidth=1.2, label=f"context {context:,}")
+        right.plot(ordered["seconds"] * 1e3, 100 * ordered["error"], "o", color=colour, markersize=4)
+    ordered = prompt.sort_values("tokens")
+    middle.plot(ordered["tokens"], 1e3 * ordered["seconds"], "s", color="black", markersize=4)
+    middle.plot(ordered["tokens"], 1e3 * ordered["line"], color="black", linewidth=1.2)
+    right.plot(1e3 * ordered["seconds"], 100 * ordered["error"], "s", color="black", markersize=4, label="prompts")
+    left.set(xlabel="batch (requests)", ylabel="decode step (ms)", ylim=(0, None))
+    middle.set(xlabel="prompt (tokens)", ylabel="prefill (ms)", ylim=(0, None))
+    right.set(xlabel="step or prefill (ms)", ylabel="line against point (%)", xscale="log")
+    right.axhline(0, color="black", linewidth=0.8)
+    left.legend(fontsize=8)
+    right.legend(fontsize=8)
+    return points[["what", "decodes", "context", "tokens", "seconds", "line", "error"]]
+
+
+def mixed_steps(axes: Sequence[Axes], steps: pd.DataFrame) -> pd.DataFrame:
+    """Draw mixed steps against the tokens of their chunk, a panel for each batch: three models, and what was measured.
+
+    `steps` are those of `direct.overlaps`; of chunks that see a prefix none is drawn.
+    """
+    shown = steps[steps["cached"] == 0]
+    for ax, ((decodes, context), rows) in zip(axes, shown.groupby(["decodes", "context"]), strict=True):
+        ordered = rows.sort_values("tokens")
+        for name, colour in zip(OVERLAPS, COLOURS, strict=False):
+            ax.plot(ordered["tokens"], 1e3 * ordered[name], _STYLES[name], color=colour, marker=".", label=_NAMES[name])
+        for column, (marker, label) in _SCHEDULES.items():
+            if ordered[column].notna().any():
+                ax.plot(ordered["tokens"], 1e3 * ordered[column], marker, color="black", label=label)
+        ax.set(xlabel="chunk (tokens)", ylim=(0, None))
+        ax.set_title(f"{decodes} decodes at {context:,}", fontsize=10)
+    axes[0].set_ylabel("mixed step (ms)")
+    axes[0].legend(fontsize=8)
+    return shown
+
+
+def prefix_loads(ax: Axes, e: float, measured: pd.DataFrame) -> pd.DataFrame:
+    """Draw speed-ups by loading a prefix against its share: the formulas at `e`, and what `direct.loads` found."""
+    alpha = np.linspace(0.3, 0.995, 140)
+    frame = pd.DataFrame(
+        {
+            "alpha": alpha,
+            "first, then compute": theory.speedup_whole(alpha=alpha, e=e),
+            "layer by layer": theory.speedup_layerwise(alpha=alpha, e=e),
+            "no more than pays": theory.speedup_mixed(alpha=alpha, e=e),
+        }
+    )
+    for name, colour, dash in zip(frame.columns[1:], COLOURS, ("-.", "-", ":"), strict=False):
+        ax.plot(alpha, frame[name], dash, color=colour, label=name)
+    for column, marker, label in (
+        ("parts_first", ":", "first, from its parts"), ("parts_layerwise", "--", "layer by layer, from its parts"),
+        ("first", "s", "measured, first"), ("layerwise", "o", "measured, layer by layer"),
+    ):  # fmt: skip
+        if column in measured:
+            ax.plot(measured["alpha"], measured[column], marker, color="black", linewidth=1.2, label=label)
+    ax.set(xlabel="share of the prompt that is loaded, α (no unit)", ylabel="speed-up of the prefill (times)")
+    ax.legend(fontsize=9)
+    return frame

@@ -1,0 +1,132 @@
+"""Batches under limits: by prompt length and reuse (P02), efficiency against experience (P01), drawn on given axes.
+
+Every function that draws returns the numbers it drew.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+
+from inference_math import catalogue, theory
+from inference_math.theory import latency
+from inference_math.unit import Unit, costs
+from inference_math.unit.coefficients import DATASHEET
+from inference_math.unit.costs import Costs
+from inference_math.workload import Workload
+from inference_math_book.explore.live import COLOURS
+from inference_math_book.figures.style import label_line
+
+__all__ = ["batch_by_limit", "batch_by_prompt", "binding_map", "catalogue_limits", "efficiency"]
+
+_MARKERS = {"TPOT": "o", "TTFT": "^", "memory": "s"}
+
+
+def batch_by_prompt(
+    ax: Axes, plain: Costs, alphas: Sequence[float], e: float, sla_tpot: float, sla_ttft: float
+) -> pd.DataFrame:
+    """Draw P02: the largest batch against the prompt length for each stored share; markers tell what binds."""
+    tables = []
+    for alpha, colour in zip(alphas, COLOURS, strict=False):
+        faster = plain.with_prefill(theory.speedup_layerwise(alpha=alpha, e=e))
+        frame = faster.batch_limits(sla_tpot, sla_ttft).assign(alpha=alpha, n_in=plain.n_in)
+        shown = frame[frame.batch > 0]
+        ax.loglog(shown.n_in, shown.batch, color=colour, linewidth=1.6)
+        for binding, marker in _MARKERS.items():
+            part = shown[shown.binding == binding]
+            ax.loglog(part.n_in, part.batch, marker, color=colour, markersize=6)
+        last = shown.iloc[-1]
+        label_line(ax, last.n_in, last.batch, f"α = {alpha:g}", colour)
+        tables.append(frame)
+    for binding, marker in _MARKERS.items():
+        ax.loglog([], [], marker, color="black", label=f"{binding} binds")
+    ax.set(xlabel="prompt length (token)", ylabel="largest batch (requests)")
+    ax.legend()
+    return pd.concat(tables, ignore_index=True)
+
+
+def batch_by_limit(ax: Axes, numbers: Costs, limits: Sequence[float]) -> pd.DataFrame:
+    """Draw the largest batch against the limit on the gap, kept by the mean, by P90 and by P99 of all gaps."""
+    law = numbers.law
+    rows = []
+    for limit in limits:
+        row = {"sla_tpot": limit, "mean": int(theory.max_batch(sla_tpot=limit, **law))}
+        row |= {f"P{100 * q:g}": latency.max_batch_quantile(q, limit, numbers.n_out, **law) for q in (0.5, 0.9, 0.99)}
+        rows.append(row)
+    frame = pd.DataFrame(rows)
+    for (name, dash), colour in zip({"P50": ":", "mean": "-", "P90": "--", "P99": "-."}.items(), COLOURS, strict=False):
+        shown = frame[frame[name] > 0]
+        ax.plot(1e3 * shown.sla_tpot, shown[name], dash, drawstyle="steps-post", color=colour, label=name)
+    ax.set(xlabel="limit on the time per token (ms)", ylabel="largest batch (requests)", yscale="log")
+    ax.legend()
+    return frame
+
+
+def binding_map(ax: Axes, numbers: Costs, sla_tpot: Sequence[float], sla_ttft: Sequence[float]) -> pd.DataFrame:
+    """Draw which limit binds over the plane of both limits: regions by colour, borders by their closed forms."""
+    names = ["none fits", "TPOT", "TTFT", "memory"]
+    tpots, ttfts = (axis.ravel() for axis in np.meshgrid(sla_tpot, sla_ttft))
+    frame = numbers.batch_limits(tpots, ttfts).assign(sla_tpot=tpots, sla_ttft=ttfts)
+    grid = frame.binding.map(names.index).to_numpy().reshape(len(sla_ttft), len(sla_tpot))
+    x, y = 1e3 * np.asarray(sla_tpot), 1e3 * np.asarray(sla_ttft)
+    colours = ["#dddddd", COLOURS[5], COLOURS[4], COLOURS[3]]
+    ax.pcolormesh(x, y, grid, cmap=ListedColormap(colours), vmin=-0.5, vmax=3.5, shading="nearest")
+    matching = theory.sla_ttft_matching(sla_tpot=np.asarray(sla_tpot), ttft_1=numbers.ttft_1, delta_h=numbers.read)
+    ax.plot(x, 1e3 * matching, color="black", linewidth=1.2)
+    full = float(numbers.places)
+    corner = 1e3 * numbers.tpot(full), 1e3 * numbers.ttft(full)
+    ax.plot([corner[0], corner[0], x[-1]], [y[-1], corner[1], corner[1]], color="black", linewidth=1.2, linestyle="--")
+    for name, colour in zip(names, colours, strict=True):
+        ax.plot([], [], "s", color=colour, markersize=10, label=name)
+    ax.set(xlabel="limit on TPOT (ms)", ylabel="limit on TTFT (ms)", xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+    ax.locator_params(axis="x", nbins=4)
+    ax.grid(visible=False)
+    return frame[["sla_tpot", "sla_ttft", "batch", "binding"]]
+
+
+def efficiency(ax: Axes, numbers: Mapping[str, Costs], gpus: int, batches: Sequence[int]) -> pd.DataFrame:
+    """Draw P01: tokens per second of one user against those of one GPU, a marker for each batch that fits memory."""
+    tables = []
+    for (name, unit), colour, marker in zip(numbers.items(), COLOURS, "os^Dv", strict=False):
+        most = unit.places
+        B = np.array([b for b in batches if b <= most], dtype=float)
+        frame = pd.DataFrame(
+            {"unit": name, "B": B, "per_user": 1 / unit.tpot(B), "per_gpu": unit.rate(B) * unit.n_out / gpus}
+        )
+        ax.plot(frame.per_user, frame.per_gpu, color=colour, marker=marker, markersize=4, label=name)
+        tables.append(frame)
+    ax.set(xlabel="tokens/s of one user", ylabel="tokens/s of one GPU", yscale="log")
+    ax.legend()
+    return pd.concat(tables, ignore_index=True)
+
+
+def catalogue_limits(
+    n_in: Sequence[int], n_out: int, alphas: Sequence[float], e: float, sla_tpot: float, sla_ttft: float
+) -> pd.DataFrame:
+    """Return which limit binds for every model and GPU of the catalogue, by the form at datasheet rates.
+
+    FP8 where the GPU has it, BF16 elsewhere; as few GPUs as leave a tenth of HBM for the KV cache. One row for each
+    model, GPU, prompt and stored share: tp, batch, binding ("does not fit" for eight GPUs).
+    """
+    rows = []
+    for model in catalogue.MODELS.values():
+        for gpu in catalogue.GPUS.values():
+            precision = "fp8" if gpu.fp8_flops else "bf16"
+            tp = costs.smallest_tp(model, gpu, precision)
+            for alpha, prompt in itertools.product(alphas, n_in):
+                found: dict[Any, Any] = {"batch": 0, "binding": "does not fit"}
+                if tp is not None:
+                    unit = Unit.of(model, gpu, tp, precision, precision, calibration=DATASHEET)
+                    faster = unit.costs(Workload(prompt, n_out)).with_prefill(
+                        theory.speedup_layerwise(alpha=alpha, e=e)
+                    )
+                    limits = faster.batch_limits(sla_tpot, sla_ttft)
+                    found = limits[["batch", "binding"]].iloc[0].to_dict()
+                rows.append({"model": model.name, "gpu": gpu.name, "alpha": alpha, "n_in": prompt, "tp": tp, **found})
+    return pd.DataFrame(rows)

@@ -1,0 +1,90 @@
+"""The look of the book's pictures, and the download beneath them."""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+from cycler import cycler
+from matplotlib.axes import Axes
+
+from inference_math_book.explore.live import COLOURS
+
+__all__ = ["Download", "Shown", "label_line", "use_book_style"]
+
+
+def use_book_style() -> None:
+    """Set Matplotlib's defaults for the book: legible, colour-blind safe, on white in either theme."""
+    mpl.rcParams.update(
+        {
+            "axes.prop_cycle": cycler(color=COLOURS),
+            "axes.axisbelow": True,
+            "axes.grid": True,
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "figure.constrained_layout.use": True,
+            "figure.dpi": 120,
+            "figure.figsize": (7.2, 4.0),
+            "font.size": 11,
+            "grid.color": "#dddddd",
+            "legend.frameon": False,
+            "lines.linewidth": 2.0,
+        }
+    )
+
+
+def label_line(ax: Axes, x: float, y: float, text: str, colour: str) -> None:
+    """Write `text` beside the point (x, y) of a curve, in the curve's colour."""
+    ax.annotate(text, (x, y), xytext=(5, 0), textcoords="offset points", color=colour, va="center", clip_on=False)
+
+
+class Download:
+    """A link under a figure to the numbers that it shows, carried by the page itself."""
+
+    def __init__(self, frame: pd.DataFrame, name: str) -> None:
+        self.frame = frame
+        self.name = name
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        # Six digits, so that every processor writes the same file.
+        text = self.frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        data = base64.b64encode(text.encode()).decode()
+        link = (
+            f'<p class="figure-data"><a download="{self.name}.csv" href="data:text/csv;base64,{data}">'
+            f"Download the numbers of this figure ({self.name}.csv)</a></p>"
+        )
+        return {"text/html": link, "text/plain": f"{self.name}.csv: {len(self.frame)} rows"}
+
+
+class Shown:
+    """A table of a page: rounded for reading, the same bytes in every run, whatever the last digits of a fit are.
+
+    Readers can filter one with a `search` by words; that is what it is called to whoever cannot see it.
+    """
+
+    def __init__(
+        self, frame: pd.DataFrame, name: str, numbers: str = "{:,.1f}", index: bool = False, search: str = ""
+    ) -> None:
+        self.frame = frame
+        self.name = name
+        self.numbers = numbers
+        self.index = index
+        self.search = search
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        decimals = self.frame.select_dtypes("float").columns
+        words = [i for i, kind in enumerate(self.frame.dtypes) if not pd.api.types.is_numeric_dtype(kind)]
+        left: Any = [{"selector": f".col{i}", "props": "text-align: left"} for i in words]
+        # The name replaces the random ids of the cells.
+        table = self.frame.style.set_uuid(self.name).set_table_styles(left)
+        table = table.format(self.numbers, subset=decimals, na_rep="–")
+        html = (table if self.index else table.hide()).to_html()
+        return {
+            "text/html": f'<div class="table-search" data-label="{escape(self.search)}">{html}</div>'
+            if self.search
+            else html,
+            "text/plain": self.frame.to_string(index=self.index, float_format=self.numbers.format, na_rep="–"),
+        }

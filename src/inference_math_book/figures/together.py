@@ -1,0 +1,152 @@
+"""Everything together: the best architecture as a map, a cluster (P15), SARATHI's costs (P17), seats (P19).
+
+Drawn on given axes; every function returns the numbers it drew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+
+from inference_math import evidence, simulate, theory
+from inference_math.catalogue import Gpu, Model
+from inference_math.planner.architectures import ARCHITECTURES, compare
+from inference_math.unit.costs import Costs
+from inference_math.workload import Workload
+from inference_math_book.explore.live import COLOURS
+
+__all__ = ["best_of", "decision_map", "sarathi_costs", "seats", "simulated_cluster"]
+
+
+def best_of(frame: pd.DataFrame) -> tuple[str, float]:
+    """Return the best architecture in what `architectures.compare` gives, and its margin over the next.
+
+    "none fits" and 0 where no architecture meets the limits; the margin is infinite where only one does.
+    """
+    ranked = frame.sort_values("rate", ascending=False)
+    first, second = (float(rate) for rate in ranked.rate.iloc[:2])
+    if not first:
+        return "none fits", 0.0
+    return str(ranked.architecture.iloc[0]), first / second - 1 if second else float("inf")
+
+
+def decision_map(
+    ax: Axes,
+    numbers: Callable[[int, int], Costs],
+    n_in: Sequence[int],
+    n_out: Sequence[int],
+    sla_tpot: float,
+    sla_ttft: float,
+    quantile: float | None = None,
+    close: float = 0.0,
+) -> pd.DataFrame:
+    """Draw the best architecture over prompt and output length: its colour, and its lead in per cent as a number.
+
+    It is "too close to call" unless the same one leads by `close` at least however much steps err: as they are, and all
+    of them that much shorter and longer. The column `leader` has the first of the steps as they are all the same.
+    """
+    rows = []
+    for prompt in n_in:
+        for answer in n_out:
+            of = numbers(prompt, answer)
+            # Steps that take so many times as long under a limit are those as they are under a tighter one.
+            found = [
+                best_of(compare(of, sla_tpot / slow, sla_ttft / slow, quantile=quantile))
+                for slow in ((1.0, 1 / (1 + close), 1 + close) if close else (1.0,))
+            ]
+            leader, margin = found[0]
+            clear = all(first == leader and lead >= close for first, lead in found)
+            best = leader if clear or leader not in ARCHITECTURES else "too close to call"
+            rows.append({"n_in": prompt, "n_out": answer, "best": best, "leader": leader, "margin": margin})
+    frame = pd.DataFrame(rows)
+    names = ["none fits", "too close to call", *ARCHITECTURES]
+    colours = ["#ffffff", "#cccccc", COLOURS[4], COLOURS[5], COLOURS[3]]
+    grid = frame.best.map(names.index).to_numpy().reshape(len(n_in), len(n_out))
+    ax.pcolormesh(range(len(n_in)), range(len(n_out)), grid.T, cmap=ListedColormap(colours), vmin=-0.5, vmax=4.5)
+    for i, row in enumerate(frame.to_dict("records")):
+        text = "" if row["best"] == "none fits" else "only" if np.isinf(row["margin"]) else f"{100 * row['margin']:.0f}"
+        ax.text(i // len(n_out), i % len(n_out), text, ha="center", va="center", fontsize=8)
+    for name, colour in zip(names, colours, strict=True):
+        if (frame.best == name).any():
+            ax.plot([], [], "s", color=colour, markersize=10, label=name)
+    ax.set_xticks(range(len(n_in)), [f"{n:,}" for n in n_in], rotation=45)
+    ax.set_yticks(range(len(n_out)), [f"{n:,}" for n in n_out])
+    ax.set(xlabel="prompt (tokens)", ylabel="answer (tokens)")
+    ax.grid(visible=False)
+    return frame
+
+
+def simulated_cluster(
+    cost: simulate.StepCost, work: Workload, reuse: simulate.Reuse | None, gpus: int, clients: Sequence[int]
+) -> pd.DataFrame:
+    """Simulate one unit with so many clients each: tokens/s of a user and of a GPU (P15)."""
+    rows = []
+    for each in clients:
+        run = simulate.closed_loop(
+            work, cost, concurrency=each, requests=40 * each + 200, warmup=5 * each, start="steady", reuse=reuse
+        )
+        rows.append(
+            {
+                "B": each,
+                "per_user": 1 / float(run.requests.tpot.mean()),
+                "per_gpu": run.request_rate * work.n_out / gpus,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def sarathi_costs(axes: Sequence[Any], model: Model, unit: Gpu) -> dict[str, pd.DataFrame]:
+    """Draw P17 on three axes: cost of a token by batch, throughput of a prefill, arithmetic intensity.
+
+    Lines from t_w, T and ΔH of SARATHI's Table 2; dots are its other published points.
+    """
+    table = evidence.load("sarathi").frame.set_index(["quantity", "step"])["value"]
+    t_w, read = table["linear_time", "decode"], table["attention_time", "decode"] / 4
+    per_token = table["step_time", "prefill"] / 1024
+    b = np.arange(1, 33)
+    costs = pd.DataFrame({"batch": b, "decode": (t_w + b * read) / b, "prefill": per_token})
+    axes[0].loglog(b, costs.decode, "-", color=COLOURS[0], label="decode")
+    axes[0].loglog(b, costs.prefill, "--", color=COLOURS[1], label="prefill")
+    dots = evidence.load("sarathi").frame.query("quantity == 'decode_over_prefill_cost'")
+    axes[0].plot(dots.batch, dots.value * per_token, "o", color="black", label="published")
+    axes[0].set(xlabel="decodes in the step (requests)", ylabel="cost of a token (ms)")
+
+    tokens = np.geomspace(16, 4096, 60)
+    rates = pd.DataFrame({"tokens": tokens, "model": tokens / np.maximum(t_w, tokens * per_token)})
+    steps = evidence.load("sarathi").frame.query("place == 'Figure 7'")
+    axes[1].semilogx(tokens, rates.model, "-", color=COLOURS[0])
+    axes[1].plot(steps.tokens, steps.tokens / steps.value, "o", color="black")
+    axes[1].plot(1024, 1 / per_token, "o", color="black")
+    axes[1].set(xlabel="tokens of the prefill", ylabel="tokens per ms", ylim=(0, None))
+
+    matrices = 2 * model.n_params * tokens  # FLOP
+    weights, cache = model.weight_bytes("bf16"), 1024 * model.kv_token("bf16")
+    intensity = pd.DataFrame({"tokens": tokens, "prefill": matrices / weights})
+    intensity["decode"] = matrices / (weights + tokens * cache)
+    for name, colour, dash in (("decode", COLOURS[0], "-"), ("prefill", COLOURS[1], "--")):
+        axes[2].loglog(tokens, intensity[name], dash, color=colour, label=name)
+    axes[2].axhline(unit.ridge("bf16"), color="black", linewidth=0.9, linestyle=":")
+    axes[2].legend(fontsize=9)
+    axes[2].set(xlabel="tokens or decodes at once", ylabel="FLOP per byte read")
+    return {"cost": costs, "throughput": rates, "intensity": intensity}
+
+
+def seats(ax: Axes, numbers: Costs, batches: Sequence[int], kv_token: float) -> pd.DataFrame:
+    """Draw P19: requests inside against the time each stays, by Little's law, and where a unit with B seats stands."""
+    stay = np.geomspace(0.5, 60, 60)
+    for rate, dash in ((1, ":"), (3, "-."), (10, "-")):
+        ax.loglog(stay, theory.littles_law(rate=rate, latency=stay), dash, color=COLOURS[0], label=f"{rate}/s")
+    B = np.asarray(batches, dtype=float)
+    rate = numbers.rate(B)
+    frame = pd.DataFrame({"seats": B, "rate": rate, "stay": B / rate})
+    frame["kv_gb"] = B * (numbers.n_in + numbers.n_out) * kv_token / 1e9
+    ax.plot(frame.stay, frame.seats, "o-", color=COLOURS[1], linewidth=1, label="a unit with so many seats")
+    ax.plot(2.3, 23, "s", color="black", label="the restaurant")
+    ax.set(xlabel="time that a request stays (s)", ylabel="requests inside")
+    ax.legend(loc="lower right")
+    return frame

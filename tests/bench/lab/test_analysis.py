@@ -1,0 +1,149 @@
+"""The analysis finds a wrong law that is planted, and lets the right one pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from inference_math.simulate import StepCost
+from inference_math_bench.lab import analysis, costs, session
+from inference_math_bench.lab.engines import Played
+from inference_math_bench.lab.experiments import Bench, Counts, Interference
+from inference_math_bench.lab.machine import Alone
+from inference_math_bench.lab.record import Book, read
+
+COST = StepCost(t_w=0.007, T=0.0002, T_decode=0.0003, kv_read=6e-7)
+
+
+def laboratory(tmp_path, experiments, rounds=4, seconds=8.0, noise=0.05):
+    """Return what a session on a played engine recorded."""
+    bench = Bench(Played(COST, noise=noise, seed=1), np.random.default_rng(5), seconds=seconds, watch=Alone)
+    book = Book(tmp_path / "lab.jsonl", {"model": "played", "engine": {}, "machine": {}, "seed": 5})
+    session.rounds(bench, book, experiments, until=1e9, progress=None, most=rounds)
+    return read(tmp_path / "lab.jsonl")
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    return laboratory(tmp_path_factory.mktemp("counts"), [Counts()], rounds=6, seconds=20.0)
+
+
+LENGTHS = {
+    "geometric": stats.geom.ppf((np.arange(20_000) + 0.5) / 20_000, 1 / 8).astype(int),
+    "uniform": np.arange(1, 16),
+    "two lengths": np.array([2, 14]),
+    "fixed": np.array([8]),
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("beside", [False, True])
+def test_counts_of_every_law_of_lengths_are_binomial(counted, name: str, beside: bool) -> None:
+    table = analysis.counts(counted.trials, Counts.most)
+    rows = table[table.lengths == name]
+    seen = rows.decodes if beside else rows.steps
+    found = analysis.count_test(
+        seen.tolist(), LENGTHS[name], users=8, windows=int(rows.windows.iloc[0]), window=Counts.window, beside=beside
+    )
+    assert found.p > 0.02, found
+
+
+@pytest.mark.parametrize(("beside", "wrong"), [(True, 8), (False, 7)])
+def test_one_slot_too_many_or_too_few_is_found(counted, beside: bool, wrong: int) -> None:
+    """A binomial with B in place of B − 1, and the other way round."""
+    table = analysis.counts(counted.trials, Counts.most)
+    rows = table[table.lengths == "geometric"]
+    seen = rows.decodes if beside else rows.steps
+    found = analysis.count_test(
+        seen.tolist(), LENGTHS["geometric"], users=8, windows=int(rows.windows.iloc[0]), window=Counts.window,
+        beside=beside, tagged=wrong,
+    )  # fmt: skip
+    assert found.p < 0.01, found
+
+
+def test_the_right_means_pass_and_a_missing_weight_read_is_found(tmp_path, monkeypatch) -> None:
+    whole = Interference()
+    arms = [{"users": 8, "lengths": "geometric"}, {"users": 2, "lengths": "geometric"}]
+    monkeypatch.setattr(whole, "arms", lambda: arms)
+    right = analysis.summary(laboratory(tmp_path, [whole], seconds=60).table)
+    tpot = right[right.quantity == "tpot"]
+    assert ((tpot.low < 1.02) & (tpot.high > 0.98)).all(), tpot
+    wrong = Interference()
+    monkeypatch.setattr(wrong, "arms", lambda: arms)
+    predict = wrong.predict
+    monkeypatch.setattr(wrong, "predict", lambda arm, cost, bench: predict(arm, replace(cost, t_w=1e-9), bench))
+    (tmp_path / "wrong").mkdir()
+    table = analysis.summary(laboratory(tmp_path / "wrong", [wrong], seconds=60).table)
+    tpot = table[table.quantity == "tpot"]
+    assert (tpot.low > 1.2).all(), tpot
+
+
+def test_a_bare_look_tells_the_cost_it_was_played_with() -> None:
+    from inference_math_bench.lab.experiments import calibration
+
+    cost = StepCost(t_w=0.006, T=0.0002, T_decode=0.0004, kv_read=8e-7, pair=2e-8, prompt=0.001)
+    found = costs.fit(calibration(Bench(Played(cost), np.random.default_rng(0))))
+    for name, value in costs.coefficients(cost).items():
+        assert getattr(found, name) == pytest.approx(value, rel=1e-6, abs=1e-12), name
+    with pytest.raises(ValueError, match="at least 12 bare steps, not 0"):
+        costs.fit([])
+
+
+def test_the_summary_leaves_out_disturbed_trials_and_says_how_sure_it_is() -> None:
+    rows = [(1, 1.0, 1.1, True), (2, 1.0, 1.2, True), (3, 1.0, 9.0, False), (4, 1.0, 1.15, True)]
+    table = pd.DataFrame(
+        [
+            {"round": r, "experiment": "x", "arm": "a", "quantity": "q", "predicted": p, "found": f, "law": 2.0}
+            | {"usable": u}
+            for r, p, f, u in rows
+        ]
+    )
+    (one,) = analysis.summary(table).to_dict("records")
+    assert one["trials"] == 3
+    assert one["ratio"] == pytest.approx(1.15)
+    assert one["low"] < one["ratio"] < one["high"]
+    (few,) = analysis.summary(table[table["round"] < 3]).to_dict("records")
+    assert few["trials"] == 2
+    assert np.isnan(few["low"])  # two trials tell no scatter
+    (other,) = analysis.alternatives(table).to_dict("records")
+    assert (other["law"], other["ratio"]) == ("law", pytest.approx(1.15 / 2))
+
+
+def test_many_intervals_are_judged_together() -> None:
+    """Under a true law a tenth excludes 1 and next to none is significant; a wrong one stays."""
+    rng = np.random.default_rng(3)
+
+    def arms(mean: float, experiment: str) -> pd.DataFrame:
+        trials = pd.DataFrame(
+            [
+                {"round": i, "experiment": experiment, "arm": str(arm), "quantity": "q", "predicted": 1.0,
+                 "found": mean + 0.1 * rng.normal(), "usable": True}
+                for arm in range(300)
+                for i in range(6)
+            ]
+        )  # fmt: skip
+        return analysis.summary(trials)
+
+    both = pd.concat([arms(1.0, "right"), arms(1.4, "wrong")], ignore_index=True)
+    told = analysis.multiplicity(both).set_index("experiment")
+    assert told.loc["right", "excludes"] == pytest.approx(30, abs=15)
+    assert told.loc["right", "significant"] < told.loc["right", "excludes"]
+    assert told.loc["wrong", "significant"] > 280
+    assert told["intervals"].tolist() == [300, 300]
+    alone = analysis.multiplicity(both[both.experiment == "right"])
+    assert alone["significant"].sum() <= 2
+    blank = both.assign(low=np.nan)
+    assert analysis.multiplicity(blank).empty
+
+
+def test_scatter_is_that_of_the_steps() -> None:
+    from inference_math_bench.lab.experiments import calibration
+
+    bench = Bench(Played(COST, noise=0.1, seed=3), np.random.default_rng(0), repeats=40)
+    scatter = costs.noise([calibration(bench)])
+    assert scatter.std() == pytest.approx(0.1, rel=0.15)
+    assert scatter.mean() == pytest.approx(1, abs=1e-9)

@@ -1,0 +1,94 @@
+"""Timing, with a clock that is turned by hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math.calibrate.points import Point, points
+from inference_math_bench.measure.timing import rounds, sample
+
+CHOSEN = points(2**12, 2**10, fp8=False)
+
+
+class FakeClock:
+    """Each run takes the next of some seconds, and time passes by as much."""
+
+    def __init__(self, seconds):
+        self.time, self.runs, self._seconds = 0.0, 0, itertools.cycle(seconds)
+
+    def now(self):
+        return self.time
+
+    def seconds(self, run):
+        run()
+        self.runs += 1
+        taken = next(self._seconds)
+        self.time += taken
+        return taken
+
+
+def test_the_warm_up_does_not_count():
+    found = sample(FakeClock([100.0, 100.0, *[0.2] * 5]), lambda: None)
+    assert (found.median, found.low, found.high, found.repeats) == (0.2, 0.2, 0.2, 5)
+
+
+def test_median_and_quartiles_are_those_of_the_repeats():
+    found = sample(FakeClock([9.0, 9.0, 1.0, 2.0, 3.0, 4.0, 100.0]), lambda: None)
+    assert (found.low, found.median, found.high, found.repeats) == (2.0, 3.0, 4.0, 5)
+
+
+@given(seconds=st.floats(1e-6, 10))
+def test_repeats_fill_half_a_second_within_limits(seconds):
+    clock, calls = FakeClock([seconds]), []
+    found = sample(clock, lambda: calls.append(1))
+    assert 5 <= found.repeats <= 50
+    # Two runs to warm up, and on for a tenth of a second, but no more than fifty.
+    warm = len(calls) - found.repeats
+    assert warm == 2 or (2 < warm <= 50 and (warm - 1) * seconds < 0.1 + 1e-9)
+    assert warm == 50 or warm * seconds >= 0.1 - 1e-9
+    assert found.repeats == 50 or found.repeats == 5 or found.repeats * seconds >= 0.5 - 1e-9
+    assert found.repeats == 5 or (found.repeats - 1) * seconds < 0.5 + 1e-9
+
+
+@pytest.mark.parametrize("broken", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_clock_that_does_not_work_is_refused(broken):
+    with pytest.raises(ValueError, match="does the clock work"):
+        sample(FakeClock([broken]), lambda: None)
+
+
+def test_every_round_has_all_points_and_the_time_limit_ends_them():
+    clock, found = FakeClock([1.0]), []
+    for number, point in rounds(CHOSEN, set(), set(), clock, 2.5 * len(CHOSEN), 0):
+        found.append((number, point))
+        clock.time += 1.0
+    assert len(found) == len(set(found)) == -(-5 * len(CHOSEN) // 2)
+    for number in (1, 2):
+        assert {point for n, point in found if n == number} == set(CHOSEN)
+    assert {n for n, _ in found} == {1, 2, 3}
+
+
+def test_what_is_done_is_not_done_again():
+    done = {(1, point) for point in CHOSEN[::2]}
+    clock = FakeClock([1.0])
+    first = [next(iter([p])) for p in itertools.islice(rounds(CHOSEN, done, set(), clock, 1e9, 0), len(CHOSEN))]
+    assert not done & set(first)
+    assert {point for number, point in first if number == 1} == set(CHOSEN) - {p for _, p in done}
+
+
+def test_what_does_not_fit_is_skipped_in_later_rounds_and_nothing_left_ends_them():
+    clock, skipped, seen = FakeClock([1.0]), set(), []
+    for number, point in rounds(CHOSEN, set(), skipped, clock, 1e9, 0):
+        seen.append((number, point))
+        skipped.add(point)
+    assert len(seen) == len(CHOSEN)
+    assert {number for number, _ in seen} == {1}
+
+
+def test_no_time_and_no_points_yield_nothing():
+    assert not list(rounds(CHOSEN, set(), set(), FakeClock([1.0]), 0.0, 0))
+    assert not list(rounds([], set(), set(), FakeClock([1.0]), 1e9, 0))
+    assert Point("copy") in CHOSEN

@@ -1,0 +1,346 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+from inference_math import __version__
+from inference_math.calibrate.points import points
+from inference_math.cli import _parser, main
+from inference_math.unit import Unit
+from inference_math.unit.coefficients import Calibration
+from inference_math.workload import Workload
+from inference_math_bench.measure.record import Record, Row, Setup
+from inference_math_bench.measure.timing import Sample
+
+UNIT = ["--model", "llama-3-70b", "--gpu", "h100-sxm", "--tp", "2", "--weights", "fp8"]
+SENT = ["--prompt", "2200", "--output", "170", "--ttft", "1", "--tpot", "0.04"]
+
+
+def test_a_plan_prints(capsys):
+    assert main(["plan", *UNIT, *SENT]) == 0
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) <= 15
+    assert "requests/s per unit at full load, the best in " in said
+    assert main(["plan", *UNIT, *SENT, "--full"]) == 0
+    everything = capsys.readouterr().out
+    assert everything.startswith(said)
+    assert "Verdict: " in everything
+
+
+def test_it_says_its_version_and_what_it_returns(capsys):
+    for asked, words in (
+        (["--version"], __version__),
+        (["--help"], "exit status: 0; 1 where nothing meets the limits"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(asked)
+        assert ended.value.code == 0
+        assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_commands_are_written_as_a_script(tmp_path):
+    path = tmp_path / "serve.sh"
+    assert main(["plan", *UNIT, *SENT, "--rate", "5", "--commands", str(path)]) == 0
+    script = path.read_text()
+    assert "vllm serve $MODEL --tensor-parallel-size 2" in script
+    subprocess.run(["sh", "-n", str(path)], check=True)
+
+
+def test_without_a_layout_the_best_one_is_the_plan(capsys):
+    asked = ["plan", "--model", "qwen3-30b-a3b", "--gpu", "h100-sxm", "--prompt", "1000", "--output", "300"]
+    assert main([*asked, "--ttft", "1", "--tpot", "0.04", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    first = max(told["layouts"], key=lambda row: row["tokens_per_gpu"])
+    assert {name: first[name] for name in ("tp", "ep", "dp", "pp")} == told["answer"]["layout"]
+    assert told["answer"]["tokens_per_gpu"] == pytest.approx(first["tokens_per_gpu"])
+
+
+def test_a_search_is_not_bound_to_the_layout_that_is_named(capsys):
+    """A layout that cannot be, or is not the best, does not stand in the way of the search that is asked for."""
+    more = ["--model", "llama-3-70b", "--gpu", "h100-sxm", "--weights", "fp8", "--prompt", "1000", "--output", "100"]
+    limits = ["--ttft", "1", "--tpot", "0.05", "--search", "4"]
+    printed = []
+    for named in ([], ["--tp", "3"], ["--tp", "1"]):
+        assert main(["plan", *more, *limits, *named]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] == printed[2]
+
+
+@pytest.mark.parametrize(("named", "layout"), [(["--tp", "2", "--pp", "2"], (2, 2)), (["--pp", "2"], (1, 2))])
+def test_a_layout_that_is_named_is_the_plan_s(named, layout, capsys):
+    more = ["--model", "llama-3-70b", "--gpu", "h100-sxm", "--weights", "fp8", "--prompt", "1000", "--output", "100"]
+    assert main(["plan", *more, "--ttft", "2", "--tpot", "0.1", "--json", *named]) == 0
+    told = json.loads(capsys.readouterr().out)["answer"]["layout"]
+    assert (told["tp"], told["pp"]) == layout
+
+
+def test_drafted_tokens_are_planned(capsys):
+    rates = []
+    for drafts in ([], ["--drafts", "2"], ["--drafts", "2", "--accepted", "0"]):
+        assert main(["plan", *UNIT, *SENT, "--json", *drafts]) == 0
+        told = json.loads(capsys.readouterr().out)
+        rates.append(told["answer"]["rate"]["value"] / told["answer"]["gpus"]["value"])
+    assert rates[2] < rates[0] < rates[1]
+    assert told["unit"].endswith("2 drafts, 1 tokens a step")
+    assert told["cautions"][0].startswith("with 2 drafts a step is taken to give 1 tokens")
+    assert any(one.endswith("these drafts do not pay") for one in told["cautions"])
+
+
+def test_a_plan_in_json_with_a_fleet(capsys):
+    assert (
+        main(["plan", *UNIT, *SENT, "--json", "--rate", "20", "--price", "2.5", "--alpha", "0.5", "--tier", "dram"])
+        == 0
+    )
+    content = json.loads(capsys.readouterr().out)
+    answer = content["answer"]
+    assert answer["kept"] >= 0.9
+    assert answer["promise"] == 0.9
+    assert answer["store"] == "dram"
+    assert answer["rate"]["value"] == 20
+    assert answer["gpus"]["low"] <= answer["gpus"]["value"] <= answer["gpus"]["high"]
+    assert {row["store"]: row["rate"] for row in content["stores"]}["dram"] == pytest.approx(20)
+    assert content["numbers"]["usd_per_million"]["value"] > 0
+
+
+def test_a_plan_of_recorded_requests(tmp_path, capsys):
+    assert main(["plan", *UNIT, *SENT[4:], "--lengths", "azure-code", "--alpha", "0.2", "--rate", "5", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["workload"]["n_in"] == pytest.approx(2048, rel=0.01)
+    assert told["workload"]["alpha"] == pytest.approx(0.2, rel=0.01)
+    assert told["answer"]["replicas"] >= 1
+    path = tmp_path / "own.csv"
+    path.write_text("n_in,n_out\n100,20\n2000,x\n300,10\n")
+    assert main(["plan", *UNIT, *SENT[4:], "--lengths", str(path)]) == 0
+    said = capsys.readouterr()
+    assert "200 prompt and 15 output tokens" in said.out
+    assert "note: 1 lines of" in said.err
+
+
+def test_an_impossible_sla_is_exit_status_1(capsys):
+    assert main(["plan", *UNIT, "--prompt", "2200", "--output", "170", "--ttft", "0.1", "--tpot", "0.01"]) == 1
+    assert "would meet the SLA" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["plan", "--model", "llama-9", "--gpu", "h100-sxm", *SENT], "model must be one of"),
+        (["plan", *UNIT, *SENT, "--alpha", "0.5", "--tier", "tape"], "tier must be one of"),
+        (["plan", *UNIT, *SENT, "--calibration", "nowhere.toml"], "nowhere.toml"),
+        (["plan", *UNIT, *SENT, "--lengths", "azure-code"], "--prompt and --output must be left out"),
+        (["plan", *UNIT, *SENT[4:], "--lengths", "geometric"], "--prompt and --output must be given"),
+        (["plan", *UNIT, *SENT[4:], "--lengths", "azure"], "--lengths must be one of fixed, geometric, azure-code"),
+        (["plan", *UNIT, *SENT[4:], "--lengths", "nowhere.csv"], "nowhere.csv"),
+        (["plan", *UNIT, *SENT, "--tier", "dram"], "--tier and --store need --alpha above 0"),
+        (["plan", *UNIT, *SENT, "--drafts", "40"], "--drafts must be a whole number from 0 to 16"),
+        (["plan", *UNIT, *SENT, "--drafts", "1", "--accepted", "80"], "--accepted must be"),
+        (["profile", *UNIT, "nowhere.json", "--out", "x.toml"], "nowhere.json"),
+    ],
+)
+def test_bad_input_is_exit_status_2(arguments, words, capsys):
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_an_error_does_not_repeat_a_long_input(capsys):
+    assert main(["plan", "--model", 10_000 * "x", "--gpu", "h100-sxm", *SENT]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: --model must be one of ")
+    assert len(said) < 2100
+
+
+@pytest.mark.parametrize(("limits", "named"), [(("1", "40"), "--tpot 40 s"), (("400", "0.04"), "--ttft 400 s")])
+def test_limits_that_look_like_milliseconds_are_noted(limits, named, capsys):
+    main(["plan", *UNIT, "--prompt", "2200", "--output", "170", "--ttft", limits[0], "--tpot", limits[1]])
+    assert capsys.readouterr().err == f"note: limits are in seconds; {named} is long\n"
+
+
+def test_the_options_default_to_what_the_package_defaults_to():
+    options = _parser("plan").parse_args(["plan", "--model", "llama-3-8b", "--gpu", "h100-sxm", *SENT])
+    defaults = inspect.signature(Unit.of).parameters
+    assert {name: getattr(options, name) for name in ("weights", "kv", "engine", "calibration")} == {
+        name: defaults[name].default for name in ("weights", "kv", "engine", "calibration")
+    }
+
+
+def test_from_runs_to_a_plan(tmp_path, capsys):
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8")
+    lines = ["n_in,n_out,concurrency,e2e"]
+    for n_in, n_out in ((512, 128), (4096, 256)):
+        lines += [f"{n_in},{n_out},{b},{1.1 * unit.e2e(Workload(n_in, n_out), b)}" for b in (1, 4, 16, 64)]
+    lines.append("512,128,4,")
+    source, out = tmp_path / "runs.csv", tmp_path / "mine.toml"
+    source.write_text("\n".join(lines))
+    assert main(["profile", *UNIT, str(source), "--anchor", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "not used: runs.csv#10" in printed
+    assert len(Calibration.load(out).anchors) == 2
+    assert main(["plan", *UNIT, *SENT, "--calibration", str(out)]) == 0
+    assert "profile coefficients" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("module", "usage"),
+    [
+        ("inference_math plan", "inference-math plan "),
+        ("inference_math measure", "inference-math measure "),
+        ("inference_math_bench.measure", "inference-math measure "),
+    ],
+)
+def test_it_runs_as_a_module(module, usage):
+    called = [sys.executable, "-m", *module.split(), "--help"]
+    done = subprocess.run(called, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"usage: {usage}")
+
+
+def test_it_is_a_command():
+    (command,) = entry_points(group="console_scripts", name="inference-math")
+    assert command.load() is main
+
+
+def test_the_command_measures(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert main(["measure", "--model", "llama-3-8b", "--out", str(tmp_path / "mine.csv")]) == 2
+    assert "measuring needs PyTorch" in capsys.readouterr().err
+
+
+def test_a_terminal_in_ascii_gets_the_plan():
+    done = subprocess.run(
+        [sys.executable, "-m", "inference_math", "plan", *UNIT, *SENT, "--full"],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+    assert "\\u" in done.stdout  # something was not ASCII
+
+
+def test_who_reads_no_further_gets_no_error():
+    with subprocess.Popen(
+        [sys.executable, "-m", "inference_math", "plan", *UNIT, *SENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as command:
+        command.stdout.close()  # as head does
+        assert command.stderr.read() == b""
+        assert command.wait() == 141
+
+
+@pytest.mark.parametrize("precious", ["runs.csv", "mine.json", "gpu.toml", "old.toml"])
+def test_a_file_that_is_read_is_not_written_over(precious, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("runs.csv", "mine.csv", "mine.json", "gpu.toml", "old.toml"):
+        (tmp_path / name).write_text("precious")
+    given = ["--gpu", "gpu.toml", "--out", f"./{precious}"]
+    if precious == "mine.json":  # the description of a table
+        arguments = ["calibrate", "mine.csv", *given]
+    else:
+        arguments = ["profile", "--model", "llama-3-8b", "--calibration", "old.toml", "runs.csv", *given]
+    assert main(arguments) == 2
+    assert "--out must not be a file that is read" in capsys.readouterr().err
+    assert (tmp_path / precious).read_text() == "precious"
+
+
+def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
+    """The file is written as `measure` writes it, of a GPU that is exactly a unit."""
+    of = Unit.of("llama-3-8b", "h200-sxm")
+    setup = Setup("llama-3-8b", 32, 2**17, "bf16", "bf16", "", 0, False, {"device": "NVIDIA H200 of mine"})
+    record = Record(tmp_path / "mine.csv", setup)
+    for point in points(2**17, 2**13, fp8=False):
+        rest = (point.prompts * point.tokens, point.cached)
+        parts = {
+            "decode": (point.decodes, point.context), "mixed": (point.decodes, point.context, *rest),
+            "prefill": (0, 0, *rest), "matrices": (point.fresh, 0),
+        }  # fmt: skip
+        if point.what == "attention":
+            inside = of.parts(point.decodes, point.context, rest[0])
+            s = inside["KV cache"] + inside["attention of the prompt"]
+        elif asked := parts.get(point.what):
+            s = 1.1 * of.step_time(*asked)
+        else:
+            continue
+        record.add(Row(1, point, Sample(s, s, s, 9)))
+    table, out = str(record.path), str(tmp_path / "mine.toml")
+    assert main(["calibrate", table, "--out", out]) == 2
+    assert "gpu must be given: NVIDIA H200 of mine is none of" in capsys.readouterr().err
+    datasheet = tmp_path / "mine-gpu.toml"
+    rates = "bf16_flops = 989.4e12\nhbm_bw = 4.8e12\nhbm_bytes = 141e9\nlink_bw = 450e9\npcie_bw = 64e9\n"
+    datasheet.write_text(f'name = "mine"\n{rates}')
+    for gpu in (str(datasheet), "h200-sxm"):
+        assert main(["calibrate", table, "--gpu", gpu, "--out", out]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"fp8 +0\.539 ± [\d.]+ \(kept: the points do not tell\)", printed)
+    assert f"written to {out}" in printed
+    assert "mixed steps: the sum of their parts is " in printed
+    unit = ["--model", "llama-3-8b", "--gpu", "h200-sxm", "--calibration", out]
+    assert main(["plan", *unit, *SENT]) == 0
+    assert "measured coefficients" in capsys.readouterr().out
+
+
+def test_the_gpus_that_there_are_make_the_pools(capsys):
+    assert main(["plan", *UNIT, *SENT, "--have", "12", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["units"] == 12 // 2
+    assert told["answer"]["gpus"]["value"] <= 12
+    assert told["answer"]["rate"]["low"] <= told["answer"]["rate"]["value"] <= told["answer"]["rate"]["high"]
+    assert main(["plan", *UNIT, *SENT, "--have", "1"]) == 0
+    said = capsys.readouterr()
+    assert "note: no fleet: gpus must be at least 2" in said.err
+    assert main(["plan", *UNIT, *SENT, "--have", "2", "--rate", "3"]) == 2
+
+
+def test_a_report_goes_through_a_link_and_over_no_device(tmp_path, capsys):
+    real, link = tmp_path / "real.md", tmp_path / "link.md"
+    real.write_text("old")
+    link.symlink_to(real)
+    assert main(["plan", *UNIT, *SENT, "--report", str(link)]) == 0
+    assert link.is_symlink()
+    assert real.read_text().startswith("# Plan: ")
+    for place in (tmp_path, tmp_path / "no" / "plan.md"):
+        assert main(["plan", *UNIT, *SENT, "--report", str(place)]) == 2
+        assert "cannot be written" in capsys.readouterr().err
+
+
+BENCH = ["benchmark", "--model", "llama-3-8b", "--gpu", "h100-sxm", "--max-concurrency", "8", "--num-prompts", "80"]
+
+
+def test_a_benchmark_is_foreseen_under_the_names_of_its_own_command(capsys):
+    assert main([*BENCH, "--random-range-ratio", "0.3"]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[1].startswith("TTFT")
+    assert "the opening burst has a mean TTFT of" in said
+    assert "prompts bring the mean within 5% of the latter" in said
+    assert main([*BENCH, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told["table"]) == {"TTFT", "TPOT", "ITL", "latency"}
+    assert told["enough"] is None  # equal lengths
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--front", "-1"], "--front must be"),
+        (["--random-range-ratio", "1"], "--random-range-ratio must be"),
+        (["--num-prompts", "7"], "--max-concurrency must be a whole number from 1 to 7, not 8"),
+        (["--max-num-batched-tokens", "0"], "--max-num-batched-tokens must be"),
+        (["--burstiness", "0"], "--burstiness must be"),
+    ],
+)
+def test_a_benchmark_that_is_none_is_refused_by_its_options(more, words, capsys):
+    assert main([*BENCH, *more]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_cadences_are_compared(capsys):
+    assert main([*BENCH, "--cadences"]) == 0
+    told = capsys.readouterr().out
+    assert "gap_p99" in told
+    assert "least median gap: N = " in told
+    assert main([*BENCH, "--cadences", "--json"]) == 0
+    assert [row["every"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 4, 8, 16]
