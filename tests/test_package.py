@@ -101,26 +101,3 @@ PLAN = "plan --model llama-3-8b --gpu h100-sxm --prompt 500 --output 250 --ttft 
 def test_who_computes_needs_no_more_than_that(missing, code, tmp_path):
     block = f"import sys; sys.modules.update(dict.fromkeys({missing}))\n"  # None: importing it is an ImportError
     run(sys.executable, "-c", block + code, cwd=tmp_path)
-
-
-def test_imports_go_one_way(root):
-    """Each room imports only from rooms below it, and a module's imports inside its room go round in no circle."""
-    floors = [
-        {"plain_checks"}, {"checks"}, {"theory"}, {"perf"}, {"evidence"}, {"catalogue"}, {"workload"},
-        {"runs", "measure"}, {"simulate"}, {"lab"}, {"unit"}, {"planner", "profiles"}, {"book"}, {"__main__"},
-    ]  # fmt: skip
-    rank = {name: i for i, floor in enumerate(floors) for name in floor}
-    source = root / "src" / "inference_math"
-    assert {
-        path.name.removesuffix(".py") for path in source.iterdir() if path.name != "py.typed" and path.name[:2] != "__"
-    } <= set(rank)
-    for path in source.rglob("*.py"):
-        own = path.relative_to(source).parts[0].removesuffix(".py")
-        if own == "__init__":
-            continue
-        imported = re.findall(
-            r"^\s*from inference_math(?:\.(\w+)\S*)? import (.+)", path.read_text(encoding="utf-8"), re.M
-        )
-        for module, names in imported:
-            for name in [module] if module else names.split(", "):
-                assert name == own or name.startswith("__") or rank[name] < rank[own], f"{path.name} imports {name}"

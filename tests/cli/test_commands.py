@@ -14,7 +14,8 @@ import pytest
 
 from inference_math import __version__
 from inference_math.calibrate.points import points
-from inference_math.cli import _parser, main
+from inference_math.cli import main
+from inference_math.cli.commands import _parser
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math.workload import Workload

@@ -75,8 +75,8 @@ def test_prompts_without_decodes_are_priced_as_if_for_the_first_time():
     others = [(2.0, 1000, 500_000.0), (1.0, 900, 500_000.0), (1.0, 1000, 800_000.0)]
     for other in others:
         for prompts in (whole, other, whole):
-            assert asked(0, 0, *prompts) == pace(UNITS[0], 1.1, 1.2).seconds(0, 0, *prompts)
-    assert len({asked(0, 0, *prompts) for prompts in (whole, *others[1:])}) == 3
+            assert asked.seconds(0, 0, *prompts) == pace(UNITS[0], 1.1, 1.2).seconds(0, 0, *prompts)
+    assert len({asked.seconds(0, 0, *prompts) for prompts in (whole, *others[1:])}) == 3
 
 
 def test_an_interrupted_question_leaves_no_answer(monkeypatch):
@@ -84,5 +84,5 @@ def test_an_interrupted_question_leaves_no_answer(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Pace, "_seconds", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            asked(0, 0, 1.0, 1000, 500_000.0)
-    assert asked(0, 0, 1.0, 1000, 500_000.0) == right
+            asked.seconds(0, 0, 1.0, 1000, 500_000.0)
+    assert asked.seconds(0, 0, 1.0, 1000, 500_000.0) == right

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from inference_math import Unit, Workload, simulate
-from inference_math.perf.engine import Request
 from inference_math.perf import bench, queues
+from inference_math.perf.engine import Request
 from inference_math.planner import cadences, foresee, traffic
+from inference_math.simulate.cost import timed
 from inference_math.simulate.schedulers import system_of
 from inference_math.workload import Requests
 
@@ -137,7 +138,7 @@ def test_who_must_wait_for_a_user_is_sent_when_one_is_free():
     """As the simulator of the package has it, and in a case by hand: one user, two prompts at once, one later."""
     cost = simulate.StepCost(t_w=1.0, prompt=0.5)
     requests = [Request(i, time, 10, 3, 0) for i, time in enumerate((0.0, 0.1, 20.0))]
-    noted, seconds = bench.bench_played(system_of(simulate.Chunked(100), None), cost, requests, 1, 0.0)
+    noted, seconds = bench.bench_played(system_of(simulate.Chunked(100), None), timed(cost), requests, 1, 0.0)
     assert noted.sent == [0.0, 3.5, 20.0]
     assert noted.ttft == [1.5, 1.5, 1.5]
     assert noted.tpot == [1.0, 1.0, 1.0]

@@ -13,7 +13,8 @@ import pytest
 from scipy import stats
 
 from inference_math import catalogue, perf, planner, simulate
-from inference_math.planner import architectures, queues
+from inference_math.perf import queues
+from inference_math.planner import architectures
 from inference_math.planner.case import Case, solve, under
 from inference_math.unit import Unit
 from inference_math.unit.costs import measured

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from inference_math import planner, simulate, theory
 from inference_math.catalogue.tiers import tier, tiers
-from inference_math.planner import architectures, queues
+from inference_math.perf import queues
+from inference_math.planner import architectures
 from inference_math.planner.case import Case, solve
 from inference_math.unit import Steps, Unit
 from inference_math.unit.coefficients import DATASHEET, Anchor

@@ -8,10 +8,11 @@ import pytest
 from inference_math import perf, planner
 from inference_math.catalogue.links import Link
 from inference_math.catalogue.tiers import tier
+from inference_math.perf import queues
 from inference_math.perf.engine import Request
 from inference_math.perf.load import loaded
 from inference_math.perf.steps import kv_sent
-from inference_math.planner import fleet, queues, traffic
+from inference_math.planner import fleet, traffic
 from inference_math.planner.case import Case, coefficients, solve
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Trace, Workload

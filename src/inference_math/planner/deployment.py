@@ -31,6 +31,7 @@ from inference_math.perf.words import (
 from inference_math.perf.words import verdict as verdict_of
 from inference_math.planner import text
 from inference_math.planner.case import DRAWS, Case, offloading, under
+from inference_math.planner.record import as_record
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
@@ -241,8 +242,6 @@ class Plan:
 
     def to_dict(self, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None) -> dict[str, Any]:
         """Return everything as plain numbers, strings and lists, for JSON; NaN becomes None. See `planner.record`."""
-        from inference_math.planner.record import as_record  # which knows fleets, and they know plans
-
         return as_record(self, fleet, layouts)
 
     def report(self, fleet: Fleet | None = None) -> str:

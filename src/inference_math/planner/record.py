@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from inference_math import perf
 from inference_math.perf.types import Layout
-from inference_math.planner.deployment import Plan
 from inference_math.planner.text import plain
-from inference_math.planner.traffic import Fleet
+
+if TYPE_CHECKING:
+    from inference_math.planner.deployment import Plan
+    from inference_math.planner.traffic import Fleet
 
 __all__ = ["SCHEMA", "as_record"]
 

@@ -1,0 +1,72 @@
+"""The house: who may import whom, read from the files themselves."""
+
+from __future__ import annotations
+
+import graphlib
+from itertools import pairwise
+
+import house
+
+KNOWN = house.modules()
+GRAPH = house.imports(KNOWN)
+
+
+def test_every_room_imports_from_lower_floors_alone():
+    floor_of = {room: number for number, floor in enumerate(house.FLOORS) for room in floor}
+    seen = house.arrows(GRAPH)
+    assert set(seen) == set(floor_of)
+    assert [
+        (room, other) for room, others in seen.items() for other in others if floor_of[other] >= floor_of[room]
+    ] == []
+    assert len(seen) <= 16
+    assert sum(map(len, seen.values())) <= 80
+
+
+def test_no_files_import_each_other_in_a_circle():
+    try:
+        tuple(graphlib.TopologicalSorter(GRAPH).static_order())
+    except graphlib.CycleError as error:
+        raise AssertionError(" <- ".join(error.args[1])) from None
+
+
+def test_no_folders_import_each_other_in_a_circle():
+    """At every depth: inference_math_book.figures as a whole, for example."""
+    for depth in (2, 3):
+        folders: dict[str, set[str]] = {}
+        for module, others in GRAPH.items():
+            own = folder(module, depth)
+            folders.setdefault(own, set()).update(there for other in others if (there := folder(other, depth)) != own)
+        tuple(graphlib.TopologicalSorter(folders).static_order())
+
+
+def folder(module: str, depth: int) -> str:
+    """Return the folder of a module, at most so deep; a module that lies beside folders is its own."""
+    parts = module.split(".")
+    return ".".join(parts[:depth])
+
+
+def test_what_stands_in_functions_and_in_conditions_is_seen(tmp_path, monkeypatch):
+    (tmp_path / "inference_math" / "a").mkdir(parents=True)
+    for name, text in {
+        "__init__": "", "a/__init__": "", "a/one": "def f():\n    from inference_math.a import two\n",
+        "a/two": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from inference_math.a.one import f\n",
+    }.items():  # fmt: skip
+        (tmp_path / "inference_math" / f"{name}.py").write_text(text)
+    monkeypatch.setattr(house, "SOURCE", tmp_path)
+    found = house.imports(house.modules())
+    assert found["inference_math.a.one"] == {"inference_math.a.two"}
+    assert found["inference_math.a.two"] == set()
+
+
+def test_the_tour_shows_the_house_as_it_is(root, capsys):
+    house.main()
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    shown = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for words in printed[:-1]:
+        row = f"| `{words[0]}` |"
+        (line,) = [line for line in shown.splitlines() if line.startswith(row)]
+        assert {name.strip(", `") for name in line.split("|")[3].split(",")} == {word.strip(",") for word in words[4:]}
+    assert [words[0] for words in printed[:-1]] == [
+        line.split("`")[1] for line in shown.splitlines() if line.startswith("| `")
+    ][: len(printed) - 1]
+    assert all(a != b for a, b in pairwise(printed))
