@@ -44,7 +44,7 @@ def _imported(tree: ast.AST, known: Mapping[str, Path]) -> list[str]:
             continue
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names if alias.name in known]
-        elif isinstance(node, ast.ImportFrom) and node.module in known:
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.module in known:
             below = [f"{node.module}.{alias.name}" for alias in node.names]
             found += [name if name in known else node.module for name in below]
         else:

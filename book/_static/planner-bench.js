@@ -27,7 +27,7 @@
     const question = page.question(given);
     const work = { ...question.work, alpha: 0, cv: 0, longest: 0, pairing: 1 }; // whole prompts, lengths of their own
     const pace = math.pace_of({ ...question, work }, page.coefficients(given), [1, 1, 0]);
-    const system = math.bench_system(question.unit, work, given.engine, plan["max-num-batched-tokens"], habits, ranks);
+    const system = math.bench_system(question.unit, work, data.engines[given.engine], plan["max-num-batched-tokens"], habits, ranks);
     return { question, pace, system, asked: {
       n_in: work.n_in, n_out: work.n_out, span: plan["random-range-ratio"] / 100, users: Math.min(plan["max-concurrency"], plan["num-prompts"]),
       count: plan["num-prompts"], rate: plan["request-rate"], front: question.front, gaps: data.crowd.gaps["1"], chances: data.crowd.lengths,
@@ -35,7 +35,7 @@
   };
   // What `planner.cadences` returns.
   const cadences = (given, plan) => {
-    const habits = { ...data.habits[given.engine], ahead: given.engine === "vllm" };
+    const habits = { ...data.habits[given.engine], ahead: data.engines[given.engine].ahead };
     const { pace, system, asked: what } = asks(given, plan, habits, Number(given.dp));
     return data.cadences.map((every) => math.bench_cadence(system, pace, what, every));
   };
@@ -64,7 +64,7 @@
       if (what === "cadences") {
         const rows = cadences(given, plan);
         fill(["N", "mean gap", "P50", "P90", "P99", "TTFT", "requests/s"], rows.map(([every, ...times]) => [String(every), ...times.slice(0, 5).map(math.in_seconds), math.digits(times[5])]));
-        said.replaceChildren(...cells("li", math.cadence_said(rows, Number(given.dp))));
+        said.replaceChildren(...cells("li", math.cadence_said(rows, Number(given.dp), data.engines[given.engine].cadence)));
       } else {
         const told = play(given, plan);
         const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });

@@ -116,10 +116,10 @@
       pairing: pairingOf(mixOf(given)?.rows),
     };
     const asked = {
-      unit, work, engine: given.engine, units: unitsOf(given, unit), watts: rates.watts, ttft: given.ttft / 1000, tpot: given.tpot / 1000,
+      unit, work, engine: data.engines[given.engine], units: unitsOf(given, unit), watts: rates.watts, ttft: given.ttft / 1000, tpot: given.tpot / 1000,
       quantile: Number(given.promise) || 0, ...frontOf(given, model), price: Number(given.price), pool_bw: unit.gpus * (data.links[given.link].bw || rates.link_bw),
       read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
-      page: math.page_of(given.engine, model.kind, rates.generation), sessions: Number(given.sessions), context: data.models[given.model].context,
+      page: math.page_of(data.engines[given.engine], model.kind, rates.generation), sessions: Number(given.sessions), context: data.models[given.model].context,
     };
     const crowded = math.crowded(asked);
     if (crowded) throw Object.assign(new Error(`${label("sessions")} ${crowded}`), { field: "sessions" });
@@ -149,7 +149,7 @@
     if (given.calibration === OWN && calibrated) return calibrated;
     const { kind } = data.models[given.model];
     const asked = { generation: data.gpus[given.gpu].generation, kind, weights: given.weights };
-    if (math.by_operators(given.engine, asked)) return { ...data.operators[given.engine], scope: data.scopes.operators, mode: "operators" };
+    if (math.by_operators(data.engines[given.engine].kernels, asked)) return { ...data.operators[given.engine], scope: data.scopes.operators, mode: "operators" };
     const { values, widths } = math.composed(data.levels, given.engine, asked);
     const seen = math.precisions_seen(data.levels, asked.generation, kind);
     const precisions = seen.length ? { weights: seen } : {};
@@ -245,7 +245,8 @@
   };
 
   const told = (asked, given, name, row) => {
-    const settings = { ...math.settings(asked, name, row), ...(given.kv === "bf16" ? {} : data.kv_flags[given.engine]) };
+    const eight = data.engines[given.engine].kv_fp8;
+    const settings = { ...math.settings(asked, name, row), ...(given.kv === "bf16" ? {} : { [eight.option]: eight.value }) };
     return Object.entries(settings).map(([option, value]) => `${option} ${value}`.trim()).join(", ");
   };
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 import pandas as pd
 
 from inference_math import theory
+from inference_math.catalogue.engines import engines as records
 from inference_math.catalogue.tiers import tier
 from inference_math.checks.numerals import digits
 from inference_math.planner.architectures import compare
@@ -28,7 +29,6 @@ WORK, LIMITS, STORED = Workload(2200, 170), SLA(ttft=0.4, tpot=0.040), 0.95
 WAIT = LIMITS.ttft - UNIT.front.seconds  # what the limit of a client leaves to the engine
 LENGTHS = (WORK.n_in, WORK.n_out)  # tokens in and out, of which every chapter's worked numbers are
 _STORE = "local_ssd"
-_ENGINES = {"vllm": "vLLM", "trtllm": "TensorRT-LLM", "sglang": "SGLang"}
 _AHEAD = "rate ahead of the next (%)"
 _SIDES = ("datasheet", "kernels", "fitted")
 
@@ -110,11 +110,11 @@ def planned(stored: bool = False) -> Plan:
 def engines() -> pd.DataFrame:
     """Return the planner's answer to the case on each engine, a row each."""
     rows = []
-    for engine, name in _ENGINES.items():
-        found = plan(UNIT.resized(engine=engine), WORK, LIMITS)
+    for name, record in records().items():
+        found = plan(UNIT.resized(engine=name), WORK, LIMITS)
         lead, varies = (f"{100 * found.solved[key]:.0f}" for key in ("lead", "scatter"))
         rows.append({
-            "engine": name, "loses least": found.best, "requests/s of a unit": digits(found["rate"]),
+            "engine": record["title"], "loses least": found.best, "requests/s of a unit": digits(found["rate"]),
             "best in (% of the draws)": f"{100 * found.best_in:.0f}", "next": found.order[1],
             "which loses more by (%)": lead, "and that varies by (%)": varies, "a tie": "yes" if found.tie else "no",
         })  # fmt: skip

@@ -37,7 +37,8 @@ SOLVE = """([given, drawn]) => {
     const speeds = {};
     for (const [n, t] of Object.entries(math.data.tiers)) speeds[n] = n === "hbm" ? 0 : gpus * t.read_bw;
     if (given.tier === "own") speeds[`a store of ${given.store} GB/s for each GPU`] = gpus * 1e9 * given.store;
-    const flags = given.kv === "bf16" ? {} : math.data.kv_flags[given.engine];
+    const eight = math.data.engines[given.engine].kv_fp8;
+    const flags = given.kv === "bf16" ? {} : { [eight.option]: eight.value };
     const said = found.best ? math.settings(asked, found.best, found.settings[found.best]) : {};
     const told = found.best ? { ...said, ...flags } : {};
     const store = Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "";

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import perf, plan
+from inference_math.catalogue.engines import engines
 from inference_math.catalogue.tiers import tier
 from inference_math.perf.load import loaded, strain
 from inference_math.planner.case import Case
@@ -78,10 +79,10 @@ def test_places_hold_what_is_met_in_a_batch(engine):
     """Long answers are met more often than short ones, and with vLLM only what is there takes room."""
     held = {"vllm": 500 + 1000 * (1 + 1) / 2, "trtllm": 500 + 1000 * (1 + 1)}[engine]
     work = {"n_in": 500.0, "n_out": 1000.0, "alpha": 0.0, "cv": 1.0, "longest": 0.0, "pairing": 1.0}
-    many = perf.places_of(holding(1e7), work, engine)
+    many = perf.places_of(holding(1e7), work, engines()[engine])
     assert many <= 1e7 / held
     assert many == pytest.approx(1e7 / held, rel=0.03)  # less the margin of one that grows
-    assert perf.places_of(holding(1400.0), work, "vllm") == 0
+    assert perf.places_of(holding(1400.0), work, engines()["vllm"]) == 0
 
 
 @pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
@@ -145,7 +146,7 @@ def test_a_token_not_a_step_keeps_the_limit(architecture):
     few = perf.solve(case, [[found, [1.0, 1.0, 0.0]]])["each"][architecture][0]
     same = perf.under(case, found, [1.0, 1.0, 0.0])  # contexts are those of the longer answers
     slow = case | {"unit": DRAFTING.numbers, "work": case["work"] | {"n_out": 201.0}, "tpot": 0.06}
-    room = perf.places_of(free, case["work"], "sglang")
+    room = perf.places_of(free, case["work"], engines()["sglang"])
     assert room > few["batch"]
     row = perf.decide(slow, [same])["each"][architecture][0]
     assert few["rate"] == pytest.approx(row["rate"], rel=1e-6)

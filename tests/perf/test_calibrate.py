@@ -69,15 +69,14 @@ def test_the_anchor_with_the_nearest_lengths_counts():
 
 
 @pytest.mark.parametrize(
-    ("engine", "changed", "operators"),
+    ("kernels", "changed", "operators"),
     [
-        ("vllm", {}, True),
-        ("vllm", {"weights": "nvfp4"}, False),
-        ("vllm", {"kind": "MLA"}, False),
-        ("vllm", {"generation": "Blackwell"}, False),
-        ("vllm-2025", {}, False),
-        ("trtllm", {}, False),
+        (True, {}, True),
+        (True, {"weights": "nvfp4"}, False),
+        (True, {"kind": "MLA"}, False),
+        (True, {"generation": "Blackwell"}, False),
+        (False, {}, False),
     ],
 )
-def test_operators_stand_nearest_to_what_they_were_measured_on(engine, changed, operators):
-    assert calibrate.by_operators(engine, KNOWN | changed) is operators
+def test_operators_stand_nearest_to_what_they_were_measured_on(kernels, changed, operators):
+    assert calibrate.by_operators(kernels, KNOWN | changed) is operators

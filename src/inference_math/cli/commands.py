@@ -17,6 +17,7 @@ import pandas as pd
 
 from inference_math import __version__, catalogue
 from inference_math.catalogue import PRECISIONS, Gpu, Model
+from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
 from inference_math.catalogue.links import Link, link
 from inference_math.catalogue.tiers import Tier, tier
@@ -30,7 +31,7 @@ from inference_math.planner.case import MOST_UNITS
 from inference_math.planner.text import as_script, as_short, fleets_table
 from inference_math.planner.traffic import RATES, SHARED
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration
+from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.unit.shapes import MEMORY
 from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS, SLA, Trace, Workload, traces
@@ -247,7 +248,8 @@ def _benchmark(options: argparse.Namespace) -> int:
             return 0
         times = {name: rows[name].map(in_seconds) for name in ("gap", "gap_p50", "gap_p90", "gap_p99", "ttft")}
         shown = rows.assign(**times, rate=rows["rate"].map(digits)).rename(columns={"every": "N"})
-        print("\n".join([shown.to_string(index=False), *cadence_said(rows.to_numpy().tolist(), unit.dp)]))
+        said = cadence_said(rows.to_numpy().tolist(), unit.dp, engines()[unit.engine]["cadence"])
+        print("\n".join([shown.to_string(index=False), *said]))
         return 0
     found = foresee(unit, options.input, options.output, **asked)
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
@@ -362,7 +364,7 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     unit.add_argument("--weights", help=f"one of {', '.join(PRECISIONS)} (default: as the checkpoint has them)")
     unit.add_argument("--memory", type=float, default=MEMORY, help=f"share of GPU memory to use (default {MEMORY:g})")
     unit.add_argument("--kv", default="bf16", help="precision of the KV cache (default bf16, as engines have it)")
-    unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(ENGINES)} (default vllm)")
+    unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(engines())} (default vllm)")
     unit.add_argument("--calibration", metavar="FILE", help="of your GPU or engine (default: the nearest)")
 
     planner = commands.add_parser("plan", parents=[unit], help="answers under an SLA")

@@ -5,28 +5,26 @@ from __future__ import annotations
 from math import ceil
 
 from inference_math.perf.steps import answer_steps, kv_sent, kv_tokens, stored_tokens
-from inference_math.perf.types import Asked, Costs, Row, UnitNumbers, Work
+from inference_math.perf.types import Asked, Costs, EngineRecord, Row, UnitNumbers, Work
 from inference_math.theory import max_batch_growing as _max_batch_growing
 from inference_math.theory import max_batch_reserved as _max_batch_reserved
 
 __all__ = [
-    "GROWS", "NEARLY", "brought", "computed_tokens", "crowded", "fresh_share", "longest_step", "mixes", "places",
+    "NEARLY", "brought", "computed_tokens", "crowded", "fresh_share", "longest_step", "mixes", "places",
     "places_of", "sent_bytes", "sent_seconds", "sharing", "steps_of", "store_bytes", "wait", "whole_prompt",
 ]  # fmt: skip
 
 max_batch_growing, max_batch_reserved = _max_batch_growing.plain, _max_batch_reserved.plain
 
 NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
-# Engines whose KV caches grow block by block; the others reserve a request's whole length when it is admitted.
-GROWS = {"vllm": True, "sglang": True, "trtllm": False}
 
 
-def places_of(unit: UnitNumbers, work: Work, engine: str) -> int:
+def places_of(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
     """Return the requests whose KV caches an engine holds at once.
 
     Where layers forget, or hold a state, a token takes what it does on average in requests as long as these are.
     """
-    held = max_batch_growing if GROWS[engine] else max_batch_reserved
+    held = max_batch_growing if engine["kv_grows"] else max_batch_reserved
     length = work["n_in"] + work["n_out"]
     whole: int = held(kv_tokens(unit, length), work["n_in"] * work["pairing"], work["n_out"], work["cv"])
     return whole
@@ -63,8 +61,8 @@ def wait(asked: Asked, one: Costs) -> float:
 
 
 def mixes(asked: Asked) -> bool:
-    """Tell whether an engine computes chunks beside decodes: SGLang does not where tokens are drafted."""
-    return not (asked["engine"] == "sglang" and asked["unit"]["drafts"] > 0)
+    """Tell whether an engine computes chunks beside decodes: some do not where tokens are drafted."""
+    return asked["engine"]["mixes_drafts"] or not asked["unit"]["drafts"] > 0
 
 
 def sent_bytes(asked: Asked) -> float:
@@ -104,6 +102,6 @@ def brought(asked: Asked) -> int:
 
 
 def whole_prompt(asked: Asked) -> int:
-    """Return the tokens that an engine counts of a prompt that it does not cut; TensorRT-LLM counts those stored."""
-    share = 1.0 if asked["engine"] == "trtllm" else fresh_share(asked["work"])
+    """Return the tokens that an engine counts of a prompt that it does not cut; some count those stored."""
+    share = 1.0 if asked["engine"]["counts_stored"] else fresh_share(asked["work"])
     return ceil(asked["work"]["n_in"] * share * (1 - 1e-12))

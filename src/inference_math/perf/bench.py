@@ -14,7 +14,7 @@ from inference_math.perf.asked import places_of
 from inference_math.perf.engine import Request
 from inference_math.perf.queues import shuffled
 from inference_math.perf.systems import engine_of, run_engine
-from inference_math.perf.types import Admission, StepTimes, System, UnitNumbers, Work
+from inference_math.perf.types import Admission, EngineRecord, StepTimes, System, UnitNumbers, Work
 from inference_math.theory import prompts_met as _prompts_met
 from inference_math.theory import rounds_needed as _rounds_needed
 
@@ -119,7 +119,9 @@ class Noted:
             self.tpot.append((finished - first_token) / (request.n_out - 1))
 
 
-def bench_system(unit: UnitNumbers, work: Work, engine: str, budget: float, admission: Admission, ranks: int) -> System:
+def bench_system(
+    unit: UnitNumbers, work: Work, engine: EngineRecord, budget: float, admission: Admission, ranks: int
+) -> System:
     """Return a unit's engine with a budget of tokens for each group of attention, as the simulator runs it.
 
     Of `ranks` above 1 each has prompts of its own, and all wait for the one with the most; of 1 prompts divide evenly.
@@ -198,7 +200,7 @@ def bench_cadence(system: System, cost: StepTimes, asked: Bench, every: int) -> 
     return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked["count"] / seconds]
 
 
-def cadence_said(rows: list[list[float]], ranks: int) -> list[str]:
+def cadence_said(rows: list[list[float]], ranks: int, option: str) -> list[str]:
     """Say what cadences do, and which ones are the best at what; rows are those of `bench_cadence`."""
     titles = ["", "mean gap", "median gap", "P90 of the gaps", "P99 of the gaps", "mean TTFT"]
     said: list[str] = []
@@ -210,8 +212,7 @@ def cadence_said(rows: list[list[float]], ranks: int) -> list[str]:
         said.append("least " + titles[column] + ": N = " + digits(best[0]) + ", " + in_seconds(best[column]))
     if ranks > 1:
         said.append("ranks that step together: " + digits(ranks) + ", each step as long as the fullest takes")
-    said.append("prompts at every N-th step: --prefill-schedule-interval N (vLLM, data-parallel engines)")
-    said.append("or --prefill-decode-interval N - 1 (SGLang)")
+    said.append("prompts at every N-th step: " + (option if option != "" else "no option of this engine"))
     return said
 
 

@@ -36,14 +36,14 @@ MOST = 0.995  # of a share: nothing reaches all of the datasheet
 SHARE_NAMES = ["memory", "bf16", "fp8", "fp4", "attention", "experts", "grouped", "kv", "links"]
 
 
-def by_operators(engine: str, given: dict[str, str]) -> bool:
+def by_operators(kernels: bool, given: dict[str, str]) -> bool:
     """Tell whether measured operators of the H100 stand nearer to a unit than served points do.
 
-    They do for a dense model in BF16 or FP8 under today's vLLM: what was served of those ran on vLLM of 2025. On
-    Blackwell, whose kernels are others, served points do.
+    `kernels` tells whether the engine runs them today. They do for a dense model in BF16 or FP8 under vLLM: what was
+    served of those ran on vLLM of 2025. On Blackwell, whose kernels are others, served points do.
     """
     plain = given["weights"] == "bf16" or given["weights"] == "fp8"
-    return engine == "vllm" and given["kind"] == "dense" and plain and given["generation"] != "Blackwell"
+    return kernels and given["kind"] == "dense" and plain and given["generation"] != "Blackwell"
 
 
 def composed(levels: dict[str, Any], engine: str, given: dict[str, str]) -> dict[str, Found]:

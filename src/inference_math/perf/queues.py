@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import ceil, floor, inf, log
 from typing import Any
 
-from inference_math.perf.asked import GROWS, brought, computed_tokens, fresh_share, sent_bytes, whole_prompt
+from inference_math.perf.asked import brought, computed_tokens, fresh_share, sent_bytes, whole_prompt
 from inference_math.perf.choice import CAREFUL, chosen
 from inference_math.perf.draws import median
 from inference_math.perf.goodput import goodput, requests_like, requests_of
@@ -123,7 +123,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     waits = kv_held(unit, cached) / cached / asked["read_bw"] if asked["read_bw"] > 0 and cached > 0 else 0.0
     prefill = row["prefill_units"] if name == "disaggregated" else 0
     budget, most = inf, batch
-    if name == "aggregated" and asked["engine"] != "sglang":  # whose steps have a whole prompt's tokens
+    if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
         budget = whole_prompt(asked) + batch * brought(asked)
     if name == "disaggregated":
         budget = computed_tokens(asked, row)
@@ -133,7 +133,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     return {
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
         "transfer": ranks * sent_bytes(asked) / n_in / asked["pool_bw"], "budget": budget, "max_batch": most,
-        "kv_capacity": kv_tokens(unit, n_in + work["n_out"]), "grows": GROWS[asked["engine"]], "load": waits,
+        "kv_capacity": kv_tokens(unit, n_in + work["n_out"]), "grows": asked["engine"]["kv_grows"], "load": waits,
         "gives": unit["gives"], "brings": brought(asked), "admission": AT_ONCE,
         "ranks": 1, "by_chance": False,
     }  # fmt: skip

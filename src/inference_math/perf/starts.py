@@ -6,39 +6,16 @@ from math import ceil, floor
 from typing import Any
 
 from inference_math.perf.asked import brought, computed_tokens, whole_prompt
-from inference_math.perf.types import Asked, Row
+from inference_math.perf.types import Asked, EngineRecord, Row
 
 __all__ = ["page_of", "plain_settings", "settings"]
 
-# How engines call the most requests in a step and the tokens of a step; what turns chunks off, and on.
-ENGINE_TERMS = {
-    "vllm": ["--max-num-seqs", "--max-num-batched-tokens"],
-    "trtllm": ["max_batch_size", "max_num_tokens"],
-    "sglang": ["--max-running-requests", "--chunked-prefill-size"],
-}
-WHOLE_PROMPTS: dict[str, dict[str, Any]] = {
-    "vllm": {},
-    "trtllm": {"enable_chunked_prefill": "false"},
-    "sglang": {"--chunked-prefill-size": -1},
-}
-IN_CHUNKS: dict[str, dict[str, Any]] = {
-    "vllm": {},
-    "trtllm": {"enable_chunked_prefill": "true"},
-    "sglang": {"--enable-mixed-chunk": ""},
-}
-# Tokens of a page of KV cache that SGLang's attention backends keep: FlashMLA 64 and Cutlass MLA 128, TensorRT-LLM's
-# kernels for Blackwell up to 64, all others 1. It refuses a chunk that is no whole number of pages.
-LATENT_PAGE = 128
-BLACKWELL_PAGE = 64
 
-
-def page_of(engine: str, kind: str, generation: str) -> int:
+def page_of(engine: EngineRecord, kind: str, generation: str) -> int:
     """Return the tokens of which a chunk must be a multiple: by the engine, the kind of model, and of GPU."""
-    if engine != "sglang":
-        return 1
     if kind != "dense" and kind != "mixture of experts":
-        return LATENT_PAGE
-    return BLACKWELL_PAGE if generation == "Blackwell" else 1
+        return engine["page_latent"]
+    return engine["page_blackwell"] if generation == "Blackwell" else engine["page"]
 
 
 def paged(asked: Asked, tokens: int) -> int:
@@ -55,12 +32,12 @@ def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
     """
     batch = ceil(row["batch"])
     if name == "aggregated":
-        whole = None if asked["engine"] == "sglang" else whole_prompt(asked) + batch * brought(asked)
+        whole = whole_prompt(asked) + batch * brought(asked) if asked["engine"]["counts_decodes"] else None
         return {"chunk": None, "max_num_seqs": batch, "token_budget": whole}
     computed = computed_tokens(asked, row)
     if name == "chunked":
         seqs, chunk = batch + ceil(row["chunk"] / asked["work"]["n_in"]), paged(asked, computed)
-        budget = None if asked["engine"] == "sglang" else chunk + batch * brought(asked)
+        budget = chunk + batch * brought(asked) if asked["engine"]["counts_decodes"] else None
         return {"chunk": chunk, "max_num_seqs": seqs, "token_budget": budget}
     return {"chunk": paged(asked, computed), "max_num_seqs": batch, "token_budget": None}
 
@@ -73,25 +50,25 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
     each may compute what the plan has in a step. A decode counts with the tokens that it drafts.
     """
     engine, n_in, groups = asked["engine"], asked["work"]["n_in"], asked["unit"]["layout"]["dp"]
-    seqs, tokens = ENGINE_TERMS[engine]
-    together = groups if engine == "sglang" else 1  # groups that a limit is for
+    seqs, tokens = engine["seqs"], engine["tokens"]
+    together = groups if engine["counts_together"] else 1  # groups that a limit is for
     batch = ceil(row["batch"] / groups)
     decoded = batch * brought(asked)
     told: dict[str, Any] = {}
     if name == "aggregated":
         told[seqs] = batch * together
-        if engine != "sglang":  # vLLM does not support to go without chunks, TensorRT-LLM refuses a longer prompt
+        if engine["counts_decodes"]:  # vLLM does not support to go without chunks, TensorRT-LLM refuses a longer prompt
             told[tokens] = whole_prompt(asked) + decoded
-        told.update(WHOLE_PROMPTS[engine])
+        told.update(engine["whole_prompts"])
         return told
     computed = paged(asked, computed_tokens(asked, row))
     if name == "chunked":
         told[seqs] = (batch + ceil(row["chunk"] / n_in)) * together  # prompts under way hold places, too
-        told[tokens] = computed * together if engine == "sglang" else computed + decoded
-        told.update(IN_CHUNKS[engine])
+        told[tokens] = computed + decoded if engine["counts_decodes"] else computed * together
+        told.update(engine["in_chunks"])
         return told
     told["prefill units"] = row["prefill_units"]
-    told["prefill " + tokens] = ceil(row["chunk"]) if engine == "trtllm" else computed * together
+    told["prefill " + tokens] = ceil(row["chunk"]) if engine["counts_stored"] else computed * together
     told["decode units"] = asked["units"] - row["prefill_units"]
     told["decode " + seqs] = batch * together
     return told

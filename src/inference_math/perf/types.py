@@ -16,6 +16,7 @@ __all__ = [
     "CacheShape",
     "CacheTerms",
     "Costs",
+    "EngineRecord",
     "Floor",
     "Found",
     "Group",
@@ -203,6 +204,56 @@ class Work(TypedDict):
     pairing: float  # the mean of prompt times answer, over the product of their means
 
 
+class EngineRecord(TypedDict):
+    """What is known of an engine; `data/engines.toml` says what each key means."""
+
+    title: str
+    like: str
+    kernels: bool
+    older: dict[str, str]
+    version: str
+    sources: list[str]
+    kv_grows: bool
+    counts_stored: bool
+    counts_decodes: bool
+    counts_together: bool
+    mixes_drafts: bool
+    page: int
+    page_latent: int
+    page_blackwell: int
+    whole: bool
+    alone: bool
+    ahead: bool
+    seqs: str
+    tokens: str
+    kv_fp8: dict[str, str]
+    cadence: str
+    program: str
+    image: str
+    router: str
+    longest: str
+    share: str
+    eight_bits: str
+    tp: str
+    dp: str
+    ep: str
+    pp: str
+    file: str
+    store: str
+    away: str
+    away_note: str
+    pool: str
+    pool_store: str
+    pool_away: str
+    prefill_pool: str
+    pod_env: str
+    rope: str
+    drafting: list[str]
+    drafter: str
+    whole_prompts: dict[str, Any]
+    in_chunks: dict[str, Any]
+
+
 class Asked(TypedDict):
     """A question: who serves what under which promise. `quantile` 0: means; `read_bw` 0: HBM; others 0: not known."""
 
@@ -218,7 +269,7 @@ class Asked(TypedDict):
     pool_bw: float  # bytes/s that a unit sends to, or takes from, the units of another pool
     price: float  # of a GPU and hour
     watts: float  # of a GPU, rated
-    engine: str
+    engine: EngineRecord
     page: int  # tokens of which a chunk is a multiple
     context: int  # tokens that the model was made for; 0: not stated
     sessions: float  # whose stored part a unit keeps; 0: not known

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from inference_math.catalogue.engines import engine
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_whole
 from inference_math.perf.bench import (
     BUDGET,
@@ -31,10 +32,8 @@ from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
 from inference_math.workload import RandomLengths, Workload
 
-__all__ = ["BUDGET", "CLOSE", "HABITS", "Foreseen", "cadences", "foresee"]
+__all__ = ["BUDGET", "CLOSE", "Foreseen", "cadences", "foresee"]
 
-# What engines do unless they are told otherwise: TensorRT-LLM cuts no prompts, SGLang computes them by themselves.
-HABITS = {"vllm": Habits(), "trtllm": Habits(whole=True), "sglang": Habits(alone=True)}
 _RATIO = Interval(0, 0.999)
 _BURSTINESS = Interval(1e-4, 1e4)
 _COLUMNS = ["mean", "P50", "P90", "P99"]
@@ -150,7 +149,9 @@ def foresee(
     known = unit.front if front is None else replace(unit.front, seconds=as_number("front", front, AT_LEAST_ZERO), sd=0)
     asked = _asked(n_in, n_out, prompts, concurrency, rate, burstiness, range_ratio, known.seconds, seed)
     work, tokens = Workload(n_in, n_out), as_whole("budget", budget)
-    system = bench_system(unit.numbers, work.plain, unit.engine, tokens, admission_of(HABITS[unit.engine]), 1)
+    system = bench_system(
+        unit.numbers, work.plain, engine(unit.engine), tokens, admission_of(habits_of(unit.engine)), 1
+    )
     told = bench(system, unit.near(work).step_cost, asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
     within = unit.predict("e2e", work, max(1.0, told["in_flight"]))
@@ -214,10 +215,16 @@ def cadences(
     late = unit.front.seconds if front is None else as_number("front", front, AT_LEAST_ZERO)
     asked = _asked(n_in, n_out, prompts, concurrency, rate, burstiness, range_ratio, late, seed)
     work, tokens = Workload(n_in, n_out), as_whole("budget", budget)
-    habits = admission_of(replace(HABITS[unit.engine], ahead=unit.engine == "vllm"))
-    system = bench_system(unit.numbers, work.plain, unit.engine, tokens, habits, unit.dp)
+    habits = admission_of(replace(habits_of(unit.engine), ahead=engine(unit.engine)["ahead"]))
+    system = bench_system(unit.numbers, work.plain, engine(unit.engine), tokens, habits, unit.dp)
     rows = [bench_cadence(system, unit.near(work).step_cost, asked, one) for one in steps]
     return pd.DataFrame(rows, columns=["every", "gap", "gap_p50", "gap_p90", "gap_p99", "ttft", "rate"])
+
+
+def habits_of(name: str) -> Habits:
+    """Return how an engine lets prompts into its steps unless it is told otherwise."""
+    record = engine(name)
+    return Habits(whole=record["whole"], alone=record["alone"])
 
 
 def _asked(

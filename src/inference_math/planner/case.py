@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from inference_math import perf
+from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
@@ -83,13 +84,13 @@ class Case:
     def plain(self) -> Asked:
         """The case as `perf.answers` takes it."""
         return {
-            "unit": self.unit.numbers, "work": self.work.plain, "engine": self.unit.engine, "units": self.units,
+            "unit": self.unit.numbers, "work": self.work.plain, "engine": engine(self.unit.engine), "units": self.units,
             "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
             "front": self.fronted.seconds, "front_sd": self.fronted.sd,
             "read_bw": self.read_bw, "pool_bw": self.pool_bw, "price": self.price or 0.0,
             "watts": self.unit.gpu.tdp or 0.0,
             "sessions": self.sessions, "context": self.unit.model.context or 0,
-            "page": page_of(self.unit.engine, self.unit.kind, self.unit.gpu.generation),
+            "page": page_of(engine(self.unit.engine), self.unit.kind, self.unit.gpu.generation),
         }  # fmt: skip
 
     def draws(self, count: int) -> list[Draw]:

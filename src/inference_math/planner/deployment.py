@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from inference_math import perf
+from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence import load
@@ -38,7 +39,7 @@ from inference_math.workload import SLA, Workload
 if TYPE_CHECKING:
     from inference_math.planner.traffic import Fleet
 
-__all__ = ["ANSWERS", "Answer", "Plan", "Start", "kv_setting", "lines_for", "plan", "told"]
+__all__ = ["ANSWERS", "Answer", "Plan", "Start", "lines_for", "plan", "told"]
 
 
 @dataclass(frozen=True)
@@ -322,14 +323,8 @@ def lines_for(case: Case, name: str, row: Row) -> tuple[tuple[str, str], ...]:
 def told(case: Case, best: str, row: Row) -> dict[str, Any]:
     """Return what an engine is told, the precision of its KV cache with it."""
     told: dict[str, Any] = perf.settings(case.plain, best, row)
-    return told if case.unit.kv == "bf16" else told | kv_setting(case.unit.engine)
-
-
-def kv_setting(engine: str) -> dict[str, str]:
-    """Return what tells an engine to keep its KV cache in FP8; left alone, all keep it in BF16."""
-    if engine == "trtllm":
-        return {"kv_cache_dtype": "fp8"}
-    return {"--kv-cache-dtype": "fp8_e4m3" if engine == "sglang" else "fp8"}
+    eight = engine(case.unit.engine)["kv_fp8"]
+    return told if case.unit.kv == "bf16" else told | {eight["option"]: eight["value"]}  # left alone, all keep BF16
 
 
 # Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the

@@ -14,6 +14,7 @@ import numpy as np
 import tomli_w
 from numpy.typing import NDArray
 
+from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.files import write
 from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of
 from inference_math.checks.numerals import digits
@@ -88,7 +89,7 @@ class Calibration:
         The covariance is that of a model which was not among the fitted, on an engine of another generation.
         """
         frame = load("coefficients").frame
-        rows = frame[frame["engine"] == as_one_of("engine", engine, ENGINES)].set_index("name")
+        rows = frame[frame["engine"] == (engine_record(engine)["like"] or engine)].set_index("name")
         values, names = rows["value"], list(COEFFICIENTS)
         width = (rows["sd"] / values)[names].fillna(0.0).to_numpy()
         covariance = rows.loc[names, names].to_numpy() * np.outer(width, width)

@@ -17,6 +17,7 @@ import pandas as pd
 
 from inference_math import theory
 from inference_math.catalogue import Gpu, Model, gpu
+from inference_math.catalogue.engines import engine
 from inference_math.checks import AT_LEAST_ONE, as_numbers
 from inference_math.perf.asked import places_of
 from inference_math.perf.batch import MOST_TOGETHER, largest_within
@@ -260,7 +261,7 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
     }
     return Costs(
         n_in=n_in, n_out=n_out, t_w=t_w, ttft_1=max(mixed(0.0, 1.0) - t_w, 1e-9), delta_h=delta_h, T_decode=own,
-        kv_capacity=kv_tokens(on, n_in + n_out), places=places_of(on, work, operators.engine), mixed=mixed,
+        kv_capacity=kv_tokens(on, n_in + n_out), places=places_of(on, work, engine(operators.engine)), mixed=mixed,
     )  # fmt: skip
 
 

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from inference_math.catalogue import Gpu, Model
-from inference_math.checks import as_one_of
+from inference_math.catalogue.engines import engine as engine_record
 from inference_math.evidence import load
 from inference_math.perf.calibrate import FACTORS, by_operators, composed, precisions_seen
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients
 from inference_math.unit.shapes import kind_of
 
-__all__ = ["SERVED_SCOPE", "generation", "levels", "levels_of", "nearest", "served"]
-
-_OLD_VLLM = (0, 13)  # from this version on, vLLM schedules its steps beside the GPU's work
+__all__ = ["SERVED_SCOPE", "alike", "generation", "levels", "levels_of", "nearest", "served"]
 
 
 def nearest(of: Model, on: Gpu, weights: str, engine: str, version: str = "") -> Calibration:
@@ -26,10 +24,15 @@ def nearest(of: Model, on: Gpu, weights: str, engine: str, version: str = "") ->
     Its operators on the H100 (`Calibration.zero_shot`) where `perf.calibrate.by_operators` says so; for all others
     served points of the same engine (`served`).
     """
-    given = levels_of(of, on, weights)
-    if by_operators(generation(engine, version), given):
-        return Calibration.zero_shot("vllm")
-    return served(levels(), generation(engine, version), given)
+    given, own = levels_of(of, on, weights), generation(engine, version)
+    if by_operators(engine_record(engine)["kernels"] and own == alike(engine), given):
+        return Calibration.zero_shot(engine)
+    return served(levels(), own, given)
+
+
+def alike(engine: str) -> str:
+    """Return the name of the engine whose coefficients an engine takes: its own, or another's that its record names."""
+    return engine_record(engine)["like"] or engine
 
 
 def generation(engine: str, version: str = "") -> str:
@@ -38,10 +41,15 @@ def generation(engine: str, version: str = "") -> str:
     >>> generation("vllm", "0.11.2"), generation("vllm")
     ('vllm-2025', 'vllm')
     """
-    name = as_one_of("engine", engine, ENGINES)
-    numbers = re.match(r"v?(\d+)\.(\d+)", version)
-    old = name == "vllm" and numbers is not None and (int(numbers[1]), int(numbers[2])) < _OLD_VLLM
-    return "vllm-2025" if old else name
+    older = engine_record(alike(engine))["older"]
+    if older and (said := _numbers(version)) and said < _numbers(older["below"]):
+        return older["name"]
+    return alike(engine)
+
+
+def _numbers(version: str) -> tuple[int, int] | tuple[()]:
+    found = re.match(r"v?(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else ()
 
 
 def levels_of(model: Model, gpu: Gpu, weights: str) -> dict[str, str]:

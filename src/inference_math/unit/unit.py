@@ -16,6 +16,8 @@ import numpy as np
 
 from inference_math import catalogue, theory
 from inference_math.catalogue import Gpu, Model, as_precision
+from inference_math.catalogue.engines import engine as engine_record
+from inference_math.catalogue.engines import engines
 from inference_math.catalogue.precisions import as_kv_precision
 from inference_math.checks import (
     AT_LEAST_ONE,
@@ -48,7 +50,6 @@ from inference_math.perf.types import Found, Layout, Terms, UnitNumbers
 from inference_math.perf.words import too_long
 from inference_math.unit.coefficients import (
     DATASHEET,
-    ENGINES,
     SHIPPED,
     Anchor,
     Calibration,
@@ -158,7 +159,7 @@ class Unit:
             for name, value in (("tp", tp), ("ep", ep), ("dp", dp), ("pp", pp))
         }
         _refuse_layout(of, on, precision, layout, share)
-        under = as_one_of("engine", engine, ENGINES)
+        under = as_one_of("engine", engine, engines())
         if not isinstance(version, str):
             raise TypeError(f"version must be text, not {version!r:.80}")
         found = nearest(of, on, precision, under, version) if calibration is None else calibration
@@ -341,7 +342,7 @@ class Unit:
 
         vLLM and SGLang let a cache grow block by block, TensorRT-LLM reserves a request's whole length.
         """
-        return places_of(self.numbers, work.plain, self.engine)
+        return places_of(self.numbers, work.plain, engine_record(self.engine))
 
     def ttft(self, work: Workload, concurrency: Any) -> Any:
         """Return the mean time to first token with so many users at once, prefill first [C13]; without its `front`."""

@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 
 from inference_math import catalogue, evidence, perf, theory
+from inference_math.catalogue.engines import engines
 from inference_math.catalogue.links import USUAL, links
 from inference_math.catalogue.tiers import tiers
 from inference_math.perf import bench, calibrate, steps, words
-from inference_math.planner.benchmarks import HABITS
+from inference_math.planner.benchmarks import habits_of
 from inference_math.planner.case import DRAWS
-from inference_math.planner.deployment import ANSWERS, kv_setting
+from inference_math.planner.deployment import ANSWERS
 from inference_math.planner.text import PRINTED
 from inference_math.planner.traffic import SHARED, chances
 from inference_math.simulate.schedulers import admission_of
 from inference_math.unit import rates_of
-from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, ZERO_SHOT_SCOPE, Calibration, normals
+from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals
 from inference_math.unit.front import moves
 from inference_math.unit.nearest import SERVED_SCOPE, levels
 from inference_math.unit.shapes import MEMORY
@@ -93,10 +94,11 @@ def data() -> dict[str, Any]:
             for name, gpu in catalogue.GPUS.items()
         },
         "coefficients": list(COEFFICIENTS),
-        "operators": {engine: _coefficients(Calibration.zero_shot(engine)) for engine in ENGINES},
+        "operators": {name: _coefficients(Calibration.zero_shot(name)) for name in engines()},
         "levels": levels(),
         "cadences": bench.CADENCES,
-        "habits": {engine: admission_of(habits) for engine, habits in HABITS.items()},
+        "engines": dict(engines()),
+        "habits": {name: admission_of(habits_of(name)) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*calibrate.FRONTS, "sd", "spread")},
         "normals": [[float(f"{number:.12g}") for number in row] for row in normals(DRAWS)],
         "memory": MEMORY,
@@ -111,7 +113,6 @@ def data() -> dict[str, Any]:
         "parts": steps.PARTS,
         "pictures": pictures(),
         "printed": PRINTED,
-        "kv_flags": {engine: kv_setting(engine) for engine in ENGINES},
         "scopes": {"operators": dict(ZERO_SHOT_SCOPE), "served": dict(SERVED_SCOPE)},
         "widths": evidence.load("widths").frame.set_index("name")["width"].to_dict(),
         "links": {

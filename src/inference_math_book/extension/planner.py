@@ -95,9 +95,9 @@ def presets() -> dict[str, dict[str, Any]]:
 def form() -> str:
     """Return the form as HTML."""
     from inference_math import catalogue
+    from inference_math.catalogue.engines import engines
     from inference_math.catalogue.links import USUAL, links
     from inference_math.catalogue.tiers import tiers
-    from inference_math.unit.coefficients import ENGINES
     from inference_math.workload.mixes import MIXES
 
     models = {name: name for name in catalogue.MODELS}
@@ -127,7 +127,7 @@ def form() -> str:
         *(_number(*field) for field in FIELDS),
     ]
     more = [
-        _select("engine", "Engine", {"vllm": "vLLM", "trtllm": "TensorRT-LLM", "sglang": "SGLang"}, ENGINES[0]),
+        _select("engine", "Engine", {name: one["title"] for name, one in engines().items()}, next(iter(engines()))),
         *(_number(*field) for field in DRAFTING),
         _select("dp", "Groups that share the attention (DP)", sizes, "1"),
         _select(

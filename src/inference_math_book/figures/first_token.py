@@ -12,13 +12,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import simulate, theory
+from inference_math.catalogue.engines import engines
 from inference_math.simulate import Chunked, Habits, StepCost
 from inference_math.workload import RandomLengths, Requests, Workload
 from inference_math_book.explore.live import COLOURS
 
 __all__ = ["Answers", "benchmark_law", "by_rate", "by_requests", "by_users", "played", "waves"]
-
-_ENGINES = {"vllm": "vLLM", "trtllm": "TensorRT-LLM", "sglang": "SGLang"}
 
 
 class Answers:
@@ -149,10 +148,10 @@ def by_users(axes: Sequence[Axes], table: pd.DataFrame, law: pd.Series[float]) -
     """
     rows = table.assign(law=law / table["ttft_s"], played=table["ttft"] / table["ttft_s"])
     for ax, name, title in zip(axes, ("law", "played"), ("law of full slots", "as it was run"), strict=True):
-        for colour, (engine, words) in zip(COLOURS, _ENGINES.items(), strict=False):
+        for colour, (engine, record) in zip(COLOURS, engines().items(), strict=False):
             part = rows[rows["engine"] == engine]
             if len(part):
-                ax.plot(part["users"], part[name], "o", color=colour, markersize=3.5, alpha=0.6, label=words)
+                ax.plot(part["users"], part[name], "o", color=colour, markersize=3.5, alpha=0.6, label=record["title"])
         for height in (0.8, 1.0, 1.25):
             ax.axhline(height, color="black", linestyle="-" if height == 1 else ":", linewidth=1)
         ax.set(xlabel="users", title=title, xscale="log", yscale="log", ylim=(0.04, 5))

@@ -1,0 +1,64 @@
+"""Engines: one record each, in `data/engines.toml`; nothing else knows an engine by its name."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import cast, get_type_hints
+
+from inference_math.checks import as_one_of
+from inference_math.evidence import data_dir
+from inference_math.perf.types import EngineRecord
+
+__all__ = ["engine", "engines", "parsed"]
+
+
+@lru_cache
+def engines() -> Mapping[str, EngineRecord]:
+    """Return the records by name, the usual engine first.
+
+    >>> [record["title"] for record in engines().values()]
+    ['vLLM', 'TensorRT-LLM', 'SGLang']
+    """
+    return parsed((data_dir() / "engines.toml").read_text(encoding="utf-8"))
+
+
+def engine(name: str) -> EngineRecord:
+    """Return the record of an engine.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+
+    Examples
+    --------
+    >>> engine("sglang")["tokens"]
+    '--chunked-prefill-size'
+    """
+    return engines()[as_one_of("engine", name, engines())]
+
+
+def parsed(text: str) -> Mapping[str, EngineRecord]:
+    """Return the records of a file's text.
+
+    Raises
+    ------
+    ValueError
+        For a record that lacks something, has something unknown, or another type than it should.
+    """
+    expected = get_type_hints(EngineRecord)
+    for name, record in (found := tomllib.loads(text)).items():
+        if wrong := set(expected) ^ set(record):
+            raise ValueError(f"{name} must have the keys of an engine's record: {', '.join(sorted(wrong))} differ")
+        for key, value in record.items():
+            kind = getattr(expected[key], "__origin__", expected[key])
+            if not isinstance(value, kind):
+                raise ValueError(f"{name}.{key} must be {kind.__name__}, not {value!r:.80}")
+            if isinstance(value, str):
+                record[key] = value.removesuffix(" ")  # a literal that ends with a quote has a space behind it
+            elif isinstance(value, list):
+                record[key] = [one.removesuffix(" ") for one in value]
+    return MappingProxyType(cast("dict[str, EngineRecord]", found))

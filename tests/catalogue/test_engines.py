@@ -1,0 +1,72 @@
+"""Engines are records: a made-up one is added and planned with, and nothing else knows an engine by its name."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+
+from inference_math import SLA, Unit, Workload, evidence, plan, planner
+from inference_math.catalogue import engines as room
+
+TEXT = (evidence.data_dir() / "engines.toml").read_text(encoding="utf-8")
+MADE_UP = (
+    TEXT[TEXT.index("[sglang]") :]
+    .replace("[sglang]", "[mine]")
+    .replace('title = "SGLang"', 'title = "Mine"')
+    .replace('like = ""', 'like = "trtllm"')
+    .replace("python -m sglang.launch_server --model-path", "mine --checkpoint")
+    .replace("--max-running-requests", "--at-once")
+    .replace("counts_decodes = false", "counts_decodes = true")
+    .replace("counts_together = true", "counts_together = false")
+)
+
+
+@pytest.fixture
+def mine(monkeypatch):
+    """Add an engine: one record, and nothing else."""
+    known = room.parsed(TEXT + MADE_UP)
+    monkeypatch.setattr(room, "engines", lambda: known)
+    return "mine"
+
+
+@pytest.mark.parametrize("model", ["llama-3-70b", "deepseek-v3"])
+def test_a_made_up_engine_is_planned_with(monkeypatch, mine, model):
+    for module in ("inference_math.unit.unit", "inference_math.cli.commands"):
+        monkeypatch.setattr(f"{module}.engines", room.engines)
+    gpu, tp = ("h100-sxm", 2) if model == "llama-3-70b" else ("h200-sxm", 8)
+    unit = Unit.of(model, gpu, tp, "fp8", "fp8", mine)
+    like = Unit.of(model, gpu, tp, "fp8", "fp8", "trtllm")
+    assert unit.calibration.coefficients == like.calibration.coefficients
+    found = plan(unit, Workload(1000, 200), SLA(2, 0.08))
+    assert found.feasible
+    for start in found.starts.values():
+        assert any("mine --checkpoint $MODEL" in line for _, line in start.commands)
+        assert any("--at-once" in line for _, line in start.commands)
+    assert planner.foresee(unit, 500, 100, prompts=20, concurrency=4).rate > 0
+
+
+def test_a_record_that_lacks_or_adds_something_is_refused_by_name():
+    with pytest.raises(ValueError, match="vllm must have the keys of an engine's record: kv_grows differ"):
+        room.parsed(TEXT.replace("kv_grows = true ", "# ", 1))
+    with pytest.raises(ValueError, match=r"vllm\.page must be int, not '1'"):
+        room.parsed(TEXT.replace("page = 1 ", 'page = "1" ', 1))
+    with pytest.raises(ValueError, match="engine must be one of vllm, trtllm, sglang, not 'triton'"):
+        room.engine("triton")
+
+
+def test_options_are_what_the_file_says_without_the_blank_that_toml_needs():
+    records = room.parsed(TEXT)
+    assert records["vllm"]["pool"].endswith("}'")
+    assert [name for name, one in records.items() for value in one.values() if str(value).endswith(" ")] == []
+    assert set(tomllib.loads(TEXT)) == set(records)
+
+
+def test_no_code_asks_for_an_engine_by_its_name(root):
+    """What differs between engines stands in their records; tables of kernels name the engine whose they are."""
+    asks = re.compile(r"""(?:==|!=|\bin) *[\[("']+(?:vllm|trtllm|sglang)""")
+    for folder in ("perf", "planner", "simulate", "cli"):
+        for path in (root / "src" / "inference_math" / folder).rglob("*.py"):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                assert not asks.search(line), f"{path.name}: {line.strip()}"
