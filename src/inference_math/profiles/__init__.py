@@ -1,0 +1,1 @@
+"""The old name of `inference_math.calibrate`, until the next release."""
