@@ -140,8 +140,8 @@ pdf: html  ## the whole book as dist/inference-math-VERSION.pdf (needs LaTeX: ma
 pdf-packages:  ## list the Debian packages that make pdf needs
 	@echo $(PDF_PACKAGES)
 
-wheel: .venv/.ready  ## build the wheel into dist/
-	@$(PY) -m build --wheel --outdir dist .
+wheel: .venv/.ready  ## build sdists and wheels of the three distributions into dist/
+	@for folder in . src/inference_math_bench src/inference_math_book; do $(PY) -m build --outdir dist $$folder || exit 1; done
 
 clean:  ## remove what was built, keep .venv
 	@rm -rf _build dist

@@ -22,22 +22,54 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(root, tmp_path_factory) -> Path:
-    out = tmp_path_factory.mktemp("wheel")
-    # --no-isolation: the build backend is in the lock, so this needs no network.
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, root, cwd=out)
-    (built,) = out.glob("*.whl")
-    return built
+DISTRIBUTIONS = {
+    "inference_math": ".", "inference_math_bench": "src/inference_math_bench",
+    "inference_math_book": "src/inference_math_book",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory) -> Path:
-    """Unpack the wheel where neither the checkout nor its data can be found."""
+def wheels(root, tmp_path_factory) -> dict[str, Path]:
+    """Build a wheel of each distribution, by way of its sdist, as who publishes does."""
+    out = tmp_path_factory.mktemp("wheels")
+    for folder in DISTRIBUTIONS.values():
+        # --no-isolation: the build backend is in the lock, so this needs no network.
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, root / folder, cwd=out)
+    return {name: next(out.glob(f"{name}-*.whl")) for name in DISTRIBUTIONS}
+
+
+@pytest.fixture(scope="module")
+def installed(wheels, tmp_path_factory) -> Path:
+    """Unpack the package's wheel where neither the checkout nor its data can be found."""
     target = tmp_path_factory.mktemp("empty folder") / "site"
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(wheels["inference_math"]) as archive:
         archive.extractall(target)
     return target
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_a_wheel_has_the_modules_of_its_own_folder_and_no_others(root, wheels, name):
+    with zipfile.ZipFile(wheels[name]) as archive:
+        packed = {path for path in archive.namelist() if path.endswith(".py")}
+    source = root / "src"
+    assert packed == {path.relative_to(source).as_posix() for path in (source / name).rglob("*.py")}
+
+
+def test_the_package_needs_six_others_and_the_bench_brings_its_commands(wheels):
+    told = {}
+    for name, wheel in wheels.items():
+        with zipfile.ZipFile(wheel) as archive:
+            told[name] = {
+                Path(path).name: archive.read(path).decode() for path in archive.namelist() if ".dist-info/" in path
+            }
+    needs = {
+        name: set(re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra ==)", files["METADATA"], re.M))
+        for name, files in told.items()
+    }
+    assert needs["inference_math"] == {"numpy", "pandas", "scipy", "sympy", "tomli-w", "tqdm"}
+    assert "inference-math" in needs["inference_math_bench"]
+    assert {"inference-math", "inference-math-bench"} < needs["inference_math_book"]
+    assert "measure = inference_math_bench.measure.__main__" in told["inference_math_bench"]["entry_points.txt"]
 
 
 def run_installed(installed: Path, code: str) -> str:
@@ -65,7 +97,12 @@ def test_the_wheel_carries_its_data(installed):
 
 
 def test_version_and_licence_are_the_same_everywhere(root):
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    files = [root / folder / "pyproject.toml" for folder in DISTRIBUTIONS.values()]
+    project, *others = (tomllib.loads(file.read_text(encoding="utf-8"))["project"] for file in files)
+    for other in others:
+        assert (other["version"], other["license"]) == (project["version"], project["license"])
+        own = [name for name in other["dependencies"] if name.startswith("inference-math")]
+        assert all(name.endswith(f"=={project['version']}") for name in own)
     citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
     assert inference_math.__version__ == project["version"] == citation["version"]
     assert project["license"] == citation["license"]

@@ -345,3 +345,9 @@ def test_cadences_are_compared(capsys):
     assert "least median gap: N = " in told
     assert main([*BENCH, "--cadences", "--json"]) == 0
     assert [row["every"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 4, 8, 16]
+
+
+def test_a_command_of_another_distribution_says_what_it_needs(monkeypatch, capsys):
+    monkeypatch.setattr("inference_math.cli.commands.entry_points", lambda **_: ())
+    assert main(["lab", "--out", "x"]) == 2
+    assert "lab needs inference-math-bench: pip install inference-math-bench" in capsys.readouterr().err

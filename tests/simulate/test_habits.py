@@ -165,6 +165,35 @@ def test_a_cadence_since_the_last_prompts_lets_a_late_one_in_at_once():
     assert near.tolist() == [0, 16]
 
 
+@pytest.mark.parametrize("since", [False, True])
+def test_a_cadence_counts_the_steps_in_which_decodes_stand_still(since):
+    """SGLang computes prompts by themselves: between two such steps there are N - 1 of decodes, not more, not none."""
+    habits = Habits(every=8, alone=True, guard=False, since=since)
+    at, log = prompts_at(habits, arriving(*np.linspace(0, 0.9, 30)))
+    assert (log.decodes[log.tokens > 0] == 0).all()
+    busy = at[at > 0]
+    assert len(busy) > 4
+    assert (np.diff(busy) >= 8).all() if since else (busy % 8 == 0).all()
+
+
+def test_a_guarded_cadence_counts_from_its_first_step_with_prompts():
+    """A burst that takes three steps; the next prompt waits for the round that the first of them began."""
+    trace = arriving(*[0.0] * 6, 0.29, n_in=400, n_out=200)
+    at, _ = prompts_at(Habits(every=6, since=True), trace)
+    assert at.tolist() == [0, 1, 2, 6]
+
+
+def test_of_ranks_with_as_many_tokens_the_one_with_the_longer_attention_is_waited_for():
+    cost = StepCost(t_w=0.01, pair=1e-6)
+    trace = Trace(np.array([800, 400]), np.full(2, 2), arrival=np.zeros(2))
+    log = replay(trace, cost, scheduler=Chunked(800, ranks=2), log=True).log
+    # Each rank computes 400 tokens a step: the second half of the long prompt sees the first.
+    both = replay(
+        Trace(np.array([800, 800]), np.full(2, 2), arrival=np.zeros(2)), cost, scheduler=Chunked(800, ranks=2), log=True
+    ).log
+    assert log.seconds[1] == pytest.approx(both.seconds[1], rel=0.01)
+
+
 def test_a_guard_goes_on_until_nobody_waits():
     trace = arriving(*[0.0] * 6, n_in=400)
     for guard, expected in ((True, [0, 1, 2]), (False, [0, 5, 10])):

@@ -30,12 +30,30 @@ def test_a_cadence_of_one_is_the_binomial_law_of_full_slots(n_out, every):
 def test_a_quantile_is_clean_from_its_own_cadence_on(n_out, B, ranks, level):
     """With nobody spared, N = 1/(1 - q) is enough whatever the load: the median needs two."""
     every = theory.every_for(q=level, free=0.0)
-    assert every == pytest.approx(np.ceil(1 / (1 - level) - 1e-9), abs=1)
+    assert every == {0.5: 2, 0.9: 10, 0.95: 20, 0.99: 100}[level]
     let_in = theory.let_in_share(every=every, n_out=n_out)
     if let_in < 1:
         assert theory.clean_gaps(B=B, ranks=ranks, n_out=n_out, let_in=let_in) >= level - 1e-9
     assert theory.every_for(q=0.5, free=0.0) == 2
     assert theory.every_for(q=0.9, free=1.0) == 1
+
+
+def test_a_quantile_asks_for_the_chance_that_nobody_waits_at_its_own_cadence():
+    """With that of N = 1 it is too little: P90 of 24 places would be said to be clean from N = 2 on."""
+    for every in range(1, 12):
+        let_in = theory.let_in_share(every=every, n_out=170)
+        free = theory.no_prompt_waits(B=24, ranks=1, let_in=let_in)
+        if theory.every_for(q=0.9, free=free) <= every:
+            break
+    assert theory.clean_gaps(B=24, ranks=1, n_out=170, let_in=let_in) >= 0.9
+    assert 2 < every < 10
+
+
+def test_gaps_need_answers_of_more_than_a_token_and_groups_prompts_that_take_time():
+    with pytest.raises(ValueError, match="n_out"):
+        theory.clean_gaps(B=8, ranks=1, n_out=1, let_in=0.5)
+    with pytest.raises(ValueError, match="ttft_1"):
+        theory.burst_groups(B=8, every=1, t_w=0.1, ttft_1=0, clean=0.1)
 
 
 @pytest.mark.parametrize("every", [1, 4])

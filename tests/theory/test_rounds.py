@@ -69,6 +69,22 @@ def test_gaps_of_the_law_are_those_of_the_simulator(ranks, every):
     assert clean == pytest.approx(theory.clean_gaps(B=16, ranks=ranks, n_out=N_OUT, let_in=let_in), abs=1e-6)
 
 
+def test_decodes_that_make_room_for_prompts_shorten_the_step_that_lets_them_in():
+    """Where a decode costs as much as the weights, against the sum over all that may happen."""
+    law = ClosedRounds(3, 5.0, t_w=1.0, ttft_1=0.5, delta_h=1.0)
+    beside = stats.binom(2, 1 / 5)
+    expected = sum(beside.pmf(k) * (1 + (3 - k) + 0.5 * k) for k in range(3))
+    assert law.mean_gap == pytest.approx(expected)
+    assert law.quantile(0.999) == pytest.approx(4)
+
+
+@pytest.mark.parametrize(("n_out", "every"), [(2, 1030), (1.1, 300), (5, 4000)])
+def test_rounds_much_longer_than_answers_have_laws(n_out, every):
+    law = ClosedRounds(8, n_out, **PARTS, every=every)
+    assert law.rate == pytest.approx(8 / law.round, rel=1e-6)
+    assert PARTS["t_w"] < law.mean_gap < PARTS["t_w"] + 9 * PARTS["ttft_1"]
+
+
 @pytest.mark.parametrize(("ranks", "every"), GRID)
 @pytest.mark.parametrize("ahead", [False, True])
 def test_first_tokens_of_the_law_are_those_of_the_simulator(ranks, every, ahead):

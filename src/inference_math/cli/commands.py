@@ -76,6 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in ASCII gets \xb1 for ±, not an error
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if given and given[0] in _BENCH and not entry_points(group=_GROUP, name=given[0]):
+        print(f"error: {given[0]} needs inference-math-bench: pip install inference-math-bench", file=sys.stderr)
+        return 2
     options = _parser(given[0] if given else "").parse_args(given)
     try:
         status: int = options.run(options)
@@ -473,14 +476,9 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     measured.set_defaults(run=_calibrate)
 
     for name, summary in _BENCH.items():
-        brought = entry_points(group=_GROUP, name=name)
-        if name == asked and brought:  # what it imports takes longer than a plan
-            room = brought[name].load()
-            commands.add_parser(name, parents=[room.parser()], add_help=False, help=summary).set_defaults(run=room.run)
-        else:
-            commands.add_parser(name, help=summary).set_defaults(run=_absent)
+        if name != asked:  # what it imports takes longer than a plan
+            commands.add_parser(name, help=summary)
+            continue
+        room = entry_points(group=_GROUP, name=name)[name].load()
+        commands.add_parser(name, parents=[room.parser()], add_help=False, help=summary).set_defaults(run=room.run)
     return parser
-
-
-def _absent(options: argparse.Namespace) -> int:
-    raise ValueError("this command needs inference-math-bench: pip install inference-math-bench")

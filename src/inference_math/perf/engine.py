@@ -264,6 +264,7 @@ class Engine:
         self._admission = system["admission"]
         self._looked = 0  # the step after which the engine looked last, or would have
         self._waited = 0  # steps that prompts have been held for
+        self._paused = 0  # steps in which nobody decoded: a cadence counts them, too
         self._begun = -EVER  # the step with which prompts were let in last
         self._drained = True  # whether it took all that waited
         self._known = 0  # of those who wait, who were there when the last step began
@@ -303,7 +304,8 @@ class Engine:
         if every > 1:
             if habits["guard"] and not self._drained:
                 return 0
-            passed = min(batch.step - self._begun, every) if habits["since"] else batch.step % every
+            step = batch.step + self._paused
+            passed = min(step - self._begun, every) if habits["since"] else step % every
             return (every - passed) % every
         for rank in self._ranks:
             if len(rank.prompts) > 0 and rank.progress > rank.prompts[0].cached:  # a prompt that was cut goes on
@@ -372,12 +374,12 @@ class Engine:
         complete: list[tuple[Request, float]] = []
         most, pairs, prefills, load = 0, 0.0, 0.0, 0.0
         if self._drained or not self._admission["guard"]:
-            self._begun = batch.step
+            self._begun = batch.step + self._paused
         for rank in self._ranks:
             own = 0 if alone else rank.requests - len(rank.prompts)  # that decode
             taken = self._fill(rank, self._budget - own * self._brings, complete)
             load = max(load, taken[3])
-            if taken[0] > most:
+            if taken[0] > most or (taken[0] == most and taken[1] > pairs):
                 most, pairs, prefills = taken[0], taken[1], taken[2]
         seconds = self._cost.seconds(decodes, context, many * prefills, many * most, many * pairs)
         if load > 0:
@@ -386,6 +388,7 @@ class Engine:
             self._record.step(0, batch.now, seconds, decodes, context, many * prefills, many * most)
         if alone:
             batch.pause(seconds)
+            self._paused += 1
         else:
             batch.after(seconds, decodes)
         for request, admitted in complete:

@@ -224,6 +224,7 @@ class EngineRecord(TypedDict):
     whole: bool
     alone: bool
     ahead: bool
+    since: bool
     seqs: str
     tokens: str
     kv_fp8: dict[str, str]

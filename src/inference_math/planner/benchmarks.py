@@ -224,7 +224,7 @@ def cadences(
 def habits_of(name: str) -> Habits:
     """Return how an engine lets prompts into its steps unless it is told otherwise."""
     record = engine(name)
-    return Habits(whole=record["whole"], alone=record["alone"])
+    return Habits(whole=record["whole"], alone=record["alone"], since=record["since"])
 
 
 def _asked(

@@ -98,12 +98,12 @@ prompts_beside_gap = Formula(
 every_for = Formula(
     name="every_for",
     arguments=(q, free),
-    expr=sp.Max(1, sp.ceiling((1 - free) / (1 - q))),
+    expr=sp.Max(1, sp.ceiling((1 - free) / (1 - q) - sp.Float("1e-9"))),  # 1 − 0.9 is a little less than a tenth
     latex_name=r"N_{q}",
     unit="1",
     claim="E01",
     source=BOOK,
-    meaning="from which N on the quantile q of the gaps is a step of decodes alone",
+    meaning="N that is enough for the quantile q of the gaps to be a step of decodes alone, with p0 of that N",
     domain=q < 1,
 )
 rate_cadence = Formula(

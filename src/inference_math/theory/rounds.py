@@ -29,6 +29,7 @@ from inference_math.theory.cadence import gap_admits, let_in_share
 __all__ = ["ClosedRounds", "OpenRounds", "most_prompts"]
 
 _TAIL = 1e-9  # of a law that is left out
+_NONE = 1e-200  # a share that no product with it should become too small for
 _CLOSE = 1e-9
 _ROUNDS = 300
 _MOST = 1024  # prompts of a rank in a step
@@ -133,7 +134,7 @@ class ClosedRounds(_Gaps):
         weights /= weights.sum()
         seconds, shares = [], []
         for place, weight in zip(range(1, self.every), weights[:-1], strict=True):
-            law = stats.binom(others, stays**place)
+            law = stats.binom(others, stays**place if weight > _NONE else 0.0)
             decodes = np.arange(law.ppf(_TAIL), law.ppf(1 - _TAIL) + 1)
             seconds.append(self.t_w + self.delta_h * (1 + decodes) / self.ranks)
             shares.append(weight * law.pmf(decodes))
@@ -167,6 +168,9 @@ class ClosedRounds(_Gaps):
 @dataclass(frozen=True)
 class OpenRounds(_Gaps):
     """Requests that arrive at random, at ranks that are never idle [E02, E03].
+
+    Gaps are those of steps, each counted as often. More decodes meet long rounds than short ones, which lengthens the
+    mean gap: by 4 % at a third of what the ranks serve at most, by 15 % at 80 %, more for short answers.
 
     Parameters
     ----------

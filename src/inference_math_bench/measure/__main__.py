@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace) -> None:
     try:
         import torch
     except ImportError:
-        raise ValueError('measuring needs PyTorch: pip install "inference-math[measure]"') from None
+        raise ValueError('measuring needs PyTorch: pip install "inference-math-bench[measure]"') from None
     from inference_math_bench.measure.bench import Bench
     from inference_math_bench.measure.decoder import Decoder, Kernels
     from inference_math_bench.measure.device import Cuda, Host
