@@ -149,16 +149,31 @@ def test_what_rests_on_a_symbol_says_that_only_a_transcription_was_read():
     assert told == {"C19", "C27", "C28"}
 
 
-def test_every_named_test_exists_runs_and_passes():
+def test_every_named_test_exists():
+    """That each runs and is not skipped, tests/conftest.py sees to."""
     names = list(dict.fromkeys(name for claim in CLAIMS for name in claim.checks))
     # A run of its own, which must not take itself for a worker of this one.
     clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *names],
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *names],
         cwd=ROOT, env=clean, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    summary = done.stdout.strip().splitlines()[-1]
-    counts = {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", summary)}
-    assert set(counts) == {"passed"}, summary  # none skipped, failed, or expected to fail
-    assert counts["passed"] >= len(names)
+    there = {line.partition("[")[0] for line in done.stdout.splitlines() if "::" in line}
+    assert there == {name.partition("[")[0] for name in names}
+
+
+def test_a_named_test_that_is_skipped_has_failed(tmp_path):
+    """With a claim that names it, and without."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
+    (tmp_path / "tests" / "test_a.py").write_text("import pytest\n\ndef test_a():\n    pytest.skip('not today')\n")
+    for named, failed in (('"tests/test_a.py::test_a"', 1), ("", 0)):
+        (tmp_path / "data" / "claims.toml").write_text(f"[[claim]]\nchecks = [{named}]\n")
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, "tests"],
+            cwd=tmp_path, env=clean, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == failed, done.stdout
