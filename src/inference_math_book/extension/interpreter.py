@@ -109,11 +109,15 @@ def _python(package: ModuleType) -> dict[str, Entry]:
 
 
 def _package() -> dict[str, Entry]:
-    """Return the modules of Inference Math by their flat names, changed as far as Brython needs it."""
+    """Return the modules of the package and the book by their flat names, changed as far as Brython needs it."""
     import inference_math
+    import inference_math_book
 
-    folder = Path(inference_math.__file__).parent
-    names = {path: ".".join(path.relative_to(folder.parent).with_suffix("").parts) for path in folder.rglob("*.py")}
+    folders = [Path(str(one.__file__)).parent for one in (inference_math, inference_math_book)]
+    names = {
+        path: ".".join(path.relative_to(folder.parent).with_suffix("").parts)
+        for folder in folders for path in folder.rglob("*.py")
+    }  # fmt: skip
     return {_flat(name): [".py", _bare(path.read_text(encoding="utf-8")), []] for path, name in names.items()}
 
 
@@ -161,7 +165,7 @@ class _Bare(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
-        if node.module and node.module.startswith("inference_math."):
+        if node.module and node.module.startswith(("inference_math.", "inference_math_book.")):
             node.module = _flat(node.module)
         return node
 
