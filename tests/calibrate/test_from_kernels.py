@@ -207,7 +207,7 @@ def test_a_gpu_may_be_named_and_other_tables_are_refused(tmp_path):
     table = Record(tmp_path / "mine.csv", replace(SETUP, gpu="")).table
     assert from_kernels.unit(table, "h20").gpu.name == "h20"
     assert from_kernels.unit(table, "h20").model.n_layers == 16
-    with pytest.raises(ValueError, match=r"h100_gemm must be a table of `python -m inference_math_bench.measure`"):
+    with pytest.raises(ValueError, match=r"h100_gemm must be a table of `inference-math measure`"):
         from_kernels.unit(evidence.load("h100_gemm"))
 
 
