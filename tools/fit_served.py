@@ -19,7 +19,7 @@ from inference_math.calibrate import from_served, served
 from inference_math.perf.calibrate import FACTORS
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET
-from inference_math.unit.nearest import generation, levels_of
+from inference_math.unit.nearest import engine_generation, levels_of
 from inference_math.unit.nearest import served as composed
 
 
@@ -80,14 +80,14 @@ def predicted(loop: served.Loop, levels: dict[str, Any]) -> pd.DataFrame:
 
 def other_source(levels: dict[str, Any]) -> pd.DataFrame:
     """Return ML.ENERGY's rows with what the levels predict; of these only the time of a token is known."""
-    rows = served.elsewhere(unit=lambda unit: under(unit, levels), source="ML.ENERGY")
+    rows = served.external_results(unit=lambda unit: under(unit, levels), source="ML.ENERGY")
     return rows.assign(e2e=rows["tpot"], e2e_s=rows["tpot_s"])
 
 
 def under(unit: Unit, levels: dict[str, Any]) -> Unit:
     """Return a unit with the coefficients that levels compose."""
     given = levels_of(unit.model, unit.gpu, unit.weights)
-    return unit.calibrated(composed(levels, generation(unit.engine, unit.version), given))
+    return unit.calibrated(composed(levels, engine_generation(unit.engine, unit.version), given))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from inference_math.planner.architectures import compare
 from inference_math.planner.deployment import Plan, plan
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import DATASHEET
-from inference_math.unit.costs import Costs, measured
+from inference_math.unit.costs import WorkloadCosts, measured
 from inference_math.unit.operators import Operators
 from inference_math.workload import SLA, Workload
 
@@ -34,7 +34,7 @@ _SIDES = ("datasheet", "kernels", "fitted")
 
 
 @lru_cache
-def _costs(side: str, stored: bool) -> Costs:
+def _costs(side: str, stored: bool) -> WorkloadCosts:
     """Return what requests cost by the datasheet, by measured operators, or by the fitted form."""
     if side == "kernels":
         found = measured(Operators(UNIT.model, tp=2, weights="fp8", kv="fp8"), WORK.n_in, WORK.n_out)
@@ -45,7 +45,7 @@ def _costs(side: str, stored: bool) -> Costs:
     return unit.costs(work, 2 * tier(_STORE).read_bw if stored else 0.0)
 
 
-def _e(alone: Costs) -> float:
+def _e(alone: WorkloadCosts) -> float:
     """Return e of the SSDs of both GPUs, by what a prompt costs that nothing is stored of."""
     return float(tier(_STORE).acceleration((alone.ttft_1 + alone.t_w) / WORK.n_in, UNIT.model.kv_token("fp8"), 2))
 

@@ -322,7 +322,7 @@ def test_the_page_says_what_the_package_prints(open_page, changes):
             assert shown == text.shown(expected.answers[name])
             assert page.locator(f"[data-why={name}]").text_content() == expected.answers[name].why
             assert page.locator(f"[data-by={name}]").text_content() == expected.answers[name].by
-            assert page.locator(f"[data-said={name}]").text_content() == text.said(expected.answers[name])
+            assert page.locator(f"[data-said={name}]").text_content() == text.headline(expected.answers[name])
         else:
             assert shown == "–"
     verdict = page.locator("#planner-verdict").inner_text()

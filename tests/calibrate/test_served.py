@@ -95,7 +95,7 @@ def test_the_first_token_is_predicted_as_benchmarks_measure_it():
 
 
 def test_points_of_other_sources_are_predicted_by_their_engine_and_version():
-    found = served.elsewhere()
+    found = served.external_results()
     assert (found[["tpot", "low", "high"]] > 0).all(axis=None)
     assert (found["low"] <= found["tpot"]).all()
     assert (found["tpot"] <= found["high"]).all()
@@ -108,16 +108,16 @@ def test_points_of_other_sources_are_predicted_by_their_engine_and_version():
 
 
 def test_one_source_alone_and_under_other_coefficients():
-    found = served.elsewhere(source="ATOM recipes", unit=lambda unit: unit.calibrated(DATASHEET))
+    found = served.external_results(source="ATOM recipes", unit=lambda unit: unit.calibrated(DATASHEET))
     assert set(found["source"]) == {"ATOM recipes"}
-    assert (found["tpot"] < served.elsewhere(source="ATOM recipes")["tpot"]).all()
+    assert (found["tpot"] < served.external_results(source="ATOM recipes")["tpot"]).all()
     with pytest.raises(ValueError, match="source must be one of ATOM recipes, "):
-        served.elsewhere(source="hearsay")
+        served.external_results(source="hearsay")
 
 
 def test_intervals_of_mixtures_are_as_wide_as_another_source_asks():
     """The width is that of ML.ENERGY's mixtures beside the groups left out; of points set aside nearly nine in ten."""
-    others = served.elsewhere(source="ML.ENERGY")
+    others = served.external_results(source="ML.ENERGY")
     misses = np.log(others["tpot_s"] / others["tpot"])[others["kind"] == "mixture of experts"].abs()
     assert levels()["spread"]["mixture of experts"] > np.quantile(misses, 0.75) / 1.645
     held = served.score(all_scored().query("left_out == ''"), ["kind"]).set_index("kind")["inside"]

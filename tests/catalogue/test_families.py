@@ -176,7 +176,7 @@ def test_layers_by_hand() -> None:
     assert whole.params == 64 * 20 + 64 * 48 + 16 * 4 * 16 + 4 * 8 * 64
     chosen = latent(64, 4, q_lora=32, kv_lora=16, nope=8, rope=4, v_head=8, top_k=128, index_heads=2, index_head=8)
     assert [cache.reach for cache in chosen.caches] == [128, 0]
-    assert not any(cache.forgets for cache in chosen.caches)  # whatever is out of reach may be chosen later
+    assert not any(cache.evicts for cache in chosen.caches)  # whatever is out of reach may be chosen later
     state = delta_net(64, key_heads=2, key=8, value_heads=4, value=16, kernel=4)
     assert state.state == 4 * 8 * 16 + 3 * (2 * 16 + 64)
     assert mamba(64, heads=4, head=16, groups=2, state=8, kernel=4).state == 64 * 8 + 3 * (64 + 32)

@@ -21,10 +21,10 @@ class One:
     """What is found under one set of coefficients."""
 
     def __init__(self, case=CASE, factors=(1.0, 1.0)):
-        self.found = perf.solve(case.plain, [[case.unit.found(case.work), [*factors, 0.0]]])
+        self.found = perf.solve(case.asked, [[case.unit.found(case.work), [*factors, 0.0]]])
         self.rows = {name: rows[0] for name, rows in self.found["each"].items()}
         self.costs = self.found["costs"][0]
-        told = perf.numbers_of(case.plain, self.found)
+        told = perf.numbers_of(case.asked, self.found)
         self.binding = told.pop("binding")
         self.numbers = {name: ends[0] for name, ends in told.items()}
 
@@ -51,9 +51,9 @@ def test_no_draws_no_interval():
 
 def test_the_lead_is_of_the_first_over_the_second():
     draws = slower((0.9, 1.0, 1.1))
-    found = perf.solve(CASE.plain, draws)
+    found = perf.solve(CASE.asked, draws)
     first, second, _ = found["order"]
-    told = perf.numbers_of(CASE.plain, found)
+    told = perf.numbers_of(CASE.asked, found)
     assert found["best"] == first
     assert told["rate"][0] == perf.median(found["rates"][first])
     leads = sorted(a / b - 1 for a, b in zip(found["rates"][first], found["rates"][second], strict=True))
@@ -79,25 +79,25 @@ def test_places_hold_what_is_met_in_a_batch(engine):
     """Long answers are met more often than short ones, and with vLLM only what is there takes room."""
     held = {"vllm": 500 + 1000 * (1 + 1) / 2, "trtllm": 500 + 1000 * (1 + 1)}[engine]
     work = {"n_in": 500.0, "n_out": 1000.0, "alpha": 0.0, "cv": 1.0, "longest": 0.0, "pairing": 1.0}
-    many = perf.places_of(holding(1e7), work, engines()[engine])
+    many = perf.max_kv_seqs(holding(1e7), work, engines()[engine])
     assert many <= 1e7 / held
     assert many == pytest.approx(1e7 / held, rel=0.03)  # less the margin of one that grows
-    assert perf.places_of(holding(1400.0), work, engines()["vllm"]) == 0
+    assert perf.max_kv_seqs(holding(1400.0), work, engines()["vllm"]) == 0
 
 
 @pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
 def test_settings_keep_the_limits_in_nine_of_ten_draws_and_are_turned_down_in_the_others(architecture):
     factors = np.linspace(1, 1.3, 20)
-    found = perf.solve(CASE.plain, slower(factors))
+    found = perf.solve(CASE.asked, slower(factors))
     own = found["settings"][architecture]
-    parts = [strain(CASE.plain, one, architecture, own) for one in found["costs"]]
+    parts = [strain(CASE.asked, one, architecture, own) for one in found["costs"]]
     assert [part <= 1 + 1e-9 for part in parts] == [f <= factors[17] for f in factors]
     assert found["kept"][architecture] == 0.9
     for i in (18, 19):
         alone = solved(factors=(factors[i], factors[i])).rows[architecture]
         assert found["each"][architecture][i] == pytest.approx(alone, nan_ok=True)
         assert alone["batch"] <= own["batch"]
-    served = [loaded(CASE.plain, one, architecture, own)["rate"] for one in found["costs"][:18]]
+    served = [loaded(CASE.asked, one, architecture, own)["rate"] for one in found["costs"][:18]]
     assert [row["rate"] for row in found["each"][architecture][:18]] == served
 
 
@@ -106,8 +106,8 @@ def test_a_batch_bound_by_the_first_token_breaks_its_limit_when_prompts_are_slow
     middle, slow = solved(tight), solved(tight, (1.0, 1.3))
     row = middle.found["settings"]["aggregated"]
     assert middle.binding == ["TTFT"]
-    assert strain(tight.plain, middle.costs, "aggregated", row) <= 1
-    assert strain(tight.plain, slow.costs, "aggregated", row) > 1
+    assert strain(tight.asked, middle.costs, "aggregated", row) <= 1
+    assert strain(tight.asked, slow.costs, "aggregated", row) > 1
 
 
 def test_a_longer_prompt_part_alone_moves_what_prompts_cost():
@@ -141,12 +141,12 @@ def test_drafts_that_are_accepted_serve_more_and_others_less(architecture):
 def test_a_token_not_a_step_keeps_the_limit(architecture):
     """With free drafts the same step gives each request more: as if the limit were looser, and answers shorter."""
     free = DRAFTING.numbers | {"gives": 3.0}  # nothing is drafted, yet three tokens come
-    case = Case(DRAFTING, Workload(2000, 1 + 3 * 200), SLA(2, 0.02)).plain | {"unit": free}
+    case = Case(DRAFTING, Workload(2000, 1 + 3 * 200), SLA(2, 0.02)).asked | {"unit": free}
     found = DRAFTING.found()
     few = perf.solve(case, [[found, [1.0, 1.0, 0.0]]])["each"][architecture][0]
     same = perf.under(case, found, [1.0, 1.0, 0.0])  # contexts are those of the longer answers
     slow = case | {"unit": DRAFTING.numbers, "work": case["work"] | {"n_out": 201.0}, "tpot": 0.06}
-    room = perf.places_of(free, case["work"], engines()["sglang"])
+    room = perf.max_kv_seqs(free, case["work"], engines()["sglang"])
     assert room > few["batch"]
     row = perf.decide(slow, [same])["each"][architecture][0]
     assert few["rate"] == pytest.approx(row["rate"], rel=1e-6)
@@ -160,7 +160,7 @@ def test_a_quantile_is_of_gaps_which_no_tokens_share(architecture):
     unit = DRAFTING.resized(drafts=3, accepted=0.9, engine="vllm")
     case = Case(unit, Workload(2000, 500), SLA(2, 0.04, quantile=0.99))
     row = solved(case).rows[architecture]
-    step = perf.under(case.plain, unit.found(case.work), [1.0, 1.0, 0.0])["mixed"]
+    step = perf.under(case.asked, unit.found(case.work), [1.0, 1.0, 0.0])["mixed"]
     longest = step(row["batch"], row["chunk"] / 2000 if architecture == "chunked" else 0.0)
     assert longest <= 0.04 * (1 + 1e-6)
     assert row["tpot"] >= 0.9 * step(row["decodes"], 0.0)
@@ -184,7 +184,7 @@ def test_the_chance_of_a_draft_is_swung_and_what_none_would_bring_is_said():
     ends = [plan(unit.resized(accepted=a), Workload(2000, 500), SLA(2, 0.04), intervals=False) for a in (0.72, 1.0)]
     assert [row["low"], row["high"]] == pytest.approx([one["rate"] for one in ends])
     plain = plan(without, Workload(2000, 500), SLA(2, 0.04), intervals=False)
-    assert perf.undrafted(found.case.plain, found.pairs) == pytest.approx(plain["rate"])
+    assert perf.undrafted(found.case.asked, found.pairs) == pytest.approx(plain["rate"])
     assert not [one for one in plain.swings if one["input"] == "accepted"]
     assert any(one.startswith("without drafts a unit would serve") for one in found.cautions)
 
@@ -197,7 +197,7 @@ YIELD = 1 + 0.6 + 0.6**2 + 0.6**3
 def drafted():
     """Return a question about requests that draft, and what is found."""
     case = Case(LLAMA, Workload(1000, 200), SLA(1.0, 0.02), front=0.0)
-    return case.plain, solved(case)
+    return case.asked, solved(case)
 
 
 def test_the_largest_batch_by_ttft_is_the_unit_s_own():

@@ -23,9 +23,9 @@ def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0
     case = Case(unit, Workload(2000, 200, 0.5, lengths, longest), SLA(2, 0.1))
     row = solve(case).rows[architecture]
     assert row["rate"] > 0
-    told = perf.settings(case.plain, architecture, row)
+    told = perf.settings(case.asked, architecture, row)
     CASES[engine] = case
-    return dict(commands(case.plain, architecture, told, kv, 0.9, tier)), told, row
+    return dict(commands(case.asked, architecture, told, kv, 0.9, tier)), told, row
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_what_loads_from_another_tier_stands_in_the_command(engine):
 def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine)
     case = Case(unit, Workload(2000, 200, 0.5), SLA(2, 0.1), tier=tier("dram"), sessions=500)
-    told = perf.settings(case.plain, "chunked", solve(case).rows["chunked"])
-    ((_, line),) = commands(case.plain, "chunked", told, "fp8", 0.9, "dram")
+    told = perf.settings(case.asked, "chunked", solve(case).rows["chunked"])
+    ((_, line),) = commands(case.asked, "chunked", told, "fp8", 0.9, "dram")
     size = 500 * 2200 * unit.model.kv_token("fp8")
     told = {"SIZE": f"{-(-size // 1e9):.0f}", "EACH": f"{-(-size // 2e9):.0f}", "BYTES": f"{size:.0f}"}
     for name, value in told.items():
@@ -164,8 +164,8 @@ def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
 def test_a_request_longer_than_the_model_was_made_for_is_told_how():
     unit = Unit.of("qwen3-32b", "h200-sxm", weights="fp8", kv="fp8")
     case = Case(unit, Workload(60000, 300), SLA(20, 0.1))
-    told = perf.settings(case.plain, "aggregated", solve(case).rows["aggregated"])
-    ((_, line),) = commands(case.plain, "aggregated", told, "fp8", 0.9, "")
+    told = perf.settings(case.asked, "aggregated", solve(case).rows["aggregated"])
+    ((_, line),) = commands(case.asked, "aggregated", told, "fp8", 0.9, "")
     words = shlex.split(line)
     rope = json.loads(words[words.index("--hf-overrides") + 1])["rope_scaling"]
     assert rope["factor"] * rope["original_max_position_embeddings"] >= 60300
@@ -182,7 +182,7 @@ def test_sglang_takes_whole_pages(model, gpu, page):
         case = Case(unit, Workload(n_in, 200), SLA(5, 0.1))
         found = solve(case)
         for name in ("chunked", "disaggregated"):
-            told = perf.settings(case.plain, name, found.rows[name])
+            told = perf.settings(case.asked, name, found.rows[name])
             (size,) = (value for key, value in told.items() if key.endswith("--chunked-prefill-size"))
             assert size % page == 0
             assert size >= page
@@ -233,7 +233,7 @@ def test_the_runner_up_says_what_would_turn_the_order():
 
 def test_swings_solve_the_question_again():
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 200, 0.5), SLA(1, 0.03))
-    found = {row["input"]: row for row in perf.swings(case.plain, case.pairs(0))}
+    found = {row["input"]: row for row in perf.swings(case.asked, case.pairs(0))}
     assert set(found) == {"n_in", "n_out", "alpha", "ttft", "tpot"}
     longer = solve(Case(case.unit, Workload(1200, 200, 0.5), case.sla))
     assert found["n_in"]["high"] == longer.numbers["rate"]

@@ -157,9 +157,9 @@ def test_what_is_missed_is_told_by_the_token():
     alone = unit.tpot(work, 1)
     for limit, said in ((0.5 * alone, True), (1.2 * alone, False)):
         case = Case(unit, work, SLA(1, limit))
-        each = perf.under(case.plain, unit.found(work), [1.0, 1.0, 0.0])
-        assert ("TPOT: a request alone takes" in " ".join(missed(case.plain, each))) == said
-        hinders = hindered(case.plain, each, "disaggregated")
+        each = perf.under(case.asked, unit.found(work), [1.0, 1.0, 0.0])
+        assert ("TPOT: a request alone takes" in " ".join(missed(case.asked, each))) == said
+        hinders = hindered(case.asked, each, "disaggregated")
         assert hinders.startswith("TPOT") == said
         if said:
             assert hinders == f"TPOT: a request alone takes {digits(1e3 * alone)} ms, 100% over the limit of " + (

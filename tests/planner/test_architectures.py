@@ -6,13 +6,15 @@ from hypothesis import strategies as st
 
 from inference_math import simulate, theory
 from inference_math.planner import architectures
-from inference_math.unit.costs import Costs
+from inference_math.unit.costs import WorkloadCosts
 from inference_math.workload import Workload
 
 
 def unit(n_in=2048, n_out=65, t_w=0.0165, ttft_1=0.134, read=1.3e-4, room=600_000):
     places = room // (n_in + n_out)
-    return Costs(n_in, n_out, t_w=t_w, ttft_1=ttft_1, delta_h=read, T_decode=0.0, kv_capacity=room, places=places)
+    return WorkloadCosts(
+        n_in, n_out, t_w=t_w, ttft_1=ttft_1, delta_h=read, T_decode=0.0, kv_capacity=room, places=places
+    )
 
 
 def found(numbers, S=0.04, S_ttft=1.0, overlap="quadrature", **options):

@@ -52,7 +52,7 @@ def test_unit_costs_frontier_and_plan_agree(setup):
         assert costs.ttft(users) == pytest.approx(ttft, rel=EXACT)
         assert costs.rate(users) == pytest.approx(rate, rel=EXACT)
     asked = Case(unit, work, SLA(1.0, 1.0))
-    ((user, gpu),) = perf.batch_curve(asked.plain, under(asked)["mixed"], [users])
+    ((user, gpu),) = perf.batch_curve(asked.asked, under(asked)["mixed"], [users])
     assert 1 / user == pytest.approx(tpot, rel=EXACT)
     assert gpu == pytest.approx(rate * work.n_out / unit.gpus, rel=EXACT)
     # A plan whose limits this batch just meets takes it, or a larger one that is as fast.
@@ -127,7 +127,7 @@ def tried(case, row):
     """Return a row as a fleet tries it: of a pool's prompts each group of GPUs has its part."""
     if row["architecture"] != "disaggregated":
         return row
-    rows = queues.trials(case.plain, row["architecture"], row, under(case)["mixed"])
+    rows = queues.trials(case.asked, row["architecture"], row, under(case)["mixed"])
     return next(one for one in rows if one["prefill_units"] == row["prefill_units"])
 
 
@@ -144,7 +144,7 @@ def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
         waiting = int(many * (row["batch"] + 2 * max(row["chunk"] if many > 1 else 0, work.n_in) / work.n_in) + 8)
         run = simulate.closed_loop(
             case.work, unit.step_cost, concurrency=min(waiting, 3000), requests=3000, warmup=1500,
-            scheduler=scheduler(queues.system_for(case.plain, row["architecture"], tried(case, row))),
+            scheduler=scheduler(queues.system_for(case.asked, row["architecture"], tried(case, row))),
         )  # fmt: skip
         # Whole batches, transfers: the count is of an engine, not of a formula. Of a
         # mixture a step grows the less the more there is in it: of a few decodes beside a chunk the mean step is

@@ -118,7 +118,7 @@ def test_the_printed_times_are_those_of_the_package_s_simulator(name, limits, wo
     """A closed loop with the printed decodes, beside them as many prompts as are under way."""
     found = planner.plan(UNIT, work, limits, intervals=False)
     (row,), own = found.solved["each"][name], found.solved["settings"][name]
-    system = queues.system_for(found.case.plain, name, own)
+    system = queues.system_for(found.case.asked, name, own)
     users, start = int(np.ceil(row["decodes"])), "steady"
     scheduler = simulate.Aggregated() if name == "aggregated" else simulate.Chunked(int(system["budget"]))
     if name == "disaggregated":  # users of all decode units, and time to forget that they began together
@@ -136,7 +136,7 @@ def test_prompts_in_chunks_bunch_where_answers_scatter():
     """What the planner's page says of full load: printed are equal answers, of which no two prompts meet."""
     found = planner.plan(UNIT, WORK, LIMITS, intervals=False)
     (row,), own = found.solved["each"]["chunked"], found.solved["settings"]["chunked"]
-    budget = int(queues.system_for(found.case.plain, "chunked", own)["budget"])
+    budget = int(queues.system_for(found.case.asked, "chunked", own)["budget"])
     users = int(np.ceil(row["decodes"]))
     waited = [
         simulate.closed_loop(

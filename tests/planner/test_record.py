@@ -19,7 +19,7 @@ FORM = json.loads(files("inference_math.planner").joinpath("answer.schema.json")
 jsonschema.Draft202012Validator.check_schema(FORM)
 
 
-def told(found, many=None, tried=None):
+def engine_args(found, many=None, tried=None):
     content = json.loads(json.dumps(found.to_dict(many, tried), allow_nan=False))
     jsonschema.validate(content, FORM)
     return content
@@ -48,7 +48,7 @@ def cases(count):
 
 @pytest.mark.parametrize("found", list(cases(14)), ids=lambda found: found.case.unit.name.replace(" ", "_"))
 def test_an_answer_does_not_contradict_itself(found):
-    content = told(found)
+    content = engine_args(found)
     answer, rows = content["answer"], content["architectures"]
     assert content["schema"] == SCHEMA
     assert sum(row["best_in"] for row in rows) + rows[0]["none_in"] == pytest.approx(1)
@@ -80,7 +80,7 @@ def test_an_answer_does_not_contradict_itself(found):
 def test_a_fleet_is_the_answer_where_there_is_traffic():
     found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 200, 0.5), SLA(1, 0.03), tier="dram")
     many = fleet(found, 30)
-    content = told(found, many)
+    content = engine_args(found, many)
     answer = content["answer"]
     assert answer["gpus"]["value"] == many.gpus[0]
     assert answer["rate"]["value"] == 30
@@ -91,13 +91,13 @@ def test_a_fleet_is_the_answer_where_there_is_traffic():
     }
     assert {row["store"]: row["rate"] for row in content["stores"]}["dram"] == pytest.approx(30)
     assert [row["architecture"] for row in content["one_unit"]] == list(found.order)
-    means = told(found, fleet(found, 30, quantile=None, architecture="aggregated"))
+    means = engine_args(found, fleet(found, 30, quantile=None, architecture="aggregated"))
     assert means["answer"]["promise"] == "means"
 
 
 def test_the_best_layout_is_the_answer_s():
     found, tried = search(Case(Unit.of("qwen3-30b-a3b", "h100-sxm"), Workload(1000, 300), SLA(1.0, 0.04)), 4)
-    content = told(found, None, tried)
+    content = engine_args(found, None, tried)
     first = max(content["layouts"], key=lambda row: row["tokens_per_gpu"])
     assert {name: first[name] for name in ("tp", "ep", "dp", "pp")} == content["answer"]["layout"]
     assert content["answer"]["pools"] is None or content["answer"]["pools"]["decode"] == content["answer"]["layout"]

@@ -34,13 +34,13 @@ def drawn():
 def played(found, one, rate, seed=0, count=600, share=0.9):
     """Return what a replica's requests see in each draw, played anew: other arrivals than those it was sized by."""
     case = replace(found.case, units=one.units)
-    system = queues.system_for(case.plain, one.architecture, one.row)
+    system = queues.system_for(case.asked, one.architecture, one.row)
     gaps, lengths = traffic.chances(seed, one.cv_arrivals)
     asked = {"gaps": gaps, "lengths": lengths, "like": [], "share": share}
-    paces = [queues.pace_of(case.plain, *pair) for pair in found.pairs]
-    fronts = [perf.under(case.plain, *pair)["front"] for pair in found.pairs]
+    paces = [queues.pace_of(case.asked, *pair) for pair in found.pairs]
+    fronts = [perf.under(case.asked, *pair)["front"] for pair in found.pairs]
     both = zip(paces, fronts, strict=True)
-    return [queues.played(case.plain, system, pace, front, asked, 0, rate, count, 0.0) for pace, front in both]
+    return [queues.played(case.asked, system, pace, front, asked, 0, rate, count, 0.0) for pace, front in both]
 
 
 def test_a_fleet_is_as_many_replicas_as_the_rate_asks_for():
@@ -139,7 +139,7 @@ def test_no_replica_serves_more_than_at_full_load():
     """Runs are short: a queue that grows slowly would not be seen, were rates not bounded."""
     many = planner.capacity(FOUND, 16, architecture="disaggregated")
     costs = FOUND.solved["costs"][0]
-    each = loaded(replace(FOUND.case, units=many.units).plain, costs, "disaggregated", many.row)
+    each = loaded(replace(FOUND.case, units=many.units).asked, costs, "disaggregated", many.row)
     assert many.rate <= 0.97 * many.replicas * many.units * each["rate"] * (1 + 1e-9)
 
 
@@ -164,14 +164,14 @@ def test_groups_of_attention_compute_a_prompt_each():
         model = "qwen3-235b-a22b" if "dp" in layout else "llama-3-70b"
         case = Case(Unit.of(model, "h200-sxm", 2, "fp8", **layout), work, sla)
         row = solve(case).rows["disaggregated"]
-        system = queues.system_for(case.plain, "disaggregated", row)
+        system = queues.system_for(case.asked, "disaggregated", row)
         assert (system["prefill_units"], system["groups"]) == (row["prefill_units"], 2)
         assert system["decode_units"] == 8 - row["prefill_units"]
 
 
 def test_what_waits_for_a_store_waits_for_its_bytes():
     case = Case(UNIT, Workload(2000, 100, 0.5), SLA(2, 0.05), tier=tier("local_ssd"))
-    system = queues.system_for(case.plain, "aggregated", solve(case).rows["aggregated"])
+    system = queues.system_for(case.asked, "aggregated", solve(case).rows["aggregated"])
     assert system["load"] * 1000 == pytest.approx(UNIT.kv_bytes(1000) / case.read_bw)
 
 
@@ -272,7 +272,7 @@ def test_a_simulated_chunk_is_that_of_the_settings(alpha):
     """Of each prompt at least the last token is computed, in the engine and in the simulator."""
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(200, 20, alpha), SLA(1.0, 0.05))
     row = solve(case).rows["chunked"]
-    system, told = queues.system_for(case.plain, "chunked", row), perf.settings(case.plain, "chunked", row)
+    system, told = queues.system_for(case.asked, "chunked", row), perf.settings(case.asked, "chunked", row)
     assert system["budget"] == told["--max-num-batched-tokens"]
     assert system["max_batch"] == told["--max-num-seqs"]
     assert system["budget"] >= system["max_batch"]
@@ -290,15 +290,15 @@ def test_what_is_simulated_of_drafts_is_what_is_planned(architecture):
     case = Case(unit, Workload(1000, 200), SLA(1, 0.02), units=4)
     found = solve(case)
     row = found.rows[architecture]
-    system = queues.system_for(case.plain, architecture, row)
+    system = queues.system_for(case.asked, architecture, row)
     assert system["gives"] == pytest.approx(1 + 0.6 + 0.36 + 0.216)
     assert system["brings"] == 4
     costs = found.found["costs"][0]
-    assert queues.full(case.plain, architecture, row, costs) == pytest.approx(
-        row["rate"] * queues.units_of(case.plain, architecture), rel=1e-6
+    assert queues.full(case.asked, architecture, row, costs) == pytest.approx(
+        row["rate"] * queues.units_of(case.asked, architecture), rel=1e-6
     )
     if architecture != "disaggregated":
-        told = perf.settings(case.plain, architecture, row)
+        told = perf.settings(case.asked, architecture, row)
         assert system["budget"] == told["--max-num-batched-tokens"]
 
 
@@ -308,7 +308,7 @@ def test_requests_that_draft_differ_in_what_is_accepted_and_take_as_many_steps_t
 
     def yields(place):
         requests = [Request(i, 0.0, 1000, 200, 0) for i in range(540)]
-        queues.differ(case.plain, requests, chances, place)
+        queues.differ(case.asked, requests, chances, place)
         return np.array([one.gives for one in requests])
 
     found = yields(3)
@@ -320,7 +320,7 @@ def test_requests_that_draft_differ_in_what_is_accepted_and_take_as_many_steps_t
     case = replace(case, unit=case.unit.resized(drafts=1, accepted=0.5))
     assert np.std(yields(3)) == pytest.approx(queues.ACCEPTED_SD, rel=0.1)
     plain = Request(0, 0.0, 10, 10, 0)
-    queues.differ(replace(case, unit=case.unit.resized(drafts=0)).plain, [plain], chances, 0)
+    queues.differ(replace(case, unit=case.unit.resized(drafts=0)).asked, [plain], chances, 0)
     assert plain.gives == 0
 
 
@@ -329,7 +329,7 @@ def test_requests_that_draft_differ_in_what_is_accepted_and_take_as_many_steps_t
 def test_no_step_gives_less_than_a_token_or_more_than_all_drafts(drafts, accepted):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=drafts, accepted=accepted)
     requests = [Request(i, 0.0, 1000, 200, 0) for i in range(540)]
-    queues.differ(Case(unit, Workload(1000, 200), SLA(1, 0.02)).plain, requests, traffic.chances(0, 1.0)[1], 2)
+    queues.differ(Case(unit, Workload(1000, 200), SLA(1, 0.02)).asked, requests, traffic.chances(0, 1.0)[1], 2)
     found = np.array([one.gives for one in requests])
     assert found.min() >= 1
     assert found.max() <= drafts + 1
@@ -339,14 +339,14 @@ def test_no_step_gives_less_than_a_token_or_more_than_all_drafts(drafts, accepte
 def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_alike(monkeypatch):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", drafts=3, accepted=0.8)
     case = Case(unit, Workload(1000, 400), SLA(2.0, 0.02), units=4)
-    system = queues.system_for(case.plain, "chunked", solve(case).rows["chunked"])
+    system = queues.system_for(case.asked, "chunked", solve(case).rows["chunked"])
     gaps, lengths = traffic.chances(0, 1.0)
     asked = {"gaps": gaps, "lengths": lengths, "like": [], "share": 0.9}
-    pace = queues.pace_of(case.plain, *coefficients(case, None))
+    pace = queues.pace_of(case.asked, *coefficients(case, None))
 
     def told(sd):
         monkeypatch.setattr(queues, "ACCEPTED_SD", sd)
-        return queues.played(case.plain, system, pace, 0.0, asked, 0, 5.5, 400, 0.0)
+        return queues.played(case.asked, system, pace, 0.0, asked, 0, 5.5, 400, 0.0)
 
     (alike, _, even), (differing, _, uneven) = told(0.0), told(0.15)
     assert alike > differing > 0.7 * alike

@@ -9,7 +9,7 @@ from inference_math import catalogue
 from inference_math.calibrate import served
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
-from inference_math.unit.nearest import SERVED_SCOPE, generation, levels, nearest
+from inference_math.unit.nearest import SERVED_SCOPE, engine_generation, levels, select_calibration
 from inference_math.workload import Workload
 
 
@@ -31,12 +31,12 @@ def test_each_unit_says_where_its_calibration_comes_from():
     ],
 )  # fmt: skip
 def test_generations_of_engines(engine, version, name):
-    assert generation(engine, version) == name
+    assert engine_generation(engine, version) == name
 
 
 def test_an_unknown_engine_is_refused():
     with pytest.raises(ValueError, match="engine must be one of"):
-        generation("tgi")
+        engine_generation("tgi")
 
 
 def test_the_table_has_every_level_and_coefficient():
@@ -68,7 +68,7 @@ def test_a_model_that_was_never_served_is_wider_and_is_said():
 
 def test_what_was_never_served_is_wider():
     deep, weights = catalogue.model("deepseek-v3"), "fp8"
-    known, other = (nearest(deep, catalogue.gpu(gpu), weights, "sglang") for gpu in ("h200-sxm", "mi355x"))
+    known, other = (select_calibration(deep, catalogue.gpu(gpu), weights, "sglang") for gpu in ("h200-sxm", "mi355x"))
     assert (np.diag(other.covariance) > np.diag(known.covariance)).all()
     assert other.spread == known.spread
     assert other.outside(gpu="mi355x")
@@ -78,13 +78,13 @@ def test_what_was_never_served_is_wider():
 def test_a_combination_of_which_only_the_parts_were_served_is_said_and_wider():
     dense, oss = catalogue.model("llama-3-70b"), catalogue.model("gpt-oss-120b")
     b200, h100 = catalogue.gpu("b200"), catalogue.gpu("h100-sxm")
-    apart, together = nearest(oss, b200, "mxfp4", "vllm"), nearest(oss, h100, "mxfp4", "vllm")
+    apart, together = select_calibration(oss, b200, "mxfp4", "vllm"), select_calibration(oss, h100, "mxfp4", "vllm")
     assert (np.diag(apart.covariance) > np.diag(together.covariance)).all()
     assert Unit.of(oss, b200).outside(Workload(1000, 200), 8) == (
         "weights mxfp4 is not among the calibrated: fp8, nvfp4",
     )
     assert not Unit.of(oss, h100).outside(Workload(1000, 200), 8)
-    assert nearest(dense, b200, "nvfp4", "trtllm").mode == "served"
+    assert select_calibration(dense, b200, "nvfp4", "trtllm").mode == "served"
 
 
 def test_a_calibration_of_one_s_own_stays_and_one_that_ships_is_chosen_anew():
@@ -92,4 +92,4 @@ def test_a_calibration_of_one_s_own_stays_and_one_that_ships_is_chosen_anew():
     assert unit.resized(weights="nvfp4").calibration.mode == "served"
     own = unit.at_datasheet
     assert own.resized(tp=2).calibration.mode == "datasheet"
-    assert nearest(unit.model, unit.gpu, "bf16", "vllm").coefficients == unit.coefficients
+    assert select_calibration(unit.model, unit.gpu, "bf16", "vllm").coefficients == unit.coefficients

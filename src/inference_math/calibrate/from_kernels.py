@@ -24,7 +24,7 @@ from inference_math.evidence import Table
 from inference_math.unit import Unit, activation_bytes
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.unit.costs import GROWTH_BATCH
-from inference_math.unit.floor import Floor
+from inference_math.unit.floor import RooflineBound
 from inference_math.unit.operators import H100, Operators
 
 __all__ = ["SIZES", "composed", "fit", "lines", "predicted", "rates", "times", "unit"]
@@ -186,7 +186,7 @@ def predicted(rows: pd.DataFrame, of: Unit) -> NDArray[np.float64]:
     return _seconds(rows, of.calibrated(of.calibration.kernels))
 
 
-def _seconds(rows: pd.DataFrame, of: Unit | Floor) -> NDArray[np.float64]:
+def _seconds(rows: pd.DataFrame, of: Unit | RooflineBound) -> NDArray[np.float64]:
     decodes, context, prompts, tokens, cached = rows[list(SIZES)].to_numpy(dtype=float).T
     alone = prompts == 0
     steps = of.step_time(decodes, context, np.where(alone, 0, tokens), np.where(alone, 0, cached))

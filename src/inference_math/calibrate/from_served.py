@@ -23,7 +23,7 @@ from inference_math.perf.calibrate import FACTORS, MOST
 from inference_math.perf.steps import parts, unit_terms
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES, Calibration
 from inference_math.unit.mean import mean_seen
-from inference_math.unit.nearest import generation, levels_of
+from inference_math.unit.nearest import engine_generation, levels_of
 
 __all__ = ["BETWEEN", "CENTRES", "Asked", "Fit", "centre", "fit", "loops_of", "spreads"]
 
@@ -63,7 +63,7 @@ class Asked:
         self.context = theory.mean_context(n_in=work.n_in, n_out=work.n_out, cv=0)
         self.e2e, self.tpot = rows["e2e_s"].to_numpy() / loop.waiting, rows["tpot_s"].to_numpy()
         version = str(rows["version"].iloc[0])
-        self.engine = generation(unit.engine, version)
+        self.engine = engine_generation(unit.engine, version)
         self.levels = {"engine": self.engine, **levels_of(unit.model, unit.gpu, unit.weights)}
 
     def predict(self, found: Mapping[str, float]) -> tuple[Any, Any]:

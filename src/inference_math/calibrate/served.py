@@ -2,7 +2,8 @@
 
 Of table `served` the rows of `use` "calibration" set coefficients (`from_served`) and fronts (`from_first_tokens`);
 those of "validation" are only predicted. A prediction is a play of the benchmark as it was run (`plays`); the fit of
-coefficients takes each row as a closed loop with full slots, users in bunches (`Unit.bunched`), which means agree with.
+coefficients takes each row as a closed loop with full slots, users in bunches (`Unit.synchronized_arrivals`), which
+means agree with.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ __all__ = [
     "BURST",
     "Loop",
     "beside_peer",
-    "elsewhere",
     "errors",
+    "external_results",
     "loops",
     "parts",
     "points",
@@ -113,7 +114,7 @@ def loops(frame: pd.DataFrame, calibration: Calibration | None = None) -> Iterat
             engine=one["engine"], calibration=calibration, ep=int(one["ep"]), dp=int(one["dp"]), version=one["version"],
         )  # fmt: skip
         sized = recipe_of(one).sized(unit)
-        yield Loop(replace(sized, bunched=True), Workload(float(one["n_in"]), float(one["n_out"])), rows)
+        yield Loop(replace(sized, synchronized_arrivals=True), Workload(float(one["n_in"]), float(one["n_out"])), rows)
 
 
 def scored(frame: pd.DataFrame, level: float = 0.9, unit: Callable[[Unit], Unit] | None = None) -> pd.DataFrame:
@@ -164,7 +165,7 @@ def _either(plain: pd.DataFrame, drafting: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def elsewhere(
+def external_results(
     level: float = 0.9, unit: Callable[[Unit], Unit] | None = None, source: str | None = None
 ) -> pd.DataFrame:
     """Return the rows of `served_elsewhere` with what is predicted: tpot, low and high, all in seconds, and kind.
@@ -235,7 +236,7 @@ def errors() -> pd.DataFrame:
     Of the points set aside by e2e, of those of other sources by TPOT; by source, model, engine, GPU and drafts.
     """
     aside = scored(points("validation").query("left_out != 'queue'")).assign(source=SET_ASIDE)
-    others = elsewhere()
+    others = external_results()
     others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"], drafts="none")
     table = pd.concat([aside, others], ignore_index=True)
     by = ["kind", "engine", "maker", "source", "model", "gpu", "drafts"]

@@ -281,7 +281,7 @@ class Model:
         total = np.full(held.shape, float(STATE_BYTES * self.state_values))
         for layer in self.layers:
             for cache in layer.attention.caches:
-                kept = np.minimum(held, cache.reach) if cache.forgets else held
+                kept = np.minimum(held, cache.reach) if cache.evicts else held
                 total = total + layer.count * cache.size(size) * kept
         return float(total) if np.ndim(tokens) == 0 else total
 

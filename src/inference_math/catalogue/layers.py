@@ -27,7 +27,7 @@ class Cache:
         FLOP of a decode for each token that it sees.
     reach
         Tokens that one token sees at most; 0: all before it.
-    forgets
+    evicts
         Whether what lies out of reach is freed.
     aligned
         Whether reach begins anew at each multiple of `reach` (chunked attention), so that some tokens see few others.
@@ -40,7 +40,7 @@ class Cache:
     width: float
     decode_flops: float
     reach: int = 0
-    forgets: bool = False
+    evicts: bool = False
     aligned: bool = False
     own_bytes: float = 0.0
 

@@ -17,7 +17,7 @@ from inference_math.perf.answers import (
     undrafted,
     usd_per_million,
 )
-from inference_math.perf.asked import computed_tokens, places_of, sent_bytes
+from inference_math.perf.asked import computed_tokens, max_kv_seqs, sent_bytes
 from inference_math.perf.choice import (
     decide,
     layouts_near,
@@ -29,7 +29,26 @@ from inference_math.perf.draws import interval, median
 from inference_math.perf.starts import plain_settings, settings
 
 __all__ = [
-    "batch_curve", "batch_limits", "by_formula", "computed_tokens", "decide", "gains", "interval",
-    "layouts_near", "layouts_ranked", "median", "median_row", "numbers_of", "places_of", "plain_settings",
-    "sent_bytes", "settings", "solve", "swings", "tokens_of", "under", "undrafted", "usd_per_million",
+    "batch_curve",
+    "batch_limits",
+    "by_formula",
+    "computed_tokens",
+    "decide",
+    "gains",
+    "interval",
+    "layouts_near",
+    "layouts_ranked",
+    "max_kv_seqs",
+    "median",
+    "median_row",
+    "numbers_of",
+    "plain_settings",
+    "sent_bytes",
+    "settings",
+    "solve",
+    "swings",
+    "tokens_of",
+    "under",
+    "undrafted",
+    "usd_per_million",
 ]  # fmt: skip

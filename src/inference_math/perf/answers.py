@@ -16,7 +16,7 @@ from inference_math.perf.choice import decide
 from inference_math.perf.draws import interval, mean_of, median
 from inference_math.perf.search import ALWAYS, NEVER
 from inference_math.perf.steps import costs, drafting, unit_terms
-from inference_math.perf.types import Asked, Costs, Found, Solved, Step, Work
+from inference_math.perf.types import Asked, CoefficientValues, Solution, Step, StepCosts, Work
 from inference_math.theory import chunk_size as _chunk_size
 from inference_math.theory import chunked_gain_sla_serial as _chunked_gain_sla_serial
 from inference_math.theory import concurrent_prefills as _concurrent_prefills
@@ -44,7 +44,7 @@ chunk_size, request_rate = _chunk_size.plain, _request_rate.plain
 chunked_gain_sla_serial = _chunked_gain_sla_serial.plain
 
 
-def under(asked: Asked, found: Found, factors: list[float]) -> Costs:
+def under(asked: Asked, found: CoefficientValues, factors: list[float]) -> StepCosts:
     """Return `steps.costs` under the coefficients `found`, a step, its prompts' part and the front stretched."""
     unit, work = asked["unit"], asked["work"]
     each = costs(unit, unit_terms(unit, found), work, asked["read_bw"], factors[0], factors[1])
@@ -52,12 +52,12 @@ def under(asked: Asked, found: Found, factors: list[float]) -> Costs:
     return each
 
 
-def drawn_costs(asked: Asked, draws: list[Any]) -> list[Costs]:
+def drawn_costs(asked: Asked, draws: list[Any]) -> list[StepCosts]:
     """Return what requests cost under each of some draws: pairs of coefficients and factors."""
     return [under(asked, one[0], one[1]) for one in draws]
 
 
-def solve(asked: Asked, draws: list[Any]) -> Solved:
+def solve(asked: Asked, draws: list[Any]) -> Solution:
     """Return `decide` over some draws, of which there is one at least, with the costs under each."""
     each = drawn_costs(asked, draws)
     found = decide(asked, each)
@@ -65,7 +65,7 @@ def solve(asked: Asked, draws: list[Any]) -> Solved:
     return found
 
 
-def batch_limits(asked: Asked, one: Costs, near: dict[str, int]) -> dict[str, int]:
+def batch_limits(asked: Asked, one: StepCosts, near: dict[str, int]) -> dict[str, int]:
     """Return the largest batch by each limit alone, prefill first (at most `MOST_TOGETHER`): of means or a quantile.
 
     Looked for from those of a case near it, where there are any.
@@ -108,7 +108,7 @@ def ratios(top: list[float], bottom: list[float]) -> list[float]:
 OF_DRAWS = ["batch", "batch_tpot", "batch_ttft", "t_w", "delta_p", "delta_p_gross", "delta_h", "gain_bound", "front"]
 
 
-def numbers_of(asked: Asked, solved: Solved) -> dict[str, Any]:
+def numbers_of(asked: Asked, solved: Solution) -> dict[str, Any]:
     """Return each number of a plan as [median, low, high] over the draws, and `binding`, which limit is the smallest.
 
     What is a setting is the same under each draw.
@@ -159,7 +159,7 @@ def fixed(value: float) -> list[float]:
     return [value, value, value]
 
 
-def lead(asked: Asked, solved: Solved) -> dict[str, list[float]]:
+def lead(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     """Return what the chosen architecture does at full load, and how far it is ahead of the next."""
     best, second, rates = solved["best"], solved["order"][1], solved["rates"]
     rows = [row for row in solved["each"][best] if row["rate"] > 0]
@@ -176,7 +176,7 @@ def lead(asked: Asked, solved: Solved) -> dict[str, list[float]]:
     }
 
 
-def by_formula(asked: Asked, solved: Solved, numbers: dict[str, Any]) -> dict[str, float]:
+def by_formula(asked: Asked, solved: Solution, numbers: dict[str, Any]) -> dict[str, float]:
     """Return what the closed forms say where a search or a comparison says more: at the medians of t_w, ΔP and ΔH.
 
     In them a step is a sum of which nothing hides, or only the weight read, batches and pools are no whole numbers. A
@@ -268,7 +268,7 @@ def swung(asked: Asked, name: str, factor: float) -> Asked:
     return found
 
 
-def best_rate(solved: Solved) -> float:
+def best_rate(solved: Solution) -> float:
     """Return the requests/s of a unit at full load of the chosen architecture, the median; 0 where there is none."""
     return median(solved["rates"][solved["best"]]) if solved["best"] != "" else 0.0
 

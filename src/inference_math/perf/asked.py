@@ -5,13 +5,27 @@ from __future__ import annotations
 from math import ceil
 
 from inference_math.perf.steps import answer_steps, kv_sent, kv_tokens, stored_tokens
-from inference_math.perf.types import Asked, Costs, EngineRecord, Row, UnitNumbers, Work
+from inference_math.perf.types import Asked, EngineRecord, Row, StepCosts, UnitNumbers, Work
 from inference_math.theory import max_batch_growing as _max_batch_growing
 from inference_math.theory import max_batch_reserved as _max_batch_reserved
 
 __all__ = [
-    "NEARLY", "brought", "computed_tokens", "crowded", "fresh_share", "longest_step", "mixes", "places",
-    "places_of", "sent_bytes", "sent_seconds", "sharing", "steps_of", "store_bytes", "wait", "whole_prompt",
+    "NEARLY",
+    "computed_tokens",
+    "crowded",
+    "fresh_share",
+    "longest_step",
+    "max_kv_seqs",
+    "mixes",
+    "places",
+    "sent_bytes",
+    "sent_seconds",
+    "sharing",
+    "steps_of",
+    "store_bytes",
+    "verify_tokens",
+    "wait",
+    "whole_prompt",
 ]  # fmt: skip
 
 max_batch_growing, max_batch_reserved = _max_batch_growing.plain, _max_batch_reserved.plain
@@ -19,7 +33,7 @@ max_batch_growing, max_batch_reserved = _max_batch_growing.plain, _max_batch_res
 NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
 
 
-def places_of(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
+def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
     """Return the requests whose KV caches an engine holds at once.
 
     Where layers forget, or hold a state, a token takes what it does on average in requests as long as these are.
@@ -32,7 +46,7 @@ def places_of(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
 
 def places(asked: Asked) -> int:
     """Return the requests that the unit's KV cache holds."""
-    return places_of(asked["unit"], asked["work"], asked["engine"])
+    return max_kv_seqs(asked["unit"], asked["work"], asked["engine"])
 
 
 def fresh_share(work: Work) -> float:
@@ -55,7 +69,7 @@ def longest_step(asked: Asked) -> float:
     return asked["tpot"] * sharing(asked)
 
 
-def wait(asked: Asked, one: Costs) -> float:
+def wait(asked: Asked, one: StepCosts) -> float:
     """Return the seconds that a limit on TTFT leaves to the engine's steps: not what a request's front takes."""
     return asked["ttft"] - one["front"]
 
@@ -96,7 +110,7 @@ def computed_tokens(asked: Asked, row: Row) -> int:
     return computed
 
 
-def brought(asked: Asked) -> int:
+def verify_tokens(asked: Asked) -> int:
     """Return the tokens that a decode brings into a step: its own, and those that it drafts."""
     return ceil(1 + asked["unit"]["drafts"])
 

@@ -12,8 +12,8 @@ from math import floor
 from inference_math.perf.types import Step
 
 __all__ = [
-    "FOREVER", "MOST_TOGETHER", "beside", "largest_from", "largest_whole", "largest_within", "mean_seen", "round_trip",
-    "seen",
+    "FOREVER", "MOST_TOGETHER", "concurrent_prefill_pmf", "largest_from", "largest_whole", "largest_within",
+    "mean_seen", "round_trip", "seen",
 ]  # fmt: skip
 
 MOST_TOGETHER = 4096  # decodes or prompts in a step
@@ -49,7 +49,7 @@ def largest_from(guess: int, most: float, good: Callable[[int], bool]) -> int:
     return low + largest_whole(high - low - 1, lambda k: good(low + k))
 
 
-def beside(B: int, n_out: float) -> list[list[float]]:
+def concurrent_prefill_pmf(B: int, n_out: float) -> list[list[float]]:
     """Return (number, share) of the other requests that prefill in a step, Binom(B - 1, 1/n_out) [C12].
 
     From its most likely number outwards, as far as shares count.
@@ -78,7 +78,7 @@ def beside(B: int, n_out: float) -> list[list[float]]:
 def mean_seen(step: Step, B: int, n_out: float, own: int) -> float:
     """Return the mean step that a request sees which prefills itself (`own` = 1) or decodes (0) [C13, C14]."""
     mean = 0.0
-    for count, share in beside(B, n_out):
+    for count, share in concurrent_prefill_pmf(B, n_out):
         mean += share * step(B - own - count, own + count)
     return mean
 
@@ -87,7 +87,7 @@ def seen(step: Step, B: int, n_out: float, own: int, quantile: float) -> float:
     """Return the same, or above 0 that quantile of the steps."""
     if not quantile > 0:
         return mean_seen(step, B, n_out, own)
-    steps = [[step(B - own - row[0], own + row[0]), row[1]] for row in beside(B, n_out)]
+    steps = [[step(B - own - row[0], own + row[0]), row[1]] for row in concurrent_prefill_pmf(B, n_out)]
     steps.sort(key=lambda row: row[0])
     reached = 0.0
     for seconds, share in steps:

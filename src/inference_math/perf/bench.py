@@ -10,7 +10,7 @@ from math import ceil, exp, floor, inf, log1p, nan
 from typing import Any, TypedDict
 
 from inference_math.checks.numerals import digits, percent
-from inference_math.perf.asked import places_of
+from inference_math.perf.asked import max_kv_seqs
 from inference_math.perf.engine import Request
 from inference_math.perf.queues import shuffled
 from inference_math.perf.systems import engine_of, run_engine
@@ -128,7 +128,7 @@ def bench_system(
     """
     return {
         "prefill_units": 0, "groups": 1, "decode_units": 1, "transfer": 0.0, "budget": budget * unit["layout"]["dp"],
-        "max_batch": max(1, places_of(unit, work, engine)), "kv_capacity": inf, "grows": False, "load": 0.0,
+        "max_batch": max(1, max_kv_seqs(unit, work, engine)), "kv_capacity": inf, "grows": False, "load": 0.0,
         "gives": unit["gives"], "brings": ceil(1 + unit["drafts"]), "admission": admission,
         "ranks": ranks, "by_chance": False,
     }  # fmt: skip

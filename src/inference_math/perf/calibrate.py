@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import exp, inf, log
 from typing import Any
 
-from inference_math.perf.types import Found
+from inference_math.perf.types import CoefficientValues
 
 __all__ = [
     "FACTORS",
@@ -46,13 +46,13 @@ def by_operators(kernels: bool, given: dict[str, str]) -> bool:
     return kernels and given["kind"] == "dense" and plain and given["generation"] != "Blackwell"
 
 
-def composed(levels: dict[str, Any], engine: str, given: dict[str, str]) -> dict[str, Found]:
+def composed(levels: dict[str, Any], engine: str, given: dict[str, str]) -> dict[str, CoefficientValues]:
     """Return the coefficients (`values`), and the standard deviations of their logarithms (`widths`).
 
     `levels` has the engines' centres, the moves by factor and level, the widths of what was seen and of what was not.
     """
-    values: Found = {}
-    widths: Found = {}
+    values: CoefficientValues = {}
+    widths: CoefficientValues = {}
     centre = levels["engine"][engine]
     together = given["weights"] in precisions_seen(levels, given["generation"], given["kind"])
     for name in centre:
@@ -76,7 +76,7 @@ def precisions_seen(levels: dict[str, Any], generation: str, kind: str) -> list[
     return [row[2] for row in levels["together"] if row[0] == generation and row[1] == kind]
 
 
-def own_root(names: list[str], widths: Found) -> list[list[float]]:
+def own_root(names: list[str], widths: CoefficientValues) -> list[list[float]]:
     """Return the root of the covariance of coefficients that vary each by itself."""
     return [[widths[name] if name == other else 0.0 for other in names] for name in names]
 
@@ -103,7 +103,7 @@ def anchored(anchors: list[Any], n_in: float, n_out: float) -> float:
 
 
 def drawn(
-    names: list[str], values: Found, root: list[list[float]], normals: list[list[float]], spread: float
+    names: list[str], values: CoefficientValues, root: list[list[float]], normals: list[list[float]], spread: float
 ) -> list[Any]:
     """Return (coefficients, factors) for each row of normal numbers: the errors of a step and of its prompts' part, and
     a normal number for the front.
@@ -113,7 +113,7 @@ def drawn(
     told = []
     size = len(names)
     for row in normals:
-        found: Found = {}
+        found: CoefficientValues = {}
         for j in range(size):
             moved = 0.0
             for i in range(size):
@@ -133,7 +133,7 @@ def front_levels(engine: str, kind: str, model: str, gpu: str) -> dict[str, str]
     }  # fmt: skip
 
 
-def fronted(moves: dict[str, Found], told: dict[str, str]) -> float:
+def fronted(moves: dict[str, CoefficientValues], told: dict[str, str]) -> float:
     """Return the seconds of a request's front; a level that was never measured moves nothing."""
     moved = 0.0
     for factor in FRONTS:

@@ -17,7 +17,7 @@ from inference_math.perf.draws import interval, median
 from inference_math.perf.load import loaded, pools_each, settings_row, strain
 from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, chunked
 from inference_math.perf.steps import kv_tokens
-from inference_math.perf.types import Asked, Costs, Row, Step
+from inference_math.perf.types import Asked, Row, Step, StepCosts
 
 __all__ = [
     "CAREFUL", "chosen", "chosen_settings", "decide", "held_by_most", "layouts_near", "layouts_ranked", "median_row",
@@ -33,7 +33,7 @@ HOPEFUL = 0.75  # of the best layout's tokens at a first look: what serves less 
 LOOKED = 8  # every so many draws make a first look at a layout
 
 
-def largest_batches(asked: Asked, drawn: list[Costs]) -> list[int]:
+def largest_batches(asked: Asked, drawn: list[StepCosts]) -> list[int]:
     """Return the largest batch within the limits under each draw, prefill first."""
     steps, quantile, room = steps_of(asked), asked["quantile"], min(places(asked), MOST_TOGETHER)
     found: list[int] = []
@@ -64,7 +64,7 @@ def held_by_most(values: list[int]) -> int:
     return some[len(some) - 1] if len(some) > 0 else 0
 
 
-def chosen_settings(asked: Asked, name: str, drawn: list[Costs]) -> Row:
+def chosen_settings(asked: Asked, name: str, drawn: list[StepCosts]) -> Row:
     """Return the settings of an architecture that keep the limits in nine of ten draws and serve most; rate 0: none."""
     if name == "aggregated":
         batch = held_by_most(largest_batches(asked, drawn))
@@ -74,7 +74,7 @@ def chosen_settings(asked: Asked, name: str, drawn: list[Costs]) -> Row:
     return pools_settings(asked, drawn)
 
 
-def chunked_settings(asked: Asked, drawn: list[Costs]) -> Row:
+def chunked_settings(asked: Asked, drawn: list[StepCosts]) -> Row:
     """Return decodes and a chunk that nine in ten draws allow: the best under the draw that is slower than nine in ten.
 
     Which draw that is hangs on the settings, so it is looked for in rounds.
@@ -102,7 +102,7 @@ def chunked_settings(asked: Asked, drawn: list[Costs]) -> Row:
     return best
 
 
-def feasible_draw(asked: Asked, drawn: list[Costs]) -> int:
+def feasible_draw(asked: Asked, drawn: list[StepCosts]) -> int:
     """Return the slowest draw up to the middle one in which chunks keep the limits at all; -1: in none."""
     order = list(range(len(drawn)))
     order.sort(key=lambda i: drawn[i]["mixed"](1.0, 1.0))
@@ -116,7 +116,7 @@ def feasible_draw(asked: Asked, drawn: list[Costs]) -> int:
     return -1
 
 
-def pools_settings(asked: Asked, drawn: list[Costs]) -> Row:
+def pools_settings(asked: Asked, drawn: list[StepCosts]) -> Row:
     """Return decodes, prompts and a split of the pools that nine in ten draws allow, and that serve most on average."""
     n_in, unit, tpot = asked["work"]["n_in"], asked["unit"], longest_step(asked)
     room, held = min(places(asked), MOST_TOGETHER), min(kv_tokens(unit, n_in) / n_in, MOST_TOGETHER)
@@ -164,7 +164,7 @@ def most_prompts(step: Step, room: float, ttft: float) -> int:
     return largest_whole(room, lambda k: step(0.0, k) <= ttft)
 
 
-def decide(asked: Asked, drawn: list[Costs]) -> dict[str, Any]:
+def decide(asked: Asked, drawn: list[StepCosts]) -> dict[str, Any]:
     """Return the settings of each architecture, what they do under each draw, and which architecture loses least.
 
     settings, each (rows by draw), kept (share of the draws that keep the limits with the settings), rates (by draw),
@@ -192,7 +192,7 @@ def decide(asked: Asked, drawn: list[Costs]) -> dict[str, Any]:
     return chosen(rates, {"settings": settings, "each": each, "kept": kept})
 
 
-def alone(asked: Asked, one: Costs, name: str) -> Row:
+def alone(asked: Asked, one: StepCosts, name: str) -> Row:
     """Return what an architecture does with settings for one draw alone."""
     own = chosen_settings(asked, name, [one])
     return loaded(asked, one, name, own) if own["rate"] > 0 else NONE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from inference_math.perf.asked import brought, store_bytes
+from inference_math.perf.asked import store_bytes, verify_tokens
 from inference_math.perf.steps import longest_request
 from inference_math.perf.types import Asked, EngineRecord
 
@@ -189,7 +189,7 @@ def speculative_args(asked: Asked) -> list[str]:
     if not drafts > 0:
         return []
     lines = asked["engine"]["drafting"]
-    return [line.replace("DRAFTS", str(drafts)).replace("BROUGHT", str(brought(asked))) for line in lines]
+    return [line.replace("DRAFTS", str(drafts)).replace("BROUGHT", str(verify_tokens(asked))) for line in lines]
 
 
 def kv_args(asked: Asked, kv: str, memory: float, tier: str, pool: str) -> list[str]:

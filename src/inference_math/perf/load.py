@@ -7,7 +7,7 @@ from math import floor
 from inference_math.perf.asked import NEARLY, fresh_share, longest_step, sent_seconds, sharing, steps_of
 from inference_math.perf.batch import round_trip, seen
 from inference_math.perf.search import ALWAYS, NEVER, chunk_size, edge
-from inference_math.perf.types import Asked, Costs, Row, Step
+from inference_math.perf.types import Asked, Row, Step, StepCosts
 
 __all__ = ["loaded", "pools_each", "pools_rate", "settings_row", "strain"]
 
@@ -20,7 +20,7 @@ def settings_row(batch: float, chunk: float, prefill: float) -> Row:
     }  # fmt: skip
 
 
-def loaded(asked: Asked, one: Costs, name: str, row: Row) -> Row:
+def loaded(asked: Asked, one: StepCosts, name: str, row: Row) -> Row:
     """Return what the settings of a row do at full load at some costs, whatever limits say; TTFT with its front.
 
     `decodes` are those in flight at that rate: of pools whose prompts are the slower part, fewer than `batch`, the most
@@ -82,7 +82,7 @@ def in_flight(step: Step, most: float, steps: float, rate: float) -> float:
     return edge(few, 0.0, most)
 
 
-def strain(asked: Asked, one: Costs, name: str, row: Row) -> float:
+def strain(asked: Asked, one: StepCosts, name: str, row: Row) -> float:
     """Return which part of its limits an architecture's settings take at some costs; above 1 they miss one."""
     n_in, steps, tpot, step = asked["work"]["n_in"], steps_of(asked), longest_step(asked), one["mixed"]
     batch, prompts, quantile = row["batch"], row["chunk"] / n_in, asked["quantile"]

@@ -7,7 +7,7 @@ from inference_math.theory import step_full as _step_full
 from inference_math.theory import step_serial as _step_serial
 from inference_math.theory import step_time as _step_time
 
-__all__ = ["OVERLAPS", "together"]
+__all__ = ["OVERLAPS", "overlapped_time"]
 
 step_additive, step_full, step_serial = _step_additive.plain, _step_full.plain, _step_serial.plain
 step_time = _step_time.plain
@@ -15,7 +15,7 @@ step_time = _step_time.plain
 OVERLAPS = ["none", "quadrature", "serial-kv", "full"]
 
 
-def together(overlap: str, t_w: float, matrices: float, prompts: float, reads: float) -> float:
+def overlapped_time(overlap: str, t_w: float, matrices: float, prompts: float, reads: float) -> float:
     """Return the seconds of a step of the weight read, the matrices, what else prompts take, and the KV reads.
 
     "none": everything adds. "quadrature": weight read and matrices as the root of their squares. "serial-kv": the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, sqrt
 
 from inference_math.perf.steps import EVERYTHING, floor_of, parts
-from inference_math.perf.types import Floor, Terms
+from inference_math.perf.types import FloorTerms, Terms
 
 __all__ = ["Pace"]
 
@@ -19,7 +19,7 @@ class Pace:
     together see `farthest` tokens at most.
     """
 
-    def __init__(self, terms: Terms, floor: Floor, factor: float, prompt_factor: float, farthest: float) -> None:
+    def __init__(self, terms: Terms, floor: FloorTerms, factor: float, prompt_factor: float, farthest: float) -> None:
         self._terms = terms
         self._floor = floor
         self._factor = factor

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import ceil, floor, inf, log
 from typing import Any
 
-from inference_math.perf.asked import brought, computed_tokens, fresh_share, sent_bytes, whole_prompt
+from inference_math.perf.asked import computed_tokens, fresh_share, sent_bytes, verify_tokens, whole_prompt
 from inference_math.perf.choice import CAREFUL, chosen
 from inference_math.perf.draws import median
 from inference_math.perf.goodput import goodput, requests_like, requests_of
@@ -18,7 +18,7 @@ from inference_math.perf.load import loaded, pools_each
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import draft_yield, floor_terms, kv_held, kv_tokens, stored_tokens, unit_terms
-from inference_math.perf.types import Admission, Asked, Costs, Found, Row, Step, System
+from inference_math.perf.types import Admission, Asked, CoefficientValues, Row, Step, StepCosts, System
 
 __all__ = [
     "AFTER", "BEFORE", "DRAWN", "MEASURED", "RANKED", "crowd", "differ", "full", "longest_fits", "of_units", "pace_of",
@@ -108,7 +108,7 @@ def trials(asked: Asked, name: str, row: Row, step: Step) -> list[Row]:
     return found
 
 
-def full(asked: Asked, name: str, row: Row, one: Costs) -> float:
+def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     """Return the requests/s of a replica at full load with the settings of a row, which each of its groups has."""
     chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
     return loaded(asked, one, name, changed(asked, row, chunk, row["prefill_units"]))["rate"] * units_of(asked, name)
@@ -124,17 +124,17 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     prefill = row["prefill_units"] if name == "disaggregated" else 0
     budget, most = inf, batch
     if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
-        budget = whole_prompt(asked) + batch * brought(asked)
+        budget = whole_prompt(asked) + batch * verify_tokens(asked)
     if name == "disaggregated":
         budget = computed_tokens(asked, row)
     if name == "chunked":  # prompts under way hold places, too
-        budget = computed_tokens(asked, row) + batch * brought(asked)
+        budget = computed_tokens(asked, row) + batch * verify_tokens(asked)
         most = batch + ceil(row["chunk"] / n_in)
     return {
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
         "transfer": ranks * sent_bytes(asked) / n_in / asked["pool_bw"], "budget": budget, "max_batch": most,
         "kv_capacity": kv_tokens(unit, n_in + work["n_out"]), "grows": asked["engine"]["kv_grows"], "load": waits,
-        "gives": unit["gives"], "brings": brought(asked), "admission": AT_ONCE,
+        "gives": unit["gives"], "brings": verify_tokens(asked), "admission": AT_ONCE,
         "ranks": 1, "by_chance": False,
     }  # fmt: skip
 
@@ -147,7 +147,7 @@ def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
     return longest <= system["kv_capacity"]
 
 
-def pace_of(asked: Asked, found: Found, factors: list[float]) -> Pace:
+def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
     """Return the steps of a unit under the coefficients `found`, a step and its prompts' part stretched."""
     unit, work = asked["unit"], asked["work"]
     room = BEYOND * kv_tokens(unit, work["n_in"] + work["n_out"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, floor
 from typing import Any
 
-from inference_math.perf.asked import brought, computed_tokens, whole_prompt
+from inference_math.perf.asked import computed_tokens, verify_tokens, whole_prompt
 from inference_math.perf.types import Asked, EngineRecord, Row
 
 __all__ = ["page_of", "plain_settings", "settings"]
@@ -32,12 +32,12 @@ def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
     """
     batch = ceil(row["batch"])
     if name == "aggregated":
-        whole = whole_prompt(asked) + batch * brought(asked) if asked["engine"]["counts_decodes"] else None
+        whole = whole_prompt(asked) + batch * verify_tokens(asked) if asked["engine"]["counts_decodes"] else None
         return {"chunk": None, "max_num_seqs": batch, "token_budget": whole}
     computed = computed_tokens(asked, row)
     if name == "chunked":
         seqs, chunk = batch + ceil(row["chunk"] / asked["work"]["n_in"]), paged(asked, computed)
-        budget = chunk + batch * brought(asked) if asked["engine"]["counts_decodes"] else None
+        budget = chunk + batch * verify_tokens(asked) if asked["engine"]["counts_decodes"] else None
         return {"chunk": chunk, "max_num_seqs": seqs, "token_budget": budget}
     return {"chunk": paged(asked, computed), "max_num_seqs": batch, "token_budget": None}
 
@@ -53,7 +53,7 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
     seqs, tokens = engine["seqs"], engine["tokens"]
     together = groups if engine["counts_together"] else 1  # groups that a limit is for
     batch = ceil(row["batch"] / groups)
-    decoded = batch * brought(asked)
+    decoded = batch * verify_tokens(asked)
     told: dict[str, Any] = {}
     if name == "aggregated":
         told[seqs] = batch * together

@@ -10,13 +10,13 @@ from typing import Any
 from inference_math.perf.types import (
     CacheNumbers,
     CacheTerms,
-    Costs,
-    Floor,
-    Found,
+    CoefficientValues,
+    FloorTerms,
     Group,
     Layout,
     Rates,
     Shape,
+    StepCosts,
     Terms,
     UnitNumbers,
     Work,
@@ -103,7 +103,7 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         caches.append({
             "bytes": size, "copies": cache["copies"], "pair_flops": cache["pair_flops"],
             "decode_flops": cache["decode_flops"], "reach": cache["reach"] if cache["reach"] > 0 else EVERYTHING,
-            "forgets": cache["forgets"], "aligned": cache["aligned"],
+            "evicts": cache["evicts"], "aligned": cache["aligned"],
         })  # fmt: skip
         token += size
         copied += size * cache["copies"]
@@ -122,7 +122,7 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "spread_bytes": away * shape["d_model"] * (1 + HALF_BYTES), "half_flops": tp * rates["bf16_flops"],
         "best_flops": gpus * max(rates["bf16_flops"], max(rates["fp8_flops"], rates["fp4_flops"])),
         "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"],
-        "pcie_bw": gpus * rates["pcie_bw"], "drafts": 0, "accepted": 0.0, "gives": 1, "bunched": False,
+        "pcie_bw": gpus * rates["pcie_bw"], "drafts": 0, "accepted": 0.0, "gives": 1, "synchronized_arrivals": False,
     }  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def kv_held(unit: UnitNumbers, tokens: float) -> float:
     """Return the bytes of memory that a request of so many tokens takes, on all GPUs that hold a copy."""
     held = unit["state_bytes"]
     for cache in unit["caches"]:
-        held += cache["bytes"] * cache["copies"] * (min(tokens, cache["reach"]) if cache["forgets"] else tokens)
+        held += cache["bytes"] * cache["copies"] * (min(tokens, cache["reach"]) if cache["evicts"] else tokens)
     return held
 
 
@@ -138,7 +138,7 @@ def kv_sent(unit: UnitNumbers, tokens: float) -> float:
     """Return the bytes that go from one unit to another with a request of so many tokens: one copy."""
     sent = unit["state_bytes"]
     for cache in unit["caches"]:
-        sent += cache["bytes"] * (min(tokens, cache["reach"]) if cache["forgets"] else tokens)
+        sent += cache["bytes"] * (min(tokens, cache["reach"]) if cache["evicts"] else tokens)
     return sent
 
 
@@ -148,7 +148,7 @@ def kv_tokens(unit: UnitNumbers, tokens: float) -> float:
     return unit["kv_room"] / held * tokens if held > 0 else EVERYTHING
 
 
-def unit_terms(unit: UnitNumbers, found: Found) -> Terms:
+def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
     """Return what one of each costs under the coefficients `found`: a token, a cached token, a pair, a step."""
     layout, half, share, drafts = unit["layout"], unit["half_flops"], found["bf16"], unit["drafts"]
     look = found["attention"]
@@ -173,7 +173,7 @@ def unit_terms(unit: UnitNumbers, found: Found) -> Terms:
         # other, and the LM head; a prompt passes that layer once.
         "tokens": 1 + drafts, "longer": 1 + drafts / unit["n_layers"], "once": 1 + min(drafts, 1) / unit["n_layers"],
         "drafted": drafts * read_time(unit["head_bytes"], unit["hbm_bw"], found["memory"]),
-        "ranks": dp * pp, "stages": pp, "bunched": unit["bunched"],
+        "ranks": dp * pp, "stages": pp, "synchronized_arrivals": unit["synchronized_arrivals"],
         "t_w": read_time(unit["step_bytes"], unit["hbm_bw"], found["memory"]) + routed,
         "routed": routed, "idle": unit["idle"], "matrices": matrices,
         "experts": uneven * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["grouped"]),
@@ -245,7 +245,7 @@ def parts(
     # A prompt by itself keeps one group busy, and the others wait. Users who send together send prompts in bunches, of
     # which each group gets its part.
     busy = larger(prompts / ranks, smaller(prompts, 1))
-    if terms["bunched"]:
+    if terms["synchronized_arrivals"]:
         busy = prompts / ranks + (1 - smaller(decodes, 1)) * (busy - prompts / ranks)
     longer, once, active = terms["longer"], terms["once"], smaller(decodes, 1)
     passes = once + (longer - once) * active  # of a step that only computes prompts, or decodes too
@@ -289,7 +289,7 @@ def step(terms: Terms, decodes: float, context: float, fresh: float, cached: flo
     return seconds
 
 
-def floor_terms(unit: UnitNumbers) -> Floor:
+def floor_terms(unit: UnitNumbers) -> FloorTerms:
     """Return what no engine on this hardware can do without, at datasheet rates of all GPUs together.
 
     Weights once: of a mixture the experts of one token, the LM head in the weights' precision. KV caches once, without
@@ -316,7 +316,7 @@ def floor_terms(unit: UnitNumbers) -> Floor:
 
 
 def floor_of(
-    floor: Floor, passes: Any, sampling: Any, sampled: Any, tokens: Any, decodes: Any, context: Any, prompts: Any,
+    floor: FloorTerms, passes: Any, sampling: Any, sampled: Any, tokens: Any, decodes: Any, context: Any, prompts: Any,
     fresh: Any, cached: Any, loads: Any, common: Any, shortest: Any, larger: Any, smaller: Any,
 ) -> Any:  # fmt: skip
     """Return the larger of bytes over bandwidth and FLOPs over rate, of so many passes over the weights.
@@ -342,7 +342,7 @@ def floor_of(
     return larger(moved, computed)
 
 
-def floor_step(floor: Floor, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:
+def floor_step(floor: FloorTerms, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:
     """Return the seconds below which no step is whose requests share no cache; see `parts` for the arguments."""
     passes = 1.0 if decodes + prompts > 0 else 0.0
     sampling = 1.0 if decodes > 0 or prompts >= 1 else 0.0
@@ -367,7 +367,9 @@ def floor_step(floor: Floor, decodes: float, context: float, fresh: float, cache
     return seconds
 
 
-def costs(unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: float, prompt_factor: float) -> Costs:
+def costs(
+    unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: float, prompt_factor: float
+) -> StepCosts:
     """Return the talks' numbers of a workload (n_in, n_out, alpha, cv): t_w, ttft_1, delta_h, own, and `mixed`.
 
     `mixed` gives the seconds of a step with so many decodes and prompts, a chunk counting as its share of one, and the

@@ -15,17 +15,17 @@ __all__ = [
     "CacheNumbers",
     "CacheShape",
     "CacheTerms",
-    "Costs",
+    "CoefficientValues",
     "EngineRecord",
-    "Floor",
-    "Found",
+    "FloorTerms",
     "Group",
     "Layout",
     "Rates",
     "Row",
     "Shape",
-    "Solved",
+    "Solution",
     "Step",
+    "StepCosts",
     "StepTimes",
     "System",
     "Terms",
@@ -46,7 +46,7 @@ class CacheShape(TypedDict):
     pair_flops: float  # of a prompt's token for one that it sees
     decode_flops: float
     reach: float
-    forgets: bool
+    evicts: bool
     aligned: bool
 
 
@@ -109,7 +109,7 @@ class CacheNumbers(TypedDict):
     pair_flops: float
     decode_flops: float
     reach: float
-    forgets: bool
+    evicts: bool
     aligned: bool
 
 
@@ -145,7 +145,7 @@ class UnitNumbers(TypedDict):
     drafts: float  # tokens that a request drafts in a step
     accepted: float  # chance that one is whose predecessors were
     gives: float  # tokens that a step gives a request: one, and the drafts that are accepted
-    bunched: bool  # whether users send together, as in a closed loop
+    synchronized_arrivals: bool  # whether users send together, as in a closed loop
 
 
 class CacheTerms(TypedDict):
@@ -162,7 +162,7 @@ class Terms(TypedDict):
     """Seconds of one of each: a step's weights, a token, a cached token, a pair, a decode; and how tokens divide."""
 
     tokens: float  # that a decode brings into a step
-    bunched: bool
+    synchronized_arrivals: bool
     longer: float  # how many layers more decodes pass for what they draft, as a factor
     once: float  # the same of prompts, which a drafter reads once
     drafted: float  # LM heads that are read for drafts
@@ -182,7 +182,7 @@ class Terms(TypedDict):
     request: float
 
 
-class Floor(TypedDict):
+class FloorTerms(TypedDict):
     """The same of what no engine on this hardware can do without."""
 
     weights: float
@@ -276,7 +276,7 @@ class Asked(TypedDict):
     sessions: float  # whose stored part a unit keeps; 0: not known
 
 
-class Costs(TypedDict):
+class StepCosts(TypedDict):
     """The talks' numbers of a workload, and the step that they come from; see `steps.costs` and `answers.under`."""
 
     t_w: float
@@ -355,5 +355,5 @@ class StepTimes(Protocol):
 
 
 # Coefficients by name, with the anchor's seconds; numbers by name.
-Found: TypeAlias = dict[str, float]
-Solved: TypeAlias = dict[str, Any]
+CoefficientValues: TypeAlias = dict[str, float]
+Solution: TypeAlias = dict[str, Any]

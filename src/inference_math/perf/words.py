@@ -10,7 +10,7 @@ from inference_math.perf.asked import longest_step, mixes, places, sent_bytes, s
 from inference_math.perf.choice import SURE
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import kv_tokens
-from inference_math.perf.types import Asked, Costs, UnitNumbers
+from inference_math.perf.types import Asked, StepCosts, UnitNumbers
 
 __all__ = [
     "CALIBRATED", "SET_ASIDE", "checked", "drafting_pays", "front_weighs", "hindered", "idle", "kept_in", "linked",
@@ -182,7 +182,7 @@ def linked(asked: Asked, rate: float, title: str, measured: bool) -> str:
     return said if measured else said + "; no engine's transfer over it was measured"
 
 
-def hindered(asked: Asked, each: Costs, name: str) -> str:
+def hindered(asked: Asked, each: StepCosts, name: str) -> str:
     """Return why an architecture meets the SLA at no rate: the limit that its smallest step, or one prompt, misses."""
     step, tpot, ttft = each["mixed"], longest_step(asked), wait(asked, each)
     if name == "chunked" and not mixes(asked):
@@ -338,7 +338,7 @@ def front_weighs(asked: Asked, front: list[float]) -> list[str]:
     return [said + " other machines; measure yours with one short request, and say it"]
 
 
-def missed(asked: Asked, each: Costs) -> list[str]:
+def missed(asked: Asked, each: StepCosts) -> list[str]:
     """Return by how much a request alone misses each limit."""
     found = []
     tpot = (each["t_w"] + each["delta_h"] + each["own"]) / sharing(asked)

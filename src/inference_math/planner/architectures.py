@@ -17,7 +17,7 @@ from inference_math.checks import ANY_POSITIVE, SHARE, as_number, as_one_of, as_
 from inference_math.perf import search
 from inference_math.perf.batch import largest_within
 from inference_math.perf.overlap import OVERLAPS
-from inference_math.unit.costs import Costs
+from inference_math.unit.costs import WorkloadCosts
 
 __all__ = ["ARCHITECTURES", "as_frame", "compare"]
 
@@ -25,7 +25,7 @@ ARCHITECTURES = tuple(search.ARCHITECTURES)
 
 
 def compare(
-    numbers: Costs,
+    numbers: WorkloadCosts,
     sla_tpot: float,
     sla_ttft: float,
     *,

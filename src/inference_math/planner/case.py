@@ -17,14 +17,14 @@ from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.perf.asked import crowded
 from inference_math.perf.starts import page_of
-from inference_math.perf.types import Asked, Costs, Found, Row
+from inference_math.perf.types import Asked, CoefficientValues, Row, StepCosts
 from inference_math.planner.architectures import as_frame
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Draw
 from inference_math.unit.front import Front
 from inference_math.workload import SLA, Workload
 
-__all__ = ["DRAWS", "MOST_UNITS", "Case", "Solved", "coefficients", "offloading", "solve", "under"]
+__all__ = ["DRAWS", "MOST_UNITS", "Case", "Solution", "coefficients", "offloading", "solve", "under"]
 
 DRAWS = 64
 MOST_UNITS = 10_000
@@ -60,7 +60,7 @@ class Case:
         )
         if not own.work.n_out > 1:
             raise ValueError(f"work.n_out must be more than one token, not {own.work.n_out:g}")
-        if wrong := crowded(own.plain):
+        if wrong := crowded(own.asked):
             raise ValueError(f"sessions {wrong}, not {own.sessions}")
         return own
 
@@ -81,7 +81,7 @@ class Case:
         return known if self.front is None else replace(known, seconds=self.front, sd=0.0)
 
     @cached_property
-    def plain(self) -> Asked:
+    def asked(self) -> Asked:
         """The case as `perf.answers` takes it."""
         return {
             "unit": self.unit.numbers, "work": self.work.plain, "engine": engine(self.unit.engine), "units": self.units,
@@ -109,19 +109,19 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class Solution:
     """What `perf.solve` found under one set of coefficients: all numbers by name, and the rows of architectures.
 
     `order` names the architectures by their rate, the highest first; `best` is "" where none meets the SLA.
     """
 
     case: Case
-    found: perf.types.Solved
+    found: perf.types.Solution
 
     @cached_property
     def numbers(self) -> Mapping[str, float]:
         """All numbers by name; NaN for what there is not."""
-        told = perf.numbers_of(self.case.plain, self.found)
+        told = perf.numbers_of(self.case.asked, self.found)
         return (
             dict.fromkeys(_OF_THE_BEST, np.nan)
             | {"rate": 0.0}
@@ -152,17 +152,17 @@ class Solved:
 _OF_THE_BEST = ("margin", "tokens_per_gpu", "usd_per_million", "joules_per_token", "ttft", "tpot")
 
 
-def under(case: Case, draw: Draw | None = None) -> Costs:
+def under(case: Case, draw: Draw | None = None) -> StepCosts:
     """Return what the requests of a case cost, under its unit's calibration or a draw of it."""
-    return perf.under(case.plain, *coefficients(case, draw))
+    return perf.under(case.asked, *coefficients(case, draw))
 
 
-def solve(case: Case, draw: Draw | None = None) -> Solved:
+def solve(case: Case, draw: Draw | None = None) -> Solution:
     """Return the numbers of a case, under its unit's calibration or a draw of it."""
-    return Solved(case, perf.solve(case.plain, [coefficients(case, draw)]))
+    return Solution(case, perf.solve(case.asked, [coefficients(case, draw)]))
 
 
-def coefficients(case: Case, draw: Draw | None) -> tuple[Found, list[float]]:
+def coefficients(case: Case, draw: Draw | None) -> tuple[CoefficientValues, list[float]]:
     """Return the coefficients, and the factors of a step, of its prompts' part, and of the front."""
     if draw is None:
         return case.unit.found(case.work), [1.0, 1.0, 0.0]
@@ -181,7 +181,7 @@ def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:
     unit = case.unit
     known = dict(tiers()) if case.tier is None or case.tier.name in tiers() else {**tiers(), case.tier.name: case.tier}
     read_bws = {name: 0.0 if name == "hbm" else unit.gpus * one.read_bw for name, one in known.items()}
-    frame = pd.DataFrame(perf.gains(case.plain, case.pairs(count), read_bws))
+    frame = pd.DataFrame(perf.gains(case.asked, case.pairs(count), read_bws))
     T, loaded = unit.token_time(case.work.n_in), unit.kv_bytes(case.work.n_in) / case.work.n_in
     frame["e"] = [
         known[where].acceleration(T, loaded, unit.gpus) if where in known else np.nan for where in frame["where"]

@@ -39,7 +39,7 @@ from inference_math.workload import SLA, Workload
 if TYPE_CHECKING:
     from inference_math.planner.traffic import Fleet
 
-__all__ = ["ANSWERS", "Answer", "Plan", "Start", "lines_for", "plan", "told"]
+__all__ = ["ANSWERS", "Answer", "Plan", "Start", "engine_args", "lines_for", "plan"]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Plan:
     def of(cls, case: Case, count: int) -> Plan:
         """Return the plan of a checked case under so many draws; of 0, under the calibration itself."""
         pairs = case.pairs(count)
-        return cls(case, tuple(pairs), perf.solve(case.plain, pairs))
+        return cls(case, tuple(pairs), perf.solve(case.asked, pairs))
 
     def __getitem__(self, name: str) -> float:
         """Return the value of an answer."""
@@ -133,7 +133,7 @@ class Plan:
     @cached_property
     def numbers(self) -> dict[str, Any]:
         """Each number as [median, low, high], and which limits bind the batch."""
-        told: dict[str, Any] = perf.numbers_of(self.case.plain, self.solved)
+        told: dict[str, Any] = perf.numbers_of(self.case.asked, self.solved)
         return told
 
     @cached_property
@@ -162,7 +162,7 @@ class Plan:
                 key: settings[key] if settings["rate"] > 0 else np.nan for key in ("batch", "chunk", "prefill_units")
             }
             rows.append(
-                row | {"computed": perf.computed_tokens(self.case.plain, settings) if row["chunk"] > 0 else np.nan}
+                row | {"computed": perf.computed_tokens(self.case.asked, settings) if row["chunk"] > 0 else np.nan}
             )
         return pd.DataFrame(rows)
 
@@ -191,7 +191,7 @@ class Plan:
     @cached_property
     def swings(self) -> tuple[dict[str, Any], ...]:
         """What a fifth less or more of each input would bring; see `perf.swings`."""
-        return tuple(perf.swings(self.case.plain, list(self.pairs))) if self.best else ()
+        return tuple(perf.swings(self.case.asked, list(self.pairs))) if self.best else ()
 
     @cached_property
     def starts(self) -> Mapping[str, Start]:
@@ -215,7 +215,7 @@ class Plan:
         """Why an architecture meets the SLA at no rate, by its name; empty where none does, which `advice` tells."""
         costs = self.solved["costs"][len(self.pairs) // 2]
         names = [name for name in self.order if self.best and name not in self.starts]
-        return {name: hindered(self.case.plain, costs, name) for name in names}
+        return {name: hindered(self.case.asked, costs, name) for name in names}
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:
@@ -308,21 +308,21 @@ def plan(
 def _start(found: Plan, name: str, rate: float) -> Start:
     """Return how to start one architecture with its settings."""
     case, row = found.case, found.solved["settings"][name]
-    plain = perf.plain_settings(case.plain, name, row)
-    return Start(told(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row))
+    plain = perf.plain_settings(case.asked, name, row)
+    return Start(engine_args(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row))
 
 
 def lines_for(case: Case, name: str, row: Row) -> tuple[tuple[str, str], ...]:
     """Return what is started for an architecture's row, and the command line of each."""
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
-    told = perf.settings(case.plain, name, row)
-    lines = commands(case.plain, name, told, case.unit.kv, case.unit.memory, store)
+    told = perf.settings(case.asked, name, row)
+    lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store)
     return tuple((title, line) for title, line in lines)
 
 
-def told(case: Case, best: str, row: Row) -> dict[str, Any]:
+def engine_args(case: Case, best: str, row: Row) -> dict[str, Any]:
     """Return what an engine is told, the precision of its KV cache with it."""
-    told: dict[str, Any] = perf.settings(case.plain, best, row)
+    told: dict[str, Any] = perf.settings(case.asked, best, row)
     eight = engine(case.unit.engine)["kv_fp8"]
     return told if case.unit.kv == "bf16" else told | {eight["option"]: eight["value"]}  # left alone, all keep BF16
 
@@ -367,7 +367,7 @@ def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
     first, second, *_ = found.order
     binding = " and ".join(numbers["binding"])
     words = {"binding": binding, "units": case.units, "best": first, "second": second}
-    formulas = perf.by_formula(case.plain, found.solved, numbers)
+    formulas = perf.by_formula(case.asked, found.solved, numbers)
     for name, title, measure, by, formula, why in ANSWERS:
         value, low, high = numbers.get(name, [np.nan] * 3)
         if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
@@ -380,27 +380,27 @@ def _cautions(found: Plan) -> Iterator[str]:
     case, unit = found.case, found.case.unit
     rows: list[Any] = load("served_error").frame.to_dict("records")
     yield from trusted(unit.numbers, rows)
-    yield from front_weighs(case.plain, found.numbers["front"])
-    yield from kept_in(case.plain)
+    yield from front_weighs(case.asked, found.numbers["front"])
+    yield from kept_in(case.asked)
     if found.best == "disaggregated":
         row = perf.median_row(found.solved["each"]["disaggregated"])
         prefill = found.solved["settings"]["disaggregated"]["prefill_units"]
         each = row["rate"][0] * case.units / (case.units - prefill)
         over = as_link("link", case.link)
-        yield linked(case.plain, each, over.title, over.measured)
+        yield linked(case.asked, each, over.title, over.measured)
     if unit.drafts and found.best:
-        yield drafting_pays(found["rate"], perf.undrafted(case.plain, list(found.pairs)))
+        yield drafting_pays(found["rate"], perf.undrafted(case.asked, list(found.pairs)))
     if unit.calibration.mode == "served":
         yield checked(unit.model.name, unit.gpu.name, unit.kind, unit.engine, unit.gpu.maker, rows)
 
 
 def _advice(case: Case, pairs: tuple[Any, ...]) -> Iterator[str]:
     """Yield by how much a request alone misses each limit, and which changes would meet them all."""
-    yield from missed(case.plain, under(case))
+    yield from missed(case.asked, under(case))
     met = False
     for tp, precision, other in _variants(case.unit):
         at = replace(case, unit=other)
-        solved = perf.solve(at.plain, at.pairs(DRAWS if len(pairs) > 1 else 0))
+        solved = perf.solve(at.asked, at.pairs(DRAWS if len(pairs) > 1 else 0))
         if solved["best"]:
             met = True
             yield remedy(tp, other.gpus, precision, perf.median(solved["rates"][solved["best"]]))

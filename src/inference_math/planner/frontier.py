@@ -31,7 +31,7 @@ def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None
     B = [as_whole("sizes", size) for size in sizes if size <= most]
 
     def both(draw: Draw) -> np.ndarray:
-        return np.array(perf.batch_curve(case.plain, under(case, draw)["mixed"], B)).T.reshape(2, len(B))
+        return np.array(perf.batch_curve(case.asked, under(case, draw)["mixed"], B)).T.reshape(2, len(B))
 
     columns: dict[str, Any] = {"batch": B}
     for name, low, value, high in zip(("per_user", "per_gpu"), *_ends(case, both), strict=True):
@@ -52,7 +52,7 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
 
         def limits(draw: Draw, case: Case = case) -> np.ndarray:
             nonlocal told
-            told = perf.batch_limits(case.plain, under(case, draw), told)
+            told = perf.batch_limits(case.asked, under(case, draw), told)
             return np.array([told["TPOT"], told["TTFT"], told["memory"], min(told.values())])
 
         low, middle, high = _ends(case, limits)

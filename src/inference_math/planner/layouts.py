@@ -69,9 +69,9 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     if not cases:
         unit = own.unit
         raise ValueError(f"gpus must be enough for {unit.model.name} in {unit.weights} on {unit.gpu.name}, not {gpus}")
-    looked = [perf.tokens_of(one.plain, perf.solve(one.plain, one.pairs(DRAWS)[::LOOKED])) for one in cases]
+    looked = [perf.tokens_of(one.asked, perf.solve(one.asked, one.pairs(DRAWS)[::LOOKED])) for one in cases]
     plans = [Plan.of(cases[i], DRAWS) for i in perf.layouts_near(looked)]
-    each = [perf.tokens_of(one.case.plain, one.solved) for one in plans]
+    each = [perf.tokens_of(one.case.asked, one.solved) for one in plans]
     ranked = perf.layouts_ranked(each, [one.case.unit.gpus for one in plans])
     order = ranked["order"]
     rows = [_row(plans[i], each[i], ranked["best_in"][i], ranked["loss"][i]) for i in order if plans[i].feasible]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from inference_math import perf
 from inference_math.perf.types import Layout
-from inference_math.planner.text import plain
+from inference_math.planner.text import to_json
 
 if TYPE_CHECKING:
     from inference_math.planner.deployment import Plan
@@ -26,7 +26,7 @@ SCHEMA = "inference-math/plan/1"
 def as_record(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None) -> dict[str, Any]:
     """Return a plan, and what a fleet for it is, as JSON has it; NaN and infinity become None."""
     case = found.case
-    told: dict[str, Any] = plain(
+    told: dict[str, Any] = to_json(
         {
             "schema": SCHEMA, "unit": case.unit.name, "calibration": case.unit.calibration.mode,
             "workload": asdict(case.work), "sla": asdict(case.sla), "units": case.units,
@@ -115,7 +115,7 @@ def _units(found: Plan) -> list[dict[str, Any]]:
             "split": {"prefill": row["prefill_units"], "decode": case.units - row["prefill_units"]}
             if pools and started else None,
             "pools": _pools(found, pools),
-            "link_gb_s": each * perf.sent_bytes(case.plain) / 1e9 if pools and started else None,
+            "link_gb_s": each * perf.sent_bytes(case.asked) / 1e9 if pools and started else None,
             "commands": _commands(started.commands) if started else [], "replicas": 1,
             "units": case.units if pools else 1, "kept": row["kept"], "decodes": row["decodes"] if started else None,
         })  # fmt: skip

@@ -18,8 +18,18 @@ if TYPE_CHECKING:
     from inference_math.planner.traffic import Fleet
 
 __all__ = [
-    "PRINTED", "as_html", "as_markdown", "as_script", "as_short", "as_text", "fleets_table", "in_line", "plain", "said",
-    "shown", "start",
+    "PRINTED",
+    "as_html",
+    "as_markdown",
+    "as_script",
+    "as_short",
+    "as_text",
+    "fleets_table",
+    "headline",
+    "in_line",
+    "shown",
+    "start",
+    "to_json",
 ]  # fmt: skip
 
 
@@ -62,7 +72,7 @@ def as_short(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | No
             f" load, the first in {layouts['best_in'][0]:.0%} of the draws{others}."
         )
     if fleet is not None:
-        lines += [f"{_capital(fleet.said)}.", f"{_capital(fleet.how)}.", f"At that rate {_seen(fleet)}."]
+        lines += [f"{_capital(fleet.headline)}.", f"{_capital(fleet.how)}.", f"At that rate {_seen(fleet)}."]
         cost = (
             ""
             if np.isnan(fleet.usd_per_million)
@@ -130,7 +140,7 @@ def fleets_table(fleet: Fleet) -> pd.DataFrame:
 
 def as_html(found: Plan) -> str:
     """Return the plan as HTML."""
-    rows = [(a.title, shown(a), a.why, a.by, a.formula, said(a)) for a in found.answers.values()]
+    rows = [(a.title, shown(a), a.why, a.by, a.formula, headline(a)) for a in found.answers.values()]
     parts = [f"<p>{escape(line)}</p>" for line in _heading(found)]
     parts.append(f"<p><strong>{escape(_capital(found.verdict))}.</strong></p>")
     if found.runner_up:
@@ -157,7 +167,7 @@ def as_markdown(found: Plan, fleet: Fleet | None = None) -> str:
     what, sent = _heading(found)
     parts = [f"# Plan: {what}", sent]
     if fleet is not None:
-        parts += [f"**{_capital(fleet.said)}.** {_capital(fleet.how)}.", f"At that rate {_seen(fleet)}."]
+        parts += [f"**{_capital(fleet.headline)}.** {_capital(fleet.how)}.", f"At that rate {_seen(fleet)}."]
         parts.append(_piped(fleets_table(fleet)))
         parts += _started(f"a replica of these, {fleet.architecture}", fleet.commands)
         parts.append("## One unit at full load, without queues")
@@ -189,12 +199,12 @@ def _piped(table: pd.DataFrame) -> str:
     return "\n".join(f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |" for row in rows)
 
 
-def plain(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Return the same of plain dicts, lists, numbers and strings; NaN and infinity become None."""
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [to_json(item) for item in value]
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
     return int(value) if isinstance(value, np.integer) else value
@@ -237,7 +247,7 @@ def shown(answer: Answer) -> str:
     return f"{value}{span}{unit}"
 
 
-def said(answer: Answer) -> str:
+def headline(answer: Answer) -> str:
     """Return what the closed form says where something else computed the answer."""
     if np.isnan(answer.by_formula):
         return ""
@@ -248,7 +258,7 @@ def said(answer: Answer) -> str:
 def _closed(answer: Answer) -> str:
     if not answer.formula:
         return ""
-    value = said(answer)
+    value = headline(answer)
     return f"  [{answer.formula}{': ' + value if value else ''}]"
 
 

@@ -21,7 +21,7 @@ from inference_math.perf.goodput import goodput
 from inference_math.perf.types import Row
 from inference_math.perf.words import idle, short, sized, sized_how
 from inference_math.planner.case import Case
-from inference_math.planner.deployment import Plan, lines_for, told
+from inference_math.planner.deployment import Plan, engine_args, lines_for
 from inference_math.planner.text import in_line
 from inference_math.workload import Trace
 
@@ -111,7 +111,7 @@ class Fleet:
         return sized_how(self.share or 0.0, self.cv_arrivals, self.played, self.most_units)
 
     @property
-    def said(self) -> str:
+    def headline(self) -> str:
         """The answer in a sentence, as on the planner's page."""
         following = self.others[0] if self.others else None
         value = np.nan if following is None else following.rate if self.owned else following.gpus[0]
@@ -121,7 +121,7 @@ class Fleet:
         )  # fmt: skip
 
     def __str__(self) -> str:
-        return f"{self.said}; {self.how}.\nStart each replica with: {in_line(self.settings)}"
+        return f"{self.headline}; {self.how}.\nStart each replica with: {in_line(self.settings)}"
 
 
 def fleet(
@@ -257,7 +257,7 @@ def _answer(name: str) -> dict[str, Any]:
 def _standing(question: _Question, name: str) -> dict[str, Any]:
     found, asked, rate, have = question
     host = _host(found, asked)
-    return queues.standing(found.case.plain, host.asked, name, rate, float(have), len(host.places))
+    return queues.standing(found.case.asked, host.asked, name, rate, float(have), len(host.places))
 
 
 @lru_cache(maxsize=12)
@@ -274,15 +274,15 @@ def _fleet(
     units, replicas = int(one["units"]), int(one["replicas"])
     case, row = replace(found.case, units=units), host.row(name, units, int(one["row"]))
     sold = float(one["sold"])
-    plain = case.plain
+    plain = case.asked
     decoding = (units - row["prefill_units"]) * replicas if name == "disaggregated" else np.nan
     return Fleet(
         name, replicas, units, _three(one["gpus_all"]), sold, _three(one["rate"]), _three(one["ttft"]),
         _three(one["tpot"]), one["kept"], crowd["best_in"][name], crowd["loss"][name], crowd["none_in"],
-        perf.usd_per_million(one["gpus_all"][0], case.price or 0.0, sold * case.work.n_out), told(case, name, row),
-        perf.plain_settings(plain, name, row), lines_for(case, name, row), row, asked.share or None,
-        asked.cv_arrivals, asked.played, sold * perf.sent_bytes(plain) / decoding / 1e9, owned=owned,
-        most_units=found.case.units,
+        perf.usd_per_million(one["gpus_all"][0], case.price or 0.0, sold * case.work.n_out),
+        engine_args(case, name, row), perf.plain_settings(plain, name, row), lines_for(case, name, row), row,
+        asked.share or None, asked.cv_arrivals, asked.played, sold * perf.sent_bytes(plain) / decoding / 1e9,
+        owned=owned, most_units=found.case.units,
     )  # fmt: skip
 
 
@@ -349,11 +349,11 @@ class _Host:
         self._case, self._asked, self._solved = found.case, asked, found.solved
         pairs = found.pairs
         self.places = queues.representative(self._solved)
-        self._paces = [queues.pace_of(self._case.plain, *pairs[i]) for i in self.places]
+        self._paces = [queues.pace_of(self._case.asked, *pairs[i]) for i in self.places]
         self._drawn = {"gaps": asked.gaps, "lengths": asked.lengths, "like": asked.like, "share": asked.share}
         for name in found.starts:
             row = self._solved["settings"][name]
-            if not queues.longest_fits(asked.like, queues.system_for(self._case.plain, name, row)):
+            if not queues.longest_fits(asked.like, queues.system_for(self._case.asked, name, row)):
                 raise ValueError("traffic must have requests that a unit's KV cache holds; its longest is longer")
         self._of = cache(self._rows)
         self._top, self._play = cache(self._full), cache(self._simulated)
@@ -366,22 +366,22 @@ class _Host:
     def _rows(self, name: str, units: int) -> tuple[Case, list[Row]]:
         case = replace(self._case, units=units)
         step = self._solved["costs"][self.places[queues.slow_places(len(self.places))]]["mixed"]
-        return case, queues.trials(case.plain, name, self._solved["settings"][name], step)
+        return case, queues.trials(case.asked, name, self._solved["settings"][name], step)
 
     def _full(self, name: str, units: int, row: int, place: int) -> float:
         case, rows = self._of(name, units)
-        return queues.full(case.plain, name, rows[row], self._solved["costs"][self.places[place]])
+        return queues.full(case.asked, name, rows[row], self._solved["costs"][self.places[place]])
 
     def _simulated(
         self, name: str, units: int, row: int, place: int, rate: float, count: int, enough: float
     ) -> list[float]:
         case, rows = self._of(name, units)
-        system, pace = queues.system_for(case.plain, name, rows[row]), self._paces[place]
+        system, pace = queues.system_for(case.asked, name, rows[row]), self._paces[place]
         front = self._solved["costs"][self.places[place]]["front"]
         if not self._asked.trace:
-            return queues.played(case.plain, system, pace, front, self._drawn, place, rate, count, enough)
+            return queues.played(case.asked, system, pace, front, self._drawn, place, rate, count, enough)
         requests = _part(self._asked.trace, rate)
-        queues.differ(case.plain, requests, self._asked.lengths, place)
+        queues.differ(case.asked, requests, self._asked.lengths, place)
         limits = case.sla.ttft, case.sla.tpot
         return goodput(system, pace, front, requests, *limits, 0, len(requests), self._asked.share, enough > 0)
 

@@ -7,7 +7,7 @@ from math import inf, isclose
 from typing import Protocol
 
 from inference_math.checks import AT_LEAST_ZERO, as_number, as_one_of
-from inference_math.perf.overlap import OVERLAPS, together
+from inference_math.perf.overlap import OVERLAPS, overlapped_time
 from inference_math.perf.pace import Pace
 from inference_math.perf.types import StepTimes
 
@@ -89,7 +89,7 @@ class StepCost:
         matrices = self.T * tokens + self.T_decode * decodes
         prompts = self.prompt * prefills + self.pair * pairs
         reads = self.delta_h * decodes + self.kv_read * context
-        return together(self.overlap, self.t_w, matrices, prompts, reads)
+        return overlapped_time(self.overlap, self.t_w, matrices, prompts, reads)
 
     def line(self, decodes: int, context: float) -> tuple[float, float, float, float] | None:
         """Return (fixed, per token of context) of a step that only decodes, for all contexts; None where it is none."""

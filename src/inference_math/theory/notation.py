@@ -89,7 +89,7 @@ io_bw = _define(
     "bandwidth at which one inference unit reads the KV store",
 )
 
-# Costs of one token
+# WorkloadCosts of one token
 T = _define("T", "T", "s/token", ANY_POSITIVE, "prefill compute time of one token")
 R = _define("R", "R", "s/token", ANY_POSITIVE, "time to load the KV cache of one token")
 W = _define("W", "W", "s/token", AT_LEAST_ZERO, "time to write the KV cache of one token")

@@ -1,8 +1,8 @@
 """The talks' numbers of one inference unit under one workload: t_w, TTFT(1), TPOT(1), ΔP, ΔH, KV capacity.
 
-Behind the numbers stands a step: `Costs.mixed` gives the seconds of so many decodes and prompts, and means, batches and
-the simulator's price all come from it. `measured` adds that step up from operators of the H100, `Unit.costs` takes it
-from a unit's terms; `Costs.additive` is the talks' own, in which nothing hides.
+Behind the numbers stands a step: `WorkloadCosts.mixed` gives the seconds of so many decodes and prompts, and means,
+batches and the simulator's price all come from it. `measured` adds that step up from operators of the H100,
+`Unit.costs` takes it from a unit's terms; `WorkloadCosts.additive` is the talks' own, in which nothing hides.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ from inference_math import theory
 from inference_math.catalogue import Gpu, Model, gpu
 from inference_math.catalogue.engines import engine
 from inference_math.checks import AT_LEAST_ONE, as_numbers
-from inference_math.perf.asked import places_of
+from inference_math.perf.asked import max_kv_seqs
 from inference_math.perf.batch import MOST_TOGETHER, largest_within
-from inference_math.perf.overlap import together
+from inference_math.perf.overlap import overlapped_time
 from inference_math.perf.steps import kv_tokens, unit_numbers
-from inference_math.perf.types import Costs as Found
-from inference_math.perf.types import Layout, Step, UnitNumbers, Work
+from inference_math.perf.types import Layout, Step, StepCosts, UnitNumbers, Work
 from inference_math.simulate import Cost, StepCost
-from inference_math.unit.mean import mean_seen, plain
+from inference_math.unit.mean import as_scalar, mean_seen
 from inference_math.unit.operators import H100, Kernels, Operators
 from inference_math.unit.rates import rates_of
 from inference_math.unit.shapes import MEMORY, shape_of
 from inference_math.workload import Workload
 
-__all__ = ["GROWTH_BATCH", "LIMITS", "Costs", "measured", "smallest_tp", "step_cost"]
+__all__ = ["GROWTH_BATCH", "LIMITS", "WorkloadCosts", "measured", "smallest_tp", "step_cost"]
 
 LIMITS = ("TPOT", "TTFT", "memory")
 GROWTH_BATCH = 64  # what grows with the batch beside the KV reads is a mean slope from 1 to here
@@ -40,7 +39,7 @@ _FOREVER = 1e300  # seconds
 
 
 @dataclass(frozen=True, eq=False)
-class Costs:
+class WorkloadCosts:
     """What a request costs beside others; times in seconds, arrays where prompt lengths are.
 
     Attributes
@@ -81,7 +80,7 @@ class Costs:
     mixed: Step | None = None
     compute: Any = None
     T: Any = None
-    each: tuple[Costs, ...] = ()
+    each: tuple[WorkloadCosts, ...] = ()
 
     def __post_init__(self) -> None:
         if self.compute is None:
@@ -90,7 +89,7 @@ class Costs:
             object.__setattr__(self, "T", self.compute / self.n_in)
 
     @classmethod
-    def of(cls, found: Found, work: Workload, kv_capacity: float, places: int) -> Costs:
+    def of(cls, found: StepCosts, work: Workload, kv_capacity: float, places: int) -> WorkloadCosts:
         """Return what `perf.steps.costs` found, as these."""
         return cls(
             n_in=work.n_in, n_out=work.n_out, t_w=found["t_w"], ttft_1=found["ttft_1"], delta_h=found["delta_h"],
@@ -98,7 +97,7 @@ class Costs:
         )  # fmt: skip
 
     @property
-    def additive(self) -> Costs:
+    def additive(self) -> WorkloadCosts:
         """The same numbers in the talks' step, of which nothing hides: t_w, and what each prompt and decode adds."""
         return replace(self, mixed=None, each=tuple(one.additive for one in self.each))
 
@@ -144,7 +143,7 @@ class Costs:
         """Return the requests finished per second with `B` concurrent requests, slots always full."""
         return np.asarray(B) / (self.ttft(B) + (self.n_out - 1) * self.tpot(B)) + 0.0
 
-    def with_prefill(self, speedup: float) -> Costs:
+    def with_prefill(self, speedup: float) -> WorkloadCosts:
         """Return the same with prefills `speedup` times shorter: of a prompt so much less is computed."""
         if self.mixed is None:
             faster = {"ttft_1": self.ttft_1 / speedup}
@@ -162,7 +161,7 @@ class Costs:
         decode = float(self.T)
 
         def step(decodes: float, prompts: float) -> float:
-            return together(overlap, t_w, decodes * decode + prompts * prompt, 0.0, decodes * read)
+            return overlapped_time(overlap, t_w, decodes * decode + prompts * prompt, 0.0, decodes * read)
 
         return step
 
@@ -196,7 +195,7 @@ class Costs:
         users = as_numbers("B", B, AT_LEAST_ONE)
         if not self.each:
             step = self._sum if self.mixed is None else _on_arrays(self.mixed)
-            return plain(mean_seen(step, users, self.n_out, own))
+            return as_scalar(mean_seen(step, users, self.n_out, own))
         batches = np.broadcast_to(users, np.broadcast_shapes(users.shape, np.shape(self.n_in))).ravel()
         return np.array([one._seen(b, own) for one, b in zip(self.each, batches.tolist(), strict=True)])
 
@@ -219,7 +218,7 @@ class _AtMeanContext:
         return self.mixed(decodes, 0.0), 0.0, 0.0, np.inf
 
 
-def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) -> Costs:
+def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) -> WorkloadCosts:
     """Return the numbers from measured operators of the H100, added up in every step.
 
     A step's tokens, decodes and prompts together, go through the measured products and all-reduces; decodes read at
@@ -236,7 +235,7 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
         each = tuple(measured(operators, float(n), n_out, cv=cv) for n in np.ravel(n_in))
         names = ("t_w", "ttft_1", "delta_h", "T_decode", "places")
         columns: dict[str, Any] = {name: np.array([getattr(one, name) for one in each]) for name in names}
-        return Costs(n_in=np.asarray(n_in), n_out=n_out, kv_capacity=each[0].kv_capacity, each=each, **columns)
+        return WorkloadCosts(n_in=np.asarray(n_in), n_out=n_out, kv_capacity=each[0].kv_capacity, each=each, **columns)
     prefills, reads = operators.prefills(), operators.kv_reads()
     context = theory.mean_context(n_in=n_in, n_out=n_out, cv=cv)
     _within("n_in", n_in, prefills.n_in.min(), prefills.n_in.max())
@@ -259,9 +258,9 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
         "longest": 0.0,
         "pairing": 1.0,
     }
-    return Costs(
+    return WorkloadCosts(
         n_in=n_in, n_out=n_out, t_w=t_w, ttft_1=max(mixed(0.0, 1.0) - t_w, 1e-9), delta_h=delta_h, T_decode=own,
-        kv_capacity=kv_tokens(on, n_in + n_out), places=places_of(on, work, engine(operators.engine)), mixed=mixed,
+        kv_capacity=kv_tokens(on, n_in + n_out), places=max_kv_seqs(on, work, engine(operators.engine)), mixed=mixed,
     )  # fmt: skip
 
 

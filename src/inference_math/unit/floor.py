@@ -18,14 +18,14 @@ from inference_math import theory
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_numbers
 from inference_math.perf.steps import floor_of, floor_terms, stored_tokens
 from inference_math.perf.types import UnitNumbers
-from inference_math.unit.mean import plain
+from inference_math.unit.mean import as_scalar
 from inference_math.workload import Workload
 
-__all__ = ["Floor"]
+__all__ = ["RooflineBound"]
 
 
 @dataclass(frozen=True)
-class Floor:
+class RooflineBound:
     """The least seconds of a unit's steps, prefills and requests at datasheet rates; see `Unit.floor`.
 
     Weights are read once in a pass: of a mixture the experts of one token. KV caches are read once, without the copies
@@ -54,14 +54,14 @@ class Floor:
         """Return seconds below which no mean TTFT lies: an engine may put a request first, however many there are."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         alone = self.prefill_time(work.n_in, 1, stored_tokens(work.n_in, work.alpha))
-        return plain(np.full(users.shape, alone))
+        return as_scalar(np.full(users.shape, alone))
 
     def tpot(self, work: Workload, concurrency: Any) -> Any:
         """Return seconds below which no mean TPOT lies: the others may wait meanwhile."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         # At best every draft is accepted, and costs nothing.
         step = self._least(1.0, 1.0, 1.0, 1.0, 1.0, _context(work), 0.0, 0.0, 0.0, 0.0, 0.0, work.n_in)
-        return plain(np.full(users.shape, step / self._most))
+        return as_scalar(np.full(users.shape, step / self._most))
 
     def e2e(self, work: Workload, concurrency: Any) -> Any:
         """Return seconds below which no mean latency of so many users lies.
@@ -78,7 +78,7 @@ class Floor:
             decodes - gaps / self._most, work.n_in,
         )  # fmt: skip
         alone = self.ttft(work, 1) + gaps * self.tpot(work, 1)
-        return plain(np.maximum(together, alone))
+        return as_scalar(np.maximum(together, alone))
 
     @property
     def _most(self) -> float:
@@ -92,7 +92,7 @@ class Floor:
             floor, passes, sampling, sampled, tokens, decodes, context, together, new, known, loads, common,
             shortest, np.maximum, np.minimum,
         )  # fmt: skip
-        return plain(least)
+        return as_scalar(least)
 
 
 def _context(work: Workload) -> float:

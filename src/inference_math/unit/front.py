@@ -16,8 +16,8 @@ from inference_math.catalogue import Gpu, Model
 from inference_math.checks import SHARE, as_number
 from inference_math.evidence import load
 from inference_math.perf.calibrate import FRONTS, front_levels, fronted
-from inference_math.perf.types import Found
-from inference_math.unit.nearest import generation
+from inference_math.perf.types import CoefficientValues
+from inference_math.unit.nearest import engine_generation
 from inference_math.unit.shapes import kind_of
 
 __all__ = ["Front", "front_of", "levels_of_front", "moves"]
@@ -52,7 +52,7 @@ class Front:
 
 def levels_of_front(model: Model, gpu: Gpu, engine: str, version: str = "") -> dict[str, str]:
     """Return the level of each of `perf.calibrate.FRONTS` that a set-up stands at."""
-    return front_levels(generation(engine, version), kind_of(model), model.name, gpu.name)
+    return front_levels(engine_generation(engine, version), kind_of(model), model.name, gpu.name)
 
 
 def front_of(model: Model, gpu: Gpu, engine: str, version: str = "") -> Front:
@@ -72,9 +72,9 @@ def front_of(model: Model, gpu: Gpu, engine: str, version: str = "") -> Front:
 
 
 @lru_cache(maxsize=1)
-def moves() -> dict[str, Found]:
+def moves() -> dict[str, CoefficientValues]:
     """Return the table `served_front`: by factor and level the move of the logarithm; `sd` and `spread` beside them."""
-    found: dict[str, Found] = {factor: {} for factor in (*FRONTS, "sd", "spread")}
+    found: dict[str, CoefficientValues] = {factor: {} for factor in (*FRONTS, "sd", "spread")}
     for row in load("served_front").frame.to_dict("records"):
         found[str(row["factor"])][str(row["level"])] = float(row["moved"])
     return found

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inference_math.perf.batch import beside
+from inference_math.perf.batch import concurrent_prefill_pmf
 
-__all__ = ["mean_seen", "plain"]
+__all__ = ["as_scalar", "mean_seen"]
 
 
 def mean_seen(step: Callable[[Any, Any], Any], users: Any, n_out: float, own: int) -> NDArray[np.float64]:
@@ -36,7 +36,7 @@ def mean_seen(step: Callable[[Any, Any], Any], users: Any, n_out: float, own: in
     return np.asarray(below + (wanted - low) * (above - below))
 
 
-def plain(value: Any) -> Any:
+def as_scalar(value: Any) -> Any:
     """Return an array as it is, a single number as a float."""
     return float(value) if np.ndim(value) == 0 else value
 
@@ -44,7 +44,7 @@ def plain(value: Any) -> Any:
 @lru_cache(maxsize=256)
 def _laws(sizes: tuple[int, ...], n_out: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return how many of the others prefill beside a request, and how often: a column for each batch, filled with 0."""
-    laws = [np.array(beside(size, n_out)).T for size in sizes]
+    laws = [np.array(concurrent_prefill_pmf(size, n_out)).T for size in sizes]
     counts = np.zeros((max(law.shape[1] for law in laws), len(laws)))
     shares = counts.copy()
     for column, (count, share) in enumerate(laws):

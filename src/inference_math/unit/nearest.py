@@ -15,16 +15,16 @@ from inference_math.perf.calibrate import FACTORS, by_operators, composed, preci
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients
 from inference_math.unit.shapes import kind_of
 
-__all__ = ["SERVED_SCOPE", "alike", "generation", "levels", "levels_of", "nearest", "served"]
+__all__ = ["SERVED_SCOPE", "alike", "engine_generation", "levels", "levels_of", "select_calibration", "served"]
 
 
-def nearest(of: Model, on: Gpu, weights: str, engine: str, version: str = "") -> Calibration:
+def select_calibration(of: Model, on: Gpu, weights: str, engine: str, version: str = "") -> Calibration:
     """Return the calibration that stands nearest to a unit.
 
     Its operators on the H100 (`Calibration.zero_shot`) where `perf.calibrate.by_operators` says so; for all others
     served points of the same engine (`served`).
     """
-    given, own = levels_of(of, on, weights), generation(engine, version)
+    given, own = levels_of(of, on, weights), engine_generation(engine, version)
     if by_operators(engine_record(engine)["kernels"] and own == alike(engine), given):
         return Calibration.zero_shot(engine)
     return served(levels(), own, given)
@@ -35,10 +35,10 @@ def alike(engine: str) -> str:
     return engine_record(engine)["like"] or engine
 
 
-def generation(engine: str, version: str = "") -> str:
+def engine_generation(engine: str, version: str = "") -> str:
     """Return the name of an engine's generation: vLLM below 0.13 is "vllm-2025", all others are one each.
 
-    >>> generation("vllm", "0.11.2"), generation("vllm")
+    >>> engine_generation("vllm", "0.11.2"), engine_generation("vllm")
     ('vllm-2025', 'vllm')
     """
     older = engine_record(alike(engine))["older"]

@@ -29,7 +29,7 @@ from inference_math.checks import (
     as_one_of,
     as_whole,
 )
-from inference_math.perf.asked import places_of
+from inference_math.perf.asked import max_kv_seqs
 from inference_math.perf.pace import Pace
 from inference_math.perf.steps import (
     PARTS,
@@ -46,7 +46,7 @@ from inference_math.perf.steps import (
     unit_numbers,
     unit_terms,
 )
-from inference_math.perf.types import Found, Layout, Terms, UnitNumbers
+from inference_math.perf.types import CoefficientValues, Layout, Terms, UnitNumbers
 from inference_math.perf.words import too_long
 from inference_math.unit.coefficients import (
     DATASHEET,
@@ -56,11 +56,11 @@ from inference_math.unit.coefficients import (
     Coefficients,
     Prediction,
 )
-from inference_math.unit.costs import Costs
-from inference_math.unit.floor import Floor
+from inference_math.unit.costs import WorkloadCosts
+from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
-from inference_math.unit.mean import mean_seen, plain
-from inference_math.unit.nearest import nearest
+from inference_math.unit.mean import as_scalar, mean_seen
+from inference_math.unit.nearest import select_calibration
 from inference_math.unit.rates import rates_of
 from inference_math.unit.shapes import MEMORY, kind_of, shape_of
 from inference_math.workload import Workload
@@ -94,7 +94,7 @@ class Unit:
     drafts: int = 0
     accepted: float = ACCEPTED
     version: str = ""
-    bunched: bool = False
+    synchronized_arrivals: bool = False
 
     @classmethod
     def of(
@@ -162,7 +162,7 @@ class Unit:
         under = as_one_of("engine", engine, engines())
         if not isinstance(version, str):
             raise TypeError(f"version must be text, not {version!r:.80}")
-        found = nearest(of, on, precision, under, version) if calibration is None else calibration
+        found = select_calibration(of, on, precision, under, version) if calibration is None else calibration
         return cls(
             model=of, gpu=on, weights=precision, kv=as_kv_precision("kv", kv), engine=under, calibration=found,
             tp=layout["tp"], ep=layout["ep"], dp=layout["dp"], pp=layout["pp"], memory=share, version=version,
@@ -175,9 +175,9 @@ class Unit:
         return self.calibrated(DATASHEET)
 
     @property
-    def floor(self) -> Floor:
+    def floor(self) -> RooflineBound:
         """What no engine on this hardware can beat: `step_time`, `prefill_time`, `ttft`, `tpot`, `e2e` in seconds."""
-        return Floor(self.numbers)
+        return RooflineBound(self.numbers)
 
     @property
     def front(self) -> Front:
@@ -244,7 +244,7 @@ class Unit:
             as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO), as_numbers("cached", cached, AT_LEAST_ZERO)
         )  # fmt: skip
         seconds = self._step(B, read, new, known, 1.0)
-        return plain(self._possible(seconds, self.floor.step_time, B, read, new, known))
+        return as_scalar(self._possible(seconds, self.floor.step_time, B, read, new, known))
 
     def parts(self, decodes: float, context: float, prefill_tokens: float = 0, cached: float = 0) -> dict[str, float]:
         """Return what a step consists of, in seconds, by `perf.steps.PARTS`.
@@ -261,7 +261,7 @@ class Unit:
         if (known >= total).any():
             raise ValueError(f"cached must be below n_in, not {cached!r:.80}")
         seconds = self._step(0.0, 0.0, total - known, known, prompts)
-        return plain(self._possible(seconds, self.floor.prefill_time, total, prompts, known))
+        return as_scalar(self._possible(seconds, self.floor.prefill_time, total, prompts, known))
 
     def _possible(self, seconds: Any, floor: Callable[..., Any], *arguments: Any) -> Any:
         """Return no less than `floor` of the arguments: coefficients are shares, but an anchor may ask for more."""
@@ -280,14 +280,14 @@ class Unit:
         layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
         shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
         found = unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory)
-        return {**drafting(found, self.drafts, self.accepted), "bunched": self.bunched}
+        return {**drafting(found, self.drafts, self.accepted), "synchronized_arrivals": self.synchronized_arrivals}
 
     @cached_property
     def terms(self) -> Terms:
         """Seconds of one of each cost: what all steps are summed from."""
         return unit_terms(self.numbers, self.found())
 
-    def found(self, work: Workload | None = None) -> Found:
+    def found(self, work: Workload | None = None) -> CoefficientValues:
         """Return the coefficients as `perf` takes them, with the anchor of the lengths of `work`, else of all."""
         anchors = self.calibration.anchors
         if work is None or not anchors:
@@ -311,14 +311,14 @@ class Unit:
         """Return z beside so many decodes: how much of one more decode's compute lengthens the step [C14]."""
         tokens = as_numbers("decodes", decodes, AT_LEAST_ZERO)
         weights, matrices, *_ = self._parts(tokens, 0, 0, 0, 0)
-        return plain(theory.decode_share.unchecked(weights, np.where(tokens > 0, matrices, 0)))
+        return as_scalar(theory.decode_share.unchecked(weights, np.where(tokens > 0, matrices, 0)))
 
     @property
     def step_cost(self) -> Steps:
         """The cost of a step for the simulator: the same terms; of several anchors their mean (see `near`)."""
         return Steps(self)
 
-    def costs(self, work: Workload, read_bw: float = 0.0) -> Costs:
+    def costs(self, work: Workload, read_bw: float = 0.0) -> WorkloadCosts:
         """Return the talks' numbers of a workload: t_w, TTFT(1), ΔH, a decode's own share, KV capacity.
 
         What is stored of the prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by
@@ -330,7 +330,7 @@ class Unit:
                 f"drafts must be 0 for the talks' numbers, in which a step gives a token, not {self.drafts}: see plan"
             )
         each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, bandwidth, 1.0, 1.0)
-        return Costs.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work))
+        return WorkloadCosts.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work))
 
     @property
     def tokens_a_step(self) -> float:
@@ -342,7 +342,7 @@ class Unit:
 
         vLLM and SGLang let a cache grow block by block, TensorRT-LLM reserves a request's whole length.
         """
-        return places_of(self.numbers, work.plain, engine_record(self.engine))
+        return max_kv_seqs(self.numbers, work.plain, engine_record(self.engine))
 
     def ttft(self, work: Workload, concurrency: Any) -> Any:
         """Return the mean time to first token with so many users at once, prefill first [C13]; without its `front`."""
@@ -370,7 +370,7 @@ class Unit:
         within = as_number("level", level, SHARE)
         low, high = self.spread(lambda unit: getattr(unit, asked)(work, concurrency), within, wide=wide)
         # At small levels the value may lie beside the quantiles of so many draws.
-        low, high = plain(np.minimum(low, value)), plain(np.maximum(high, value))
+        low, high = as_scalar(np.minimum(low, value)), as_scalar(np.maximum(high, value))
         return Prediction(value, low, high, level, self.calibration.mode, self.outside(work, concurrency))
 
     def spread(self, ask: Callable[[Any], Any], level: float, draws: int = _DRAWS, wide: Any = 1.0) -> tuple[Any, Any]:
@@ -426,7 +426,7 @@ class Unit:
         # Of accepted drafts a request needs fewer steps, and others prefill beside more of them.
         steps = answer_steps(self.numbers, work.n_out)
         seconds = mean_seen(step, users, steps, own)
-        return plain(seconds if own else seconds / self.tokens_a_step)
+        return as_scalar(seconds if own else seconds / self.tokens_a_step)
 
 
 _FARTHEST = 1e9  # tokens that the decodes of a step see together, at most

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from inference_math import simulate, theory
 from inference_math.planner import architectures
-from inference_math.unit.costs import Costs
+from inference_math.unit.costs import WorkloadCosts
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
 from inference_math_book.explore.live import COLOURS
@@ -42,7 +42,9 @@ def gain_map(ax: Axes, points: Mapping[str, tuple[float, float]], n_out: float) 
     return pd.DataFrame({"rho": grid_rho.ravel(), "u": grid_u.ravel(), "gain": gain.ravel()})
 
 
-def rates_by_limit(ax: Axes, numbers: Costs, limits: Sequence[float], sla_ttft: float, quantile: float) -> pd.DataFrame:
+def rates_by_limit(
+    ax: Axes, numbers: WorkloadCosts, limits: Sequence[float], sla_ttft: float, quantile: float
+) -> pd.DataFrame:
     """Draw requests/s per unit against the limit on the gap: each architecture, aggregated also by the quantile."""
     rows = []
     for limit in limits:

@@ -18,7 +18,7 @@ from inference_math import catalogue, theory
 from inference_math.theory import latency
 from inference_math.unit import Unit, costs
 from inference_math.unit.coefficients import DATASHEET
-from inference_math.unit.costs import Costs
+from inference_math.unit.costs import WorkloadCosts
 from inference_math.workload import Workload
 from inference_math_book.explore.live import COLOURS
 from inference_math_book.figures.style import label_line
@@ -29,7 +29,7 @@ _MARKERS = {"TPOT": "o", "TTFT": "^", "memory": "s"}
 
 
 def batch_by_prompt(
-    ax: Axes, plain: Costs, alphas: Sequence[float], e: float, sla_tpot: float, sla_ttft: float
+    ax: Axes, plain: WorkloadCosts, alphas: Sequence[float], e: float, sla_tpot: float, sla_ttft: float
 ) -> pd.DataFrame:
     """Draw P02: the largest batch against the prompt length for each stored share; markers tell what binds."""
     tables = []
@@ -51,7 +51,7 @@ def batch_by_prompt(
     return pd.concat(tables, ignore_index=True)
 
 
-def batch_by_limit(ax: Axes, numbers: Costs, limits: Sequence[float]) -> pd.DataFrame:
+def batch_by_limit(ax: Axes, numbers: WorkloadCosts, limits: Sequence[float]) -> pd.DataFrame:
     """Draw the largest batch against the limit on the gap, kept by the mean, by P90 and by P99 of all gaps."""
     law = numbers.law
     rows = []
@@ -68,7 +68,7 @@ def batch_by_limit(ax: Axes, numbers: Costs, limits: Sequence[float]) -> pd.Data
     return frame
 
 
-def binding_map(ax: Axes, numbers: Costs, sla_tpot: Sequence[float], sla_ttft: Sequence[float]) -> pd.DataFrame:
+def binding_map(ax: Axes, numbers: WorkloadCosts, sla_tpot: Sequence[float], sla_ttft: Sequence[float]) -> pd.DataFrame:
     """Draw which limit binds over the plane of both limits: regions by colour, borders by their closed forms."""
     names = ["none fits", "TPOT", "TTFT", "memory"]
     tpots, ttfts = (axis.ravel() for axis in np.meshgrid(sla_tpot, sla_ttft))
@@ -90,7 +90,7 @@ def binding_map(ax: Axes, numbers: Costs, sla_tpot: Sequence[float], sla_ttft: S
     return frame[["sla_tpot", "sla_ttft", "batch", "binding"]]
 
 
-def efficiency(ax: Axes, numbers: Mapping[str, Costs], gpus: int, batches: Sequence[int]) -> pd.DataFrame:
+def efficiency(ax: Axes, numbers: Mapping[str, WorkloadCosts], gpus: int, batches: Sequence[int]) -> pd.DataFrame:
     """Draw P01: tokens per second of one user against those of one GPU, a marker for each batch that fits memory."""
     tables = []
     for (name, unit), colour, marker in zip(numbers.items(), COLOURS, "os^Dv", strict=False):

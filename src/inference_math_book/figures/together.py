@@ -16,7 +16,7 @@ from matplotlib.colors import ListedColormap
 from inference_math import evidence, simulate, theory
 from inference_math.catalogue import Gpu, Model
 from inference_math.planner.architectures import ARCHITECTURES, compare
-from inference_math.unit.costs import Costs
+from inference_math.unit.costs import WorkloadCosts
 from inference_math.workload import Workload
 from inference_math_book.explore.live import COLOURS
 
@@ -37,7 +37,7 @@ def best_of(frame: pd.DataFrame) -> tuple[str, float]:
 
 def decision_map(
     ax: Axes,
-    numbers: Callable[[int, int], Costs],
+    numbers: Callable[[int, int], WorkloadCosts],
     n_in: Sequence[int],
     n_out: Sequence[int],
     sla_tpot: float,
@@ -136,7 +136,7 @@ def sarathi_costs(axes: Sequence[Any], model: Model, unit: Gpu) -> dict[str, pd.
     return {"cost": costs, "throughput": rates, "intensity": intensity}
 
 
-def seats(ax: Axes, numbers: Costs, batches: Sequence[int], kv_token: float) -> pd.DataFrame:
+def seats(ax: Axes, numbers: WorkloadCosts, batches: Sequence[int], kv_token: float) -> pd.DataFrame:
     """Draw P19: requests inside against the time each stays, by Little's law, and where a unit with B seats stands."""
     stay = np.geomspace(0.5, 60, 60)
     for rate, dash in ((1, ":"), (3, "-."), (10, "-")):
