@@ -5,9 +5,10 @@
 One fit for each engine whose operators are measured, and one to both, which serves sglang. Uncertainties are those of a
 new model on a new generation of the engine: the jackknife's covariance over the five models, of a model more and as
 Student's t has it; `low` and `high` are 95 % of the draws. `kv` is `memory`, with what generations of engines differ
-by; `attention` is `bf16`. `hop` and what mixtures and four bits need are those of served points (`served_levels`, made
-first). `request`, 0 in operators, is what the leanest engine of the calibration adds, with the scatter between
-generations: it is a property of a release, has fallen with each, and the next release is the one that is asked for.
+by; `attention` is `bf16`. `collective_latency` and what mixtures and four bits need are those of served points
+(`served_levels`, made first). `per_sequence_overhead`, 0 in operators, is what the leanest engine of the calibration
+adds, with the scatter between generations: it is a property of a release, has fallen with each, and the next release
+is the one that is asked for.
 `spread` is no share of a rate: the standard deviation of log(measured / predicted) on models that were left out. The
 columns from `memory` on are correlations.
 
@@ -30,7 +31,7 @@ from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Cali
 from inference_math.unit.nearest import levels
 
 # What operators of dense models on one GPU do not tell.
-SERVED = ("fp4", "experts", "grouped", "links", "hop", "uneven")
+SERVED = ("fp4", "experts", "grouped", "interconnect_efficiency", "collective_latency", "expert_imbalance")
 KERNELS = {"vllm": ("vllm",), "trtllm": ("trtllm",), "sglang": ("vllm", "trtllm")}
 
 
@@ -58,7 +59,7 @@ def fitted(steps: pd.DataFrame, engine: str, seen: pd.DataFrame) -> Calibration:
     found = from_operators.fit(chosen).coefficients
     untold = composed(levels(), engine, {"generation": "Hopper", "kind": "dense", "weights": "fp8"})
     served = {name: untold["values"][name] for name in SERVED}
-    values = replace(found, request=float(seen["seconds"].min()), **served)
+    values = replace(found, per_sequence_overhead=float(seen["seconds"].min()), **served)
     names = list(COEFFICIENTS)
     models = from_operators.new_model(others).reindex(index=names, columns=names).fillna(0.0)
     covariance = models.to_numpy(dtype=float, copy=True)
@@ -66,7 +67,7 @@ def fitted(steps: pd.DataFrame, engine: str, seen: pd.DataFrame) -> Calibration:
         at, of = names.index(name), names.index(like)
         covariance[at], covariance[:, at] = covariance[of], covariance[:, of]
         covariance[at, at] = covariance[of, of]
-    kv, request = names.index("kv"), names.index("request")
+    kv, request = names.index("kv"), names.index("per_sequence_overhead")
     covariance[kv, kv] += transfer.between_generations(transfer.KV) ** 2
     covariance[request, request] = transfer.between_generations(seen["seconds"]) ** 2
     for name in SERVED:

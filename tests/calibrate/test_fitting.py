@@ -13,24 +13,24 @@ from inference_math.calibrate.fitting import moved_to
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 
 START = Calibration.zero_shot("vllm")
-WIDTHS = {"bf16": 0.2, "kv": 0.35, "layer": 1.0, "request": 0.5}
+WIDTHS = {"bf16": 0.2, "kv": 0.35, "layer": 1.0, "per_sequence_overhead": 0.5}
 WORK = np.random.default_rng(0).uniform(0.1, 1, (40, 3))
 
 
 def predicted(at: Calibration):
     """Seconds of compute, reads and requests; nothing depends on a layer."""
     c = at.coefficients
-    return WORK @ np.array([1 / c.bf16, 1 / c.kv, 1e4 * c.request])
+    return WORK @ np.array([1 / c.bf16, 1 / c.kv, 1e4 * c.per_sequence_overhead])
 
 
 @given(bf16=st.floats(0.6, 0.99), kv=st.floats(0.6, 0.99), request=st.floats(2e-6, 2e-4))
 def test_what_is_told_is_found_and_the_rest_is_kept(bf16, kv, request):
-    truth = replace(START, coefficients=replace(START.coefficients, bf16=bf16, kv=kv, request=request))
+    truth = replace(START, coefficients=replace(START.coefficients, bf16=bf16, kv=kv, per_sequence_overhead=request))
     found, kept = moved_to(predicted(truth), predicted, START, WIDTHS, "profile")
     # Noise of a twentieth is assumed, so the prior still pulls a little.
     assert found.coefficients.bf16 == pytest.approx(bf16, rel=0.02)
     assert found.coefficients.kv == pytest.approx(kv, rel=0.02)
-    assert found.coefficients.request == pytest.approx(request, rel=0.1, abs=5e-6)
+    assert found.coefficients.per_sequence_overhead == pytest.approx(request, rel=0.1, abs=5e-6)
     assert kept == ("layer",)
     assert found.coefficients.layer == START.coefficients.layer
     assert found.sd("layer") == pytest.approx(START.sd("layer"))
@@ -42,7 +42,7 @@ def test_shares_stay_shares_and_seconds_stay_positive():
     fast, _ = moved_to(0.2 * predicted(START), predicted, START, WIDTHS, "profile")
     assert fast.coefficients.bf16 <= 1
     assert fast.coefficients.kv <= 1
-    assert 0 < fast.coefficients.request < START.coefficients.request / 10
+    assert 0 < fast.coefficients.per_sequence_overhead < START.coefficients.per_sequence_overhead / 10
 
 
 def test_the_covariance_is_one_and_smaller_than_the_prior():

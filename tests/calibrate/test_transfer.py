@@ -25,8 +25,10 @@ def test_the_centre_is_the_leanest_engine_and_the_width_their_scatter():
     assert seen.version.tolist() == ["mid-2023", "0.11", "0.9"]
     assert seen.seconds[0] > 3 * seen.seconds[1] > 3 * seen.seconds[2]
     for engine in ("vllm", "trtllm", "sglang"):
-        assert Calibration.zero_shot(engine).coefficients.request == pytest.approx(seen.seconds.min(), rel=0.01)
-    at = COEFFICIENTS.index("request")
+        assert Calibration.zero_shot(engine).coefficients.per_sequence_overhead == pytest.approx(
+            seen.seconds.min(), rel=0.01
+        )
+    at = COEFFICIENTS.index("per_sequence_overhead")
     assert VLLM.covariance[at, at] ** 0.5 == pytest.approx(np.log(seen.seconds).std(ddof=1), rel=0.01)
     kv, memory = COEFFICIENTS.index("kv"), COEFFICIENTS.index("memory")
     assert VLLM.covariance[kv, kv] - VLLM.covariance[memory, memory] == pytest.approx(np.log(2) ** 2 / 2, rel=0.01)

@@ -71,7 +71,7 @@ def test_groups_of_attention_count_for_themselves_where_the_engine_does_so(engin
     name = {"vllm": "--max-num-seqs", "trtllm": "max_batch_size", "sglang": "--max-running-requests"}[engine]
     assert told[name] == -(-row["batch"] // 8) * 8 / ranks
     *_, chunked = lines(engine, "chunked", tp=1, dp=8, ep=8)
-    told = perf.settings(CASES[engine].plain, "chunked", chunked)
+    told = perf.settings(CASES[engine].asked, "chunked", chunked)
     tokens = {"vllm": "--max-num-batched-tokens", "trtllm": "max_num_tokens", "sglang": "--chunked-prefill-size"}[
         engine
     ]

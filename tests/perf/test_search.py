@@ -47,7 +47,7 @@ def test_edges_and_peaks(place, width):
 
 @given(st.integers(1, 3000), st.floats(1, 5000))
 def test_who_prefills_beside_is_binomial(B, n_out):
-    found = np.array(batch.beside(B, n_out))
+    found = np.array(batch.concurrent_prefill_pmf(B, n_out))
     assert found[:, 1].sum() == pytest.approx(1)
     np.testing.assert_allclose(found[:, 1], stats.binom(B - 1, 1 / n_out).pmf(found[:, 0]), rtol=1e-6, atol=1e-15)
 

@@ -324,7 +324,7 @@ def test_what_was_never_calibrated_is_said():
 def test_the_tornado_is_sorted_and_true():
     frame = planner.sensitivity(UNIT, WORK, LIMITS)
     assert (np.diff(frame.swing) <= 0).all()
-    assert {"n_in", "n_out", "sla_tpot", "sla_ttft", "fp8", "request"} <= set(frame.input)
+    assert {"n_in", "n_out", "sla_tpot", "sla_ttft", "fp8", "per_sequence_overhead"} <= set(frame.input)
     assert "alpha" not in set(frame.input)  # there is nothing stored to vary
     row = frame.set_index("input").loc["n_in"]
     shorter = solve(Case(UNIT, Workload(0.8 * 2200, 170), LIMITS)).numbers["rate"]

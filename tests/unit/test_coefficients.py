@@ -32,7 +32,7 @@ def test_zero_shot_coefficients_are_shares(engine):
     assert c.kv == c.memory
     assert 0.3 < c.fp8 < c.bf16 <= 1
     assert 0 < c.layer < 1e-3
-    assert 1e-6 < c.request < 1e-4
+    assert 1e-6 < c.per_sequence_overhead < 1e-4
     assert all(found.sd(name) > 0 for name in COEFFICIENTS)
     assert 0.02 < found.spread < 0.2
 
@@ -43,7 +43,7 @@ def test_a_coefficient_is_the_median_of_its_draws(engine):
     drawn = values(found.draws(1024))
     centre = np.array([getattr(found.coefficients, name) for name in COEFFICIENTS])
     assert (drawn < centre).mean(axis=0) == pytest.approx(0.5, abs=0.02)
-    assert len(np.unique(drawn[:, COEFFICIENTS.index("request")])) > 500  # none is cut off
+    assert len(np.unique(drawn[:, COEFFICIENTS.index("per_sequence_overhead")])) > 500  # none is cut off
 
 
 def test_draws_scatter_as_the_covariance_says():
@@ -66,7 +66,7 @@ def test_draws_keep_the_jackknife_s_correlations():
     at = COEFFICIENTS.index
     assert together[at("memory"), at("bf16")] < -0.7
     assert together[at("fp8"), at("layer")] > 0.6
-    assert abs(together[at("fp8"), at("request")]) < 0.1
+    assert abs(together[at("fp8"), at("per_sequence_overhead")]) < 0.1
 
 
 def test_no_draw_leaves_what_is_possible():
@@ -87,7 +87,9 @@ def test_ends_lie_on_both_sides_and_shares_stay_shares(value, sd, sds):
     assert 0 < low <= value * (1 + 1e-12)
     assert value * (1 - 1e-12) <= high <= 1
     assert low == pytest.approx(value * np.exp(-sd * sds))
-    assert found.ends("request", sds)[1] == pytest.approx(VLLM.coefficients.request * np.exp(sd * sds))
+    assert found.ends("per_sequence_overhead", sds)[1] == pytest.approx(
+        VLLM.coefficients.per_sequence_overhead * np.exp(sd * sds)
+    )
 
 
 def test_what_was_never_calibrated_widens_the_spread():
@@ -129,7 +131,7 @@ def test_a_calibration_comes_back_from_its_file(tmp_path):
         ("spread = 0", "spread = -0", "spread must be"),
         ("mode", "mode = = ", "must be a calibration"),
         ("fp8 = 0.5386", "fp9 = 0.5386", "'fp8' is missing"),
-        ("request = 1", "requests = 1", "'request' is missing"),
+        ("per_sequence_overhead = 1", "requests = 1", "'per_sequence_overhead' is missing"),
         ("bf16 = 0.7956", "bf16 = 1e-300", "bf16 must be a number from 0.001 to 1"),
         ("layer = 6.258e-05", "layer = 1e300", "layer must be a number from 0 to 10"),
         ("[log_covariance]", "[covariance]", "'log_covariance' is missing"),
@@ -187,9 +189,9 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
 
 def test_kernels_alone_add_nothing_for_a_request():
     found = replace(VLLM, anchors=(Anchor(2048, 170, 1e-4),)).kernels
-    assert found.coefficients == replace(VLLM.coefficients, request=0)
+    assert found.coefficients == replace(VLLM.coefficients, per_sequence_overhead=0)
     assert found.anchors == ()
-    assert {one.calibration.coefficients.request for one in found.draws(16)} == {0}
+    assert {one.calibration.coefficients.per_sequence_overhead for one in found.draws(16)} == {0}
 
 
 def test_the_nearest_anchor_counts():

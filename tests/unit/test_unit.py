@@ -93,12 +93,18 @@ def test_the_terms_are_the_formulas():
     t_c = theory.matrix_time(n_params=llama.n_params, tokens=32, flops=2 * gpu.fp8_flops, eff_compute=c.fp8)
     t_c += theory.matrix_time(n_params=llama.lm_head_params, tokens=32, flops=2 * gpu.bf16_flops, eff_compute=c.bf16)
     cache = theory.read_time(step_bytes=32 * 2048 * llama.kv_token("fp8"), **bandwidth)
-    sums = theory.allreduce_time(sum_bytes=32 * 2 * 80 * 8192 * 2, tp=2, link_bw=gpu.link_bw) / c.links
+    sums = (
+        theory.allreduce_time(sum_bytes=32 * 2 * 80 * 8192 * 2, tp=2, link_bw=gpu.link_bw) / c.interconnect_efficiency
+    )
     # Per layer, token and GPU, in values: matrices in and out, then norms, rotation, activation.
     h, q, kv, f = 8192, 4096, 1024, 14336
     values = (h + q + kv) + (q + h) + (h + 2 * f) + (f + h) + 8 * h + 2 * (q + kv / 2) + 3 * f
     moved = theory.read_time(step_bytes=32 * 80 * 2 * values, hbm_bw=gpu.hbm_bw, eff_memory=c.memory)
-    expected = theory.step_time(t_w=t_w, t_c=t_c, t_rest=cache + sums + moved + 80 * (c.layer + c.hop) + 32 * c.request)
+    expected = theory.step_time(
+        t_w=t_w,
+        t_c=t_c,
+        t_rest=cache + sums + moved + 80 * (c.layer + c.collective_latency) + 32 * c.per_sequence_overhead,
+    )
     assert TALK.step_time(32, 2048) == pytest.approx(expected, rel=1e-12)
 
 
@@ -107,7 +113,7 @@ def test_a_step_is_near_its_measured_operators(model, tp, precision):
     """Within a fifth of the sum of operators at each point of the table that is no cache effect."""
     unit = Unit.of(model, "h100-sxm", tp=tp, weights=precision, kv=precision)
     # What an engine adds for a request is in no kernel.
-    kernels = dataclasses.replace(unit.coefficients, request=0.0)
+    kernels = dataclasses.replace(unit.coefficients, per_sequence_overhead=0.0)
     unit = unit.calibrated(dataclasses.replace(unit.calibration, coefficients=kernels))
     steps = Operators(unit.model, tp=tp, weights=precision, kv=precision).steps().query("not in_l2")
     ratio = unit.step_time(steps.batch.to_numpy(), steps.context.to_numpy()) / steps.total
@@ -148,8 +154,8 @@ def test_the_parts_are_the_formulas_by_name_and_make_the_step():
     read = 32 * 2048 * TALK.model.kv_token("fp8") / (2 * gpu.hbm_bw * c.kv)
     assert parts["KV cache"] == pytest.approx(read)
     sums = 2 * 80 * 8192 * 2 * 544  # two all-reduces a layer, in BF16
-    assert parts["all-reduce"] == pytest.approx(2 * (1 - 1 / 2) * sums / (c.links * gpu.link_bw))
-    assert parts["layers"] == pytest.approx(80 * (c.layer + c.hop) + 32 * c.request)
+    assert parts["all-reduce"] == pytest.approx(2 * (1 - 1 / 2) * sums / (c.interconnect_efficiency * gpu.link_bw))
+    assert parts["layers"] == pytest.approx(80 * (c.layer + c.collective_latency) + 32 * c.per_sequence_overhead)
     flops = 2 * gpu.bf16_flops * c.attention
     assert parts["attention of the prompt"] == pytest.approx(4 * 80 * 8192 * 512**2 / 2 / flops)
     assert parts["weights"] == pytest.approx(TALK.numbers["step_bytes"] / (2 * gpu.hbm_bw * c.memory))

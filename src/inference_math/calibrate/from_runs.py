@@ -28,9 +28,9 @@ __all__ = ["PROFILED", "Profile", "anchored", "fit"]
 # which holds what generations of engines differ by in kv and request. A GPU's own kernels bind an engine's shares more.
 # Served points are as unsure of everything as engines, GPUs and models were seen to differ.
 _WIDTH = {
-    "zero-shot": {"bf16": 0.2, "fp8": 0.2, "kv": 0.0, "layer": 0.7, "request": 0.0},
-    "measured": {"bf16": 0.1, "fp8": 0.1, "kv": 0.1, "layer": 0.7, "request": 0.0},
-    "profile": {"bf16": 0.0, "fp8": 0.0, "kv": 0.0, "layer": 0.0, "request": 0.0},
+    "zero-shot": {"bf16": 0.2, "fp8": 0.2, "kv": 0.0, "layer": 0.7, "per_sequence_overhead": 0.0},
+    "measured": {"bf16": 0.1, "fp8": 0.1, "kv": 0.1, "layer": 0.7, "per_sequence_overhead": 0.0},
+    "profile": {"bf16": 0.0, "fp8": 0.0, "kv": 0.0, "layer": 0.0, "per_sequence_overhead": 0.0},
     "served": dict.fromkeys(COEFFICIENTS, 0.0),
 }
 PROFILED = tuple(_WIDTH["zero-shot"])

@@ -28,16 +28,18 @@ from inference_math.unit.nearest import engine_generation, levels_of
 __all__ = ["BETWEEN", "CENTRES", "Asked", "Fit", "centre", "fit", "loops_of", "spreads"]
 
 # What operators do not tell, and how sure each is before a point is seen: the width of its logarithm.
-CENTRES = {"fp4": 0.4, "attention": 0.6, "experts": 0.8, "grouped": 0.7, "kv": 0.8, "links": 0.5}
-CENTRES |= {"hop": 1e-5, "request": 1.5e-5, "uneven": 0.3}
+CENTRES = {"fp4": 0.4, "attention": 0.6, "experts": 0.8, "grouped": 0.7, "kv": 0.8, "interconnect_efficiency": 0.5}
+CENTRES |= {"collective_latency": 1e-5, "per_sequence_overhead": 1.5e-5, "expert_imbalance": 0.3}
 SURE = {
     "memory": 0.03, "bf16": 0.04, "fp8": 0.12, "fp4": 0.5, "attention": 0.2, "experts": 0.2, "grouped": 0.4, "kv": 0.4,
-    "links": 0.4, "layer": 0.4, "hop": 0.8, "request": 0.5, "uneven": 0.8,
+    "interconnect_efficiency": 0.4, "layer": 0.4, "collective_latency": 0.8, "per_sequence_overhead": 0.5,
+    "expert_imbalance": 0.8,
 }  # fmt: skip
 # What levels of a factor differ by: engines, generations of GPUs, kinds of models, precisions.
 BETWEEN = {
     "memory": 0.05, "bf16": 0.1, "fp8": 0.15, "fp4": 0.2, "attention": 0.15, "experts": 0.1, "grouped": 0.3, "kv": 0.2,
-    "links": 0.3, "layer": 0.3, "hop": 0.4, "request": 0.3, "uneven": 0.4,
+    "interconnect_efficiency": 0.3, "layer": 0.3, "collective_latency": 0.4, "per_sequence_overhead": 0.3,
+    "expert_imbalance": 0.4,
 }  # fmt: skip
 NOISE = 0.08  # of the logarithm of a time
 FREEDOM = 4.0  # of Student's t

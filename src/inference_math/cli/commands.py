@@ -291,7 +291,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     times = from_kernels.times(table)
     found = from_kernels.fit(times, unit)
     found.calibration.save(options.out)
-    _print_coefficients(found.calibration, COEFFICIENTS, (*found.kept, "request"), "the points")
+    _print_coefficients(found.calibration, COEFFICIENTS, (*found.kept, "per_sequence_overhead"), "the points")
     print(f"mean error on {len(found.table)} points: {found.mape:.1%}; written to {options.out}")
     for row in found.unusable.to_dict("records"):
         print(f"not used: {row['source']}: {row['reason']}")
@@ -316,7 +316,7 @@ def _keep_inputs(out: str, *inputs: str | None) -> None:
 def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Sequence[str], by: str) -> None:
     for name in names:
         note = f" (kept: {by} do not tell)" if name in kept else ""
-        scale, unit_of = (1e6, " µs") if name in ("layer", "hop", "request") else (1, "")
+        scale, unit_of = (1e6, " µs") if name in ("layer", "collective_latency", "per_sequence_overhead") else (1, "")
         value, sd = scale * getattr(calibration.coefficients, name), scale * calibration.sd(name)
         print(f"{name:8} {value:.3g} ± {sd:.2g}{unit_of}{note}")
 

@@ -33,7 +33,7 @@ FACTORS = ["generation", "kind", "weights"]
 FRONTS = ["base", "kind", "model", "engine", "engine, model", "engine, model, gpu"]
 MOST = 0.995  # of a share: nothing reaches all of the datasheet
 # Coefficients that are shares of a rate.
-SHARE_NAMES = ["memory", "bf16", "fp8", "fp4", "attention", "experts", "grouped", "kv", "links"]
+SHARE_NAMES = ["memory", "bf16", "fp8", "fp4", "attention", "experts", "grouped", "kv", "interconnect_efficiency"]
 
 
 def by_operators(kernels: bool, given: dict[str, str]) -> bool:

@@ -154,8 +154,8 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
     look = found["attention"]
     tp, dp, pp = layout["tp"], layout["dp"], layout["pp"]
     moved = unit["n_layers"] * unit["layer_bytes"] * tp
-    uneven = 1 + found["uneven"] if layout["ep"] > 1 else 1.0
-    routed = uneven * read_time(unit["routed_bytes"], dp * unit["hbm_bw"], found["memory"] * found["experts"])
+    imbalance = 1 + found["expert_imbalance"] if layout["ep"] > 1 else 1.0
+    routed = imbalance * read_time(unit["routed_bytes"], dp * unit["hbm_bw"], found["memory"] * found["experts"])
     matrices = 0.0
     for group in unit["groups"]:
         matrices += group["seconds"] / found[group["rate"]]
@@ -176,14 +176,14 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
         "ranks": dp * pp, "stages": pp, "synchronized_arrivals": unit["synchronized_arrivals"],
         "t_w": read_time(unit["step_bytes"], unit["hbm_bw"], found["memory"]) + routed,
         "routed": routed, "idle": unit["idle"], "matrices": matrices,
-        "experts": uneven * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["grouped"]),
+        "experts": imbalance * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["grouped"]),
         "head": unit["head_seconds"] / share, "caches": caches,
         "state": 2 * read_time(unit["state_bytes"], unit["hbm_bw"], found["kv"]),
         "move": read_time(moved, unit["hbm_bw"], found["memory"]),
         "links": (allreduce_time(unit["sum_bytes"], tp, unit["link_bw"]) + unit["spread_bytes"] / unit["link_bw"])
-        / found["links"],
-        "fixed": unit["n_layers"] * (found["layer"] + together * found["hop"]) + found["anchor"],
-        "request": found["request"],
+        / found["interconnect_efficiency"],
+        "fixed": unit["n_layers"] * (found["layer"] + together * found["collective_latency"]) + found["anchor"],
+        "request": found["per_sequence_overhead"],
     }  # fmt: skip
 
 

@@ -99,7 +99,7 @@ class Calibration:
     @property
     def kernels(self) -> Calibration:
         """The same without what an engine adds to a step for each request, and without anchors: kernels alone."""
-        return replace(self, coefficients=replace(self.coefficients, request=0.0), anchors=())
+        return replace(self, coefficients=replace(self.coefficients, per_sequence_overhead=0.0), anchors=())
 
     def sd(self, name: str) -> float:
         """Return the standard deviation of the coefficient `name`, in its own unit."""

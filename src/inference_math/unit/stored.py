@@ -35,9 +35,10 @@ class Coefficients:
 
     `memory` of the HBM bandwidth, for weights and activations; `bf16`, `fp8` and `fp4` of the compute rates;
     `attention` of that of BF16, for attention; of what these allow for routed experts `experts` of the bandwidth and
-    `grouped` of the compute; `kv` of the HBM bandwidth, for KV caches; `links` of the bandwidth between GPUs; `layer`
-    seconds of each layer in a step, `hop` seconds of each layer besides where GPUs work together, `request` seconds of
-    each decode in a step; `uneven` how much more than the mean the busiest GPU has of whole experts.
+    `grouped` of the compute; `kv` of the HBM bandwidth, for KV caches; `interconnect_efficiency` of the bandwidth
+    between GPUs; `layer` seconds of each layer in a step, `collective_latency` seconds of each layer besides where GPUs
+    work together, `per_sequence_overhead` seconds of each decode in a step; `expert_imbalance` how much more than the
+    mean the busiest GPU has of whole experts.
 
     Raises
     ------
@@ -53,11 +54,11 @@ class Coefficients:
     experts: float = 1.0
     grouped: float = 1.0
     kv: float = 1.0
-    links: float = 1.0
+    interconnect_efficiency: float = 1.0
     layer: float = 0.0
-    hop: float = 0.0
-    request: float = 0.0
-    uneven: float = 0.0
+    collective_latency: float = 0.0
+    per_sequence_overhead: float = 0.0
+    expert_imbalance: float = 0.0
 
     def __post_init__(self) -> None:
         for name in COEFFICIENTS:
