@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ __all__ = [
     "EFFICIENCY",
     "SHARE",
     "Interval",
+    "Numbers",
     "as_counts",
     "as_number",
     "as_numbers",
@@ -34,8 +35,12 @@ __all__ = [
     "as_whole",
 ]
 
+Numbers: TypeAlias = (
+    float | NDArray[np.float64]
+)  # one, or an array of them: what comes out has the shape of what went in
 
-def as_numbers(argument: str, value: Any, accepted: Interval) -> NDArray[np.float64]:
+
+def as_numbers(argument: str, value: object, accepted: Interval) -> NDArray[np.float64]:
     """Return `value` as an array of floats (zero-dimensional for one number).
 
     Raises
@@ -63,7 +68,7 @@ def as_numbers(argument: str, value: Any, accepted: Interval) -> NDArray[np.floa
     return array
 
 
-def as_number(argument: str, value: Any, accepted: Interval) -> float:
+def as_number(argument: str, value: object, accepted: Interval) -> float:
     """Return `value` as one float; an array of several is refused, too."""
     number = as_numbers(argument, value, accepted)
     if number.ndim:
@@ -71,7 +76,7 @@ def as_number(argument: str, value: Any, accepted: Interval) -> float:
     return float(number)
 
 
-def as_counts(argument: str, value: Any) -> NDArray[np.int64]:
+def as_counts(argument: str, value: object) -> NDArray[np.int64]:
     """Return `value` as a list of whole numbers >= 1, at least one of them."""
     counts = as_numbers(argument, value, AT_LEAST_ONE)
     if counts.ndim != 1 or not counts.size or (counts % 1).any():

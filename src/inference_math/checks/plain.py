@@ -7,7 +7,6 @@ import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 
 __all__ = ["ANY_POSITIVE", "AT_LEAST_ONE", "AT_LEAST_ZERO", "EFFICIENCY", "SHARE", "Interval", "as_one_of", "as_real",
            "as_whole"]  # fmt: skip
@@ -41,7 +40,7 @@ SHARE = Interval(0, 1)
 EFFICIENCY = Interval(0, 1, open_low=True)
 
 
-def as_real(argument: str, value: Any, accepted: Interval) -> float:
+def as_real(argument: str, value: object, accepted: Interval) -> float:
     """Return one real number as a float; outside of `accepted`, or no number at all, it is refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{argument} must be a number, not {value!r:.80}")
@@ -54,7 +53,7 @@ def as_real(argument: str, value: Any, accepted: Interval) -> float:
     return number
 
 
-def as_whole(argument: str, value: Any, low: int = 1, high: float = float("inf")) -> int:
+def as_whole(argument: str, value: object, low: int = 1, high: float = float("inf")) -> int:
     """Return `value` as an int; with a fraction, outside of `low` to `high`, or no number at all, it is refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{argument} must be a whole number, not {value!r:.80}")
@@ -68,7 +67,7 @@ def as_whole(argument: str, value: Any, low: int = 1, high: float = float("inf")
     return int(number)
 
 
-def as_one_of(argument: str, value: Any, accepted: Iterable[str]) -> str:
+def as_one_of(argument: str, value: object, accepted: Iterable[str]) -> str:
     """Return `value` if it is one of `accepted`; otherwise name the closest and all that would do."""
     names = list(accepted)
     if not isinstance(value, str):
