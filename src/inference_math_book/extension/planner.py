@@ -1,13 +1,17 @@
-"""The planner's form and tables; what they compute is `inference_math_book.explore.browser`, printed as a script."""
+"""The planner's form and tables; what they compute is `inference_math_book.explore.browser`, printed as a script.
+
+What the form asks is here, how it looks in `planner.html.jinja`.
+"""
 
 from __future__ import annotations
 
 import json
-from html import escape
-from typing import Any
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from sphinx.util.docutils import SphinxDirective
 
 from inference_math.perf.bench import BUDGET
@@ -15,36 +19,56 @@ from inference_math.unit.unit import ACCEPTED, MOST_DRAFTS
 
 __all__ = ["Planner"]
 
-# Name, label with unit, smallest, largest, step, value; whether its slider is logarithmic, None for no slider.
-Field = tuple[str, str, float, float, float, float | None, bool | None]
+
+class Field(NamedTuple):
+    """A number of the form, `label` with its unit; `value` None: left out, `log` None: without a slider."""
+
+    name: str
+    label: str
+    low: float
+    high: float
+    step: float
+    value: float | None
+    log: bool | None = None
+
+
+class Select(NamedTuple):
+    """A choice of the form: its options' names and words, and the one that is chosen at first."""
+
+    name: str
+    label: str
+    options: Mapping[str, str]
+    value: str
+
+
 FIELDS: tuple[Field, ...] = (
-    ("prompt", "Prompt (tokens)", 1, 100_000, 1, 2200, True),
-    ("output", "Output (tokens)", 2, 10_000, 1, 170, True),
-    ("stored", "Stored share of the prompt (%)", 0, 100, 0.1, 0, False),
-    ("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 400, True),
-    ("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 40, True),
-    ("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True),
-    ("have", "GPUs I have", 1, 10_000, 1, 16, True),
+    Field("prompt", "Prompt (tokens)", 1, 100_000, 1, 2200, True),
+    Field("output", "Output (tokens)", 2, 10_000, 1, 170, True),
+    Field("stored", "Stored share of the prompt (%)", 0, 100, 0.1, 0, False),
+    Field("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 400, True),
+    Field("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 40, True),
+    Field("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True),
+    Field("have", "GPUs I have", 1, 10_000, 1, 16, True),
 )
 SMALL: tuple[Field, ...] = (
-    ("units", "Units of a disaggregated replica, at most", 2, 64, 1, 8, None),
-    ("sessions", "Sessions whose stored part a unit keeps (0: not known)", 0, 1_000_000, 1, 0, None),
-    ("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5, None),
-    ("store", "Another store: GB/s of each GPU", 0.1, 5000, 0.1, 12.8, None),
+    Field("units", "Units of a disaggregated replica, at most", 2, 64, 1, 8),
+    Field("sessions", "Sessions whose stored part a unit keeps (0: not known)", 0, 1_000_000, 1, 0),
+    Field("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5),
+    Field("store", "Another store: GB/s of each GPU", 0.1, 5000, 0.1, 12.8),
 )
 DRAFTING: tuple[Field, ...] = (
-    ("drafts", "Tokens drafted in each step (MTP, EAGLE)", 0, MOST_DRAFTS, 1, 0, None),
-    ("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 100 * ACCEPTED, None),
+    Field("drafts", "Tokens drafted in each step (MTP, EAGLE)", 0, MOST_DRAFTS, 1, 0),
+    Field("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 100 * ACCEPTED),
 )
 
 
 # Named as the options of ``vllm bench serve``; what has no value is left out of the command.
 BENCHMARK: tuple[Field, ...] = (
-    ("max-concurrency", "Users at once", 1, 4096, 1, 32, None),
-    ("num-prompts", "Prompts in all", 1, 20_000, 1, 320, None),
-    ("random-range-ratio", "Lengths differ by ± (%)", 0, 99, 1, 10, None),
-    ("request-rate", "Requests/s, at most", 0.01, 10_000, 0.01, None, None),
-    ("max-num-batched-tokens", "Tokens of a step", 16, 1_000_000, 1, BUDGET, None),
+    Field("max-concurrency", "Users at once", 1, 4096, 1, 32),
+    Field("num-prompts", "Prompts in all", 1, 20_000, 1, 320),
+    Field("random-range-ratio", "Lengths differ by ± (%)", 0, 99, 1, 10),
+    Field("request-rate", "Requests/s, at most", 0.01, 10_000, 0.01, None),
+    Field("max-num-batched-tokens", "Tokens of a step", 16, 1_000_000, 1, BUDGET),
 )
 
 # What may be pasted: its name, what it is called in a heading, and to whoever cannot see that.
@@ -63,8 +87,15 @@ PASTED = (
     ),
 )
 
+TABLES = {
+    "architectures": "Architectures within the limits",
+    "sizes": "Units of other sizes",
+    "gpus": "The same on other GPUs, at full load",
+    "tiers": "Where the stored share may lie, at full load",
+}
 
-def presets() -> dict[str, dict[str, Any]]:
+
+def presets() -> dict[str, dict[str, object]]:
     """Return set-ups by name: those of the talks, some that readers ask about, and lengths of recorded traffic."""
     from inference_math import evidence, theory
 
@@ -92,8 +123,8 @@ def presets() -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
-def form() -> str:
-    """Return the form as HTML."""
+def inputs() -> tuple[list[Field | Select], list[Field | Select]]:
+    """Return what the form asks: first, and more."""
     from inference_math import catalogue
     from inference_math.catalogue.engines import engines
     from inference_math.catalogue.links import USUAL, links
@@ -116,125 +147,59 @@ def form() -> str:
         **MIXES,
     }
     bursts = {"1": "at random (Poisson)", "2": "in bursts, CV 2", "4": "in long bursts, CV 4"}
-    first = [
-        _select("goal", "I am looking for", goals, "serve"),
-        _select("preset", "Set-up", {"": "yours", **{name: name for name in presets()}}, ""),
-        _select("model", "Model", models, "llama-3-70b"),
-        _select("gpu", "GPU", {name: name for name in catalogue.GPUS}, "h100-sxm"),
-        _select("tp", "GPUs that share each matrix (TP)", sizes, "2"),
-        _select("weights", "Weights", precisions, "fp8"),
-        _select("kv", "KV cache", kv, "bf16"),
-        *(_number(*field) for field in FIELDS),
+    first: list[Field | Select] = [
+        Select("goal", "I am looking for", goals, "serve"),
+        Select("preset", "Set-up", {"": "yours", **{name: name for name in presets()}}, ""),
+        Select("model", "Model", models, "llama-3-70b"),
+        Select("gpu", "GPU", {name: name for name in catalogue.GPUS}, "h100-sxm"),
+        Select("tp", "GPUs that share each matrix (TP)", sizes, "2"),
+        Select("weights", "Weights", precisions, "fp8"),
+        Select("kv", "KV cache", kv, "bf16"),
+        *FIELDS,
     ]
-    more = [
-        _select("engine", "Engine", {name: one["title"] for name, one in engines().items()}, next(iter(engines()))),
-        *(_number(*field) for field in DRAFTING),
-        _select("dp", "Groups that share the attention (DP)", sizes, "1"),
-        _select(
-            "experts", "Routed experts", {"split": "a part of each on every GPU", "whole": "whole ones (EP)"}, "split"
-        ),
-        _select("pp", "Pipeline stages (PP)", sizes, "1"),
-        _select("link", "Link between pools", {name: one.title for name, one in links().items()}, USUAL),
-        _select("tier", "What is stored lies in", tier_names, "hbm"),
-        _select(
-            "promise",
-            "The limits hold for",
-            {
-                "mean": "nine requests in ten; at full load means",
-                "means": "means, with queues, too",
-                "0.9": "nine in ten; at full load P90 of TTFTs and gaps",
-                "0.99": "99 in a hundred; at full load P99 of TTFTs and gaps",
-            },
-            "mean",
-        ),
-        _select("arrivals", "Requests arrive", bursts, "1"),
-        _select("lengths", "Lengths of prompts and answers", lengths, "fixed"),
-        _select("calibration", "Calibration", {"nearest": "the nearest that ships"}, "nearest"),
-        _number("front", "Front of a request (ms)", 0, 10_000, 0.1, None, None),
-        *(_number(*field) for field in SMALL),
+    experts = {"split": "a part of each on every GPU", "whole": "whole ones (EP)"}
+    promises = {
+        "mean": "nine requests in ten; at full load means",
+        "means": "means, with queues, too",
+        "0.9": "nine in ten; at full load P90 of TTFTs and gaps",
+        "0.99": "99 in a hundred; at full load P99 of TTFTs and gaps",
+    }
+    more: list[Field | Select] = [
+        Select("engine", "Engine", {name: one["title"] for name, one in engines().items()}, next(iter(engines()))),
+        *DRAFTING,
+        Select("dp", "Groups that share the attention (DP)", sizes, "1"),
+        Select("experts", "Routed experts", experts, "split"),
+        Select("pp", "Pipeline stages (PP)", sizes, "1"),
+        Select("link", "Link between pools", {name: one.title for name, one in links().items()}, USUAL),
+        Select("tier", "What is stored lies in", tier_names, "hbm"),
+        Select("promise", "The limits hold for", promises, "mean"),
+        Select("arrivals", "Requests arrive", bursts, "1"),
+        Select("lengths", "Lengths of prompts and answers", lengths, "fixed"),
+        Select("calibration", "Calibration", {"nearest": "the nearest that ships"}, "nearest"),
+        Field("front", "Front of a request (ms)", 0, 10_000, 0.1, None),
+        *SMALL,
     ]
-    known = escape(json.dumps(presets()), quote=True)
-    return (
-        f'<form id="planner-form" data-presets="{known}" aria-label="Planner">'
-        f'<div class="planner-fields">{"".join(first)}</div>'
-        "<details open><summary>Engine, drafts, parallelism, tier, quantile, pools, price</summary>"
-        f'<div class="planner-fields">{"".join(more)}</div></details><div class="planner-tools"></div></form>'
-        f"{''.join(_pasted(*one) for one in PASTED)}"
-        '<p id="planner-said" class="visually-hidden" role="status"></p>'
-        '<p id="planner-link" role="status"></p>'
-        '<div class="planner-answer"><p id="planner-headline">This page needs JavaScript.</p>'
-        '<dl id="planner-big"></dl></div><p id="planner-how"></p><p id="planner-verdict"></p>'
-        '<p id="planner-runner"></p>'
-        '<p id="planner-settings"></p><ul id="planner-notes"></ul>'
-    )
+    return first, more
 
 
-def benchmark() -> str:
-    """Return the form of a benchmark of the unit, and the place of what it will show."""
-    fields = "".join(_number(*field) for field in BENCHMARK).replace('"as fitted"', '"all together"')
-    return (
-        '<section id="planner-bench"><h3>What a benchmark of this unit will show</h3>'
-        "<p>Users send the prompts and answers of the form above, each the next when the last is answered: "
-        "<code>vllm bench serve</code>, played.</p>"
-        f'<form aria-label="Benchmark"><div class="planner-fields">{fields}</div>'
-        '<div class="planner-tools"></div></form>'
-        '<pre hidden></pre><div class="plan"><table hidden></table></div><ul role="status"></ul></section>'
-    )
-
-
-def pictures() -> str:
-    """Return the places of the pictures, each with what to see in it."""
+def page() -> str:
+    """Return the form, and the places of all that it answers, as HTML."""
     from inference_math_book.explore.pictures import PICTURES
 
-    places = (
-        f'<figure><h3>{escape(title)}</h3><div class="planner-picture" data-name="{name}" role="group" '
-        f'aria-label="{escape(title)}"></div><figcaption>{escape(see)}</figcaption></figure>'
-        for name, (title, see) in PICTURES.items()
+    loader = PackageLoader("inference_math_book.extension", "")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment.filters["short"] = "{:g}".format
+    environment.tests["select_row"] = lambda row: isinstance(row, Select)
+    first, more = inputs()
+    return environment.get_template("planner.html.jinja").render(
+        first=first,
+        more=more,
+        benchmark=BENCHMARK,
+        pasted=PASTED,
+        pictures=PICTURES,
+        tables=TABLES,
+        presets=json.dumps(presets()),
     )
-    return f'<section id="planner-pictures">{"".join(places)}</section>'
-
-
-def tables() -> str:
-    """Return the places of the tables, and of what starts an engine."""
-    titles = {
-        "architectures": "Architectures within the limits",
-        "sizes": "Units of other sizes",
-        "gpus": "The same on other GPUs, at full load",
-        "tiers": "Where the stored share may lie, at full load",
-    }
-    sections = (
-        f'<section id="planner-{name}"><h3>{title}</h3><div class="plan"><table></table></div></section>'
-        for name, title in titles.items()
-    )
-    return f'{"".join(sections)}<section id="planner-starts"></section>'
-
-
-def _select(name: str, label: str, options: dict[str, str], value: str) -> str:
-    shown = "".join(
-        f'<option value="{escape(key, quote=True)}"{" selected" if key == value else ""}>{escape(text)}</option>'
-        for key, text in options.items()
-    )
-    return f'<div class="planner-field"><label>{escape(label)}<select name="{name}">{shown}</select></label></div>'
-
-
-def _pasted(what: str, heading: str, label: str) -> str:
-    return (
-        f'<details class="planner-own" id="planner-{what}"><summary>{heading}</summary>'
-        f'<textarea rows="8" spellcheck="false" aria-label="{escape(label)}"></textarea>'
-        '<div class="planner-tools"></div><p role="status"></p></details>'
-    )
-
-
-def _number(name: str, label: str, low: float, high: float, step: float, value: float | None, log: bool | None) -> str:
-    shown = 'placeholder="as fitted"' if value is None else f'value="{value:g}"'
-    limits = f'min="{low:g}" max="{high:g}" step="{step:g}" {shown}'
-    number = f'<input type="number" name="{name}" {limits} inputmode="decimal">'
-    scale = "log" if log else "linear"
-    moved = (
-        f'<input type="range" data-for="{name}" data-scale="{scale}" min="0" max="1000" aria-label="{escape(label)}">'
-    )
-    slider = "" if log is None else moved
-    return f'<div class="planner-field" data-name="{name}"><label>{escape(label)}{number}</label>{slider}</div>'
 
 
 class Planner(SphinxDirective):
@@ -253,6 +218,6 @@ class Planner(SphinxDirective):
             equation = f"{{eq}}`{formula}`" if formula else ""
             lines.append(f"| {title} | {value} | {why} | {by} | {equation} | {said} |")
         content = nodes.container(classes=["planner-table", "generated"])
-        content += nodes.raw("", form() + pictures() + tables() + benchmark(), format="html")
+        content += nodes.raw("", page(), format="html")
         self.state.nested_parse(StringList([*lines, ":::"], source="inference_math"), self.content_offset, content)
         return [content]
