@@ -15,7 +15,8 @@ import pytest
 from inference_math import __version__
 from inference_math.calibrate.points import points
 from inference_math.cli import main
-from inference_math.cli.commands import _parser
+from inference_math.cli.commands import RUNS
+from inference_math.cli.options import parser
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math.workload import Workload
@@ -166,7 +167,7 @@ def test_limits_that_look_like_milliseconds_are_noted(limits, named, capsys):
 
 
 def test_the_options_default_to_what_the_package_defaults_to():
-    options = _parser("plan").parse_args(["plan", "--model", "llama-3-8b", "--gpu", "h100-sxm", *SENT])
+    options = parser("plan", RUNS).parse_args(["plan", "--model", "llama-3-8b", "--gpu", "h100-sxm", *SENT])
     defaults = inspect.signature(Unit.of).parameters
     assert {name: getattr(options, name) for name in ("weights", "kv", "engine", "calibration")} == {
         name: defaults[name].default for name in ("weights", "kv", "engine", "calibration")
