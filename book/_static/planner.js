@@ -255,7 +255,7 @@
   // One unit at full load.
   const show = (found) => {
     const { given, asked, solved, rows, numbers: told_, best, first, second } = found;
-    const words = { binding: told_.binding.join(" and "), units: asked.units, best: first, second };
+    const words = { binding: math.binding_limits(told_).join(" and "), units: asked.units, best: first, second };
     const formulas = math.by_formula(asked, solved, told_);
     for (const [name, , unit, by, , why] of data.answers) {
       const [value, low, high] = told_[name] ?? [NaN, NaN, NaN];

@@ -13,7 +13,7 @@ from itertools import product
 
 import pandas as pd
 
-from inference_math import theory
+from inference_math import perf, theory
 from inference_math.catalogue.tiers import tier
 from inference_math.perf.asked import NEARLY, longest_step, places
 from inference_math.perf.batch import largest_whole
@@ -173,7 +173,7 @@ def _pays_nothing(one: Setup) -> float | None:
 
 
 def _memory(one: Setup) -> float | None:
-    return one.lacks(one.stored) if "memory" in one.plan.numbers["binding"] else None
+    return one.lacks(one.stored) if "memory" in perf.binding_limits(one.plan.numbers) else None
 
 
 def _store(one: Setup) -> float | None:

@@ -139,7 +139,7 @@ def test_pasted_requests_are_played_as_in_the_package(open_page, tmp_path):
     trace = read_trace(path).trace()
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", "vllm")
     found = fleet(plan(unit, Workload.from_trace(trace), SLA(1.5, 0.04), units=8, price=2.5), 40, mix=trace)
-    assert page.locator("#planner-headline").inner_text().rstrip(".").lower() == found.said.lower()
+    assert page.locator("#planner-headline").inner_text().rstrip(".").lower() == found.headline.lower()
     assert page.locator("#planner-how").inner_text().rstrip(".").lower() == found.how.lower()
     code = page.evaluate("window.inferenceMathPlanner.asPython()")
     assert 'requests = read("requests.csv").trace()' in code

@@ -44,7 +44,7 @@ SOLVE = """([given, drawn]) => {
     const store = Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "";
     const known = (v) => Number.isFinite(v) ? v : null;
     const numbers = math.numbers_of(asked, found);
-    const finite = Object.entries(numbers).filter(([n, v]) => n !== "binding" && Number.isFinite(v[0]));
+    const finite = Object.entries(numbers).filter(([n, v]) => Number.isFinite(v[0]));
     const ends = Object.fromEntries(finite), formulas = Object.entries(math.by_formula(asked, found, numbers));
     const middle = Math.floor(draws.length / 2);
     return {

@@ -25,7 +25,7 @@ class One:
         self.rows = {name: rows[0] for name, rows in self.found["each"].items()}
         self.costs = self.found["costs"][0]
         told = perf.numbers_of(case.asked, self.found)
-        self.binding = told.pop("binding")
+        self.binding = perf.binding_limits(told)
         self.numbers = {name: ends[0] for name, ends in told.items()}
 
 

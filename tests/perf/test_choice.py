@@ -24,7 +24,7 @@ def test_leads_that_vary_alike_to_both_sides_scatter_by_their_standard_deviation
 def test_a_draw_in_which_the_other_serves_nothing_is_no_reason_for_doubt():
     """Ahead in each of a hundred draws, by a tenth, and once by all: the lead is sure."""
     rates = {"aggregated": [1.0] * 100, "chunked": [0.9] * 99 + [0.0], "disaggregated": [0.1] * 100}
-    assert chosen(rates, {})["tie"] is False
+    assert chosen(rates)["tie"] is False
 
 
 def test_draws_that_serve_nothing_do_not_scatter():
@@ -45,7 +45,7 @@ def test_a_tie(best_in, lead, scatter, told):
 @given(rates)
 def test_the_rule_on_any_rates(drawn):
     by = np.array(drawn).T
-    found = chosen(dict(zip(NAMES, by.tolist(), strict=True)), {})
+    found = chosen(dict(zip(NAMES, by.tolist(), strict=True)))
     best = by.max(axis=0)
     able = best > 0
     assert sum(found["best_in"].values()) + found["none_in"] == pytest.approx(1)
@@ -69,7 +69,7 @@ def test_an_error_common_to_all_cancels(drawn, factors):
     """The proposition of *Plan a deployment*: one factor in each draw moves no loss and no scatter."""
     by = np.array(drawn).T
     plain, moved = (
-        chosen(dict(zip(NAMES, one.tolist(), strict=True)), {}) for one in (by, by * np.array(factors)[: by.shape[1]])
+        chosen(dict(zip(NAMES, one.tolist(), strict=True))) for one in (by, by * np.array(factors)[: by.shape[1]])
     )
     for name in NAMES:
         assert moved["loss"][name] == pytest.approx(plain["loss"][name], abs=1e-9)

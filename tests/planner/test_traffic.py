@@ -199,7 +199,7 @@ def test_what_gpus_serve_is_the_fleet_asked_the_other_way_round():
     back = fleet(FOUND, 0.999 * many.rate, architecture=many.architecture)
     assert back.gpus[0] <= 1.3 * many.gpus[0]
     assert planner.capacity(FOUND, 32).rate > many.rate
-    assert f"on {many.gpus[0]:.0f} GPUs: {many.architecture}" in many.said
+    assert f"on {many.gpus[0]:.0f} GPUs: {many.architecture}" in many.headline
     with pytest.raises(ValueError, match="gpus must be at least 2, those of a replica, not 1"):
         planner.capacity(FOUND, 1)
 

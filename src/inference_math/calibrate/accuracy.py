@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from inference_math import theory
 from inference_math.calibrate.files import Runs
@@ -182,7 +183,7 @@ def held(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return shares.assign(points=found.groupby(by, sort=False).size()).reset_index()
 
 
-def _asking(name: str, arguments: tuple[Any, ...]) -> Any:
+def _asking(name: str, arguments: tuple[object, ...]) -> Any:
     return lambda unit: getattr(unit, name)(*arguments)
 
 
@@ -204,7 +205,7 @@ LADDER = (
 )
 
 
-def ladder(unit: Unit, n_in: float, n_out: float, users: Any) -> dict[str, Any]:
+def ladder(unit: Unit, n_in: float, n_out: float, users: ArrayLike) -> dict[str, object]:
     """Return the end-to-end latency by each form of `LADDER`, in seconds.
 
     The first form is C13 and C14 as printed, with peak rates and a KV read at the prompt's length; the fifth adds

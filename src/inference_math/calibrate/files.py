@@ -12,7 +12,7 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ class _Run:
 _Found = tuple[str, Callable[[Any], _Run], Any]
 
 
-def _row(run: _Run) -> dict[str, Any]:
+def _row(run: _Run) -> dict[str, object]:
     """Return the row of the table, or raise _UnusableError."""
     if run.failed > _MOST_FAILED * (run.completed + run.failed):
         raise _UnusableError(f"{run.failed:g} requests failed, {run.completed:g} completed; at most 1 % may fail")
@@ -201,7 +201,7 @@ def _from_json(text: str) -> list[_Found]:
     return [(f"#{number}" if len(found) > 1 else "", *run) for number, run in enumerate(found, start=1)]
 
 
-def _values(text: str) -> Iterator[Any]:
+def _values(text: str) -> Iterator[object]:
     """Yield the JSON values that stand one behind the other, on lines of their own or not."""
     decoder, at = json.JSONDecoder(object_pairs_hook=unique), 0
     while at < len(text):
@@ -252,7 +252,7 @@ def _cell(name: str, text: str) -> float | None:
         raise _UnusableError(f"{name} is no number: {text!r:.80}") from error
 
 
-def _vllm(data: dict[str, Any]) -> _Run:
+def _vllm(data: Mapping[str, object]) -> _Run:
     """Read one result of `vllm bench serve`; latencies count from when the client sends, not from its own queue."""
     if data.get("ramp_up_strategy"):
         raise _UnusableError("the request rate was ramped up: the means belong to no one load")
@@ -280,7 +280,7 @@ def _vllm(data: dict[str, Any]) -> _Run:
     )
 
 
-def _guidellm(data: Any) -> _Run:
+def _guidellm(data: Mapping[str, object]) -> _Run:
     """Read one benchmark of GuideLLM.
 
     Its time_per_output_token_ms has included the first token or not, from version to version; so TPOT is
@@ -340,7 +340,7 @@ def _loop(config: dict[str, Any]) -> float:
     return math.nan if any(_at(block, key) for key in clocks) else _number(block, "concurrency")
 
 
-def _seconds(data: dict[str, Any], name: str) -> float:
+def _seconds(data: Mapping[str, object], name: str) -> float:
     """Return the mean of a time that carries its unit; NaN where it is missing."""
     value, unit = _number(data, name, "avg"), str(_at(data, name, "unit"))
     if not math.isnan(value) and unit not in _PER_SECOND:
@@ -348,13 +348,13 @@ def _seconds(data: dict[str, Any], name: str) -> float:
     return value / _PER_SECOND.get(unit, math.nan)
 
 
-def _at(data: Any, *path: str) -> Any:
+def _at(data: object, *path: str) -> object:
     for name in path:
         data = data.get(name) if isinstance(data, dict) else None
     return data
 
 
-def _number(data: Any, *path: str) -> float:
+def _number(data: object, *path: str) -> float:
     """Return the number >= 0 at `path`, NaN where there is nothing; anything else makes the run unusable."""
     value = _at(data, *path)
     if value is None:
@@ -365,18 +365,18 @@ def _number(data: Any, *path: str) -> float:
         raise _UnusableError(str(error)) from error
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a number that --metadata wrote as text."""
     return float(value) if isinstance(value, str) and value.isdecimal() else value
 
 
-def _needed(data: Any, *path: str) -> float:
+def _needed(data: Mapping[str, object], *path: str) -> float:
     number = _number(data, *path)
     if math.isnan(number):
         raise _UnusableError(f"{'.'.join(path)} is missing")
     return number
 
 
-def _streamed(data: Any, *path: str) -> float:
+def _streamed(data: Mapping[str, object], *path: str) -> float:
     """Return a time that only streaming can tell; vLLM and GuideLLM write 0 where it was off."""
     return _number(data, *path) or math.nan

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES, Calibration, Coefficients
@@ -43,7 +42,7 @@ def moved_to(
     places = [COEFFICIENTS.index(name) for name in names]
     prior = np.hypot(np.sqrt(np.diag(start.covariance))[places], list(widths.values()))
 
-    def misses(moved: NDArray[np.float64]) -> Any:
+    def misses(moved: NDArray[np.float64]) -> NDArray[np.float64]:
         at = replace(start, coefficients=_moved(start.coefficients, names, prior * moved))
         return np.concatenate([np.log(predicted(at) / seconds) / _NOISE, moved])
 
@@ -75,7 +74,7 @@ def moved_to(
     return replace(start, mode=mode, coefficients=values, covariance=covariance, spread=spread), kept
 
 
-def jackknife(without: Any) -> NDArray[np.float64]:
+def jackknife(without: ArrayLike) -> NDArray[np.float64]:
     """Return the standard deviation of each column of values, a row for each fit with one thing left out."""
     values = np.asarray(without, dtype=np.float64)
     return np.asarray(values.std(axis=0) * (len(values) - 1) ** 0.5)

@@ -9,11 +9,10 @@ model has the widest: the choosing part of the validation rows prefers that to o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
 from inference_math.calibrate.from_served import FREEDOM, weight_of
@@ -80,7 +79,7 @@ def seconds_of(table: pd.DataFrame, found: dict[tuple[str, str], float]) -> NDAr
     return np.asarray(np.exp(np.sum(moves, axis=0)))
 
 
-def ttft_of(table: pd.DataFrame, seconds: Any) -> NDArray[np.float64]:
+def ttft_of(table: pd.DataFrame, seconds: ArrayLike) -> NDArray[np.float64]:
     """Return the TTFT of each row of `grid` with a front of its own, interpolated in logarithms."""
     known, asked = np.log(FRONTS), np.log(np.clip(seconds, FRONTS[0], FRONTS[-1]))
     times = np.log(table[[f"at {front}" for front in FRONTS]].to_numpy())

@@ -288,10 +288,10 @@ def _named(row: Any) -> str:
     return f"{row['what']} " + ", ".join(f"{name} {row[name]}" for name in SIZES if row[name])
 
 
-def _scope(of: Unit, rows: pd.DataFrame) -> dict[str, tuple[Any, ...]]:
+def _scope(of: Unit, rows: pd.DataFrame) -> dict[str, tuple[object, ...]]:
     prompts = rows[rows["prompts"] > 0]
     length = prompts["tokens"] + prompts["cached"]
-    found: dict[str, tuple[Any, ...]] = {
+    found: dict[str, tuple[object, ...]] = {
         "engine": ("PyTorch's kernels",), "model": (of.model.name,), "gpu": (of.gpu.name,), "weights": (of.weights,),
         "kv": (of.kv,), "tp": (1, 1), "concurrency": (1.0, float(max(rows["decodes"].max(), 1))),
     }  # fmt: skip

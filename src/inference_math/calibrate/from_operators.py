@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
 from inference_math import catalogue, theory
@@ -78,7 +78,7 @@ def composed_steps(models: Sequence[str] = MODELS, engines: Sequence[str] = ("vl
     return pd.concat(tables, ignore_index=True)
 
 
-def _work(model: Any, tp: int, weights: str, kv: str, batch: Any, context: Any, n_in: Any) -> pd.DataFrame:
+def _work(model: Any, tp: int, weights: str, kv: str, batch: ArrayLike, context: Any, n_in: Any) -> pd.DataFrame:
     """Return the seconds of each kind of work at datasheet rates."""
     gpu = catalogue.gpu(H100)
     bandwidth, half = {"hbm_bw": tp * gpu.hbm_bw, "eff_memory": 1}, {"flops": tp * gpu.bf16_flops, "eff_compute": 1}

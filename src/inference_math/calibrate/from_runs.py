@@ -210,7 +210,7 @@ def _predicted(units: Sequence[Unit], table: pd.DataFrame, calibration: Calibrat
     return seconds
 
 
-def _scope(units: Sequence[Unit], table: pd.DataFrame) -> dict[str, tuple[Any, ...]]:
+def _scope(units: Sequence[Unit], table: pd.DataFrame) -> dict[str, tuple[object, ...]]:
     def names(attribute: Any) -> tuple[str, ...]:
         return tuple(sorted({attribute(unit) for unit in units}))
 

@@ -19,6 +19,7 @@ from scipy.optimize import least_squares
 
 from inference_math import theory
 from inference_math.calibrate.served import GROUP, Loop
+from inference_math.checks import Numbers
 from inference_math.perf.calibrate import FACTORS, MOST
 from inference_math.perf.steps import parts, unit_terms
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES, Calibration
@@ -73,7 +74,7 @@ class Asked:
         terms = unit_terms(self.numbers, dict(found))
         n_in, n_out = self.work.n_in, self.work.n_out
 
-        def step(decodes: Any, prompts: Any) -> Any:
+        def step(decodes: Numbers, prompts: Numbers) -> Any:
             each = parts(terms, decodes, self.context, n_in, 0.0, prompts, np.maximum, np.minimum)
             return theory.step_time.unchecked(each[0], each[1], sum(each[2:]))
 
@@ -89,7 +90,7 @@ def loops_of(found: Sequence[Loop]) -> list[Loop]:
 
 def fit(found: Sequence[Loop], start: Fit | None = None, most: int = 25) -> Fit:
     """Fit all levels to closed loops, from another fit where there is one; `most` evaluations of the slopes."""
-    sizes: dict[tuple[Any, ...], int] = {}
+    sizes: dict[tuple[object, ...], int] = {}
     for loop in found:
         key = tuple(loop.rows[GROUP].iloc[0])
         sizes[key] = sizes.get(key, 0) + len(loop.rows)
@@ -143,7 +144,7 @@ class _Problem:
             variances.append(np.diag(into @ covariance @ into.T))
         return np.asarray(np.sqrt(np.mean(variances, axis=0)))
 
-    def levels(self, moves: NDArray[np.float64], widths: NDArray[np.float64]) -> dict[str, Any]:
+    def levels(self, moves: NDArray[np.float64], widths: NDArray[np.float64]) -> dict[str, object]:
         """Return the fitted levels, engines as values, all others as moves of the logarithm."""
         told: dict[str, Any] = {"engine": {}, **{factor: {} for factor in FACTORS}}
         for (factor, level), row in zip(self.names, moves[1:], strict=True):

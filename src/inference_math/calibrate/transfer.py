@@ -6,11 +6,10 @@ From the measured operators, ML.ENERGY, Splitwise and two published sets; nothin
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
 from inference_math.calibrate import accuracy, from_operators
@@ -68,7 +67,7 @@ def requests(coefficients: Coefficients) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["engine", "version", "seconds"])
 
 
-def between_generations(values: Any) -> float:
+def between_generations(values: ArrayLike) -> float:
     """Return the standard deviation of the logarithm of what generations of engines showed."""
     return float(np.std(np.log(values), ddof=1))
 
@@ -95,11 +94,11 @@ def widths(steps: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["name", "width", "evidence"])
 
 
-def _added(step: Any, terms: NDArray[np.float64], measured: Any) -> NDArray[np.float64]:
+def _added(step: ArrayLike, terms: NDArray[np.float64], measured: ArrayLike) -> NDArray[np.float64]:
     """Return the seconds for one of each term that bring steps nearest to the measured, by their logarithms."""
 
-    def misses(added: NDArray[np.float64]) -> Any:
-        return np.log((np.asarray(step) + terms @ added * 1e-6) / np.asarray(measured))
+    def misses(added: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.log((np.asarray(step) + terms @ added * 1e-6) / np.asarray(measured)))
 
     return np.asarray(least_squares(misses, np.full(terms.shape[1], 10.0), bounds=(0, 5000)).x) * 1e-6
 
@@ -112,5 +111,5 @@ def _a100() -> NDArray[np.float64]:
     return np.asarray((by_gpu["a100-80gb"] - by_gpu[H100]).dropna())
 
 
-def _root(values: Any) -> float:
+def _root(values: ArrayLike) -> float:
     return float(np.sqrt(np.mean(np.square(values))))

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from inference_math.catalogue.files import parsed_file, strict
 from inference_math.catalogue.huggingface import model_fields
@@ -22,6 +24,7 @@ from inference_math.catalogue.precisions import (
     as_precision,
     bytes_per_value,
 )
+from inference_math.checks import Numbers
 from inference_math.checks.plain import as_one_of, as_whole
 
 __all__ = ["GROUPS", "Model"]
@@ -100,7 +103,7 @@ class Model:
                 raise ValueError(f"{part} must be at most {whole}, not {getattr(self, part)}")
 
     @classmethod
-    def from_config(cls, config: str | Path | Mapping[str, Any], name: str | None = None) -> Model:
+    def from_config(cls, config: str | Path | Mapping[str, object], name: str | None = None) -> Model:
         """Read a Hugging Face `config.json`, or its content as a mapping.
 
         Accepted are the families of `huggingface.FAMILIES`, also as the language part of a multimodal model. A
@@ -267,12 +270,11 @@ class Model:
         size = bytes_per_value(as_kv_precision("precision", precision))
         return self._over_caches(lambda cache: cache.size(size))
 
-    def kv_bytes(self, tokens: Any, precision: str) -> Any:
+    def kv_bytes(self, tokens: ArrayLike, precision: str) -> Numbers:
         """Return the bytes that a request of so many tokens holds: windows fill up, a state is always there.
 
         An array for an array of tokens. With full attention `kv_token` for each.
         """
-        import numpy as np  # the only thing here that needs it
 
         from inference_math.checks import AT_LEAST_ZERO, as_numbers
 

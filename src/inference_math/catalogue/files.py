@@ -11,7 +11,7 @@ __all__ = ["parsed", "parsed_file", "strict", "unique", "write"]
 LARGEST = 10_000_000  # bytes: a hundred times any configuration
 
 
-def parsed_file(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
+def parsed_file(path: Path, parse: Callable[[str], object]) -> dict[str, Any]:
     """Return the named fields of a file; whatever is wrong with it is a ValueError that names it."""
     if path.exists() and not (path.is_file() and path.stat().st_size <= LARGEST):
         raise ValueError(f"{path} cannot be read: it is no file of at most {LARGEST:,} bytes")
@@ -22,7 +22,7 @@ def parsed_file(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
     return parsed(text, parse, str(path))
 
 
-def parsed(text: str, parse: Callable[[str], Any], name: str) -> dict[str, Any]:
+def parsed(text: str, parse: Callable[[str], object], name: str) -> dict[str, object]:
     """Return the named fields of a text; `name` is what complaints call it."""
     try:
         content = parse(text)
@@ -33,7 +33,7 @@ def parsed(text: str, parse: Callable[[str], Any], name: str) -> dict[str, Any]:
     return content
 
 
-def strict(text: str) -> Any:
+def strict(text: str) -> object:
     """Return what a JSON text holds; a field that stands twice in an object is refused, not lost."""
     import json  # the page's interpreter has one of its own
 
@@ -61,7 +61,7 @@ def write(path: str | Path, text: str) -> None:
         raise
 
 
-def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return the fields of a JSON object, none of which may stand there twice (`object_pairs_hook`)."""
     fields = dict(pairs)
     if len(fields) < len(pairs):

@@ -85,7 +85,7 @@ _SPECIAL = {
 }
 
 
-def model_fields(content: Mapping[str, Any], file: str) -> dict[str, Any]:
+def model_fields(content: Mapping[str, object], file: str) -> dict[str, Any]:
     """Return the fields of `catalogue.Model` that a configuration states, but for its name.
 
     Of a multimodal model the language part. `file` is what complaints name. Raises `ValueError` as
@@ -119,7 +119,7 @@ def _refuse_special(config: Config, kind: str) -> None:
     config.refuse(projected, "word_embed_proj_dim", "not modelled: other than hidden_size")
 
 
-def _uniform(config: Config, family: _Family) -> dict[str, Any]:
+def _uniform(config: Config, family: _Family) -> dict[str, object]:
     """Return the sizes of a model whose layers are alike, but for dense FFNs in the first of a mixture."""
     for field in family.needs:
         if field not in config.content:
@@ -141,7 +141,7 @@ def _uniform(config: Config, family: _Family) -> dict[str, Any]:
     }
 
 
-def _mla(config: Config) -> dict[str, Any]:
+def _mla(config: Config) -> dict[str, object]:
     nope, rope = config.whole("qk_nope_head_dim"), config.whole("qk_rope_head_dim")
     return {
         "attention": "mla",

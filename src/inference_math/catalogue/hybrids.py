@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from inference_math.catalogue.layers import (
     Attention,
     Ffn,
@@ -36,7 +38,7 @@ class Hybrid:
     attention: str = "gqa"
     tied: bool = False
 
-    def read(self, config: Config) -> dict[str, Any]:
+    def read(self, config: Config) -> dict[str, object]:
         """Return the fields of `catalogue.Model`, `stack` among them."""
         pairs = self.pairs(config)
         counts = Counter(pairs)
@@ -81,7 +83,7 @@ def _grouped(config: Config, prefix: str = "", **more: Any) -> Attention:
     return grouped(d_model, heads, size("num_key_value_heads", heads), head, v_head=size("v_head_dim", head), **more)
 
 
-def _windowed(config: Config, field: str = "sliding_window", prefix: str = "", **more: Any) -> Attention:
+def _windowed(config: Config, field: str = "sliding_window", prefix: str = "", **more: ArrayLike) -> Attention:
     return _grouped(config, prefix, reach=config.whole(field), **more)
 
 

@@ -15,7 +15,7 @@ _TYPES = ("auto", "bfloat16", "float16", "half", "float32", "float", "float64", 
 _ALGORITHMS = {"FP8": "fp8", "NVFP4": "nvfp4", "W4A16_NVFP4": "nvfp4", "MXFP4": "mxfp4", "W4A16_AWQ": "int4"}
 
 
-def stored(config: Config) -> dict[str, Any]:
+def stored(config: Config) -> dict[str, object]:
     """Return `stored`, `fine` and `coarse` of a `catalogue.Model`; nothing where no quantisation is stated.
 
     Read are the methods fp8, mxfp4, awq and gptq of four bits, modelopt and compressed-tensors. A mixed precision is
@@ -44,7 +44,7 @@ def _check_type(config: Config) -> None:
             raise ValueError(f"{config.file}: {field} must be one of {', '.join(_TYPES)}, not {said!r:.80}")
 
 
-def _precision(said: Mapping[str, Any]) -> str | None:
+def _precision(said: Mapping[str, object]) -> str | None:
     mixed = said.get("quantized_layers")
     if isinstance(mixed, Mapping):
         found = {_ALGORITHMS.get(str(one.get("quant_algo"))) for one in mixed.values() if isinstance(one, Mapping)}
@@ -59,7 +59,7 @@ def _precision(said: Mapping[str, Any]) -> str | None:
     return _METHODS.get(method)
 
 
-def _compressed(said: Mapping[str, Any]) -> str | None:
+def _compressed(said: Mapping[str, object]) -> str | None:
     groups = said.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
         return None
@@ -74,7 +74,7 @@ def _compressed(said: Mapping[str, Any]) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _groups(said: Mapping[str, Any]) -> dict[str, Any]:
+def _groups(said: Mapping[str, Any]) -> dict[str, object]:
     """Return which groups of matrices are in four bits, by what is left out of them."""
     mixed = said.get("quantized_layers")
     if isinstance(mixed, Mapping):

@@ -18,11 +18,11 @@ _LARGEST = 2**40  # of any size in a configuration: far above all there are
 class Config:
     """The content of a `config.json`; null counts as missing."""
 
-    content: Mapping[str, Any]
+    content: Mapping[str, object]
     file: str
 
     @classmethod
-    def of(cls, content: Mapping[str, Any], file: str) -> Config:
+    def of(cls, content: Mapping[str, object], file: str) -> Config:
         """Return the configuration, of a multimodal model that of its language part."""
         for part in ("text_config", "llm_config", "language_config"):
             inner = content.get(part)
@@ -33,7 +33,7 @@ class Config:
                 return cls({**kept, **{name: value for name, value in inner.items() if value is not None}}, file)
         return cls(content, file)
 
-    def get(self, field: str, default: Any = None) -> Any:
+    def get(self, field: str, default: object = None) -> Any:
         """Return what is stated, or `default`."""
         value = self.content.get(field)
         return default if value is None else value
@@ -58,7 +58,7 @@ class Config:
         self.refuse(not isinstance(value, bool), field, "must be true or false")
         return bool(value)
 
-    def kinds(self, field: str, count: int, known: tuple[Any, ...]) -> list[Any]:
+    def kinds(self, field: str, count: int, known: tuple[object, ...]) -> list[Any]:
         """Return a list of as many entries as there are layers, each of them `known`."""
         value = self.get(field)
         if value is None:

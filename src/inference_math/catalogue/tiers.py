@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from inference_math import theory
-from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_numbers, as_one_of
+from inference_math.checks import AT_LEAST_ZERO, Interval, Numbers, as_number, as_numbers, as_one_of
 from inference_math.evidence import load
 
 __all__ = ["Tier", "as_tier", "reach", "tier", "tiers"]
@@ -60,7 +61,7 @@ class Tier:
         title = f"a store of {speed / 1e9:g} GB/s for each GPU"
         return cls(title, title, "", False, speed, None, None, None)
 
-    def acceleration(self, T: Any, kv_token: Any, gpus: int = 1) -> Any:
+    def acceleration(self, T: Any, kv_token: ArrayLike, gpus: int = 1) -> Any:
         """Return e: how much faster `gpus` GPUs load a token of `kv_token` bytes than compute it in `T` s [C04]."""
         R = theory.kv_load_time(kv_token=kv_token, io_bw=gpus * self.read_bw)
         return theory.token_acceleration(T=T, R=R)
@@ -103,7 +104,7 @@ def as_tier(argument: str, value: Tier | str | None) -> Tier | None:
     raise TypeError(f"{argument} must be a Tier or the name of one, not {value!r:.80}")
 
 
-def reach(trace: str, tokens: Any) -> Any:
+def reach(trace: str, tokens: ArrayLike) -> float:
     """Return the share of all prompt tokens that an LRU prefix cache of `tokens` finds in a recorded trace.
 
     Read off `data/measured/traces_reuse.csv`, linear in the logarithm of the capacity between its rows; beyond
@@ -122,5 +123,5 @@ def reach(trace: str, tokens: Any) -> Any:
     return float(found) if not np.shape(found) else found
 
 
-def _known(value: Any) -> float | None:
+def _known(value: Numbers) -> float | None:
     return None if pd.isna(value) else float(value)

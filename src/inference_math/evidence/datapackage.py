@@ -115,7 +115,7 @@ def digest(folder: Path | None = None) -> str:
 
 
 def _package(folder: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((folder / "datapackage.json").read_text(encoding="utf-8"))
+    content: dict[str, object] = json.loads((folder / "datapackage.json").read_text(encoding="utf-8"))
     return content
 
 

@@ -8,6 +8,7 @@ numbers, sorting with a key, no default arguments, no truth of lists.
 from inference_math.perf.answers import (
     batch_curve,
     batch_limits,
+    binding_limits,
     by_formula,
     gains,
     numbers_of,
@@ -31,6 +32,7 @@ from inference_math.perf.starts import plain_settings, settings
 __all__ = [
     "batch_curve",
     "batch_limits",
+    "binding_limits",
     "by_formula",
     "computed_tokens",
     "decide",

@@ -8,7 +8,6 @@ draw is a pair of both.
 from __future__ import annotations
 
 from math import exp
-from typing import Any
 
 from inference_math.perf.asked import NEARLY, fresh_share, longest_step, places, sharing, steps_of, wait
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, mean_seen, round_trip, seen
@@ -16,7 +15,17 @@ from inference_math.perf.choice import decide
 from inference_math.perf.draws import interval, mean_of, median
 from inference_math.perf.search import ALWAYS, NEVER
 from inference_math.perf.steps import costs, drafting, unit_terms
-from inference_math.perf.types import Asked, CoefficientValues, Solution, Step, StepCosts, Work
+from inference_math.perf.types import (
+    Asked,
+    CoefficientValues,
+    DrawnCoefficients,
+    Solution,
+    Step,
+    StepCosts,
+    StoreGain,
+    Swing,
+    Work,
+)
 from inference_math.theory import chunk_size as _chunk_size
 from inference_math.theory import chunked_gain_sla_serial as _chunked_gain_sla_serial
 from inference_math.theory import concurrent_prefills as _concurrent_prefills
@@ -32,8 +41,8 @@ from inference_math.theory import pdd_split as _pdd_split
 from inference_math.theory import request_rate as _request_rate
 
 __all__ = [
-    "batch_curve", "batch_limits", "by_formula", "gains", "numbers_of", "ratios", "solve", "swing_of", "swings",
-    "swung_inputs", "under", "undrafted", "usd_per_million",
+    "batch_curve", "batch_limits", "binding_limits", "by_formula", "gains", "numbers_of", "ratios", "solve", "swing_of",
+    "swings", "swung_inputs", "under", "undrafted", "usd_per_million",
 ]  # fmt: skip
 
 concurrent_prefills, delta_p, gain_bound = _concurrent_prefills.plain, _delta_p.plain, _gain_bound.plain
@@ -52,12 +61,12 @@ def under(asked: Asked, found: CoefficientValues, factors: list[float]) -> StepC
     return each
 
 
-def drawn_costs(asked: Asked, draws: list[Any]) -> list[StepCosts]:
+def drawn_costs(asked: Asked, draws: list[DrawnCoefficients]) -> list[StepCosts]:
     """Return what requests cost under each of some draws: pairs of coefficients and factors."""
     return [under(asked, one[0], one[1]) for one in draws]
 
 
-def solve(asked: Asked, draws: list[Any]) -> Solution:
+def solve(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
     """Return `decide` over some draws, of which there is one at least, with the costs under each."""
     each = drawn_costs(asked, draws)
     found = decide(asked, each)
@@ -108,8 +117,8 @@ def ratios(top: list[float], bottom: list[float]) -> list[float]:
 OF_DRAWS = ["batch", "batch_tpot", "batch_ttft", "t_w", "delta_p", "delta_p_gross", "delta_h", "gain_bound", "front"]
 
 
-def numbers_of(asked: Asked, solved: Solution) -> dict[str, Any]:
-    """Return each number of a plan as [median, low, high] over the draws, and `binding`, which limit is the smallest.
+def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
+    """Return each number of a plan as [median, low, high] over the draws.
 
     What is a setting is the same under each draw.
     """
@@ -130,7 +139,7 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, Any]:
         told["delta_h"].append(read)
         told["front"].append(one["front"])
         told["gain_bound"].append(gain_bound(net, read) if read > 0 else NEVER)
-    found: dict[str, Any] = {}
+    found: dict[str, list[float]] = {}
     for name in told:
         found[name] = interval(NEVER, told[name])
     chunk, pools, whole = [solved["settings"][name] for name in ["chunked", "disaggregated", "aggregated"]]
@@ -144,9 +153,14 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, Any]:
     found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, longest_step(asked)))
     if best != "":
         found.update(lead(asked, solved))
-    median_limits = {"TPOT": found["batch_tpot"][0], "TTFT": found["batch_ttft"][0], "memory": places(asked)}
-    found["binding"] = [name for name in ["TPOT", "TTFT", "memory"] if median_limits[name] == smallest(median_limits)]
     return found
+
+
+def binding_limits(numbers: dict[str, list[float]]) -> list[str]:
+    """Return which limits bind the batch of a plan, by the medians of its numbers."""
+    keys = {"TPOT": "batch_tpot", "TTFT": "batch_ttft", "memory": "batch_memory"}
+    least = min(numbers["batch_tpot"][0], min(numbers["batch_ttft"][0], numbers["batch_memory"][0]))
+    return [name for name in keys if numbers[keys[name]][0] == least]
 
 
 def gained(rates: dict[str, list[float]], name: str) -> list[float]:
@@ -176,7 +190,7 @@ def lead(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     }
 
 
-def by_formula(asked: Asked, solved: Solution, numbers: dict[str, Any]) -> dict[str, float]:
+def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) -> dict[str, float]:
     """Return what the closed forms say where a search or a comparison says more: at the medians of t_w, ΔP and ΔH.
 
     In them a step is a sum of which nothing hides, or only the weight read, batches and pools are no whole numbers. A
@@ -220,7 +234,7 @@ SWING = 0.2  # of an input, either way
 SWUNG = ["n_in", "n_out", "alpha", "ttft", "tpot", "accepted"]
 
 
-def swings(asked: Asked, draws: list[Any]) -> list[dict[str, Any]]:
+def swings(asked: Asked, draws: list[DrawnCoefficients]) -> list[Swing]:
     """Return for each input what a fifth less and a fifth more of it bring, in the median of the draws.
 
     Columns: input, low, high (requests/s of a unit), best_low, best_high, and `swing`, the distance; largest first.
@@ -236,7 +250,7 @@ def swung_inputs(asked: Asked) -> list[str]:
     return [name for name in SWUNG if (name != "alpha" or stored) and (name != "accepted" or drafted)]
 
 
-def swing_of(asked: Asked, draws: list[Any], name: str) -> dict[str, Any]:
+def swing_of(asked: Asked, draws: list[DrawnCoefficients], name: str) -> Swing:
     """Return what a fifth less and a fifth more of an input bring; see `swings`."""
     low, high = [solve(swung(asked, name, factor), draws) for factor in [1 - SWING, 1 + SWING]]
     ends = [best_rate(low), best_rate(high)]
@@ -249,8 +263,8 @@ def swing_of(asked: Asked, draws: list[Any], name: str) -> dict[str, Any]:
 def swung(asked: Asked, name: str, factor: float) -> Asked:
     """Return the question with one of its inputs by a factor larger: a length, a share, a limit."""
     work, unit = asked["work"], asked["unit"]
-    moved: Any = dict(asked)
-    lengths: Any = dict(work)
+    moved = asked.copy()
+    lengths = work.copy()
     if name == "n_in":
         lengths["n_in"] = max(1.0, work["n_in"] * factor)
     if name == "n_out":
@@ -264,8 +278,7 @@ def swung(asked: Asked, name: str, factor: float) -> Asked:
     if name == "accepted":
         moved["unit"] = drafting(unit, unit["drafts"], min(1.0, unit["accepted"] * factor))
     moved["work"] = lengths
-    found: Asked = moved
-    return found
+    return moved
 
 
 def best_rate(solved: Solution) -> float:
@@ -273,14 +286,14 @@ def best_rate(solved: Solution) -> float:
     return median(solved["rates"][solved["best"]]) if solved["best"] != "" else 0.0
 
 
-def undrafted(asked: Asked, draws: list[Any]) -> float:
+def undrafted(asked: Asked, draws: list[DrawnCoefficients]) -> float:
     """Return the requests/s of a unit at full load if nothing were drafted, of the best architecture."""
-    plain: Any = dict(asked)
+    plain = asked.copy()
     plain["unit"] = drafting(asked["unit"], 0, 0.0)
     return best_rate(solve(plain, draws))
 
 
-def gains(asked: Asked, draws: list[Any], read_bws: dict[str, float]) -> list[dict[str, Any]]:
+def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, float]) -> list[StoreGain]:
     """Return what loading the stored share of the prompts gains, by where it lies: "nowhere", then each tier.
 
     where, binds ("computing" or "loading", what a prompt alone waits for), rate (requests/s of a unit, of the best
@@ -288,13 +301,13 @@ def gains(asked: Asked, draws: list[Any], read_bws: dict[str, float]) -> list[di
     of the draws.
     """
     work = asked["work"]
-    whole: Any = dict(work)
+    whole = work.copy()
     whole["alpha"] = 0.0
-    where: list[Any] = [["nowhere", whole, 0.0]]
+    where: list[tuple[str, Work, float]] = [("nowhere", whole, 0.0)]
     if work["alpha"] > 0:
         for name in read_bws:
-            where.append([name, work, read_bws[name]])
-    told: list[dict[str, Any]] = []
+            where.append((name, work, read_bws[name]))
+    told: list[StoreGain] = []
     firsts: list[float] = []
     rates: list[float] = []
     for name, sent, read_bw in where:
@@ -316,8 +329,7 @@ def gains(asked: Asked, draws: list[Any], read_bws: dict[str, float]) -> list[di
 
 def stored_at(asked: Asked, work: Work, read_bw: float) -> Asked:
     """Return the question with another stored share, or another place for it."""
-    there: Any = dict(asked)
+    there = asked.copy()
     there["work"] = work
     there["read_bw"] = read_bw
-    found: Asked = there
-    return found
+    return there

@@ -191,9 +191,9 @@ def bench_cadence(system: System, cost: StepTimes, asked: Bench, every: int) -> 
 
     Steps, mean, P50, P90 and P99 of the gaps between tokens, mean TTFT, requests/s.
     """
-    admission: Any = dict(system["admission"])
+    admission = system["admission"].copy()
     admission["every"] = every
-    other: Any = dict(system)
+    other = system.copy()
     other["admission"] = admission
     noted, seconds = bench_played(other, cost, bench_requests(asked), asked["users"], asked["front"])
     gaps = bench_gaps(noted.gaps)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import exp, inf, log
 from typing import Any
 
-from inference_math.perf.types import CoefficientValues
+from inference_math.perf.types import CoefficientValues, DrawnCoefficients
 
 __all__ = [
     "FACTORS",
@@ -91,7 +91,7 @@ def away(name: str, value: float, moved: float) -> float:
     return 1 - (1 - value) * exp(-moved * value / (1 - value)) if value < 1 else 1.0
 
 
-def anchored(anchors: list[Any], n_in: float, n_out: float) -> float:
+def anchored(anchors: list[dict[str, float]], n_in: float, n_out: float) -> float:
     """Return the seconds of an output token by which the run with the nearest lengths was off; 0 without any."""
     seconds, nearest = 0.0, inf
     for anchor in anchors:
@@ -104,13 +104,13 @@ def anchored(anchors: list[Any], n_in: float, n_out: float) -> float:
 
 def drawn(
     names: list[str], values: CoefficientValues, root: list[list[float]], normals: list[list[float]], spread: float
-) -> list[Any]:
+) -> list[DrawnCoefficients]:
     """Return (coefficients, factors) for each row of normal numbers: the errors of a step and of its prompts' part, and
     a normal number for the front.
 
     `root` is the symmetric root of the covariance of the logarithms. An anchor is not drawn.
     """
-    told = []
+    told: list[DrawnCoefficients] = []
     size = len(names)
     for row in normals:
         found: CoefficientValues = {}
@@ -120,7 +120,7 @@ def drawn(
                 moved += row[i] * root[i][j]
             found[names[j]] = away(names[j], values[names[j]], moved)
         found["anchor"] = values["anchor"]
-        told.append([found, [exp(spread * row[size]), exp(spread * row[size + 1]), row[size + 2]]])
+        told.append((found, [exp(spread * row[size]), exp(spread * row[size + 1]), row[size + 2]]))
     return told
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil, floor, sqrt
-from typing import Any
 
 from inference_math.perf.asked import NEARLY, longest_step, mixes, places, sent_seconds, steps_of, wait
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, largest_whole, seen
@@ -17,7 +16,7 @@ from inference_math.perf.draws import interval, median
 from inference_math.perf.load import loaded, pools_each, settings_row, strain
 from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, chunked
 from inference_math.perf.steps import kv_tokens
-from inference_math.perf.types import Asked, Row, Step, StepCosts
+from inference_math.perf.types import Asked, Ranking, Row, Solution, Step, StepCosts
 
 __all__ = [
     "CAREFUL", "chosen", "chosen_settings", "decide", "held_by_most", "layouts_near", "layouts_ranked", "median_row",
@@ -164,7 +163,7 @@ def most_prompts(step: Step, room: float, ttft: float) -> int:
     return largest_whole(room, lambda k: step(0.0, k) <= ttft)
 
 
-def decide(asked: Asked, drawn: list[StepCosts]) -> dict[str, Any]:
+def decide(asked: Asked, drawn: list[StepCosts]) -> Solution:
     """Return the settings of each architecture, what they do under each draw, and which architecture loses least.
 
     settings, each (rows by draw), kept (share of the draws that keep the limits with the settings), rates (by draw),
@@ -189,7 +188,11 @@ def decide(asked: Asked, drawn: list[StepCosts]) -> dict[str, Any]:
         each[name] = rows
         kept[name] = held / len(drawn)
         rates[name] = [row["rate"] for row in rows]
-    return chosen(rates, {"settings": settings, "each": each, "kept": kept})
+    solution = chosen(rates)
+    solution["settings"] = settings
+    solution["each"] = each
+    solution["kept"] = kept
+    return solution
 
 
 def alone(asked: Asked, one: StepCosts, name: str) -> Row:
@@ -198,21 +201,29 @@ def alone(asked: Asked, one: StepCosts, name: str) -> Row:
     return loaded(asked, one, name, own) if own["rate"] > 0 else NONE
 
 
-def chosen(rates: dict[str, list[float]], found: dict[str, Any]) -> dict[str, Any]:
-    """Return what was `found` with the choice by the requests/s of each architecture under each draw."""
-    most, loss = best_rates(rates), {}
+def chosen(rates: dict[str, list[float]]) -> Solution:
+    """Return the choice by the requests/s of each architecture under each draw."""
+    most = best_rates(rates)
+    loss: dict[str, float] = {}
     for name in ARCHITECTURES:
         loss[name] = lost_to(most, rates[name])
     names = list(ARCHITECTURES)
     names.sort(key=lambda name: loss[name])
     first, second = names[0], names[1]
-    found["best_in"], found["none_in"] = shares_best(rates), none_in(rates)
-    found["loss"], found["order"], found["rates"] = loss, names, rates
-    found["best"] = first if median(rates[first]) > 0 else ""
-    found["lead"] = loss[second] - loss[first] if median(rates[second]) > 0 else NEVER
-    found["scatter"] = scattered(most, rates[first], rates[second])
-    found["tie"] = found["best"] != "" and tied(found["best_in"][first], found["lead"], found["scatter"])
-    return found
+    best, best_in = first if median(rates[first]) > 0 else "", shares_best(rates)
+    lead = loss[second] - loss[first] if median(rates[second]) > 0 else NEVER
+    scatter = scattered(most, rates[first], rates[second])
+    return {
+        "rates": rates,
+        "best_in": best_in,
+        "none_in": none_in(rates),
+        "loss": loss,
+        "order": names,
+        "best": best,
+        "lead": lead,
+        "scatter": scatter,
+        "tie": best != "" and tied(best_in[first], lead, scatter),
+    }
 
 
 def best_rates(rates: dict[str, list[float]]) -> list[float]:
@@ -290,14 +301,17 @@ def tied(best_in: float, lead: float, scatter: float) -> bool:
 
 def median_row(rows: list[Row]) -> dict[str, list[float]]:
     """Return the median and both ends, over the draws, of what an architecture does where it does anything."""
-    told: dict[str, list[float]] = {"rate": interval(NEVER, [row["rate"] for row in rows])}
-    able: list[Any] = [row for row in rows if row["rate"] > 0]
-    for key in ["decodes", "ttft", "tpot", "step"]:
-        told[key] = interval(NEVER, [row[key] for row in able])
-    return told
+    able = [row for row in rows if row["rate"] > 0]
+    return {
+        "rate": interval(NEVER, [row["rate"] for row in rows]),
+        "decodes": interval(NEVER, [row["decodes"] for row in able]),
+        "ttft": interval(NEVER, [row["ttft"] for row in able]),
+        "tpot": interval(NEVER, [row["tpot"] for row in able]),
+        "step": interval(NEVER, [row["step"] for row in able]),
+    }
 
 
-def tokens_of(asked: Asked, solved: Any) -> list[float]:
+def tokens_of(asked: Asked, solved: Solution) -> list[float]:
     """Return output tokens per second of a GPU under each draw, of the chosen architecture at full load."""
     rates = solved["rates"][solved["order"][0]]
     return [rate * asked["work"]["n_out"] / asked["unit"]["gpus"] for rate in rates]
@@ -311,7 +325,7 @@ def layouts_near(tokens: list[list[float]]) -> list[int]:
     return [i for i in range(len(tokens)) if median(tokens[i]) >= HOPEFUL * most]
 
 
-def layouts_ranked(tokens: list[list[float]], gpus: list[int]) -> dict[str, Any]:
+def layouts_ranked(tokens: list[list[float]], gpus: list[int]) -> Ranking:
     """Return the order of layouts by what they lose to the best one in the mean; loss and best_in of each.
 
     By tokens of a GPU under each draw; of equal ones the smaller unit comes first.

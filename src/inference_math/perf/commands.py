@@ -8,7 +8,6 @@ request; `$STORE_GB`, the size of a store.
 from __future__ import annotations
 
 from math import ceil
-from typing import Any
 
 from inference_math.perf.asked import store_bytes, verify_tokens
 from inference_math.perf.steps import longest_request
@@ -69,7 +68,7 @@ spec:
 
 
 def commands(
-    asked: Asked, name: str, told: dict[str, Any], kv: str, memory: float, tier: str
+    asked: Asked, name: str, told: dict[str, object], kv: str, memory: float, tier: str
 ) -> list[list[str]]:  # fmt: skip
     """Return (title, command) for each kind of server of an architecture, and for what stands in front of its pools.
 
@@ -89,7 +88,7 @@ def commands(
         found.append(["each unit", command(asked, told, kv, memory, tier, "")])
         return found
     for pool in ["prefill", "decode"]:
-        own: dict[str, Any] = {}
+        own: dict[str, object] = {}
         for key in told:
             if key.startswith(pool + " ") and key != pool + " units":
                 own[key.replace(pool + " ", "")] = told[key]
@@ -112,7 +111,7 @@ def store_sized(asked: Asked, option: str) -> str:
     return told.replace("$STORE_BYTES", str(ceil(size)))
 
 
-def pod(asked: Asked, pool: str, many: float, lines: list[list[str]]) -> str:
+def pod(asked: Asked, pool: str, many: object, lines: list[list[str]]) -> str:
     """Return the Kubernetes deployment of a pool and the service in front of it, as YAML."""
     (line,) = [one[1] for one in lines if one[0] == str(many) + " x " + pool]
     said = TEMPLATE.replace("POOL", pool).replace("REPLICAS", str(many)).replace("IMAGE", asked["engine"]["image"])
@@ -130,7 +129,7 @@ def pod(asked: Asked, pool: str, many: float, lines: list[list[str]]) -> str:
     )
 
 
-def command(asked: Asked, told: dict[str, Any], kv: str, memory: float, tier: str, pool: str) -> str:
+def command(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: str, pool: str) -> str:
     """Return the command line of one server, and in lines above it what the engine reads from a file."""
     given = parallel_args(asked)
     given.extend(speculative_args(asked))

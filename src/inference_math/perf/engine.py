@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 from math import ceil, floor, inf, nan, sqrt
-from typing import Any, Protocol
+from typing import Protocol
 
 from inference_math.perf.types import StepTimes, System
 
@@ -397,7 +397,9 @@ class Engine:
         self._waited = 0
         self._drained = self._prompts == 0
 
-    def _fill(self, rank: Rank, budget: float, complete: list[tuple[Request, float]]) -> list[Any]:
+    def _fill(
+        self, rank: Rank, budget: float, complete: list[tuple[Request, float]]
+    ) -> tuple[int, float, float, float]:
         """Compute what a rank's budget has room for; return tokens, pairs, prompts, and seconds of what is loaded."""
         tokens, pairs, prefills, load = 0, 0.0, 0.0, 0.0
         prompts = rank.prompts
@@ -419,7 +421,7 @@ class Engine:
                 complete.append((prompts.popleft(), rank.started))
                 self._prompts -= 1
                 rank.progress = prompts[0].cached if len(prompts) > 0 else 0
-        return [tokens, pairs, prefills, load]
+        return tokens, pairs, prefills, load
 
     def _part(self, left: int, budget: float, taken: int) -> int:
         """Return how many of the tokens that are left of a prompt go into a step with `taken` others."""

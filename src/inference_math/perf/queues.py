@@ -8,17 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil, floor, inf, log
-from typing import Any
 
 from inference_math.perf.asked import computed_tokens, fresh_share, sent_bytes, verify_tokens, whole_prompt
 from inference_math.perf.choice import CAREFUL, chosen
 from inference_math.perf.draws import median
+from inference_math.perf.engine import Request
 from inference_math.perf.goodput import goodput, requests_like, requests_of
 from inference_math.perf.load import loaded, pools_each
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import draft_yield, floor_terms, kv_held, kv_tokens, stored_tokens, unit_terms
-from inference_math.perf.types import Admission, Asked, CoefficientValues, Row, Step, StepCosts, System
+from inference_math.perf.types import (
+    Admission,
+    Asked,
+    CoefficientValues,
+    Drawn,
+    Host,
+    Row,
+    Solution,
+    Standing,
+    Step,
+    StepCosts,
+    System,
+)
 
 __all__ = [
     "AFTER", "BEFORE", "DRAWN", "MEASURED", "RANKED", "crowd", "differ", "full", "longest_fits", "of_units", "pace_of",
@@ -63,20 +75,18 @@ def ranks_of(asked: Asked) -> int:
 
 def of_units(asked: Asked, units: int) -> Asked:
     """Return what is asked, of pools with so many units."""
-    of: Any = dict(asked)
+    of = asked.copy()
     of["units"] = units
-    found: Asked = of
-    return found
+    return of
 
 
 def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
     """Return a row with another chunk, or another split of its units."""
-    other: Any = dict(row)
+    other = row.copy()
     other["chunk"] = chunk
     other["computed"] = chunk * fresh_share(asked["work"])
     other["prefill_units"] = prefill
-    found: Row = other
-    return found
+    return other
 
 
 def trials(asked: Asked, name: str, row: Row, step: Step) -> list[Row]:
@@ -154,7 +164,7 @@ def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pac
     return Pace(unit_terms(unit, found), floor_terms(unit), factors[0], factors[1], room)
 
 
-def representative(solved: Any) -> list[int]:
+def representative(solved: Solution) -> list[int]:
     """Return draws that stand for all: from the fastest to the slowest at full load, evenly spread."""
     first = solved["rates"][solved["order"][0]]
     order = list(range(len(first)))
@@ -164,7 +174,7 @@ def representative(solved: Any) -> list[int]:
 
 
 def played(
-    asked: Asked, system: System, pace: Pace, front: float, drawn: Any, place: int, rate: float, count: int,
+    asked: Asked, system: System, pace: Pace, front: float, drawn: Drawn, place: int, rate: float, count: int,
     enough: float,
 ) -> list[float]:  # fmt: skip
     """Return (score, mean TTFT, mean TPOT) of a replica that gets so many requests a second; see `goodput`.
@@ -187,7 +197,7 @@ def played(
     )
 
 
-def differ(asked: Asked, requests: list[Any], chances: list[float], place: int) -> None:
+def differ(asked: Asked, requests: list[Request], chances: list[float], place: int) -> None:
     """Let requests that draft differ in how many of their drafts are accepted, each by a chance of its own.
 
     The chance that one is accepted scatters by `ACCEPTED_SD` about its middle, as a logistic variable cut off at 0 and
@@ -290,7 +300,7 @@ def slow_places(count: int) -> int:
     return ceil(CAREFUL * count) - 1
 
 
-def rate_at(host: Any, name: str, units: int, row: int, place: int, guess: float, count: int, narrow: float) -> float:
+def rate_at(host: Host, name: str, units: int, row: int, place: int, guess: float, count: int, narrow: float) -> float:
     """Return about what a replica with one of its rows sustains in a draw."""
     top: float = host["top"](name, units, row, place)
     return highest_rate(
@@ -298,7 +308,7 @@ def rate_at(host: Any, name: str, units: int, row: int, place: int, guess: float
     )
 
 
-def best_row(host: Any, name: str, units: int, slow: list[int]) -> tuple[int, float]:
+def best_row(host: Host, name: str, units: int, slow: list[int]) -> tuple[int, float]:
     """Return (row, requests/s) of the row that sustains most under the worst of some slow draws, by a few requests."""
     chosen_row, most = 0, -1.0
     for row in range(host["rows"](name, units)):
@@ -328,7 +338,7 @@ def sizes_of(asked: Asked, name: str) -> list[int]:
     return sizes
 
 
-def best_size(asked: Asked, host: Any, name: str, slow: list[int], traffic: float, have: float) -> tuple[int, int]:
+def best_size(asked: Asked, host: Host, name: str, slow: list[int], traffic: float, have: float) -> tuple[int, int]:
     """Return (units, row) of the replica with which the fewest GPUs serve the traffic, or those that there are most.
 
     What a replica cannot serve at full load it does not serve with queues, either: such sizes are not simulated.
@@ -356,7 +366,7 @@ def best_size(asked: Asked, host: Any, name: str, slow: list[int], traffic: floa
     return units, row
 
 
-def sustained(host: Any, name: str, units: int, row: int, count: int) -> list[float]:
+def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[float]:
     """Return what a replica sustains in each draw, from the fastest at full load to the slowest."""
     found: list[float] = []
     guess = 0.7
@@ -368,7 +378,7 @@ def sustained(host: Any, name: str, units: int, row: int, count: int) -> list[fl
     return found
 
 
-def standing(asked: Asked, host: Any, name: str, traffic: float, have: float, count: int) -> dict[str, Any]:
+def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int) -> Standing:
     """Return the best replica of an architecture, and the fleet of it, or no fleet where it keeps the promise nowhere.
 
     units, row, gpus, each (requests/s by draw), sure (what it sustains in nine of ten draws), and what `fleet_of` has.
@@ -382,7 +392,7 @@ def standing(asked: Asked, host: Any, name: str, traffic: float, have: float, co
     each = sustained(host, name, units, row, count)
     ordered = list(each)
     ordered.sort(key=lambda one: -one)
-    one: dict[str, Any] = {
+    one: Standing = {
         "name": name, "units": units, "row": row, "gpus": units * asked["unit"]["gpus"], "each": each,
         "sure": ordered[slow_places(count)], "replicas": 0, "idle": 0.0,
     }  # fmt: skip
@@ -394,17 +404,19 @@ def standing(asked: Asked, host: Any, name: str, traffic: float, have: float, co
     return one
 
 
-def crowd(fleets: dict[str, Any], traffic: float, have: float, count: int) -> dict[str, Any]:
+def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) -> Solution:
     """Return which of some architectures' fleets loses least over the draws, and whether it is a tie."""
     rates: dict[str, list[float]] = {}
     for name in ARCHITECTURES:
         rates[name] = [0.0 for _ in range(count)]
         if name in fleets and fleets[name]["replicas"] > 0:
             rates[name] = [worth(each, fleets[name]["gpus"], traffic, have) for each in fleets[name]["each"]]
-    return chosen(rates, {"fleets": fleets})
+    solution = chosen(rates)
+    solution["fleets"] = fleets
+    return solution
 
 
-def fleet_of(host: Any, one: Any, traffic: float, have: float, count: int) -> dict[str, Any]:
+def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int) -> Standing:
     """Return how many replicas a fleet has, what it serves, and what its requests see at that, by the draws."""
     fits = floor(have / one["gpus"]) if have > 0 else ceil(traffic / one["sure"])
     rate = fits * one["sure"] if have > 0 else traffic

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import ceil, floor
-from typing import Any
 
 from inference_math.perf.asked import computed_tokens, verify_tokens, whole_prompt
 from inference_math.perf.types import Asked, EngineRecord, Row
@@ -24,7 +23,7 @@ def paged(asked: Asked, tokens: int) -> int:
     return max(floor(tokens / page) * page, page)
 
 
-def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
+def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
     """Return the numbers behind `settings`, by names of our own: for a unit, or of pools for each of theirs.
 
     chunk: prompt tokens that a step computes, or a prefill unit together; max_num_seqs: requests of a unit at once, of
@@ -42,7 +41,7 @@ def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
     return {"chunk": paged(asked, computed), "max_num_seqs": batch, "token_budget": None}
 
 
-def settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
+def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
     """Return the engine's settings for an architecture's row; the pools of a disaggregated one in units.
 
     vLLM and TensorRT-LLM count all computed tokens of a step, SGLang the chunk alone; and they count for each group
@@ -54,7 +53,7 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, Any]:
     together = groups if engine["counts_together"] else 1  # groups that a limit is for
     batch = ceil(row["batch"] / groups)
     decoded = batch * verify_tokens(asked)
-    told: dict[str, Any] = {}
+    told: dict[str, object] = {}
     if name == "aggregated":
         told[seqs] = batch * together
         if engine["counts_decodes"]:  # vLLM does not support to go without chunks, TensorRT-LLM refuses a longer prompt

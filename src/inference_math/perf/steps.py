@@ -5,7 +5,7 @@ Everything that asks for a step, a mean, a plan or a curve ends here. Plain Pyth
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inference_math.perf.types import (
     CacheNumbers,
@@ -14,6 +14,7 @@ from inference_math.perf.types import (
     FloorTerms,
     Group,
     Layout,
+    Pick,
     Rates,
     Shape,
     StepCosts,
@@ -27,6 +28,9 @@ from inference_math.theory import matrix_time as _matrix_time
 from inference_math.theory import mean_context as _mean_context
 from inference_math.theory import read_time as _read_time
 from inference_math.theory import step_time as _step_time
+
+if TYPE_CHECKING:
+    from inference_math.checks import Numbers
 
 __all__ = [
     "PARTS", "answer_steps", "costs", "draft_yield", "drafting", "floor_of", "floor_step", "floor_terms", "kv_held",
@@ -200,12 +204,11 @@ def draft_yield(drafts: float, accepted: float) -> float:
 
 def drafting(unit: UnitNumbers, drafts: float, accepted: float) -> UnitNumbers:
     """Return a unit whose requests draft so many tokens in each step; see `draft_yield`."""
-    other: Any = dict(unit)
+    other = unit.copy()
     other["drafts"] = drafts
     other["accepted"] = accepted
     other["gives"] = draft_yield(drafts, accepted)
-    found: UnitNumbers = other
-    return found
+    return other
 
 
 def answer_steps(unit: UnitNumbers, n_out: float) -> float:
@@ -213,7 +216,7 @@ def answer_steps(unit: UnitNumbers, n_out: float) -> float:
     return 1 + (n_out - 1) / unit["gives"]
 
 
-def seen_of(tokens: Any, reach: float, aligned: bool, smaller: Any) -> Any:
+def seen_of(tokens: Numbers, reach: float, aligned: bool, smaller: Pick) -> Any:
     """Return the cached tokens that a token reads after so many: all, a window of `reach`, or what its chunk has.
 
     A chunk begins anew after `reach` tokens, so beyond the first one half of it is there on average.
@@ -222,7 +225,7 @@ def seen_of(tokens: Any, reach: float, aligned: bool, smaller: Any) -> Any:
     return seen - (tokens >= reach) * reach / 2 if aligned else seen
 
 
-def pairs_of(tokens: Any, reach: float, aligned: bool, smaller: Any) -> Any:
+def pairs_of(tokens: Numbers, reach: float, aligned: bool, smaller: Pick) -> Any:
     """Return the (token, earlier token) pairs of the first so many tokens, of which each sees `reach` others.
 
     In chunks each sees those of its own: exact for whole chunks.
@@ -233,7 +236,14 @@ def pairs_of(tokens: Any, reach: float, aligned: bool, smaller: Any) -> Any:
 
 
 def parts(
-    terms: Terms, decodes: Any, context: Any, fresh: Any, cached: Any, prompts: Any, larger: Any, smaller: Any
+    terms: Terms,
+    decodes: Numbers,
+    context: Numbers,
+    fresh: Numbers,
+    cached: Numbers,
+    prompts: Numbers,
+    larger: Pick,
+    smaller: Pick,
 ) -> list[Any]:
     """Return the seconds of each of `PARTS`: of `decodes` at a mean `context` beside `prompts`.
 
@@ -316,8 +326,9 @@ def floor_terms(unit: UnitNumbers) -> FloorTerms:
 
 
 def floor_of(
-    floor: FloorTerms, passes: Any, sampling: Any, sampled: Any, tokens: Any, decodes: Any, context: Any, prompts: Any,
-    fresh: Any, cached: Any, loads: Any, common: Any, shortest: Any, larger: Any, smaller: Any,
+    floor: FloorTerms, passes: Numbers, sampling: Numbers, sampled: Numbers, tokens: Numbers, decodes: Numbers,
+    context: Numbers, prompts: Numbers, fresh: Numbers, cached: Numbers, loads: Numbers, common: Numbers,
+    shortest: Numbers, larger: Pick, smaller: Pick,
 ) -> Any:  # fmt: skip
     """Return the larger of bytes over bandwidth and FLOPs over rate, of so many passes over the weights.
 
@@ -348,22 +359,9 @@ def floor_step(floor: FloorTerms, decodes: float, context: float, fresh: float, 
     sampling = 1.0 if decodes > 0 or prompts >= 1 else 0.0
     tokens = decodes + prompts * fresh
     seconds: float = floor_of(
-        floor,
-        passes,
-        sampling,
-        decodes,
-        tokens,
-        decodes,
-        context,
-        prompts,
-        fresh,
-        cached,
-        prompts,
-        0.0,
-        context,
-        max,
-        min,
-    )
+        floor, passes, sampling, decodes, tokens, decodes, context, prompts, fresh, cached, prompts, 0.0, context,
+        max, min,
+    )  # fmt: skip
     return seconds
 
 

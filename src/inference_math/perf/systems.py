@@ -41,7 +41,7 @@ def room_of(system: System) -> Room:
 
 def run_engine(engine: Engine, users: Senders, record: Ledger, wanted: float) -> float:
     """Serve until `wanted` requests are measured or nobody comes any more; return when that was."""
-    coming: Any = []
+    coming: list[tuple[float, int, Request]] = []
     for ready, request in users.first():
         heappush(coming, (ready, request.number, request))
     batch, waiting = engine.batch, engine.waiting

@@ -7,7 +7,7 @@ annotations, so these types cost the page nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, TypedDict
+from typing import Any, NotRequired, Protocol, TypeAlias, TypedDict
 
 __all__ = [
     "Admission",
@@ -16,23 +16,35 @@ __all__ = [
     "CacheShape",
     "CacheTerms",
     "CoefficientValues",
+    "Drawn",
+    "DrawnCoefficients",
     "EngineRecord",
+    "ErrorRow",
     "FloorTerms",
     "Group",
+    "Host",
     "Layout",
+    "Pick",
+    "Ranking",
     "Rates",
     "Row",
+    "Scope",
     "Shape",
     "Solution",
+    "Standing",
     "Step",
     "StepCosts",
     "StepTimes",
+    "StoreGain",
+    "Swing",
     "System",
     "Terms",
     "UnitNumbers",
     "Work",
 ]
 
+# The smaller or the larger of two numbers, or, as np.minimum does, of two arrays.
+Pick: TypeAlias = Callable[[Any, Any], Any]
 # Seconds of a step with so many decodes and prompts, a chunk counting as its share of a prompt.
 Step: TypeAlias = Callable[[float, float], float]
 
@@ -251,8 +263,8 @@ class EngineRecord(TypedDict):
     rope: str
     drafting: list[str]
     drafter: str
-    whole_prompts: dict[str, Any]
-    in_chunks: dict[str, Any]
+    whole_prompts: dict[str, object]
+    in_chunks: dict[str, object]
 
 
 class Asked(TypedDict):
@@ -354,6 +366,114 @@ class StepTimes(Protocol):
         """Return (fixed, per token of context) of such a step, and from where to where that holds, or None."""
 
 
-# Coefficients by name, with the anchor's seconds; numbers by name.
+# Coefficients by name, with the anchor's seconds.
 CoefficientValues: TypeAlias = dict[str, float]
-Solution: TypeAlias = dict[str, Any]
+# What a calibration allows: coefficients, and the factors of a step, of its prompts' part, and of the front.
+DrawnCoefficients: TypeAlias = tuple[CoefficientValues, list[float]]
+# By the names of what a calibration was fitted to: names, or the ends of a range.
+Scope: TypeAlias = dict[str, Any]
+
+
+class Standing(TypedDict, total=False):
+    """The best replica of an architecture, and the fleet of it: see `queues.standing` and `queues.fleet_of`."""
+
+    name: str
+    units: int
+    row: int
+    gpus: int
+    each: list[float]  # requests/s by draw
+    sure: float  # that it sustains in nine of ten draws
+    idle: float
+    replicas: int
+    gpus_all: list[float]
+    rate: list[float]
+    sold: float
+    ttft: list[float]
+    tpot: list[float]
+    kept: float
+
+
+class Solution(TypedDict):
+    """Which architecture loses least under some draws (`choice.chosen`), with what it was chosen from.
+
+    Rates in requests/s, by draw. Settings, rows and costs are those of `choice.decide` and `answers.solve`, fleets
+    those of `queues.crowd`.
+    """
+
+    rates: dict[str, list[float]]
+    best_in: dict[str, float]
+    none_in: float
+    loss: dict[str, float]
+    order: list[str]
+    best: str
+    lead: float
+    scatter: float
+    tie: bool
+    settings: NotRequired[dict[str, Row]]
+    each: NotRequired[dict[str, list[Row]]]
+    kept: NotRequired[dict[str, float]]
+    costs: NotRequired[list[StepCosts]]
+    fleets: NotRequired[dict[str, Standing]]
+
+
+class Ranking(TypedDict):
+    """The order of layouts, what each loses to the best one, how often it is the best: `choice.layouts_ranked`."""
+
+    order: list[int]
+    loss: list[float]
+    best_in: list[float]
+
+
+class Swing(TypedDict):
+    """What a fifth less and a fifth more of an input bring; see `answers.swings`."""
+
+    input: str
+    low: float
+    high: float
+    best_low: str
+    best_high: str
+    swing: float
+
+
+class StoreGain(TypedDict):
+    """What loading the stored share of prompts from somewhere gains; see `answers.gains`."""
+
+    where: str
+    rate: float
+    rate_low: float
+    rate_high: float
+    speedup: float
+    gain: float
+    binds: str
+
+
+class ErrorRow(TypedDict):
+    """How far predictions were off on some served points; see `words.checked`."""
+
+    model: str
+    gpu: str
+    kind: str
+    engine: str
+    maker: str
+    source: str
+    drafts: str
+    points: float
+    error: float
+    inside: float
+
+
+class Host(TypedDict):
+    """Who plays replicas, and answers what was asked before from memory; see `queues.standing`."""
+
+    rows: Callable[[str, int], int]
+    top: Callable[[str, int, int, int], float]
+    play: Callable[[str, int, int, int, float, int, float], list[float]]
+
+
+class Drawn(TypedDict):
+    """What requests are made of: times between them, chances of lengths, rows to be like; `share`: of the promise."""
+
+    gaps: list[float]
+    lengths: list[float]
+    like: list[tuple[int, int, int]]
+    share: float

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any
 
 from inference_math.checks.numerals import digits, percent
 from inference_math.perf.asked import longest_step, mixes, places, sent_bytes, sharing, store_bytes, wait
 from inference_math.perf.choice import SURE
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import kv_tokens
-from inference_math.perf.types import Asked, StepCosts, UnitNumbers
+from inference_math.perf.types import Asked, ErrorRow, Scope, StepCosts, Swing, UnitNumbers
 
 __all__ = [
     "CALIBRATED", "SET_ASIDE", "checked", "drafting_pays", "front_weighs", "hindered", "idle", "kept_in", "linked",
@@ -77,27 +76,28 @@ def swing_name(name: str) -> str:
     return SWING_NAMES[name]
 
 
-def runner_up(best: str, second: str, rate: float, swings: list[dict[str, Any]]) -> str:
+def ways_to(swings: list[Swing], first: str) -> list[str]:
+    """Name the inputs that make an architecture the first a fifth smaller or larger; "" none at all."""
+    ways: list[str] = []
+    for row in swings:
+        if row["best_low"] == first:
+            ways.append(SWING_NAMES[row["input"]] + " a fifth " + SHORTER[row["input"]])
+        if row["best_high"] == first:
+            ways.append(SWING_NAMES[row["input"]] + " a fifth " + LONGER[row["input"]])
+    return ways
+
+
+def runner_up(best: str, second: str, rate: float, swings: list[Swing]) -> str:
     """Name the second architecture and its rate, and what would make it, or the third, the best."""
     if not rate > 0:
         return "no other architecture meets the SLA"
     said = "runner-up at full load: " + second + ", " + digits(rate) + " requests/s per unit"
     turns = []
     for other in ARCHITECTURES:
-        ways = []
-        for row in swings:
-            for end in ["low", "high"]:
-                if row["best_" + end] == other and other != best:
-                    way = SHORTER[row["input"]] if end == "low" else LONGER[row["input"]]
-                    ways.append(SWING_NAMES[row["input"]] + " a fifth " + way)
-        if len(ways) > 0:
+        ways = ways_to(swings, other)
+        if other != best and len(ways) > 0:
             turns.append(other + " would be first with " + " or ".join(ways))
-    lost = []
-    for row in swings:
-        for end in ["low", "high"]:
-            if row["best_" + end] == "":
-                way = SHORTER[row["input"]] if end == "low" else LONGER[row["input"]]
-                lost.append(SWING_NAMES[row["input"]] + " a fifth " + way)
+    lost = ways_to(swings, "")
     if len(lost) > 0:
         turns.append("nothing would meet the SLA with " + " or ".join(lost))
     if len(turns) < 1:
@@ -203,7 +203,7 @@ def hindered(asked: Asked, each: StepCosts, name: str) -> str:
     return "the memory, or the limits, leave no room for one request"
 
 
-def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list[dict[str, Any]]) -> str:
+def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list[ErrorRow]) -> str:
     """Say how far predictions were off on served points that set no coefficient, of what is nearest to a unit.
 
     `rows` have model, gpu, kind (of model), engine, maker (of the GPU), source ("set aside", or who else published
@@ -237,16 +237,16 @@ def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list
     return said + ("; under other engines up to " + percent(worst) + " off in the mean" if worst > 0 else "")
 
 
-def firsts_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def firsts_of(rows: list[ErrorRow]) -> list[ErrorRow]:
     """Return the first row of each source under each engine."""
-    found: list[dict[str, Any]] = []
+    found: list[ErrorRow] = []
     for row in rows:
         if len([one for one in found if one["source"] == row["source"] and one["engine"] == row["engine"]]) == 0:
             found.append(row)
     return found
 
 
-def off_on(model: str, gpu: str, kind: str, rows: list[dict[str, Any]]) -> str:
+def off_on(model: str, gpu: str, kind: str, rows: list[ErrorRow]) -> str:
     """Say how far off predictions were on the points of one source under one engine."""
     what = kind
     nearest = [row for row in rows if row["model"] == model]
@@ -271,7 +271,7 @@ def off_on(model: str, gpu: str, kind: str, rows: list[dict[str, Any]]) -> str:
     )
 
 
-def trusted(unit: UnitNumbers, rows: list[dict[str, Any]]) -> list[str]:
+def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[str]:
     """Return what a plan takes on trust of a unit: what drafts bring and cost, and a link that nobody calibrated.
 
     `rows` as of `checked`.
@@ -371,7 +371,7 @@ def remedy(tp: int, gpus: int, precision: str, rate: float) -> str:
     return unit + " would meet the SLA: " + digits(rate) + " requests/s per unit"
 
 
-def missing(scope: dict[str, Any], inputs: dict[str, Any]) -> list[str]:
+def missing(scope: Scope, inputs: Scope) -> list[str]:
     """Return the names of the inputs that lie outside of a calibration's scope: names, or the ends of a range.
 
     An input is a name, or the ends of what is asked for: [low, high].
@@ -386,7 +386,7 @@ def missing(scope: dict[str, Any], inputs: dict[str, Any]) -> list[str]:
     return found
 
 
-def outside(scope: dict[str, Any], inputs: dict[str, Any]) -> list[str]:
+def outside(scope: Scope, inputs: Scope) -> list[str]:
     """Return a sentence for each of these inputs."""
     found = []
     for name in missing(scope, inputs):
@@ -415,7 +415,7 @@ def too_long(model: str, context: float, tokens: float) -> list[str]:
     return []
 
 
-def wider(spread: float, widths: dict[str, float], scope: dict[str, Any], inputs: dict[str, Any]) -> float:
+def wider(spread: float, widths: dict[str, float], scope: Scope, inputs: Scope) -> float:
     """Return the spread of a calibration for inputs some of which lie outside of its scope."""
     variance = spread * spread
     for name in missing(scope, inputs):

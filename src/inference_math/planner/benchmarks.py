@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
-from typing import Any
 
 import pandas as pd
 
@@ -74,7 +73,7 @@ class Foreseen:
     spread: dict[str, tuple[float, float]]
     notes: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return all of it as plain values, seconds; what does not apply is None."""
         told = {name: getattr(self, name) for name in ("rate", "seconds", "front", "burst", "steady", "enough")}
         plain = {name: value if isfinite(value) else None for name, value in told.items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,14 +16,14 @@ from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.perf.asked import crowded
 from inference_math.perf.starts import page_of
-from inference_math.perf.types import Asked, CoefficientValues, Row, StepCosts
+from inference_math.perf.types import Asked, DrawnCoefficients, Row, StepCosts
 from inference_math.planner.architectures import as_frame
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Draw
 from inference_math.unit.front import Front
 from inference_math.workload import SLA, Workload
 
-__all__ = ["DRAWS", "MOST_UNITS", "Case", "Solution", "coefficients", "offloading", "solve", "under"]
+__all__ = ["DRAWS", "MOST_UNITS", "Case", "SolvedCase", "coefficients", "offloading", "solve", "under"]
 
 DRAWS = 64
 MOST_UNITS = 10_000
@@ -97,10 +96,10 @@ class Case:
         """Return draws of the unit's calibration, wider where the case lies outside of what it was found on."""
         return self.unit.widened(self.work).calibration.draws(count)
 
-    def pairs(self, count: int) -> list[Any]:
+    def pairs(self, count: int) -> list[DrawnCoefficients]:
         """Return so many draws as `perf.solve` takes them; of 0, the calibration itself."""
         drawn: list[Draw | None] = [*self.draws(count)] if count else [None]
-        return [list(coefficients(self, one)) for one in drawn]
+        return [coefficients(self, one) for one in drawn]
 
     @property
     def spread(self) -> float:
@@ -109,7 +108,7 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class SolvedCase:
     """What `perf.solve` found under one set of coefficients: all numbers by name, and the rows of architectures.
 
     `order` names the architectures by their rate, the highest first; `best` is "" where none meets the SLA.
@@ -121,11 +120,10 @@ class Solution:
     @cached_property
     def numbers(self) -> Mapping[str, float]:
         """All numbers by name; NaN for what there is not."""
-        told = perf.numbers_of(self.case.asked, self.found)
         return (
             dict.fromkeys(_OF_THE_BEST, np.nan)
             | {"rate": 0.0}
-            | {name: ends[0] for name, ends in told.items() if name != "binding"}
+            | {name: ends[0] for name, ends in perf.numbers_of(self.case.asked, self.found).items()}
         )
 
     @property
@@ -157,12 +155,12 @@ def under(case: Case, draw: Draw | None = None) -> StepCosts:
     return perf.under(case.asked, *coefficients(case, draw))
 
 
-def solve(case: Case, draw: Draw | None = None) -> Solution:
+def solve(case: Case, draw: Draw | None = None) -> SolvedCase:
     """Return the numbers of a case, under its unit's calibration or a draw of it."""
-    return Solution(case, perf.solve(case.asked, [coefficients(case, draw)]))
+    return SolvedCase(case, perf.solve(case.asked, [coefficients(case, draw)]))
 
 
-def coefficients(case: Case, draw: Draw | None) -> tuple[CoefficientValues, list[float]]:
+def coefficients(case: Case, draw: Draw | None) -> DrawnCoefficients:
     """Return the coefficients, and the factors of a step, of its prompts' part, and of the front."""
     if draw is None:
         return case.unit.found(case.work), [1.0, 1.0, 0.0]

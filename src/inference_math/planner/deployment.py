@@ -16,7 +16,7 @@ from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence import load
 from inference_math.perf.commands import commands
-from inference_math.perf.types import Row
+from inference_math.perf.types import DrawnCoefficients, Row, Solution, Swing
 from inference_math.perf.words import (
     checked,
     drafting_pays,
@@ -73,8 +73,8 @@ class Start:
     settings as numbers by our own names. `commands` are pairs of what is started and its command line.
     """
 
-    settings: Mapping[str, Any]
-    plain: Mapping[str, Any]
+    settings: Mapping[str, object]
+    plain: Mapping[str, object]
     kept: float
     rate: float
     commands: tuple[tuple[str, str], ...]
@@ -97,8 +97,8 @@ class Plan:
     """
 
     case: Case
-    pairs: tuple[Any, ...]
-    solved: dict[str, Any]
+    pairs: tuple[DrawnCoefficients, ...]
+    solved: Solution
 
     @classmethod
     def of(cls, case: Case, count: int) -> Plan:
@@ -131,10 +131,9 @@ class Plan:
         return bool(self.solved["tie"])
 
     @cached_property
-    def numbers(self) -> dict[str, Any]:
-        """Each number as [median, low, high], and which limits bind the batch."""
-        told: dict[str, Any] = perf.numbers_of(self.case.asked, self.solved)
-        return told
+    def numbers(self) -> dict[str, list[float]]:
+        """Each number as [median, low, high]."""
+        return perf.numbers_of(self.case.asked, self.solved)
 
     @cached_property
     def answers(self) -> Mapping[str, Answer]:
@@ -189,7 +188,7 @@ class Plan:
         )
 
     @cached_property
-    def swings(self) -> tuple[dict[str, Any], ...]:
+    def swings(self) -> tuple[Swing, ...]:
         """What a fifth less or more of each input would bring; see `perf.swings`."""
         return tuple(perf.swings(self.case.asked, list(self.pairs))) if self.best else ()
 
@@ -223,7 +222,7 @@ class Plan:
         return tuple(_cautions(self))
 
     @property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> Mapping[str, object]:
         """What the best architecture's engines are told."""
         return self.starts[self.best].settings if self.best else {}
 
@@ -241,7 +240,7 @@ class Plan:
         """Return the answers as a table."""
         return pd.DataFrame([asdict(answer) for answer in self.answers.values()])
 
-    def to_dict(self, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None) -> dict[str, Any]:
+    def to_dict(self, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None) -> dict[str, object]:
         """Return everything as plain numbers, strings and lists, for JSON; NaN becomes None. See `planner.record`."""
         return as_record(self, fleet, layouts)
 
@@ -320,9 +319,9 @@ def lines_for(case: Case, name: str, row: Row) -> tuple[tuple[str, str], ...]:
     return tuple((title, line) for title, line in lines)
 
 
-def engine_args(case: Case, best: str, row: Row) -> dict[str, Any]:
+def engine_args(case: Case, best: str, row: Row) -> dict[str, object]:
     """Return what an engine is told, the precision of its KV cache with it."""
-    told: dict[str, Any] = perf.settings(case.asked, best, row)
+    told: dict[str, object] = perf.settings(case.asked, best, row)
     eight = engine(case.unit.engine)["kv_fp8"]
     return told if case.unit.kv == "bf16" else told | {eight["option"]: eight["value"]}  # left alone, all keep BF16
 
@@ -365,7 +364,7 @@ ANSWERS = (
 def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
     numbers, case = found.numbers, found.case
     first, second, *_ = found.order
-    binding = " and ".join(numbers["binding"])
+    binding = " and ".join(perf.binding_limits(numbers))
     words = {"binding": binding, "units": case.units, "best": first, "second": second}
     formulas = perf.by_formula(case.asked, found.solved, numbers)
     for name, title, measure, by, formula, why in ANSWERS:
@@ -394,7 +393,7 @@ def _cautions(found: Plan) -> Iterator[str]:
         yield checked(unit.model.name, unit.gpu.name, unit.kind, unit.engine, unit.gpu.maker, rows)
 
 
-def _advice(case: Case, pairs: tuple[Any, ...]) -> Iterator[str]:
+def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[str]:
     """Yield by how much a request alone misses each limit, and which changes would meet them all."""
     yield from missed(case.asked, under(case))
     met = False

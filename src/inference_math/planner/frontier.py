@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,7 +32,7 @@ def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None
     def both(draw: Draw) -> np.ndarray:
         return np.array(perf.batch_curve(case.asked, under(case, draw)["mixed"], B)).T.reshape(2, len(B))
 
-    columns: dict[str, Any] = {"batch": B}
+    columns: dict[str, object] = {"batch": B}
     for name, low, value, high in zip(("per_user", "per_gpu"), *_ends(case, both), strict=True):
         columns |= {name: value, f"{name}_low": low, f"{name}_high": high}
     return pd.DataFrame(columns)

@@ -23,10 +23,10 @@ SCHEMA = "inference-math/plan/1"
 """Name and version of the form; see `answer.schema.json`."""
 
 
-def as_record(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None) -> dict[str, Any]:
+def as_record(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None) -> dict[str, object]:
     """Return a plan, and what a fleet for it is, as JSON has it; NaN and infinity become None."""
     case = found.case
-    told: dict[str, Any] = to_json(
+    told: dict[str, object] = to_json(
         {
             "schema": SCHEMA, "unit": case.unit.name, "calibration": case.unit.calibration.mode,
             "workload": asdict(case.work), "sla": asdict(case.sla), "units": case.units,
@@ -49,11 +49,11 @@ def _three(value: float, low: float, high: float) -> dict[str, float]:
     return {"value": value, "low": low, "high": high}
 
 
-def _means(found: Plan) -> Any:
+def _means(found: Plan) -> object:
     return "means" if found.case.sla.quantile is None else found.case.sla.quantile
 
 
-def _answer(found: Plan, fleet: Fleet | None) -> dict[str, Any]:
+def _answer(found: Plan, fleet: Fleet | None) -> dict[str, object]:
     """Return the one recommendation: a fleet where traffic or GPUs were named, else a unit at full load."""
     if fleet is not None:
         return _of_fleet(found, fleet)
@@ -68,13 +68,13 @@ def _answer(found: Plan, fleet: Fleet | None) -> dict[str, Any]:
     return next(row for row in rows if row["architecture"] == found.best) | {"tie": found.tie}
 
 
-def _architectures(found: Plan, fleet: Fleet | None) -> list[dict[str, Any]]:
+def _architectures(found: Plan, fleet: Fleet | None) -> list[dict[str, object]]:
     if fleet is None:
         return [row | {"none_in": found.solved["none_in"]} for row in _units(found)]
     return [_of_fleet(found, one) | {"tie": fleet.tie, "none_in": one.none_in} for one in (fleet, *fleet.others)]
 
 
-def _of_fleet(found: Plan, one: Fleet) -> dict[str, Any]:
+def _of_fleet(found: Plan, one: Fleet) -> dict[str, object]:
     case = found.case
     prefill = one.row["prefill_units"]
     pools = one.architecture == "disaggregated"
@@ -94,7 +94,7 @@ def _ordered(rate: float, span: tuple[float, float, float]) -> tuple[float, floa
     return rate, min(rate, span[1]), max(rate, span[2])
 
 
-def _units(found: Plan) -> list[dict[str, Any]]:
+def _units(found: Plan) -> list[dict[str, object]]:
     """Return what each architecture is at full load: of one unit, or of pools of all units of both."""
     case = found.case
     told = []
@@ -122,7 +122,7 @@ def _units(found: Plan) -> list[dict[str, Any]]:
     return told
 
 
-def _pools(found: Plan, pools: bool) -> dict[str, Any] | None:
+def _pools(found: Plan, pools: bool) -> dict[str, object] | None:
     return {"prefill": _layout(found), "decode": _layout(found)} if pools else None
 
 
@@ -144,7 +144,7 @@ def _one_unit(found: Plan) -> list[Any]:
     return found.compared[columns].to_dict("records")
 
 
-def _stores(found: Plan, fleet: Fleet | None) -> list[dict[str, Any]]:
+def _stores(found: Plan, fleet: Fleet | None) -> list[dict[str, object]]:
     """Return what the answer's GPUs serve with each store; a fleet's, in proportion to what units do at full load."""
     if not found.case.work.alpha or not found.feasible:
         return []
@@ -155,7 +155,7 @@ def _stores(found: Plan, fleet: Fleet | None) -> list[dict[str, Any]]:
     return [{"store": str(name), "rate": scale * float(rate)} for name, rate in frame["rate"].items()]
 
 
-def _layouts(tried: pd.DataFrame | None) -> list[Mapping[str, Any]]:
+def _layouts(tried: pd.DataFrame | None) -> list[Mapping[str, object]]:
     return (
         [] if tried is None else [{str(key): value for key, value in row.items()} for row in tried.to_dict("records")]
     )

@@ -107,7 +107,7 @@ def _span(ends: Sequence[float], scale: float = 1.0) -> str:
     return value if low == high == value else f"{value} ({low} to {high})"
 
 
-def in_line(settings: Mapping[str, Any]) -> str:
+def in_line(settings: Mapping[str, object]) -> str:
     """Return settings as one writes them behind a command, a comma between them."""
     return ", ".join(f"{name} {value}".strip() for name, value in settings.items())
 
@@ -199,7 +199,7 @@ def _piped(table: pd.DataFrame) -> str:
     return "\n".join(f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |" for row in rows)
 
 
-def to_json(value: Any) -> Any:
+def to_json(value: object) -> Any:
     """Return the same of plain dicts, lists, numbers and strings; NaN and infinity become None."""
     if isinstance(value, Mapping):
         return {str(key): to_json(item) for key, item in value.items()}

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice
 from math import ceil
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from inference_math.checks import SHARE, Interval, as_number, as_one_of, as_whol
 from inference_math.perf import queues
 from inference_math.perf.engine import Request
 from inference_math.perf.goodput import goodput
-from inference_math.perf.types import Row
+from inference_math.perf.types import Drawn, Host, Row, Solution, Standing
 from inference_math.perf.words import idle, short, sized, sized_how
 from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan, engine_args, lines_for
@@ -92,8 +91,8 @@ class Fleet:
     expected_loss: float
     none_in: float
     usd_per_million: float
-    settings: Mapping[str, Any]
-    plain: Mapping[str, Any]
+    settings: Mapping[str, object]
+    plain: Mapping[str, object]
     commands: tuple[tuple[str, str], ...]
     row: Row
     share: float | None
@@ -232,7 +231,7 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
 @lru_cache(maxsize=12)
 def _standings(
     found: Plan, names: tuple[str, ...], asked: _Asked, rate: float, have: int, workers: int
-) -> dict[str, Any]:
+) -> dict[str, Standing]:
     """Return what `queues.standing` found for each architecture, by so many processes at once, and keep it."""
     question = (found, asked, rate, have)
     if workers > 1 and "fork" in multiprocessing.get_all_start_methods():
@@ -250,11 +249,11 @@ def _ask(question: _Question) -> None:
     _questions[:] = [question]
 
 
-def _answer(name: str) -> dict[str, Any]:
+def _answer(name: str) -> Standing:
     return _standing(_questions[0], name)
 
 
-def _standing(question: _Question, name: str) -> dict[str, Any]:
+def _standing(question: _Question, name: str) -> Standing:
     found, asked, rate, have = question
     host = _host(found, asked)
     return queues.standing(found.case.asked, host.asked, name, rate, float(have), len(host.places))
@@ -266,9 +265,7 @@ def _host(found: Plan, asked: _Asked) -> _Host:
     return _Host(found, asked)
 
 
-def _fleet(
-    found: Plan, crowd: dict[str, Any], host: _Host, name: str, asked: _Asked, rate: float, owned: bool
-) -> Fleet:
+def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, rate: float, owned: bool) -> Fleet:
     """Return an architecture's part of the answer."""
     one = crowd["fleets"][name]
     units, replicas = int(one["units"]), int(one["replicas"])
@@ -350,14 +347,21 @@ class _Host:
         pairs = found.pairs
         self.places = queues.representative(self._solved)
         self._paces = [queues.pace_of(self._case.asked, *pairs[i]) for i in self.places]
-        self._drawn = {"gaps": asked.gaps, "lengths": asked.lengths, "like": asked.like, "share": asked.share}
+        self._drawn: Drawn = {"gaps": asked.gaps, "lengths": asked.lengths, "like": asked.like, "share": asked.share}
         for name in found.starts:
             row = self._solved["settings"][name]
             if not queues.longest_fits(asked.like, queues.system_for(self._case.asked, name, row)):
                 raise ValueError("traffic must have requests that a unit's KV cache holds; its longest is longer")
         self._of = cache(self._rows)
         self._top, self._play = cache(self._full), cache(self._simulated)
-        self.asked = {"rows": lambda name, units: len(self._of(name, units)[1]), "top": self._top, "play": self._play}
+        self.asked: Host = {
+            "rows": lambda name, units: len(self._of(name, units)[1]),
+            "top": self._top,
+            "play": self._play,
+        }
+
+    def _count(self, name: str, units: int) -> int:
+        return len(self._of(name, units)[1])
 
     def row(self, name: str, units: int, row: int) -> Row:
         """Return one of the rows that were tried."""

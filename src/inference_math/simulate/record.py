@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -130,7 +129,7 @@ class Record:
         self.overfull = 0.0
         self.histogram = GapHistogram()
         self._every: list[NDArray[np.float64]] | None = [] if every_gap else None
-        self._log: list[tuple[Any, ...]] | None = [] if log else None
+        self._log: list[tuple[object, ...]] | None = [] if log else None
         self.logs = log
 
     def run(self, first: float, rise: float, steps: int, decodes: int) -> None:
@@ -157,7 +156,7 @@ class Record:
             sizes = request.n_in, request.n_out, request.cached
             self._rows.extend((request.arrival, admitted, first_token, finished, *sizes))
 
-    def step(self, *row: Any) -> None:
+    def step(self, *row: object) -> None:
         """Note one step in the log."""
         if self._log is not None:
             self._log.append(row)

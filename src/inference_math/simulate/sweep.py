@@ -14,8 +14,8 @@ __all__ = ["sweep"]
 
 
 def sweep(
-    simulate: Callable[..., Any],
-    settings: Iterable[Mapping[str, Any]],
+    simulate: Callable[..., object],
+    settings: Iterable[Mapping[str, object]],
     *,
     executor: Executor | None = None,
     seed: int = 0,
@@ -58,7 +58,7 @@ def sweep(
     return pd.DataFrame(results)
 
 
-def _gathered(futures: list[Future[dict[str, Any]]], bar: Any) -> list[dict[str, Any]]:
+def _gathered(futures: list[Future[dict[str, object]]], bar: Any) -> list[dict[str, Any]]:
     try:
         for future in as_completed(futures):
             future.result()
@@ -70,7 +70,7 @@ def _gathered(futures: list[Future[dict[str, Any]]], bar: Any) -> list[dict[str,
     return [future.result() for future in futures]
 
 
-def _row(simulate: Callable[..., Any], setting: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def _row(simulate: Callable[..., Any], setting: Mapping[str, object], seed: int) -> dict[str, Any]:
     found = simulate(seed=seed, **setting)
     summary = found.summary() if hasattr(found, "summary") else found
     plain = {name: value for name, value in setting.items() if isinstance(value, str | int | float | np.generic)}

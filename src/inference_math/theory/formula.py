@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from numpy.typing import ArrayLike
 from sympy.printing.jscode import JavascriptCodePrinter
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.numpy import NumPyPrinter
@@ -74,7 +75,7 @@ class Formula:
         """How it is called: ``"speedup_layerwise(alpha, e)"``."""
         return f"{self.name}({', '.join(symbol.name for symbol in self.arguments)})"
 
-    def __call__(self, **arguments: Any) -> Any:
+    def __call__(self, **arguments: ArrayLike) -> Any:
         """Evaluate with NumPy: a float for numbers, an array when an argument is one (they broadcast).
 
         Raises
@@ -179,7 +180,7 @@ class _Numpy(NumPyPrinter):  # type: ignore[misc]
 class _Latex(LatexPrinter):  # type: ignore[misc]
     """Sums as one writes them by hand: short terms first, then rising powers, what is subtracted last."""
 
-    def _as_ordered_terms(self, expr: sp.Expr, order: Any = None) -> list[sp.Expr]:
+    def _as_ordered_terms(self, expr: sp.Expr, order: object = None) -> list[sp.Expr]:
         terms = super()._as_ordered_terms(expr, order="rev-lex")
         return sorted(terms, key=lambda term: (bool(term.could_extract_minus_sign()), term.has(sp.Add)))
 

@@ -12,10 +12,19 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import fft, stats
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, SHARE, as_number, as_numbers, as_whole
+from inference_math.checks import (
+    ANY_POSITIVE,
+    AT_LEAST_ONE,
+    AT_LEAST_ZERO,
+    SHARE,
+    Numbers,
+    as_number,
+    as_numbers,
+    as_whole,
+)
 from inference_math.theory.laws import Law
 
 __all__ = [
@@ -31,7 +40,7 @@ __all__ = [
 ]
 
 
-def prefills_beside(B: Any, n_out: Any) -> Any:
+def prefills_beside(B: ArrayLike, n_out: ArrayLike) -> Any:
     """Return the law of the number of other requests that prefill in a step: a frozen SciPy distribution.
 
     Binom(B − 1, 1/n_out); `B` a whole number (or an array of them) >= 1, `n_out` >= 1 the mean output tokens.
@@ -42,7 +51,7 @@ def prefills_beside(B: Any, n_out: Any) -> Any:
     return stats.binom(requests - 1, 1 / as_numbers("n_out", n_out, AT_LEAST_ONE))
 
 
-def gap_quantile(q: float, B: Any, n_out: Any, tpot_1: float, delta_p: float, delta_h: float) -> Any:
+def gap_quantile(q: float, B: ArrayLike, n_out: ArrayLike, tpot_1: float, delta_p: float, delta_h: float) -> Any:
     """Return the time between two tokens, in seconds, that the share `q` of them does not exceed [C12, C14].
 
     `tpot_1` is the gap of a request alone; each other request adds its prefill, ``n_out * delta_p``, or
@@ -51,7 +60,7 @@ def gap_quantile(q: float, B: Any, n_out: Any, tpot_1: float, delta_p: float, de
     return _step_quantile(q, B, n_out, as_numbers("tpot_1", tpot_1, ANY_POSITIVE), delta_p, delta_h)
 
 
-def ttft_quantile(q: float, B: Any, n_out: Any, ttft_1: float, delta_h: float, t_w: float) -> Any:
+def ttft_quantile(q: float, B: ArrayLike, n_out: ArrayLike, ttft_1: float, delta_h: float, t_w: float) -> Any:
     """Return the time to first token, in seconds, that the share `q` of the requests does not exceed [C13].
 
     The same law beside the request's own prefill; its mean is `theory.expected_ttft_full`.
@@ -194,7 +203,9 @@ def _on_grid(times: NDArray[np.float64], mass: NDArray[np.float64], cell: float)
     return np.bincount(places, mass, _GRID).astype(np.float64)
 
 
-def _step_quantile(q: float, B: Any, n_out: Any, own: Any, delta_p: Any, delta_h: Any) -> Any:
+def _step_quantile(
+    q: float, B: ArrayLike, n_out: ArrayLike, own: Numbers, delta_p: ArrayLike, delta_h: ArrayLike
+) -> float:
     share = as_number("q", q, SHARE)
     prefill = as_numbers("delta_p", delta_p, AT_LEAST_ZERO) * as_numbers("n_out", n_out, AT_LEAST_ONE)
     read = as_numbers("delta_h", delta_h, AT_LEAST_ZERO)
@@ -209,7 +220,7 @@ def _step_quantile(q: float, B: Any, n_out: Any, own: Any, delta_p: Any, delta_h
 _MOST = 2**20  # nobody runs a batch of a million
 
 
-def _largest(meets: Callable[[int], Any]) -> int:
+def _largest(meets: Callable[[int], bool]) -> int:
     """Return the largest B that meets a limit; meeting it must not become easier with B."""
     if not meets(1):
         return 0

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_number, as_numbers
@@ -34,7 +33,7 @@ class Law:
     probabilities: NDArray[np.float64]
 
     @classmethod
-    def of(cls, values: Any, weights: Any = None) -> Law:
+    def of(cls, values: ArrayLike, weights: ArrayLike | None = None) -> Law:
         """Return the law of times that were met, `values` in seconds > 0, each as often as `weights` says.
 
         Raises

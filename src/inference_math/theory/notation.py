@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import sympy as sp
 
@@ -22,7 +21,7 @@ __all__ = ["QUANTITIES", "NotationSymbol", "Quantity"]
 class NotationSymbol(sp.Symbol):  # type: ignore[misc]  # SymPy has no type information
     """A SymPy symbol that prints as the notation page says."""
 
-    def _latex(self, printer: Any) -> str:
+    def _latex(self, printer: object) -> str:
         return QUANTITIES[self.name].latex
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from inference_math.checks import (
@@ -20,6 +20,7 @@ from inference_math.checks import (
     AT_LEAST_ZERO,
     SHARE,
     Interval,
+    Numbers,
     as_number,
     as_numbers,
     as_whole,
@@ -58,14 +59,14 @@ class _Gaps:
         seconds, shares = self.gaps
         return float(seconds @ shares)
 
-    def quantile(self, level: Any) -> Any:
+    def quantile(self, level: ArrayLike) -> Any:
         """Return the seconds that the share `level` of the gaps does not exceed."""
         asked = as_numbers("level", level, SHARE)
         seconds, shares = self.gaps
         found = seconds[np.minimum(np.searchsorted(np.cumsum(shares), asked - 1e-12), seconds.size - 1)]
         return float(found) if np.ndim(found) == 0 else found
 
-    def share_within(self, limit: Any) -> Any:
+    def share_within(self, limit: ArrayLike) -> Numbers:
         """Return the share of the gaps that are no longer than `limit` seconds."""
         seconds, shares = self.gaps
         asked = as_numbers("limit", limit, AT_LEAST_ZERO)

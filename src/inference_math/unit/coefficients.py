@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tomli_w
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.files import write
-from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of
+from inference_math.checks import AT_LEAST_ZERO, Interval, Numbers, as_number, as_one_of
 from inference_math.checks.numerals import digits
 from inference_math.evidence import load
 from inference_math.perf.calibrate import anchored, away, drawn
@@ -136,14 +136,14 @@ class Calibration:
         By how much is in the table `widths`: what predictions were off where they were tried on another model, GPU,
         engine, number of GPUs, or on longer prompts and larger batches than they were fitted to.
         """
-        variance: Any = self.spread**2
+        variance: Numbers = self.spread**2
         missed = {name: _missed(self.scope[name], value) for name, value in inputs.items() if name in self.scope}
         if any(np.any(found) for found in missed.values()):
             widths = load("widths").frame.set_index("name")["width"]
             variance = variance + sum(float(widths.get(name, 0.0)) ** 2 * found for name, found in missed.items())
         return np.sqrt(variance)
 
-    def widened(self, **inputs: Any) -> Calibration:
+    def widened(self, **inputs: object) -> Calibration:
         """Return the same with the spread that the widest of `inputs` needs, and `self` where all lie inside."""
         spread = float(np.max(self.spread_for(**inputs)))
         return self if spread <= self.spread else replace(self, spread=spread)
@@ -211,7 +211,7 @@ class Draw(NamedTuple):
     front: float
 
 
-ZERO_SHOT_SCOPE: Mapping[str, tuple[Any, ...]] = {
+ZERO_SHOT_SCOPE: Mapping[str, tuple[object, ...]] = {
     "engine": ("vllm", "trtllm"),
     "gpu": ("h100-sxm",),
     "kind": ("dense",),
@@ -229,7 +229,7 @@ class Prediction:
     of what the calibration's uncertainty makes of it.
     """
 
-    value: Any
+    value: Numbers
     low: Any
     high: Any
     level: float
@@ -257,7 +257,7 @@ def normals(count: int) -> list[list[float]]:
     return rows
 
 
-def _missed(known: tuple[Any, ...], value: Any) -> Any:
+def _missed(known: tuple[object, ...], value: ArrayLike) -> Any:
     """Return whether a name is not among the known, or which numbers lie outside their range."""
     if isinstance(known[0], str):
         return value not in known
@@ -270,13 +270,13 @@ def _is_covariance(matrix: NDArray[np.float64]) -> bool:
     return bool(symmetric and (np.diag(matrix) >= 0).all() and np.min(np.linalg.eigvalsh(matrix / scale)) > -1e-6)
 
 
-def _digits(value: Any) -> str:
+def _digits(value: Numbers) -> str:
     if np.ndim(value) == 0:
         return f"{value:.3g}"
     return f"[{', '.join(_digits(one) for one in np.asarray(value).tolist())}]"
 
 
-def _range(values: Any) -> str:
+def _range(values: ArrayLike) -> str:
     low, high = np.min(values), np.max(values)
     return digits(low) if low == high else f"{digits(low)} to {digits(high)}"
 

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from inference_math import theory
 from inference_math.catalogue import Gpu, Model, gpu
 from inference_math.catalogue.engines import engine
-from inference_math.checks import AT_LEAST_ONE, as_numbers
+from inference_math.checks import AT_LEAST_ONE, Numbers, as_numbers
 from inference_math.perf.asked import max_kv_seqs
 from inference_math.perf.batch import MOST_TOGETHER, largest_within
 from inference_math.perf.overlap import overlapped_time
@@ -69,14 +70,14 @@ class WorkloadCosts:
         The same for each prompt length, where there are several.
     """
 
-    n_in: Any
+    n_in: Numbers
     n_out: float
     t_w: Any
     ttft_1: Any
-    delta_h: Any
-    T_decode: Any
+    delta_h: Numbers
+    T_decode: Numbers
     kv_capacity: float
-    places: Any
+    places: Numbers
     mixed: Step | None = None
     compute: Any = None
     T: Any = None
@@ -131,15 +132,15 @@ class WorkloadCosts:
         """What the quantiles of `latency` and the batch limits of `theory` take: tpot_1, delta_p, delta_h."""
         return {"tpot_1": self.tpot_1, "delta_p": self.delta_p, "delta_h": self.read}
 
-    def tpot(self, B: Any) -> Any:
+    def tpot(self, B: ArrayLike) -> Any:
         """Return the mean time per output token with `B` concurrent requests: the exact mean of the step [C14]."""
         return self._seen(B, 0)
 
-    def ttft(self, B: Any) -> Any:
+    def ttft(self, B: ArrayLike) -> Any:
         """Return the mean time to first token with `B` concurrent requests: the exact mean of the step [C13]."""
         return self._seen(B, 1)
 
-    def rate(self, B: Any) -> Any:
+    def rate(self, B: ArrayLike) -> Any:
         """Return the requests finished per second with `B` concurrent requests, slots always full."""
         return np.asarray(B) / (self.ttft(B) + (self.n_out - 1) * self.tpot(B)) + 0.0
 
@@ -165,7 +166,7 @@ class WorkloadCosts:
 
         return step
 
-    def batch_limits(self, sla_tpot: Any, sla_ttft: Any) -> pd.DataFrame:
+    def batch_limits(self, sla_tpot: ArrayLike, sla_ttft: ArrayLike) -> pd.DataFrame:
         """Return the largest batch by each of `LIMITS`, their smallest, `batch`, and which it is, `binding`.
 
         One row for each prompt length, or pair of limits. `binding` is "none fits" where the batch is 0.
@@ -188,10 +189,10 @@ class WorkloadCosts:
             return StepCost(t_w=self.t_w, prompt=self.ttft_1, delta_h=self.read)
         return _AtMeanContext(self.mixed)
 
-    def _sum(self, decodes: Any, prompts: Any) -> Any:
+    def _sum(self, decodes: Numbers, prompts: Numbers) -> Any:
         return self.t_w + decodes * self.read + prompts * self.ttft_1
 
-    def _seen(self, B: Any, own: int) -> Any:
+    def _seen(self, B: ArrayLike, own: int) -> Any:
         users = as_numbers("B", B, AT_LEAST_ONE)
         if not self.each:
             step = self._sum if self.mixed is None else _on_arrays(self.mixed)
@@ -310,6 +311,6 @@ def _unit_of(operators: Operators) -> UnitNumbers:
     return unit_numbers(shape, rates_of(gpu(H100)), layout, operators.weights, operators.kv, MEMORY)
 
 
-def _within(argument: str, value: Any, low: float, high: float) -> None:
+def _within(argument: str, value: ArrayLike, low: float, high: float) -> None:
     if np.min(value) < low or np.max(value) > high:
         raise ValueError(f"{argument} must be from {low} to {high} tokens, which were measured, not {value!r:.80}")

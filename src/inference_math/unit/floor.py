@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from inference_math import theory
-from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_numbers
+from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, Numbers, as_numbers
 from inference_math.perf.steps import floor_of, floor_terms, stored_tokens
 from inference_math.perf.types import UnitNumbers
 from inference_math.unit.mean import as_scalar
@@ -34,7 +35,9 @@ class RooflineBound:
 
     numbers: UnitNumbers
 
-    def step_time(self, decodes: Any, context: Any, prefill_tokens: Any = 0, cached: Any = 0) -> Any:
+    def step_time(
+        self, decodes: ArrayLike, context: ArrayLike, prefill_tokens: ArrayLike = 0, cached: ArrayLike = 0
+    ) -> Any:
         """Return seconds below which no step lies, all contexts alike; arguments as of `Unit.step_time`."""
         B, read = as_numbers("decodes", decodes, AT_LEAST_ZERO), as_numbers("context", context, AT_LEAST_ZERO)
         new = as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO)
@@ -43,27 +46,27 @@ class RooflineBound:
         sampling = np.minimum(B, 1)  # a chunk that is not the last of its prompt has no token to give
         return self._least(np.minimum(tokens, 1), sampling, B, tokens, B, read, prompts, new, known, prompts, 0.0, read)
 
-    def prefill_time(self, n_in: Any, batch: Any = 1, cached: Any = 0) -> Any:
+    def prefill_time(self, n_in: ArrayLike, batch: ArrayLike = 1, cached: ArrayLike = 0) -> Any:
         """Return seconds below which no prefill lies; arguments as of `Unit.prefill_time`."""
         total, prompts = as_numbers("n_in", n_in, AT_LEAST_ONE), as_numbers("batch", batch, AT_LEAST_ONE)
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
         new = total - known
         return self._least(1.0, 1.0, prompts, prompts * new, 0.0, 0.0, prompts, new, known, prompts, 0.0, 0.0)
 
-    def ttft(self, work: Workload, concurrency: Any) -> Any:
+    def ttft(self, work: Workload, concurrency: ArrayLike) -> Any:
         """Return seconds below which no mean TTFT lies: an engine may put a request first, however many there are."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         alone = self.prefill_time(work.n_in, 1, stored_tokens(work.n_in, work.alpha))
         return as_scalar(np.full(users.shape, alone))
 
-    def tpot(self, work: Workload, concurrency: Any) -> Any:
+    def tpot(self, work: Workload, concurrency: ArrayLike) -> Any:
         """Return seconds below which no mean TPOT lies: the others may wait meanwhile."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         # At best every draft is accepted, and costs nothing.
         step = self._least(1.0, 1.0, 1.0, 1.0, 1.0, _context(work), 0.0, 0.0, 0.0, 0.0, 0.0, work.n_in)
         return as_scalar(np.full(users.shape, step / self._most))
 
-    def e2e(self, work: Workload, concurrency: Any) -> Any:
+    def e2e(self, work: Workload, concurrency: ArrayLike) -> Any:
         """Return seconds below which no mean latency of so many users lies.
 
         While a request stays, as much is done as `concurrency` requests need (Little), and its own tokens come one
@@ -85,7 +88,9 @@ class RooflineBound:
         """Tokens that a step gives a request at most."""
         return 1 + self.numbers["drafts"]
 
-    def _least(self, passes: Any, sampling: Any, sampled: Any, tokens: Any, decodes: Any, *prompts: Any) -> Any:
+    def _least(
+        self, passes: Numbers, sampling: Numbers, sampled: Numbers, tokens: Numbers, decodes: Numbers, *prompts: Numbers
+    ) -> Any:
         floor, context = floor_terms(self.numbers), prompts[0]
         together, new, known, loads, common, shortest = prompts[1:]
         least = floor_of(

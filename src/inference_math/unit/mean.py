@@ -7,14 +7,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from inference_math.perf.batch import concurrent_prefill_pmf
 
 __all__ = ["as_scalar", "mean_seen"]
 
 
-def mean_seen(step: Callable[[Any, Any], Any], users: Any, n_out: float, own: int) -> NDArray[np.float64]:
+def mean_seen(step: Callable[[Any, Any], Any], users: ArrayLike, n_out: float, own: int) -> NDArray[np.float64]:
     """Return the mean step that a request sees which prefills itself (`own` = 1) or decodes (0) [C13, C14].
 
     Parameters
@@ -36,7 +36,7 @@ def mean_seen(step: Callable[[Any, Any], Any], users: Any, n_out: float, own: in
     return np.asarray(below + (wanted - low) * (above - below))
 
 
-def as_scalar(value: Any) -> Any:
+def as_scalar(value: Any) -> float:
     """Return an array as it is, a single number as a float."""
     return float(value) if np.ndim(value) == 0 else value
 

@@ -72,7 +72,7 @@ def served(found: dict[str, Any], engine: str, given: dict[str, str]) -> Calibra
 
 
 @lru_cache(maxsize=1)
-def levels() -> dict[str, Any]:
+def levels() -> dict[str, object]:
     """Return the tables `served_levels`, `served_together` and `served_spread` as `composed` and `served` take them."""
     frame = load("served_levels").frame
     found: dict[str, Any] = {"engine": {}, **{factor: {} for factor in FACTORS}}
@@ -91,7 +91,7 @@ _MODELS = (
     "deepseek-v3", "glm-5", "gpt-oss-120b", "kimi-k2", "llama-3-70b", "llama-3-8b", "minimax-m2", "qwen3.5-397b-a17b",
 )  # fmt: skip
 
-SERVED_SCOPE: dict[str, tuple[Any, ...]] = {
+SERVED_SCOPE: dict[str, tuple[object, ...]] = {
     "engine": ENGINES,
     "model": _MODELS,
     "gpu": ("h100-sxm", "h200-sxm", "b200", "b300"),

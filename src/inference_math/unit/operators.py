@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from inference_math import evidence, theory
 from inference_math.catalogue import Model, gpu
@@ -49,7 +49,7 @@ class Curve:
         return low + (high - low) * (size - left) / (right - left)
 
     @classmethod
-    def rising(cls, sizes: Any, seconds: Any) -> Curve:
+    def rising(cls, sizes: Any, seconds: ArrayLike) -> Curve:
         """Return the curve of sizes in order; where a larger one was measured faster, as fast: a step can be padded."""
         fastest = np.minimum.accumulate(np.asarray(seconds, dtype=float)[::-1])[::-1]
         return cls(tuple(map(float, sizes)), tuple(fastest.tolist()))

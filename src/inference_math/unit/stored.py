@@ -90,7 +90,7 @@ class Stored(NamedTuple):
     coefficients: Coefficients
     covariance: list[list[float]]
     spread: float
-    scope: dict[str, tuple[Any, ...]]
+    scope: dict[str, tuple[object, ...]]
     anchors: tuple[Anchor, ...]
 
 
@@ -122,7 +122,7 @@ def stored(found: dict[str, Any]) -> Stored:
     return read
 
 
-def _tables(name: str, value: Any) -> Any:
+def _tables(name: str, value: object) -> Any:
     if not isinstance(value, Mapping):
         raise ValueError(f"{name} must be a table of names, not {value!r:.80}")
     return value
@@ -135,14 +135,14 @@ def _square(rows: Any) -> list[list[float]]:
     return [[as_real("log_covariance", value, _COVARIANCE) for value in row] for row in found]
 
 
-def _anchor(value: Any) -> Anchor:
+def _anchor(value: object) -> Anchor:
     names = [field.name for field in fields(Anchor)]
     if not isinstance(value, Mapping) or set(value) != set(names):
         raise ValueError(f"an anchor must have {', '.join(names)} and nothing else, not {value!r:.80}")
     return Anchor(**value)
 
 
-def scope_of(name: str, values: Any) -> tuple[Any, ...]:
+def scope_of(name: str, values: object) -> tuple[object, ...]:
     """Return names, or the two ends of a range."""
     as_one_of("scope", name, (*_NAMES, *_RANGES))
     found = tuple(values) if isinstance(values, list | tuple) else ()

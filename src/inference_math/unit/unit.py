@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from inference_math import catalogue, theory
 from inference_math.catalogue import Gpu, Model, as_precision
@@ -24,6 +25,7 @@ from inference_math.checks import (
     AT_LEAST_ZERO,
     SHARE,
     Interval,
+    Numbers,
     as_number,
     as_numbers,
     as_one_of,
@@ -225,7 +227,7 @@ class Unit:
         """Return the bytes that a request of so many tokens takes on all GPUs that hold a copy of it."""
         return kv_held(self.numbers, as_number("tokens", tokens, AT_LEAST_ZERO))
 
-    def resized(self, **changes: Any) -> Unit:
+    def resized(self, **changes: object) -> Unit:
         """Return the same with other GPUs or precisions, named as in `of`.
 
         A calibration of your own is kept; one that ships is chosen anew.
@@ -234,7 +236,9 @@ class Unit:
         own = None if self.calibration.mode in SHIPPED else self.calibration
         return Unit.of(self.model, self.gpu, **(asked | {"calibration": own} | changes))
 
-    def step_time(self, decodes: Any, context: Any, prefill_tokens: Any = 0, cached: Any = 0) -> Any:
+    def step_time(
+        self, decodes: ArrayLike, context: ArrayLike, prefill_tokens: ArrayLike = 0, cached: ArrayLike = 0
+    ) -> Any:
         """Return the time of a step of `decodes` at a mean `context`, beside `prefill_tokens` of one prompt.
 
         The prompt's tokens also see `cached` tokens before them. All arguments broadcast.
@@ -254,7 +258,7 @@ class Unit:
         each = self._parts(decodes, context, prefill_tokens, cached, 1.0)
         return {name: float(seconds) for name, seconds in zip(PARTS, each, strict=True)}
 
-    def prefill_time(self, n_in: Any, batch: Any = 1, cached: Any = 0) -> Any:
+    def prefill_time(self, n_in: ArrayLike, batch: ArrayLike = 1, cached: ArrayLike = 0) -> Any:
         """Return the time of `batch` prompts of `n_in` tokens computed at once, of each `cached` in HBM already."""
         total, prompts = as_numbers("n_in", n_in, AT_LEAST_ONE), as_numbers("batch", batch, AT_LEAST_ONE)
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
@@ -263,15 +267,15 @@ class Unit:
         seconds = self._step(0.0, 0.0, total - known, known, prompts)
         return as_scalar(self._possible(seconds, self.floor.prefill_time, total, prompts, known))
 
-    def _possible(self, seconds: Any, floor: Callable[..., Any], *arguments: Any) -> Any:
+    def _possible(self, seconds: Numbers, floor: Callable[..., Any], *arguments: object) -> Any:
         """Return no less than `floor` of the arguments: coefficients are shares, but an anchor may ask for more."""
         return np.maximum(seconds, floor(*arguments)) if self.calibration.anchors else seconds
 
-    def _step(self, decodes: Any, context: Any, new: Any, cached: Any, prompts: Any) -> Any:
+    def _step(self, decodes: Numbers, context: Numbers, new: Numbers, cached: Numbers, prompts: Numbers) -> Any:
         weights, matrices, *rest = self._parts(decodes, context, new, cached, prompts)
         return theory.step_time.unchecked(weights, matrices, sum(rest))
 
-    def _parts(self, decodes: Any, context: Any, new: Any, cached: Any, prompts: Any) -> list[Any]:
+    def _parts(self, decodes: Numbers, context: Numbers, new: Numbers, cached: Numbers, prompts: Numbers) -> list[Any]:
         return parts(self.terms, decodes, context, new, cached, prompts, np.maximum, np.minimum)
 
     @cached_property
@@ -303,11 +307,11 @@ class Unit:
         nearest = Anchor(work.n_in, work.n_out, self.calibration.anchor(work.n_in, work.n_out))
         return self.calibrated(replace(self.calibration, anchors=(nearest,)))
 
-    def token_time(self, n_in: Any) -> Any:
+    def token_time(self, n_in: ArrayLike) -> Any:
         """Return T: the prefill of a prompt of `n_in` tokens, per token [C02]."""
         return self.prefill_time(n_in) / n_in
 
-    def decode_share(self, decodes: Any) -> Any:
+    def decode_share(self, decodes: ArrayLike) -> Any:
         """Return z beside so many decodes: how much of one more decode's compute lengthens the step [C14]."""
         tokens = as_numbers("decodes", decodes, AT_LEAST_ZERO)
         weights, matrices, *_ = self._parts(tokens, 0, 0, 0, 0)
@@ -344,19 +348,19 @@ class Unit:
         """
         return max_kv_seqs(self.numbers, work.plain, engine_record(self.engine))
 
-    def ttft(self, work: Workload, concurrency: Any) -> Any:
+    def ttft(self, work: Workload, concurrency: ArrayLike) -> Any:
         """Return the mean time to first token with so many users at once, prefill first [C13]; without its `front`."""
         return self._seen(work, concurrency, own=1)
 
-    def tpot(self, work: Workload, concurrency: Any) -> Any:
+    def tpot(self, work: Workload, concurrency: ArrayLike) -> Any:
         """Return the mean time per output token with so many users at once, prefill first [C14]."""
         return self._seen(work, concurrency, own=0)
 
-    def e2e(self, work: Workload, concurrency: Any) -> Any:
+    def e2e(self, work: Workload, concurrency: ArrayLike) -> Any:
         """Return the mean latency of a request: its TTFT, and its TPOT for each token after the first."""
         return self.ttft(work, concurrency) + (work.n_out - 1) * self.tpot(work, concurrency)
 
-    def predict(self, quantity: str, work: Workload, concurrency: Any, level: float = 0.9) -> Prediction:
+    def predict(self, quantity: str, work: Workload, concurrency: ArrayLike, level: float = 0.9) -> Prediction:
         """Return `quantity` ("ttft", "tpot" or "e2e") with an interval, and what was never calibrated.
 
         The interval holds the mean over many requests with probability `level`, as far as the calibration's
@@ -373,7 +377,9 @@ class Unit:
         low, high = as_scalar(np.minimum(low, value)), as_scalar(np.maximum(high, value))
         return Prediction(value, low, high, level, self.calibration.mode, self.outside(work, concurrency))
 
-    def spread(self, ask: Callable[[Any], Any], level: float, draws: int = _DRAWS, wide: Any = 1.0) -> tuple[Any, Any]:
+    def spread(
+        self, ask: Callable[[Any], Any], level: float, draws: int = _DRAWS, wide: Numbers = 1.0
+    ) -> tuple[Any, Any]:
         """Return the quantiles of some seconds, asked of the unit under draws, between which the share `level` lies.
 
         What the fit leaves is taken `wide` times as wide. None is below the floor's answer.
@@ -383,7 +389,7 @@ class Unit:
         least = ask(self.floor)
         return np.maximum(low, least), np.maximum(high, least)
 
-    def outside(self, work: Workload, concurrency: Any) -> tuple[str, ...]:
+    def outside(self, work: Workload, concurrency: ArrayLike) -> tuple[str, ...]:
         """Return a sentence for each input that the calibration does not cover, or that the KV cache cannot hold."""
         found = self.calibration.outside(**self._inputs(work, concurrency))
         found += tuple(too_long(self.model.name, self.model.context, longest_request(work.plain)))
@@ -399,14 +405,14 @@ class Unit:
         inputs = self._inputs(work, 1.0)
         return self.calibrated(self.calibration.widened(**inputs))
 
-    def _inputs(self, work: Workload, concurrency: Any) -> dict[str, Any]:
+    def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, object]:
         """Return what a calibration's scope names."""
         return {
             "engine": self.engine, "model": self.model.name, "kind": self.kind, "gpu": self.gpu.name, "tp": self.tp,
             "weights": self.weights, "kv": self.kv, "n_in": work.n_in, "n_out": work.n_out, "concurrency": concurrency,
         }  # fmt: skip
 
-    def _seen(self, work: Workload, concurrency: Any, own: int) -> Any:
+    def _seen(self, work: Workload, concurrency: ArrayLike, own: int) -> Any:
         """Return the exact mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0)."""
         users, unit = as_numbers("concurrency", concurrency, AT_LEAST_ONE), self.near(work)
         context = theory.mean_context(n_in=work.n_in * work.pairing, n_out=max(work.n_out, 1.001), cv=work.cv)
@@ -415,7 +421,7 @@ class Unit:
 
         new = work.n_in - cached
 
-        def step(decodes: Any, prompts: Any) -> Any:
+        def step(decodes: Numbers, prompts: Numbers) -> Any:
             seconds = unit._step(decodes, context, new, cached, prompts)
             sampling, given = np.minimum(decodes + np.floor(prompts), 1.0), decodes * self.tokens_a_step
             return unit._possible(

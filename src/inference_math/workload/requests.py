@@ -16,6 +16,7 @@ from inference_math.checks import (
     AT_LEAST_ZERO,
     SHARE,
     Interval,
+    Numbers,
     as_counts,
     as_number,
     as_numbers,
@@ -272,6 +273,6 @@ class Trace:
         return Requests(*(column[chosen] for column in self.rows()))
 
 
-def _cached(n_in: NDArray[np.int64], alpha: Any) -> NDArray[np.int64]:
+def _cached(n_in: NDArray[np.int64], alpha: Numbers) -> NDArray[np.int64]:
     """Return the stored tokens of prompts, of which the last one is always computed."""
     return np.asarray(np.minimum(np.floor(alpha * n_in + 0.5).astype(np.int64), n_in - 1))

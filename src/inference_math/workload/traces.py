@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from inference_math.checks import AT_LEAST_ZERO, as_counts, as_numbers, as_one_of, as_whole
 from inference_math.workload import Trace
@@ -121,7 +121,7 @@ def _not_too_long(path: Path) -> None:
             raise ValueError(f"{path.name} must have at most {_MOST:,} requests: take a part of them")
 
 
-def reusable(blocks: Blocks, n_in: Any, block_tokens: int = BLOCK_TOKENS) -> NDArray[np.float64]:
+def reusable(blocks: Blocks, n_in: ArrayLike, block_tokens: int = BLOCK_TOKENS) -> NDArray[np.float64]:
     """Return the share α of each prompt that earlier prompts began with: an unlimited cache that keeps everything.
 
     Parameters
@@ -148,7 +148,9 @@ def reusable(blocks: Blocks, n_in: Any, block_tokens: int = BLOCK_TOKENS) -> NDA
     return shares
 
 
-def reuse_curve(blocks: Blocks, n_in: Any, block_tokens: int = BLOCK_TOKENS, capacity: Any = None) -> pd.DataFrame:
+def reuse_curve(
+    blocks: Blocks, n_in: ArrayLike, block_tokens: int = BLOCK_TOKENS, capacity: ArrayLike | None = None
+) -> pd.DataFrame:
     """Return what an LRU prefix cache finds, by its capacity: exact, from one pass over the trace.
 
     Takes O(n log n) time for n block references. The cache starts empty. `capacity` (tokens; a part of a block
@@ -190,7 +192,7 @@ def reuse_curve(blocks: Blocks, n_in: Any, block_tokens: int = BLOCK_TOKENS, cap
     return pd.DataFrame({"capacity": capacity} | {name: values[found] for name, values in totals.items()})
 
 
-def length_quantiles(n_in: Any, n_out: Any) -> pd.DataFrame:
+def length_quantiles(n_in: ArrayLike, n_out: ArrayLike) -> pd.DataFrame:
     """Return the distribution of prompt and output lengths, in tokens.
 
     Returns
@@ -216,7 +218,7 @@ def _summary(values: NDArray[np.int64]) -> dict[str, float]:
     return moments | {f"p{q}": value for q, value in zip(QUANTILES, quantiles, strict=True)}
 
 
-def _prompt_tokens(blocks: Blocks, n_in: Any, block_tokens: int) -> NDArray[np.int64]:
+def _prompt_tokens(blocks: Blocks, n_in: ArrayLike, block_tokens: int) -> NDArray[np.int64]:
     """Return the prompt lengths after holding the blocks against them and against each other."""
     size = as_whole("block_tokens", block_tokens)
     tokens = as_counts("n_in", n_in)
