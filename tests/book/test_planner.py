@@ -128,7 +128,7 @@ def settings(count):
 def test_numbers_are_those_of_the_package(open_page):
     """Under the calibration alone, and every fifth under all draws."""
     page, met = open_page(PAGE), 0
-    for i, given in enumerate(settings(150)):
+    for i, given in enumerate(settings(60)):
         drawn = i % 5 == 0
         expected, found = planned(given, intervals=drawn), page.evaluate(SOLVE, [given, drawn])
         assert found["best"] == expected.best
@@ -161,7 +161,7 @@ def test_numbers_are_those_of_the_package(open_page):
         gains = expected.offloading[["where", "rate", "binds"]].to_numpy()
         assert {row[0]: row[1] for row in found["gains"]} == pytest.approx({row[0]: row[1] for row in gains}, rel=1e-6)
         assert {row[0]: row[2] for row in found["gains"]} == {row[0]: row[2] for row in gains}
-    assert met > 40
+    assert met > 16
 
 
 CURVE = """([unit, work, engine, users]) => {
