@@ -113,11 +113,18 @@ def engines() -> pd.DataFrame:
     for name, record in records().items():
         found = plan(UNIT.resized(engine=name), WORK, LIMITS)
         lead, varies = (f"{100 * found.solved[key]:.0f}" for key in ("lead", "scatter"))
-        rows.append({
-            "engine": record["title"], "loses least": found.best, "requests/s of a unit": digits(found["rate"]),
-            "best in (% of the draws)": f"{100 * found.best_in:.0f}", "next": found.order[1],
-            "which loses more by (%)": lead, "and that varies by (%)": varies, "a tie": "yes" if found.tie else "no",
-        })  # fmt: skip
+        rows.append(
+            {
+                "engine": record["title"],
+                "loses least": found.best,
+                "requests/s of a unit": digits(found["rate"]),
+                "best in (% of the draws)": f"{100 * found.best_in:.0f}",
+                "next": found.order[1],
+                "which loses more by (%)": lead,
+                "and that varies by (%)": varies,
+                "a tie": "yes" if found.tie else "no",
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -134,11 +141,18 @@ def numbers() -> dict[str, str]:
         for side in _SIDES:
             column = rows[side]
             for key, name in (
-                ("alone", "prompt alone (ms)"), ("net", "ΔP, net of t_w (ms)"), ("gross", "ΔP, gross (ms)"),
-                ("read", "ΔH and a decode's own rows (ms)"), ("bound", "1 + ΔP/ΔH"), ("best", "best"),
-                ("lead", _AHEAD), ("e", "e, local SSDs"), ("chunked", "chunked (requests/s of a unit)"),
-                ("split", "disaggregated (requests/s of a unit)"), ("whole", "aggregated (requests/s of a unit)"),
-            ):  # fmt: skip
+                ("alone", "prompt alone (ms)"),
+                ("net", "ΔP, net of t_w (ms)"),
+                ("gross", "ΔP, gross (ms)"),
+                ("read", "ΔH and a decode's own rows (ms)"),
+                ("bound", "1 + ΔP/ΔH"),
+                ("best", "best"),
+                ("lead", _AHEAD),
+                ("e", "e, local SSDs"),
+                ("chunked", "chunked (requests/s of a unit)"),
+                ("split", "disaggregated (requests/s of a unit)"),
+                ("whole", "aggregated (requests/s of a unit)"),
+            ):
                 told[f"case{mark}_{side}_{key}"] = column[name]
             gain = compare(_costs(side, stored), LIMITS.tpot, WAIT).set_index("architecture").rate
             told[f"case{mark}_{side}_chunked_gain"] = f"{gain['chunked'] / gain['aggregated']:.2f}"

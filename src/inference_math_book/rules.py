@@ -226,11 +226,18 @@ def followed() -> pd.DataFrame:
         costs = [(cost, one) for one in setups() if (cost := rule.costs(one)) is not None]
         worst, at = max(costs, key=lambda pair: pair[0])
         losses = [cost for cost, _ in costs]
-        rows.append({
-            "name": rule.name, "says": rule.says, "where": rule.where, "cases": len(costs),
-            "right": sum(cost < FINE for cost in losses) / len(losses), "mean": sum(losses) / len(losses),
-            "worst": worst, "worst_at": _name(at) if worst >= FINE else "",
-        })  # fmt: skip
+        rows.append(
+            {
+                "name": rule.name,
+                "says": rule.says,
+                "where": rule.where,
+                "cases": len(costs),
+                "right": sum(cost < FINE for cost in losses) / len(losses),
+                "mean": sum(losses) / len(losses),
+                "worst": worst,
+                "worst_at": _name(at) if worst >= FINE else "",
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -243,9 +250,14 @@ def _name(one: Setup) -> str:
 def told() -> pd.DataFrame:
     """Return the same as text for a page."""
     found = followed()
-    return pd.DataFrame({
-        "rule": found.says, "where it speaks": found["where"], "set-ups": found.cases,
-        "right (%)": (100 * found.right).map("{:.0f}".format),
-        "loses in the mean (%)": (100 * found["mean"]).map("{:.0f}".format),
-        "at most (%)": (100 * found.worst).map("{:.0f}".format), "worst at": found.worst_at,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "rule": found.says,
+            "where it speaks": found["where"],
+            "set-ups": found.cases,
+            "right (%)": (100 * found.right).map("{:.0f}".format),
+            "loses in the mean (%)": (100 * found["mean"]).map("{:.0f}".format),
+            "at most (%)": (100 * found.worst).map("{:.0f}".format),
+            "worst at": found.worst_at,
+        }
+    )

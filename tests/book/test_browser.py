@@ -57,8 +57,7 @@ def settle(page, figure: str) -> None:
 def set_slider(page, figure: str, name: str, value: float) -> None:
     """Move a slider as a hand would: the input's value, then its event."""
     page.locator(f"#{figure} .vega-bind input[type=range][name={name}]").evaluate(
-        "(input, value) => { input.value = value; input.dispatchEvent(new Event('input', {bubbles: true})); }",
-        value,
+        "(input, value) => { input.value = value; input.dispatchEvent(new Event('input', {bubbles: true})); }", value
     )
     settle(page, figure)
 
@@ -135,11 +134,7 @@ def test_choosing_a_model_changes_the_token_time(open_page):
     points = values(page, "fig-token-time")["T, causal"]
     model, gpu = catalogue.model("llama-3-8b"), catalogue.gpu("h200-sxm")
     expected = theory.token_time_causal(
-        n_params=model.n_params,
-        n_layers=model.n_layers,
-        d_att=model.d_att,
-        n_in=points[:, 0],
-        flops=gpu.flops("bf16"),
+        n_params=model.n_params, n_layers=model.n_layers, d_att=model.d_att, n_in=points[:, 0], flops=gpu.flops("bf16")
     )
     np.testing.assert_allclose(points[:, 1], 1e6 * expected, rtol=1e-9)
 

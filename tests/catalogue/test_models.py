@@ -452,14 +452,7 @@ def test_a_gpu_survives_the_way_through_toml(name: str, tmp_path: Path) -> None:
     assert Gpu.from_toml(path) == gpu(name)
 
 
-MINE = {
-    "name": "mine",
-    "bf16_flops": 1e14,
-    "hbm_bw": 1e12,
-    "hbm_bytes": 24e9,
-    "link_bw": 32e9,
-    "pcie_bw": 32e9,
-}
+MINE = {"name": "mine", "bf16_flops": 1e14, "hbm_bw": 1e12, "hbm_bytes": 24e9, "link_bw": 32e9, "pcie_bw": 32e9}
 
 
 def test_a_gpu_of_ones_own_names_its_file_as_source(tmp_path: Path) -> None:
@@ -472,10 +465,7 @@ def test_a_gpu_of_ones_own_names_its_file_as_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            toml({**MINE, "hbm_bandwidth": 1}),
-            "key must be one of name, .*, not 'hbm_bandwidth'; did you mean",
-        ),
+        (toml({**MINE, "hbm_bandwidth": 1}), "key must be one of name, .*, not 'hbm_bandwidth'; did you mean"),
         (toml(without(MINE, "hbm_bw", "link_bw")), "missing: hbm_bw, link_bw"),
         (toml({**MINE, "hbm_bw": -1.0}), r"hbm_bw must be a number from 1e\+06 to 1e\+36, not -1"),
         (toml(without(MINE, "hbm_bw")) + "\nhbm_bw = nan", r"hbm_bw must be a number from 1e\+06 to 1e\+36, not nan"),

@@ -150,12 +150,7 @@ def test_tiers_help_only_caches_that_do_not_fit() -> None:
         before, after = rows.tokens_per_s
         gains[name] = after / before - 1
     assert gains == pytest.approx(
-        {
-            (8000, "HBM"): -0.015,
-            (30000, "HBM and host"): 0.211,
-            (50000, "neither"): 0.227,
-            (70000, "neither"): 0.287,
-        },
+        {(8000, "HBM"): -0.015, (30000, "HBM and host"): 0.211, (50000, "neither"): 0.227, (70000, "neither"): 0.287},
         abs=1e-3,
     )
     # Requests in the system times their tokens over their time.

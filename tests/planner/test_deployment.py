@@ -149,11 +149,7 @@ def test_prompts_in_chunks_bunch_where_answers_scatter():
 
 
 @pytest.mark.parametrize(
-    ("model", "gpu", "tp", "precision"),
-    [
-        ("llama-3-8b", "h200-sxm", 1, "bf16"),
-        ("deepseek-v3", "h200-sxm", 8, "fp8"),
-    ],
+    ("model", "gpu", "tp", "precision"), [("llama-3-8b", "h200-sxm", 1, "bf16"), ("deepseek-v3", "h200-sxm", 8, "fp8")]
 )
 def test_the_verdict_follows_the_draws_and_what_was_never_measured_is_wider(model, gpu, tp, precision):
     unit, work = Unit.of(model, gpu, tp, precision, precision), Workload(500, 250)

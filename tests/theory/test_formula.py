@@ -85,16 +85,7 @@ def test_vega_refuses_what_the_browser_cannot_evaluate(expr):
 
 
 def test_maximum_of_different_shapes():
-    f = Formula(
-        "f",
-        (alpha, e, n_in),
-        sp.Max(alpha, e, n_in) - sp.Min(alpha, e, n_in),
-        "f",
-        "1",
-        "C00",
-        "test",
-        "test",
-    )
+    f = Formula("f", (alpha, e, n_in), sp.Max(alpha, e, n_in) - sp.Min(alpha, e, n_in), "f", "1", "C00", "test", "test")
     result = f(alpha=[0.1, 0.9], e=np.array([[0.5], [5.0]]), n_in=0.3)
     np.testing.assert_allclose(result, [[0.4, 0.6], [4.9, 4.7]])
 

@@ -16,14 +16,7 @@ from inference_math.theory.formula import Formula
 from inference_math.theory.notation import QUANTITIES, flops, hbm_bw, kv_token, n_in, n_layers, n_out, n_params
 
 ureg = pint.UnitRegistry(None)
-for definition in (
-    "s = [time]",
-    "byte = [data]",
-    "token = []",
-    "FLOP = []",
-    "blink = 0.31 * s",
-    "word = 4.7 * byte",
-):
+for definition in ("s = [time]", "byte = [data]", "token = []", "FLOP = []", "blink = 0.31 * s", "word = 4.7 * byte"):
     ureg.define(definition)
 
 

@@ -24,9 +24,7 @@ def as_blocks(texts):
 
 # Few letters and runs of them, so that prompts begin alike and part at any place of a block.
 texts = st.lists(
-    st.lists(st.sampled_from(["aaaa", "bbbb", "ab", "b"]), min_size=1, max_size=6).map("".join),
-    min_size=1,
-    max_size=25,
+    st.lists(st.sampled_from(["aaaa", "bbbb", "ab", "b"]), min_size=1, max_size=6).map("".join), min_size=1, max_size=25
 )
 
 

@@ -83,19 +83,25 @@ def silybench_tails(units: Mapping[str, Unit], q: float = 0.95) -> pd.DataFrame:
     for row in frame.to_dict("records"):
         unit, work = units[row["precision"]], Workload(float(row["prompt_tokens"]), float(row["output_tokens"]))
         run = benchmark(
-            RandomLengths(work.n_in, work.n_out), unit.step_cost, concurrency=int(row["concurrency"]),
+            RandomLengths(work.n_in, work.n_out),
+            unit.step_cost,
+            concurrency=int(row["concurrency"]),
             requests=max(int(row["requests"]), int(row["concurrency"])),
             scheduler=Chunked(8192, max_batch=unit.places(work)),
             front=unit.front.seconds,
-        )  # fmt: skip
+        )
         tables.append(
             {
-                "precision": row["precision"], "n_in": row["prompt_tokens"], "n_out": row["output_tokens"],
-                "users": row["concurrency"], "ttft": run.requests["ttft"].quantile(q),
-                "ttft_s": row["ttft_p95_ms"] / 1e3, "tpot": run.requests["tpot"].quantile(q),
+                "precision": row["precision"],
+                "n_in": row["prompt_tokens"],
+                "n_out": row["output_tokens"],
+                "users": row["concurrency"],
+                "ttft": run.requests["ttft"].quantile(q),
+                "ttft_s": row["ttft_p95_ms"] / 1e3,
+                "tpot": run.requests["tpot"].quantile(q),
                 "tpot_s": row["tpot_p95_ms"] / 1e3,
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(tables)
 
 

@@ -40,9 +40,15 @@ def played(unit: Callable[[Unit], Unit] | None = None) -> pd.DataFrame:
     for _, rows in load("queue_runs").frame.groupby(_ENGINE, sort=False):
         one = rows.iloc[0]
         own = Unit.of(
-            one["model"], one["gpu"], int(one["tp"]), weights=one["weights"], engine=one["engine"], ep=int(one["ep"]),
-            dp=int(one["dp"]), version=one["version"],
-        )  # fmt: skip
+            one["model"],
+            one["gpu"],
+            int(one["tp"]),
+            weights=one["weights"],
+            engine=one["engine"],
+            ep=int(one["ep"]),
+            dp=int(one["dp"]),
+            version=one["version"],
+        )
         ordered = rows.sort_values(_ORDER, kind="stable")
         tables.append(ordered.assign(**_times(unit(own) if unit else own, ordered)))
     return pd.concat(tables)
@@ -56,11 +62,15 @@ def compared(found: pd.DataFrame) -> pd.DataFrame:
             measured, predicted = of[f"{name}_s"], of[name]
             rows.append(
                 {
-                    "model": model, "time": name, "mean": measured.mean(), "predicted mean": predicted.mean(),
-                    "P90": measured.quantile(0.9), "predicted P90": predicted.quantile(0.9),
+                    "model": model,
+                    "time": name,
+                    "mean": measured.mean(),
+                    "predicted mean": predicted.mean(),
+                    "P90": measured.quantile(0.9),
+                    "predicted P90": predicted.quantile(0.9),
                     "error": predicted.mean() / measured.mean() - 1,
                 }
-            )  # fmt: skip
+            )
     return pd.DataFrame(rows)
 
 
@@ -68,9 +78,11 @@ def _times(unit: Unit, rows: pd.DataFrame) -> dict[str, np.ndarray]:
     """Return the times of each row, which are in the order of arrivals."""
     one, mean = rows.iloc[0], Workload(float(rows["n_in"].mean()), float(rows["n_out"].mean()))
     engine = simulate.Chunked(
-        budget=int(one["budget"] * one["dp"]), max_batch=float(one["max_batch"] * one["dp"]),
-        kv_capacity=float(unit.kv_tokens(mean.n_in + mean.n_out)), grows=True,
-    )  # fmt: skip
+        budget=int(one["budget"] * one["dp"]),
+        max_batch=float(one["max_batch"] * one["dp"]),
+        kv_capacity=float(unit.kv_tokens(mean.n_in + mean.n_out)),
+        grows=True,
+    )
     trace = Trace.from_frame(rows.rename(columns={"arrival_s": "arrival"}))
     run = simulate.replay(trace, unit.step_cost, scheduler=engine)
     # Requests come back in the order in which they finish; equal ones may change places.

@@ -292,7 +292,12 @@ def _scope(of: Unit, rows: pd.DataFrame) -> dict[str, tuple[object, ...]]:
     prompts = rows[rows["prompts"] > 0]
     length = prompts["tokens"] + prompts["cached"]
     found: dict[str, tuple[object, ...]] = {
-        "engine": ("PyTorch's kernels",), "model": (of.model.name,), "gpu": (of.gpu.name,), "weights": (of.weights,),
-        "kv": (of.kv,), "tp": (1, 1), "concurrency": (1.0, float(max(rows["decodes"].max(), 1))),
-    }  # fmt: skip
+        "engine": ("PyTorch's kernels",),
+        "model": (of.model.name,),
+        "gpu": (of.gpu.name,),
+        "weights": (of.weights,),
+        "kv": (of.kv,),
+        "tp": (1, 1),
+        "concurrency": (1.0, float(max(rows["decodes"].max(), 1))),
+    }
     return found | ({"n_in": (float(length.min()), float(length.max()))} if len(prompts) else {})

@@ -36,8 +36,14 @@ _WIDTH = {
 PROFILED = tuple(_WIDTH["zero-shot"])
 # What checkpoints of a precision are called.
 _TOLD = {
-    "fp8": "fp8", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "int4": "int4", "awq": "int4", "gptq": "int4", "w4a16": "int4",
-}  # fmt: skip
+    "fp8": "fp8",
+    "nvfp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "int4": "int4",
+    "awq": "int4",
+    "gptq": "int4",
+    "w4a16": "int4",
+}
 _FEWEST, _SPAN, _FULL = 3, 4, 0.97
 _MOST = 1e9  # tokens of a request, or requests at a time
 _HOPELESS = 0.3  # mean error of a fit that fits nothing
@@ -217,6 +223,10 @@ def _scope(units: Sequence[Unit], table: pd.DataFrame) -> dict[str, tuple[object
     ranges = {c: (float(table[c].min()), float(table[c].max())) for c in ("n_in", "n_out", "concurrency")}
     gpus = [unit.tp for unit in units]
     return {
-        "engine": names(lambda u: u.engine), "model": names(lambda u: u.model.name), "gpu": names(lambda u: u.gpu.name),
-        "weights": names(lambda u: u.weights), "kv": names(lambda u: u.kv), "tp": (min(gpus), max(gpus)),
-    } | ranges  # fmt: skip
+        "engine": names(lambda u: u.engine),
+        "model": names(lambda u: u.model.name),
+        "gpu": names(lambda u: u.gpu.name),
+        "weights": names(lambda u: u.weights),
+        "kv": names(lambda u: u.kv),
+        "tp": (min(gpus), max(gpus)),
+    } | ranges

@@ -54,10 +54,14 @@ def play(row: Any, unit: Unit, work: Workload, front: float, seed: int = 1) -> l
     recipe, own = recipe_of(row), drafting(row, unit)
     cost: Any = own.near(work).step_cost
     run = benchmark(
-        RandomLengths(work.n_in, work.n_out, SPAN), Cold(cost, recipe.cold) if recipe.cold else cost,
-        concurrency=int(row["users"]), requests=EACH * int(row["users"]), front=front, seed=seed,
+        RandomLengths(work.n_in, work.n_out, SPAN),
+        Cold(cost, recipe.cold) if recipe.cold else cost,
+        concurrency=int(row["users"]),
+        requests=EACH * int(row["users"]),
+        front=front,
+        seed=seed,
         scheduler=recipe.scheduler(own.places(work)),
-    )  # fmt: skip
+    )
     return [float(run.requests[name].mean()) for name in ("ttft", "tpot", "latency")]
 
 

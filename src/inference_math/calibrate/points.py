@@ -104,10 +104,13 @@ def parts_of_mixed(step: Point) -> dict[str, Point]:
     """Return what of a mixed step is timed alone: its decodes, its chunk, the attention and the products of each."""
     decodes, chunk = replace(step, what="decode", prompts=0, tokens=0, cached=0), replace(step, decodes=0, context=0)
     return {
-        "decodes": decodes, "chunk": replace(chunk, what="prefill"), "reads": replace(decodes, what="attention"),
-        "attention": replace(chunk, what="attention"), "products_of_decodes": Point("matrices", step.decodes),
+        "decodes": decodes,
+        "chunk": replace(chunk, what="prefill"),
+        "reads": replace(decodes, what="attention"),
+        "attention": replace(chunk, what="attention"),
+        "products_of_decodes": Point("matrices", step.decodes),
         "products": Point("matrices", step.decodes, 0, 1, step.tokens),
-    }  # fmt: skip
+    }
 
 
 def parts_of_load(first: Point) -> dict[str, Point]:

@@ -60,16 +60,22 @@ def overlaps(found: pd.DataFrame, mixed: Iterable[Point] | None = None) -> pd.Da
         none, serial = t["decodes"] + t["chunk"], t["products"] + t["reads"] + t["attention"]
         rows.append(
             {
-                "decodes": step.decodes, "context": step.context, "tokens": step.tokens, "cached": step.cached,
-                "none": none, "serial_kv": serial, "full": max(t["decodes"], t["products"] + t["attention"]),
-                **measured, "closure": t["decodes"] / own - 1,
+                "decodes": step.decodes,
+                "context": step.context,
+                "tokens": step.tokens,
+                "cached": step.cached,
+                "none": none,
+                "serial_kv": serial,
+                "full": max(t["decodes"], t["products"] + t["attention"]),
+                **measured,
+                "closure": t["decodes"] / own - 1,
                 "spread": hypot(*(spread.get(p, np.nan) * by_point.get(p, np.nan) for p in summed)),
                 "can_attention": (can_attention := min(t["reads"], t["attention"])),
                 "can_steps": (can_steps := min(t["decodes"], t["chunk"])),
                 "hidden_attention": (measured["measured"] - measured["attention_beside"]) / can_attention,
                 "hidden_steps": (none - measured["steps_beside"]) / can_steps,
             }
-        )  # fmt: skip
+        )
     sizes, rest = ["decodes", "context", "tokens", "cached"], ["closure", "spread", "can_attention", "can_steps"]
     return pd.DataFrame(rows, columns=[*sizes, *OVERLAPS, *_SCHEDULES, *rest, "hidden_attention", "hidden_steps"])
 
@@ -106,23 +112,27 @@ def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
     for first in sorted(p for p in by_point if p.what == "load-first"):
         n_in = first.cached + first.tokens
         parts = {
-            "whole": Point("prefill", prompts=1, tokens=n_in), "layerwise": replace(first, what="load-layerwise"),
+            "whole": Point("prefill", prompts=1, tokens=n_in),
+            "layerwise": replace(first, what="load-layerwise"),
             **parts_of_load(first),
-        }  # fmt: skip
+        }
         if not all(part in by_point for part in parts.values()):
             continue
         whole, layerwise, load, rest = (by_point[part] for part in parts.values())
         alpha, e = first.cached / n_in, (whole / n_in) / (load / first.cached)
         rows.append(
             {
-                "alpha": alpha, "e": e, "load_over_rest": load / rest,
-                "first": whole / by_point[first], "layerwise": whole / layerwise,
+                "alpha": alpha,
+                "e": e,
+                "load_over_rest": load / rest,
+                "first": whole / by_point[first],
+                "layerwise": whole / layerwise,
                 "law_first": theory.speedup_whole(alpha=alpha, e=e),
                 "law_layerwise": theory.speedup_layerwise(alpha=alpha, e=e),
                 "law_mixed": theory.speedup_mixed(alpha=alpha, e=e),
                 **from_parts(whole, load, rest, n_layers),
             }
-        )  # fmt: skip
+        )
     if not rows:
         return pd.DataFrame()
     frame = pd.DataFrame(rows).sort_values("alpha", ignore_index=True)

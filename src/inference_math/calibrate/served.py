@@ -110,9 +110,17 @@ def loops(frame: pd.DataFrame, calibration: Calibration | None = None) -> Iterat
     for _, rows in frame.groupby([*_SET_UP, "drafts"], sort=False):
         one = rows.iloc[0]
         unit = Unit.of(
-            one["model"], one["gpu"], int(one["tp"]), weights=one["weights"], kv=recipe_of(one).kv,
-            engine=one["engine"], calibration=calibration, ep=int(one["ep"]), dp=int(one["dp"]), version=one["version"],
-        )  # fmt: skip
+            one["model"],
+            one["gpu"],
+            int(one["tp"]),
+            weights=one["weights"],
+            kv=recipe_of(one).kv,
+            engine=one["engine"],
+            calibration=calibration,
+            ep=int(one["ep"]),
+            dp=int(one["dp"]),
+            version=one["version"],
+        )
         sized = recipe_of(one).sized(unit)
         yield Loop(replace(sized, synchronized_arrivals=True), Workload(float(one["n_in"]), float(one["n_out"])), rows)
 
@@ -181,9 +189,15 @@ def external_results(
     for row in frame.to_dict("records"):
         engine = row["engine"] if row["engine"] in ENGINES else ENGINES[0]
         own = Unit.of(
-            row["model"], row["gpu"], row["tp"], weights=row["weights"], engine=engine, ep=row["ep"], dp=row["dp"],
+            row["model"],
+            row["gpu"],
+            row["tp"],
+            weights=row["weights"],
+            engine=engine,
+            ep=row["ep"],
+            dp=row["dp"],
             version=row["version"] if engine == row["engine"] else "",
-        )  # fmt: skip
+        )
         asked = unit(own) if unit else own
         told = asked.predict("tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level)
         found.append({"tpot": told.value, "low": told.low, "high": told.high, "kind": asked.kind})

@@ -111,9 +111,10 @@ def _refuse_special(config: Config, kind: str) -> None:
         config.refuse(bool(others), "layer_types", f"not modelled: {', '.join(others)}")
     windowed = config.get("sliding_window") is not None and config.get("use_sliding_window") is not False
     config.refuse(
-        windowed and "sliding_window" not in handled, "sliding_window",
+        windowed and "sliding_window" not in handled,
+        "sliding_window",
         f"not modelled: sliding-window attention of {kind}",
-    )  # fmt: skip
+    )
     # OPT-350m alone projects its embeddings, by matrices that belong to no layer.
     projected = config.get("word_embed_proj_dim") not in (None, config.get("hidden_size"))
     config.refuse(projected, "word_embed_proj_dim", "not modelled: other than hidden_size")

@@ -9,17 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from inference_math.catalogue.layers import (
-    Attention,
-    Ffn,
-    Layer,
-    delta_net,
-    grouped,
-    latent,
-    mamba,
-    mixture,
-    plain_ffn,
-)
+from inference_math.catalogue.layers import Attention, Ffn, Layer, delta_net, grouped, latent, mamba, mixture, plain_ffn
 from inference_math.catalogue.stated import Config
 
 __all__ = ["HYBRIDS", "Hybrid"]
@@ -60,9 +50,13 @@ class Hybrid:
         if self.attention == "mla":
             rope = config.whole("qk_rope_head_dim")
             sizes |= {
-                "head_size": nope + rope, "kv_lora": config.whole("kv_lora_rank"), "qk_nope": nope, "qk_rope": rope,
-                "q_lora": config.whole("q_lora_rank", 0, low=0), "v_head": config.whole("v_head_dim"),
-            }  # fmt: skip
+                "head_size": nope + rope,
+                "kv_lora": config.whole("kv_lora_rank"),
+                "qk_nope": nope,
+                "qk_rope": rope,
+                "q_lora": config.whole("q_lora_rank", 0, low=0),
+                "v_head": config.whole("v_head_dim"),
+            }
         if ffn is not None:
             sizes |= {
                 "n_experts": ffn.experts,
@@ -89,9 +83,12 @@ def _windowed(config: Config, field: str = "sliding_window", prefix: str = "", *
 
 def _routed(config: Config, experts: str, width: str, shared: int = 0, active: str = "num_experts_per_tok") -> Ffn:
     return mixture(
-        config.whole("hidden_size"), config.whole(experts), config.whole(active), config.whole(width),
+        config.whole("hidden_size"),
+        config.whole(experts),
+        config.whole(active),
+        config.whole(width),
         shared_width=shared,
-    )  # fmt: skip
+    )
 
 
 def _gpt_oss(config: Config) -> list[Pair]:
@@ -148,10 +145,13 @@ def _qwen_next(config: Config) -> list[Pair]:
     else:
         kinds = config.kinds("layer_types", count, (_FULL, _LINEAR))
     linear = delta_net(
-        d_model, key_heads=config.whole("linear_num_key_heads"), key=config.whole("linear_key_head_dim"),
-        value_heads=config.whole("linear_num_value_heads"), value=config.whole("linear_value_head_dim"),
+        d_model,
+        key_heads=config.whole("linear_num_key_heads"),
+        key=config.whole("linear_key_head_dim"),
+        value_heads=config.whole("linear_num_value_heads"),
+        value=config.whole("linear_value_head_dim"),
         kernel=config.whole("linear_conv_kernel_dim"),
-    )  # fmt: skip
+    )
     by_kind = {_FULL: _grouped(config, gated=config.flag("attn_output_gate", True)), _LINEAR: linear}
     if config.get("num_experts") is None:
         ffn = plain_ffn(d_model, config.whole("intermediate_size"))
@@ -166,11 +166,15 @@ def _sparse_latent(config: Config) -> list[Pair]:
     count, d_model = config.whole("num_hidden_layers"), config.whole("hidden_size")
     dense_first = config.whole("first_k_dense_replace", low=0)
     sizes = {
-        "q_lora": config.whole("q_lora_rank", 0, low=0), "kv_lora": config.whole("kv_lora_rank"),
-        "nope": config.whole("qk_nope_head_dim"), "rope": config.whole("qk_rope_head_dim"),
-        "v_head": config.whole("v_head_dim"), "top_k": config.whole("index_topk"),
-        "index_heads": config.whole("index_n_heads"), "index_head": config.whole("index_head_dim"),
-    }  # fmt: skip
+        "q_lora": config.whole("q_lora_rank", 0, low=0),
+        "kv_lora": config.whole("kv_lora_rank"),
+        "nope": config.whole("qk_nope_head_dim"),
+        "rope": config.whole("qk_rope_head_dim"),
+        "v_head": config.whole("v_head_dim"),
+        "top_k": config.whole("index_topk"),
+        "index_heads": config.whole("index_n_heads"),
+        "index_head": config.whole("index_head_dim"),
+    }
     if config.get("layer_types"):
         config.kinds("layer_types", count, ("deepseek_sparse_attention",))
     full = ["full"] * count
@@ -226,11 +230,18 @@ def _nemotron_h(config: Config) -> list[Pair]:
         "mlp": (nothing, plain_ffn(d_model, config.whole("intermediate_size"), gated=False)),
     }  # fmt: skip
     if "moe" in stated:
-        pairs["moe"] = (nothing, mixture(
-            d_model, config.whole("n_routed_experts"), config.whole("num_experts_per_tok"),
-            config.whole("moe_intermediate_size"), gated=False, inner=config.whole("moe_latent_size", 0, low=0),
-            shared_width=config.whole("n_shared_experts") * config.whole("moe_shared_expert_intermediate_size"),
-        ))  # fmt: skip
+        pairs["moe"] = (
+            nothing,
+            mixture(
+                d_model,
+                config.whole("n_routed_experts"),
+                config.whole("num_experts_per_tok"),
+                config.whole("moe_intermediate_size"),
+                gated=False,
+                inner=config.whole("moe_latent_size", 0, low=0),
+                shared_width=config.whole("n_shared_experts") * config.whole("moe_shared_expert_intermediate_size"),
+            ),
+        )
     return [pairs[str(kind)] for kind in stated]
 
 

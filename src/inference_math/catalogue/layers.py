@@ -94,9 +94,17 @@ class Layer:
 
 
 def grouped(
-    d_model: int, heads: int, kv_heads: int, head: int, *, v_head: int = 0, reach: int = 0, aligned: bool = False,
-    gated: bool = False, shared_kv: bool = False,
-) -> Attention:  # fmt: skip
+    d_model: int,
+    heads: int,
+    kv_heads: int,
+    head: int,
+    *,
+    v_head: int = 0,
+    reach: int = 0,
+    aligned: bool = False,
+    gated: bool = False,
+    shared_kv: bool = False,
+) -> Attention:
     """Return attention with `heads` query heads in groups that share a KV head (MHA: as many; MQA: one).
 
     `reach` limits it to a sliding window, or with `aligned` to chunks. `gated` adds an output gate as wide as the
@@ -157,9 +165,8 @@ def plain_ffn(d_model: int, width: int, *, gated: bool = True) -> Ffn:
 
 
 def mixture(
-    d_model: int, experts: int, active: int, width: int, *, shared_width: int = 0, gated: bool = True,
-    inner: int = 0,
-) -> Ffn:  # fmt: skip
+    d_model: int, experts: int, active: int, width: int, *, shared_width: int = 0, gated: bool = True, inner: int = 0
+) -> Ffn:
     """Return routed experts of `width`, a router, and a shared expert of `shared_width` that every token uses.
 
     With `inner` the routed experts work on a projection of that width instead of on `d_model`.

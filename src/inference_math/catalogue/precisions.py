@@ -7,8 +7,14 @@ from numpy.typing import ArrayLike
 from inference_math.checks.plain import as_one_of
 
 __all__ = [
-    "FOUR_BITS", "KV_PRECISIONS", "PRECISIONS", "STATE_BYTES", "as_kv_precision", "as_precision", "bytes_per_value",
-]  # fmt: skip
+    "FOUR_BITS",
+    "KV_PRECISIONS",
+    "PRECISIONS",
+    "STATE_BYTES",
+    "as_kv_precision",
+    "as_precision",
+    "bytes_per_value",
+]
 
 PRECISIONS = ("bf16", "fp8", "nvfp4", "mxfp4", "int4")
 KV_PRECISIONS = ("bf16", "fp8")

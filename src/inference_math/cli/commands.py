@@ -41,10 +41,18 @@ _LONG = {"ttft": 60, "tpot": 1}  # seconds: whoever asks for more means millisec
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
 # The columns of the layouts, as they are printed.
 _TITLES = {
-    "architecture": "architecture", "layout": "layout of a unit", "gpus": "GPUs", "tokens_per_gpu": "tokens/s of a GPU",
-    "low": "5 %", "high": "95 %", "best_in": "first in (share)", "loss": "loses (share)", "decodes": "decodes",
-    "ttft": "TTFT (s)", "tpot": "TPOT (s)",
-}  # fmt: skip
+    "architecture": "architecture",
+    "layout": "layout of a unit",
+    "gpus": "GPUs",
+    "tokens_per_gpu": "tokens/s of a GPU",
+    "low": "5 %",
+    "high": "95 %",
+    "best_in": "first in (share)",
+    "loss": "loses (share)",
+    "decodes": "decodes",
+    "ttft": "TTFT (s)",
+    "tpot": "TPOT (s)",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -197,9 +205,12 @@ def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fle
         return None
     share = None if options.quantile == MEANS else options.quantile or SHARED
     told: dict[str, Any] = {
-        "quantile": share, "cv_arrivals": options.bursts, "mix": mixed, "seed": options.seed,
+        "quantile": share,
+        "cv_arrivals": options.bursts,
+        "mix": mixed,
+        "seed": options.seed,
         "workers": min(os.cpu_count() or 1, 3),
-    }  # fmt: skip
+    }
     try:
         if options.rate is not None:
             return fleet(found, options.rate, **told)
@@ -211,10 +222,15 @@ def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fle
 
 def _benchmark(options: argparse.Namespace) -> int:
     asked: dict[str, Any] = {
-        "prompts": options.prompts, "concurrency": options.concurrency, "rate": options.rate,
-        "burstiness": options.burstiness, "range_ratio": options.ratio, "budget": options.budget,
-        "front": options.front, "seed": options.seed,
-    }  # fmt: skip
+        "prompts": options.prompts,
+        "concurrency": options.concurrency,
+        "rate": options.rate,
+        "burstiness": options.burstiness,
+        "range_ratio": options.ratio,
+        "budget": options.budget,
+        "front": options.front,
+        "seed": options.seed,
+    }
     unit = _unit(options)
     if options.cadences:
         rows = cadences(unit, options.input, options.output, **asked)
@@ -298,9 +314,15 @@ def _unit(options: argparse.Namespace, **layout: int) -> Unit:
     calibration = None if options.calibration is None else Calibration.load(options.calibration)
     named = {name: size for name in ("tp", "ep", "dp", "pp") if (size := getattr(options, name)) is not None}
     return Unit.of(
-        _model(options.model), _gpu(options.gpu), weights=options.weights, kv=options.kv, engine=options.engine,
-        calibration=calibration, memory=options.memory, **(layout or named),
-    )  # fmt: skip
+        _model(options.model),
+        _gpu(options.gpu),
+        weights=options.weights,
+        kv=options.kv,
+        engine=options.engine,
+        calibration=calibration,
+        memory=options.memory,
+        **(layout or named),
+    )
 
 
 def _model(name: str) -> Model:

@@ -55,9 +55,10 @@ def _promise(value: str) -> float | str:
 def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.ArgumentParser:
     """Return the parser of all commands, with what runs each; of those of the bench only the one that is asked for."""
     top = argparse.ArgumentParser(
-        prog="inference-math", description=DESCRIPTION,
+        prog="inference-math",
+        description=DESCRIPTION,
         epilog="exit status: 0; 1 where nothing meets the limits; 2 for bad input; 141 where the reader has enough",
-    )  # fmt: skip
+    )
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = top.add_subparsers(required=True, metavar="command")
     unit = argparse.ArgumentParser(add_help=False)
@@ -86,21 +87,28 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     planner.add_argument("--tier", help="where it is stored: dram, local_ssd, ... (default: in HBM)")
     planner.add_argument("--store", type=float, metavar="GB/S", help="or in a store that each GPU reads so fast")
     planner.add_argument(
-        "--lengths", default="fixed", metavar="KIND",
+        "--lengths",
+        default="fixed",
+        metavar="KIND",
         help=f"output lengths: {' or '.join(LENGTHS)} (default fixed); or for prompts and outputs recorded ones: "
         f"{', '.join(MIXES)}, or a file with the columns n_in and n_out, a trace of Azure's, of Mooncake's",
-    )  # fmt: skip
+    )
     planner.add_argument("--ttft", type=float, required=True, help="limit in seconds")
     planner.add_argument("--tpot", type=float, required=True, help="limit in seconds")
     planner.add_argument(
-        "--front", type=float, metavar="SECONDS",
+        "--front",
+        type=float,
+        metavar="SECONDS",
         help="of each TTFT that no step takes, measured with one short request (default: as fitted to served points)",
-    )  # fmt: skip
+    )
     planner.add_argument(
-        "--quantile", "--promise", type=_promise, metavar="SHARE",
+        "--quantile",
+        "--promise",
+        type=_promise,
+        metavar="SHARE",
         help="share of the requests that must meet both limits, e.g. 0.9, or means (default: with --rate or --have "
         f"{SHARED:g}; of one unit at full load means)",
-    )  # fmt: skip
+    )
     planner.add_argument("--link", help="between pools: nvlink, rdma, pcie, tcp, or GB/s of each GPU (default rdma)")
     planner.add_argument(
         "--sessions", type=int, default=0, help="whose stored part one unit keeps (default: not known)"
@@ -122,16 +130,14 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     planner.add_argument("--rate", type=float, help="requests per second to serve: how many GPUs?")
     planner.add_argument("--have", type=int, metavar="GPUS", help="or the GPUs that there are: how many requests?")
     planner.add_argument(
-        "--bursts",
-        type=float,
-        default=1.0,
-        metavar="CV",
-        help="CV of times between arrivals (default 1, at random)",
+        "--bursts", type=float, default=1.0, metavar="CV", help="CV of times between arrivals (default 1, at random)"
     )
     planner.add_argument(
-        "--search", type=int, metavar="GPUS",
+        "--search",
+        type=int,
+        metavar="GPUS",
         help=f"units of how many GPUs to try layouts on (default {SEARCHED}, where no layout is given)",
-    )  # fmt: skip
+    )
     planner.add_argument("--full", action="store_true", help="print all numbers and tables")
     planner.add_argument("--json", action="store_true", help="print all as JSON (planner/answer.schema.json)")
     planner.add_argument("--commands", metavar="FILE", help="write the commands that start the answer")
@@ -148,15 +154,22 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         "--random-output-len", dest="output", type=float, default=128, help="output tokens (default 128)"
     )
     bench.add_argument(
-        "--random-range-ratio", dest="ratio", type=float, default=0.0, metavar="R",
+        "--random-range-ratio",
+        dest="ratio",
+        type=float,
+        default=0.0,
+        metavar="R",
         help="lengths are uniform from 1 - R to 1 + R of these (default 0: all equal)",
-    )  # fmt: skip
+    )
     bench.add_argument("--num-prompts", dest="prompts", type=int, default=1000, help="requests in all (default 1000)")
     bench.add_argument(
-        "--max-concurrency", dest="concurrency", type=int, metavar="USERS",
+        "--max-concurrency",
+        dest="concurrency",
+        type=int,
+        metavar="USERS",
         help="users who send again when answered, all together at first, or with a rate at most so many at once "
         "(default: as many as prompts)",
-    )  # fmt: skip
+    )
     bench.add_argument(
         "--request-rate", dest="rate", type=float, default=float("inf"), help="requests per second (default inf)"
     )

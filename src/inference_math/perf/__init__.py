@@ -19,13 +19,7 @@ from inference_math.perf.answers import (
     usd_per_million,
 )
 from inference_math.perf.asked import computed_tokens, max_kv_seqs, sent_bytes
-from inference_math.perf.choice import (
-    decide,
-    layouts_near,
-    layouts_ranked,
-    median_row,
-    tokens_of,
-)
+from inference_math.perf.choice import decide, layouts_near, layouts_ranked, median_row, tokens_of
 from inference_math.perf.draws import interval, median
 from inference_math.perf.starts import plain_settings, settings
 
@@ -53,4 +47,4 @@ __all__ = [
     "under",
     "undrafted",
     "usd_per_million",
-]  # fmt: skip
+]

@@ -203,8 +203,10 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
     by_tpot = max_batch(tpot, tpot_1, net, read)
     by_ttft = max_batch_ttft_full(asked["ttft"] - front, steps, ttft_1, read, t_w)
     told = {
-        "batch": min(by_tpot, min(by_ttft, numbers["batch_memory"][0])), "batch_tpot": by_tpot, "batch_ttft": by_ttft,
-    }  # fmt: skip
+        "batch": min(by_tpot, min(by_ttft, numbers["batch_memory"][0])),
+        "batch_tpot": by_tpot,
+        "batch_ttft": by_ttft,
+    }
     if solved["best"] == "aggregated" and batch > 0:
         told["rate"] = request_rate(batch, steps, t_w, net, read)
         told["ttft"] = expected_ttft_full(batch, steps, ttft_1, read, t_w) + front
@@ -255,9 +257,13 @@ def swing_of(asked: Asked, draws: list[DrawnCoefficients], name: str) -> Swing:
     low, high = [solve(swung(asked, name, factor), draws) for factor in [1 - SWING, 1 + SWING]]
     ends = [best_rate(low), best_rate(high)]
     return {
-        "input": name, "low": ends[0], "high": ends[1], "best_low": low["best"], "best_high": high["best"],
+        "input": name,
+        "low": ends[0],
+        "high": ends[1],
+        "best_low": low["best"],
+        "best_high": high["best"],
         "swing": abs(ends[1] - ends[0]),
-    }  # fmt: skip
+    }
 
 
 def swung(asked: Asked, name: str, factor: float) -> Asked:
@@ -319,11 +325,17 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
         if name == "nowhere":
             firsts, rates = alone, each
         span = interval(0.0, each)
-        told.append({
-            "where": name, "rate": span[0], "rate_low": span[1], "rate_high": span[2],
-            "speedup": interval(NEVER, ratios(firsts, alone))[0], "gain": interval(NEVER, ratios(each, rates))[0],
-            "binds": "loading" if mean_of(alone) > mean_of(quick) * NEARLY else "computing",
-        })  # fmt: skip
+        told.append(
+            {
+                "where": name,
+                "rate": span[0],
+                "rate_low": span[1],
+                "rate_high": span[2],
+                "speedup": interval(NEVER, ratios(firsts, alone))[0],
+                "gain": interval(NEVER, ratios(each, rates))[0],
+                "binds": "loading" if mean_of(alone) > mean_of(quick) * NEARLY else "computing",
+            }
+        )
     return told
 
 

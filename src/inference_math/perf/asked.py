@@ -26,7 +26,7 @@ __all__ = [
     "verify_tokens",
     "wait",
     "whole_prompt",
-]  # fmt: skip
+]
 
 max_batch_growing, max_batch_reserved = _max_batch_growing.plain, _max_batch_reserved.plain
 

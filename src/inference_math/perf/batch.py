@@ -12,9 +12,16 @@ from math import floor
 from inference_math.perf.types import Step
 
 __all__ = [
-    "FOREVER", "MOST_TOGETHER", "concurrent_prefill_pmf", "largest_from", "largest_whole", "largest_within",
-    "mean_seen", "round_trip", "seen",
-]  # fmt: skip
+    "FOREVER",
+    "MOST_TOGETHER",
+    "concurrent_prefill_pmf",
+    "largest_from",
+    "largest_whole",
+    "largest_within",
+    "mean_seen",
+    "round_trip",
+    "seen",
+]
 
 MOST_TOGETHER = 4096  # decodes or prompts in a step
 NEGLIGIBLE = 1e-15

@@ -105,8 +105,9 @@ class Noted:
         """Note one gap."""
         self.gaps.append((seconds, 1.0))
 
-    def step(self, engine: int, start: float, seconds: float, decodes: int, context: float, prefills: float,
-             tokens: int) -> None:  # fmt: skip
+    def step(
+        self, engine: int, start: float, seconds: float, decodes: int, context: float, prefills: float, tokens: int
+    ) -> None:
         """Note no step."""
 
     def request(self, request: Request, admitted: float, first_token: float, finished: float) -> None:
@@ -172,10 +173,16 @@ def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
     users, count, together = asked["users"], asked["count"], asked["rate"] < inf
     noted, seconds = bench_played(system, cost, bench_requests(asked), users, asked["front"])
     told: dict[str, Any] = {
-        "ttft": bench_summary(noted.ttft), "tpot": bench_summary(noted.tpot), "itl": bench_gaps(noted.gaps),
-        "latency": bench_summary(noted.latency), "rate": count / seconds, "seconds": seconds, "burst": nan,
-        "steady": nan, "enough": nan,
-    }  # fmt: skip
+        "ttft": bench_summary(noted.ttft),
+        "tpot": bench_summary(noted.tpot),
+        "itl": bench_gaps(noted.gaps),
+        "latency": bench_summary(noted.latency),
+        "rate": count / seconds,
+        "seconds": seconds,
+        "burst": nan,
+        "steady": nan,
+        "enough": nan,
+    }
     told["in_flight"] = min(1.0 * users, told["latency"][0] * told["rate"])
     if not together:
         first = [noted.ttft[i] for i in range(count) if noted.sent[i] <= 0]

@@ -128,9 +128,13 @@ def front_levels(engine: str, kind: str, model: str, gpu: str) -> dict[str, str]
     """Return the level of each of `FRONTS` that a set-up stands at; the engine by the name of its generation."""
     both = engine + "/" + model
     return {
-        "base": "all", "kind": kind, "model": model, "engine": engine, "engine, model": both,
+        "base": "all",
+        "kind": kind,
+        "model": model,
+        "engine": engine,
+        "engine, model": both,
         "engine, model, gpu": both + "/" + gpu,
-    }  # fmt: skip
+    }
 
 
 def fronted(moves: dict[str, CoefficientValues], told: dict[str, str]) -> float:

@@ -19,9 +19,16 @@ from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Ranking, Row, Solution, Step, StepCosts
 
 __all__ = [
-    "CAREFUL", "chosen", "chosen_settings", "decide", "held_by_most", "layouts_near", "layouts_ranked", "median_row",
+    "CAREFUL",
+    "chosen",
+    "chosen_settings",
+    "decide",
+    "held_by_most",
+    "layouts_near",
+    "layouts_ranked",
+    "median_row",
     "tokens_of",
-]  # fmt: skip
+]
 
 CAREFUL = 0.9  # of the draws must keep the limits with the settings that are chosen
 MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyond, engines run out of workspace

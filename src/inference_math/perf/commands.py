@@ -67,9 +67,7 @@ spec:
 """
 
 
-def commands(
-    asked: Asked, name: str, told: dict[str, object], kv: str, memory: float, tier: str
-) -> list[list[str]]:  # fmt: skip
+def commands(asked: Asked, name: str, told: dict[str, object], kv: str, memory: float, tier: str) -> list[list[str]]:
     """Return (title, command) for each kind of server of an architecture, and for what stands in front of its pools.
 
     Pools have a Kubernetes manifest, too, where a unit fits into a node.

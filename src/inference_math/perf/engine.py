@@ -54,8 +54,9 @@ class Ledger(Protocol):
     def request(self, request: Request, admitted: float, first_token: float, finished: float) -> None:
         """Note a request that has finished."""
 
-    def step(self, engine: int, start: float, seconds: float, decodes: int, context: float, prefills: float,
-             tokens: int) -> None:  # fmt: skip
+    def step(
+        self, engine: int, start: float, seconds: float, decodes: int, context: float, prefills: float, tokens: int
+    ) -> None:
         """Note one step in the log."""
 
 

@@ -42,8 +42,9 @@ class Tally:
     means must keep the limits.
     """
 
-    def __init__(self, ttft: float, tpot: float, front: float, since: int, until: int, share: float,
-                 hasty: bool) -> None:  # fmt: skip
+    def __init__(
+        self, ttft: float, tpot: float, front: float, since: int, until: int, share: float, hasty: bool
+    ) -> None:
         self.logs = False
         self.measured = 0
         self.overfull = 0.0
@@ -66,8 +67,9 @@ class Tally:
     def gap(self, seconds: float) -> None:
         """Note no gaps."""
 
-    def step(self, engine: int, start: float, seconds: float, decodes: int, context: float, prefills: float,
-             tokens: int) -> None:  # fmt: skip
+    def step(
+        self, engine: int, start: float, seconds: float, decodes: int, context: float, prefills: float, tokens: int
+    ) -> None:
         """Note no step."""
 
     def request(self, request: Request, admitted: float, first_token: float, finished: float) -> None:
@@ -138,9 +140,17 @@ def stored_of(n_in: int, alpha: float) -> int:
 
 
 def goodput(
-    system: System, cost: StepTimes, front: float, requests: list[Request], ttft: float, tpot: float, since: int,
-    until: int, share: float, hasty: bool,
-) -> list[float]:  # fmt: skip
+    system: System,
+    cost: StepTimes,
+    front: float,
+    requests: list[Request],
+    ttft: float,
+    tpot: float,
+    since: int,
+    until: int,
+    share: float,
+    hasty: bool,
+) -> list[float]:
     """Return (score, mean TTFT, mean TPOT) of the requests from number `since` to before `until`.
 
     The score is the share of them that keeps both limits over the `share` that must; for a share of 0, the smaller of

@@ -15,9 +15,16 @@ __all__ = ["loaded", "pools_each", "pools_rate", "settings_row", "strain"]
 def settings_row(batch: float, chunk: float, prefill: float) -> Row:
     """Return a row of settings alone; its rate only tells that there is one."""
     return {
-        "rate": 1.0, "batch": batch, "decodes": batch, "chunk": chunk, "prefill_units": prefill, "computed": NEVER,
-        "ttft": NEVER, "step": NEVER, "tpot": NEVER,
-    }  # fmt: skip
+        "rate": 1.0,
+        "batch": batch,
+        "decodes": batch,
+        "chunk": chunk,
+        "prefill_units": prefill,
+        "computed": NEVER,
+        "ttft": NEVER,
+        "step": NEVER,
+        "tpot": NEVER,
+    }
 
 
 def loaded(asked: Asked, one: StepCosts, name: str, row: Row) -> Row:
@@ -52,10 +59,16 @@ def loaded(asked: Asked, one: StepCosts, name: str, row: Row) -> Row:
 def done(asked: Asked, row: Row, rate: float, decodes: float, first: float, step: float, gap: float) -> Row:
     """Return a row that does so much with the settings of another one."""
     return {
-        "rate": rate, "batch": row["batch"], "decodes": decodes, "chunk": row["chunk"],
-        "prefill_units": row["prefill_units"], "computed": row["chunk"] * fresh_share(asked["work"]),
-        "ttft": first, "step": step, "tpot": gap / sharing(asked),
-    }  # fmt: skip
+        "rate": rate,
+        "batch": row["batch"],
+        "decodes": decodes,
+        "chunk": row["chunk"],
+        "prefill_units": row["prefill_units"],
+        "computed": row["chunk"] * fresh_share(asked["work"]),
+        "ttft": first,
+        "step": step,
+        "tpot": gap / sharing(asked),
+    }
 
 
 def pools_each(asked: Asked, step: Step, row: Row) -> list[float]:

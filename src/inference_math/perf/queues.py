@@ -39,9 +39,16 @@ __all__ = [
 
 # Prompts are let in as they come.
 AT_ONCE: Admission = {
-    "whole": False, "alone": False, "wait_steps": 0, "wait_tokens": inf, "looks": 1, "every": 1, "guard": True,
-    "since": False, "ahead": False,
-}  # fmt: skip
+    "whole": False,
+    "alone": False,
+    "wait_steps": 0,
+    "wait_tokens": inf,
+    "looks": 1,
+    "every": 1,
+    "guard": True,
+    "since": False,
+    "ahead": False,
+}
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation
 RANKED = 160  # the same, where rows are told apart
@@ -174,9 +181,16 @@ def representative(solved: Solution) -> list[int]:
 
 
 def played(
-    asked: Asked, system: System, pace: Pace, front: float, drawn: Drawn, place: int, rate: float, count: int,
+    asked: Asked,
+    system: System,
+    pace: Pace,
+    front: float,
+    drawn: Drawn,
+    place: int,
+    rate: float,
+    count: int,
     enough: float,
-) -> list[float]:  # fmt: skip
+) -> list[float]:
     """Return (score, mean TTFT, mean TPOT) of a replica that gets so many requests a second; see `goodput`.
 
     `drawn` has gaps, lengths and like, the tokens of recorded requests, and `share`, which of the requests must keep
@@ -393,9 +407,15 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     ordered = list(each)
     ordered.sort(key=lambda one: -one)
     one: Standing = {
-        "name": name, "units": units, "row": row, "gpus": units * asked["unit"]["gpus"], "each": each,
-        "sure": ordered[slow_places(count)], "replicas": 0, "idle": 0.0,
-    }  # fmt: skip
+        "name": name,
+        "units": units,
+        "row": row,
+        "gpus": units * asked["unit"]["gpus"],
+        "each": each,
+        "sure": ordered[slow_places(count)],
+        "replicas": 0,
+        "idle": 0.0,
+    }
     if one["sure"] > 0 and cost(one["sure"], one["gpus"], traffic, have) < inf:
         one.update(fleet_of(host, one, traffic, have, count))
     else:
@@ -436,10 +456,14 @@ def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int)
     spans = [ceil(end / one["gpus"] - 1e-9) * one["gpus"] if end < inf else inf for end in spread_of(needs)]
     gpus, served = fits * one["gpus"], spread_of(serves)
     return {
-        "replicas": fits, "gpus_all": [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed_at(gpus),
-        "rate": [rate, served[0], served[1]] if have > 0 else fixed_at(rate), "sold": rate,
-        "ttft": middle_of(first), "tpot": middle_of(gaps), "kept": kept / count,
-    }  # fmt: skip
+        "replicas": fits,
+        "gpus_all": [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed_at(gpus),
+        "rate": [rate, served[0], served[1]] if have > 0 else fixed_at(rate),
+        "sold": rate,
+        "ttft": middle_of(first),
+        "tpot": middle_of(gaps),
+        "kept": kept / count,
+    }
 
 
 def middle_of(values: list[float]) -> list[float]:

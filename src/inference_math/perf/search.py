@@ -26,9 +26,16 @@ NEARLY_ALL = 0.99
 NEVER = float("nan")
 ALWAYS = 1e300  # requests/s: no bound
 NONE: Row = {
-    "rate": 0.0, "batch": 0.0, "decodes": 0.0, "chunk": NEVER, "prefill_units": NEVER, "computed": NEVER,
-    "ttft": NEVER, "step": NEVER, "tpot": NEVER,
-}  # fmt: skip
+    "rate": 0.0,
+    "batch": 0.0,
+    "decodes": 0.0,
+    "chunk": NEVER,
+    "prefill_units": NEVER,
+    "computed": NEVER,
+    "ttft": NEVER,
+    "step": NEVER,
+    "tpot": NEVER,
+}
 
 
 def edge(good: Callable[[float], bool], inside: float, outside: float) -> float:
@@ -79,10 +86,14 @@ def aggregated(step: Step, batch: int, n_out: float, quantile: float) -> Row:
         return NONE
     whole = round_trip(step, batch, n_out)
     return {
-        "rate": batch / whole, "batch": batch, "chunk": NEVER, "prefill_units": NEVER,
-        "ttft": seen(step, batch, n_out, 1, quantile), "step": whole / n_out,
+        "rate": batch / whole,
+        "batch": batch,
+        "chunk": NEVER,
+        "prefill_units": NEVER,
+        "ttft": seen(step, batch, n_out, 1, quantile),
+        "step": whole / n_out,
         "tpot": seen(step, batch, n_out, 0, quantile),
-    }  # fmt: skip
+    }
 
 
 def chunked(step: Step, places: float, n_in: float, n_out: float, tpot: float, ttft: float) -> Row:
@@ -118,9 +129,14 @@ def chunked(step: Step, places: float, n_in: float, n_out: float, tpot: float, t
         # Where the chunk is larger than it must be, not every step has one.
         mean = bare + min(1.0, chunk_size(b, n_in, decoded) / chunk) * (mixed - bare)
         return {
-            "rate": b / (decoded * mean), "batch": b, "chunk": chunk, "prefill_units": NEVER,
-            "ttft": prompt(b, chunk), "step": mean, "tpot": mean,
-        }  # fmt: skip
+            "rate": b / (decoded * mean),
+            "batch": b,
+            "chunk": chunk,
+            "prefill_units": NEVER,
+            "ttft": prompt(b, chunk),
+            "step": mean,
+            "tpot": mean,
+        }
 
     few = 1e-3
     if not row(few)["rate"] > 0:
@@ -162,6 +178,11 @@ def disaggregated(step: Step, capacity: float, places: float, n_in: float, n_out
     prompts = largest_whole(together, lambda k: split(k)[0] < enough) + 1
     rate, prefill_units, seconds = split(prompts)
     return {
-        "rate": rate, "batch": batch, "chunk": prompts * n_in, "prefill_units": prefill_units,
-        "ttft": seconds, "step": gap, "tpot": gap + sent / (n_out - 1),
-    }  # fmt: skip
+        "rate": rate,
+        "batch": batch,
+        "chunk": prompts * n_in,
+        "prefill_units": prefill_units,
+        "ttft": seconds,
+        "step": gap,
+        "tpot": gap + sent / (n_out - 1),
+    }

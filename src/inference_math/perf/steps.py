@@ -104,11 +104,17 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
     token, copied = 0.0, 0.0
     for cache in shape["caches"]:
         size = cache["values"] * VALUE_BYTES[kv] + cache["own_bytes"]
-        caches.append({
-            "bytes": size, "copies": cache["copies"], "pair_flops": cache["pair_flops"],
-            "decode_flops": cache["decode_flops"], "reach": cache["reach"] if cache["reach"] > 0 else EVERYTHING,
-            "evicts": cache["evicts"], "aligned": cache["aligned"],
-        })  # fmt: skip
+        caches.append(
+            {
+                "bytes": size,
+                "copies": cache["copies"],
+                "pair_flops": cache["pair_flops"],
+                "decode_flops": cache["decode_flops"],
+                "reach": cache["reach"] if cache["reach"] > 0 else EVERYTHING,
+                "evicts": cache["evicts"],
+                "aligned": cache["aligned"],
+            }
+        )
         token += size
         copied += size * cache["copies"]
     # Attention's groups send each token to its experts (FP8) and take their results back (BF16).
@@ -166,29 +172,41 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
     caches: list[CacheTerms] = []
     for cache in unit["caches"]:
         load = read_time(cache["copies"] * cache["bytes"], unit["hbm_bw"], found["kv"])
-        caches.append({
-            # A decode reads each cached token and multiplies it with its queries: what takes longer counts.
-            "read": max(load, (1 + drafts) * cache["decode_flops"] / (look * half)), "load": load,
-            "pair": cache["pair_flops"] / (look * half), "reach": cache["reach"], "aligned": cache["aligned"],
-        })  # fmt: skip
+        caches.append(
+            {
+                # A decode reads each cached token and multiplies it with its queries: what takes longer counts.
+                "read": max(load, (1 + drafts) * cache["decode_flops"] / (look * half)),
+                "load": load,
+                "pair": cache["pair_flops"] / (look * half),
+                "reach": cache["reach"],
+                "aligned": cache["aligned"],
+            }
+        )
     together = 1.0 if tp * dp > 1 else 0.0
     return {
         # A request that drafts brings so many tokens into a step. Each draft passes a layer of its own, one after the
         # other, and the LM head; a prompt passes that layer once.
-        "tokens": 1 + drafts, "longer": 1 + drafts / unit["n_layers"], "once": 1 + min(drafts, 1) / unit["n_layers"],
+        "tokens": 1 + drafts,
+        "longer": 1 + drafts / unit["n_layers"],
+        "once": 1 + min(drafts, 1) / unit["n_layers"],
         "drafted": drafts * read_time(unit["head_bytes"], unit["hbm_bw"], found["memory"]),
-        "ranks": dp * pp, "stages": pp, "synchronized_arrivals": unit["synchronized_arrivals"],
+        "ranks": dp * pp,
+        "stages": pp,
+        "synchronized_arrivals": unit["synchronized_arrivals"],
         "t_w": read_time(unit["step_bytes"], unit["hbm_bw"], found["memory"]) + routed,
-        "routed": routed, "idle": unit["idle"], "matrices": matrices,
+        "routed": routed,
+        "idle": unit["idle"],
+        "matrices": matrices,
         "experts": imbalance * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["grouped"]),
-        "head": unit["head_seconds"] / share, "caches": caches,
+        "head": unit["head_seconds"] / share,
+        "caches": caches,
         "state": 2 * read_time(unit["state_bytes"], unit["hbm_bw"], found["kv"]),
         "move": read_time(moved, unit["hbm_bw"], found["memory"]),
         "links": (allreduce_time(unit["sum_bytes"], tp, unit["link_bw"]) + unit["spread_bytes"] / unit["link_bw"])
         / found["interconnect_efficiency"],
         "fixed": unit["n_layers"] * (found["layer"] + together * found["collective_latency"]) + found["anchor"],
         "request": found["per_sequence_overhead"],
-    }  # fmt: skip
+    }
 
 
 def draft_yield(drafts: float, accepted: float) -> float:
@@ -312,17 +330,24 @@ def floor_terms(unit: UnitNumbers) -> FloorTerms:
         matrices += group["least"] * alone
     caches: list[CacheTerms] = []
     for cache in unit["caches"]:
-        caches.append({
-            "read": read_time(cache["bytes"], bw, 1.0),
-            "load": min(cache["decode_flops"], cache["pair_flops"]) / best,
-            "pair": cache["pair_flops"] / best, "reach": cache["reach"], "aligned": cache["aligned"],
-        })  # fmt: skip
+        caches.append(
+            {
+                "read": read_time(cache["bytes"], bw, 1.0),
+                "load": min(cache["decode_flops"], cache["pair_flops"]) / best,
+                "pair": cache["pair_flops"] / best,
+                "reach": cache["reach"],
+                "aligned": cache["aligned"],
+            }
+        )
     least = unit["step_bytes"] - unit["head_bytes"] + (1 - unit["idle"]) * unit["routed_bytes"]
     return {
-        "weights": read_time(least, bw, 1.0), "head_read": read_time(unit["least_head_bytes"], bw, 1.0),
-        "caches": caches, "state": read_time(unit["state_bytes"], bw, 1.0), "matrices": matrices,
+        "weights": read_time(least, bw, 1.0),
+        "head_read": read_time(unit["least_head_bytes"], bw, 1.0),
+        "caches": caches,
+        "state": read_time(unit["state_bytes"], bw, 1.0),
+        "matrices": matrices,
         "head": unit["least_head_seconds"] * alone,
-    }  # fmt: skip
+    }
 
 
 def floor_of(
@@ -405,6 +430,10 @@ def costs(
     own = (empty(64.0) - empty(1.0)) / 63
     t_w = empty(1.0) - own
     return {
-        "t_w": t_w, "ttft_1": mixed(0.0, 1.0) - t_w, "delta_h": factor * kv_read(terms, context), "own": own,
-        "front": 0.0, "mixed": mixed,
-    }  # fmt: skip
+        "t_w": t_w,
+        "ttft_1": mixed(0.0, 1.0) - t_w,
+        "delta_h": factor * kv_read(terms, context),
+        "own": own,
+        "front": 0.0,
+        "mixed": mixed,
+    }

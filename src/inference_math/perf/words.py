@@ -59,16 +59,29 @@ def verdict(
 
 
 SWING_NAMES = {
-    "n_in": "prompts", "n_out": "answers", "alpha": "stored share", "ttft": "limit on TTFT", "tpot": "limit on TPOT",
+    "n_in": "prompts",
+    "n_out": "answers",
+    "alpha": "stored share",
+    "ttft": "limit on TTFT",
+    "tpot": "limit on TPOT",
     "accepted": "chance that a draft is accepted",
-}  # fmt: skip
+}
 SHORTER = {
-    "n_in": "shorter", "n_out": "shorter", "alpha": "smaller", "ttft": "tighter", "tpot": "tighter",
+    "n_in": "shorter",
+    "n_out": "shorter",
+    "alpha": "smaller",
+    "ttft": "tighter",
+    "tpot": "tighter",
     "accepted": "lower",
-}  # fmt: skip
+}
 LONGER = {
-    "n_in": "longer", "n_out": "longer", "alpha": "larger", "ttft": "looser", "tpot": "looser", "accepted": "higher",
-}  # fmt: skip
+    "n_in": "longer",
+    "n_out": "longer",
+    "alpha": "larger",
+    "ttft": "looser",
+    "tpot": "looser",
+    "accepted": "higher",
+}
 
 
 def swing_name(name: str) -> str:

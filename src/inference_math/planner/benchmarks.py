@@ -157,9 +157,16 @@ def foresee(
     low, high = ttft_ends(told["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
     spread = {"ttft": (low, high), "e2e": (within.low / within.value, within.high / within.value)}
     return Foreseen(
-        table, told["rate"], told["seconds"], known.seconds, told["burst"], told["steady"], told["enough"], spread,
+        table,
+        told["rate"],
+        told["seconds"],
+        known.seconds,
+        told["burst"],
+        told["steady"],
+        told["enough"],
+        spread,
         unit.outside(work, asked["users"]),
-    )  # fmt: skip
+    )
 
 
 def cadences(
@@ -227,9 +234,16 @@ def habits_of(name: str) -> Habits:
 
 
 def _asked(
-    n_in: float, n_out: float, prompts: int, concurrency: int | None, rate: float, burstiness: float, ratio: float,
-    front: float, seed: int,
-) -> Bench:  # fmt: skip
+    n_in: float,
+    n_out: float,
+    prompts: int,
+    concurrency: int | None,
+    rate: float,
+    burstiness: float,
+    ratio: float,
+    front: float,
+    seed: int,
+) -> Bench:
     """Return what is run, checked."""
     count = as_whole("prompts", prompts, 1, 1_000_000)
     source = RandomLengths(n_in, n_out, as_number("range_ratio", ratio, _RATIO))
@@ -237,7 +251,13 @@ def _asked(
     scatter = as_number("burstiness", burstiness, _BURSTINESS) ** -0.5
     gaps, lengths = chances(as_whole("seed", seed, 0), scatter)
     return {
-        "n_in": source.n_in, "n_out": source.n_out, "span": source.span, "users": users, "count": count,
-        "rate": rate if rate == inf else as_number("rate", rate, ANY_POSITIVE), "front": front, "gaps": gaps,
+        "n_in": source.n_in,
+        "n_out": source.n_out,
+        "span": source.span,
+        "users": users,
+        "count": count,
+        "rate": rate if rate == inf else as_number("rate", rate, ANY_POSITIVE),
+        "front": front,
+        "gaps": gaps,
         "chances": lengths,
-    }  # fmt: skip
+    }

@@ -176,9 +176,16 @@ class Plan:
         first, second, *_ = self.order
         rate = self.compared["rate"].iloc[0]
         return verdict_of(
-            self.best, second, rate, self.solved["lead"], self.best_in, self.solved["loss"][first],
-            self.solved["scatter"], self.tie, self.solved["none_in"],
-        )  # fmt: skip
+            self.best,
+            second,
+            rate,
+            self.solved["lead"],
+            self.best_in,
+            self.solved["loss"][first],
+            self.solved["scatter"],
+            self.tie,
+            self.solved["none_in"],
+        )
 
     @cached_property
     def runner_up(self) -> str:
@@ -351,14 +358,22 @@ ANSWERS = (
     ("delta_h", "ΔH", "s", "step", "delta_h", "what one more request adds to each step by its decode"),
     ("gain_bound", "Bound 1 + ΔP/ΔH", "1", "formula", "gain_bound", "most that faster prefills gain, in the mean"),
     (
-        "concurrent_prefills", "Prompts in a step beside a request", "requests", "formula", "concurrent_prefills",
+        "concurrent_prefills",
+        "Prompts in a step beside a request",
+        "requests",
+        "formula",
+        "concurrent_prefills",
         "in the mean, prefill first",
     ),
     (
-        "pdd_concurrency", "Requests in prefill for each in decode", "1", "formula", "pdd_concurrency",
+        "pdd_concurrency",
+        "Requests in prefill for each in decode",
+        "1",
+        "formula",
+        "pdd_concurrency",
         "with both limits used up",
     ),
-)  # fmt: skip
+)
 
 
 def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:

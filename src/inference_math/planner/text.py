@@ -30,7 +30,7 @@ __all__ = [
     "shown",
     "start",
     "to_json",
-]  # fmt: skip
+]
 
 
 def as_text(found: Plan) -> str:
@@ -127,14 +127,19 @@ def fleets_table(fleet: Fleet) -> pd.DataFrame:
     """Return the fleets of all architectures as a table of text."""
     rows = [
         {
-            "architecture": one.architecture, "replicas": digits(one.replicas), "units of each": digits(one.units),
+            "architecture": one.architecture,
+            "replicas": digits(one.replicas),
+            "units of each": digits(one.units),
             "GPUs": _span(one.gpus) if not one.owned else digits(one.gpus[0]),
-            "requests/s": _span(one.span) if one.owned else digits(one.rate), "best in": f"{one.best_in:.0%}",
-            "loses": f"{one.expected_loss:.0%}", "TTFT (ms)": _span(one.ttft, 1e3), "TPOT (ms)": _span(one.tpot, 1e3),
+            "requests/s": _span(one.span) if one.owned else digits(one.rate),
+            "best in": f"{one.best_in:.0%}",
+            "loses": f"{one.expected_loss:.0%}",
+            "TTFT (ms)": _span(one.ttft, 1e3),
+            "TPOT (ms)": _span(one.tpot, 1e3),
             "holds in": f"{one.kept:.0%}",
         }
         for one in (fleet, *fleet.others)
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows)
 
 
@@ -276,8 +281,10 @@ def _tables(found: Plan) -> dict[str, pd.DataFrame]:
     columns |= {"decodes": _column(rows, "decodes"), "prompt tokens": _column(rows, "computed")}
     columns |= {"prefill units": _column(rows, "prefill_units")}
     columns |= {"TTFT (ms)": _spans(rows, "ttft", 1e3), "TPOT (ms)": _spans(rows, "tpot", 1e3)}
-    columns |= {name: _column(rows, key, 100) + " %" for name, key in
-                (("best in", "best_in"), ("loses", "loss"), ("keeps limits in", "kept"))}  # fmt: skip
+    columns |= {
+        name: _column(rows, key, 100) + " %"
+        for name, key in (("best in", "best_in"), ("loses", "loss"), ("keeps limits in", "kept"))
+    }
     none = found.solved["none_in"]
     title = f"Architectures at full load, one unit; nothing meets the SLA in {none:.0%} of the draws"
     tables = {title: pd.DataFrame(columns)}

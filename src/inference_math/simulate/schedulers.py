@@ -8,16 +8,7 @@ from math import inf
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.perf.types import Admission, System
 
-__all__ = [
-    "Aggregated",
-    "Chunked",
-    "Disaggregated",
-    "Habits",
-    "Reuse",
-    "Scheduler",
-    "admission_of",
-    "system_of",
-]
+__all__ = ["Aggregated", "Chunked", "Disaggregated", "Habits", "Reuse", "Scheduler", "admission_of", "system_of"]
 
 
 @dataclass(frozen=True)
@@ -187,24 +178,36 @@ def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, bring
     pools = scheduler if isinstance(scheduler, Disaggregated) else Disaggregated()
     habits = scheduler.habits if isinstance(scheduler, Chunked) else Habits()
     return {
-        "prefill_units": pools.prefill_units if pools is scheduler else 0, "groups": pools.groups,
-        "decode_units": pools.decode_units, "transfer": pools.transfer,
+        "prefill_units": pools.prefill_units if pools is scheduler else 0,
+        "groups": pools.groups,
+        "decode_units": pools.decode_units,
+        "transfer": pools.transfer,
         "budget": inf if isinstance(scheduler, Aggregated) else scheduler.budget,
-        "max_batch": scheduler.max_batch, "kv_capacity": scheduler.kv_capacity, "grows": scheduler.grows,
+        "max_batch": scheduler.max_batch,
+        "kv_capacity": scheduler.kv_capacity,
+        "grows": scheduler.grows,
         "load": reuse.R if reuse is not None and reuse.blocking else 0.0,
-        "gives": gives, "brings": brings, "admission": admission_of(habits),
+        "gives": gives,
+        "brings": brings,
+        "admission": admission_of(habits),
         "ranks": scheduler.ranks if isinstance(scheduler, Chunked) else 1,
         "by_chance": isinstance(scheduler, Chunked) and scheduler.by_chance,
-    }  # fmt: skip
+    }
 
 
 def admission_of(habits: Habits) -> Admission:
     """Return habits as plain numbers."""
     return {
-        "whole": habits.whole, "alone": habits.alone, "wait_steps": habits.wait_steps,
-        "wait_tokens": habits.wait_tokens, "looks": habits.looks, "every": habits.every, "guard": habits.guard,
-        "since": habits.since, "ahead": habits.ahead,
-    }  # fmt: skip
+        "whole": habits.whole,
+        "alone": habits.alone,
+        "wait_steps": habits.wait_steps,
+        "wait_tokens": habits.wait_tokens,
+        "looks": habits.looks,
+        "every": habits.every,
+        "guard": habits.guard,
+        "since": habits.since,
+        "ahead": habits.ahead,
+    }
 
 
 def _check_limits(scheduler: Scheduler) -> None:

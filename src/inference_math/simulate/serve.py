@@ -14,14 +14,7 @@ from inference_math.perf.engine import Request
 from inference_math.perf.systems import engine_of, run_engine, run_pools
 from inference_math.simulate.cost import Cost, timed
 from inference_math.simulate.record import Record, Run
-from inference_math.simulate.schedulers import (
-    Aggregated,
-    Chunked,
-    Disaggregated,
-    Reuse,
-    Scheduler,
-    system_of,
-)
+from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler, system_of
 from inference_math.simulate.users import Users, arrivals, drawn, lengths
 from inference_math.workload import Requests, Source, Trace
 

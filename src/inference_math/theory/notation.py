@@ -55,9 +55,12 @@ def _define(name: str, latex: str, unit: str, accepted: Interval, meaning: str) 
 
 # The model
 n_params = _define(
-    "n_params", r"\lvert\mathrm{model}\rvert", "1", ANY_POSITIVE,
+    "n_params",
+    r"\lvert\mathrm{model}\rvert",
+    "1",
+    ANY_POSITIVE,
     "parameters of the layers' matrices, without embeddings and LM head; the active ones for a mixture of experts",
-)  # fmt: skip
+)
 d_model = _define("d_model", "d", "1", ANY_POSITIVE, "hidden size")
 n_layers = _define("n_layers", "L", "1", ANY_POSITIVE, "layers")
 d_att = _define(
@@ -68,9 +71,12 @@ d_att = _define(
     "query heads × head size; for MLA the mean of query and value widths",
 )
 kv_token = _define(
-    "kv_token", r"\lvert\mathrm{KV_{token}}\rvert", "byte/token", ANY_POSITIVE,
+    "kv_token",
+    r"\lvert\mathrm{KV_{token}}\rvert",
+    "byte/token",
+    ANY_POSITIVE,
     "KV-cache bytes of one token, all layers",
-)  # fmt: skip
+)
 
 # The inference unit
 hbm_bytes = _define("hbm_bytes", r"\mathrm{HBM}", "byte", ANY_POSITIVE, "HBM capacity of one inference unit")
@@ -81,11 +87,7 @@ kv_capacity = _define(
 flops = _define("flops", "F", "FLOP/s", ANY_POSITIVE, "compute rate of one inference unit")
 hbm_bw = _define("hbm_bw", r"\mathrm{BW}", "byte/s", ANY_POSITIVE, "HBM bandwidth of one inference unit")
 io_bw = _define(
-    "io_bw",
-    r"\mathrm{BW_{io}}",
-    "byte/s",
-    ANY_POSITIVE,
-    "bandwidth at which one inference unit reads the KV store",
+    "io_bw", r"\mathrm{BW_{io}}", "byte/s", ANY_POSITIVE, "bandwidth at which one inference unit reads the KV store"
 )
 
 # WorkloadCosts of one token
@@ -97,11 +99,7 @@ e = _define("e", "e", "1", ANY_POSITIVE, "token acceleration of loading over com
 # Reuse
 alpha = _define("alpha", r"\alpha", "1", SHARE, "share of the prompt whose KV cache is stored")
 alpha_star = _define(
-    "alpha_star",
-    r"\alpha^{*}",
-    "1",
-    SHARE,
-    "crossover: the share at which loading and computing take equally long",
+    "alpha_star", r"\alpha^{*}", "1", SHARE, "crossover: the share at which loading and computing take equally long"
 )
 phi = _define("phi", r"\varphi", "1", SHARE, "share of attention in the prefill time of the full prompt")
 x = _define("x", "x", "1", ANY_POSITIVE, "prefill speedup")
@@ -164,11 +162,7 @@ delta_p_gross = _define(
     "time of a prompt alone, spread over the steps of its decode: what a prefill unit pays",
 )
 delta_h = _define(
-    "delta_h",
-    r"\Delta H",
-    "s",
-    AT_LEAST_ZERO,
-    "what one more request adds to every step through its KV-cache read",
+    "delta_h", r"\Delta H", "s", AT_LEAST_ZERO, "what one more request adds to every step through its KV-cache read"
 )
 rho = _define("rho", r"\rho", "1", AT_LEAST_ZERO, "ΔP/ΔH")
 z = _define(

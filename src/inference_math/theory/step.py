@@ -32,9 +32,16 @@ from inference_math.theory.notation import (
 )
 
 __all__ = [
-    "allreduce_time", "attention_time", "decode_share", "matrix_time", "read_time", "step_additive", "step_full",
-    "step_serial", "step_time",
-]  # fmt: skip
+    "allreduce_time",
+    "attention_time",
+    "decode_share",
+    "matrix_time",
+    "read_time",
+    "step_additive",
+    "step_full",
+    "step_serial",
+    "step_time",
+]
 
 _products = sp.sqrt(t_w**2 + t_c**2)
 

@@ -168,11 +168,13 @@ class Calibration:
     def save(self, path: str | Path) -> None:
         """Write a TOML file that `load` reads; what was at `path` stays whole until the new file is."""
         content = {
-            "mode": self.mode, "spread": float(self.spread), "coefficients": asdict(self.coefficients),
+            "mode": self.mode,
+            "spread": float(self.spread),
+            "coefficients": asdict(self.coefficients),
             "scope": {name: list(values) for name, values in self.scope.items()},
             "log_covariance": dict(zip(COEFFICIENTS, self.covariance.tolist(), strict=True)),
             "anchors": [asdict(anchor) for anchor in self.anchors],
-        }  # fmt: skip
+        }
         write(path, tomli_w.dumps(content))
 
     @classmethod

@@ -93,9 +93,16 @@ class WorkloadCosts:
     def of(cls, found: StepCosts, work: Workload, kv_capacity: float, places: int) -> WorkloadCosts:
         """Return what `perf.steps.costs` found, as these."""
         return cls(
-            n_in=work.n_in, n_out=work.n_out, t_w=found["t_w"], ttft_1=found["ttft_1"], delta_h=found["delta_h"],
-            T_decode=found["own"], kv_capacity=kv_capacity, places=places, mixed=found["mixed"],
-        )  # fmt: skip
+            n_in=work.n_in,
+            n_out=work.n_out,
+            t_w=found["t_w"],
+            ttft_1=found["ttft_1"],
+            delta_h=found["delta_h"],
+            T_decode=found["own"],
+            kv_capacity=kv_capacity,
+            places=places,
+            mixed=found["mixed"],
+        )
 
     @property
     def additive(self) -> WorkloadCosts:
@@ -260,9 +267,16 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
         "pairing": 1.0,
     }
     return WorkloadCosts(
-        n_in=n_in, n_out=n_out, t_w=t_w, ttft_1=max(mixed(0.0, 1.0) - t_w, 1e-9), delta_h=delta_h, T_decode=own,
-        kv_capacity=kv_tokens(on, n_in + n_out), places=max_kv_seqs(on, work, engine(operators.engine)), mixed=mixed,
-    )  # fmt: skip
+        n_in=n_in,
+        n_out=n_out,
+        t_w=t_w,
+        ttft_1=max(mixed(0.0, 1.0) - t_w, 1e-9),
+        delta_h=delta_h,
+        T_decode=own,
+        kv_capacity=kv_tokens(on, n_in + n_out),
+        places=max_kv_seqs(on, work, engine(operators.engine)),
+        mixed=mixed,
+    )
 
 
 def step_cost(operators: Operators) -> StepCost:

@@ -88,8 +88,15 @@ def levels() -> dict[str, object]:
 
 
 _MODELS = (
-    "deepseek-v3", "glm-5", "gpt-oss-120b", "kimi-k2", "llama-3-70b", "llama-3-8b", "minimax-m2", "qwen3.5-397b-a17b",
-)  # fmt: skip
+    "deepseek-v3",
+    "glm-5",
+    "gpt-oss-120b",
+    "kimi-k2",
+    "llama-3-70b",
+    "llama-3-8b",
+    "minimax-m2",
+    "qwen3.5-397b-a17b",
+)
 
 SERVED_SCOPE: dict[str, tuple[object, ...]] = {
     "engine": ENGINES,

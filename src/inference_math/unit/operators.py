@@ -214,9 +214,12 @@ class Operators:
         """Return the rows of one attention table for this model, with the seconds of all its layers."""
         heads, kv_heads = self.model.heads_on(self.tp)
         split: dict[str, object] = {
-            "engine": self.engine, "kv_dtype": self.kv, "heads": heads, "kv_heads": kv_heads,
+            "engine": self.engine,
+            "kv_dtype": self.kv,
+            "heads": heads,
+            "kv_heads": kv_heads,
             "head_size": self.model.head_size,
-        }  # fmt: skip
+        }
         frame = evidence.load(table).frame
         if "attn_dtype" in frame:
             # TensorRT-LLM computes attention over an FP8 cache in FP8; vLLM in BF16.

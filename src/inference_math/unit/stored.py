@@ -7,14 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from math import inf
 from typing import Any, NamedTuple
 
-from inference_math.checks.plain import (
-    AT_LEAST_ONE,
-    AT_LEAST_ZERO,
-    EFFICIENCY,
-    Interval,
-    as_one_of,
-    as_real,
-)
+from inference_math.checks.plain import AT_LEAST_ONE, AT_LEAST_ZERO, EFFICIENCY, Interval, as_one_of, as_real
 from inference_math.perf.calibrate import SHARE_NAMES
 
 __all__ = ["COEFFICIENTS", "MODES", "SHARES", "Anchor", "Coefficients", "Stored", "scope_of", "stored"]

@@ -50,14 +50,7 @@ from inference_math.perf.steps import (
 )
 from inference_math.perf.types import CoefficientValues, Layout, Terms, UnitNumbers
 from inference_math.perf.words import too_long
-from inference_math.unit.coefficients import (
-    DATASHEET,
-    SHIPPED,
-    Anchor,
-    Calibration,
-    Coefficients,
-    Prediction,
-)
+from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
@@ -245,8 +238,9 @@ class Unit:
         """
         B, read = as_numbers("decodes", decodes, AT_LEAST_ZERO), as_numbers("context", context, AT_LEAST_ZERO)
         new, known = (
-            as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO), as_numbers("cached", cached, AT_LEAST_ZERO)
-        )  # fmt: skip
+            as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO),
+            as_numbers("cached", cached, AT_LEAST_ZERO),
+        )
         seconds = self._step(B, read, new, known, 1.0)
         return as_scalar(self._possible(seconds, self.floor.step_time, B, read, new, known))
 
@@ -408,9 +402,17 @@ class Unit:
     def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, object]:
         """Return what a calibration's scope names."""
         return {
-            "engine": self.engine, "model": self.model.name, "kind": self.kind, "gpu": self.gpu.name, "tp": self.tp,
-            "weights": self.weights, "kv": self.kv, "n_in": work.n_in, "n_out": work.n_out, "concurrency": concurrency,
-        }  # fmt: skip
+            "engine": self.engine,
+            "model": self.model.name,
+            "kind": self.kind,
+            "gpu": self.gpu.name,
+            "tp": self.tp,
+            "weights": self.weights,
+            "kv": self.kv,
+            "n_in": work.n_in,
+            "n_out": work.n_out,
+            "concurrency": concurrency,
+        }
 
     def _seen(self, work: Workload, concurrency: ArrayLike, own: int) -> Any:
         """Return the exact mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0)."""

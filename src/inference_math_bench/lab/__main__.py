@@ -97,9 +97,13 @@ def _run(options: argparse.Namespace) -> None:
         engine = make(Path(folder))
         begin = engine.now()
         bench = Bench(
-            engine, np.random.default_rng(seed), seconds=0.25 if options.quick else seconds, layers=model.n_layers,
-            kv_bytes=float(shape.kv_bytes(model, value_bytes)), repeats=3 if options.quick else 5,
-        )  # fmt: skip
+            engine,
+            np.random.default_rng(seed),
+            seconds=0.25 if options.quick else seconds,
+            layers=model.n_layers,
+            kv_bytes=float(shape.kv_bytes(model, value_bytes)),
+            repeats=3 if options.quick else 5,
+        )
         head = {"model": model.name, "engine": dict(engine.description), "machine": machine.description(), "seed": seed}
         book = Book(out, head)
         bench.rng = np.random.default_rng([seed, book.number])  # gone on with, it draws anew

@@ -16,9 +16,7 @@ from scipy import stats
 from inference_math.checks import AT_LEAST_ZERO, as_number, as_whole
 from inference_math_bench.lab.record import Trial
 
-__all__ = [
-    "FEWEST", "CountTest", "alternatives", "count_test", "counts", "expanded", "gaps", "multiplicity", "summary",
-]  # fmt: skip
+__all__ = ["FEWEST", "CountTest", "alternatives", "count_test", "counts", "expanded", "gaps", "multiplicity", "summary"]
 
 _KEY = ["experiment", "arm", "quantity"]
 FEWEST = 3  # trials of which an interval is made
@@ -70,9 +68,11 @@ def multiplicity(table: pd.DataFrame) -> pd.DataFrame:
     marked = told.assign(excludes=(told["low"] > 1) | (told["high"] < 1), significant=clear)
     groups = marked.groupby(["experiment", "quantity"])
     return groups.agg(
-        intervals=("ratio", "size"), excludes=("excludes", "sum"), significant=("significant", "sum"),
+        intervals=("ratio", "size"),
+        excludes=("excludes", "sum"),
+        significant=("significant", "sum"),
         ratio=("ratio", "mean"),
-    ).reset_index()  # fmt: skip
+    ).reset_index()
 
 
 def alternatives(table: pd.DataFrame) -> pd.DataFrame:
@@ -105,10 +105,14 @@ def counts(trials: Sequence[Trial], most: int) -> pd.DataFrame:
             here = prompts == k if k < most else prompts >= most
             rows.append(
                 {
-                    "lengths": name, "k": k, "steps": int(here.sum()), "decodes": int(decodes[here].sum()),
-                    "windows": len(seen), "users": users,
+                    "lengths": name,
+                    "k": k,
+                    "steps": int(here.sum()),
+                    "decodes": int(decodes[here].sum()),
+                    "windows": len(seen),
+                    "users": users,
                 }
-            )  # fmt: skip
+            )
     return pd.DataFrame(rows)
 
 

@@ -60,9 +60,13 @@ class Laboratory:
             others = [name for name in trial.said if "@" in name]
             for quantity, value in trial.found.items():
                 row = {
-                    "round": trial.round, "experiment": trial.experiment, "arm": arm_name(trial.arm),
-                    "quantity": quantity, "predicted": trial.said.get(quantity, math.nan), "found": value,
-                }  # fmt: skip
+                    "round": trial.round,
+                    "experiment": trial.experiment,
+                    "arm": arm_name(trial.arm),
+                    "quantity": quantity,
+                    "predicted": trial.said.get(quantity, math.nan),
+                    "found": value,
+                }
                 row |= {name.split("@")[1]: trial.said[name] for name in others if name.split("@")[0] == quantity}
                 rows.append(row | {"usable": trial.usable})
         return pd.DataFrame(rows)
@@ -159,10 +163,17 @@ def read(path: str | Path) -> Laboratory:
             seen = tuple(_observed(part) for _, part in sorted(parts.pop(line["trial"], {}).items()))
             trials.append(
                 Trial(
-                    line["trial"], before["round"], before["experiment"], before["arm"], before["said"], line["found"],
-                    line["beside"], line["usable"], seen,
+                    line["trial"],
+                    before["round"],
+                    before["experiment"],
+                    before["arm"],
+                    before["said"],
+                    line["found"],
+                    line["beside"],
+                    line["usable"],
+                    seen,
                 )
-            )  # fmt: skip
+            )
     if head is None:
         raise ValueError(f"{file} is empty")
     return Laboratory(head, tuple(costs), tuple(trials))

@@ -11,9 +11,16 @@ from inference_math.catalogue import Model
 __all__ = ["OWN", "chosen", "config", "kv_bytes", "need", "room"]
 
 OWN = Model(
-    name="lab", n_layers=6, d_model=256, n_heads=4, n_kv_heads=2, head_size=64, d_ff=704, vocab=1024,
+    name="lab",
+    n_layers=6,
+    d_model=256,
+    n_heads=4,
+    n_kv_heads=2,
+    head_size=64,
+    d_ff=704,
+    vocab=1024,
     source="the laboratory",
-)  # fmt: skip
+)
 """The laboratory's own model: a decode step takes some milliseconds on one core, a prompt of 64 tokens a few more."""
 
 _OVERHEAD = 1.5 * 2**30  # an engine without model and KV cache: Python, PyTorch, vLLM

@@ -93,9 +93,14 @@ def _run(options: argparse.Namespace) -> None:
     Record.check(options.out, setup)
     try:
         decoder = Decoder(
-            model, space.layers, space.kept, fp8=fp8, device=device.type, seed=options.seed,
+            model,
+            space.layers,
+            space.kept,
+            fp8=fp8,
+            device=device.type,
+            seed=options.seed,
             kernels=Kernels(**setup.machine["attention"]),
-        )  # fmt: skip
+        )
     except torch.OutOfMemoryError:
         reason = f"{space.layers} layers do not fit beside what else runs there: ask for fewer, --layers"
         raise MemoryError(reason) from None

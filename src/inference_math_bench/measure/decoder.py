@@ -108,9 +108,17 @@ class Decoder:
     """
 
     def __init__(
-        self, model: Model, layers: int, kept: int, *, fp8: bool, device: str | torch.device, seed: int = 0,
-        dtype: torch.dtype = torch.bfloat16, kernels: Kernels | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        layers: int,
+        kept: int,
+        *,
+        fp8: bool,
+        device: str | torch.device,
+        seed: int = 0,
+        dtype: torch.dtype = torch.bfloat16,
+        kernels: Kernels | None = None,
+    ) -> None:
         self.model, self.layers, self.kept, self.kernels = model, layers, kept, kernels or Kernels()
         shapes = model.gemm_shapes()
         self._random = torch.Generator(device).manual_seed(seed)
@@ -143,9 +151,16 @@ class Decoder:
         return pool.view(2, requests, length, self.model.n_kv_heads, self.model.head_size)
 
     def step(
-        self, ids: Tensor, shape: Point, *, turn: tuple[Tensor, Tensor] | None = None, start: int = 0,
-        attention: bool = True, two_streams: bool = False, before_layer: Callable[[int], Any] | None = None,
-    ) -> Tensor:  # fmt: skip
+        self,
+        ids: Tensor,
+        shape: Point,
+        *,
+        turn: tuple[Tensor, Tensor] | None = None,
+        start: int = 0,
+        attention: bool = True,
+        two_streams: bool = False,
+        before_layer: Callable[[int], Any] | None = None,
+    ) -> Tensor:
         """Return the logits of each request's last token after one step.
 
         Parameters
@@ -228,10 +243,13 @@ class Decoder:
         values[:, cached:] = v.reshape(prompts, tokens, *v.shape[1:])
         with self.kernels.of("chunk" if cached else "prompt"):
             out = functional.scaled_dot_product_attention(
-                q.reshape(prompts, tokens, *q.shape[1:]).transpose(1, 2), keys.transpose(1, 2), values.transpose(1, 2),
+                q.reshape(prompts, tokens, *q.shape[1:]).transpose(1, 2),
+                keys.transpose(1, 2),
+                values.transpose(1, 2),
                 attn_mask=causal_lower_right(tokens, cached + tokens) if cached else None,
-                is_causal=not cached, enable_gqa=True,
-            )  # fmt: skip
+                is_causal=not cached,
+                enable_gqa=True,
+            )
         return out.transpose(1, 2).reshape(prompts * tokens, -1)
 
     def _normed(self, x: Tensor) -> Tensor:

@@ -67,10 +67,14 @@ class Cuda:
         """The device, its driver and PyTorch, in numbers and words."""
         found = self._properties
         return {
-            "device": found.name, "memory_bytes": found.total_memory, "multiprocessors": found.multi_processor_count,
-            "capability": f"{found.major}.{found.minor}", **_driver(str(getattr(found, "uuid", ""))),
-            "software": f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}", "host": platform.platform(),
-        }  # fmt: skip
+            "device": found.name,
+            "memory_bytes": found.total_memory,
+            "multiprocessors": found.multi_processor_count,
+            "capability": f"{found.major}.{found.minor}",
+            **_driver(str(getattr(found, "uuid", ""))),
+            "software": f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}",
+            "host": platform.platform(),
+        }
 
     def now(self) -> float:
         """Return seconds since some moment."""
@@ -139,8 +143,9 @@ class Host:
         """The processor and PyTorch."""
         return {
             "device": f"CPU, {platform.machine()} (a toy, no measurement)",
-            "software": f"PyTorch {torch.__version__}", "host": platform.platform(),
-        }  # fmt: skip
+            "software": f"PyTorch {torch.__version__}",
+            "host": platform.platform(),
+        }
 
     def now(self) -> float:
         """Return seconds since some moment."""

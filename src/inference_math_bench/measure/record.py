@@ -37,9 +37,12 @@ _TIMES = {
 def _fields() -> list[dict[str, Any]]:
     def one(name: str, kind: str, unit: str, text: str, **limits: Any) -> dict[str, Any]:
         return {
-            "name": name, "type": kind, "unit": unit, "description": text,
+            "name": name,
+            "type": kind,
+            "unit": unit,
+            "description": text,
             "constraints": {"required": True, **limits},
-        }  # fmt: skip
+        }
 
     whole = [one(name, "integer", *meaning, minimum=0) for name, meaning in zip(SIZES, _MEANINGS, strict=True)]
     times = [one(name, "number", *meaning, minimum=0) for name, meaning in _TIMES.items()]
@@ -196,12 +199,15 @@ def _described(path: Path, setup: Setup) -> str:
         "path": path.name,
         "title": f"{setup.model}, {setup.layers} layers in {setup.weights}, on {machine.get('device', 'a device')}",
         "description": "Times of prefills, decode steps, mixed steps, their parts, and loads of prefixes",
-        "format": "csv", "mediatype": "text/csv", "encoding": "utf-8",
-        "hardware": machine.get("device", ""), "engine": machine.get("software", ""),
+        "format": "csv",
+        "mediatype": "text/csv",
+        "encoding": "utf-8",
+        "hardware": machine.get("device", ""),
+        "engine": machine.get("software", ""),
         "evidence": "toy" if setup.toy else "measured",
         "cautions": cautions,
         "setup": asdict(setup),
         "schema": {"fields": FIELDS, "primaryKey": ["round", "what", *SIZES]},
-    }  # fmt: skip
+    }
     package = {"name": resource["name"], "resources": [resource]}
     return json.dumps(package, indent=2, ensure_ascii=False) + "\n"

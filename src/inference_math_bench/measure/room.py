@@ -67,7 +67,14 @@ def room(model: Model, free: float, weights: str, layers: int | None = None, kep
 def toy(model: Model) -> tuple[Model, Room]:
     """Return a model so small that a CPU steps through it at once, and its room: lengths are 64 times shorter."""
     small = replace(
-        model, name=f"{model.name} as a toy", n_layers=2, d_model=64, n_heads=4, n_kv_heads=2, head_size=16, d_ff=96,
+        model,
+        name=f"{model.name} as a toy",
+        n_layers=2,
+        d_model=64,
+        n_heads=4,
+        n_kv_heads=2,
+        head_size=16,
+        d_ff=96,
         vocab=80,
-    )  # fmt: skip
+    )
     return small, Room(small.n_layers, KEPT_LEAST // _TOY_SHRINK, _FRESH // _TOY_SHRINK, _TOY_SHRINK)

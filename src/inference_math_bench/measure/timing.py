@@ -65,9 +65,13 @@ def sample(clock: Clock, run: Callable[[], Any]) -> Sample:
 
 
 def rounds(
-    chosen: Iterable[Point], done: Collection[tuple[int, Point]], skipped: Collection[Point], clock: Clock,
-    until: float, seed: int,
-) -> Iterator[tuple[int, Point]]:  # fmt: skip
+    chosen: Iterable[Point],
+    done: Collection[tuple[int, Point]],
+    skipped: Collection[Point],
+    clock: Clock,
+    until: float,
+    seed: int,
+) -> Iterator[tuple[int, Point]]:
     """Yield (round, point) of what is not done yet, all points in each round, as long as the clock is before `until`.
 
     The spread of a point between rounds is what it moves by in minutes; quartiles are what it moves by in a second.

@@ -28,9 +28,17 @@ __all__ = ["COLOURS", "Live", "choice", "computed", "curves", "log_scale", "rule
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 PYTHON = "in_python"  # the parameter that holds a figure's curves as Python code
 _LETTERS = {
-    "Delta": "Δ", "alpha": "α", "rho": "ρ", "varphi": "φ", "theta": "θ", "eta": "η", "pi": "π", "ell": "ℓ",
-    "lambda": "λ", "tau": "τ",
-}  # fmt: skip
+    "Delta": "Δ",
+    "alpha": "α",
+    "rho": "ρ",
+    "varphi": "φ",
+    "theta": "θ",
+    "eta": "η",
+    "pi": "π",
+    "ell": "ℓ",
+    "lambda": "λ",
+    "tau": "τ",
+}
 _HEIGHT = 320  # pixels of a figure
 _DASHES = ([1, 0], [8, 4], [2, 2], [8, 3, 2, 3], [4, 4], [12, 3])
 

@@ -74,8 +74,9 @@ def _speeds() -> Any:
     lines = base.mark_line().encode(
         color=_coloured("architecture", tuple(ARCHITECTURES)),
         strokeDash=alt.StrokeDash("architecture", type="nominal", legend=None),
-        order=alt.Order("user", type="quantitative"), detail="architecture:N",
-    )  # fmt: skip
+        order=alt.Order("user", type="quantitative"),
+        detail="architecture:N",
+    )
     chosen = base.transform_filter("datum.chosen").mark_point(size=90, filled=True, color="#D55E00", stroke="white")
     return (lines.transform_filter("!datum.chosen") + chosen).properties(height=220)
 

@@ -43,9 +43,11 @@ def write(app: Sphinx, error: Exception | None) -> None:
     places = {"book/index.html": "the front page", "book/planner.html": "the planner", "search.html": "search"}
     links = "".join(f'<li><a href="{base}{page}">{name}</a></li>\n' for page, name in places.items())
     lost = PAGE.format(
-        title=f"Not found – {title}", heading="This page is not here", head='<meta name="robots" content="noindex">',
+        title=f"Not found – {title}",
+        heading="This page is not here",
+        head='<meta name="robots" content="noindex">',
         body=f"<p>The address may be old, or mistyped. From here it goes on to</p>\n<ul>\n{links}</ul>",
-    )  # fmt: skip
+    )
     robots = f"User-agent: *\nAllow: /\nSitemap: {app.config.html_baseurl}sitemap.xml\n"
     for name, text in {"index.html": door, "404.html": lost, "robots.txt": robots}.items():
         (out / name).write_text(text, encoding="utf-8")

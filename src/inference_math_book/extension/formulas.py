@@ -84,9 +84,13 @@ class FormulaTable(Generated):
             lines += [f"**{claim}**", ""]
             for f in (f for f in CATALOGUE.values() if f.claim == claim):
                 lines += [
-                    f"`theory.{f.usage}`", f": {f.meaning[0].upper()}{f.meaning[1:]}. Unit: {f.unit}. "
-                    f"Equation {{eq}}`{f.name}`. Source: {f.source}.", "", f"  ${f.latex}$", "",
-                ]  # fmt: skip
+                    f"`theory.{f.usage}`",
+                    f": {f.meaning[0].upper()}{f.meaning[1:]}. Unit: {f.unit}. "
+                    f"Equation {{eq}}`{f.name}`. Source: {f.source}.",
+                    "",
+                    f"  ${f.latex}$",
+                    "",
+                ]
         return lines
 
 

@@ -56,12 +56,16 @@ class Gallery(SphinxDirective):
         alt = escape(shown.get("image", {}).get("alt", plot["title"]), quote=True)
         also = "".join(f", {{numref}}`{figure}`" for _, figure in others)
         return [
-            f'<img class="plot" loading="lazy" src="../_static/gallery/{name}.png" {size} alt="{alt}">', "",
-            badges, "",
-            f"**The talk showed.** {plot['showed']} *({plot['slide']})*", "",
-            f"**What we find.** {plot['find']}", "",
+            f'<img class="plot" loading="lazy" src="../_static/gallery/{name}.png" {size} alt="{alt}">',
+            "",
+            badges,
+            "",
+            f"**The talk showed.** {plot['showed']} *({plot['slide']})*",
+            "",
+            f"**What we find.** {plot['find']}",
+            "",
             f"**Where.** {{numref}}`{figure}` in [](/book/{page}.md){also}. **Numbers:** {numbers}.",
-        ]  # fmt: skip
+        ]
 
     def cells(self, page: str, figure: str) -> tuple[Any, Any]:
         """Return the twin's cell that draws a figure, and the one after it."""

@@ -116,8 +116,9 @@ def _package() -> dict[str, Entry]:
     folders = [Path(str(one.__file__)).parent for one in (inference_math, inference_math_book)]
     names = {
         path: ".".join(path.relative_to(folder.parent).with_suffix("").parts)
-        for folder in folders for path in folder.rglob("*.py")
-    }  # fmt: skip
+        for folder in folders
+        for path in folder.rglob("*.py")
+    }
     return {_flat(name): [".py", _bare(path.read_text(encoding="utf-8")), []] for path, name in names.items()}
 
 

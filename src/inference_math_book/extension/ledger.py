@@ -43,9 +43,13 @@ class ClaimsLedger(Generated):
         for c in claims:
             kinds = " ".join(f"{{badge}}`{kind}`" for kind in dict.fromkeys(e.kind for e in c.evidence))
             row = (
-                f"{{ref}}`{c.id} <{c.id.lower()}>`", c.title, self.verdict(c.verdict),
-                ", ".join(c.seeds) or "this book", kinds or "–", self.link(c.derivation) if c.derivation else "–",
-            )  # fmt: skip
+                f"{{ref}}`{c.id} <{c.id.lower()}>`",
+                c.title,
+                self.verdict(c.verdict),
+                ", ".join(c.seeds) or "this book",
+                kinds or "–",
+                self.link(c.derivation) if c.derivation else "–",
+            )
             lines.append(f"| {' | '.join(row)} |")
         return lines
 
@@ -99,7 +103,9 @@ class ClaimsLedger(Generated):
 
         key, home = claim.id.lower(), self.config.html_theme_options["repository_url"]
         return [
-            "", "<details><summary>Cite this claim</summary>", "",
+            "",
+            "<details><summary>Cite this claim</summary>",
+            "",
             "```bibtex",
             f"@misc{{inferencemath-{key},",
             "  author = {{The Inference Math developers}},",
@@ -108,9 +114,10 @@ class ClaimsLedger(Generated):
             f"  note   = {{Inference Math, version {__version__}, data {evidence.digest()}, claims ledger}},",
             f"  url    = {{{self.config.html_baseurl or home}{PAGE if self.config.html_baseurl else ''}#{key}}}",
             "}",
-            "```", "",
+            "```",
+            "",
             "</details>",
-        ]  # fmt: skip
+        ]
 
     def printed(self, claim: Claim) -> str:
         """Return the sources of a claim with their slides or sections."""

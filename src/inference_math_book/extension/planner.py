@@ -120,7 +120,7 @@ def presets() -> dict[str, dict[str, object]]:
         "DeepSeek-V3 with its own draft (MTP), on H200s": seventy
         | {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "8", "kv": "bf16", "engine": "sglang", "prompt": 2000}
         | {"output": 500, "ttft": 2000, "tpot": 30, "drafts": 1, "accepted": 85},
-    }  # fmt: skip
+    }
 
 
 def inputs() -> tuple[list[Field | Select], list[Field | Select]]:
@@ -139,13 +139,11 @@ def inputs() -> tuple[list[Field | Select], list[Field | Select]]:
     kv = {name: precisions[name] for name in ("fp8", "bf16")}
     sizes = {str(size): str(size) for size in (1, 2, 4, 8)}
     goals = {
-        "serve": "GPUs for my traffic", "have": "traffic for my GPUs", "unit": "what one unit does within the limits",
-    }  # fmt: skip
-    lengths = {
-        "fixed": "all the same",
-        "geometric": "answers geometric",
-        **MIXES,
+        "serve": "GPUs for my traffic",
+        "have": "traffic for my GPUs",
+        "unit": "what one unit does within the limits",
     }
+    lengths = {"fixed": "all the same", "geometric": "answers geometric", **MIXES}
     bursts = {"1": "at random (Poisson)", "2": "in bursts, CV 2", "4": "in long bursts, CV 4"}
     first: list[Field | Select] = [
         Select("goal", "I am looking for", goals, "serve"),

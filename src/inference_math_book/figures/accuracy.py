@@ -25,9 +25,15 @@ def compared(ax: Axes, frame: pd.DataFrame, by: str, unit: str = "s") -> pd.Data
         numbers = scale * rows[["measured", "predicted", "low", "high"]]
         spans = np.clip([numbers.predicted - numbers.low, numbers.high - numbers.predicted], 0, None)
         ax.errorbar(
-            numbers.measured, numbers.predicted, spans,
-            fmt=mark, color=colour, markersize=4, elinewidth=0.8, label=str(value),
-        )  # fmt: skip
+            numbers.measured,
+            numbers.predicted,
+            spans,
+            fmt=mark,
+            color=colour,
+            markersize=4,
+            elinewidth=0.8,
+            label=str(value),
+        )
     ends = scale * np.array([frame.measured.min(), frame.measured.max()])
     ax.loglog(ends, ends, color="black", linewidth=0.9)
     ax.set(xlabel=f"measured ({unit})", ylabel=f"predicted ({unit})")

@@ -37,17 +37,27 @@ def _engine(every: int, ranks: int, by_chance: bool, ahead: bool = False) -> Chu
 def closed(parts: Mapping[str, float], B: int, n_out: int, every: int, ranks: int, requests: int = 4000) -> Run:
     """Return a play of places that always have a prompt waiting, B on each rank."""
     return simulate.closed_loop(
-        Workload(50, n_out, lengths="geometric"), _cost(parts, ranks), concurrency=B * ranks, requests=requests,
-        warmup=500, scheduler=_engine(every, ranks, False), seed=1,
-    )  # fmt: skip
+        Workload(50, n_out, lengths="geometric"),
+        _cost(parts, ranks),
+        concurrency=B * ranks,
+        requests=requests,
+        warmup=500,
+        scheduler=_engine(every, ranks, False),
+        seed=1,
+    )
 
 
 def opened(parts: Mapping[str, float], rate: float, n_out: int, every: int, ranks: int, requests: int = 6000) -> Run:
     """Return a play of requests that arrive at random, each at any rank, where a step is planned one ahead."""
     return simulate.open_loop(
-        Workload(50, n_out, lengths="geometric"), _cost(parts, ranks), rate=rate, requests=requests, warmup=1000,
-        scheduler=_engine(every, ranks, True, True), seed=1,
-    )  # fmt: skip
+        Workload(50, n_out, lengths="geometric"),
+        _cost(parts, ranks),
+        rate=rate,
+        requests=requests,
+        warmup=1000,
+        scheduler=_engine(every, ranks, True, True),
+        seed=1,
+    )
 
 
 def gaps(ax: Axes, parts: Mapping[str, float], B: int, n_out: int, ranks: int, cadences: Sequence[int]) -> pd.DataFrame:
@@ -67,19 +77,29 @@ def gaps(ax: Axes, parts: Mapping[str, float], B: int, n_out: int, ranks: int, c
 
 
 def by_cadence(
-    axes: Sequence[Axes], parts: Mapping[str, float], rate: float, n_out: int, ranks: Sequence[int],
+    axes: Sequence[Axes],
+    parts: Mapping[str, float],
+    rate: float,
+    n_out: int,
+    ranks: Sequence[int],
     cadences: Sequence[int],
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Draw the mean gap, and the mean TTFT, against the cadence, at `rate` requests a second of each rank."""
     rows = []
     for many, colour in zip(ranks, COLOURS, strict=False):
         for every in cadences:
             law = OpenRounds(rate * many, n_out, **parts, every=every, ranks=many)
             run = opened(parts, rate * many, n_out, every, many)
-            rows.append({
-                "ranks": many, "every": every, "gap": law.mean_gap, "ttft": law.ttft_ahead,
-                "gap simulated": run.gaps.mean, "ttft simulated": float(run.requests.ttft.mean()),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "ranks": many,
+                    "every": every,
+                    "gap": law.mean_gap,
+                    "ttft": law.ttft_ahead,
+                    "gap simulated": run.gaps.mean,
+                    "ttft simulated": float(run.requests.ttft.mean()),
+                }
+            )
         table = pd.DataFrame(rows).query("ranks == @many")
         for ax, name in zip(axes, ("gap", "ttft"), strict=True):
             ax.plot(table["every"], 1e3 * table[name], color=colour, label=f"{many} rank{'s' * (many > 1)}")
@@ -93,9 +113,12 @@ def by_cadence(
 
 
 def family(
-    axes: Any, parts: Mapping[str, float], lengths: tuple[int, int], loads: Mapping[int, float],
+    axes: Any,
+    parts: Mapping[str, float],
+    lengths: tuple[int, int],
+    loads: Mapping[int, float],
     limits: tuple[float, float],
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Draw what cadences, chunks and pools do to first tokens and gaps at the same load: a column for some ranks.
 
     `axes` has a row for mean gaps and one for their P99; `loads` the load by ranks, of what they serve at most;
@@ -140,13 +163,22 @@ def _family(
     ]
     for kind, setting, scheduler, many in tried:
         run = simulate.open_loop(
-            Workload(n_in, n_out, lengths="geometric"), cost, rate=each * ranks * many, requests=2500 * min(many, 2),
-            warmup=250, scheduler=scheduler, seed=1,
-        )  # fmt: skip
+            Workload(n_in, n_out, lengths="geometric"),
+            cost,
+            rate=each * ranks * many,
+            requests=2500 * min(many, 2),
+            warmup=250,
+            scheduler=scheduler,
+            seed=1,
+        )
         yield {
-            "ranks": ranks, "schedule": kind, "set": setting, "ttft": float(run.requests.ttft.mean()),
-            "mean gap": run.gaps.mean, "P99 of gaps": run.gaps.quantile(0.99),
-        }  # fmt: skip
+            "ranks": ranks,
+            "schedule": kind,
+            "set": setting,
+            "ttft": float(run.requests.ttft.mean()),
+            "mean gap": run.gaps.mean,
+            "P99 of gaps": run.gaps.quantile(0.99),
+        }
 
 
 def grid(
@@ -160,8 +192,13 @@ def grid(
             law = OpenRounds(load * most * many, n_out, **parts, every=every, ranks=many)
         except ValueError:  # the slowest of so many ranks does not keep up
             continue
-        told = {"mean gap": law.mean_gap, "P50 of gaps": law.quantile(0.5), "P90 of gaps": law.quantile(0.9),
-                "P99 of gaps": law.quantile(0.99), "mean TTFT": law.ttft_ahead}  # fmt: skip
+        told = {
+            "mean gap": law.mean_gap,
+            "P50 of gaps": law.quantile(0.5),
+            "P90 of gaps": law.quantile(0.9),
+            "P99 of gaps": law.quantile(0.99),
+            "mean TTFT": law.ttft_ahead,
+        }
         rows += [
             {"ranks": f"{many}", "load": f"{load:.0%}", "every": every, "what": name, "ms": round(1e3 * value, 2)}
             for name, value in told.items()

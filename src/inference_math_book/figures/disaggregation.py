@@ -51,9 +51,10 @@ def rates_by_limit(
         mean = architectures.compare(numbers, limit, sla_ttft).set_index("architecture").rate
         tail = architectures.compare(numbers, limit, sla_ttft, quantile=quantile).set_index("architecture").rate
         name = f"aggregated, P{100 * quantile:g}"
-        rows.append({"limit": limit, "aggregated, mean": mean["aggregated"], name: tail["aggregated"]} | {
-            each: mean[each] for each in ("chunked", "disaggregated")
-        })  # fmt: skip
+        rows.append(
+            {"limit": limit, "aggregated, mean": mean["aggregated"], name: tail["aggregated"]}
+            | {each: mean[each] for each in ("chunked", "disaggregated")}
+        )
     frame = pd.DataFrame(rows)
     for name, colour, dash in zip(frame.columns[1:], COLOURS, ("--", ":", "-", "-."), strict=False):
         ax.plot(1e3 * frame.limit, frame[name], dash, color=colour, label=name)

@@ -129,9 +129,15 @@ def by_rate(ax: Axes, costs: Mapping[str, float], n_in: int, n_out: int, loads: 
         step = theory.open_step(filled=load, t_w=costs["t_w"])
         means = run.requests[["ttft", "tpot"]].mean()
         rows.append(
-            {"load": load, "rate": rate, "TTFT": ttft, "TTFT simulated": means.ttft, "TPOT": step,
-             "TPOT simulated": means.tpot}
-        )  # fmt: skip
+            {
+                "load": load,
+                "rate": rate,
+                "TTFT": ttft,
+                "TTFT simulated": means.ttft,
+                "TPOT": step,
+                "TPOT simulated": means.tpot,
+            }
+        )
     table = pd.DataFrame(rows)
     for colour, name in zip(COLOURS, ("TTFT", "TPOT"), strict=False):
         ax.plot(100 * table.load, 1e3 * table[name], color=colour, label=name)

@@ -78,9 +78,15 @@ def timeline(ax: Axes, frame: pd.DataFrame) -> None:
     for kind in [kind for kind in KINDS if (frame.kind == kind).any()]:
         part, colour = frame[frame.kind == kind], KINDS[kind]
         ax.barh(
-            part.request, 1e3 * (part.end - part.start), left=1e3 * part.start,
-            height=0.35 if kind == "waits" else 0.8, color=colour, edgecolor="white", linewidth=0.6, label=kind,
-        )  # fmt: skip
+            part.request,
+            1e3 * (part.end - part.start),
+            left=1e3 * part.start,
+            height=0.35 if kind == "waits" else 0.8,
+            color=colour,
+            edgecolor="white",
+            linewidth=0.6,
+            label=kind,
+        )
     ax.set(xlabel="time (ms)", ylabel="request")
     ax.set_yticks(range(1, int(frame.request.max()) + 1))
     ax.invert_yaxis()
@@ -93,9 +99,12 @@ def concurrency_counts(run: Run, B: int, n_out: float) -> pd.DataFrame:
     counts = _log(run).prefills.round().astype(int).value_counts(normalize=True)
     k = np.arange(int(counts.index.max()) + 1)
     return pd.DataFrame(
-        {"k": k, "simulated": counts.reindex(k, fill_value=0.0).to_numpy(),
-         "binomial": latency.prefills_beside(B + 1, n_out).pmf(k)}
-    )  # fmt: skip
+        {
+            "k": k,
+            "simulated": counts.reindex(k, fill_value=0.0).to_numpy(),
+            "binomial": latency.prefills_beside(B + 1, n_out).pmf(k),
+        }
+    )
 
 
 def gap_steps(ax: Axes, run: Run, law: Mapping[str, float], B: int, n_out: float) -> pd.DataFrame:

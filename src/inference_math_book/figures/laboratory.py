@@ -44,9 +44,15 @@ def pairs(ax: Axes, rows: pd.DataFrame, x: str, colour: str, label: str, scale: 
     error = [scale * rows.predicted * (rows.ratio - rows.low), scale * rows.predicted * (rows.high - rows.ratio)]
     ax.plot(rows[x], scale * rows.predicted, color=colour, linewidth=1.4, label=f"{label}, law")
     ax.errorbar(
-        rows[x], scale * rows.predicted * rows.ratio, yerr=np.nan_to_num(np.array(error)), fmt=marker, color=colour,
-        markersize=4.5, capsize=2, label=f"{label}, vLLM",
-    )  # fmt: skip
+        rows[x],
+        scale * rows.predicted * rows.ratio,
+        yerr=np.nan_to_num(np.array(error)),
+        fmt=marker,
+        color=colour,
+        markersize=4.5,
+        capsize=2,
+        label=f"{label}, vLLM",
+    )
 
 
 def _of(table: pd.DataFrame, experiment: str, quantity: str, **arm: object) -> pd.DataFrame:
@@ -169,9 +175,11 @@ def store(ax: Axes, table: pd.DataFrame, laws: pd.DataFrame, layerwise: bool, n_
         one = said[said.e == e].sort_values("stored")
         ax.plot(one.stored / n_in, one.predicted, color=COLOURS[i], linestyle=":", linewidth=1)
     ax.set(
-        title="layer by layer" if layerwise else "everything first", yscale="log",
-        xlabel="stored share of the prompt, α (no unit)", ylabel="prefill, times faster (no unit)",
-    )  # fmt: skip
+        title="layer by layer" if layerwise else "everything first",
+        yscale="log",
+        xlabel="stored share of the prompt, α (no unit)",
+        ylabel="prefill, times faster (no unit)",
+    )
     ax.legend(fontsize="x-small")
     return rows
 

@@ -39,10 +39,7 @@ def deltas(ax: Axes, operators: Operators, n_out: float) -> pd.DataFrame:
     measured = measured_p.merge(reads.rename(columns={"context": "n_in"})[["n_in", "delta_h"]], on="n_in", how="outer")
     measured = measured[measured.n_in.between(512, 16384)].reset_index(drop=True)
     limits = datasheet_deltas(operators, measured.n_in, n_out)
-    for column, colour, marker, name in (
-        ("delta_p", COLOURS[0], "o", "ΔP"),
-        ("delta_h", COLOURS[1], "s", "ΔH"),
-    ):
+    for column, colour, marker, name in (("delta_p", COLOURS[0], "o", "ΔP"), ("delta_h", COLOURS[1], "s", "ΔH")):
         ax.loglog(measured.n_in, 1e3 * measured[column], marker, color=colour, label=f"{name}, measured operators")
         ax.loglog(limits.n_in, 1e3 * limits[column], "--", color=colour, label=f"{name}, datasheet rates")
     ax.set(xlabel="prompt length (token)", ylabel="added to every step (ms)")

@@ -72,8 +72,9 @@ def saved_by_acceleration(ax: Axes, trace: str, tiers: Mapping[str, float]) -> p
     limit = float(frame.saved_mixed.max())
     shown = frame[frame.e < 1000]
     for name, label, colour, dash in (
-        ("saved_mixed", "load what pays", COLOURS[0], "-"), ("saved_load_all", "load all", COLOURS[1], "--"),
-    ):  # fmt: skip
+        ("saved_mixed", "load what pays", COLOURS[0], "-"),
+        ("saved_load_all", "load all", COLOURS[1], "--"),
+    ):
         ax.semilogx(shown.e, shown[name], dash, marker=".", color=colour, label=label)
     ax.axhline(limit, color="black", linewidth=0.9)
     for name, e in tiers.items():

@@ -86,9 +86,11 @@ def prefix_loads(ax: Axes, e: float, measured: pd.DataFrame) -> pd.DataFrame:
     for name, colour, dash in zip(frame.columns[1:], COLOURS, ("-.", "-", ":"), strict=False):
         ax.plot(alpha, frame[name], dash, color=colour, label=name)
     for column, marker, label in (
-        ("parts_first", ":", "first, from its parts"), ("parts_layerwise", "--", "layer by layer, from its parts"),
-        ("first", "s", "measured, first"), ("layerwise", "o", "measured, layer by layer"),
-    ):  # fmt: skip
+        ("parts_first", ":", "first, from its parts"),
+        ("parts_layerwise", "--", "layer by layer, from its parts"),
+        ("first", "s", "measured, first"),
+        ("layerwise", "o", "measured, layer by layer"),
+    ):
         if column in measured:
             ax.plot(measured["alpha"], measured[column], marker, color="black", linewidth=1.2, label=label)
     ax.set(xlabel="share of the prompt that is loaded, α (no unit)", ylabel="speed-up of the prefill (times)")

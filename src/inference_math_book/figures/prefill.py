@@ -16,13 +16,7 @@ from inference_math.checks import ANY_POSITIVE, SHARE, as_numbers, as_whole
 from inference_math_book.explore.live import COLOURS
 from inference_math_book.figures.style import label_line
 
-__all__ = [
-    "draw_timeline",
-    "layer_schedule",
-    "speedup_by_acceleration",
-    "ttft_lines",
-    "whole_against_layerwise",
-]
+__all__ = ["draw_timeline", "layer_schedule", "speedup_by_acceleration", "ttft_lines", "whole_against_layerwise"]
 
 _ALPHA = np.linspace(0, 1, 401)
 
@@ -48,11 +42,7 @@ def ttft_lines(ax: Axes, e: float = 9) -> pd.DataFrame:
     ax.plot(frame.alpha, frame.compute, color=COLOURS[0], label="compute, 1 − α")
     ax.plot(frame.alpha, frame.load, color=COLOURS[1], linestyle="--", label="load, α/e")
     ax.axvline(theory.crossover(e=e), color="black", linewidth=1, linestyle=":")
-    ax.set(
-        xlabel="stored share of the prompt, α (no unit)",
-        ylabel="time / time of the full prefill",
-        xlim=(0, 1),
-    )
+    ax.set(xlabel="stored share of the prompt, α (no unit)", ylabel="time / time of the full prefill", xlim=(0, 1))
     ax.legend()
     return frame
 

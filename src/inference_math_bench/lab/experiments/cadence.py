@@ -30,9 +30,13 @@ class Cadence:
         """Return the share of clean gaps, mean and quantiles of the gaps, requests/s."""
         one = laws.means(cost, N_IN, self.n_out, self.users, cv=float(np.sqrt(1 - 1 / self.n_out)))
         law = ClosedRounds(
-            self.users, self.n_out, t_w=cost.t_w, ttft_1=laws.own_time(cost, N_IN), delta_h=one["delta_h"],
+            self.users,
+            self.n_out,
+            t_w=cost.t_w,
+            ttft_1=laws.own_time(cost, N_IN),
+            delta_h=one["delta_h"],
             every=arm["cadence"],
-        )  # fmt: skip
+        )
         gaps = Law(*law.gaps)
         return {
             "clean": theory.clean_gaps(B=self.users, ranks=1, n_out=self.n_out, let_in=law.let_in),

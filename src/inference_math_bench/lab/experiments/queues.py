@@ -55,9 +55,13 @@ class OpenLoop:
         bench.engine.budget = self.n_in if arm["n_out"] == 1 else ALL_AT_ONCE
         try:
             seen = open_loop(
-                bench.engine, Workload(self.n_in, arm["n_out"]), _arrivals(rate, arm["cv"], bench.rng),
-                seconds=2.2 * bench.seconds, warmup=0.4 * bench.seconds, rng=bench.rng,
-            )  # fmt: skip
+                bench.engine,
+                Workload(self.n_in, arm["n_out"]),
+                _arrivals(rate, arm["cv"], bench.rng),
+                seconds=2.2 * bench.seconds,
+                warmup=0.4 * bench.seconds,
+                rng=bench.rng,
+            )
         finally:
             bench.engine.budget = ALL_AT_ONCE
         ttfts = seen.ttfts
