@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from tables import write
 
-from inference_math.calibrate import from_first_tokens as first
 from inference_math.calibrate import served
+from inference_math_book.release import from_first_tokens as first
 
 
 def main() -> None:

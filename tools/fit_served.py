@@ -15,12 +15,13 @@ from typing import Any
 import pandas as pd
 from tables import write
 
-from inference_math.calibrate import from_served, served
+from inference_math.calibrate import served
 from inference_math.perf.calibrate import FACTORS
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET
 from inference_math.unit.nearest import engine_generation, levels_of
 from inference_math.unit.nearest import served as composed
+from inference_math_book.release import from_served
 
 
 def main() -> None:

@@ -25,10 +25,10 @@ import numpy as np
 import pandas as pd
 from tables import write
 
-from inference_math.calibrate import from_operators, transfer
 from inference_math.perf.calibrate import composed
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration
 from inference_math.unit.nearest import levels
+from inference_math_book.release import from_operators, transfer
 
 # What operators of dense models on one GPU do not tell.
 SERVED = ("fp4", "experts", "grouped", "interconnect_efficiency", "collective_latency", "expert_imbalance")

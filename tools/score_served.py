@@ -14,7 +14,8 @@ from pathlib import Path
 
 from tables import write
 
-from inference_math.calibrate import scores, served
+from inference_math.calibrate import served
+from inference_math_book.release import scores
 
 
 def main() -> None:

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math.calibrate import from_served, served
+from inference_math.calibrate import served
 from inference_math.evidence import load
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET, SHARES
 from inference_math.unit.nearest import levels
 from inference_math.workload import Workload
+from inference_math_book.release import from_served
 
 FITTED, TRIED = served.points("calibration"), served.points("validation")
 

@@ -1,8 +1,8 @@
 """One inference unit: a model on `tp` GPUs in some precision under an engine, and the seconds of its steps.
 
 The terms are those of `theory.step`, at datasheet rates over efficiencies in (0, 1]: no step is shorter than the
-hardware allows. The efficiencies are fitted to measured operators of the H100 (`profiles.from_operators`), and used for
-every GPU, or to runs of an engine (`profiles.from_runs`).
+hardware allows. The efficiencies are fitted to measured operators of the H100 (`release.from_operators`), and used for
+every GPU, or to runs of an engine (`calibrate.from_runs`).
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from inference_math.calibrate import accuracy
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math_book.figures import accuracy as plots
+from inference_math_book.release import accuracy
 
 mpl.use("Agg")
 

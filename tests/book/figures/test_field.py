@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math.calibrate import splits
 from inference_math.unit import Unit
 from inference_math_book.figures import field as plots
+from inference_math_book.release import splits
 
 
 def test_a_request_holds_what_the_catalogue_says(ax):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference_math.calibrate import arrivals
 from inference_math.evidence import load
 from inference_math.simulate import Chunked
 from inference_math.unit.coefficients import DATASHEET
+from inference_math_book.release import arrivals
 
 KEY = ["model", "arrival_s", "n_in", "n_out", "e2e_s"]
 

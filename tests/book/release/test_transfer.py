@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from inference_math import evidence
-from inference_math.calibrate import from_operators, transfer
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
+from inference_math_book.release import from_operators, transfer
 
 VLLM = Calibration.zero_shot("vllm")
 

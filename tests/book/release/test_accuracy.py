@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from inference_math import calibrate
-from inference_math.calibrate import accuracy
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import HELD
 from inference_math.workload import Workload
+from inference_math_book.release import accuracy
 
 
 def test_silybench_zero_shot_is_above_the_datasheet_and_in_range():

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from inference_math import evidence
-from inference_math.calibrate import from_operators
 from inference_math.unit.coefficients import Coefficients
+from inference_math_book.release import from_operators
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ def played(unit: Callable[[Unit], Unit] | None = None) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from inference_math.calibrate import arrivals
+    >>> from inference_math_book.release import arrivals
     >>> found = arrivals.played()
     >>> bool((found["e2e"] > found["ttft"]).all())
     True

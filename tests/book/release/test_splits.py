@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from inference_math.calibrate import splits
+from inference_math_book.release import splits
 
 
 def points(rows):

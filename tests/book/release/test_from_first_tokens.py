@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from inference_math import catalogue
-from inference_math.calibrate import from_first_tokens as first
 from inference_math.calibrate import served
 from inference_math.evidence import load
 from inference_math.perf.calibrate import FRONTS
 from inference_math.unit.front import front_of, levels_of_front
+from inference_math_book.release import from_first_tokens as first
 
 LLAMA, H200 = catalogue.model("llama-3-70b"), catalogue.gpu("h200-sxm")
 

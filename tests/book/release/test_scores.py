@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math.calibrate import scores, served
+from inference_math.calibrate import served
 from inference_math.evidence import load
+from inference_math_book.release import scores
 
 GROUP = {"model": "m", "gpu": "g", "engine": "vllm", "weights": "w", "drafts": "none", "part": "choose"}
 

@@ -12,11 +12,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
-from inference_math.calibrate import accuracy, from_operators
 from inference_math.evidence import load
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import DATASHEET, ZERO_SHOT_SCOPE, Coefficients
 from inference_math.unit.operators import H100
+from inference_math_book.release import accuracy, from_operators
 
 __all__ = ["KV", "between_generations", "request_overhead", "requests", "widths"]
 

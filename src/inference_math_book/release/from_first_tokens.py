@@ -15,11 +15,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
-from inference_math.calibrate.from_served import FREEDOM, weight_of
 from inference_math.calibrate.plays import played
 from inference_math.calibrate.served import GROUP, Loop
 from inference_math.perf.calibrate import FRONTS as FACTORS
 from inference_math.unit.front import levels_of_front
+from inference_math_book.release.from_served import FREEDOM, weight_of
 
 __all__ = [
     "FRONTS",
