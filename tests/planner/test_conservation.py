@@ -6,17 +6,20 @@ The page's JavaScript answers the same set-ups in `tests/book/test_planner.py`.
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from inference_math import catalogue, perf, planner, simulate
+from inference_math import catalogue, perf, planner, simulate, theory
 from inference_math.perf import queues
+from inference_math.perf.steps import stored_tokens
 from inference_math.planner import architectures
 from inference_math.planner.case import Case, solve, under
 from inference_math.unit import Unit
+from inference_math.unit.coefficients import Anchor
 from inference_math.unit.costs import measured
 from inference_math.unit.operators import Operators
 from inference_math.workload import SLA, Workload
@@ -64,6 +67,30 @@ def test_unit_costs_frontier_and_plan_agree(setup):
     assert whole.tpot["aggregated"] == pytest.approx(unit.tpot(work, batch), rel=EXACT)
     assert whole.ttft["aggregated"] == pytest.approx(unit.ttft(work, batch) + front, rel=EXACT)
     assert whole.rate["aggregated"] == pytest.approx(batch / unit.e2e(work, batch), rel=EXACT)
+
+
+@pytest.mark.parametrize("anchor", [0.0, 2e-3, -4e-3])
+@pytest.mark.parametrize("setup", SETUPS, ids=NAMES)
+def test_a_step_is_the_same_in_every_room(setup, anchor):
+    """The law, the simulator's and the planner's; with anchors below zero the floor of all three cuts in."""
+    (of, work, users), moved = setup, []
+    calibration = replace(of.calibration, anchors=(Anchor(work.n_in, work.n_out, anchor),) if anchor else ())
+    unit = of.calibrated(calibration)
+    numbers = perf.under(Case(unit, work, SLA(1.0, 1.0)).asked, unit.found(work), [1.0, 1.0, 0.0])
+    context = theory.mean_context(n_in=work.n_in * work.pairing, n_out=max(work.n_out, 1.001), cv=work.cv)
+    cached = stored_tokens(work.n_in, work.alpha)
+    fresh = work.n_in - cached
+    for prompts in (0, 1):
+        law = unit.step_time(users, context, prompts * fresh, prompts * cached)
+        planned = numbers["mixed"](users, prompts)
+        pairs = prompts * fresh * (cached + fresh / 2)
+        simulated = unit.step_cost(users, users * context, prompts, prompts * fresh, pairs)
+        assert planned == pytest.approx(law, rel=EXACT)
+        assert simulated == pytest.approx(law, rel=EXACT)
+        moved.append(law - of.step_time(users, context, prompts * fresh, prompts * cached))
+        assert law >= unit.floor.step_time(users, context, prompts * fresh, prompts * cached) * (1 - 1e-12)
+    assert all(np.sign(each) in (0, np.sign(anchor)) for each in moved)
+    assert anchor <= 0 or max(moved) > 0
 
 
 def test_the_exact_mean_is_the_sum_over_who_prefills():

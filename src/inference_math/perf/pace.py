@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import inf
 
-from inference_math.perf.steps import EVERYTHING, floor_of, parts
+from inference_math.perf.steps import EVERYTHING, floor_step, step
 from inference_math.perf.types import FloorTerms, Terms
 
 __all__ = ["Pace"]
@@ -79,13 +79,7 @@ class Pace:
     def _least(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         each, fresh, cached = prompts_of(prefills, tokens, pairs)
         mean = context / decodes if decodes > 0 else 0.0
-        passes = 1.0 if decodes + tokens > 0 else 0.0
-        sampling = 1.0 if decodes > 0 else 0.0
-        seconds: float = floor_of(
-            self._floor, passes, sampling, decodes, decodes + tokens, decodes, mean, each, fresh, cached, 0.0, 0.0,
-            mean, max, min,
-        )  # fmt: skip
-        return seconds
+        return floor_step(self._floor, decodes, mean, fresh, cached, each)
 
     def _straight(self, decodes: int, context: float) -> tuple[float, float, float, float]:
         """Return the same without a look at the floor; each line is composed once."""
@@ -118,11 +112,7 @@ class Pace:
     def _sum(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         mean = context / decodes if decodes > 0 else 0.0
         each, fresh, cached = prompts_of(prefills, tokens, pairs)
-        part = parts(self._terms, decodes, mean, fresh, cached, each, max, min)
-        seconds: float = sqrt(part[0] * part[0] + part[1] * part[1])
-        for i in range(2, 7):
-            seconds += part[i]
-        return seconds
+        return step(self._terms, decodes, mean, fresh, cached, each)
 
 
 def prompts_of(prefills: float, tokens: int, pairs: float) -> tuple[float, float, float]:

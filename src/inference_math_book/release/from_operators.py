@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from inference_math import catalogue, theory
-from inference_math.unit import matrix_bytes
+from inference_math.perf.steps import parts, unit_terms
+from inference_math.perf.types import UnitNumbers
+from inference_math.unit import Unit, matrix_bytes
 from inference_math.unit.coefficients import Coefficients
 from inference_math.unit.operators import H100, Operators
 
@@ -41,12 +44,11 @@ class Fit:
 
 
 def composed_steps(models: Sequence[str] = MODELS, engines: Sequence[str] = ("vllm", "trtllm")) -> pd.DataFrame:
-    """Return measured decode steps and prefills with what the hardware must do in each.
+    """Return measured decode steps and prefills.
 
-    Columns: engine, model, tp, weights, kv, phase ("decode" or "prefill"), batch, context (decodes) or n_in
-    (prefills), measured (s); and seconds at datasheet rates: weights, matrices (at the rate of the weights'
-    precision), head (the LM head, BF16), reads (KV and activations), attention (prefill), links; layers (a count).
-    Decode points whose KV cache fits L2 are left out: a model that goes through all its layers reads HBM.
+    Columns: engine, model, tp, weights_in, kv; phase, "decode" of a batch at a context or "prefill" of a prompt of n_in
+    tokens; batch, context, n_in; measured (s). Decode points whose KV cache fits L2 are left out: a model that goes
+    through all its layers reads HBM.
     """
     gpu = catalogue.gpu(H100)
     tables = []
@@ -57,49 +59,12 @@ def composed_steps(models: Sequence[str] = MODELS, engines: Sequence[str] = ("vl
         if (weights, kv) == ("bf16", "fp8") or model.weight_bytes(weights) > 0.95 * tp * gpu.hbm_bytes:
             continue
         operators = Operators(model, tp=tp, weights=weights, kv=kv, engine=engine)
-        decode = operators.steps().query("not in_l2")
-        prefill = operators.prefills()
-        for phase, rows in (("decode", decode), ("prefill", prefill)):
-            batch = rows["batch"].to_numpy() if phase == "decode" else np.zeros(len(rows))
-            context = rows["context"].to_numpy() if phase == "decode" else np.zeros(len(rows))
-            n_in = np.zeros(len(rows)) if phase == "decode" else rows["n_in"].to_numpy()
-            table = _work(model, tp, weights, kv, batch, context, n_in)
-            key: dict[str, Any] = {
-                "engine": engine,
-                "model": name,
-                "tp": tp,
-                "weights_in": weights,
-                "kv": kv,
-                "phase": phase,
-            }
-            tables.append(
-                table.assign(**key, batch=batch, context=context, n_in=n_in, measured=rows["total"].to_numpy())
-            )
+        decode = operators.steps().query("not in_l2").assign(phase="decode", n_in=0.0)
+        prefill = operators.prefills().assign(phase="prefill", batch=0.0, context=0.0)
+        both = pd.concat([decode, prefill])[["phase", "batch", "context", "n_in", "total"]]
+        named = both.assign(engine=engine, model=name, tp=tp, weights_in=weights, kv=kv)
+        tables.append(named.rename(columns={"total": "measured"}))
     return pd.concat(tables, ignore_index=True)
-
-
-def _work(model: Any, tp: int, weights: str, kv: str, batch: ArrayLike, context: Any, n_in: Any) -> pd.DataFrame:
-    """Return the seconds of each kind of work at datasheet rates."""
-    gpu = catalogue.gpu(H100)
-    bandwidth, half = {"hbm_bw": tp * gpu.hbm_bw, "eff_memory": 1}, {"flops": tp * gpu.bf16_flops, "eff_compute": 1}
-    tokens, layers = batch + n_in, model.n_layers
-    size = model.n_params_total * catalogue.bytes_per_value(weights) + 2 * model.lm_head_params
-    reads = batch * context * model.kv_copies(tp) * model.kv_token(kv) + tp * layers * tokens * matrix_bytes(model, tp)
-    return pd.DataFrame(
-        {
-            "weights": theory.read_time(step_bytes=size, **bandwidth),
-            "matrices": theory.matrix_time(
-                n_params=model.n_params, tokens=tokens, flops=tp * gpu.flops(weights), eff_compute=1
-            ),
-            "head": theory.matrix_time(n_params=model.lm_head_params, tokens=np.maximum(batch, 1), **half),
-            "reads": theory.read_time(step_bytes=reads, **bandwidth),
-            "attention": theory.attention_time(
-                n_layers=layers, d_att=model.d_att, n_in=np.maximum(n_in, 1e-9), cached=0, **half
-            ),
-            "links": theory.allreduce_time(sum_bytes=4 * layers * model.d_model * tokens, tp=tp, link_bw=gpu.link_bw),
-            "layers": float(layers),
-        }
-    )
 
 
 def fit(steps: pd.DataFrame) -> Fit:
@@ -130,17 +95,21 @@ def _of(values: Any) -> Coefficients:
 
 
 def predicted(steps: pd.DataFrame, coefficients: Coefficients) -> NDArray[np.float64]:
-    """Return the seconds of composed steps by the form of `theory.step_time`."""
-    c = coefficients
-    rate = np.where(steps["weights_in"] == "fp8", c.fp8, c.bf16)
-    matrices = steps["matrices"].to_numpy() / rate + steps["head"].to_numpy() / c.bf16
-    rest = (
-        steps["reads"].to_numpy() / c.memory
-        + steps["attention"].to_numpy() / c.bf16
-        + steps["links"].to_numpy()
-        + steps["layers"].to_numpy() * c.layer
-    )
-    return np.asarray(theory.step_time.unchecked(steps["weights"].to_numpy() / c.memory, matrices, rest))
+    """Return the seconds of composed steps: those of units whose layers move only what their matrices do."""
+    seconds, values = np.empty(len(steps)), asdict(coefficients) | {"anchor": 0.0}
+    units: Any = steps.groupby(["model", "tp", "weights_in", "kv"]).indices
+    for (name, tp, weights, kv), places in units.items():
+        batch, context, n_in = steps[["batch", "context", "n_in"]].to_numpy(float)[places].T
+        terms = unit_terms(_numbers(name, int(tp), weights, kv), values)
+        each = parts(terms, batch, context, n_in, 0.0, 1.0 * (n_in > 0), np.maximum, np.minimum)
+        seconds[places] = theory.step_time.unchecked(each[0], each[1], sum(each[2:]))
+    return seconds
+
+
+@cache
+def _numbers(name: str, tp: int, weights: str, kv: str) -> UnitNumbers:
+    unit = Unit.of(name, H100, tp, weights, kv)
+    return {**unit.numbers, "layer_bytes": matrix_bytes(unit.model, tp)}
 
 
 def left_out(steps: pd.DataFrame, by: str) -> pd.DataFrame:

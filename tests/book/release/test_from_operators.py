@@ -8,6 +8,8 @@ from inference_math import evidence
 from inference_math.unit.coefficients import Coefficients
 from inference_math_book.release import from_operators
 
+TRUTH = Coefficients(memory=0.8, kv=0.8, bf16=0.6, attention=0.6, fp8=0.45, layer=3e-5)
+
 
 @pytest.fixture(scope="module")
 def steps():
@@ -42,7 +44,7 @@ def test_a_model_that_was_left_out_is_predicted_as_well(steps):
 
 
 def test_the_fit_finds_what_made_the_steps(steps):
-    truth = Coefficients(memory=0.8, kv=0.8, bf16=0.6, fp8=0.45, layer=3e-5)
+    truth = TRUTH
     made = steps.assign(measured=from_operators.predicted(steps, truth))
     found = from_operators.fit(made).coefficients
     for name in from_operators.FITTED:
@@ -81,7 +83,7 @@ def test_models_fitted_alone_scatter_as_the_table_says(steps):
 
 
 def test_what_lies_beyond_is_predicted_from_what_does_not(steps):
-    made = steps.assign(measured=from_operators.predicted(steps, Coefficients(0.8, 0.6, 0.45, 0.8, 3e-5)))
+    made = steps.assign(measured=from_operators.predicted(steps, TRUTH))
     assert from_operators.beyond(made, "batch", 64) == pytest.approx(0, abs=1e-4)
     slower = made.assign(measured=made.measured * np.where(made.batch > 64, 1.2, 1.0))
     assert from_operators.beyond(slower, "batch", 64) == pytest.approx(np.log(1.2), rel=1e-3)
