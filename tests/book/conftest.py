@@ -37,6 +37,12 @@ def browser(site):
         browser.close()
 
 
+# What waits for a page can see that it complained.
+COMPLAINED = """window.addEventListener("error", () => { window.complained = true; });
+    const complain = console.error;
+    console.error = (...what) => { window.complained = true; complain(...what); };"""
+
+
 @pytest.fixture
 def open_page(browser, site):
     """Open a built page from disk and fail at the end if it complained or looked elsewhere."""
@@ -46,6 +52,7 @@ def open_page(browser, site):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
+        context.add_init_script(COMPLAINED)
         page = context.new_page()
         page.on("pageerror", lambda error: troubles.append(f"{name}: {error}"))
         page.on("console", lambda m: troubles.append(f"{name}: {m.text}") if m.type == "error" else None)

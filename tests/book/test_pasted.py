@@ -46,7 +46,9 @@ def read(page, text: str, what: str = "model") -> str:
     status = page.locator(f"#planner-{what} [role=status]")
     status.evaluate("status => { status.textContent = ''; }")
     page.locator(f"#planner-{what}").get_by_role("button", name="Read").click()
-    page.wait_for_function("e => e.textContent && !e.textContent.startsWith('Reading')", arg=status.element_handle())
+    read = "e => window.complained || (e.textContent && !e.textContent.startsWith('Reading'))"
+    page.wait_for_function(read, arg=status.element_handle())
+    assert not page.evaluate("window.complained")
     return status.text_content().removesuffix(". What was read before still counts.")
 
 

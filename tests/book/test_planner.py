@@ -232,7 +232,7 @@ def test_queues_are_those_of_the_package(open_page, changes):
     if given["lengths"] in MIXES:
         options["mix"] = mix(given["lengths"], float(given["stored"]) / 100)
     one = capacity(found, int(given["have"]), **options) if owned else fleet(found, float(given["traffic"]), **options)
-    assert page.locator("#planner-headline").inner_text().rstrip(".").lower() == one.said.lower()
+    assert page.locator("#planner-headline").inner_text().rstrip(".").lower() == one.headline.lower()
     assert page.locator("#planner-how").inner_text().rstrip(".").lower() == one.how.lower()
     rows = page.locator("#planner-architectures tbody tr").evaluate_all(
         "all => all.map(row => [...row.children].map(cell => cell.textContent))"

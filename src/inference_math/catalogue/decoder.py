@@ -10,16 +10,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import TYPE_CHECKING
 
 from inference_math.catalogue.files import parsed_file, strict
 from inference_math.catalogue.huggingface import model_fields
 from inference_math.catalogue.layers import Cache, Ffn, Layer, grouped, latent, mixture, plain_ffn
 from inference_math.catalogue.precisions import FOUR_BITS, STATE_BYTES, as_kv_precision, as_precision, bytes_per_value
-from inference_math.checks import Numbers
 from inference_math.checks.plain import as_one_of, as_whole
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from inference_math.checks import Numbers
 
 __all__ = ["GROUPS", "Model"]
 
@@ -274,6 +276,7 @@ class Model:
 
         An array for an array of tokens. With full attention `kv_token` for each.
         """
+        import numpy as np  # the only thing here that needs it
 
         from inference_math.checks import AT_LEAST_ZERO, as_numbers
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from inference_math.catalogue.layers import Attention, Ffn, Layer, delta_net, grouped, latent, mamba, mixture, plain_ffn
 from inference_math.catalogue.stated import Config
 
@@ -77,7 +75,7 @@ def _grouped(config: Config, prefix: str = "", **more: Any) -> Attention:
     return grouped(d_model, heads, size("num_key_value_heads", heads), head, v_head=size("v_head_dim", head), **more)
 
 
-def _windowed(config: Config, field: str = "sliding_window", prefix: str = "", **more: ArrayLike) -> Attention:
+def _windowed(config: Config, field: str = "sliding_window", prefix: str = "", **more: Any) -> Attention:
     return _grouped(config, prefix, reach=config.whole(field), **more)
 
 

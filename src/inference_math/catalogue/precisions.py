@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numpy.typing import ArrayLike
-
 from inference_math.checks.plain import as_one_of
 
 __all__ = [
@@ -24,13 +22,13 @@ _BYTES = {"bf16": 2, "fp16": 2, "fp8": 1, "nvfp4": 0.5 + 1 / 16, "mxfp4": 0.5 + 
 STATE_BYTES = 4  # of a value of a state, which engines keep in FP32
 
 
-def as_precision(argument: str, value: ArrayLike) -> str:
+def as_precision(argument: str, value: object) -> str:
     """Return one of `PRECISIONS`; "fp16" is "bf16", which it equals in bytes and in tensor-core rate."""
     precision = as_one_of(argument, value, _BYTES)
     return "bf16" if precision == "fp16" else precision
 
 
-def as_kv_precision(argument: str, value: ArrayLike) -> str:
+def as_kv_precision(argument: str, value: object) -> str:
     """Return one of `KV_PRECISIONS`."""
     precision = as_one_of(argument, value, (*KV_PRECISIONS, "fp16"))
     return "bf16" if precision == "fp16" else precision

@@ -10,10 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from numpy.typing import ArrayLike
-
 from inference_math.catalogue.files import strict as strictly
-from inference_math.checks import Numbers
 from inference_math.checks.plain import AT_LEAST_ZERO, as_real, as_whole
 
 __all__ = ["BLOCK_TOKENS", "Line", "block_count", "parsed_lines"]
@@ -29,8 +26,8 @@ class Line(NamedTuple):
     """One request; its numbers are unchecked until `checked` returns it. Arrival and blocks are None where unknown."""
 
     arrival: Any
-    n_in: Numbers
-    n_out: Numbers
+    n_in: Any
+    n_out: Any
     blocks: Any
 
 
@@ -79,7 +76,7 @@ def _checked(raw: Line, earliest: float, block_tokens: int) -> Line:
     return Line(arrival, n_in, n_out, raw.blocks)
 
 
-def _check_ids(ids: ArrayLike, n_in: int, block_tokens: int) -> None:
+def _check_ids(ids: object, n_in: int, block_tokens: int) -> None:
     if not isinstance(ids, list) or not all(isinstance(i, int | str) and not isinstance(i, bool) for i in ids):
         raise TypeError(f"the block ids must be a list of whole numbers or strings, not {ids!r:.80}")
     if len(ids) != block_count(n_in, block_tokens):

@@ -108,6 +108,9 @@ def _python(package: ModuleType) -> dict[str, Entry]:
     return found | {name: [*found.pop(f"{name}.__init__"), 1]}
 
 
+MISSING = ("numpy", "pandas", "scipy", "sympy")  # in Brython
+
+
 def _package() -> dict[str, Entry]:
     """Return the modules of the package and the book by their flat names, changed as far as Brython needs it."""
     import inference_math
@@ -143,6 +146,8 @@ def _add(name: str, known: dict[str, Entry], files: dict[str, Entry]) -> None:
         package = each if len(known[each]) > 3 else each.rpartition(".")[0]
         # Those in JavaScript import nothing at once.
         for other in sorted(_imports(source, package)) if kind == ".py" else ():
+            if other in MISSING and each.startswith("inference_math"):
+                raise ValueError(f"{each} must import {other} inside of what needs it: pages run it without")
             _add(other, known, files)
 
 
