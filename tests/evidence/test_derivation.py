@@ -8,6 +8,7 @@ from pathlib import Path
 
 import derive_h100_operators as h100
 import derive_mlenergy as mlenergy
+import derive_operators as operators
 import derive_splitwise as splitwise
 import numpy as np
 import pandas as pd
@@ -26,6 +27,18 @@ needs_source = pytest.mark.skipif(
 def test_the_committed_tables_are_derived_byte_for_byte(name: str, tmp_path: Path) -> None:
     h100.write(h100.DERIVATIONS[name](), tmp_path / "again.csv", "time_us")
     assert (tmp_path / "again.csv").read_bytes() == (data_dir() / "measured" / f"{name}.csv").read_bytes()
+
+
+@needs_source
+def test_the_committed_curves_are_the_fits() -> None:
+    ours, key = (
+        pd.read_csv(data_dir() / "measured" / "operators.csv"),
+        ["kind", "gpu", "engine", "precision", "variant"],
+    )
+    both = ours.merge(operators.derived(h100.package_folder().parent), on=key, suffixes=("", "_again"))
+    assert len(both) == len(ours)
+    np.testing.assert_allclose(both.error, both.error_again, rtol=0.02)
+    assert (both.counts == both.counts_again).mean() > 0.99
 
 
 @needs_source

@@ -1,0 +1,72 @@
+"""Curves of measured operators: the fit finds what made the times, and the rules say which tables count."""
+
+from __future__ import annotations
+
+import derive_operators as derive
+import numpy as np
+import pandas as pd
+import pytest
+
+from inference_math import catalogue
+from inference_math.evidence import load
+
+TABLE = load("operators").frame
+
+
+def made(exponent, a0=8e-6, memory=0.8, compute=0.6, noise=0.0):
+    rng = np.random.default_rng(1)
+    read, done = np.geomspace(1e-6, 1e-3, 40), np.geomspace(1e-8, 3e-3, 40)
+    time = a0 + ((read / memory) ** exponent + (done / compute) ** exponent) ** (1 / exponent)
+    return pd.DataFrame({"memory": read, "compute": done, "time": time * np.exp(noise * rng.normal(size=40))})
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.0, None])
+def test_the_fit_finds_what_made_the_times(exponent):
+    found = derive.fitted(made(exponent or 3.0), exponent)
+    expected = {"a0_us": 8.0, "memory": 0.8, "compute": 0.6, "exponent": exponent or 3.0}
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=0.01)
+    assert found["error"] < 1e-3
+
+
+def test_an_error_is_the_scatter_about_the_curve():
+    found = derive.fitted(made(2.0, noise=0.1), 2.0)
+    assert found["error"] == pytest.approx(0.1 * 0.6745, rel=0.4)  # the median of a normal number's size
+    assert found["error_p90"] == pytest.approx(0.1 * 1.645, rel=0.4)
+
+
+def test_without_compute_there_is_no_share_of_it():
+    found = derive.fitted(made(1.0).assign(compute=0.0, time=lambda one: 8e-6 + one["memory"] / 0.5), 1.0)
+    assert found["memory"] == pytest.approx(0.5, rel=0.01)
+    assert np.isnan(found["compute"])
+
+
+def test_slow_at_few_rows_is_host_bound_whatever_large_ones_take():
+    sizes = pd.DataFrame({"precision": "fp8", "size": "a", "rows": [1.0, 8.0, 64.0, 4096.0], "time": 1e-5})
+    behind = derive.host_bound(
+        {("quick", "1"): sizes, ("slow", "1"): sizes.assign(precision="fp8_block", time=[2e-5, 2e-5, 2e-5, 1e-6])}
+    )
+    assert behind == pytest.approx({("quick", "fp8"): 1.0, ("slow", "fp8_block"): 2.0})
+    assert derive.reason(behind["slow", "fp8_block"], 0.05) == "host-bound"
+    assert derive.reason(behind["quick", "fp8"], 0.05) == "yes"
+    assert derive.reason(np.nan, 0.3) == "unlike its form"
+    assert derive.host_bound({}) == {}
+
+
+def test_versions_are_compared_as_releases():
+    ordered = ["0.5.6.post2", "0.5.10", "0.5.14", "0.14.0", "0.24.0", "1.3.0rc10", "1.3.0rc20", "1.3.0"]
+    assert sorted(ordered, key=derive.release) == ordered
+
+
+def test_times_of_products_rise_with_their_rows():
+    raw = pd.DataFrame({"gemm_dtype": "fp8", "m": [1, 2, 4], "n": 65536, "k": 8192, "latency": [3.0, 1.0, 2.0]})
+    assert derive.products(raw, "b200")["time"].tolist() == [0.002, 0.001, 0.001]  # most rows first
+    small = raw.assign(n=1024)
+    assert derive.products(small, "b200").empty  # fits L2
+
+
+def test_the_committed_table_follows_the_rules():
+    assert set(TABLE["gpu"]) == set(derive.GPUS.values()) <= set(catalogue.GPUS)
+    said = [derive.reason(row.behind, row.error) for row in TABLE.itertuples()]
+    unsure = np.isclose(TABLE["error"], derive.UNLIKE, rtol=1e-3)  # the table has four digits
+    assert (pd.Series(said) == TABLE["counts"])[~unsure].all()
+    assert (TABLE[["memory", "compute"]].fillna(1) <= 1).all(axis=None)
