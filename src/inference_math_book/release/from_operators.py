@@ -7,7 +7,7 @@ the operators (norms, rotation, activations) is in no table, so it is left out o
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -78,10 +78,10 @@ def fit(steps: pd.DataFrame) -> Fit:
     if set(steps["weights_in"]) != {"bf16", "fp8"}:
         raise ValueError(f"steps must be of both precisions, not {', '.join(sorted(set(steps['weights_in'])))}")
     weight = 1 / np.sqrt(_sizes(steps))
-    measured = steps["measured"].to_numpy()
+    measured, law = steps["measured"].to_numpy(), _law(steps)
 
     def misses(values: NDArray[np.float64]) -> Any:
-        return weight * np.log(predicted(steps, _of(values)) / measured)
+        return weight * np.log(law(_of(values)) / measured)
 
     found = least_squares(misses, _START, bounds=(_LOW, _HIGH), x_scale=_START)
     coefficients = _of(found.x)
@@ -96,13 +96,23 @@ def _of(values: Any) -> Coefficients:
 
 def predicted(steps: pd.DataFrame, coefficients: Coefficients) -> NDArray[np.float64]:
     """Return the seconds of composed steps: those of units whose layers move only what their matrices do."""
-    seconds, values = np.empty(len(steps)), asdict(coefficients) | {"anchor": 0.0}
+    return _law(steps)(coefficients)
+
+
+def _law(steps: pd.DataFrame) -> Callable[[Coefficients], NDArray[np.float64]]:
+    """Return `predicted` of these steps, as fast as a fit asks for it."""
+    sizes = steps[["batch", "context", "n_in"]].to_numpy(float)
     units: Any = steps.groupby(["model", "tp", "weights_in", "kv"]).indices
-    for (name, tp, weights, kv), places in units.items():
-        batch, context, n_in = steps[["batch", "context", "n_in"]].to_numpy(float)[places].T
-        terms = unit_terms(_numbers(name, int(tp), weights, kv), values)
-        each = parts(terms, batch, context, n_in, 0.0, 1.0 * (n_in > 0), np.maximum, np.minimum)
-        seconds[places] = theory.step_time.unchecked(each[0], each[1], sum(each[2:]))
+    each = [(places, _numbers(name, int(tp), w, kv), *sizes[places].T) for (name, tp, w, kv), places in units.items()]
+
+    def seconds(coefficients: Coefficients) -> NDArray[np.float64]:
+        found, values = np.empty(len(steps)), asdict(coefficients) | {"anchor": 0.0}
+        for places, numbers, batch, context, n_in in each:
+            terms = unit_terms(numbers, values)
+            part = parts(terms, batch, context, n_in, 0.0, 1.0 * (n_in > 0), np.maximum, np.minimum)
+            found[places] = theory.step_time.unchecked(part[0], part[1], sum(part[2:]))
+        return found
+
     return seconds
 
 
