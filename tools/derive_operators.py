@@ -66,15 +66,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of operator: its table, and its exponent, by which memory and compute share the time; None: fitted."""
+    """A kind of operator: its table, and its exponent, by which memory and compute share the time.
+
+    Of matrix products and experts it is that of a step's law; a fitted one (1.8 to 5) is no nearer: 0 to 1 point.
+    """
 
     folder: str
     table: str
-    exponent: float | None
+    exponent: float
 
 
 KINDS = {
-    "matrix product": Kind("gemm", "gemm", None),
+    "matrix product": Kind("gemm", "gemm", 2.0),
     "attention, decode": Kind("attention", "generation_attention", 2.0),
     "attention, prefill": Kind("attention", "context_attention", 1.0),
     "MLA, decode": Kind("mla", "generation_mla", 2.0),
@@ -95,7 +98,7 @@ def main() -> None:
     write(
         table,
         options.out / "operators.csv",
-        *("a0_us", "memory", "compute", "exponent", "error", "error_p90", "behind"),
+        *("a0_us", "memory", "compute", "error", "error_p90", "behind"),
     )
     print(table.groupby(["kind", "counts"]).size().to_string())
 
@@ -128,15 +131,18 @@ def reason(behind: float, error: float) -> str:
 
 
 def newest(source: Path, kind: str, gpu: str) -> Iterator[tuple[tuple[str, str], pd.DataFrame]]:
-    """Yield (engine, version) and the points of the newest table of each engine."""
+    """Yield (engine, version) and the points of each engine: of each precision those of its newest table."""
     of = KINDS[kind]
     (folder,) = [name for name, ours in GPUS.items() if ours == gpu]
     for engine in ("vllm", "sglang", "trtllm"):
-        found = list((source / folder / of.folder / engine).glob(f"*/{of.table}_perf.parquet"))
-        if found:
-            path = max(found, key=lambda one: release(one.parent.name))
-            raw = pd.read_parquet(path)
-            yield (engine, path.parent.name), POINTS[kind](raw, gpu)
+        found = (source / folder / of.folder / engine).glob(f"*/{of.table}_perf.parquet")
+        seen: set[str] = set()
+        for path in sorted(found, key=lambda one: release(one.parent.name), reverse=True):
+            points = POINTS[kind](pd.read_parquet(path), gpu)
+            points = points[~points["precision"].isin(seen)]
+            seen |= set(points["precision"])
+            if len(points):
+                yield (engine, path.parent.name), points
 
 
 def release(version: str) -> tuple[int, ...]:
@@ -164,13 +170,13 @@ def host_bound(tables: dict[tuple[str, str], pd.DataFrame]) -> dict[tuple[str, s
     return {(str(key[0]), str(key[1])): value for key, value in ratio.items() if isinstance(key, tuple)}
 
 
-def fitted(points: pd.DataFrame, exponent: float | None) -> dict[str, float]:
+def fitted(points: pd.DataFrame, p: float) -> dict[str, float]:
     """Return a curve's numbers: a0 + ((memory time)^p + (compute time)^p)^(1/p) at shares of the datasheet's rates."""
     memory, compute, time = points[["memory", "compute", "time"]].to_numpy(float).T
     computes = bool((compute > 0).any())
 
     def curve(x: Floats) -> Floats:
-        a0, p = np.exp(x[0]), exponent or 1 + np.exp(x[3])
+        a0 = np.exp(x[0])
         read, done = memory / share(x[1]), (compute / share(x[2]) if computes else 0 * memory)
         top = np.maximum(read, done)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -180,14 +186,13 @@ def fitted(points: pd.DataFrame, exponent: float | None) -> dict[str, float]:
     def misses(x: Floats) -> Floats:
         return np.asarray(np.log(curve(x) / time))
 
-    start = [np.log(max(time.min() / 2, 1e-8)), 1.0, 1.0, 0.0][: 4 if exponent is None else 3]
+    start = [np.log(max(time.min() / 2, 1e-8)), 1.0, 1.0]
     found = least_squares(misses, start, loss="soft_l1", f_scale=0.1)
     off = np.abs(curve(found.x) / time - 1)
     return {
         "a0_us": 1e6 * float(np.exp(found.x[0])),
         "memory": share(found.x[1]),
         "compute": share(found.x[2]) if computes else np.nan,
-        "exponent": exponent or 1 + float(np.exp(found.x[3])),
         "error": float(np.median(off)),
         "error_p90": float(np.quantile(off, 0.9)),
         "points": len(points),
@@ -311,6 +316,8 @@ def experts(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     raw = raw[(raw["moe_ep_size"] <= 8) & (raw["inter_size"] / raw["moe_tp_size"] >= 256)]
     raw = raw[raw["distribution"].isin(["balanced", "power_law_1.2"])]
     columns = ["num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size"]
+    # Of several kernels for the same experts an engine takes the faster.
+    raw = raw.groupby([*columns, "moe_dtype", "distribution"], as_index=False)["latency"].min()
     tokens, hidden, wide, chosen, many, tp, ep = raw[columns].to_numpy(float).T
     each = 3 * hidden * wide / tp
     read = many / ep * (1 - (1 - chosen / many) ** tokens)
