@@ -95,11 +95,7 @@ def main() -> None:
     options = arguments.parse_args()
     source = package_folder().parent if options.source is None else options.source
     table = derived(source)
-    write(
-        table,
-        options.out / "operators.csv",
-        *("a0_us", "memory", "compute", "error", "error_p90", "behind"),
-    )
+    write(table, options.out / "operators.csv", *("a0_us", "memory", "compute", "error", "error_p90", "behind"))
     print(table.groupby(["kind", "counts"]).size().to_string())
 
 

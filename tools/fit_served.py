@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from tables import write
 
 from inference_math.calibrate import served
 from inference_math.perf.calibrate import FACTORS
+from inference_math.perf.types import Levels
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET
-from inference_math.unit.nearest import engine_generation, levels_of
+from inference_math.unit.nearest import TOGETHER, standpoint
 from inference_math.unit.nearest import served as composed
 from inference_math_book.release import from_served
 
@@ -34,7 +34,7 @@ def main() -> None:
     loops = from_served.loops_of(list(served.loops(points, DATASHEET)))
     found = from_served.fit(loops)
     write(table(found.levels), options.out / "served_levels.csv", *COEFFICIENTS)
-    write(pd.DataFrame(found.levels["together"], columns=FACTORS), options.out / "served_together.csv")
+    write(pd.DataFrame(found.levels["together"], columns=TOGETHER), options.out / "served_together.csv")
     if options.levels:
         return
     apart = pd.concat([left_out(loops, found), other_source(found.levels)], ignore_index=True)
@@ -49,14 +49,14 @@ def main() -> None:
     print(f"left out: mean {ratio.mean():.3f}, median {ratio.median():.3f}")
 
 
-def table(levels: dict[str, Any]) -> pd.DataFrame:
+def table(levels: Levels) -> pd.DataFrame:
     """Return the levels as rows."""
+    told = {"centre": levels["centre"], **levels["moves"], "seen": {"": levels["seen"]}, "unseen": levels["unseen"]}
     rows = [
-        {"factor": factor, "level": level, **values}
-        for factor in ("engine", *FACTORS)
-        for level, values in levels[factor].items()
+        {"factor": factor, "level": level, **told[factor][level]}
+        for factor in ("centre", *FACTORS, "seen", "unseen")
+        for level in told[factor]
     ]
-    rows += [{"factor": name, "level": "", **levels[name]} for name in ("seen", "unseen")]
     return pd.DataFrame(rows)[["factor", "level", *COEFFICIENTS]]
 
 
@@ -72,23 +72,25 @@ def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def predicted(loop: served.Loop, levels: dict[str, Any]) -> pd.DataFrame:
+def predicted(loop: served.Loop, levels: Levels) -> pd.DataFrame:
     """Return the rows of a loop with e2e under some levels, and the model's kind."""
     unit = under(loop.unit, levels)
     tpot = unit.tpot(loop.work, loop.users)
     return loop.rows.assign(e2e=unit.e2e(loop.work, loop.users) * loop.waiting, tpot=tpot, kind=unit.kind)
 
 
-def other_source(levels: dict[str, Any]) -> pd.DataFrame:
+def other_source(levels: Levels) -> pd.DataFrame:
     """Return ML.ENERGY's rows with what the levels predict; of these only the time of a token is known."""
     rows = served.external_results(unit=lambda unit: under(unit, levels), source="ML.ENERGY")
     return rows.assign(e2e=rows["tpot"], e2e_s=rows["tpot_s"])
 
 
-def under(unit: Unit, levels: dict[str, Any]) -> Unit:
+def under(unit: Unit, levels: Levels) -> Unit:
     """Return a unit with the coefficients that levels compose."""
-    given = levels_of(unit.model, unit.gpu, unit.weights)
-    return unit.calibrated(composed(levels, engine_generation(unit.engine, unit.version), given))
+    at = standpoint(
+        unit.model, unit.gpu, unit.weights, unit.engine, unit.version, kv=unit.kv, together=unit.tp * unit.dp
+    )
+    return unit.calibrated(composed(levels, at))
 
 
 if __name__ == "__main__":

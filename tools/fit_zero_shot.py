@@ -25,9 +25,12 @@ import numpy as np
 import pandas as pd
 from tables import write
 
+from inference_math import catalogue
 from inference_math.perf.calibrate import composed
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration
-from inference_math.unit.nearest import levels
+from inference_math.unit.kernels import kernels
+from inference_math.unit.nearest import levels, standpoint
+from inference_math.unit.operators import H100
 from inference_math_book.release import from_operators, transfer
 
 # What operators of dense models on one GPU do not tell.
@@ -57,7 +60,8 @@ def fitted(steps: pd.DataFrame, engine: str, seen: pd.DataFrame) -> Calibration:
     chosen = steps[steps["engine"].isin(KERNELS[engine])]
     others = from_operators.left_out(chosen, "model")
     found = from_operators.fit(chosen).coefficients
-    untold = composed(levels(), engine, {"generation": "Hopper", "kind": "dense", "weights": "fp8"})
+    model, gpu = catalogue.model("llama-3-70b"), catalogue.gpu(H100)
+    untold = composed(levels(), kernels(), standpoint(model, gpu, "fp8", engine, together=8))
     served = {name: untold["values"][name] for name in SERVED}
     values = replace(found, per_sequence_overhead=float(seen["seconds"].min()), **served)
     names = list(COEFFICIENTS)

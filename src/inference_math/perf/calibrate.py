@@ -1,16 +1,17 @@
-"""Coefficients of an engine on a GPU for a kind of model: composed of what each of them was found to change.
+"""Coefficients of an engine on a GPU for a model: its measured kernels, moved by what served points say.
 
-Served points tell a centre for each engine, and by how much a generation of GPUs, a kind of model and the precision of
-the weights move it, in logarithms. What was never seen moves nothing, and is as unsure as levels were assumed to differ
-before a point was seen; so is a combination of which only the parts were.
+Kernels (`unit.kernels`) say what products, attention, experts and all-reduces reach, and what their launches take.
+Served points tell by how much the engine's generation, the model under it, a generation of GPUs, a kind of model and
+the precision of the weights move that, in logarithms, and what an engine adds to a layer. What was never seen moves
+nothing, and is as unsure as levels were assumed to differ before a point was seen; so is a combination of which only
+the parts were.
 """
 
 from __future__ import annotations
 
 from math import exp, inf, log
-from typing import Any
 
-from inference_math.perf.types import CoefficientValues, DrawnCoefficients
+from inference_math.perf.types import CoefficientValues, DrawnCoefficients, Kernels, Levels, Operators, Standpoint
 
 __all__ = [
     "FACTORS",
@@ -24,11 +25,14 @@ __all__ = [
     "drawn",
     "front_levels",
     "fronted",
+    "kernel_values",
     "own_root",
     "precisions_seen",
+    "standing",
 ]
 
-FACTORS = ["generation", "kind", "weights"]
+# What moves coefficients. The last three say which combinations were served.
+FACTORS = ["engine", "model", "generation", "kind", "weights"]
 # What moves the front of a request, from what all share to what one set-up has of its own.
 FRONTS = ["base", "kind", "model", "engine", "engine, model", "engine, model, gpu"]
 MOST = 0.995  # of a share: nothing reaches all of the datasheet
@@ -46,32 +50,107 @@ def by_operators(kernels: bool, given: dict[str, str]) -> bool:
     return kernels and given["kind"] == "dense" and plain and given["generation"] != "Blackwell"
 
 
-def composed(levels: dict[str, Any], engine: str, given: dict[str, str]) -> dict[str, CoefficientValues]:
+def standing(
+    engine: str, newest: str, gpu: str, generation: str, weights: str, kv: str, together: float, of: Operators
+) -> Standpoint:
+    """Return where a unit stands: the level of each of `FACTORS`, and which of the measured kernels are its own.
+
+    `engine` is the name of the engine's generation, `newest` that of its newest one; `together` the GPUs that add up
+    one sum, `of` the operators of the model.
+    """
+    fine, common, routed = of["fine"][weights], "bf16", ""
+    blocks = "fp8" if of["kind"] == "dense" else "fp8 blocks"  # whose scales FP8 checkpoints have
+    if fine["attention"] == "fp8" or fine["attention"] == "nvfp4":
+        common = blocks if fine["attention"] == "fp8" else "nvfp4"
+    if of["mixed"] > 0:
+        routed = blocks if fine["experts"] == "fp8" else fine["experts"]
+    links = "" if together <= 1 else ("8" if together >= 8 else ("4" if together >= 4 else "2"))
+    return {
+        "levels": {
+            "engine": engine,
+            "model": engine + "/" + of["name"],
+            "generation": generation,
+            "kind": of["kind"],
+            "weights": weights,
+        },
+        "kernels": newest,
+        "gpu": gpu,
+        "common": common,
+        "blocks": blocks,
+        "routed": routed,
+        "attention": of["heads"] + ", " + kv,
+        "links": links,
+        "products": of["products"],
+        "mixed": of["mixed"],
+    }
+
+
+def kernel_values(kernels: Kernels, centre: CoefficientValues, at: Standpoint) -> CoefficientValues:
+    """Return an engine's centre with what its measured kernels reach; and `launch`, seconds of a layer's launches.
+
+    Kernels are those of an engine's newest generation: an older one has their launches, and reaches what its centre
+    says. What was not measured stays at the centre.
+    """
+    found, engine, gpu = centre.copy(), at["kernels"], kernels["like"][at["gpu"]]
+    products, attention = kernels["products"][engine][gpu], kernels["attention"][engine][gpu]
+    experts, links = kernels["experts"][engine][gpu], kernels["links"][engine][gpu]
+    launch = 0.0
+    for name, key in [["bf16", "bf16"], ["fp8", at["blocks"]], ["fp4", "nvfp4"]]:
+        if key in products:
+            found[name] = products[key]["compute"]
+    if at["common"] in products:
+        found["memory"] = products[at["common"]]["memory"]
+        launch += at["products"] * products[at["common"]]["launch"]
+    if at["attention"] in attention:
+        own = attention[at["attention"]]
+        found["kv"] = own["memory"]
+        found["attention"] = own["compute"]
+        launch += own["launch"]
+    if at["routed"] in experts:
+        own = experts[at["routed"]]
+        found["experts"] = min(MOST, own["memory"] / found["memory"])
+        found["grouped"] = min(MOST, own["compute"] / found[own["rate"]])
+        launch += at["mixed"] * own["launch"]
+    if at["links"] in links:
+        found["interconnect_efficiency"] = links[at["links"]]["memory"]
+        found["collective_latency"] = links[at["links"]]["launch"]
+    if at["levels"]["engine"] != engine:
+        found = centre.copy()
+    found["launch"] = launch
+    return found
+
+
+def composed(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, CoefficientValues]:
     """Return the coefficients (`values`), and the standard deviations of their logarithms (`widths`).
 
-    `levels` has the engines' centres, the moves by factor and level, the widths of what was seen and of what was not.
+    `levels` has what engines start from (`centre`), the moves by factor and level, the widths of what was seen, and for
+    each factor those of a level that was not. What an engine adds to a layer is added to its launches.
     """
     values: CoefficientValues = {}
     widths: CoefficientValues = {}
-    centre = levels["engine"][engine]
+    given = at["levels"]
+    base = kernel_values(kernels, levels["centre"][given["engine"]], at)
     together = given["weights"] in precisions_seen(levels, given["generation"], given["kind"])
-    for name in centre:
+    for name in levels["seen"]:
         moved, variance = 0.0, levels["seen"][name] ** 2
         if not together:
-            variance += levels["unseen"][name] ** 2
+            variance += levels["unseen"]["weights"][name] ** 2
         for factor in FACTORS:
-            known = levels[factor]
+            known = levels["moves"][factor]
             if given[factor] in known:
                 moved += known[given[factor]][name]
             else:
-                variance += levels["unseen"][name] ** 2
-        value = centre[name] * exp(moved)
-        values[name] = min(MOST, value) if name in SHARE_NAMES else value
+                variance += levels["unseen"][factor][name] ** 2
+        value = base[name] * exp(moved)
         widths[name] = variance**0.5
+        if name == "layer":
+            widths[name] *= value / (value + base["launch"])
+            value += base["launch"]
+        values[name] = min(MOST, value) if name in SHARE_NAMES else value
     return {"values": values, "widths": widths}
 
 
-def precisions_seen(levels: dict[str, Any], generation: str, kind: str) -> list[str]:
+def precisions_seen(levels: Levels, generation: str, kind: str) -> list[str]:
     """Return the precisions in which models of a kind were served on a generation of GPUs."""
     return [row[2] for row in levels["together"] if row[0] == generation and row[1] == kind]
 

@@ -5,6 +5,7 @@ Everything that asks for a step, a mean, a plan or a curve ends here. Plain Pyth
 
 from __future__ import annotations
 
+from math import log
 from typing import TYPE_CHECKING, Any
 
 from inference_math.perf.types import (
@@ -125,7 +126,8 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "head_seconds": matrix_time(shape["head_params"], 1, tp * rates["bf16_flops"], 1.0), "head_bytes": head,
         "least_head_bytes": shape["head_params"] * VALUE_BYTES[weights],
         "least_head_seconds": group_of(rates, weights, shape["head_params"], tp)["least"],
-        "step_bytes": common + head, "routed_bytes": routed, "idle": shape["idle"], "caches": caches,
+        "step_bytes": common + head, "routed_bytes": routed, "idle": shape["idle"],
+        "busiest": busiest(layout["ep"], shape["experts"]), "caches": caches,
         "state_bytes": shape["state_bytes"], "kv_token": token, "kv_copies": copied / token if token > 0 else 1.0,
         "kv_room": max(0.0, gpus * (memory * rates["driver_bytes"] - rates["workspace"]) - held),
         "n_layers": shape["n_layers"], "layer_bytes": shape["layer_bytes"], "sum_bytes": shape["sum_bytes"],
@@ -134,6 +136,29 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"],
         "pcie_bw": gpus * rates["pcie_bw"], "drafts": 0, "accepted": 0.0, "gives": 1, "synchronized_arrivals": False,
     }  # fmt: skip
+
+
+def busiest(groups: float, experts: float) -> float:
+    """Return how many standard deviations of an expert's load the busiest of some groups has above the mean.
+
+    A group has experts/groups experts, so its load varies by the root of that less; the largest of n normal numbers is
+    the root of 2 ln n, less 0.6, above their mean: within 0.05 for 2 to 128.
+    """
+    if groups <= 1 or experts <= 0:
+        return 0.0
+    above: float = ((2 * log(groups)) ** 0.5 - 0.6) * (groups / experts) ** 0.5
+    return above
+
+
+def unread(terms: Terms, tokens: Numbers) -> Any:
+    """Return the share of the routed experts that none of so many tokens has chosen, all as likely or not.
+
+    How often an expert is chosen is taken for gamma distributed over the experts: 1 - k/E of each token, where it is
+    the same for all, and a power of the tokens where it varies.
+    """
+    if terms["uneven"] > 0:
+        return (1 + terms["uneven"] * terms["chosen"] * tokens) ** (-1 / terms["uneven"])
+    return terms["idle"] ** tokens
 
 
 def kv_held(unit: UnitNumbers, tokens: float) -> float:
@@ -164,7 +189,7 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
     look = found["attention"]
     tp, dp, pp = layout["tp"], layout["dp"], layout["pp"]
     moved = unit["n_layers"] * unit["layer_bytes"] * tp
-    imbalance = 1 + found["expert_imbalance"] if layout["ep"] > 1 else 1.0
+    imbalance = 1 + found["expert_imbalance"] * unit["busiest"]
     routed = imbalance * read_time(unit["routed_bytes"], dp * unit["hbm_bw"], found["memory"] * found["experts"])
     matrices = 0.0
     for group in unit["groups"]:
@@ -196,6 +221,8 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
         "t_w": read_time(unit["step_bytes"], unit["hbm_bw"], found["memory"]) + routed,
         "routed": routed,
         "idle": unit["idle"],
+        "chosen": -log(unit["idle"]) if unit["idle"] > 0 else 0.0,
+        "uneven": found["expert_imbalance"] ** 2,
         "matrices": matrices,
         "experts": imbalance * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["grouped"]),
         "head": unit["head_seconds"] / share,
@@ -205,7 +232,7 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
         "links": (allreduce_time(unit["sum_bytes"], tp, unit["link_bw"]) + unit["spread_bytes"] / unit["link_bw"])
         / found["interconnect_efficiency"],
         "fixed": unit["n_layers"] * (found["layer"] + together * found["collective_latency"]) + found["anchor"],
-        "request": found["per_sequence_overhead"],
+        "request": unit["n_layers"] * found["per_sequence_overhead"],
     }
 
 
@@ -283,7 +310,7 @@ def parts(
     sampled = larger(terms["tokens"] * own + busy * smaller(fresh, 1), 1)
     weights = terms["t_w"]
     if terms["routed"] > 0:  # those experts are read that some token has chosen
-        weights = weights - terms["idle"] ** larger(everywhere, 1) * terms["routed"]
+        weights = weights - unread(terms, larger(everywhere, 1)) * terms["routed"]
     reads, pairs = longer * terms["state"] * own, 0.0
     for cache in terms["caches"]:
         reach, aligned = cache["reach"], cache["aligned"]

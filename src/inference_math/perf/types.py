@@ -23,7 +23,11 @@ __all__ = [
     "FloorTerms",
     "Group",
     "Host",
+    "Kernel",
+    "Kernels",
     "Layout",
+    "Levels",
+    "Operators",
     "Pick",
     "Ranking",
     "Rates",
@@ -32,6 +36,7 @@ __all__ = [
     "Shape",
     "Solution",
     "Standing",
+    "Standpoint",
     "Step",
     "StepCosts",
     "StepTimes",
@@ -71,6 +76,7 @@ class Shape(TypedDict):
     routed_params: float  # of all routed experts
     head_params: float
     vocab_params: float
+    experts: float  # routed, of a layer
     idle: float  # share of the routed experts that a token does not choose
     chosen: float  # routed experts that a token chooses, all layers together
     fine: dict[str, dict[str, str]]  # precision of each group where weights are said to be in one
@@ -91,6 +97,65 @@ class Rates(TypedDict):
     bf16_flops: float
     fp8_flops: float
     fp4_flops: float
+
+
+class Kernel(TypedDict):
+    """What a kernel reaches: shares of the datasheet's bandwidth and compute, seconds that any call takes."""
+
+    memory: float
+    compute: float
+    launch: float
+    rate: str  # whose share `compute` is
+
+
+class Kernels(TypedDict):
+    """Measured kernels by engine, GPU and what they are for; `like` names the GPU whose kernels a GPU is taken to have.
+
+    See `unit.kernels`.
+    """
+
+    like: dict[str, str]
+    products: dict[str, dict[str, dict[str, Kernel]]]
+    attention: dict[str, dict[str, dict[str, Kernel]]]
+    experts: dict[str, dict[str, dict[str, Kernel]]]
+    links: dict[str, dict[str, dict[str, Kernel]]]
+
+
+class Operators(TypedDict):
+    """What operators a model's layers have; see `unit.shapes.operators_of`."""
+
+    name: str
+    kind: str
+    heads: str  # of the attention: "MLA", or the size of its heads
+    products: float  # matrix products of a layer, on average
+    mixed: float  # share of the layers that have routed experts
+    fine: dict[str, dict[str, str]]
+
+
+class Standpoint(TypedDict):
+    """Where a unit stands: the level of each factor, and the keys of its kernels; see `perf.calibrate.standing`."""
+
+    levels: dict[str, str]
+    kernels: str  # the engine whose measured kernels it has
+    gpu: str
+    common: str  # precision of the products that every token passes
+    blocks: str  # how FP8 is scaled
+    routed: str  # precision of the experts
+    attention: str
+    links: str
+    products: float
+    mixed: float
+
+
+class Levels(TypedDict):
+    """What served points say; see `perf.calibrate.composed`."""
+
+    centre: dict[str, CoefficientValues]
+    moves: dict[str, dict[str, CoefficientValues]]
+    seen: CoefficientValues
+    unseen: dict[str, CoefficientValues]
+    together: list[list[str]]
+    spread: CoefficientValues
 
 
 class Layout(TypedDict):
@@ -139,6 +204,7 @@ class UnitNumbers(TypedDict):
     step_bytes: float  # of what every step reads: matrices that every token uses, and the LM head
     routed_bytes: float
     idle: float
+    busiest: float  # group of GPUs with whole experts: its load above the mean, for an expert's that varies by 1
     caches: list[CacheNumbers]
     state_bytes: float
     kv_token: float  # bytes of a token as long as all see it, once
@@ -183,6 +249,8 @@ class Terms(TypedDict):
     t_w: float
     routed: float
     idle: float
+    chosen: float  # rate at which a token chooses one expert: -ln of `idle`
+    uneven: float  # squared coefficient of variation of experts' loads
     matrices: float
     experts: float
     head: float

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from inference_math.catalogue import Gpu, Model
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.evidence import load
-from inference_math.perf.calibrate import FACTORS, by_operators, composed, precisions_seen
+from inference_math.perf.calibrate import FACTORS, by_operators, composed, precisions_seen, standing
+from inference_math.perf.types import CoefficientValues, Levels, Standpoint
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients
-from inference_math.unit.shapes import kind_of
+from inference_math.unit.kernels import kernels
+from inference_math.unit.shapes import operators_of
 
-__all__ = ["SERVED_SCOPE", "alike", "engine_generation", "levels", "levels_of", "select_calibration", "served"]
+__all__ = [
+    "SERVED_SCOPE",
+    "TOGETHER",
+    "alike",
+    "engine_generation",
+    "levels",
+    "select_calibration",
+    "served",
+    "standpoint",
+]
+
+TOGETHER = FACTORS[2:]  # generation of GPUs, kind of model, precision: which were served together
 
 
-def select_calibration(of: Model, on: Gpu, weights: str, engine: str, version: str = "") -> Calibration:
-    """Return the calibration that stands nearest to a unit.
+def select_calibration(
+    of: Model, on: Gpu, weights: str, engine: str, version: str = "", *, kv: str = "bf16", together: int = 1
+) -> Calibration:
+    """Return the calibration that stands nearest to a unit of which `together` GPUs add up each sum.
 
-    Its operators on the H100 (`Calibration.zero_shot`) where `perf.calibrate.by_operators` says so; for all others
-    served points of the same engine (`served`).
+    Its operators on the H100 (`Calibration.zero_shot`) where `perf.calibrate.by_operators` says so; for all others the
+    kernels of its GPU and engine, moved by served points (`served`).
     """
-    given, own = levels_of(of, on, weights), engine_generation(engine, version)
-    if by_operators(engine_record(engine)["kernels"] and own == alike(engine), given):
+    at = standpoint(of, on, weights, engine, version, kv=kv, together=together)
+    own = at["levels"]["engine"] == alike(engine)
+    if by_operators(engine_record(engine)["kernels"] and own, at["levels"]):
         return Calibration.zero_shot(engine)
-    return served(levels(), own, given)
+    return served(levels(), at)
 
 
 def alike(engine: str) -> str:
@@ -52,17 +67,20 @@ def _numbers(version: str) -> tuple[int, int] | tuple[()]:
     return (int(found[1]), int(found[2])) if found else ()
 
 
-def levels_of(model: Model, gpu: Gpu, weights: str) -> dict[str, str]:
-    """Return the level of each factor that a unit stands at."""
-    return {"generation": gpu.generation, "kind": kind_of(model), "weights": weights}
+def standpoint(
+    model: Model, gpu: Gpu, weights: str, engine: str, version: str = "", *, kv: str = "bf16", together: int = 1
+) -> Standpoint:
+    """Return where a unit stands for `perf.calibrate.composed`: levels of factors, keys of kernels."""
+    own, of = engine_generation(engine, version), operators_of(model)
+    return standing(own, alike(engine), gpu.name, gpu.generation, weights, kv, together, of)
 
 
-def served(found: dict[str, Any], engine: str, given: dict[str, str]) -> Calibration:
-    """Return what served points say of an engine's generation, moved by the GPU's, the model's kind and the precision.
+def served(found: Levels, at: Standpoint) -> Calibration:
+    """Return a unit's kernels, moved by what served points say of its engine, model, GPU and precision.
 
     `found` is what `levels` returns.
     """
-    mixed = composed(found, engine, given)
+    given, mixed = at["levels"], composed(found, kernels(), at)
     widths = np.array([mixed["widths"][name] for name in COEFFICIENTS])
     spread = found["spread"].get(given["kind"], 0.0)
     values = Coefficients(**mixed["values"])
@@ -72,19 +90,20 @@ def served(found: dict[str, Any], engine: str, given: dict[str, str]) -> Calibra
 
 
 @lru_cache(maxsize=1)
-def levels() -> dict[str, object]:
+def levels() -> Levels:
     """Return the tables `served_levels`, `served_together` and `served_spread` as `composed` and `served` take them."""
-    frame = load("served_levels").frame
-    found: dict[str, Any] = {"engine": {}, **{factor: {} for factor in FACTORS}}
-    for row in frame.to_dict("records"):
-        values = {name: float(row[name]) for name in COEFFICIENTS}
-        if row["factor"] in found:
-            found[row["factor"]][row["level"]] = values
-        else:
-            found[str(row["factor"])] = values
-    found["together"] = load("served_together").frame[FACTORS].to_numpy().tolist()
+    told: dict[str, dict[str, CoefficientValues]] = {name: {} for name in ("centre", *FACTORS, "seen", "unseen")}
+    for row in load("served_levels").frame.fillna("").to_dict("records"):
+        told[row["factor"]][row["level"]] = {name: float(row[name]) for name in COEFFICIENTS}
     spreads = load("served_spread").frame.set_index("kind")["spread"]
-    return found | {"spread": {str(kind): float(width) for kind, width in spreads.items()}}
+    return {
+        "centre": told["centre"],
+        "moves": {factor: told[factor] for factor in FACTORS},
+        "seen": told["seen"][""],
+        "unseen": told["unseen"],
+        "together": load("served_together").frame[TOGETHER].to_numpy().tolist(),
+        "spread": {str(kind): float(width) for kind, width in spreads.items()},
+    }
 
 
 _MODELS = (

@@ -9,9 +9,9 @@ from inference_math.catalogue.layers import Ffn
 from inference_math.catalogue.precisions import PRECISIONS, STATE_BYTES
 
 if TYPE_CHECKING:  # a browser that reads a configuration has no use for `perf`
-    from inference_math.perf.types import Shape
+    from inference_math.perf.types import Operators, Shape
 
-__all__ = ["MEMORY", "activation_bytes", "kind_of", "matrix_bytes", "shape_of"]
+__all__ = ["MEMORY", "activation_bytes", "kind_of", "matrix_bytes", "operators_of", "shape_of"]
 
 MEMORY = 0.9  # of the bytes that the driver reports: what vLLM takes unless told otherwise
 _ACTIVATION = 2  # bytes of an activation, whatever the precision of the weights
@@ -65,6 +65,7 @@ def shape_of(model: Model, tp: int) -> Shape:
     return {
         "n_layers": model.n_layers, "d_model": model.d_model, "params": dict(model.group_params),
         "routed_params": model.routed_params, "head_params": model.lm_head_params, "vocab_params": model.vocab_params,
+        "experts": ffn.experts if ffn else 0,
         "idle": 1 - ffn.active / ffn.experts if ffn else 0.0, "chosen": routed * ffn.active if ffn else 0,
         "fine": {name: model.precisions(name) for name in PRECISIONS},
         "caches": [
@@ -94,3 +95,27 @@ def kind_of(model: Model) -> str:
     if model.attention != "gqa":
         return model.attention.upper()
     return "mixture of experts" if model.is_mixture else "dense"
+
+
+def operators_of(model: Model) -> Operators:
+    """Return which kernels a layer of a model launches, on average, for `perf.calibrate.standing`.
+
+    Products: two of attention, or five where it is latent (down, up, two that stand for the heads' keys and values,
+    out); two of an FFN that every token passes; the router.
+    """
+    latent = model.attention == "mla"
+    products, mixed = 0, 0
+    for layer in model.layers:
+        ffn = layer.ffn
+        router = model.d_model * ffn.experts
+        works = (2 if ffn.shared > router else 0) + (1 if router else 0)
+        products += layer.count * ((5 if latent else 2) + works)
+        mixed += layer.count if ffn.experts else 0
+    return {
+        "name": model.name,
+        "kind": kind_of(model),
+        "heads": "MLA" if latent else "head 64" if model.head_size == 64 else "head 128",
+        "products": products / model.n_layers,
+        "mixed": mixed / model.n_layers,
+        "fine": {name: model.precisions(name) for name in PRECISIONS},
+    }

@@ -30,8 +30,8 @@ class Coefficients:
     `attention` of that of BF16, for attention; of what these allow for routed experts `experts` of the bandwidth and
     `grouped` of the compute; `kv` of the HBM bandwidth, for KV caches; `interconnect_efficiency` of the bandwidth
     between GPUs; `layer` seconds of each layer in a step, `collective_latency` seconds of each layer besides where GPUs
-    work together, `per_sequence_overhead` seconds of each decode in a step; `expert_imbalance` how much more than the
-    mean the busiest GPU has of whole experts.
+    work together, `per_sequence_overhead` seconds of each decode in each layer; `expert_imbalance` the coefficient of
+    variation of how often a layer's experts are chosen: 0 where all are chosen alike.
 
     Raises
     ------

@@ -148,6 +148,7 @@ class Unit:
         of = catalogue.model(model) if isinstance(model, str) else model
         on = catalogue.gpu(gpu) if isinstance(gpu, str) else gpu
         precision = of.stored if weights is None else as_precision("weights", weights)
+        cache = as_kv_precision("kv", kv)
         share = as_number("memory", memory, _MEMORY)
         layout = {
             name: as_whole(name, value, 1, _MOST_GPUS)
@@ -157,9 +158,13 @@ class Unit:
         under = as_one_of("engine", engine, engines())
         if not isinstance(version, str):
             raise TypeError(f"version must be text, not {version!r:.80}")
-        found = select_calibration(of, on, precision, under, version) if calibration is None else calibration
+        found = calibration
+        if found is None:
+            found = select_calibration(
+                of, on, precision, under, version, kv=cache, together=layout["tp"] * layout["dp"]
+            )
         return cls(
-            model=of, gpu=on, weights=precision, kv=as_kv_precision("kv", kv), engine=under, calibration=found,
+            model=of, gpu=on, weights=precision, kv=cache, engine=under, calibration=found,
             tp=layout["tp"], ep=layout["ep"], dp=layout["dp"], pp=layout["pp"], memory=share, version=version,
             drafts=as_whole("drafts", drafts, 0, MOST_DRAFTS), accepted=as_number("accepted", accepted, SHARE),
         )  # fmt: skip

@@ -1,14 +1,17 @@
-"""Coefficients from served points: a centre for each engine, and what moves it, all fitted together.
+"""What moves kernels to served points: engines, models under them, generations of GPUs, kinds, all fitted together.
 
 Maximum a posteriori of log(predicted / measured) of e2e and TPOT. The logarithm of a coefficient is that of the
-engine's operators, where these tell it, plus what an engine, a generation of GPUs, a kind of model and a precision add,
-each normal about nothing with a width of `BETWEEN`: few points move little, and what a level has in common with others
-is told by all. Residuals are Student's t, so that a warm-up or a draft that nobody reported pulls no coefficient.
+unit's measured kernels (`unit.kernels`), or a centre where these do not tell it, plus what all share, an engine, a
+model under it, a generation of GPUs, a kind of model and a precision add, each normal about nothing with a width of
+`BETWEEN`: few points move little, and what a level has in common with others is told by all. What engines add to a
+layer and to a decode is moved by engine, kind and the model under the engine, and by no GPU: these constants carry over
+between GPUs of one model, not between models. Residuals are Student's t, so that a warm-up or a draft that nobody
+reported pulls no coefficient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,39 +23,47 @@ from scipy.optimize import least_squares
 from inference_math import theory
 from inference_math.calibrate.served import GROUP, Loop
 from inference_math.checks import Numbers
-from inference_math.perf.calibrate import FACTORS, MOST
+from inference_math.perf.calibrate import FACTORS, MOST, kernel_values
 from inference_math.perf.steps import parts, unit_terms
+from inference_math.perf.types import CoefficientValues, Levels
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES, Calibration
+from inference_math.unit.kernels import kernels
 from inference_math.unit.mean import mean_seen
-from inference_math.unit.nearest import engine_generation, levels_of
+from inference_math.unit.nearest import TOGETHER, standpoint
 
 __all__ = ["BETWEEN", "CENTRES", "Asked", "Fit", "centre", "fit", "loops_of", "spreads"]
 
-# What operators do not tell, and how sure each is before a point is seen: the width of its logarithm.
+# Where kernels tell nothing: what coefficients start from.
 CENTRES = {"fp4": 0.4, "attention": 0.6, "experts": 0.8, "grouped": 0.7, "kv": 0.8, "interconnect_efficiency": 0.5}
-CENTRES |= {"collective_latency": 1e-5, "per_sequence_overhead": 1.5e-5, "expert_imbalance": 0.3}
+CENTRES |= {"collective_latency": 1e-5, "per_sequence_overhead": 2.5e-7, "expert_imbalance": 1.0}
+CENTRES |= {"layer": 1e-5}  # beside its launches
+# How sure what all share is before a point is seen: the width of its logarithm.
 SURE = {
-    "memory": 0.03, "bf16": 0.04, "fp8": 0.12, "fp4": 0.5, "attention": 0.2, "experts": 0.2, "grouped": 0.4, "kv": 0.4,
-    "interconnect_efficiency": 0.4, "layer": 0.4, "collective_latency": 0.8, "per_sequence_overhead": 0.5,
+    "memory": 0.015, "bf16": 0.02, "fp8": 0.06, "fp4": 0.25, "attention": 0.1, "experts": 0.1, "grouped": 0.2,
+    "kv": 0.2, "interconnect_efficiency": 0.2, "layer": 1.0, "collective_latency": 0.4, "per_sequence_overhead": 0.5,
     "expert_imbalance": 0.8,
 }  # fmt: skip
-# What levels of a factor differ by: engines, generations of GPUs, kinds of models, precisions.
-BETWEEN = {
-    "memory": 0.05, "bf16": 0.1, "fp8": 0.15, "fp4": 0.2, "attention": 0.15, "experts": 0.1, "grouped": 0.3, "kv": 0.2,
-    "interconnect_efficiency": 0.3, "layer": 0.3, "collective_latency": 0.4, "per_sequence_overhead": 0.3,
-    "expert_imbalance": 0.4,
+# What levels of a factor differ by: less than half of that before kernels were measured on each GPU.
+_KERNELS = {
+    "memory": 0.025, "bf16": 0.05, "fp8": 0.075, "fp4": 0.1, "attention": 0.075, "experts": 0.05, "grouped": 0.15,
+    "kv": 0.1, "interconnect_efficiency": 0.15, "collective_latency": 0.2, "expert_imbalance": 0.4,
 }  # fmt: skip
+BETWEEN = {factor: dict.fromkeys(COEFFICIENTS, 0.0) | _KERNELS for factor in FACTORS}
+BETWEEN["engine"] |= {"layer": 0.4, "per_sequence_overhead": 0.4}
+BETWEEN["kind"] |= {"layer": 0.4, "per_sequence_overhead": 0.3}
+BETWEEN["model"] = dict.fromkeys(COEFFICIENTS, 0.0) | {"layer": 0.4, "per_sequence_overhead": 0.3}
 NOISE = 0.08  # of the logarithm of a time
 FREEDOM = 4.0  # of Student's t
 TPOT = 0.5  # weight of a TPOT beside its e2e, of which it is most
 EQUAL = 20  # points of a group that count in full; more share that weight
+_STEP = 1e-5  # of a logarithm, for slopes
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
     """Found coefficients: `levels` as `perf.calibrate.composed` takes them, `moves` the fitted numbers."""
 
-    levels: dict[str, Any]
+    levels: Levels
     moves: NDArray[np.float64]
     names: tuple[tuple[str, str], ...]
 
@@ -65,13 +76,22 @@ class Asked:
         self.numbers, self.work, self.weight, self.users = unit.numbers, work, weight, loop.users
         self.context = theory.mean_context(n_in=work.n_in, n_out=work.n_out, cv=0)
         self.e2e, self.tpot = rows["e2e_s"].to_numpy() / loop.waiting, rows["tpot_s"].to_numpy()
-        version = str(rows["version"].iloc[0])
-        self.engine = engine_generation(unit.engine, version)
-        self.levels = {"engine": self.engine, **levels_of(unit.model, unit.gpu, unit.weights)}
+        version, layout = str(rows["version"].iloc[0]), unit.tp * unit.dp
+        at = standpoint(unit.model, unit.gpu, unit.weights, unit.engine, version, kv=unit.kv, together=layout)
+        self.levels, self.engine = at["levels"], at["levels"]["engine"]
+        base = kernel_values(kernels(), centre(self.engine), at)
+        self.launch = base["launch"]
+        self.start = np.log([base[name] for name in COEFFICIENTS])
 
-    def predict(self, found: Mapping[str, float]) -> tuple[Any, Any]:
+    def values(self, logs: NDArray[np.float64]) -> CoefficientValues:
+        """Return the coefficients of fitted logarithms: shares below the datasheet, layers with their launches."""
+        told = dict(zip(COEFFICIENTS, np.exp(logs).tolist(), strict=True))
+        told |= {name: min(told[name], MOST) for name in SHARES}
+        return told | {"layer": told["layer"] + self.launch, "anchor": 0.0}
+
+    def predict(self, found: CoefficientValues) -> tuple[Any, Any]:
         """Return (TPOT, e2e) in seconds under some coefficients."""
-        terms = unit_terms(self.numbers, dict(found))
+        terms = unit_terms(self.numbers, found)
         n_in, n_out = self.work.n_in, self.work.n_out
 
         def step(decodes: Numbers, prompts: Numbers) -> Any:
@@ -98,70 +118,80 @@ def fit(found: Sequence[Loop], start: Fit | None = None, most: int = 25) -> Fit:
     names = start.names if start else tuple(sorted({pair for one in asked for pair in one.levels.items()}))
     begin = start.moves if start else np.zeros((len(names) + 1, len(COEFFICIENTS)))
     problem = _Problem(asked, names)
-    solved = least_squares(problem.misses, begin.ravel(), max_nfev=most)
+    solved = least_squares(problem.misses, begin.ravel(), jac=problem.slopes, max_nfev=most)
     moves = solved.x.reshape(begin.shape)
-    return Fit(problem.levels(moves, problem.widths(moves, solved.jac)), moves, names)
+    return Fit(problem.levels(moves, problem.widths(solved.jac)), moves, names)
 
 
 class _Problem:
     def __init__(self, asked: Sequence[Asked], names: Sequence[tuple[str, str]]) -> None:
         self.asked, self.names = asked, names
         self.places = {pair: row + 1 for row, pair in enumerate(names)}
-        self.between = np.array([BETWEEN[name] for name in COEFFICIENTS])
-        self.sure = np.array([SURE[name] for name in COEFFICIENTS])
-        self.centres = {one.engine: centre(one.engine) for one in asked}
+        widths = [[BETWEEN[factor][name] for name in COEFFICIENTS] for factor, _ in names]
+        self.scale = np.array([[SURE[name] for name in COEFFICIENTS], *widths])  # of each fitted number
+        self.rows = [[0, *(self.places[pair] for pair in one.levels.items() if pair in self.places)] for one in asked]
 
     def misses(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return residuals, then the numbers themselves, of unit variance before a point was seen."""
-        moves = flat.reshape(-1, len(COEFFICIENTS))
-        out = []
-        for one in self.asked:
-            tpot, e2e = one.predict(self.found(moves, one))
-            out.append(one.weight * _robust(np.log(e2e / one.e2e) / NOISE))
-            out.append(TPOT * one.weight * _robust(np.log(tpot / one.tpot) / NOISE))
-        return np.concatenate([*out, moves.ravel()])
+        moved = flat.reshape(self.scale.shape) * self.scale
+        told = [self.off(one, moved[rows].sum(axis=0)) for one, rows in zip(self.asked, self.rows, strict=True)]
+        return np.concatenate([*told, flat])
 
-    def found(self, moves: NDArray[np.float64], one: Asked) -> dict[str, float]:
-        rows = [self.places[pair] for pair in one.levels.items() if pair in self.places]
-        away = self.sure * moves[0] + self.between * moves[rows].sum(axis=0)
-        values = np.exp(self.centres[one.engine] + away).tolist()
-        held = zip(COEFFICIENTS, values, strict=True)
-        return {name: min(value, MOST) if name in SHARES else value for name, value in held} | {"anchor": 0.0}
+    def off(self, one: Asked, moved: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a loop's residuals, its coefficients so far from their start."""
+        tpot, e2e = one.predict(one.values(one.start + moved))
+        both = _robust(np.log(e2e / one.e2e) / NOISE), TPOT * _robust(np.log(tpot / one.tpot) / NOISE)
+        return np.asarray(one.weight * np.concatenate(both))
 
-    def widths(self, moves: NDArray[np.float64], slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slopes(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the slopes of `misses`: a loop's residuals hang on its own coefficients, and these on its levels."""
+        moved, blocks = flat.reshape(self.scale.shape) * self.scale, []
+        for one, rows in zip(self.asked, self.rows, strict=True):
+            at = moved[rows].sum(axis=0)
+            before = self.off(one, at)
+            steps = [self.off(one, at + _STEP * unit) for unit in np.eye(len(COEFFICIENTS))]
+            slope = (np.stack(steps, axis=1) - before[:, None]) / _STEP
+            block = np.zeros((len(before), *self.scale.shape))
+            block[:, rows] = slope[:, None] * self.scale[rows]
+            blocks.append(block.reshape(len(before), -1))
+        return np.vstack([*blocks, np.eye(flat.size)])
+
+    def widths(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean standard deviation of a seen combination's coefficients, by the slopes at the maximum."""
-        covariance = np.linalg.inv(slopes.T @ slopes)
-        count = len(COEFFICIENTS)
-        combinations = {tuple(one.levels.items()) for one in self.asked}
-        variances = []
-        for levels in sorted(combinations):
-            into = np.zeros((count, moves.size))
-            for i in range(count):
-                into[i, i] = self.sure[i]
-                for pair in levels:
-                    if pair in self.places:
-                        into[i, self.places[pair] * count + i] = self.between[i]
-            variances.append(np.diag(into @ covariance @ into.T))
+        covariance = np.linalg.inv(slopes.T @ slopes).reshape(self.scale.shape * 2)
+        each = np.arange(len(COEFFICIENTS))
+        own = covariance[:, each, :, each] * self.scale.T[:, :, None] * self.scale.T[:, None, :]  # by coefficient
+        seen = {tuple(rows) for rows in self.rows}
+        variances = [own[:, rows][:, :, rows].sum(axis=(1, 2)) for rows in map(list, sorted(seen))]
         return np.asarray(np.sqrt(np.mean(variances, axis=0)))
 
-    def levels(self, moves: NDArray[np.float64], widths: NDArray[np.float64]) -> dict[str, object]:
-        """Return the fitted levels, engines as values, all others as moves of the logarithm."""
-        told: dict[str, Any] = {"engine": {}, **{factor: {} for factor in FACTORS}}
-        for (factor, level), row in zip(self.names, moves[1:], strict=True):
-            away = self.between * row
-            if factor == "engine":
-                away = np.exp(centre(level) + self.sure * moves[0] + away)
-            told[factor][level] = dict(zip(COEFFICIENTS, away.tolist(), strict=True))
-        told["seen"] = dict(zip(COEFFICIENTS, widths.tolist(), strict=True))
-        together = sorted({tuple(one.levels[factor] for factor in FACTORS) for one in self.asked})
-        return told | {"unseen": dict(BETWEEN), "together": together, "spread": {}}
+    def levels(self, moves: NDArray[np.float64], widths: NDArray[np.float64]) -> Levels:
+        """Return the fitted levels: what engines start from, with what all share; all others as moves of it."""
+        moved = moves * self.scale
+        told: dict[str, dict[str, CoefficientValues]] = {factor: {} for factor in FACTORS}
+        for (factor, level), row in zip(self.names, moved[1:], strict=True):
+            # What all share goes with the engine, of which every unit has one.
+            own = row + moved[0] if factor == "engine" else row
+            told[factor][level] = dict(zip(COEFFICIENTS, (own + 0.0).tolist(), strict=True))  # no -0
+        together = sorted({tuple(one.levels[factor] for factor in TOGETHER) for one in self.asked})
+        return {
+            "centre": {engine: centre(engine) for engine in told["engine"]},
+            "moves": told,
+            "seen": dict(zip(COEFFICIENTS, widths.tolist(), strict=True)),
+            "unseen": BETWEEN,
+            "together": [list(row) for row in together],
+            "spread": {},
+        }
 
 
-def centre(engine: str) -> NDArray[np.float64]:
-    """Return the logarithms from which an engine's coefficients start: its operators', where these tell them."""
+def centre(engine: str) -> CoefficientValues:
+    """Return what an engine's coefficients start from where its kernels were not measured.
+
+    Those of its operators on the H100, where these tell them.
+    """
     told = Calibration.zero_shot(engine.split("-")[0]).coefficients
-    known = {name: min(getattr(told, name), 0.98) for name in ("memory", "bf16", "fp8")} | {"layer": told.layer}
-    return np.log([(known | CENTRES)[name] for name in COEFFICIENTS])
+    known = {name: min(getattr(told, name), 0.98) for name in ("memory", "bf16", "fp8")}
+    return {name: (known | CENTRES)[name] for name in COEFFICIENTS}
 
 
 def weight_of(points: Any) -> Any:

@@ -21,9 +21,11 @@ from inference_math_book.release import accuracy, from_operators
 __all__ = ["KV", "between_generations", "request_overhead", "requests", "widths"]
 
 _CHAT = 512  # tokens of ML.ENERGY's prompts, whose length is not given
-# By our fits to benchmarks that are not in this repository: seconds that TensorRT-LLM 0.9 adds to a step for each
-# request, least and most over its models; the bandwidth at which engines read KV caches, one of today and an older NIM.
+# By our fits to benchmarks that are not in this repository: seconds that TensorRT-LLM 0.9 adds to a step of 32 layers
+# for each request, least and most over its models; the bandwidth at which engines read KV caches, one of today and an
+# older NIM.
 _TRTLLM = (11e-6, 30e-6)
+_LAYERS = 32  # of these models
 KV = (1.0, 0.5)
 # For kinds of models of which no operator was fitted, a judgement: DeepSeek-R1 on 8 H200 under SGLang took 1.1 to 1.4
 # times the predicted TPOT at 8 to 64 users (InferenceX), and another predictor has 0.3 to 0.6 of our rates.
@@ -32,7 +34,7 @@ _TABLED = 8  # how far beyond: tables end at 8 times the batch and the context t
 
 
 def request_overhead(coefficients: Coefficients, context: float = _CHAT) -> float:
-    """Return what vLLM 0.11 adds to a step for each request beyond its kernels, in seconds, from ML.ENERGY's medians.
+    """Return what vLLM 0.11 adds to a layer for each request beyond its kernels, in seconds, from ML.ENERGY's medians.
 
     A fit of one number to log(measured / predicted) of batches of chats on the H100, with the other coefficients
     given; the prompts, of unknown length, are taken as `context` tokens.
@@ -41,14 +43,15 @@ def request_overhead(coefficients: Coefficients, context: float = _CHAT) -> floa
     parts = []
     for (model, gpu, tp), rows in load("mlenergy").frame.groupby(["model", "gpu", "tp"]):
         unit = Unit.of(str(model), str(gpu), tp=int(str(tp)), calibration=kernels)
-        parts.append(rows.assign(step=unit.step_time(rows["batch"], context + rows["output_tokens"] / 2)))
+        step = unit.step_time(rows["batch"], context + rows["output_tokens"] / 2)
+        parts.append(rows.assign(step=step, passed=rows["batch"] * unit.model.n_layers))
     found = pd.concat(parts)
-    terms = found[["batch"]].to_numpy(dtype=float)
+    terms = found[["passed"]].to_numpy(dtype=float)
     return float(_added(found["step"], terms, found["itl_p50_ms"] / 1e3)[0])
 
 
 def requests(coefficients: Coefficients) -> pd.DataFrame:
-    """Return what each generation of an engine adds to a step for each request: engine, version, seconds.
+    """Return what each generation of an engine adds to a layer for each request: engine, version, seconds.
 
     vLLM of mid-2023 from Splitwise's decode steps, the geometric mean over GPUs; the time that its layers take longer
     is fitted beside it and not used.
@@ -57,12 +60,13 @@ def requests(coefficients: Coefficients) -> pd.DataFrame:
     for (gpu, tp), rows in load("splitwise_llama2_70b").frame.groupby(["gpu", "tp"]):
         unit = Unit.of("llama-2-70b", str(gpu), int(str(tp)), calibration=kernels)
         step = unit.step_time(rows["batch"].to_numpy(float), (rows["prompt"] + rows["output_tokens"] / 2).to_numpy())
-        terms = np.column_stack([rows["batch"], np.full(len(rows), unit.model.n_layers)])
+        layers = np.full(len(rows), unit.model.n_layers)
+        terms = np.column_stack([rows["batch"] * layers, layers])
         old.append(_added(step, terms, rows["step_ms"] / 1e3)[0])
     found = [
         ("vllm", "mid-2023", np.exp(np.mean(np.log(old)))),
         ("vllm", "0.11", request_overhead(coefficients)),
-        ("trtllm", "0.9", np.sqrt(_TRTLLM[0] * _TRTLLM[1])),
+        ("trtllm", "0.9", np.sqrt(_TRTLLM[0] * _TRTLLM[1]) / _LAYERS),
     ]
     return pd.DataFrame(found, columns=["engine", "version", "seconds"])
 
@@ -100,7 +104,7 @@ def _added(step: ArrayLike, terms: NDArray[np.float64], measured: ArrayLike) -> 
     def misses(added: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.log((np.asarray(step) + terms @ added * 1e-6) / np.asarray(measured)))
 
-    return np.asarray(least_squares(misses, np.full(terms.shape[1], 10.0), bounds=(0, 5000)).x) * 1e-6
+    return np.asarray(least_squares(misses, np.full(terms.shape[1], 1.0), bounds=(0, 5000)).x) * 1e-6
 
 
 def _a100() -> NDArray[np.float64]:

@@ -1,0 +1,152 @@
+"""Measured operators as numbers to start from: what an engine's kernels reach on a GPU, from table `operators`.
+
+Which curve stands for what, by rules that were written before a served point was predicted with them:
+
+* Curves count whose table is neither host-bound nor unlike its form. Where an engine has none for a precision, its
+  next precision does, then another engine's.
+* Launches, the time that a kernel takes however little it does, are those of BF16 products, since engines fuse the
+  quantisation that tables of other precisions time; of attention those of the fastest engine, in whose graphs they
+  hide; of experts the engine's own.
+* Experts are those that all tokens choose alike: how unevenly a model chooses is a coefficient of its own.
+* A GPU without tables has those of another one of its generation, and any other those of the H100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from inference_math.catalogue import GPUS
+from inference_math.evidence import load
+from inference_math.perf.types import Kernel, Kernels
+from inference_math.unit.rates import rates_of
+
+__all__ = ["ENGINES", "TABLED", "kernels"]
+
+ENGINES = ("vllm", "sglang", "trtllm")
+TABLED = ("a100-80gb", "h100-sxm", "h200-sxm", "b200", "b300", "gb200", "gb300", "l40s", "rtx-pro-6000")
+_ANY = "h100-sxm"
+# Keys of products and experts, and the tables' precisions that may stand for each, the nearest first.
+_PRODUCTS = {"bf16": ("bf16",), "fp8": ("fp8", "fp8_block"), "fp8 blocks": ("fp8_block", "fp8"), "nvfp4": ("nvfp4",)}
+_EXPERTS = _PRODUCTS | {"mxfp4": ("mxfp4 x mxfp8", "mxfp4"), "int4": ("int4",)}
+_HEADS = {"head 64": "attention", "head 128": "attention", "MLA": "MLA"}
+_RATES = {"fp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4", "mxfp4 x mxfp8": "fp8"}  # all others run at BF16's
+_ASKED = {"fp8": "fp8", "fp8 blocks": "fp8", "nvfp4": "fp4", "mxfp4": "fp4"}  # that the law asks for
+
+
+class Curve(NamedTuple):
+    """A row of `operators` that counts: seconds of a launch, shares of the datasheet's rates."""
+
+    precision: str
+    launch: float
+    memory: float
+    compute: float
+
+
+@lru_cache(maxsize=1)
+def kernels() -> Kernels:
+    """Return by engine and GPU what kernels reach, as `perf.calibrate.kernel_values` takes it.
+
+    Products by precision, attention by heads and the precision of the cache, experts by precision, all-reduces by GPUs.
+
+    Examples
+    --------
+    >>> from inference_math.unit.kernels import kernels
+    >>> f"{kernels()['products']['vllm']['h100-sxm']['bf16']['memory']:.2f}"
+    '0.93'
+    """
+    found: Kernels = {"like": {name: _like(name) for name in GPUS}, "products": {}, "attention": {}, "experts": {}}
+    found["links"] = {}
+    for engine in ENGINES:
+        for gpu in TABLED:
+            for part, told in (("products", _products), ("attention", _attention), ("experts", _experts)):
+                found[part].setdefault(engine, {})[gpu] = told(engine, gpu)  # type: ignore[literal-required]
+            found["links"].setdefault(engine, {})[gpu] = _links(engine, gpu)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _curves() -> dict[tuple[str, str, str, str, str], Curve]:
+    """Return the curves that count by kind, GPU, engine, precision and variant."""
+    frame = load("operators").frame.query("counts == 'yes'").fillna({"compute": 1.0})
+    return {
+        (row["kind"], row["gpu"], row["engine"], row["precision"], row["variant"]): Curve(
+            row["precision"], 1e-6 * row["a0_us"], row["memory"], row["compute"]
+        )
+        for row in frame.to_dict("records")
+    }
+
+
+def _like(gpu: str) -> str:
+    """Return the GPU whose tables stand for a GPU's."""
+    if gpu in TABLED:
+        return gpu
+    return next((name for name in TABLED if GPUS[name].generation == GPUS[gpu].generation), _ANY)
+
+
+def _first(kind: str, gpu: str, engine: str, precisions: Iterable[str], variants: Iterable[str]) -> Curve | None:
+    """Return the nearest curve there is: the engine's own before another's, the first precision before the next."""
+    for own in (engine, *(other for other in ENGINES if other != engine)):
+        for precision in precisions:
+            for variant in variants:
+                if (curve := _curves().get((kind, gpu, own, precision, variant))) is not None:
+                    return curve
+    return None
+
+
+def _products(engine: str, gpu: str) -> dict[str, Kernel]:
+    plain = _first("matrix product", gpu, engine, ("bf16",), ("all",))
+    found = {name: _first("matrix product", gpu, engine, all_of, ("all",)) for name, all_of in _PRODUCTS.items()}
+    return {
+        name: {
+            "memory": curve.memory,
+            "compute": curve.compute,
+            "launch": plain.launch,
+            "rate": _ASKED.get(name, "bf16"),
+        }
+        for name, curve in found.items()
+        if curve is not None and plain is not None
+    }
+
+
+def _attention(engine: str, gpu: str) -> dict[str, Kernel]:
+    """Return attention by heads and cache: the share of the bandwidth of decodes, of the compute of prompts."""
+    found: dict[str, Kernel] = {}
+    for heads, kind in _HEADS.items():
+        variants = ("all",) if kind == "MLA" else (heads,)
+        same = [curve for key, curve in _curves().items() if key[:2] == (f"{kind}, decode", gpu) and key[4] in variants]
+        for kv in ("bf16", "fp8"):
+            decode = _first(f"{kind}, decode", gpu, engine, (kv, "bf16"), variants)
+            prefill = _first(f"{kind}, prefill", gpu, engine, (kv, "bf16") if kind == "MLA" else ("bf16",), variants)
+            if decode is not None and prefill is not None:
+                least = min(curve.launch for curve in same)
+                each: Kernel = {"memory": decode.memory, "compute": prefill.compute, "launch": least, "rate": "bf16"}
+                found[f"{heads}, {kv}"] = each
+    return found
+
+
+def _experts(engine: str, gpu: str) -> dict[str, Kernel]:
+    """Return experts by precision, shares of the rates that the law of a step takes for them."""
+    rates = rates_of(GPUS[gpu])
+    flops = {"bf16": rates["bf16_flops"], "fp8": rates["fp8_flops"], "fp4": rates["fp4_flops"]}
+    found: dict[str, Kernel] = {}
+    for name, precisions in _EXPERTS.items():
+        curve = _first("experts", gpu, engine, precisions, ("balanced", "power_law_1.2"))
+        asked = _ASKED.get(name, "bf16")
+        if flops[asked] == 0:
+            asked = "bf16"
+        if curve is not None:
+            compute = curve.compute * flops[_RATES.get(curve.precision, "bf16")] / flops[asked]
+            found[name] = {"memory": curve.memory, "compute": compute, "launch": curve.launch, "rate": asked}
+    return found
+
+
+def _links(engine: str, gpu: str) -> dict[str, Kernel]:
+    """Return all-reduces by GPUs, two in each layer; where a number was not measured, of the next smaller one."""
+    found: dict[str, Kernel] = {}
+    for size in ("2", "4", "8"):
+        smaller = [f"{other} GPUs" for other in ("8", "4", "2") if int(other) <= int(size)]
+        if (curve := _first("all-reduce", gpu, engine, ("bf16",), smaller)) is not None:
+            found[size] = {"memory": curve.memory, "compute": 1.0, "launch": 2 * curve.launch, "rate": ""}
+    return found
