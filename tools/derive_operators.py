@@ -1,4 +1,4 @@
-"""Derive data/measured/operators.csv, curves of measured operators by GPU, engine and precision.
+"""Derive data/measured/operators.csv, curves of measured operators, and operator_points.csv, a few points to draw.
 
     python -m pip install ".[derive]"
     python tools/derive_operators.py
@@ -34,6 +34,8 @@ HOST_BOUND = 1.5
 UNLIKE = 0.2
 FEW = 64  # rows, at which a table shows what a launch takes
 LEAST = 20  # points of a curve
+SHOWN = 14  # points of a curve that are drawn
+LAUNCH = 1e-6  # seconds at least, of any kernel: where the points tell no more
 GPUS = {
     "a100_sxm": "a100-80gb",
     "h100_sxm": "h100-sxm",
@@ -96,6 +98,7 @@ def main() -> None:
     source = package_folder().parent if options.source is None else options.source
     table = derived(source)
     write(table, options.out / "operators.csv", *("a0_us", "memory", "compute", "error", "error_p90", "behind"))
+    write(drawn(source), options.out / "operator_points.csv", "memory", "compute", "time")
     print(table.groupby(["kind", "counts"]).size().to_string())
 
 
@@ -117,6 +120,23 @@ def derived(source: Path) -> pd.DataFrame:
                     counts = reason(behind, curve["error"])
                     rows.append({**named, **what, **curve, "behind": behind, "counts": counts})
     return pd.DataFrame(rows)
+
+
+def drawn(source: Path) -> pd.DataFrame:
+    """Return some points of each kind on two GPUs, spread evenly over what the datasheet allows, all in seconds."""
+    tables = []
+    for kind, (precisions, variant) in DRAWN.items():
+        for gpu in ("h100-sxm", "b200"):
+            for (engine, _), points in newest(source, kind, gpu):
+                own = points[points["precision"].isin(precisions) & (points["variant"] == variant)]
+                if len(own):
+                    ordered = own.iloc[np.argsort(np.maximum(own["memory"], own["compute"]), kind="stable")]
+                    chosen = ordered.iloc[np.linspace(0, len(own) - 1, SHOWN).round().astype(int)]
+                    named = {"kind": kind, "gpu": gpu, "engine": engine}
+                    named["precision"] = NAMES.get(str(own["precision"].iloc[0]), str(own["precision"].iloc[0]))
+                    tables.append(chosen[["memory", "compute", "time"]].assign(variant=variant, **named))
+    columns = ["kind", "gpu", "engine", "precision", "variant", "memory", "compute", "time"]
+    return pd.concat(tables, ignore_index=True)[columns]
 
 
 def reason(behind: float, error: float) -> str:
@@ -172,7 +192,7 @@ def fitted(points: pd.DataFrame, p: float) -> dict[str, float]:
     computes = bool((compute > 0).any())
 
     def curve(x: Floats) -> Floats:
-        a0 = np.exp(x[0])
+        a0 = LAUNCH + np.exp(x[0])
         read, done = memory / share(x[1]), (compute / share(x[2]) if computes else 0 * memory)
         top = np.maximum(read, done)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -186,7 +206,7 @@ def fitted(points: pd.DataFrame, p: float) -> dict[str, float]:
     found = least_squares(misses, start, loss="soft_l1", f_scale=0.1)
     off = np.abs(curve(found.x) / time - 1)
     return {
-        "a0_us": 1e6 * float(np.exp(found.x[0])),
+        "a0_us": 1e6 * float(LAUNCH + np.exp(found.x[0])),
         "memory": share(found.x[1]),
         "compute": share(found.x[2]) if computes else np.nan,
         "error": float(np.median(off)),
@@ -357,6 +377,16 @@ def l2(gpu: str) -> float:
     """Return the bytes of a GPU's L2 cache."""
     return L2_BYTES.get(gpu, L2_BLACKWELL)
 
+
+# What is drawn of each kind: precisions and the variant.
+DRAWN = {
+    "matrix product": (("fp8_block",), "all"),
+    "attention, decode": (("bfloat16",), "head 128"),
+    "attention, prefill": (("bfloat16",), "head 128"),
+    "MLA, decode": (("bfloat16",), "all"),
+    "experts": (("fp8_block",), "balanced"),
+    "all-reduce": (("bfloat16",), "8 GPUs"),
+}
 
 POINTS = {
     "matrix product": products,

@@ -147,11 +147,13 @@
   // The reader's calibration, or that which stands nearest to a unit, as `unit.nearest` chooses it.
   const calibration = (given) => {
     if (given.calibration === OWN && calibrated) return calibrated;
-    const { kind } = data.models[given.model];
-    const asked = { generation: data.gpus[given.gpu].generation, kind, weights: given.weights };
-    if (math.by_operators(data.engines[given.engine].kernels, asked)) return { ...data.operators[given.engine], scope: data.scopes.operators, mode: "operators" };
-    const { values, widths } = math.composed(data.levels, given.engine, asked);
-    const seen = math.precisions_seen(data.levels, asked.generation, kind);
+    const { kind, operators } = data.models[given.model];
+    const engine = data.engines[given.engine].like || given.engine;
+    const { generation } = data.gpus[given.gpu];
+    const at = math.standing(engine, engine, given.gpu, generation, given.weights, given.kv, given.tp * given.dp, operators);
+    if (math.by_operators(data.engines[given.engine].kernels, at.levels)) return { ...data.operators[given.engine], scope: data.scopes.operators, mode: "operators" };
+    const { values, widths } = math.composed(data.levels, data.kernels, at);
+    const seen = math.precisions_seen(data.levels, generation, kind);
     const precisions = seen.length ? { weights: seen } : {};
     return { mode: "served", found: values, root: math.own_root(data.coefficients, widths), spread: data.levels.spread[kind], scope: { ...data.scopes.served, ...precisions } };
   };

@@ -60,7 +60,7 @@ def test_the_fit_finds_what_made_the_times(tmp_path):
         assert getattr(found.calibration.coefficients, name) == pytest.approx(getattr(TRUTH, name), rel=0.15)
     # Kernels say nothing about what an engine does for each request: as unsure as before.
     assert found.calibration.coefficients.per_sequence_overhead == START.coefficients.per_sequence_overhead
-    assert found.calibration.sd("per_sequence_overhead") == START.sd("per_sequence_overhead") > 1e-5
+    assert found.calibration.sd("per_sequence_overhead") == START.sd("per_sequence_overhead") > 1e-7
     assert found.mape < 0.005
     # BF16 points say nothing about FP8.
     assert found.kept == ("fp8",)
@@ -84,7 +84,7 @@ def test_the_calibration_predicts_the_whole_model_and_says_where_it_was_found(tm
     found = from_kernels.fit(from_kernels.times(table), from_kernels.unit(table)).calibration
     whole = Unit.of(LLAMA, "h200-sxm", calibration=found)
     true = Unit.of(LLAMA, "h200-sxm", calibration=replace(found, coefficients=TRUTH))
-    added = 64 * found.coefficients.per_sequence_overhead  # an engine's, not the kernels'
+    added = 32 * 64 * found.coefficients.per_sequence_overhead  # an engine's, not the kernels'
     assert whole.step_time(64, 2048) - added == pytest.approx(true.step_time(64, 2048), rel=0.01)
     assert found.mode == "measured"
     assert found.scope["gpu"] == ("h200-sxm",)

@@ -51,7 +51,7 @@ def made_by(unit, grid=GRID):
 def test_the_fit_finds_what_made_the_runs():
     """An engine near its operators, without noise: 24 runs in two precisions tell all five coefficients."""
     start = UNITS["bf16"].calibration
-    truth = replace(start.coefficients, bf16=0.7, fp8=0.5, kv=0.8, layer=8e-5, per_sequence_overhead=3e-5)
+    truth = replace(start.coefficients, bf16=0.7, fp8=0.5, kv=0.8, layer=8e-5, per_sequence_overhead=8e-7)
     engine = {name: unit.calibrated(replace(start, coefficients=truth)) for name, unit in UNITS.items()}
     found = calibrate.fit(*((UNITS[name], made_by(engine[name])) for name in UNITS))
     for name in calibrate.PROFILED:

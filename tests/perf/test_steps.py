@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,8 +123,38 @@ def test_a_mixture_reads_the_experts_that_its_tokens_choose():
     one = MIXTURE.parts(1, 1)["weights"]
     assert one == pytest.approx((rest + routed * model.n_active_experts / model.n_experts) / bandwidth)
     eight = MIXTURE.parts(8, 1)["weights"]
-    chosen = 1 - (1 - model.n_active_experts / model.n_experts) ** 8
+    chosen = 1 - steps.unread(MIXTURE.terms, 8)
     assert eight == pytest.approx((rest + chosen * routed) / bandwidth)
+
+
+@given(tokens=st.integers(1, 4096), cv=st.floats(0.05, 3), idle=st.floats(0.5, 0.999))
+def test_experts_that_are_chosen_unevenly_are_left_unread_longer(tokens, cv, idle):
+    """By the integral over a gamma distribution, which SymPy knows; one token reads its own, however uneven."""
+    told = {"idle": idle, "chosen": -np.log(idle), "uneven": cv**2}
+    even, uneven = steps.unread(told | {"uneven": 0.0}, tokens), steps.unread(told, tokens)
+    assert even == pytest.approx(idle**tokens)
+    assert even * (1 - 1e-9) <= uneven <= idle
+    assert steps.unread(told, 1) == pytest.approx(idle)
+    assert steps.unread(told, tokens + 1) < uneven
+    assert steps.unread(told | {"uneven": 1e-9}, tokens) == pytest.approx(even, rel=1e-4, abs=1e-12)
+
+
+def test_what_is_left_unread_is_the_mean_over_gamma_distributed_loads():
+    x, shape, rate = sp.symbols("x k r", positive=True)
+    density = shape**shape * x ** (shape - 1) * sp.exp(-shape * x) / sp.gamma(shape)
+    mean = sp.simplify(sp.integrate(sp.exp(-rate * x) * density, (x, 0, sp.oo), conds="none"))
+    told = {"idle": 0.9, "chosen": -np.log(0.9), "uneven": 0.49}
+    number = mean.subs({shape: 1 / 0.49, rate: 63 * told["chosen"]}).evalf()
+    assert steps.unread(told, 64) == pytest.approx(0.9 * float(number))
+
+
+@pytest.mark.parametrize(("groups", "largest"), [(2, 0.564), (4, 1.029), (8, 1.424), (16, 1.766), (64, 2.344)])
+def test_the_busiest_group_is_the_largest_of_normal_numbers(groups, largest):
+    """Order statistics of the normal distribution (Harter 1961), within 0.05; a group's load varies by the root."""
+    assert steps.busiest(groups, 256) == pytest.approx(
+        largest * (groups / 256) ** 0.5, abs=0.06 * (groups / 256) ** 0.5
+    )
+    assert steps.busiest(1, 256) == steps.busiest(groups, 0) == 0
 
 
 def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():

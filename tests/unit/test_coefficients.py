@@ -32,7 +32,7 @@ def test_zero_shot_coefficients_are_shares(engine):
     assert c.kv == c.memory
     assert 0.3 < c.fp8 < c.bf16 <= 1
     assert 0 < c.layer < 1e-3
-    assert 1e-6 < c.per_sequence_overhead < 1e-4
+    assert 1e-8 < c.per_sequence_overhead < 1e-5
     assert all(found.sd(name) > 0 for name in COEFFICIENTS)
     assert 0.02 < found.spread < 0.2
 
@@ -131,7 +131,7 @@ def test_a_calibration_comes_back_from_its_file(tmp_path):
         ("spread = 0", "spread = -0", "spread must be"),
         ("mode", "mode = = ", "must be a calibration"),
         ("fp8 = 0.5386", "fp9 = 0.5386", "'fp8' is missing"),
-        ("per_sequence_overhead = 1", "requests = 1", "'per_sequence_overhead' is missing"),
+        ("per_sequence_overhead = ", "requests = ", "'per_sequence_overhead' is missing"),
         ("bf16 = 0.7956", "bf16 = 1e-300", "bf16 must be a number from 0.001 to 1"),
         ("layer = 6.258e-05", "layer = 1e300", "layer must be a number from 0 to 10"),
         ("[log_covariance]", "[covariance]", "'log_covariance' is missing"),

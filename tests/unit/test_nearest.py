@@ -7,6 +7,7 @@ import pytest
 
 from inference_math import catalogue
 from inference_math.calibrate import served
+from inference_math.perf.calibrate import FACTORS
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
 from inference_math.unit.nearest import SERVED_SCOPE, engine_generation, levels, select_calibration
@@ -41,13 +42,26 @@ def test_an_unknown_engine_is_refused():
 
 def test_the_table_has_every_level_and_coefficient():
     found = levels()
-    assert set(found["engine"]) == {"vllm", "vllm-2025", "sglang", "trtllm"}
-    assert set(found["generation"]) == {"Hopper", "Blackwell"}
-    assert set(found["kind"]) == set(found["spread"]) == {"dense", "mixture of experts", "MLA", "hybrid"}
-    assert set(found["weights"]) == {"bf16", "fp8", "int4", "mxfp4", "nvfp4"}
-    for values in found["engine"].values():
+    moves = found["moves"]
+    assert set(moves["engine"]) == set(found["centre"]) == {"vllm", "vllm-2025", "sglang", "trtllm"}
+    assert set(moves["generation"]) == {"Hopper", "Blackwell"}
+    assert set(moves["kind"]) == set(found["spread"]) == {"dense", "mixture of experts", "MLA", "hybrid"}
+    assert set(moves["weights"]) == {"bf16", "fp8", "int4", "mxfp4", "nvfp4"}
+    assert "vllm/kimi-k2" in moves["model"]
+    assert set(found["unseen"]) == set(FACTORS) == set(moves)
+    for values in found["centre"].values():
         assert list(values) == list(COEFFICIENTS)
         assert all(0 < values[name] < 1 for name in SHARES)
+
+
+def test_constants_move_with_the_model_and_shares_do_not():
+    """What an engine adds is a model's, whatever GPU it runs on; what kernels reach is no model's."""
+    found = levels()
+    added = {"layer", "per_sequence_overhead"}
+    for name in COEFFICIENTS:
+        assert (found["unseen"]["model"][name] > 0) == (name in added)
+        assert (found["unseen"]["generation"][name] == 0) == (name in added)
+        assert all((move[name] == 0) or name in added for move in found["moves"]["model"].values())
 
 
 def test_the_scope_names_the_models_that_were_fitted():
@@ -69,7 +83,8 @@ def test_a_model_that_was_never_served_is_wider_and_is_said():
 def test_what_was_never_served_is_wider():
     deep, weights = catalogue.model("deepseek-v3"), "fp8"
     known, other = (select_calibration(deep, catalogue.gpu(gpu), weights, "sglang") for gpu in ("h200-sxm", "mi355x"))
-    assert (np.diag(other.covariance) > np.diag(known.covariance)).all()
+    wider = np.diag(other.covariance) > np.diag(known.covariance)
+    assert [name for name, wide in zip(COEFFICIENTS, wider, strict=True) if not wide] == ["per_sequence_overhead"]
     assert other.spread == known.spread
     assert other.outside(gpu="mi355x")
     assert not known.outside(gpu="h200-sxm")
@@ -79,7 +94,7 @@ def test_a_combination_of_which_only_the_parts_were_served_is_said_and_wider():
     dense, oss = catalogue.model("llama-3-70b"), catalogue.model("gpt-oss-120b")
     b200, h100 = catalogue.gpu("b200"), catalogue.gpu("h100-sxm")
     apart, together = select_calibration(oss, b200, "mxfp4", "vllm"), select_calibration(oss, h100, "mxfp4", "vllm")
-    assert (np.diag(apart.covariance) > np.diag(together.covariance)).all()
+    assert (np.diag(apart.covariance)[:9] > np.diag(together.covariance)[:9]).all()
     assert Unit.of(oss, b200).outside(Workload(1000, 200), 8) == (
         "weights mxfp4 is not among the calibrated: fp8, nvfp4",
     )

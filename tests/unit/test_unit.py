@@ -103,7 +103,7 @@ def test_the_terms_are_the_formulas():
     expected = theory.step_time(
         t_w=t_w,
         t_c=t_c,
-        t_rest=cache + sums + moved + 80 * (c.layer + c.collective_latency) + 32 * c.per_sequence_overhead,
+        t_rest=cache + sums + moved + 80 * (c.layer + c.collective_latency + 32 * c.per_sequence_overhead),
     )
     assert TALK.step_time(32, 2048) == pytest.approx(expected, rel=1e-12)
 
@@ -155,7 +155,7 @@ def test_the_parts_are_the_formulas_by_name_and_make_the_step():
     assert parts["KV cache"] == pytest.approx(read)
     sums = 2 * 80 * 8192 * 2 * 544  # two all-reduces a layer, in BF16
     assert parts["all-reduce"] == pytest.approx(2 * (1 - 1 / 2) * sums / (c.interconnect_efficiency * gpu.link_bw))
-    assert parts["layers"] == pytest.approx(80 * (c.layer + c.collective_latency) + 32 * c.per_sequence_overhead)
+    assert parts["layers"] == pytest.approx(80 * (c.layer + c.collective_latency + 32 * c.per_sequence_overhead))
     flops = 2 * gpu.bf16_flops * c.attention
     assert parts["attention of the prompt"] == pytest.approx(4 * 80 * 8192 * 512**2 / 2 / flops)
     assert parts["weights"] == pytest.approx(TALK.numbers["step_bytes"] / (2 * gpu.hbm_bw * c.memory))

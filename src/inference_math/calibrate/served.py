@@ -46,6 +46,8 @@ __all__ = [
 
 DRAFTS = {"none": ["none"], "mtp": ["mtp"], "unknown": ["none", "mtp"]}  # what rows that say so may have done
 BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
+MANY = 16  # users: with fewer a step is the read of its weights, however many they are
+_TWICE, _SAME = 1.9, 1.02
 GROUP = ["model", "gpu", "engine", "weights"]
 SPLIT = 28  # the seed of `parts`: set before anything was fitted to either of them
 _SET_UP = [*GROUP, "tp", "ep", "dp", "version", "n_in", "n_out"]
@@ -56,7 +58,8 @@ def points(use: str) -> pd.DataFrame:
     """Return the rows of `served` that are "calibration" or "validation", with e2e_s and the reason to leave one out.
 
     Left out of fits and of scores are rows whose layout or precision is not stated; "queue" marks a mean TTFT above
-    `BURST`, whose e2e is not predicted by a law of full slots; "drafts" those with drafted tokens, left out of fits.
+    `BURST`, whose e2e is not predicted by a law of full slots; "drafts" those with drafted tokens, left out of fits;
+    "users" those of calibration whose TPOT is that of twice the users, so that one of the two was not served so many.
     Validation rows have their `part`; see `parts`.
     """
     frame = load("served").frame.fillna({"version": "", "left_out": ""})
@@ -65,7 +68,21 @@ def points(use: str) -> pd.DataFrame:
     clean = frame["left_out"] == ""
     frame.loc[clean & (frame["drafts"] == "mtp"), "left_out"] = "drafts"
     frame.loc[clean & (frame["ttft_s"] > BURST), "left_out"] = "queue"
+    if use == "calibration":
+        frame.loc[(frame["left_out"] == "") & _untold(frame[frame["left_out"] == ""], frame.index), "left_out"] = (
+            "users"
+        )
     return frame.assign(part=parts(frame) if use == "validation" else "")
+
+
+def _untold(frame: pd.DataFrame, index: pd.Index[int]) -> pd.Series[bool]:
+    """Return which rows of `MANY` users or more have the TPOT of a row with twice the users, or are that one."""
+    untold = pd.Series(False, index=index)
+    for _, rows in frame[frame["users"] >= MANY].groupby([*_SET_UP, "drafts"]):
+        users, tpot = rows["users"].to_numpy(float), rows["tpot_s"].to_numpy(float)
+        alike = (users >= _TWICE * users[:, None]) & (tpot < _SAME * tpot[:, None])
+        untold[rows.index] = np.asarray(alike.any(axis=0) | alike.any(axis=1))
+    return untold
 
 
 def parts(frame: pd.DataFrame) -> pd.Series[str]:

@@ -88,19 +88,18 @@ def standing(
 def kernel_values(kernels: Kernels, centre: CoefficientValues, at: Standpoint) -> CoefficientValues:
     """Return an engine's centre with what its measured kernels reach; and `launch`, seconds of a layer's launches.
 
-    Kernels are those of an engine's newest generation: an older one has their launches, and reaches what its centre
-    says. What was not measured stays at the centre.
+    Kernels are those of an engine's newest generation; an older one has them, too. What was not measured stays at the
+    centre.
     """
     found, engine, gpu = centre.copy(), at["kernels"], kernels["like"][at["gpu"]]
     products, attention = kernels["products"][engine][gpu], kernels["attention"][engine][gpu]
     experts, links = kernels["experts"][engine][gpu], kernels["links"][engine][gpu]
-    launch = 0.0
+    launch = at["products"] * products["bf16"]["launch"]
     for name, key in [["bf16", "bf16"], ["fp8", at["blocks"]], ["fp4", "nvfp4"]]:
         if key in products:
             found[name] = products[key]["compute"]
     if at["common"] in products:
         found["memory"] = products[at["common"]]["memory"]
-        launch += at["products"] * products[at["common"]]["launch"]
     if at["attention"] in attention:
         own = attention[at["attention"]]
         found["kv"] = own["memory"]
@@ -114,8 +113,6 @@ def kernel_values(kernels: Kernels, centre: CoefficientValues, at: Standpoint) -
     if at["links"] in links:
         found["interconnect_efficiency"] = links[at["links"]]["memory"]
         found["collective_latency"] = links[at["links"]]["launch"]
-    if at["levels"]["engine"] != engine:
-        found = centre.copy()
     found["launch"] = launch
     return found
 

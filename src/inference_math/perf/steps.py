@@ -151,13 +151,13 @@ def busiest(groups: float, experts: float) -> float:
 
 
 def unread(terms: Terms, tokens: Numbers) -> Any:
-    """Return the share of the routed experts that none of so many tokens has chosen, all as likely or not.
+    """Return the share of the routed experts that none of so many tokens, at least one, has chosen.
 
-    How often an expert is chosen is taken for gamma distributed over the experts: 1 - k/E of each token, where it is
-    the same for all, and a power of the tokens where it varies.
+    One token leaves 1 - k/E. The others leave as much of that each, where all experts are chosen alike; how often they
+    are is taken for gamma distributed over the experts, and a power of the tokens stands for that.
     """
     if terms["uneven"] > 0:
-        return (1 + terms["uneven"] * terms["chosen"] * tokens) ** (-1 / terms["uneven"])
+        return terms["idle"] * (1 + terms["uneven"] * terms["chosen"] * (tokens - 1)) ** (-1 / terms["uneven"])
     return terms["idle"] ** tokens
 
 

@@ -7,13 +7,13 @@ Which curve stands for what, by rules that were written before a served point wa
 * Launches, the time that a kernel takes however little it does, are those of BF16 products, since engines fuse the
   quantisation that tables of other precisions time; of attention those of the fastest engine, in whose graphs they
   hide; of experts the engine's own.
-* Experts are those that all tokens choose alike: how unevenly a model chooses is a coefficient of its own.
+* Experts are those of tables whose tokens choose all alike: how unevenly a model chooses is a coefficient of its own.
 * A GPU without tables has those of another one of its generation, and any other those of the H100.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -56,14 +56,17 @@ def kernels() -> Kernels:
     >>> f"{kernels()['products']['vllm']['h100-sxm']['bf16']['memory']:.2f}"
     '0.93'
     """
-    found: Kernels = {"like": {name: _like(name) for name in GPUS}, "products": {}, "attention": {}, "experts": {}}
-    found["links"] = {}
-    for engine in ENGINES:
-        for gpu in TABLED:
-            for part, told in (("products", _products), ("attention", _attention), ("experts", _experts)):
-                found[part].setdefault(engine, {})[gpu] = told(engine, gpu)  # type: ignore[literal-required]
-            found["links"].setdefault(engine, {})[gpu] = _links(engine, gpu)
-    return found
+
+    def each(told: Callable[[str, str], dict[str, Kernel]]) -> dict[str, dict[str, dict[str, Kernel]]]:
+        return {engine: {gpu: told(engine, gpu) for gpu in TABLED} for engine in ENGINES}
+
+    return {
+        "like": {name: _like(name) for name in GPUS},
+        "products": each(_products),
+        "attention": each(_attention),
+        "experts": each(_experts),
+        "links": each(_links),
+    }
 
 
 @lru_cache(maxsize=1)
@@ -137,7 +140,7 @@ def _experts(engine: str, gpu: str) -> dict[str, Kernel]:
         if flops[asked] == 0:
             asked = "bf16"
         if curve is not None:
-            compute = curve.compute * flops[_RATES.get(curve.precision, "bf16")] / flops[asked]
+            compute = round(curve.compute * flops[_RATES.get(curve.precision, "bf16")] / flops[asked], 4)
             found[name] = {"memory": curve.memory, "compute": compute, "launch": curve.launch, "rate": asked}
     return found
 

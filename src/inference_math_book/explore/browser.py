@@ -26,6 +26,7 @@ from inference_math.simulate.schedulers import admission_of
 from inference_math.unit import rates_of
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals
 from inference_math.unit.front import moves
+from inference_math.unit.kernels import kernels
 from inference_math.unit.nearest import SERVED_SCOPE, levels
 from inference_math.unit.shapes import MEMORY
 from inference_math.workload.mixes import MIXES, mix
@@ -96,6 +97,7 @@ def data() -> dict[str, Any]:
         "coefficients": list(COEFFICIENTS),
         "operators": {name: _coefficients(Calibration.zero_shot(name)) for name in engines()},
         "levels": levels(),
+        "kernels": kernels(),
         "cadences": bench.CADENCES,
         "engines": dict(engines()),
         "habits": {name: admission_of(habits_of(name)) for name in engines()},

@@ -22,7 +22,19 @@ from inference_math.evidence import load
 from inference_math.theory.formula import Formula, to_numpy, to_vega
 from inference_math.theory.notation import QUANTITIES
 
-__all__ = ["COLOURS", "Live", "choice", "computed", "curves", "log_scale", "rule", "slider", "table", "with_source"]
+__all__ = [
+    "COLOURS",
+    "Live",
+    "choice",
+    "computed",
+    "curves",
+    "log_scale",
+    "named_slider",
+    "rule",
+    "slider",
+    "table",
+    "with_source",
+]
 
 # Okabe and Ito's colours, told apart with any colour vision; dash patterns repeat the distinction.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -101,6 +113,11 @@ def slider(symbol: sp.Symbol, value: float, low: float, high: float, step: float
     """Return a parameter for `symbol`, bound to a slider that says its meaning and unit."""
     bind = alt.binding_range(min=low, max=high, step=step, name=f"{_label(symbol)} ")
     return alt.param(name=symbol.name, value=value, bind=bind)
+
+
+def named_slider(name: str, label: str, value: float, low: float, high: float, step: float) -> Any:
+    """Return a parameter bound to a slider, of a quantity that is no symbol of the book's notation."""
+    return alt.param(name=name, value=value, bind=alt.binding_range(min=low, max=high, step=step, name=f"{label} "))
 
 
 def choice(name: str, label: str, options: Sequence[str], value: str) -> Any:

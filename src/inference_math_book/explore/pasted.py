@@ -15,7 +15,7 @@ from typing import Any
 from inference_math.catalogue.decoder import Model
 from inference_math.catalogue.files import parsed
 from inference_math.catalogue.precisions import STATE_BYTES
-from inference_math.unit.shapes import kind_of, shape_of
+from inference_math.unit.shapes import kind_of, operators_of, shape_of
 from inference_math.unit.stored import stored
 from inference_math.workload.lines import BLOCK_TOKENS, parsed_lines
 
@@ -32,7 +32,8 @@ def record(model: Model) -> dict[str, Any]:
     by_tp = {str(tp): dict(shape_of(model, tp)) for tp in _SIZES if model.n_heads % tp == 0}
     same = {name: value for name, value in by_tp["1"].items() if all(one[name] == value for one in by_tp.values())}
     own = {tp: {name: value for name, value in one.items() if name not in same} for tp, one in by_tp.items()}
-    return {"kind": kind_of(model), "stored": model.stored, "context": model.context, "shape": same, "tp": own}
+    told = {"kind": kind_of(model), "stored": model.stored, "context": model.context}
+    return told | {"operators": operators_of(model), "shape": same, "tp": own}
 
 
 def answer(what: str, text: str) -> str:

@@ -37,7 +37,7 @@ __all__ = [
 FRONTS = (0.004, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32)
 """Seconds at which points are played."""
 
-WIDTHS = {"base": 1.0, "kind": 1.0, "model": 0.4, "engine": 0.3, "engine, model": 0.3, "engine, model, gpu": 0.4}
+WIDTHS = {"base": 0.5, "kind": 1.0, "model": 0.4, "engine": 0.3, "engine, model": 0.3, "engine, model, gpu": 0.4}
 CENTRE = 0.05  # seconds, where the base begins
 NOISE = 0.12  # of the logarithm of a mean TTFT
 

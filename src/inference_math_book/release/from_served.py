@@ -39,14 +39,14 @@ CENTRES |= {"collective_latency": 1e-5, "per_sequence_overhead": 2.5e-7, "expert
 CENTRES |= {"layer": 1e-5}  # beside its launches
 # How sure what all share is before a point is seen: the width of its logarithm.
 SURE = {
-    "memory": 0.015, "bf16": 0.02, "fp8": 0.06, "fp4": 0.25, "attention": 0.1, "experts": 0.1, "grouped": 0.2,
-    "kv": 0.2, "interconnect_efficiency": 0.2, "layer": 1.0, "collective_latency": 0.4, "per_sequence_overhead": 0.5,
+    "memory": 0.015, "bf16": 0.02, "fp8": 0.06, "fp4": 0.1, "attention": 0.1, "experts": 0.1, "grouped": 0.2,
+    "kv": 0.2, "interconnect_efficiency": 0.1, "layer": 1.0, "collective_latency": 0.4, "per_sequence_overhead": 1.0,
     "expert_imbalance": 0.8,
 }  # fmt: skip
 # What levels of a factor differ by: less than half of that before kernels were measured on each GPU.
 _KERNELS = {
     "memory": 0.025, "bf16": 0.05, "fp8": 0.075, "fp4": 0.1, "attention": 0.075, "experts": 0.05, "grouped": 0.15,
-    "kv": 0.1, "interconnect_efficiency": 0.15, "collective_latency": 0.2, "expert_imbalance": 0.4,
+    "kv": 0.1, "interconnect_efficiency": 0.05, "collective_latency": 0.2, "expert_imbalance": 0.4,
 }  # fmt: skip
 BETWEEN = {factor: dict.fromkeys(COEFFICIENTS, 0.0) | _KERNELS for factor in FACTORS}
 BETWEEN["engine"] |= {"layer": 0.4, "per_sequence_overhead": 0.4}

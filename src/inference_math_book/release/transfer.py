@@ -21,11 +21,10 @@ from inference_math_book.release import accuracy, from_operators
 __all__ = ["KV", "between_generations", "request_overhead", "requests", "widths"]
 
 _CHAT = 512  # tokens of ML.ENERGY's prompts, whose length is not given
-# By our fits to benchmarks that are not in this repository: seconds that TensorRT-LLM 0.9 adds to a step of 32 layers
-# for each request, least and most over its models; the bandwidth at which engines read KV caches, one of today and an
-# older NIM.
-_TRTLLM = (11e-6, 30e-6)
-_LAYERS = 32  # of these models
+# By our fits to benchmarks that are not in this repository: seconds that TensorRT-LLM 0.9 adds for each request to a
+# step, least and most over its models, of 32 and 80 layers, taken to be in this order; the bandwidth at which engines
+# read KV caches, one of today and an older NIM.
+_TRTLLM = (11e-6 / 32, 30e-6 / 80)
 KV = (1.0, 0.5)
 # For kinds of models of which no operator was fitted, a judgement: DeepSeek-R1 on 8 H200 under SGLang took 1.1 to 1.4
 # times the predicted TPOT at 8 to 64 users (InferenceX), and another predictor has 0.3 to 0.6 of our rates.
@@ -66,7 +65,7 @@ def requests(coefficients: Coefficients) -> pd.DataFrame:
     found = [
         ("vllm", "mid-2023", np.exp(np.mean(np.log(old)))),
         ("vllm", "0.11", request_overhead(coefficients)),
-        ("trtllm", "0.9", np.sqrt(_TRTLLM[0] * _TRTLLM[1]) / _LAYERS),
+        ("trtllm", "0.9", np.sqrt(_TRTLLM[0] * _TRTLLM[1])),
     ]
     return pd.DataFrame(found, columns=["engine", "version", "seconds"])
 

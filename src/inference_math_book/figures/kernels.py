@@ -1,0 +1,83 @@
+"""Measured kernels against what the datasheet allows, and what each engine reaches.
+
+Drawn on given axes; every function returns the numbers it drew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
+from numpy.typing import NDArray
+
+from inference_math.evidence import load
+from inference_math_book.explore.live import COLOURS
+
+__all__ = ["KINDS", "curve", "reached", "times"]
+
+KINDS = ("matrix product", "attention, decode", "attention, prefill", "MLA, decode", "experts", "all-reduce")
+_ADDED = ("attention, prefill", "MLA, prefill", "all-reduce")  # kinds whose reads and compute add; others: quadrature
+_ENGINES = {"vllm": (COLOURS[0], "o"), "sglang": (COLOURS[1], "s"), "trtllm": (COLOURS[2], "^")}
+
+
+def curve(row: Mapping[Any, Any], kind: str, memory: object, compute: object) -> NDArray[np.float64]:
+    """Return the seconds of a curve of table `operators` for seconds of bytes and of FLOPs at the datasheet's rates."""
+    read = np.asarray(memory) / row["memory"]
+    done = np.asarray(compute) / (row["compute"] if np.isfinite(row["compute"]) else 1.0)
+    together = read + done if kind in _ADDED else np.hypot(read, done)
+    return np.asarray(1e-6 * row["a0_us"] + together)
+
+
+def times(axes: Mapping[str, Axes], gpu: str) -> pd.DataFrame:
+    """Draw measured times of a GPU's kernels, by kind, against what the datasheet allows; and their curves.
+
+    `axes` has one for each kind. Returns the points with `least`, `time` and `fitted` in seconds, and whether the curve
+    counts.
+    """
+    points, known = load("operator_points").frame.query("gpu == @gpu"), load("operators").frame
+    tables = []
+    for kind, ax in axes.items():
+        for (engine, precision, variant), own in points[points["kind"] == kind].groupby(
+            ["engine", "precision", "variant"]
+        ):
+            key = {"kind": kind, "gpu": gpu, "engine": engine, "precision": precision, "variant": variant}
+            row = known[(known[list(key)] == list(key.values())).all(axis=1)].iloc[0]
+            least = np.maximum(own["memory"], own["compute"])
+            fitted = curve(row.to_dict(), kind, own["memory"], own["compute"])
+            colour, mark = _ENGINES[str(engine)]
+            ax.loglog(1e6 * least, 1e6 * own["time"], mark, color=colour, markersize=5, label=str(engine))
+            ax.loglog(1e6 * least, 1e6 * fitted, "-", color=colour, linewidth=1, alpha=0.8)
+            tables.append(own.assign(least=least, fitted=fitted, counts=row["counts"]))
+        ends, low = np.array(ax.get_xlim()), ax.get_ylim()[0]
+        ax.plot(ends, ends, "k:", linewidth=1)
+        ax.set(title=kind, xlabel="datasheet (µs)", ylabel="measured (µs)", xlim=ends, ylim=(low, None))
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_minor_formatter(NullFormatter())
+    next(iter(axes.values())).legend(fontsize=8)
+    return pd.concat(tables, ignore_index=True)
+
+
+def reached() -> pd.DataFrame:
+    """Return by GPU and engine what kernels reach: shares in per cent, launches in µs; empty where nothing counts."""
+    frame = load("operators").frame.query("counts == 'yes'")
+    columns = {
+        "bandwidth, BF16": ("matrix product", "bf16", "all", "memory"),
+        "compute, BF16": ("matrix product", "bf16", "all", "compute"),
+        "compute, FP8": ("matrix product", "fp8", "all", "compute"),
+        "compute, NVFP4": ("matrix product", "nvfp4", "all", "compute"),
+        "decode attention": ("attention, decode", "bf16", "head 128", "memory"),
+        "prefill attention": ("attention, prefill", "bf16", "head 128", "compute"),
+        "experts, bandwidth": ("experts", "fp8_block", "balanced", "memory"),
+        "experts, compute": ("experts", "fp8_block", "balanced", "compute"),
+        "link": ("all-reduce", "bf16", "8 GPUs", "memory"),
+        "a launch (µs)": ("matrix product", "bf16", "all", "a0_us"),
+    }
+    rows = {}
+    for name, (*key, column) in columns.items():
+        own = frame[(frame[["kind", "precision", "variant"]] == key).all(axis=1)]
+        rows[name] = own.set_index(["gpu", "engine"])[column] * (1 if column == "a0_us" else 100)
+    return pd.DataFrame(rows).rename_axis(["gpu", "engine"]).sort_index().reset_index()

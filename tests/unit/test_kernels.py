@@ -1,0 +1,101 @@
+"""What measured operators say of a unit before a served point is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from inference_math import catalogue
+from inference_math.catalogue.engines import engine as engine_record
+from inference_math.catalogue.engines import engines
+from inference_math.evidence import load
+from inference_math.perf.calibrate import MOST, kernel_values
+from inference_math.unit.coefficients import SHARES
+from inference_math.unit.kernels import ENGINES, TABLED, kernels
+from inference_math.unit.nearest import levels, standpoint
+
+KERNELS = kernels()
+TABLE = load("operators").frame
+
+
+def found(model, gpu, weights, engine="vllm", **more):
+    at = standpoint(catalogue.model(model), catalogue.gpu(gpu), weights, engine, **more)
+    return kernel_values(KERNELS, levels()["centre"][at["levels"]["engine"]], at)
+
+
+def row(**key):
+    rows = TABLE[(TABLE[list(key)] == list(key.values())).all(axis=1)]
+    assert len(rows) == 1
+    return rows.iloc[0]
+
+
+def test_the_gpus_and_engines_are_those_of_the_table():
+    assert set(TABLED) == set(TABLE.gpu)
+    assert set(ENGINES) == set(TABLE.engine)
+    assert set(KERNELS["like"]) == set(catalogue.GPUS)
+    assert {engine_record(name)["like"] or name for name in engines()} <= set(ENGINES)
+
+
+def test_a_gpu_without_tables_has_those_of_its_generation_or_of_the_h100():
+    like = KERNELS["like"]
+    assert (like["h200-sxm"], like["h20"], like["a6000"], like["mi300x"]) == (
+        "h200-sxm", "h100-sxm", "a100-80gb", "h100-sxm",
+    )  # fmt: skip
+    assert found("llama-3-8b", "h20", "fp8") == found("llama-3-8b", "h100-sxm", "fp8")
+
+
+def test_a_dense_unit_has_the_curves_of_its_engine_on_its_gpu():
+    told = found("llama-3-70b", "b200", "fp8", "trtllm", kv="fp8", together=4)
+    product = row(kind="matrix product", gpu="b200", engine="trtllm", precision="fp8")
+    plain = row(kind="matrix product", gpu="b200", engine="trtllm", precision="bf16")
+    assert (told["memory"], told["fp8"], told["bf16"]) == (product.memory, product.compute, plain.compute)
+    reads = row(kind="attention, decode", gpu="b200", engine="trtllm", precision="fp8", variant="head 128")
+    assert told["kv"] == reads.memory
+    links = row(kind="all-reduce", gpu="b200", engine="trtllm", variant="4 GPUs")
+    assert told["interconnect_efficiency"] == links.memory
+    assert told["collective_latency"] == pytest.approx(2e-6 * links.a0_us)
+    # Four products at the launch of BF16 (FP8's holds a kernel that the engine fuses), and the fastest attention.
+    same = TABLE[(TABLE.kind == "attention, decode") & (TABLE.gpu == "b200") & (TABLE.variant == "head 128")]
+    assert plain.a0_us < product.a0_us / 2
+    assert told["launch"] == pytest.approx(1e-6 * (4 * plain.a0_us + same[same.counts == "yes"].a0_us.min()))
+
+
+def test_a_host_bound_table_does_not_count():
+    """vLLM's products in FP8 with scales of blocks take a launch of 140 µs on the B200: another precision stands in."""
+    slow = row(kind="matrix product", gpu="b200", engine="vllm", precision="fp8_block")
+    assert slow.counts == "host-bound"
+    told = found("deepseek-v3", "b200", "fp8", "vllm")
+    assert told["fp8"] == row(kind="matrix product", gpu="b200", engine="vllm", precision="fp8").compute
+    other = found("deepseek-v3", "b200", "fp8", "sglang")
+    assert other["fp8"] == row(kind="matrix product", gpu="b200", engine="sglang", precision="fp8_block").compute
+
+
+def test_experts_reach_shares_of_what_the_law_asks_for():
+    """Experts in MXFP4 run at the rate of FP8 there, and the law of a step divides by that of four bits."""
+    told = found("gpt-oss-120b", "b200", "mxfp4", "trtllm")
+    key = {"kind": "experts", "gpu": "b200", "engine": "trtllm", "precision": "mxfp4 x mxfp8", "variant": "balanced"}
+    gpu, experts = catalogue.gpu("b200"), row(**key)
+    assert told["grouped"] * told["fp4"] * gpu.fp4_flops == pytest.approx(experts.compute * gpu.fp8_flops, rel=1e-3)
+    assert told["experts"] * told["memory"] == pytest.approx(experts.memory)
+
+
+def test_latent_attention_has_five_products_and_its_own_kernels():
+    plain = row(kind="matrix product", gpu="h200-sxm", engine="sglang", precision="bf16")
+    experts = KERNELS["experts"]["sglang"]["h200-sxm"]["fp8 blocks"]["launch"]
+    told = found("deepseek-v3", "h200-sxm", "fp8", "sglang")
+    model = catalogue.model("deepseek-v3")
+    mixed = sum(layer.count for layer in model.layers if layer.ffn.experts) / model.n_layers
+    mla = KERNELS["attention"]["sglang"]["h200-sxm"]["MLA, bf16"]["launch"]
+    # Shared experts everywhere, a router where experts are: 5 + 2 + mixed products.
+    products = (7 + mixed) * plain.a0_us * 1e-6
+    assert told["launch"] == pytest.approx(products + mla + mixed * experts)
+
+
+@pytest.mark.parametrize("engine", list(engines()))
+@pytest.mark.parametrize("gpu", list(catalogue.GPUS))
+def test_whatever_is_asked_shares_are_shares(engine, gpu):
+    for model in catalogue.MODELS.values():
+        for weights in ("bf16", "fp8", "nvfp4", "mxfp4", "int4"):
+            told = found(model.name, gpu, weights, engine, kv="fp8", together=8)
+            assert all(0 < told[name] <= 1 for name in SHARES), (model.name, weights)
+            assert told["experts"] <= MOST
+            assert 2e-6 < told["launch"] < 3e-4
