@@ -1,0 +1,100 @@
+"""What stands behind a unit's numbers: served points, kernels of its GPU, another GPU's kernels, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import pandas as pd
+
+from inference_math import catalogue
+from inference_math.calibrate.served import GROUP, points
+from inference_math.evidence import load
+from inference_math.unit import Unit
+from inference_math.unit.kernels import kernels
+from inference_math.unit.nearest import alike
+from inference_math.unit.shapes import kind_of
+
+__all__ = ["FAMILIES", "STANDS", "matrix", "stands_behind"]
+
+Key = tuple[str, str, str, str]  # kind of model, GPU, engine, precision
+FAMILIES = {
+    "dense": "llama-3-70b",
+    "mixture of experts": "gpt-oss-120b",
+    "MLA": "deepseek-v3",
+    "hybrid": "qwen3.5-397b-a17b",
+}
+"""Kinds of models, with the one that stands for each."""
+
+STANDS = ("calibrated", "measured", "scaled", "refused")
+"""Served points of the engine on the GPU; kernels alone; another GPU's kernels; no such unit."""
+
+
+def stands_behind(unit: Unit) -> str:
+    """Return one of `STANDS` for a unit.
+
+    Examples
+    --------
+    >>> from inference_math import Unit
+    >>> from inference_math_book.release.support import stands_behind
+    >>> stands_behind(Unit.of("minimax-m2", "b200", 4)), stands_behind(Unit.of("llama-3-8b", "l40s"))
+    ('calibrated', 'measured')
+    """
+    if kernels()["like"][unit.gpu.name] != unit.gpu.name:
+        return "scaled"
+    engine = alike(unit.engine)
+    return "calibrated" if (unit.kind, unit.gpu.name, engine, unit.weights) in _served() else "measured"
+
+
+def matrix(gpus: Iterable[str] = (), engines: Iterable[str] = ("vllm", "sglang", "trtllm")) -> pd.DataFrame:
+    """Return what stands behind each kind of model on each GPU, under each engine in each precision; and its error.
+
+    The error is of e2e, in per cent: of rows set aside where there are such, else of the calibration rows of the engine
+    on the GPU, left out of the fit; empty where nothing was served.
+    """
+    errors = _errors()
+    rows = []
+    for kind, name in FAMILIES.items():
+        model = catalogue.model(name)
+        for gpu in gpus or catalogue.GPUS:
+            for weights in ("bf16", "fp8", model.stored) if model.stored not in ("bf16", "fp8") else ("bf16", "fp8"):
+                for engine in engines:
+                    said, off = "refused", None
+                    if (unit := _smallest(name, gpu, weights, engine)) is not None:
+                        said, off = stands_behind(unit), errors.get((kind, gpu, engine, weights))
+                    key: dict[str, object] = {"model": kind, "gpu": gpu, "weights": weights, "engine": engine}
+                    rows.append(key | {"stands": said, "error": off})
+    return pd.DataFrame(rows)
+
+
+def _smallest(name: str, gpu: str, weights: str, engine: str) -> Unit | None:
+    """Return the unit on the fewest GPUs that hold the weights; None where eight do not, or have no such products."""
+    for tp in (1, 2, 4, 8):
+        try:
+            return Unit.of(name, gpu, tp, weights, engine=engine)
+        except ValueError:
+            continue
+    return None
+
+
+@lru_cache(maxsize=1)
+def _served() -> set[Key]:
+    """Return the kind, GPU, engine and precision of the rows that the calibration was fitted to."""
+    rows = points("calibration").query("left_out == ''")[GROUP].drop_duplicates()
+    return {(_kind(row["model"]), row["gpu"], row["engine"], row["weights"]) for row in rows.to_dict("records")}
+
+
+def _errors() -> dict[Key, float]:
+    """Return errors of e2e in per cent by kind, GPU, engine and precision; those of rows set aside count."""
+    found: dict[Key, float] = {}
+    for table in (load("served_left_out").frame, load("accuracy").frame.query("drafts == 'none'")):
+        off = table.assign(kind=table["model"].map(_kind), sum=table["e2e"] * table["points"])
+        groups = off.groupby(["kind", "gpu", "engine", "weights"])[["sum", "points"]].sum().reset_index()
+        for kind, gpu, engine, weights, total, count in groups.itertuples(index=False):
+            found[kind, gpu, engine, weights] = 100 * total / count
+    return found
+
+
+@lru_cache(maxsize=32)
+def _kind(model: str) -> str:
+    return kind_of(catalogue.model(model))
