@@ -333,7 +333,7 @@ def experts(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     raw = raw[raw["distribution"].isin(["balanced", "power_law_1.2"])]
     columns = ["num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size"]
     # Of several kernels for the same experts an engine takes the faster.
-    raw = raw.groupby([*columns, "moe_dtype", "distribution"], as_index=False)["latency"].min()
+    raw = raw.groupby([*columns, "moe_dtype", "distribution"])[["latency"]].min().reset_index()
     tokens, hidden, wide, chosen, many, tp, ep = raw[columns].to_numpy(float).T
     each = 3 * hidden * wide / tp
     read = many / ep * (1 - (1 - chosen / many) ** tokens)
