@@ -150,7 +150,7 @@
     const { kind, operators } = data.models[given.model];
     const engine = data.engines[given.engine].like || given.engine;
     const { generation } = data.gpus[given.gpu];
-    const at = math.standing(engine, engine, given.gpu, generation, given.weights, given.kv, given.tp * given.dp, operators);
+    const at = math.standpoint_of(engine, engine, given.gpu, generation, given.weights, given.kv, given.tp * given.dp, operators);
     if (math.by_operators(data.engines[given.engine].kernels, at.levels)) return { ...data.operators[given.engine], scope: data.scopes.operators, mode: "operators" };
     const { values, widths } = math.composed(data.levels, data.kernels, at);
     const seen = math.precisions_seen(data.levels, generation, kind);

@@ -28,7 +28,7 @@ __all__ = [
     "kernel_values",
     "own_root",
     "precisions_seen",
-    "standing",
+    "standpoint_of",
 ]
 
 # What moves coefficients. The last three say which combinations were served.
@@ -50,7 +50,7 @@ def by_operators(kernels: bool, given: dict[str, str]) -> bool:
     return kernels and given["kind"] == "dense" and plain and given["generation"] != "Blackwell"
 
 
-def standing(
+def standpoint_of(
     engine: str, newest: str, gpu: str, generation: str, weights: str, kv: str, together: float, of: Operators
 ) -> Standpoint:
     """Return where a unit stands: the level of each of `FACTORS`, and which of the measured kernels are its own.

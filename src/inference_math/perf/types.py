@@ -133,7 +133,7 @@ class Operators(TypedDict):
 
 
 class Standpoint(TypedDict):
-    """Where a unit stands: the level of each factor, and the keys of its kernels; see `perf.calibrate.standing`."""
+    """Where a unit stands: the level of each factor, the keys of its kernels; see `perf.calibrate.standpoint_of`."""
 
     levels: dict[str, str]
     kernels: str  # the engine whose measured kernels it has

@@ -63,7 +63,7 @@ def front_of(model: Model, gpu: Gpu, engine: str, version: str = "") -> Front:
     >>> from inference_math import catalogue
     >>> llama, h200 = catalogue.model("llama-3-70b"), catalogue.gpu("h200-sxm")
     >>> f"{front_of(llama, h200, 'vllm', '0.11').seconds:.2f} s"
-    '0.02 s'
+    '0.03 s'
     """
     known, told = moves(), levels_of_front(model, gpu, engine, version)
     spread = known["spread"][told["kind"]]

@@ -10,7 +10,7 @@ import numpy as np
 from inference_math.catalogue import Gpu, Model
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.evidence import load
-from inference_math.perf.calibrate import FACTORS, by_operators, composed, precisions_seen, standing
+from inference_math.perf.calibrate import FACTORS, by_operators, composed, precisions_seen, standpoint_of
 from inference_math.perf.types import CoefficientValues, Levels, Standpoint
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients
 from inference_math.unit.kernels import kernels
@@ -72,7 +72,7 @@ def standpoint(
 ) -> Standpoint:
     """Return where a unit stands for `perf.calibrate.composed`: levels of factors, keys of kernels."""
     own, of = engine_generation(engine, version), operators_of(model)
-    return standing(own, alike(engine), gpu.name, gpu.generation, weights, kv, together, of)
+    return standpoint_of(own, alike(engine), gpu.name, gpu.generation, weights, kv, together, of)
 
 
 def served(found: Levels, at: Standpoint) -> Calibration:

@@ -98,7 +98,7 @@ def kind_of(model: Model) -> str:
 
 
 def operators_of(model: Model) -> Operators:
-    """Return which kernels a layer of a model launches, on average, for `perf.calibrate.standing`.
+    """Return which kernels a layer of a model launches, on average, for `perf.calibrate.standpoint_of`.
 
     Products: two of attention, or five where it is latent (down, up, two that stand for the heads' keys and values,
     out); two of an FFN that every token passes; the router.
