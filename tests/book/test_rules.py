@@ -15,8 +15,8 @@ ROWS = rules.followed().set_index("name")
 
 def test_every_rule_speaks_and_none_beats_the_plan():
     assert ROWS.cases.to_dict() == {
-        "theorem": 86, "always pools": 86, "split": 86, "small split": 18, "chunk": 132, "near": 9, "pays": 138,
-        "pays nothing": 18, "memory": 8, "store": 129,
+        "theorem": 89, "always pools": 89, "split": 89, "small split": 21, "chunk": 132, "near": 9, "pays": 138,
+        "pays nothing": 12, "memory": 8, "store": 129,
     }  # fmt: skip
     for rule in rules.RULES:
         costs = [cost for one in rules.setups() if (cost := rule.costs(one)) is not None]
@@ -27,7 +27,8 @@ def test_rules_of_the_boxes_are_as_good_as_their_chapters_say():
     right = ROWS.right
     assert right["near"] == right["pays"] == 1
     assert right["theorem"] > right["always pools"]
-    assert min(right["theorem"], right["small split"]) > 0.85
+    assert right["theorem"] > 0.9
+    assert right["small split"] > 0.8
     assert min(right["chunk"], right["store"]) > 0.9
     assert right["split"] < 0.6  # so the box gives it with its condition
 
