@@ -144,15 +144,20 @@
   // Pools take all units that there are, where their GPUs are given.
   const unitsOf = (given, unit) => (given.goal === "have" ? Math.max(2, Math.floor(given.have / unit.gpus)) : Number(given.units));
   const label = (name) => at(name).labels[0].firstChild.textContent;
+  // Measured kernels, which the page keeps as lists.
+  const named = (part) => (Array.isArray(part)
+    ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i]]))
+    : Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, named(inner)])));
+  const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
   // The reader's calibration, or that which stands nearest to a unit, as `unit.nearest` chooses it.
   const calibration = (given) => {
     if (given.calibration === OWN && calibrated) return calibrated;
-    const { kind, operators } = data.models[given.model];
+    const { kind, operators, shape } = data.models[given.model];
     const engine = data.engines[given.engine].like || given.engine;
     const { generation } = data.gpus[given.gpu];
-    const at = math.standpoint_of(engine, engine, given.gpu, generation, given.weights, given.kv, given.tp * given.dp, operators);
+    const at = math.standpoint_of(engine, engine, given.gpu, generation, given.weights, given.kv, given.tp * given.dp, { ...operators, fine: shape.fine });
     if (math.by_operators(data.engines[given.engine].kernels, at.levels)) return { ...data.operators[given.engine], scope: data.scopes.operators, mode: "operators" };
-    const { values, widths } = math.composed(data.levels, data.kernels, at);
+    const { values, widths } = math.composed(data.levels, kernels, at);
     const seen = math.precisions_seen(data.levels, generation, kind);
     const precisions = seen.length ? { weights: seen } : {};
     return { mode: "served", found: values, root: math.own_root(data.coefficients, widths), spread: data.levels.spread[kind], scope: { ...data.scopes.served, ...precisions } };

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 from dataclasses import asdict
 from importlib import import_module
 from pkgutil import iter_modules
@@ -71,6 +72,9 @@ function percent(x) {
 """
 
 
+_KERNEL = ("memory", "compute", "launch", "rate")
+
+
 def script() -> str:
     """Return a JavaScript program that defines ``window.inferenceMath``: the functions of `perf`, and `data`."""
     from pscript import py2js  # a tool of the book's build
@@ -80,8 +84,9 @@ def script() -> str:
     names = sorted(name for module in _MODULES for name in module.__all__ if callable(getattr(module, name, None)))
     exported = ", ".join(["digits", "percent", *(name for name in names if name[0].islower())])
     numbers = json.dumps(data(), separators=(",", ":"), sort_keys=True)
+    functions = re.sub(r"(?m)^[ ]+", "", py2js(source, docstrings=False))  # who reads it reads the Python
     return (
-        f'(function () {{\n"use strict";\n{_PRELUDE}{printed}\n{py2js(source, docstrings=False)}\n'
+        f'(function () {{\n"use strict";\n{_PRELUDE}{printed}\n{functions}\n'
         f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n}})();\n"
     )
 
@@ -97,12 +102,12 @@ def data() -> dict[str, Any]:
         "coefficients": list(COEFFICIENTS),
         "operators": {name: _coefficients(Calibration.zero_shot(name)) for name in engines()},
         "levels": levels(),
-        "kernels": kernels(),
+        "kernels": _kernels(),
         "cadences": bench.CADENCES,
         "engines": dict(engines()),
         "habits": {name: admission_of(habits_of(name)) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*calibrate.FRONTS, "sd", "spread")},
-        "normals": [[float(f"{number:.12g}") for number in row] for row in normals(DRAWS)],
+        "normals": [[float(f"{number:.8g}") for number in row] for row in normals(DRAWS)],
         "memory": MEMORY,
         "crowd": _crowd(),
         "mixes": {
@@ -123,6 +128,19 @@ def data() -> dict[str, Any]:
         "link": USUAL,
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
+
+
+def _kernels() -> dict[str, Any]:
+    """Return measured kernels, each as a list in the order of its names; the page makes them what `perf` takes."""
+    known: dict[str, Any] = dict(kernels())
+    parts = {name: part for name, part in known.items() if name != "like"}
+
+    def listed(part: Any) -> Any:
+        if "launch" not in part:
+            return {name: listed(inner) for name, inner in part.items()}
+        return [float(f"{part[name]:.9g}") if name != "rate" else part[name] for name in _KERNEL]
+
+    return {"like": known["like"], "names": _KERNEL, "parts": listed(parts)}
 
 
 def _crowd() -> dict[str, Any]:

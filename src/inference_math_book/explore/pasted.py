@@ -33,7 +33,8 @@ def record(model: Model) -> dict[str, Any]:
     same = {name: value for name, value in by_tp["1"].items() if all(one[name] == value for one in by_tp.values())}
     own = {tp: {name: value for name, value in one.items() if name not in same} for tp, one in by_tp.items()}
     told = {"kind": kind_of(model), "stored": model.stored, "context": model.context}
-    return told | {"operators": operators_of(model), "shape": same, "tp": own}
+    operators = {name: value for name, value in operators_of(model).items() if name != "fine"}  # which its shape has
+    return told | {"operators": operators, "shape": same, "tp": own}
 
 
 def answer(what: str, text: str) -> str:
