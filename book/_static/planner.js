@@ -149,6 +149,7 @@
     ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i]]))
     : Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, named(inner)])));
   const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
+  const normals = data.normals.rows.map((row) => row.map((place) => data.normals.values[place]));
   // The reader's calibration, or that which stands nearest to a unit, as `unit.nearest` chooses it.
   const calibration = (given) => {
     if (given.calibration === OWN && calibrated) return calibrated;
@@ -174,7 +175,7 @@
     concurrency: [concurrency, concurrency],
   });
   const spreadOf = (given) => math.wider(calibration(given).spread, data.widths, calibration(given).scope, inputs(given, 1));
-  const draws = (given) => math.drawn(data.coefficients, coefficients(given), calibration(given).root, data.normals, spreadOf(given));
+  const draws = (given) => math.drawn(data.coefficients, coefficients(given), calibration(given).root, normals, spreadOf(given));
   const solve = (given, asked) => math.solve(asked, draws(given));
 
   // Words and numbers as Python prints them.

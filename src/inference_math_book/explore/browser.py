@@ -107,7 +107,7 @@ def data() -> dict[str, Any]:
         "engines": dict(engines()),
         "habits": {name: admission_of(habits_of(name)) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*calibrate.FRONTS, "sd", "spread")},
-        "normals": [[float(f"{number:.8g}") for number in row] for row in normals(DRAWS)],
+        "normals": _normals(),
         "memory": MEMORY,
         "crowd": _crowd(),
         "mixes": {
@@ -128,6 +128,13 @@ def data() -> dict[str, Any]:
         "link": USUAL,
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
+
+
+def _normals() -> dict[str, Any]:
+    """Return the normal numbers of all draws by their place among the few that there are."""
+    rows = [[float(f"{number:.12g}") for number in row] for row in normals(DRAWS)]
+    values = sorted({number for row in rows for number in row})
+    return {"values": values, "rows": [[values.index(number) for number in row] for row in rows]}
 
 
 def _kernels() -> dict[str, Any]:
