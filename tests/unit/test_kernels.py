@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from inference_math import catalogue
@@ -9,9 +11,11 @@ from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.engines import engines
 from inference_math.evidence import load
 from inference_math.perf.calibrate import MOST, kernel_values
+from inference_math.unit import Unit
 from inference_math.unit.coefficients import SHARES
-from inference_math.unit.kernels import ENGINES, TABLED, kernels
+from inference_math.unit.kernels import ENGINES, TABLED, kernels, like
 from inference_math.unit.nearest import levels, standpoint
+from inference_math.workload import Workload
 
 KERNELS = kernels()
 TABLE = load("operators").frame
@@ -36,8 +40,8 @@ def test_the_gpus_and_engines_are_those_of_the_table():
 
 
 def test_a_gpu_without_tables_has_those_of_its_generation_or_of_the_h100():
-    like = KERNELS["like"]
-    assert (like["h200-sxm"], like["h20"], like["a6000"], like["mi300x"]) == (
+    table = KERNELS["like"]
+    assert (table["h200-sxm"], table["h20"], table["a6000"], table["mi300x"]) == (
         "h200-sxm", "h100-sxm", "a100-80gb", "h100-sxm",
     )  # fmt: skip
     assert found("llama-3-8b", "h20", "fp8") == found("llama-3-8b", "h100-sxm", "fp8")
@@ -99,3 +103,27 @@ def test_whatever_is_asked_shares_are_shares(engine, gpu):
             assert all(0 < told[name] <= 1 for name in SHARES), (model.name, weights)
             assert told["experts"] <= MOST
             assert 2e-6 < told["launch"] < 3e-4
+
+
+def test_a_gpu_of_one_s_own_has_the_kernels_of_its_generation():
+    own = replace(catalogue.gpu("b200"), name="mine")
+    assert like(own) == "b200"
+    unit, twin = Unit.of("gpt-oss-120b", own, engine="trtllm"), Unit.of("gpt-oss-120b", "b200", engine="trtllm")
+    assert unit.coefficients == twin.coefficients
+    assert unit.outside(Workload(1000, 200), 8) != twin.outside(Workload(1000, 200), 8)  # and is said to be another
+
+
+def test_no_engine_borrows_a_kernel_that_reads_fp8_slower_than_bf16():
+    """SGLang's latent attention on Hopper has one; its own unit keeps it, for it is what runs."""
+    told = KERNELS["attention"]
+    assert told["sglang"]["h200-sxm"]["MLA, fp8"]["memory"] < 0.1
+    assert told["vllm"]["h200-sxm"]["MLA, fp8"] | {"compute": 0} == told["trtllm"]["h200-sxm"]["MLA, fp8"] | {
+        "compute": 0
+    }
+
+
+def test_a_layer_launches_what_it_has_whether_or_not_it_was_measured():
+    """The A100 has no table of MXFP4 experts or of heads of 64: its launches are not nothing."""
+    old, new = (found("gpt-oss-120b", gpu, "mxfp4") for gpu in ("a100-80gb", "h100-sxm"))
+    assert old["launch"] > 0.8 * new["launch"]
+    assert "MLA, bf16" in KERNELS["attention"]["vllm"]["a100-80gb"]

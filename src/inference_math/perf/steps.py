@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from inference_math.checks import Numbers
 
 __all__ = [
-    "PARTS", "answer_steps", "costs", "draft_yield", "drafting", "floor_of", "floor_step", "floor_terms", "kv_held",
-    "kv_read", "kv_sent", "kv_tokens", "longest_request", "pairs_of", "parts", "seen_of", "step", "stored_tokens",
-    "unit_numbers", "unit_terms",
+    "PARTS", "answer_steps", "busiest", "costs", "draft_yield", "drafting", "floor_of", "floor_step", "floor_terms",
+    "kv_held", "kv_read", "kv_sent", "kv_tokens", "longest_request", "pairs_of", "parts", "seen_of", "step",
+    "stored_tokens", "unit_numbers", "unit_terms", "unread",
 ]  # fmt: skip
 
 allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
@@ -142,7 +142,8 @@ def busiest(groups: float, experts: float) -> float:
     """Return how many standard deviations of an expert's load the busiest of some groups has above the mean.
 
     A group has experts/groups experts, so its load varies by the root of that less; the largest of n normal numbers is
-    the root of 2 ln n, less 0.6, above their mean: within 0.05 for 2 to 128.
+    the root of 2 ln n, less 0.6, above their mean, within 0.06 for 2 to 64. Groups of few experts are not normal, and
+    have more.
     """
     if groups <= 1 or experts <= 0:
         return 0.0
@@ -156,7 +157,7 @@ def unread(terms: Terms, tokens: Numbers) -> Any:
     One token leaves 1 - k/E. The others leave as much of that each, where all experts are chosen alike; how often they
     are is taken for gamma distributed over the experts, and a power of the tokens stands for that.
     """
-    if terms["uneven"] > 0:
+    if terms["uneven"] > 1e-9:  # below, the power has no digits left
         return terms["idle"] * (1 + terms["uneven"] * terms["chosen"] * (tokens - 1)) ** (-1 / terms["uneven"])
     return terms["idle"] ** tokens
 

@@ -7,7 +7,8 @@ Which curve stands for what, by rules that were written before a served point wa
 * Launches, the time that a kernel takes however little it does, are those of BF16 products, since engines fuse the
   quantisation that tables of other precisions time; of attention those of the fastest engine, in whose graphs they
   hide; of experts the engine's own.
-* Experts are those of tables whose tokens choose all alike: how unevenly a model chooses is a coefficient of its own.
+* Experts are those of tables whose tokens choose all alike, or, where none counts, by a power law; how unevenly a model
+  chooses is a coefficient of its own, and counts twice then.
 * A GPU without tables has those of another one of its generation, and any other those of the H100.
 """
 
@@ -17,12 +18,12 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from inference_math.catalogue import GPUS
+from inference_math.catalogue import GPUS, Gpu
 from inference_math.evidence import load
 from inference_math.perf.types import Kernel, Kernels
 from inference_math.unit.rates import rates_of
 
-__all__ = ["ENGINES", "TABLED", "kernels"]
+__all__ = ["ENGINES", "TABLED", "kernels", "like"]
 
 ENGINES = ("vllm", "sglang", "trtllm")
 TABLED = ("a100-80gb", "h100-sxm", "h200-sxm", "b200", "b300", "gb200", "gb300", "l40s", "rtx-pro-6000")
@@ -61,7 +62,7 @@ def kernels() -> Kernels:
         return {engine: {gpu: told(engine, gpu) for gpu in TABLED} for engine in ENGINES}
 
     return {
-        "like": {name: _like(name) for name in GPUS},
+        "like": {name: like(gpu) for name, gpu in GPUS.items()},
         "products": each(_products),
         "attention": each(_attention),
         "experts": each(_experts),
@@ -81,20 +82,27 @@ def _curves() -> dict[tuple[str, str, str, str, str], Curve]:
     }
 
 
-def _like(gpu: str) -> str:
-    """Return the GPU whose tables stand for a GPU's."""
-    if gpu in TABLED:
-        return gpu
-    return next((name for name in TABLED if GPUS[name].generation == GPUS[gpu].generation), _ANY)
+def like(gpu: Gpu) -> str:
+    """Return the name of the GPU whose tables stand for a GPU's, of the catalogue or of one's own."""
+    if gpu.name in TABLED:
+        return gpu.name
+    return next((name for name in TABLED if GPUS[name].generation == gpu.generation), _ANY)
 
 
 def _first(kind: str, gpu: str, engine: str, precisions: Iterable[str], variants: Iterable[str]) -> Curve | None:
     """Return the nearest curve there is: the engine's own before another's, the first precision before the next."""
     for own in (engine, *(other for other in ENGINES if other != engine)):
-        for precision in precisions:
-            for variant in variants:
-                if (curve := _curves().get((kind, gpu, own, precision, variant))) is not None:
-                    return curve
+        if (curve := _own(kind, gpu, own, precisions, variants)) is not None:
+            return curve
+    return None
+
+
+def _own(kind: str, gpu: str, engine: str, precisions: Iterable[str], variants: Iterable[str]) -> Curve | None:
+    """Return an engine's own nearest curve: the first precision before the next."""
+    for precision in precisions:
+        for variant in variants:
+            if (curve := _curves().get((kind, gpu, engine, precision, variant))) is not None:
+                return curve
     return None
 
 
@@ -117,16 +125,34 @@ def _attention(engine: str, gpu: str) -> dict[str, Kernel]:
     """Return attention by heads and cache: the share of the bandwidth of decodes, of the compute of prompts."""
     found: dict[str, Kernel] = {}
     for heads, kind in _HEADS.items():
-        variants = ("all",) if kind == "MLA" else (heads,)
-        same = [curve for key, curve in _curves().items() if key[:2] == (f"{kind}, decode", gpu) and key[4] in variants]
+        variants = ("all",) if kind == "MLA" else (heads, "head 128")
         for kv in ("bf16", "fp8"):
-            decode = _first(f"{kind}, decode", gpu, engine, (kv, "bf16"), variants)
-            prefill = _first(f"{kind}, prefill", gpu, engine, (kv, "bf16") if kind == "MLA" else ("bf16",), variants)
-            if decode is not None and prefill is not None:
+            told = (kv, "bf16") if kind == "MLA" else ("bf16",)
+            decode, on = _decode(kind, gpu, engine, kv, variants)
+            prefill = _first(f"{kind}, prefill", on, engine, told, variants)
+            shown = variants[0]
+            same = [curve for key, curve in _curves().items() if key[:2] == (f"{kind}, decode", on) and key[4] == shown]
+            same = same or [decode]
+            if prefill is not None:
                 least = min(curve.launch for curve in same)
                 each: Kernel = {"memory": decode.memory, "compute": prefill.compute, "launch": least, "rate": "bf16"}
                 found[f"{heads}, {kv}"] = each
     return found
+
+
+def _decode(kind: str, gpu: str, engine: str, kv: str, variants: tuple[str, ...]) -> tuple[Curve, str]:
+    """Return decode attention and the GPU it is from: where a GPU has none that counts, the H100.
+
+    An FP8 cache that another engine reads slower than one in BF16 is passed over: that is its kernel, not the GPU.
+    """
+    for on in (gpu, _ANY):
+        for own in (engine, *(other for other in ENGINES if other != engine)):
+            curve = _own(f"{kind}, decode", on, own, (kv, "bf16"), variants)
+            plain = _own(f"{kind}, decode", on, own, ("bf16",), variants)
+            slow = curve is not None and plain is not None and 2 * curve.memory < plain.memory
+            if curve is not None and (own == engine or curve.precision == "bf16" or not slow):
+                return curve, on
+    raise ValueError(f"operators must have {kind} in decode on {_ANY}")
 
 
 def _experts(engine: str, gpu: str) -> dict[str, Kernel]:
@@ -136,6 +162,8 @@ def _experts(engine: str, gpu: str) -> dict[str, Kernel]:
     found: dict[str, Kernel] = {}
     for name, precisions in _EXPERTS.items():
         curve = _first("experts", gpu, engine, precisions, ("balanced", "power_law_1.2"))
+        if curve is None:  # a launch is never nothing: who has no such kernel expands the weights to BF16
+            curve = _first("experts", gpu, engine, ("bf16",), ("balanced", "power_law_1.2"))
         asked = _ASKED.get(name, "bf16")
         if flops[asked] == 0:
             asked = "bf16"

@@ -13,7 +13,7 @@ from inference_math.evidence import load
 from inference_math.perf.calibrate import FACTORS, by_operators, composed, precisions_seen, standpoint_of
 from inference_math.perf.types import CoefficientValues, Levels, Standpoint
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients
-from inference_math.unit.kernels import kernels
+from inference_math.unit.kernels import kernels, like
 from inference_math.unit.shapes import operators_of
 
 __all__ = [
@@ -72,7 +72,7 @@ def standpoint(
 ) -> Standpoint:
     """Return where a unit stands for `perf.calibrate.composed`: levels of factors, keys of kernels."""
     own, of = engine_generation(engine, version), operators_of(model)
-    return standpoint_of(own, alike(engine), gpu.name, gpu.generation, weights, kv, together, of)
+    return standpoint_of(own, alike(engine), like(gpu), gpu.generation, weights, kv, together, of)
 
 
 def served(found: Levels, at: Standpoint) -> Calibration:

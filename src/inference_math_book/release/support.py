@@ -11,8 +11,9 @@ from inference_math import catalogue
 from inference_math.calibrate.served import GROUP, points
 from inference_math.evidence import load
 from inference_math.unit import Unit
-from inference_math.unit.kernels import kernels
-from inference_math.unit.nearest import alike
+from inference_math.unit.kernels import like
+from inference_math.unit.nearest import alike, engine_generation
+from inference_math.unit.operators import H100
 from inference_math.unit.shapes import kind_of
 
 __all__ = ["FAMILIES", "STANDS", "matrix", "stands_behind"]
@@ -38,9 +39,11 @@ def stands_behind(unit: Unit) -> str:
     >>> from inference_math import Unit
     >>> from inference_math_book.release.support import stands_behind
     >>> stands_behind(Unit.of("minimax-m2", "b200", 4)), stands_behind(Unit.of("llama-3-8b", "l40s"))
-    ('calibrated', 'measured')
+    ('calibrated', 'scaled')
     """
-    if kernels()["like"][unit.gpu.name] != unit.gpu.name:
+    if unit.calibration.mode == "zero-shot":  # operators of one GPU, for all
+        return "measured" if unit.gpu.name == H100 else "scaled"
+    if like(unit.gpu) != unit.gpu.name:
         return "scaled"
     engine = alike(unit.engine)
     return "calibrated" if (unit.kind, unit.gpu.name, engine, unit.weights) in _served() else "measured"
@@ -52,16 +55,17 @@ def matrix(gpus: Iterable[str] = (), engines: Iterable[str] = ("vllm", "sglang",
     The error is of e2e, in per cent: of rows set aside where there are such, else of the calibration rows of the engine
     on the GPU, left out of the fit; empty where nothing was served.
     """
-    errors = _errors()
+    errors, asked = _errors(), tuple(gpus) or tuple(catalogue.GPUS)
     rows = []
     for kind, name in FAMILIES.items():
         model = catalogue.model(name)
-        for gpu in gpus or catalogue.GPUS:
+        for gpu in asked:
             for weights in ("bf16", "fp8", model.stored) if model.stored not in ("bf16", "fp8") else ("bf16", "fp8"):
                 for engine in engines:
                     said, off = "refused", None
                     if (unit := _smallest(name, gpu, weights, engine)) is not None:
-                        said, off = stands_behind(unit), errors.get((kind, gpu, engine, weights))
+                        said = stands_behind(unit)
+                        off = errors.get((kind, gpu, engine, weights)) if unit.calibration.mode == "served" else None
                     key: dict[str, object] = {"model": kind, "gpu": gpu, "weights": weights, "engine": engine}
                     rows.append(key | {"stands": said, "error": off})
     return pd.DataFrame(rows)
@@ -80,8 +84,11 @@ def _smallest(name: str, gpu: str, weights: str, engine: str) -> Unit | None:
 @lru_cache(maxsize=1)
 def _served() -> set[Key]:
     """Return the kind, GPU, engine and precision of the rows that the calibration was fitted to."""
-    rows = points("calibration").query("left_out == ''")[GROUP].drop_duplicates()
-    return {(_kind(row["model"]), row["gpu"], row["engine"], row["weights"]) for row in rows.to_dict("records")}
+    rows = points("calibration").query("left_out == ''")[[*GROUP, "version"]].drop_duplicates()
+    return {
+        (_kind(row["model"]), row["gpu"], engine_generation(row["engine"], row["version"]), row["weights"])
+        for row in rows.to_dict("records")
+    }
 
 
 def _errors() -> dict[Key, float]:

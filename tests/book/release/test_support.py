@@ -25,7 +25,8 @@ def test_every_family_gpu_engine_and_precision_has_a_line():
     ("key", "stands"),
     [
         (("dense", "h200-sxm", "trtllm", "fp8"), "calibrated"), (("dense", "b200", "trtllm", "fp8"), "measured"),
-        (("dense", "mi300x", "vllm", "bf16"), "scaled"), (("dense", "a100-80gb", "vllm", "fp8"), "refused"),
+        (("dense", "mi300x", "vllm", "bf16"), "scaled"), (("dense", "h200-sxm", "vllm", "fp8"), "scaled"),
+        (("dense", "h100-sxm", "vllm", "fp8"), "measured"), (("dense", "a100-80gb", "vllm", "fp8"), "refused"),
         (("MLA", "l40s", "sglang", "fp8"), "refused"), (("hybrid", "b300", "sglang", "bf16"), "calibrated"),
     ],
 )  # fmt: skip
