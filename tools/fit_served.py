@@ -73,10 +73,11 @@ def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
 
 
 def predicted(loop: served.Loop, levels: Levels) -> pd.DataFrame:
-    """Return the rows of a loop with e2e under some levels, and the model's kind."""
+    """Return the rows of a loop with e2e under some levels, ends of its interval, and the model's kind."""
     unit = under(loop.unit, levels)
-    tpot = unit.tpot(loop.work, loop.users)
-    return loop.rows.assign(e2e=unit.e2e(loop.work, loop.users) * loop.waiting, tpot=tpot, kind=unit.kind)
+    told, tpot = unit.predict("e2e", loop.work, loop.users, 0.9), unit.tpot(loop.work, loop.users)
+    times = {"e2e": told.value, "low": told.low, "high": told.high}
+    return loop.rows.assign(**{name: each * loop.waiting for name, each in times.items()}, tpot=tpot, kind=unit.kind)
 
 
 def other_source(levels: Levels) -> pd.DataFrame:

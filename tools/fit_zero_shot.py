@@ -34,7 +34,7 @@ from inference_math.unit.operators import H100
 from inference_math_book.release import from_operators, transfer
 
 # What operators of dense models on one GPU do not tell.
-SERVED = ("fp4", "experts", "grouped", "interconnect_efficiency", "collective_latency", "expert_imbalance")
+SERVED = ("fp4", "decode_attention", "experts", "grouped", "interconnect_efficiency", "collective_latency", "expert_imbalance")
 KERNELS = {"vllm": ("vllm",), "trtllm": ("trtllm",), "sglang": ("vllm", "trtllm")}
 
 
@@ -45,7 +45,7 @@ def main() -> None:
     options = arguments.parse_args()
     steps = from_operators.composed_steps()
     coefficients = derive(steps)
-    write(coefficients, options.out / "coefficients.csv", "value", "sd", "low", "high", *COEFFICIENTS)
+    write(coefficients, options.out / "coefficients.csv", "value", "sd", "low", "high")
     write(transfer.widths(steps), options.out / "widths.csv", "width")
 
 
@@ -83,7 +83,8 @@ def fitted(steps: pd.DataFrame, engine: str, seen: pd.DataFrame) -> Calibration:
 def table(found: Calibration, engine: str) -> pd.DataFrame:
     """Return the rows of one engine."""
     width = np.sqrt(np.diag(found.covariance))
-    together = pd.DataFrame(found.covariance / np.outer(width, width), columns=COEFFICIENTS)
+    # Some go together almost wholly: with four digits that would be no correlation any more.
+    together = pd.DataFrame(found.covariance / np.outer(width, width), columns=COEFFICIENTS).round(9)
     rows = []
     for name in COEFFICIENTS:
         low, high = found.ends(name, 1.96)

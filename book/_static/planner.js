@@ -98,6 +98,7 @@
     if (!own) throw new Error(`${label("tp")} must divide the heads of ${given.model}, which ${tp} does not`);
     if (given.weights === "fp8" && !rates.fp8_flops) throw new Error(`${label("weights")} must be bf16 on ${given.gpu}: no FP8 unit is modelled`);
     const [dp, pp] = [Number(given.dp), Number(given.pp)];
+    if (!data.engines[given.engine].makers.includes(rates.maker)) throw new Error(`${label("engine")}: ${data.engines[given.engine].title} does not run on GPUs of ${rates.maker}`);
     const whole = given.experts === "whole";
     const layout = (size) => ({ tp: size, ep: whole ? size * dp : 1, dp, pp });
     if (layout(tp).ep > 1 && !(model.shape.routed_params > 0)) throw new Error(`${label("experts")}: ${given.model} has none`);

@@ -13,14 +13,18 @@ OWN = {"h100": {"bf16": KERNEL, "fp8": KERNEL | {"compute": 0.5, "rate": "fp8"}}
 KERNELS = {
     "like": {"h100": "h100", "h20": "h100"},
     "products": {"vllm": OWN},
-    "attention": {"vllm": {"h100": {"head 128, bf16": KERNEL | {"memory": 0.9, "launch": 1e-5}}}},
+    "attention": {"vllm": {"h100": {"head 128, bf16": KERNEL | {"memory": 0.9, "decode": 0.7, "launch": 1e-5}}}},
     "experts": {
         "vllm": {"h100": {"fp8 blocks": KERNEL | {"memory": 0.4, "compute": 0.2, "launch": 3e-5, "rate": "fp8"}}}
     },
     "links": {"vllm": {"h100": {"4": KERNEL | {"memory": 0.7, "launch": 9e-6}}}},
 }
 CENTRE = dict.fromkeys(
-    ("memory", "bf16", "fp8", "fp4", "attention", "experts", "grouped", "kv", "interconnect_efficiency"), 0.3
+    (
+        "memory", "bf16", "fp8", "fp4", "attention", "decode_attention", "experts", "grouped", "kv",
+        "interconnect_efficiency",
+    ),
+    0.3,
 ) | {"layer": 1e-5, "collective_latency": 1e-6}
 NONE = dict.fromkeys(CENTRE, 0.0)
 LEVELS = {
@@ -67,7 +71,8 @@ def test_a_unit_stands_at_the_levels_of_its_parts_and_at_its_own_kernels():
 
 def test_kernels_take_the_place_of_a_centre_where_they_were_measured():
     dense = calibrate.kernel_values(KERNELS, CENTRE, at())
-    expected = {"memory": 0.8, "bf16": 0.6, "fp8": 0.5, "kv": 0.9, "attention": 0.6, "launch": 4 * 4e-6 + 1e-5}
+    expected = {"memory": 0.8, "bf16": 0.6, "fp8": 0.5, "kv": 0.9, "attention": 0.6, "decode_attention": 0.7}
+    expected |= {"launch": 4 * 4e-6 + 1e-5}
     assert dense == pytest.approx(CENTRE | expected)
     sparse = calibrate.kernel_values(KERNELS, CENTRE, at(SPARSE, together=4))
     # Of experts what they reach of the products' shares, and their launches in the layers that have them.

@@ -157,6 +157,38 @@ def test_the_busiest_group_is_the_largest_of_normal_numbers(groups, largest):
     assert steps.busiest(1, 256) == steps.busiest(groups, 0) == 0
 
 
+@pytest.mark.parametrize(("experts", "chosen", "groups"), [(256, 8, 8), (128, 8, 4), (384, 8, 8)])
+@pytest.mark.parametrize("tokens", [1, 4, 16, 64, 256])
+def test_the_gpu_that_reads_most_experts_reads_so_many_more(experts, chosen, groups, tokens):
+    """Experts drawn at random, many times: nothing of the law in it."""
+    rng = np.random.default_rng(0)
+    drawn = rng.random((400, tokens, experts)).argpartition(chosen, axis=2)[:, :, :chosen]
+    read = np.zeros((400, experts), bool)
+    read[np.arange(400)[:, None], drawn.reshape(400, -1)] = True
+    most = read.reshape(400, groups, -1).mean(axis=2).max(axis=1).mean()
+    told = {"idle": 1 - chosen / experts, "uneven": 0.0, "busiest": steps.busiest(groups, experts)}
+    assert steps.read_by_busiest(told, tokens, min) == pytest.approx(most, rel=0.08 if tokens == 1 else 0.03)
+
+
+@given(tokens=st.integers(1, 4096), cv=st.floats(0, 3), idle=st.floats(0.5, 0.999), busiest=st.floats(0, 0.6))
+def test_the_busiest_gpu_reads_no_less_than_the_mean_nor_more_than_it_has(tokens, cv, idle, busiest):
+    told = {"idle": idle, "chosen": -np.log(idle), "uneven": cv**2, "busiest": busiest}
+    mean, most = 1 - steps.unread(told, tokens), steps.read_by_busiest(told, tokens, min)
+    assert mean * (1 - 1e-12) <= most <= 1
+    assert steps.read_by_busiest(told, tokens + 1, min) >= most * (1 - 1e-12)
+
+
+def test_a_decode_s_products_and_its_reads_are_joined_as_in_a_kernel():
+    unit = Unit.of("deepseek-v3", "h200-sxm", 8, engine="sglang")
+    one, cache = terms(unit)["caches"][0], unit.numbers["caches"][0]
+    reached = unit.coefficients
+    load = cache["copies"] * cache["bytes"] / (unit.numbers["hbm_bw"] * reached.kv)
+    products = cache["decode_flops"] / (unit.numbers["half_flops"] * reached.decode_attention)
+    assert one["read"] == pytest.approx(np.hypot(load, products))
+    drafting = steps.unit_terms(steps.drafting(unit.numbers, 3, 0.8), unit.found())["caches"][0]
+    assert drafting["read"] == pytest.approx(np.hypot(load, 4 * products))
+
+
 def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():
     spread_out = Unit.of("llama-3-8b", "h200-sxm", 16)  # eight KV heads: each is held twice
     bytes_held = 2 * spread_out.model.kv_token("bf16")

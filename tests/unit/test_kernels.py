@@ -53,7 +53,7 @@ def test_a_dense_unit_has_the_curves_of_its_engine_on_its_gpu():
     plain = row(kind="matrix product", gpu="b200", engine="trtllm", precision="bf16")
     assert (told["memory"], told["fp8"], told["bf16"]) == (product.memory, product.compute, plain.compute)
     reads = row(kind="attention, decode", gpu="b200", engine="trtllm", precision="fp8", variant="head 128")
-    assert told["kv"] == reads.memory
+    assert (told["kv"], told["decode_attention"]) == (reads.memory, reads.compute)
     links = row(kind="all-reduce", gpu="b200", engine="trtllm", variant="4 GPUs")
     assert told["interconnect_efficiency"] == links.memory
     assert told["collective_latency"] == pytest.approx(2e-6 * links.a0_us)
@@ -80,6 +80,15 @@ def test_experts_reach_shares_of_what_the_law_asks_for():
     gpu, experts = catalogue.gpu("b200"), row(**key)
     assert told["grouped"] * told["fp4"] * gpu.fp4_flops == pytest.approx(experts.compute * gpu.fp8_flops, rel=1e-3)
     assert told["experts"] * told["memory"] == pytest.approx(experts.memory)
+
+
+def test_decodes_in_latent_attention_have_a_share_of_their_own():
+    """SGLang's prompts reach a fifth of the compute on Hopper there, and its decodes most of it."""
+    told = found("deepseek-v3", "h200-sxm", "fp8", "sglang")
+    key = {"gpu": "h200-sxm", "engine": "sglang", "precision": "bf16"}
+    prompts, decodes = (row(kind=f"MLA, {phase}", **key).compute for phase in ("prefill", "decode"))
+    assert (told["attention"], told["decode_attention"]) == (prompts, decodes)
+    assert decodes > 3 * prompts
 
 
 def test_latent_attention_has_five_products_and_its_own_kernels():

@@ -82,8 +82,8 @@ def jackknife(without: ArrayLike) -> NDArray[np.float64]:
 
 def _moved(start: Coefficients, names: Sequence[str], steps: Iterable[float]) -> Coefficients:
     """Return the coefficients so far away from the start, in logarithms; attention goes with the BF16 products."""
-    if "bf16" in names and "attention" not in names:
-        moved = dict(zip(names, steps, strict=True))
-        names, steps = (*moved, "attention"), (*moved.values(), moved["bf16"])
-    values = {name: getattr(start, name) * float(np.exp(step)) for name, step in zip(names, steps, strict=True)}
+    moved = dict(zip(names, steps, strict=True))
+    if "bf16" in moved:
+        moved = dict.fromkeys(("attention", "decode_attention"), moved["bf16"]) | moved
+    values = {name: getattr(start, name) * float(np.exp(step)) for name, step in moved.items()}
     return replace(start, **{name: min(value, 1.0) if name in SHARES else value for name, value in values.items()})

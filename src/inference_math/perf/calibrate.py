@@ -37,7 +37,10 @@ FACTORS = ["engine", "model", "generation", "kind", "weights"]
 FRONTS = ["base", "kind", "model", "engine", "engine, model", "engine, model, gpu"]
 MOST = 0.995  # of a share: nothing reaches all of the datasheet
 # Coefficients that are shares of a rate.
-SHARE_NAMES = ["memory", "bf16", "fp8", "fp4", "attention", "experts", "grouped", "kv", "interconnect_efficiency"]
+SHARE_NAMES = [
+    "memory", "bf16", "fp8", "fp4", "attention", "decode_attention", "experts", "grouped", "kv",
+    "interconnect_efficiency",
+]  # fmt: skip
 
 
 def by_operators(kernels: bool, given: dict[str, str]) -> bool:
@@ -104,6 +107,7 @@ def kernel_values(kernels: Kernels, centre: CoefficientValues, at: Standpoint) -
         own = attention[at["attention"]]
         found["kv"] = own["memory"]
         found["attention"] = own["compute"]
+        found["decode_attention"] = own["decode"]
         launch += own["launch"]
     if at["routed"] in experts:
         own = experts[at["routed"]]

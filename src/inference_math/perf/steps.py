@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PARTS", "answer_steps", "busiest", "costs", "draft_yield", "drafting", "floor_of", "floor_step", "floor_terms",
-    "kv_held", "kv_read", "kv_sent", "kv_tokens", "longest_request", "pairs_of", "parts", "seen_of", "step",
-    "stored_tokens", "unit_numbers", "unit_terms", "unread",
+    "kv_held", "kv_read", "kv_sent", "kv_tokens", "longest_request", "pairs_of", "parts", "read_by_busiest",
+    "seen_of", "step", "stored_tokens", "unit_numbers", "unit_terms", "unread",
 ]  # fmt: skip
 
 allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
@@ -162,6 +162,17 @@ def unread(terms: Terms, tokens: Numbers) -> Any:
     return terms["idle"] ** tokens
 
 
+def read_by_busiest(terms: Terms, tokens: Numbers, smaller: Pick) -> Any:
+    """Return the share of its routed experts that the GPU reads which reads most of its own, for so many tokens.
+
+    Of n experts each is read with a probability p, so the count varies by the root of n p (1 - p); see `busiest`.
+    """
+    chosen = 1 - unread(terms, tokens)
+    if terms["busiest"] > 0:
+        chosen = smaller(chosen + terms["busiest"] * (chosen * (1 - chosen)) ** 0.5, 1)
+    return chosen
+
+
 def kv_held(unit: UnitNumbers, tokens: float) -> float:
     """Return the bytes of memory that a request of so many tokens takes, on all GPUs that hold a copy."""
     held = unit["state_bytes"]
@@ -191,17 +202,18 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
     tp, dp, pp = layout["tp"], layout["dp"], layout["pp"]
     moved = unit["n_layers"] * unit["layer_bytes"] * tp
     imbalance = 1 + found["expert_imbalance"] * unit["busiest"]
-    routed = imbalance * read_time(unit["routed_bytes"], dp * unit["hbm_bw"], found["memory"] * found["experts"])
+    routed = read_time(unit["routed_bytes"], dp * unit["hbm_bw"], found["memory"] * found["experts"])
     matrices = 0.0
     for group in unit["groups"]:
         matrices += group["seconds"] / found[group["rate"]]
     caches: list[CacheTerms] = []
     for cache in unit["caches"]:
         load = read_time(cache["copies"] * cache["bytes"], unit["hbm_bw"], found["kv"])
+        multiplied = (1 + drafts) * cache["decode_flops"] / (found["decode_attention"] * half)
         caches.append(
             {
-                # A decode reads each cached token and multiplies it with its queries: what takes longer counts.
-                "read": max(load, (1 + drafts) * cache["decode_flops"] / (look * half)),
+                # A decode reads each cached token and multiplies it with its queries, joined as in every kernel.
+                "read": step_time(load, multiplied, 0.0),
                 "load": load,
                 "pair": cache["pair_flops"] / (look * half),
                 "reach": cache["reach"],
@@ -224,6 +236,7 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
         "idle": unit["idle"],
         "chosen": -log(unit["idle"]) if unit["idle"] > 0 else 0.0,
         "uneven": found["expert_imbalance"] ** 2,
+        "busiest": unit["busiest"],
         "matrices": matrices,
         "experts": imbalance * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["grouped"]),
         "head": unit["head_seconds"] / share,
@@ -311,7 +324,7 @@ def parts(
     sampled = larger(terms["tokens"] * own + busy * smaller(fresh, 1), 1)
     weights = terms["t_w"]
     if terms["routed"] > 0:  # those experts are read that some token has chosen
-        weights = weights - unread(terms, larger(everywhere, 1)) * terms["routed"]
+        weights = weights - (1 - read_by_busiest(terms, larger(everywhere, 1), smaller)) * terms["routed"]
     reads, pairs = longer * terms["state"] * own, 0.0
     for cache in terms["caches"]:
         reach, aligned = cache["reach"], cache["aligned"]

@@ -108,6 +108,12 @@ class Kernel(TypedDict):
     rate: str  # whose share `compute` is
 
 
+class AttentionKernel(Kernel):
+    """The same of attention: memory of decodes, compute of prompts, and what decodes reach of the compute."""
+
+    decode: float
+
+
 class Kernels(TypedDict):
     """Measured kernels by engine, GPU and what they are for; `like` names the GPU whose kernels a GPU is taken to have.
 
@@ -116,7 +122,7 @@ class Kernels(TypedDict):
 
     like: dict[str, str]
     products: dict[str, dict[str, dict[str, Kernel]]]
-    attention: dict[str, dict[str, dict[str, Kernel]]]
+    attention: dict[str, dict[str, dict[str, AttentionKernel]]]
     experts: dict[str, dict[str, dict[str, Kernel]]]
     links: dict[str, dict[str, dict[str, Kernel]]]
 
@@ -251,6 +257,7 @@ class Terms(TypedDict):
     idle: float
     chosen: float  # rate at which a token chooses one expert: -ln of `idle`
     uneven: float  # squared coefficient of variation of experts' loads
+    busiest: float  # group of GPUs with whole experts, as of a unit's numbers
     matrices: float
     experts: float
     head: float
@@ -289,6 +296,7 @@ class EngineRecord(TypedDict):
 
     title: str
     like: str
+    makers: list[str]
     kernels: bool
     older: dict[str, str]
     version: str

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from inference_math.catalogue import GPUS, Gpu
 from inference_math.evidence import load
-from inference_math.perf.types import Kernel, Kernels
+from inference_math.perf.types import AttentionKernel, Kernel, Kernels
 from inference_math.unit.rates import rates_of
 
 __all__ = ["ENGINES", "TABLED", "kernels", "like"]
@@ -34,6 +34,8 @@ _EXPERTS = _PRODUCTS | {"mxfp4": ("mxfp4 x mxfp8", "mxfp4"), "int4": ("int4",)}
 _HEADS = {"head 64": "attention", "head 128": "attention", "MLA": "MLA"}
 _RATES = {"fp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4", "mxfp4 x mxfp8": "fp8"}  # all others run at BF16's
 _ASKED = {"fp8": "fp8", "fp8 blocks": "fp8", "nvfp4": "fp4", "mxfp4": "fp4"}  # that the law asks for
+
+AnyKernel = TypeVar("AnyKernel", bound=Kernel)
 
 
 class Curve(NamedTuple):
@@ -58,7 +60,7 @@ def kernels() -> Kernels:
     '0.93'
     """
 
-    def each(told: Callable[[str, str], dict[str, Kernel]]) -> dict[str, dict[str, dict[str, Kernel]]]:
+    def each(told: Callable[[str, str], dict[str, AnyKernel]]) -> dict[str, dict[str, dict[str, AnyKernel]]]:
         return {engine: {gpu: told(engine, gpu) for gpu in TABLED} for engine in ENGINES}
 
     return {
@@ -121,9 +123,9 @@ def _products(engine: str, gpu: str) -> dict[str, Kernel]:
     }
 
 
-def _attention(engine: str, gpu: str) -> dict[str, Kernel]:
-    """Return attention by heads and cache: the share of the bandwidth of decodes, of the compute of prompts."""
-    found: dict[str, Kernel] = {}
+def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
+    """Return attention by heads and cache: the share of the bandwidth of decodes, of the compute of both."""
+    found: dict[str, AttentionKernel] = {}
     for heads, kind in _HEADS.items():
         variants = ("all",) if kind == "MLA" else (heads, "head 128")
         for kv in ("bf16", "fp8"):
@@ -135,8 +137,13 @@ def _attention(engine: str, gpu: str) -> dict[str, Kernel]:
             same = same or [decode]
             if prefill is not None:
                 least = min(curve.launch for curve in same)
-                each: Kernel = {"memory": decode.memory, "compute": prefill.compute, "launch": least, "rate": "bf16"}
-                found[f"{heads}, {kv}"] = each
+                found[f"{heads}, {kv}"] = {
+                    "memory": decode.memory,
+                    "compute": prefill.compute,
+                    "decode": decode.compute,
+                    "launch": least,
+                    "rate": "bf16",
+                }
     return found
 
 

@@ -134,8 +134,8 @@ class Unit:
         Raises
         ------
         ValueError
-            For unknown names, FP8 weights on a GPU without it, a `tp` that does not divide the heads, a layout that is
-            none, GPUs too few for the weights.
+            For unknown names, an engine that does not run on the GPU, FP8 weights on one without it, a `tp` that does
+            not divide the heads, a layout that is none, GPUs too few for the weights.
 
         Examples
         --------
@@ -156,6 +156,9 @@ class Unit:
         }
         _refuse_layout(of, on, precision, layout, share)
         under = as_one_of("engine", engine, engines())
+        if on.maker not in engine_record(under)["makers"]:
+            able = ", ".join(name for name, record in engines().items() if on.maker in record["makers"])
+            raise ValueError(f"engine must be one of {able} on {on.name}, a GPU of {on.maker}, not {under!r}")
         if not isinstance(version, str):
             raise TypeError(f"version must be text, not {version!r:.80}")
         found = calibration

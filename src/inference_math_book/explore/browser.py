@@ -72,7 +72,7 @@ function percent(x) {
 """
 
 
-_KERNEL = ("memory", "compute", "launch", "rate")
+_KERNEL = ("memory", "compute", "launch", "rate", "decode")
 
 
 def script() -> str:
@@ -145,7 +145,7 @@ def _kernels() -> dict[str, Any]:
     def listed(part: Any) -> Any:
         if "launch" not in part:
             return {name: listed(inner) for name, inner in part.items()}
-        return [float(f"{part[name]:.9g}") if name != "rate" else part[name] for name in _KERNEL]
+        return [float(f"{part[name]:.9g}") if name != "rate" else part[name] for name in _KERNEL if name in part]
 
     return {"like": known["like"], "names": _KERNEL, "parts": listed(parts)}
 

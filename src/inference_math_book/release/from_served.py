@@ -34,18 +34,18 @@ from inference_math.unit.nearest import TOGETHER, standpoint
 __all__ = ["BETWEEN", "CENTRES", "Asked", "Fit", "centre", "fit", "loops_of", "spreads"]
 
 # Where kernels tell nothing: what coefficients start from.
-CENTRES = {"fp4": 0.4, "attention": 0.6, "experts": 0.8, "grouped": 0.7, "kv": 0.8, "interconnect_efficiency": 0.5}
+CENTRES = {"fp4": 0.4, "attention": 0.6, "decode_attention": 0.8, "experts": 0.8, "grouped": 0.7, "kv": 0.8, "interconnect_efficiency": 0.5}
 CENTRES |= {"collective_latency": 1e-5, "per_sequence_overhead": 2.5e-7, "expert_imbalance": 1.0}
 CENTRES |= {"layer": 1e-5}  # beside its launches
 # How sure what all share is before a point is seen: the width of its logarithm.
 SURE = {
-    "memory": 0.015, "bf16": 0.02, "fp8": 0.06, "fp4": 0.1, "attention": 0.1, "experts": 0.1, "grouped": 0.2,
+    "memory": 0.015, "bf16": 0.02, "fp8": 0.06, "fp4": 0.1, "attention": 0.1, "decode_attention": 0.1, "experts": 0.1, "grouped": 0.2,
     "kv": 0.2, "interconnect_efficiency": 0.1, "layer": 1.0, "collective_latency": 0.4, "per_sequence_overhead": 1.0,
     "expert_imbalance": 0.8,
 }  # fmt: skip
 # What levels of a factor differ by: less than half of that before kernels were measured on each GPU.
 _KERNELS = {
-    "memory": 0.025, "bf16": 0.05, "fp8": 0.075, "fp4": 0.1, "attention": 0.075, "experts": 0.05, "grouped": 0.15,
+    "memory": 0.025, "bf16": 0.05, "fp8": 0.075, "fp4": 0.1, "attention": 0.075, "decode_attention": 0.075, "experts": 0.05, "grouped": 0.15,
     "kv": 0.1, "interconnect_efficiency": 0.05, "collective_latency": 0.2, "expert_imbalance": 0.4,
 }  # fmt: skip
 BETWEEN = {factor: dict.fromkeys(COEFFICIENTS, 0.0) | _KERNELS for factor in FACTORS}
@@ -55,6 +55,7 @@ BETWEEN["model"] = dict.fromkeys(COEFFICIENTS, 0.0) | {"layer": 0.4, "per_sequen
 NOISE = 0.08  # of the logarithm of a time
 FREEDOM = 4.0  # of Student's t
 TPOT = 0.5  # weight of a TPOT beside its e2e, of which it is most
+NINE_TENTHS = 1.645  # standard deviations on either side of the middle that hold so much of a normal distribution
 EQUAL = 20  # points of a group that count in full; more share that weight
 _STEP = 1e-5  # of a logarithm, for slopes
 
@@ -200,15 +201,17 @@ def weight_of(points: Any) -> Any:
 
 
 def spreads(table: pd.DataFrame) -> dict[str, float]:
-    """Return by kind the standard deviation of log(measured / predicted) for points to which nothing was fitted.
+    """Return by kind the standard deviation of log(measured / predicted) beside what coefficients are unsure by.
 
-    Of the middle nine tenths, as of a normal distribution: the rest are warm-ups and drafts. Points weigh as in the
-    fit.
+    With it intervals of 90 % hold nine tenths of points to which nothing was fitted: `low` and `high` are the ends of
+    theirs without it. Points weigh as in the fit.
     """
-    logs = pd.Series(np.abs(np.log(table["e2e_s"] / table["e2e"])), index=table.index)
+    known = np.log(table["high"] / table["low"]) / (2 * NINE_TENTHS)
+    off = np.log(table["e2e_s"] / table["e2e"]) / NINE_TENTHS
+    logs = pd.Series(np.sqrt(np.maximum(off**2 - known**2, 0.0)), index=table.index)
     weights = weight_of(table.groupby(GROUP)["e2e_s"].transform("size"))
     return {
-        str(kind): float(np.quantile(each, 0.9, weights=weights[each.index], method="inverted_cdf") / 1.645)
+        str(kind): float(np.quantile(each, 0.9, weights=weights[each.index], method="inverted_cdf"))
         for kind, each in logs.groupby(table["kind"])
     }
 
