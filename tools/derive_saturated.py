@@ -3,8 +3,9 @@
     python tools/derive_saturated.py trtllm_perf_overview.csv
 
 The argument holds the tables of NVIDIA's page perf-overview.md (TensorRT-LLM, Apache-2.0) at three revisions, a line a
-value. Left out are mixtures of the page of 1.0 on several GPUs: it does not say how they were divided. Layouts TPn share each matrix, DEPn divide requests and experts among n GPUs. gpt-oss is published in four
-bits, whatever the page calls it; caches are in FP8, as the checkpoints say, but for gpt-oss on Hopper.
+value. Left out are mixtures of the page of 1.0 on several GPUs: it does not say how they were divided. Layouts TPn
+share each matrix, DEPn divide requests and experts among n GPUs. gpt-oss is published in four bits, whatever the page
+calls it; caches are in FP8, as the checkpoints say, but for gpt-oss on Hopper.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ GPUS = {
 DENSE = ("llama-3-405b", "llama-3-8b", "llama-3-70b")
 VERSIONS = {"v1.0": "1.0", "03e27c7d": "1.1", "release1.2": "1.2"}  # the second page came after 1.0 and before 1.2
 # Requests of a run by (prompt, answer) tokens; all others 1,000.
-REQUESTS = {(128, 128): 30_000} | dict.fromkeys([(1024, 1024), (1000, 1000), (128, 2048), (2048, 128), (500, 2000)], 3000)
+REQUESTS = {(128, 128): 30_000}
+REQUESTS |= dict.fromkeys([(1024, 1024), (1000, 1000), (128, 2048), (2048, 128), (500, 2000)], 3000)
 REQUESTS |= dict.fromkeys([(8192, 1024), (1024, 8192), (128, 4096), (1000, 2000), (2048, 2048), (5000, 500)], 1500)
 
 
@@ -65,7 +67,8 @@ def derive(raw: pd.DataFrame) -> pd.DataFrame:
         }
     )
     told = ~((raw["page"] == "v1.0") & ~model.isin(DENSE) & (raw["n_gpus"] > 1))
-    return table[told].sort_values(["version", "model", "gpu", "tp", "dp", "pp", "n_in", "n_out"]).reset_index(drop=True)
+    order = ["version", "model", "gpu", "tp", "dp", "pp", "n_in", "n_out"]
+    return table[told].sort_values(order).reset_index(drop=True)
 
 
 if __name__ == "__main__":

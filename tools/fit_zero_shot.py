@@ -34,7 +34,8 @@ from inference_math.unit.operators import H100
 from inference_math_book.release import from_operators, transfer
 
 # What operators of dense models on one GPU do not tell.
-SERVED = ("fp4", "decode_attention", "experts", "grouped", "interconnect_efficiency", "collective_latency", "expert_imbalance")
+SERVED = ["fp4", "decode_attention", "experts", "grouped"]
+SERVED += ["interconnect_efficiency", "collective_latency", "expert_imbalance"]
 KERNELS = {"vllm": ("vllm",), "trtllm": ("trtllm",), "sglang": ("vllm", "trtllm")}
 
 

@@ -21,7 +21,15 @@ KERNELS = {
 }
 CENTRE = dict.fromkeys(
     (
-        "memory", "bf16", "fp8", "fp4", "attention", "decode_attention", "experts", "grouped", "kv",
+        "memory",
+        "bf16",
+        "fp8",
+        "fp4",
+        "attention",
+        "decode_attention",
+        "experts",
+        "grouped",
+        "kv",
         "interconnect_efficiency",
     ),
     0.3,

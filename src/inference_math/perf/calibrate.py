@@ -104,11 +104,11 @@ def kernel_values(kernels: Kernels, centre: CoefficientValues, at: Standpoint) -
     if at["common"] in products:
         found["memory"] = products[at["common"]]["memory"]
     if at["attention"] in attention:
-        own = attention[at["attention"]]
-        found["kv"] = own["memory"]
-        found["attention"] = own["compute"]
-        found["decode_attention"] = own["decode"]
-        launch += own["launch"]
+        looks = attention[at["attention"]]
+        found["kv"] = looks["memory"]
+        found["attention"] = looks["compute"]
+        found["decode_attention"] = looks["decode"]
+        launch += looks["launch"]
     if at["routed"] in experts:
         own = experts[at["routed"]]
         found["experts"] = min(MOST, own["memory"] / found["memory"])

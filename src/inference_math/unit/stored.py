@@ -27,11 +27,12 @@ class Coefficients:
     """What a step reaches of the datasheet: shares in (0, 1] of bandwidth and compute, and seconds besides.
 
     `memory` of the HBM bandwidth, for weights and activations; `bf16`, `fp8` and `fp4` of the compute rates;
-    `attention` of that of BF16, for attention of prompts, `decode_attention` for that of decodes; of what these allow for routed experts `experts` of the bandwidth and
-    `grouped` of the compute; `kv` of the HBM bandwidth, for KV caches; `interconnect_efficiency` of the bandwidth
-    between GPUs; `layer` seconds of each layer in a step, `collective_latency` seconds of each layer besides where GPUs
-    work together, `per_sequence_overhead` seconds of each decode in each layer; `expert_imbalance` the coefficient of
-    variation of how often a layer's experts are chosen: 0 where all are chosen alike.
+    `attention` of that of BF16, for attention of prompts, `decode_attention` for that of decodes; of what these allow
+    for routed experts `experts` of the bandwidth and `grouped` of the compute; `kv` of the HBM bandwidth, for KV
+    caches; `interconnect_efficiency` of the bandwidth between GPUs; `layer` seconds of each layer in a step,
+    `collective_latency` seconds of each layer besides where GPUs work together, `per_sequence_overhead` seconds of
+    each decode in each layer; `expert_imbalance` the coefficient of variation of how often a layer's experts are
+    chosen: 0 where all are chosen alike.
 
     Raises
     ------

@@ -34,19 +34,20 @@ from inference_math.unit.nearest import TOGETHER, standpoint
 __all__ = ["BETWEEN", "CENTRES", "Asked", "Fit", "centre", "fit", "loops_of", "spreads"]
 
 # Where kernels tell nothing: what coefficients start from.
-CENTRES = {"fp4": 0.4, "attention": 0.6, "decode_attention": 0.8, "experts": 0.8, "grouped": 0.7, "kv": 0.8, "interconnect_efficiency": 0.5}
+CENTRES = {"fp4": 0.4, "attention": 0.6, "decode_attention": 0.8, "experts": 0.8, "grouped": 0.7, "kv": 0.8}
+CENTRES |= {"interconnect_efficiency": 0.5}
 CENTRES |= {"collective_latency": 1e-5, "per_sequence_overhead": 2.5e-7, "expert_imbalance": 1.0}
 CENTRES |= {"layer": 1e-5}  # beside its launches
 # How sure what all share is before a point is seen: the width of its logarithm.
 SURE = {
-    "memory": 0.015, "bf16": 0.02, "fp8": 0.06, "fp4": 0.1, "attention": 0.1, "decode_attention": 0.1, "experts": 0.1, "grouped": 0.2,
-    "kv": 0.2, "interconnect_efficiency": 0.1, "layer": 1.0, "collective_latency": 0.4, "per_sequence_overhead": 1.0,
-    "expert_imbalance": 0.8,
+    "memory": 0.015, "bf16": 0.02, "fp8": 0.06, "fp4": 0.1, "attention": 0.1, "decode_attention": 0.1, "experts": 0.1,
+    "grouped": 0.2, "kv": 0.2, "interconnect_efficiency": 0.1, "layer": 1.0, "collective_latency": 0.4,
+    "per_sequence_overhead": 1.0, "expert_imbalance": 0.8,
 }  # fmt: skip
 # What levels of a factor differ by: less than half of that before kernels were measured on each GPU.
 _KERNELS = {
-    "memory": 0.025, "bf16": 0.05, "fp8": 0.075, "fp4": 0.1, "attention": 0.075, "decode_attention": 0.075, "experts": 0.05, "grouped": 0.15,
-    "kv": 0.1, "interconnect_efficiency": 0.05, "collective_latency": 0.2, "expert_imbalance": 0.4,
+    "memory": 0.025, "bf16": 0.05, "fp8": 0.075, "fp4": 0.1, "attention": 0.075, "decode_attention": 0.075,
+    "experts": 0.05, "grouped": 0.15, "kv": 0.1, "interconnect_efficiency": 0.05, "collective_latency": 0.2, "expert_imbalance": 0.4,
 }  # fmt: skip
 BETWEEN = {factor: dict.fromkeys(COEFFICIENTS, 0.0) | _KERNELS for factor in FACTORS}
 BETWEEN["engine"] |= {"layer": 0.4, "per_sequence_overhead": 0.4}

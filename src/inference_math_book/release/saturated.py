@@ -6,7 +6,6 @@ validation. Each is played whole, with as many requests at once as memory holds,
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -14,44 +13,69 @@ import pandas as pd
 from inference_math import simulate
 from inference_math.calibrate.recipes import Recipe
 from inference_math.evidence import load
-from inference_math.simulate import Chunked, Habits
+from inference_math.simulate import Habits
 from inference_math.unit import Unit
 from inference_math.workload import Workload
 
-__all__ = ["BUDGET", "SHARE", "played"]
+__all__ = ["BUDGET", "LAYOUTS", "MOST", "SHARE", "by_layout", "played"]
 
 SHARE = 0.95  # of what the weights leave, for KV caches: the page's own, "in many cases"
 BUDGET = 8192  # tokens of a step and group: the engine's default, which the page does not state
-MOST = 2048  # requests at once and group: the engine's default
+MOST = 2048  # requests at once and group: the same
+LAYOUTS = {"pp": "stages", "dp": "attention by requests, whole experts", "tp": "each matrix shared", "one": "one GPU"}
 
 
 def played(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return the rows of `saturated` with what the simulator finds: `said` in tokens/s, `places`, `kind`, and `most`.
+    """Return the rows of `saturated`, or those given, with what the simulator finds for each.
 
-    `most` is what no engine can give on the hardware, with as many requests at once.
+    Columns `said` (token/s), `places` (requests at once), `kind` of model, and `most`: what no engine can give on the
+    hardware with as many requests at once.
+
+    Examples
+    --------
+    >>> from inference_math import evidence
+    >>> from inference_math_book.release import saturated
+    >>> row = saturated.played(evidence.load("saturated").frame.query("model == 'llama-3-8b'").head(1)).iloc[0]
+    >>> bool(0 < row.said < row.most)
+    True
     """
     frame = load("saturated").frame if rows is None else rows
-    return frame.assign(**pd.DataFrame([_play(row) for row in frame.to_dict("records")], index=frame.index))
+    found = [_play(row) for _, row in frame.iterrows()]
+    return frame.assign(**pd.DataFrame(found, index=frame.index))
 
 
-def _play(row: dict[str, Any]) -> dict[str, Any]:
-    layout = {name: int(row[name]) for name in ("tp", "ep", "dp", "pp")}
+def by_layout(found: pd.DataFrame) -> pd.DataFrame:
+    """Return by kind of model, kind of GPU and layout of rows of `played`: points, mean error and median bias."""
+    off = found["said"] / found["tokens_per_s"] - 1
+    layout = pd.Series("one", index=found.index)
+    for name in ("tp", "dp", "pp"):
+        layout = layout.mask(found[name] > 1, name)
+    memory = (found["gpu"] == "rtx-pro-6000").map({True: "GDDR", False: "HBM"})
+    table = found.assign(layout=layout.map(LAYOUTS), memory=memory, error=off.abs(), bias=off)
+    groups = table.groupby(["memory", "kind", "layout"])
+    return groups.agg(points=("error", "size"), error=("error", "mean"), bias=("bias", "median")).reset_index()
+
+
+def _play(row: Any) -> dict[str, Any]:
     own = Unit.of(
-        row["model"], row["gpu"], weights=row["weights"], kv=row["kv"], engine="trtllm", version=row["version"], **layout
+        row["model"],
+        row["gpu"],
+        int(row["tp"]),
+        weights=row["weights"],
+        kv=row["kv"],
+        engine="trtllm",
+        version=row["version"],
+        ep=int(row["ep"]),
+        dp=int(row["dp"]),
+        pp=int(row["pp"]),
     )
-    work, groups = Workload(float(row["n_in"]), float(row["n_out"])), layout["dp"]
+    work, groups, requests = Workload(float(row["n_in"]), float(row["n_out"])), int(row["dp"]), int(row["requests"])
     recipe = Recipe(BUDGET * groups, Habits(whole=True), row["kv"], memory=SHARE, free=True)
     unit = recipe.sized(own)
-    places = float(min(unit.places(work), MOST * groups, row["requests"]))
-    if places < 1:
-        return {"said": float("nan"), "places": places, "kind": unit.kind, "most": float("nan")}
-    scheduler = Chunked(recipe.budget, max_batch=places, habits=recipe.habits)
+    places = int(min(unit.places(work), MOST * groups, requests))
     run = simulate.benchmark(
-        work, unit.near(work).step_cost, concurrency=int(places), requests=int(row["requests"]), scheduler=scheduler
+        work, unit.near(work).step_cost, concurrency=places, requests=requests, scheduler=recipe.scheduler(places)
     )
     seconds = float((run.requests["arrival"] + run.requests["latency"]).max())
-    least = float(unit.floor.e2e(work, places))
-    return {
-        "said": row["requests"] * row["n_out"] / seconds, "places": places, "kind": unit.kind,
-        "most": places * row["n_out"] / least,
-    }  # fmt: skip
+    most = places * work.n_out / float(unit.floor.e2e(work, places))
+    return {"said": requests * work.n_out / seconds, "places": places, "kind": unit.kind, "most": most}
