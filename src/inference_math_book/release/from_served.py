@@ -47,7 +47,8 @@ SURE = {
 # What levels of a factor differ by: less than half of that before kernels were measured on each GPU.
 _KERNELS = {
     "memory": 0.025, "bf16": 0.05, "fp8": 0.075, "fp4": 0.1, "attention": 0.075, "decode_attention": 0.075,
-    "experts": 0.05, "grouped": 0.15, "kv": 0.1, "interconnect_efficiency": 0.05, "collective_latency": 0.2, "expert_imbalance": 0.4,
+    "experts": 0.05, "grouped": 0.15, "kv": 0.1, "interconnect_efficiency": 0.05, "collective_latency": 0.2,
+    "expert_imbalance": 0.4,
 }  # fmt: skip
 BETWEEN = {factor: dict.fromkeys(COEFFICIENTS, 0.0) | _KERNELS for factor in FACTORS}
 BETWEEN["engine"] |= {"layer": 0.4, "per_sequence_overhead": 0.4}
