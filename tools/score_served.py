@@ -1,10 +1,11 @@
-"""Score the served points that were set aside, data/served_error.csv and data/accuracy.csv.
+"""Score the points that were set aside: data/served_error.csv, data/accuracy.csv and data/saturated_error.csv.
 
     python tools/score_served.py
 
 Run it once for a release, after `fit_served.py` and `fit_front.py`: `make score`. Nothing is fitted. Of the points of
 `use` "validation" those are taken that have no queue. The first table is what a plan says of its own calibration, the
-second has TTFT, TPOT and e2e by group and part; whatever comes out is reported whole.
+second has TTFT, TPOT and e2e by group and part, the third the throughput of offline runs. Whatever comes out is
+reported whole.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from pathlib import Path
 from tables import write
 
 from inference_math.calibrate import served
-from inference_math_book.release import scores
+from inference_math_book.release import saturated, scores
 
 
 def main() -> None:
-    """Write the table; print it."""
+    """Write the tables; print them."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("data"))
     options = arguments.parse_args()
@@ -32,6 +33,9 @@ def main() -> None:
     write(table, options.out / "accuracy.csv", *shares)
     print(table.round(3).to_string(index=False))
     print(scores.by_family(points).round(3).to_string(index=False))
+    offline = saturated.by_layout(saturated.played())
+    write(offline, options.out / "saturated_error.csv", "error", "bias", "nearest")
+    print(offline.round(3).to_string(index=False))
 
 
 if __name__ == "__main__":

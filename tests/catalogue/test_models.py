@@ -209,6 +209,7 @@ def test_names() -> None:
         *("llama-2-70b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "llama-13b", "opt-13b", "opt-66b"),
         *("qwen3-8b", "qwen3-14b", "qwen3-32b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-120b", "gpt-oss-20b"),
         *("qwen3-235b-a22b", "qwen3-30b-a3b", "qwen3.5-397b-a17b", "minimax-m2", "kimi-k2", "glm-5"),
+        *("llama-4-scout", "llama-4-maverick"),
     ]
     assert list(GPUS) == [
         *("h100-sxm", "h200-sxm", "a100-80gb", "a6000", "h20", "b200", "h100-pcie", "h100-nvl", "b300", "gb200"),

@@ -32,10 +32,10 @@ def test_what_was_saved_is_what_is_stated(fields):
         ("coefficients", [1], "coefficients must be a table"),
         ("coefficients", dict.fromkeys(COEFFICIENTS, 1e-9), "memory must be a number from 0.001 to 1"),
         ("coefficients", dict.fromkeys(COEFFICIENTS, 0.5) | {"layer": 60}, "layer must be a number from 0 to 10"),
-        ("log_covariance", {name: [0.0] for name in COEFFICIENTS}, "log_covariance must have 13 numbers"),
+        ("log_covariance", {name: [0.0] for name in COEFFICIENTS}, "log_covariance must have 14 numbers"),
         (
             "log_covariance",
-            {name: [11.0] * 13 for name in COEFFICIENTS},
+            {name: [11.0] * 14 for name in COEFFICIENTS},
             "log_covariance must be a number from -10 to 10",
         ),
         ("scope", {"gpu": [1]}, "scope.gpu must be names"),

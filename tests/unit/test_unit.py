@@ -44,6 +44,8 @@ def floor(unit, decodes, context, prefill):
     for layer in model.layers:
         for one in layer.attention.caches:
             seen, first = np.minimum(context, one.reach or np.inf), np.minimum(prefill, one.reach or np.inf)
+            if one.aligned:  # of chunks that begin anew the first is certain
+                seen, first = seen * (context <= one.reach), first * (prefill <= one.reach)
             cache = cache + layer.count * one.size(catalogue.bytes_per_value(unit.kv)) * decodes * seen
             scores = scores + 4 * layer.count * one.width * first * (prefill - first / 2) / gpu.bf16_flops
     reading = (weights + cache) / (tp * gpu.hbm_bw)
@@ -93,6 +95,9 @@ def test_the_terms_are_the_formulas():
     t_c = theory.matrix_time(n_params=llama.n_params, tokens=32, flops=2 * gpu.fp8_flops, eff_compute=c.fp8)
     t_c += theory.matrix_time(n_params=llama.lm_head_params, tokens=32, flops=2 * gpu.bf16_flops, eff_compute=c.bf16)
     cache = theory.read_time(step_bytes=32 * 2048 * llama.kv_token("fp8"), **bandwidth)
+    # Each cached token is multiplied with the queries of a decode: 4 FLOPs a value and layer.
+    looked = 32 * 2048 * 4 * 80 * 8192 / (2 * gpu.bf16_flops * c.decode_attention)
+    cache = np.hypot(cache, looked)
     sums = (
         theory.allreduce_time(sum_bytes=32 * 2 * 80 * 8192 * 2, tp=2, link_bw=gpu.link_bw) / c.interconnect_efficiency
     )
@@ -152,7 +157,8 @@ def test_costs_are_those_of_the_steps():
 def test_the_parts_are_the_formulas_by_name_and_make_the_step():
     parts, c, gpu = TALK.parts(32, 2048, 512), TALK.coefficients, TALK.gpu
     read = 32 * 2048 * TALK.model.kv_token("fp8") / (2 * gpu.hbm_bw * c.kv)
-    assert parts["KV cache"] == pytest.approx(read)
+    products = 32 * 2048 * 4 * 80 * 8192 / (2 * gpu.bf16_flops * c.decode_attention)
+    assert parts["KV cache"] == pytest.approx(np.hypot(read, products))
     sums = 2 * 80 * 8192 * 2 * 544  # two all-reduces a layer, in BF16
     assert parts["all-reduce"] == pytest.approx(2 * (1 - 1 / 2) * sums / (c.interconnect_efficiency * gpu.link_bw))
     assert parts["layers"] == pytest.approx(80 * (c.layer + c.collective_latency + 32 * c.per_sequence_overhead))
@@ -169,6 +175,12 @@ def test_experts_are_read_as_tokens_choose_them():
     one, many = unit.step_time(np.array([1, 512]), 1)
     assert many > 2 * one
     assert one > 2 * unit.model.n_params / (4 * 3.35e12)
+
+
+def test_an_engine_runs_on_the_gpus_of_its_makers():
+    with pytest.raises(ValueError, match="engine must be one of vllm, sglang on mi300x, a GPU of AMD, not 'trtllm'"):
+        Unit.of("llama-3-8b", "mi300x", engine="trtllm")
+    assert Unit.of("llama-3-8b", "mi300x", engine="sglang").gpu.maker == "AMD"
 
 
 def test_arguments_broadcast():

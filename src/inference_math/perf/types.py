@@ -108,9 +108,13 @@ class Kernel(TypedDict):
     rate: str  # whose share `compute` is
 
 
-class AttentionKernel(Kernel):
+class AttentionKernel(TypedDict):
     """The same of attention: memory of decodes, compute of prompts, and what decodes reach of the compute."""
 
+    memory: float
+    compute: float
+    launch: float
+    rate: str
     decode: float
 
 

@@ -14,6 +14,7 @@ from inference_math.theory import (
     prefill,
     queueing,
     regimes,
+    sessions,
     sla,
     step,
     tokens,
@@ -29,6 +30,7 @@ from inference_math.theory.interference import *  # noqa: F403
 from inference_math.theory.prefill import *  # noqa: F403
 from inference_math.theory.queueing import *  # noqa: F403
 from inference_math.theory.regimes import *  # noqa: F403
+from inference_math.theory.sessions import *  # noqa: F403
 from inference_math.theory.sla import *  # noqa: F403
 from inference_math.theory.step import *  # noqa: F403
 from inference_math.theory.tokens import *  # noqa: F403
@@ -47,6 +49,7 @@ __all__ = [
     *queueing.__all__,
     *first_token.__all__,
     *cadence.__all__,
+    *sessions.__all__,
     *step.__all__,
 ]
 
@@ -65,6 +68,7 @@ CATALOGUE: Mapping[str, Formula] = MappingProxyType(
             queueing,
             first_token,
             cadence,
+            sessions,
             step,
         )
         for name in module.__all__

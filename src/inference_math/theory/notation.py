@@ -131,6 +131,17 @@ cv_arrivals = _define(
 p_wait = _define("p_wait", r"P_{\mathrm{wait}}", "1", SHARE, "share of the prompts that find all prefill units busy")
 mean_wait = _define("mean_wait", r"\overline{w}", "s", AT_LEAST_ZERO, "mean wait of a prompt for a prefill unit")
 turns = _define("turns", "K", "1", AT_LEAST_ONE, "turns of a conversation")
+users = _define("users", "U", "1", AT_LEAST_ZERO, "users who each have a conversation under way")
+turn_gap = _define(
+    "turn_gap", r"t_{\mathrm{turn}}", "s", ANY_POSITIVE, "mean time from a user's prompt to that user's next one"
+)
+again = _define(
+    "again", r"N_{\mathrm{again}}", "token", AT_LEAST_ZERO, "tokens that a turn reads again, of the turns before it"
+)
+brought = _define(
+    "brought", r"N_{\mathrm{new}}", "token", ANY_POSITIVE, "tokens that a turn brings, its answer included"
+)
+kept = _define("kept", r"\theta", "s", AT_LEAST_ZERO, "time for which a store keeps what nobody uses")
 
 # Serving
 B = _define("B", "B", "1", ANY_POSITIVE, "concurrent requests")

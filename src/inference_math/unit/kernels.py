@@ -35,7 +35,7 @@ _HEADS = {"head 64": "attention", "head 128": "attention", "MLA": "MLA"}
 _RATES = {"fp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4", "mxfp4 x mxfp8": "fp8"}  # all others run at BF16's
 _ASKED = {"fp8": "fp8", "fp8 blocks": "fp8", "nvfp4": "fp4", "mxfp4": "fp4"}  # that the law asks for
 
-AnyKernel = TypeVar("AnyKernel", bound=Kernel)
+AnyKernel = TypeVar("AnyKernel", Kernel, AttentionKernel)
 
 
 class Curve(NamedTuple):

@@ -33,7 +33,7 @@ from inference_math.checks import AT_LEAST_ZERO, as_counts, as_numbers, as_one_o
 from inference_math.workload import Trace
 from inference_math.workload.lines import BLOCK_TOKENS, Line, block_count, parsed_lines
 
-__all__ = ["KINDS", "QUANTILES", "Read", "length_quantiles", "read", "reusable", "reuse_curve"]
+__all__ = ["KINDS", "QUANTILES", "Read", "gains", "length_quantiles", "read", "reusable", "reuse_curve"]
 
 _MOST = 2_000_000  # requests: a hundred times what tells their lengths
 Blocks = Sequence[Sequence[Hashable]]
@@ -168,12 +168,9 @@ def reuse_curve(
     ValueError
         As `reusable`, and for a capacity that is negative or not finite.
     """
-    tokens = _prompt_tokens(blocks, n_in, block_tokens)
-    counts = np.array([len(prompt) for prompt in blocks])
+    gained = gains(blocks, n_in, block_tokens)
+    tokens, counts = as_counts("n_in", n_in), np.array([len(prompt) for prompt in blocks])
     whole = np.repeat(tokens, counts)
-    start = block_tokens * (np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts))
-    # What finding this block adds to finding those before it; the prompt's last token is not among it.
-    gained = np.minimum(start + block_tokens, whole - 1) - np.minimum(start, whole - 1)
     distances = _distances(blocks)
     order = np.argsort(distances, kind="stable")[: int(np.isfinite(distances).sum())]
     distances = distances[order]
@@ -190,6 +187,23 @@ def reuse_curve(
         "mean_alpha": _running((gained / whole)[order]) / tokens.size,
     }
     return pd.DataFrame({"capacity": capacity} | {name: values[found] for name, values in totals.items()})
+
+
+def gains(blocks: Blocks, n_in: ArrayLike, block_tokens: int = BLOCK_TOKENS) -> NDArray[np.int64]:
+    """Return for each block of each prompt the tokens that finding it adds to finding those before it.
+
+    The prompt's last token is not among them: it is always computed.
+
+    Raises
+    ------
+    ValueError
+        As `reusable`.
+    """
+    tokens = _prompt_tokens(blocks, n_in, block_tokens)
+    counts = np.array([len(prompt) for prompt in blocks])
+    whole = np.repeat(tokens, counts)
+    start = block_tokens * (np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts))
+    return np.asarray(np.minimum(start + block_tokens, whole - 1) - np.minimum(start, whole - 1))
 
 
 def length_quantiles(n_in: ArrayLike, n_out: ArrayLike) -> pd.DataFrame:

@@ -17,12 +17,13 @@ from inference_math.simulate import Habits
 from inference_math.unit import Unit
 from inference_math.workload import Workload
 
-__all__ = ["BUDGET", "LAYOUTS", "MOST", "SHARE", "by_layout", "played"]
+__all__ = ["BUDGET", "CROWDS", "LAYOUTS", "MOST", "SHARE", "by_layout", "played"]
 
 SHARE = 0.95  # of what the weights leave, for KV caches: the page's own, "in many cases"
 BUDGET = 8192  # tokens of a step and group: the engine's default, which the page does not state
 MOST = 2048  # requests at once and group: the same
 LAYOUTS = {"pp": "stages", "dp": "attention by requests, whole experts", "tp": "each matrix shared", "one": "one GPU"}
+CROWDS = {"few": 0, "many": 256, "most": 1024}  # above so many requests at once
 
 
 def played(rows: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -45,15 +46,25 @@ def played(rows: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def by_layout(found: pd.DataFrame) -> pd.DataFrame:
-    """Return by kind of model, kind of GPU and layout of rows of `played`: points, mean error and median bias."""
+    """Return how far rows of `played` are off, by memory, kind of model, layout and crowd: table `saturated_error`.
+
+    `error` and `bias` are means, of the size and with the sign; `nearest` is the largest share that a measurement
+    reaches of `most`.
+    """
     off = found["said"] / found["tokens_per_s"] - 1
     layout = pd.Series("one", index=found.index)
     for name in ("tp", "dp", "pp"):
         layout = layout.mask(found[name] > 1, name)
     memory = (found["gpu"] == "rtx-pro-6000").map({True: "GDDR", False: "HBM"})
-    table = found.assign(layout=layout.map(LAYOUTS), memory=memory, error=off.abs(), bias=off)
-    groups = table.groupby(["memory", "kind", "layout"])
-    return groups.agg(points=("error", "size"), error=("error", "mean"), bias=("bias", "median")).reset_index()
+    crowd = pd.Series("few", index=found.index)
+    for name, above in CROWDS.items():
+        crowd = crowd.mask(found["places"] > above, name)
+    reached = found["tokens_per_s"] / found["most"]
+    told = {"layout": layout.map(LAYOUTS), "memory": memory, "crowd": crowd}
+    table = found.assign(**told, error=off.abs(), bias=off, reached=reached)
+    groups = table.groupby(["memory", "kind", "layout", "crowd"])
+    means = groups.agg(error=("error", "mean"), bias=("bias", "mean"), nearest=("reached", "max"))
+    return means.assign(points=groups.size()).reset_index()
 
 
 def _play(row: Any) -> dict[str, Any]:

@@ -97,4 +97,4 @@ def test_the_shipped_front_is_composed_of_its_levels():
     other = front_of(catalogue.model("llama-3-8b"), catalogue.gpu("a100-80gb"), "trtllm").seconds
     parts = [("base", "all"), ("kind", "dense"), ("model", "llama-3-8b"), ("engine", "trtllm")]
     assert other == pytest.approx(np.exp(sum(moves[part] for part in parts)))
-    assert all(0.005 < np.exp(moves["base", "all"] + moves["kind", kind]) < 1 for kind in ("dense", "MLA", "hybrid"))
+    assert all(0.005 < np.exp(moves["base", "all"] + moves["kind", kind]) < 1.2 for kind in ("dense", "MLA", "hybrid"))

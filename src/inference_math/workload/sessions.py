@@ -1,0 +1,155 @@
+"""Users who come back: conversations and agents, whose prompts begin with all that was said before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from scipy.optimize import brentq
+from scipy.special import gammainc
+
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, as_number
+
+__all__ = ["Sessions", "SessionsOf"]
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """What a turn of a user brings, reads again, and how long the next one takes to come.
+
+    Attributes
+    ----------
+    again
+        Tokens that a turn reads again, in the mean over all turns: those of the turns before it, answers included.
+    brought
+        Tokens that it brings, in the mean: what is new of its prompt, and its answer.
+    gap
+        Mean seconds from a turn of a user to the next: thinking, waiting, being served.
+    cv
+        Coefficient of variation of the gaps, which are gamma distributed: 0 for equal ones, 1 for exponential ones.
+    answer
+        Tokens of `brought` that are the answer's.
+    shared
+        Tokens with which all prompts begin.
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
+
+    Examples
+    --------
+    >>> from inference_math.workload.sessions import Sessions
+    >>> agents = Sessions.of_turns(turns=40, first=12_000, message=1_500, answer=500, gap=30)
+    >>> f"{agents.prompt:,.0f} tokens, of which {agents.of(1).ceiling:.0%} were there before"
+    '51,000 tokens, of which 97% were there before'
+    >>> f"{agents.border(50e6):.0f} users fit into 50 million tokens"
+    '969 users fit into 50 million tokens'
+    """
+
+    again: float
+    brought: float
+    gap: float
+    cv: float = 1.0
+    answer: float = 0.0
+    shared: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, accepted in (
+            ("again", AT_LEAST_ZERO),
+            ("brought", ANY_POSITIVE),
+            ("gap", ANY_POSITIVE),
+            ("cv", AT_LEAST_ZERO),
+            ("answer", AT_LEAST_ZERO),
+            ("shared", AT_LEAST_ZERO),
+        ):
+            object.__setattr__(self, name, as_number(name, getattr(self, name), accepted))
+        if self.answer > self.brought:
+            raise ValueError(f"answer must be at most brought = {self.brought:g}, of which it is a part")
+
+    @classmethod
+    def of_turns(
+        cls, turns: float, first: float, message: float, answer: float, gap: float, cv: float = 1.0, shared: float = 0.0
+    ) -> Sessions:
+        """Return sessions of so many equal turns.
+
+        The first prompt has `first` tokens beside the `shared` ones, each further one all that was said before and a
+        `message`.
+        """
+        each = as_number("turns", turns, AT_LEAST_ONE)
+        start, said = as_number("first", first, ANY_POSITIVE), as_number("message", message, AT_LEAST_ZERO)
+        out = as_number("answer", answer, AT_LEAST_ZERO)
+        again = (each - 1) / each * (start + out) + (said + out) * (each - 1) * (each - 2) / (2 * each)
+        brought = (start + (each - 1) * said) / each + out
+        return cls(max(again, 0.0), brought, gap, cv, out, shared)
+
+    @property
+    def prompt(self) -> float:
+        """Mean tokens of a prompt."""
+        return self.shared + self.again + self.brought - self.answer
+
+    def come_back(self, seconds: float) -> float:
+        """Return the share of the gaps that are no longer than so many seconds."""
+        if self.cv == 0:
+            return float(seconds >= self.gap)
+        shape = self.cv**-2
+        return float(gammainc(shape, shape * seconds / self.gap))
+
+    def mean_gap(self, most: float) -> float:
+        """Return the mean of the gaps, of which none counts more than so many seconds."""
+        if self.cv == 0:
+            return min(self.gap, most)
+        if most == inf:
+            return self.gap
+        shape = self.cv**-2
+        shorter = float(gammainc(shape + 1, shape * most / self.gap))
+        return self.gap * shorter + most * (1 - self.come_back(most))
+
+    def of(self, users: float) -> SessionsOf:
+        """Return the sessions of so many users at once, as `returns.ladder` takes them."""
+        return SessionsOf(self, as_number("users", users, ANY_POSITIVE))
+
+    def border(self, capacity: float) -> float:
+        """Return for how many users a store of so many tokens holds all that their next turns read [E06].
+
+        With equal gaps it finds all for fewer, and nothing for more; else hits fall from about there on.
+        """
+        room = max(0.0, as_number("capacity", capacity, AT_LEAST_ZERO) - self.shared)
+        return room / (self.brought + self.again)
+
+
+@dataclass(frozen=True)
+class SessionsOf:
+    """Sessions of so many users: what a store of a size finds [E05]."""
+
+    sessions: Sessions
+    users: float
+
+    @property
+    def ceiling(self) -> float:
+        """Share of all prompt tokens that a store finds which drops nothing."""
+        return self.within(inf)
+
+    def working_set(self, seconds: float) -> float:
+        """Return the different tokens that are touched within so many seconds."""
+        one = self.sessions
+        moved = one.brought * seconds + one.again * one.mean_gap(seconds)
+        return one.shared + self.users / one.gap * moved
+
+    def kept(self, capacity: float) -> float:
+        """Return the seconds for which a store of so many tokens keeps what nobody uses."""
+        if capacity <= self.working_set(0.0):
+            return 0.0
+        longest = self.sessions.gap * capacity / (self.users * self.sessions.brought)
+        return float(brentq(lambda t: self.working_set(t) - capacity, 0.0, longest * (1 + 1e-9), xtol=1e-12 * longest))
+
+    def within(self, seconds: float) -> float:
+        """Return the share of all prompt tokens that were used within so many seconds before."""
+        one = self.sessions
+        if seconds <= 0:
+            return 0.0
+        return (one.shared + one.again * one.come_back(seconds)) / one.prompt
+
+    def found(self, capacity: float) -> float:
+        """Return the share of all prompt tokens that a store of so many tokens finds."""
+        return self.within(self.kept(capacity))

@@ -1,0 +1,106 @@
+"""Users who come back: the law against stores that are played, its limits, its errors."""
+
+from __future__ import annotations
+
+from math import exp, inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import theory
+from inference_math.workload.returns import ladder
+from inference_math.workload.sessions import Sessions
+from tests.workload.streams import found_by_lru, sessions
+
+TURNS = {"turns": 12, "first": 30, "message": 3, "answer": 2}
+
+
+@pytest.mark.parametrize("cv", [0.5, 1.0, 1.5])
+@pytest.mark.parametrize("shared", [0, 20])
+def test_a_store_that_is_played_finds_what_the_law_says(cv, shared):
+    """Least recently used, block by block: within two points over a range of sizes."""
+    users, gap = 60, 10.0
+    arrivals, prompts, blocks = sessions(**TURNS, gap=gap, cv=cv, users=users, seconds=400.0, shared=shared)
+    law = Sessions.of_turns(**TURNS, gap=gap, cv=cv, shared=shared).of(users)
+    sizes = [int(share * users * 60) for share in (0.2, 0.4, 0.7, 1.0, 1.5, 3.0)]
+    played = found_by_lru(blocks, prompts, sizes, skip=len(arrivals) // 3)
+    for size, found in zip(sizes, played, strict=True):
+        assert law.found(size) == pytest.approx(found, abs=0.02), size
+    assert max(played) - min(played) > 0.3  # a range that tells
+
+
+def test_with_equal_gaps_a_store_finds_all_or_nothing():
+    arrivals, prompts, blocks = sessions(**TURNS, gap=10.0, cv=0, users=40, seconds=300.0)
+    law = Sessions.of_turns(**TURNS, gap=10.0, cv=0)
+    size = 40 * (law.again + law.brought)
+    few, many = found_by_lru(blocks, prompts, [int(0.8 * size), int(1.2 * size)], skip=len(arrivals) // 3)
+    assert few < 0.05
+    assert many == pytest.approx(law.of(40).ceiling, abs=0.02)
+    assert law.of(40).found(0.8 * size) == 0
+    assert law.of(40).found(1.2 * size) == law.of(40).ceiling
+    assert law.border(size) == pytest.approx(40)
+    assert law.border(size) == pytest.approx(
+        theory.users_border(kv_capacity=size, brought=law.brought, again=law.again)
+    )
+
+
+@given(
+    again=st.floats(0, 1e6), brought=st.floats(1, 1e5), gap=st.floats(0.1, 1e4), users=st.floats(1, 1e4),
+    capacity=st.floats(1, 1e10),
+)  # fmt: skip
+def test_exponential_gaps_are_the_formula_and_the_kept_time_solves_it(again, brought, gap, users, capacity):
+    one = Sessions(again, brought, gap)
+    kept = one.of(users).kept(capacity)
+    told = theory.working_set(users=users, brought=brought, again=again, turn_gap=gap, kept=kept)
+    assert told == pytest.approx(capacity, rel=1e-6)
+    assert one.come_back(kept) == pytest.approx(theory.kept_share(turn_gap=gap, kept=kept), abs=1e-9)
+
+
+@given(capacity=st.floats(1e3, 1e8), more=st.floats(1.01, 10), cv=st.sampled_from([0.0, 0.3, 1.0, 2.0]))
+def test_more_room_finds_no_less_and_more_users_no_more(capacity, more, cv):
+    one = Sessions(again=50_000, brought=2_000, gap=20, cv=cv, answer=500, shared=1_000)
+    found = one.of(100).found(capacity)
+    assert one.of(100).found(more * capacity) >= found - 1e-9
+    assert one.of(100 * more).found(capacity) <= found + 1e-9
+    assert 0 <= found <= one.of(100).ceiling < 1
+
+
+def test_turns_add_up_by_hand():
+    """Three turns: prompts of 10, 17 and 24 tokens, of which 0, 14 and 21 were there, answers included."""
+    one = Sessions.of_turns(turns=3, first=10, message=3, answer=4, gap=5)
+    assert one.prompt == pytest.approx((10 + 17 + 24) / 3)
+    assert one.again == pytest.approx((14 + 21) / 3)
+    assert one.brought == pytest.approx((10 + 3 + 3) / 3 + 4)
+    assert one.of(1).ceiling == pytest.approx(35 / 51)
+
+
+def test_the_mean_gap_is_an_integral():
+    one = Sessions(1, 1, gap=4.0, cv=1.0)
+    assert one.mean_gap(6.0) == pytest.approx(4 * (1 - exp(-1.5)))
+    assert one.mean_gap(inf) == 4.0
+    assert Sessions(1, 1, gap=4.0, cv=0).mean_gap(3.0) == 3.0
+
+
+def test_a_ladder_of_tiers_holds_what_one_store_of_their_size_does():
+    law = Sessions(again=80_000, brought=1_500, gap=30, answer=500).of(400)
+    tiers = ladder(law, [4e6, 20e6, 100e6])
+    assert sum(tiers) == pytest.approx(law.found(124e6))
+    assert tiers[0] == pytest.approx(law.found(4e6))
+    assert ladder(law, [0.0, 4e6])[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"gap": 0}, "gap must be"), ({"again": -1}, "again must be"), ({"brought": 0}, "brought must be"),
+        ({"answer": 3000}, "answer must be at most brought = 2000"), ({"cv": -1}, "cv must be"),
+    ],
+)  # fmt: skip
+def test_what_is_no_session_is_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        Sessions(**{"again": 10.0, "brought": 2000.0, "gap": 5.0} | change)
+    with pytest.raises(ValueError, match="users must be"):
+        Sessions(10, 20, 5).of(0)
+    with pytest.raises(ValueError, match="capacities must be"):
+        ladder(Sessions(10, 20, 5).of(3), [-1.0])
