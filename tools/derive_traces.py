@@ -1,4 +1,4 @@
-"""Derive data/measured/traces_lengths.csv, _mixes.csv, _reuse.csv, _alpha.csv and _saving.csv from recorded requests.
+"""Derive data/measured/traces_lengths.csv, _mixes, _reuse, _alpha, _saving and _halves from recorded requests.
 
     python tools/derive_traces.py conversation_trace.jsonl synthetic_trace.jsonl \\
         AzureLLMInferenceTrace_conv.csv AzureLLMInferenceTrace_code.csv
@@ -14,8 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 from tables import write
 
+from inference_math.workload.returns import Recorded
 from inference_math.workload.traces import QUANTILES, Read, length_quantiles, read, reuse_curve
 
 FILES = {"mooncake-conversation": "conversation_trace.jsonl", "mooncake-synthetic": "synthetic_trace.jsonl",
@@ -25,6 +27,7 @@ CAPACITIES = 40
 SMALLEST = 10  # blocks
 GROUPS = 16  # of prompts, and of the answers of each
 HIGH = (0.5, 0.9, 0.99)
+HALVES = 13  # sizes at which halves are compared
 ALPHA = [f"p{q}" for q in QUANTILES]
 E = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 1e9)  # the last is as good as infinite
 
@@ -44,6 +47,7 @@ def main() -> None:
     shares = ["token_share", "mean", "std", *ALPHA, *(f"share_{high}" for high in HIGH)]
     write(alpha(known), options["out"] / "traces_alpha.csv", *shares)
     write(saving(known), options["out"] / "traces_saving.csv", "e", "saved_load_all", "saved_mixed")
+    write(halves(known), options["out"] / "traces_halves.csv", "law", "independent", "same", "other", "kept_s")
 
 
 def lengths(traces: dict[str, Read]) -> pd.DataFrame:
@@ -99,6 +103,47 @@ def alpha(traces: dict[str, Read]) -> pd.DataFrame:
         row |= dict(zip(ALPHA, np.percentile(shares, QUANTILES, method="inverted_cdf"), strict=True))
         rows.append(row | {f"share_{high}": (shares >= high).mean() for high in HIGH})
     return pd.DataFrame(rows)
+
+
+def halves(traces: dict[str, Read]) -> pd.DataFrame:
+    """Return what a store is said to find by the first half of a trace, and what it finds in either half.
+
+    `law` is from when tokens came back in the first half, `independent` takes each block for independent of all others
+    (Che, 2002); `same` and `other` are an LRU store in the first and in the second half, empty at the beginning of
+    each. `kept_s` is the time for which the store keeps what nobody uses, by the law.
+    """
+    tables = []
+    for trace, this in traces.items():
+        requests, size = this.requests, this.block_tokens
+        middle = len(requests) // 2
+        first, second = requests.iloc[:middle], requests.iloc[middle:]
+        blocks = list(first.blocks)
+        stored = len(set().union(*blocks))
+        slots = np.unique(np.geomspace(100, stored, HALVES).round().astype(np.int64))[:-1]
+        law = Recorded.of(blocks, first.arrival, first.n_in, size)
+        kept = [law.kept(float(size * slot)) for slot in slots]
+        table = pd.DataFrame({"trace": trace, "capacity_tokens": size * slots, "kept_s": kept})
+        table["law"] = [law.within(seconds) for seconds in kept]
+        table["independent"] = _independent(blocks, slots)
+        for name, half in (("same", first), ("other", second)):
+            curve = reuse_curve(list(half.blocks), half.n_in, size, size * slots)
+            table[name] = curve.token_share.to_numpy()
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _independent(blocks: list[list[int]], slots: np.ndarray) -> list[float]:
+    """Return the share of all blocks that stores of some sizes find if each is asked for independently of all others.
+
+    As often as it was: Che's approximation.
+    """
+    _, counts = np.unique(np.concatenate([np.asarray(prompt) for prompt in blocks]), return_counts=True)
+    rates = counts / counts.sum()
+    found = []
+    for slot in slots:
+        kept = brentq(lambda t, slot=slot: (1 - np.exp(-rates * t)).sum() - slot, 0.0, 1e9)
+        found.append(float((rates * (1 - np.exp(-rates * kept))).sum()))
+    return found
 
 
 def saving(traces: dict[str, Read]) -> pd.DataFrame:

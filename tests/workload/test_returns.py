@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from inference_math.workload.returns import Recorded
+from inference_math.workload.stores import drawn
 from inference_math.workload.traces import reuse_curve
-from tests.workload.streams import sessions
 
 
 def recorded(cv=1.0, seconds=300.0):
-    arrivals, prompts, blocks = sessions(12, 30, 3, 2, 10.0, cv, 60, seconds)
-    asked = [block[:tokens] for block, tokens in zip(blocks, prompts, strict=True)]
-    return Recorded.of(asked, arrivals, prompts, 1), asked, np.array(arrivals), np.array(prompts)
+    stream = drawn(12, 30, 3, 2, 10.0, cv, 60, seconds)
+    arrivals, prompts = np.array([turn.arrival for turn in stream]), np.array([turn.n_in for turn in stream])
+    asked = [turn.blocks[: turn.n_in] for turn in stream]
+    return Recorded.of(asked, arrivals, prompts, 1), asked, arrivals, prompts
 
 
 @pytest.mark.parametrize("cv", [0.3, 1.0])

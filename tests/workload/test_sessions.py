@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import exp, inf
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from inference_math import theory
 from inference_math.workload.returns import ladder
 from inference_math.workload.sessions import Sessions
-from tests.workload.streams import found_by_lru, sessions
+from inference_math.workload.stores import drawn, play
 
 TURNS = {"turns": 12, "first": 30, "message": 3, "answer": 2}
 
@@ -21,20 +22,20 @@ TURNS = {"turns": 12, "first": 30, "message": 3, "answer": 2}
 def test_a_store_that_is_played_finds_what_the_law_says(cv, shared):
     """Least recently used, block by block: within two points over a range of sizes."""
     users, gap = 60, 10.0
-    arrivals, prompts, blocks = sessions(**TURNS, gap=gap, cv=cv, users=users, seconds=400.0, shared=shared)
+    stream = drawn(**TURNS, gap=gap, cv=cv, users=users, seconds=400.0, shared=shared)
     law = Sessions.of_turns(**TURNS, gap=gap, cv=cv, shared=shared).of(users)
     sizes = [int(share * users * 60) for share in (0.2, 0.4, 0.7, 1.0, 1.5, 3.0)]
-    played = found_by_lru(blocks, prompts, sizes, skip=len(arrivals) // 3)
+    played = [sum(play(stream, [size], skip=len(stream) // 3)) for size in sizes]
     for size, found in zip(sizes, played, strict=True):
         assert law.found(size) == pytest.approx(found, abs=0.02), size
     assert max(played) - min(played) > 0.3  # a range that tells
 
 
 def test_with_equal_gaps_a_store_finds_all_or_nothing():
-    arrivals, prompts, blocks = sessions(**TURNS, gap=10.0, cv=0, users=40, seconds=300.0)
+    stream = drawn(**TURNS, gap=10.0, cv=0, users=40, seconds=300.0)
     law = Sessions.of_turns(**TURNS, gap=10.0, cv=0)
     size = 40 * (law.again + law.brought)
-    few, many = found_by_lru(blocks, prompts, [int(0.8 * size), int(1.2 * size)], skip=len(arrivals) // 3)
+    few, many = (sum(play(stream, [int(part * size)], skip=len(stream) // 3)) for part in (0.8, 1.2))
     assert few < 0.05
     assert many == pytest.approx(law.of(40).ceiling, abs=0.02)
     assert law.of(40).found(0.8 * size) == 0
@@ -88,6 +89,27 @@ def test_a_ladder_of_tiers_holds_what_one_store_of_their_size_does():
     assert sum(tiers) == pytest.approx(law.found(124e6))
     assert tiers[0] == pytest.approx(law.found(4e6))
     assert ladder(law, [0.0, 4e6])[0] == 0
+
+
+@given(share=st.floats(0.05, 0.99), cv=st.sampled_from([0.4, 1.0, 2.0]))
+def test_the_size_for_a_share_finds_it(share, cv):
+    law = Sessions(again=60_000, brought=1_500, gap=30, cv=cv, answer=500).of(200)
+    assert law.found(law.size_for(share)) == pytest.approx(share * law.ceiling, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [400, 800, 1600])
+def test_a_pool_of_prefixes_is_users_who_are_picked_at_random_and_begins_empty(size):
+    """A clock that counts requests: each prefix comes back after an exponential number of them."""
+    rng = np.random.default_rng(5)
+    picked = rng.integers(40, size=400)
+    stream = [
+        (float(i), 25, [(int(p), k) for k in range(20)] + [(-i, k) for k in range(5)]) for i, p in enumerate(picked, 1)
+    ]
+    law = Sessions(again=20, brought=5, gap=40).of(40)
+    (from_empty,), (later,) = play(stream[:100], [size]), play(stream, [size], skip=150)
+    assert law.found_from_empty(size, 100) == pytest.approx(from_empty, abs=0.05)
+    assert law.found(size) == pytest.approx(later, abs=0.05)
+    assert law.found_from_empty(size, 1e9) == pytest.approx(law.found(size))
 
 
 @pytest.mark.parametrize(

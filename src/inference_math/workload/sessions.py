@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import inf
 
 from scipy.optimize import brentq
-from scipy.special import gammainc
+from scipy.special import gammainc, gammaincinv
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, as_number
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, Interval, as_number
 
 __all__ = ["Sessions", "SessionsOf"]
 
@@ -43,8 +43,10 @@ class Sessions:
     >>> agents = Sessions.of_turns(turns=40, first=12_000, message=1_500, answer=500, gap=30)
     >>> f"{agents.prompt:,.0f} tokens, of which {agents.of(1).ceiling:.0%} were there before"
     '51,000 tokens, of which 97% were there before'
+    >>> f"{agents.of(969).size_for(0.9) / 1e6:.0f} million tokens find 0.9 of that for 969 users"
+    '48 million tokens find 0.9 of that for 969 users'
     >>> f"{agents.border(50e6):.0f} users fit into 50 million tokens"
-    '969 users fit into 50 million tokens'
+    '971 users fit into 50 million tokens'
     """
 
     again: float
@@ -153,3 +155,19 @@ class SessionsOf:
     def found(self, capacity: float) -> float:
         """Return the share of all prompt tokens that a store of so many tokens finds."""
         return self.within(self.kept(capacity))
+
+    def found_from_empty(self, capacity: float, seconds: float) -> float:
+        """Return the same of the first so many seconds, at whose beginning the store is empty."""
+        span, one = as_number("seconds", seconds, ANY_POSITIVE), self.sessions
+        kept = min(self.kept(capacity), span)
+        back = (kept - one.mean_gap(kept) + (span - kept) * one.come_back(kept)) / span
+        return (one.shared + one.again * back) / one.prompt
+
+    def size_for(self, share: float) -> float:
+        """Return the tokens of a store that finds a share of what one finds which drops nothing."""
+        most = as_number("share", share, Interval(0, 0.9999))
+        one = self.sessions
+        wanted = (most * self.ceiling * one.prompt - one.shared) / one.again if one.again else 0.0
+        shape = inf if one.cv == 0 else one.cv**-2
+        kept = one.gap if shape == inf else one.gap / shape * float(gammaincinv(shape, max(wanted, 0.0)))
+        return self.working_set(kept)

@@ -1,0 +1,115 @@
+"""Stores that are played, block by block: what the laws of `sessions` and `returns` are held against."""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
+
+__all__ = ["Turn", "drawn", "play"]
+
+
+class Turn(NamedTuple):
+    """A request of a session: when it comes (s), its prompt's tokens, and its blocks, those of its answer included."""
+
+    arrival: float
+    n_in: int
+    blocks: list[tuple[int, int]]
+
+
+def drawn(
+    turns: int,
+    first: int,
+    message: int,
+    answer: int,
+    gap: float,
+    cv: float,
+    users: int,
+    seconds: float,
+    *,
+    shared: int = 0,
+    seed: int = 0,
+) -> list[Turn]:
+    """Return the requests of users whose sessions have so many turns, one after the other, in blocks of one token.
+
+    The arguments are those of `Sessions.of_turns`. Users begin at chance places of a session and of a gap, so that the
+    stream is stationary from its beginning.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range.
+
+    Examples
+    --------
+    >>> from inference_math.workload.stores import drawn, play
+    >>> stream = drawn(turns=8, first=30, message=3, answer=2, gap=10, cv=1, users=20, seconds=500)
+    >>> [f"{share:.2f}" for share in play(stream, [500, 1000], skip=200)]
+    ['0.40', '0.45']
+    """
+    counts = [("turns", turns, 1), ("first", first, 1), ("message", message, 0), ("answer", answer, 0)]
+    for name, value, least in [*counts, ("users", users, 1), ("shared", shared, 0), ("seed", seed, 0)]:
+        as_whole(name, value, least)
+    mean, wide = as_number("gap", gap, ANY_POSITIVE), as_number("cv", cv, AT_LEAST_ZERO)
+    until, rng = as_number("seconds", seconds, ANY_POSITIVE), np.random.default_rng(seed)
+    common = [(-1, block) for block in range(shared)]
+    due = [(float(rng.uniform(0, mean)), user, user, int(rng.integers(turns))) for user in range(users)]
+    heapq.heapify(due)
+    found, number = [], users
+    while due[0][0] < until:
+        now, user, session, turn = heapq.heappop(due)
+        prompt = first + turn * (message + answer)
+        own = [(session, block) for block in range(prompt + answer)]
+        found.append(Turn(now, shared + prompt, common + own))
+        if turn + 1 == turns:
+            session, number = number, number + 1
+        wait = mean if wide == 0 else float(rng.gamma(wide**-2, mean * wide**2))
+        heapq.heappush(due, (now + wait, user, session, (turn + 1) % turns))
+    return found
+
+
+def play(requests: Iterable[tuple[float, int, Sequence[Hashable]]], tiers: Sequence[int], skip: int = 0) -> list[float]:
+    """Return the share of prompt tokens that each tier of a ladder finds, from empty, not counting `skip` requests.
+
+    Each tier drops what was not used for longest, to the one below it; sizes are in blocks of one token. Of a prompt
+    its beginning is found, up to the first block that no tier has; all blocks of a request are then used, the last
+    first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For sizes that are no whole numbers, or no request that counts.
+    """
+    sizes = [as_whole("tiers", size, 0) for size in tiers]
+    stores: list[OrderedDict[Hashable, None]] = [OrderedDict() for _ in sizes]
+    hits, asked = [0] * len(sizes), 0
+    for number, (_, n_in, blocks) in enumerate(requests):
+        places = [next((k for k, store in enumerate(stores) if block in store), -1) for block in blocks]
+        if number >= skip:
+            asked += n_in
+            for place in places[:n_in]:
+                if place < 0:
+                    break
+                hits[place] += 1
+        for block, place in zip(reversed(blocks), reversed(places), strict=True):
+            if place >= 0:
+                stores[place].pop(block, None)
+            stores[0][block] = None
+        _overflow(stores, sizes)
+    if not asked:
+        raise ValueError(f"skip must leave a request that counts, not {skip}")
+    return [hit / asked for hit in hits]
+
+
+def _overflow(stores: list[OrderedDict[Hashable, None]], sizes: list[int]) -> None:
+    """Move what a tier has no room for to the next one, the longest unused first."""
+    for k, size in enumerate(sizes):
+        while len(stores[k]) > size:
+            block, _ = stores[k].popitem(last=False)
+            if k + 1 < len(stores):
+                stores[k + 1][block] = None

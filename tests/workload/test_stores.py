@@ -1,0 +1,59 @@
+"""Stores that are played: against stack distances, by hand, and their errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math.workload.stores import drawn, play
+from inference_math.workload.traces import reuse_curve
+
+
+@given(seed=st.integers(0, 50), sizes=st.lists(st.integers(0, 200), min_size=1, max_size=3))
+def test_a_ladder_is_one_store_of_its_size_and_that_is_what_stack_distances_say(seed, sizes):
+    rng = np.random.default_rng(seed)
+    prompts = [[(int(s), k) for k in range(int(rng.integers(1, 12)))] for s in rng.integers(6, size=40)]
+    stream = [(0.0, len(prompt), prompt) for prompt in prompts]
+    found = play(stream, sizes)
+    assert sum(found) == pytest.approx(sum(play(stream, [sum(sizes)])))
+    exact = reuse_curve(prompts, [len(prompt) for prompt in prompts], 1, [sum(sizes)]).block_share.item()
+    assert sum(found) == pytest.approx(exact)
+    assert found[0] == pytest.approx(play(stream, sizes[:1])[0])
+
+
+def test_hits_by_hand():
+    """Two blocks fit: of "a b" then "c", then "a b" again, the last use was from the end, so "a" is left."""
+    a, b, c = "abc"
+    stream = [(0.0, 2, [a, b]), (1.0, 1, [c]), (2.0, 2, [a, b])]
+    assert play(stream, [2]) == [1 / 5]
+    assert play(stream, [3]) == [2 / 5]
+    assert play(stream, [2, 1]) == [1 / 5, 1 / 5]
+    assert play(stream, [0, 3]) == [0, 2 / 5]
+    assert play(stream, [3], skip=2) == [1]
+
+
+def test_drawn_sessions_grow_by_message_and_answer_and_follow_each_other():
+    stream = drawn(turns=3, first=10, message=3, answer=4, gap=5.0, cv=0, users=1, seconds=60.0, shared=2)
+    lengths = [turn.n_in for turn in stream]
+    start = lengths.index(12)
+    assert lengths[start : start + 6] == [12, 19, 26, 12, 19, 26]
+    assert np.diff([turn.arrival for turn in stream]) == pytest.approx(5.0)
+    one, two, other = stream[start], stream[start + 1], stream[start + 3]
+    assert two.blocks[: len(one.blocks)] == one.blocks
+    assert set(other.blocks) & set(one.blocks) == {(-1, 0), (-1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: play([(0.0, 1, ["a"])], [-1]), "tiers must be"),
+        (lambda: play([(0.0, 1, ["a"])], [1], skip=1), "skip must leave a request"),
+        (lambda: drawn(0, 1, 1, 1, 1.0, 1.0, 1, 1.0), "turns must be"),
+        (lambda: drawn(1, 1, 1, 1, 0.0, 1.0, 1, 1.0), "gap must be"),
+    ],
+)
+def test_bad_input_is_refused(ask, words):
+    with pytest.raises(ValueError, match=words):
+        ask()
