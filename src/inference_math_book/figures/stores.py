@@ -1,0 +1,122 @@
+"""Figures of stores: what they find by their size, by users, and by the law. Each returns the numbers that it drew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from inference_math.evidence import load
+from inference_math.theory import kept_share
+from inference_math.theory.formula import to_vega
+from inference_math.theory.notation import turn_gap
+from inference_math.workload.sessions import Sessions
+from inference_math.workload.stores import drawn, play
+from inference_math_book import explore
+
+__all__ = ["SESSION", "cliff", "cliff_live", "halves", "pools"]
+
+SESSION: dict[str, Any] = {"turns": 12, "first": 30, "message": 3, "answer": 2}  # small ones, in blocks, to be played
+_SKIPPED = 3  # of a played stream, the first so-manieth part, in which a store fills
+_STEPS = 6  # of Newton's method from a bound below the root, which it nears from below
+
+
+def halves(axes: Sequence[Axes]) -> pd.DataFrame:
+    """Draw what a store finds in either half of Mooncake's traces beside what the first half's returns say."""
+    frame = load("traces_halves").frame
+    for ax, (trace, rows) in zip(axes, frame.groupby("trace"), strict=True):
+        size = rows["capacity_tokens"] / 1e6
+        ax.semilogx(size, 100 * rows["law"], color=explore.COLOURS[0], label="law, by the first half")
+        ax.semilogx(size, 100 * rows["same"], "o", color=explore.COLOURS[0], mfc="none", label="played, first half")
+        ax.semilogx(size, 100 * rows["other"], "s", color=explore.COLOURS[1], label="played, second half")
+        ax.semilogx(
+            size, 100 * rows["independent"], "--", color=explore.COLOURS[2], label="blocks taken for independent"
+        )
+        ax.set(title=trace, xlabel="size of the store (million tokens)", ylabel="prompt tokens found (%)", ylim=(0, 75))
+    axes[0].legend(fontsize=8)
+    return frame
+
+
+def cliff(ax: Axes, store: int, below: int, gap: float = 10.0) -> pd.DataFrame:
+    """Draw what HBM, and HBM with a tier below it, find for more and more users, by the law and played.
+
+    Sizes in blocks; gaps are equal, half as wide as exponential ones, and exponential.
+    """
+    rows = []
+    for cv, colour, mark, name in ((0.0, 3, "^", "equal"), (0.5, 1, "s", "some spread"), (1.0, 0, "o", "exponential")):
+        one = Sessions.of_turns(**SESSION, gap=gap, cv=cv)
+        for size, dash, tier in ((store, "-", "HBM"), (store + below, "--", "HBM and host")):
+            users = np.geomspace(4, 160, 60)
+            said = [one.of(float(each)).found(size) for each in users]
+            ax.semilogx(users, 100 * np.array(said), dash, color=explore.COLOURS[colour], label=f"{name}, {tier}")
+            for each in (6, 10, 16, 24, 36, 56, 90, 140):
+                stream = drawn(**SESSION, gap=gap, cv=cv, users=each, seconds=24 * gap)
+                found = sum(play(stream, [size], skip=len(stream) // _SKIPPED))
+                rows.append(
+                    {"gaps": name, "tier": tier, "users": each, "played": found, "law": one.of(each).found(size)}
+                )
+                ax.plot(each, 100 * found, mark, color=explore.COLOURS[colour], mfc="none")
+    ax.set(xlabel="users", ylabel="prompt tokens found (%)", ylim=(0, 100))
+    ax.legend(fontsize=8, loc="lower left")
+    return pd.DataFrame(rows)
+
+
+def pools() -> pd.DataFrame:
+    """Return table `agent_pools` with what the law says HBM finds, `said`, from an empty store where it was.
+
+    A pool of N prefixes is N users whose turns come in no order: a prefix comes back after N requests, exponential.
+    """
+    frame = load("agent_pools").frame
+    said = []
+    for row in frame.to_dict("records"):
+        brought = row["tail"] + row["answer"]
+        law = Sessions(row["prefix"], brought, row["prefixes"], answer=row["answer"]).of(row["prefixes"])
+        from_empty = pd.notna(row["requests"])
+        said.append(
+            law.found_from_empty(row["hbm_tokens"], row["requests"]) if from_empty else law.found(row["hbm_tokens"])
+        )
+    return frame.assign(said=said)
+
+
+def cliff_live() -> Any:
+    """Return the live chart of what HBM and a tier below it find, against the users, with exponential gaps."""
+    steps = {"users": "pow(10, datum.i / 40)"}
+    for name, size in (("hbm", "1e6 * hbm"), ("both", "1e6 * hbm + 1e9 * host")):
+        steps[f"c_{name}"] = f"({size}) / datum.users / 1000"
+        # θ in gaps: the root of brought·y + again·(1 − e^−y) = room for one user, which is concave in y.
+        lowest = f"max(datum.c_{name} / (again + brought), (datum.c_{name} - again) / brought)"
+        steps[f"y0_{name}"] = f"max(0, {lowest})"
+        for k in range(_STEPS):
+            y = f"datum.y{k}_{name}"
+            off = f"(brought * {y} + again * (1 - exp(-{y})) - datum.c_{name})"
+            steps[f"y{k + 1}_{name}"] = f"{y} - {off} / (brought + again * exp(-{y}))"
+    share = to_vega(kept_share.expr.subs(turn_gap, 1), datum={"kept"})
+    for name, label in (("hbm", "HBM alone"), ("both", "HBM and host memory")):
+        found = share.replace("datum.kept", f"datum.y{_STEPS}_{name}")
+        steps[label] = f"100 * again / (again + brought - 0.5) * ({found})"
+    chart = alt.Chart(alt.sequence(0, 161, 1, as_="i"))
+    for name, formula in steps.items():
+        chart = chart.transform_calculate(**{name: formula})
+    labels: list[Any] = ["HBM alone", "HBM and host memory"]
+    legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=0, symbolSize=400)
+    return (
+        chart.transform_fold(labels, as_=["tier", "found"])
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=alt.X("users:Q", scale=explore.log_scale(1, 10_000), title="users, each with a session under way"),
+            y=alt.Y("found:Q", title="prompt tokens found (%)", scale=alt.Scale(domain=[0, 100])),
+            color=alt.Color("tier:N", legend=legend, scale=alt.Scale(domain=labels, range=list(explore.COLOURS[:2]))),
+            tooltip=["tier:N", alt.Tooltip("users:Q", format=".3~g"), alt.Tooltip("found:Q", format=".3~g")],
+        )
+        .add_params(
+            explore.named_slider("hbm", "HBM for caches (million tokens)", 3, 0.1, 30, 0.1),
+            explore.named_slider("host", "host memory (billion tokens)", 0.03, 0, 1, 0.01),
+            explore.named_slider("again", "tokens read again (thousand)", 60, 1, 200, 1),
+            explore.named_slider("brought", "tokens brought (thousand)", 2, 0.5, 20, 0.5),
+        )
+        .properties(width="container", height=320)
+    )
