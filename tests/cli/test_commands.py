@@ -339,6 +339,34 @@ def test_a_benchmark_that_is_none_is_refused_by_its_options(more, words, capsys)
     assert words in capsys.readouterr().err
 
 
+STORE = ["store", "--model", "llama-3-70b", "--gpu", "h100-sxm", "--tp", "4", "--weights", "fp8", "--kv", "fp8"]
+STORE += ["--users", "500", "--turns", "60", "--first", "15000", "--message", "1500", "--answer", "500"]
+
+
+def test_a_store_is_sized_for_sessions(capsys):
+    assert main([*STORE, "--units", "8", "--tiers", "dram=4000", "local_ssd=60000"]) == 0
+    said = capsys.readouterr().out
+    assert "98% of all prompt tokens were there before" in said
+    assert said.index(" hbm ") < said.index(" dram ") < said.index("local_ssd")
+    assert main([*STORE, "--json", "--tiers", "dram=4000"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["tier"] for row in told["tiers"]] == ["hbm", "dram"]
+    assert told["needed_gb"]["0.9"] < told["needed_gb"]["0.99"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--tiers", "dram"], "--tiers must be NAME=GB, for example dram=2000, not 'dram'"),
+        (["--users", "0"], "--users must be"), (["--turns", "0.5"], "--turns must be"),
+        (["--cv", "-1"], "--cv must be"),
+    ],
+)  # fmt: skip
+def test_a_store_that_is_none_is_refused_by_its_options(more, words, capsys):
+    assert main([*STORE, *more]) == 2
+    assert words in capsys.readouterr().err
+
+
 def test_cadences_are_compared(capsys):
     assert main([*BENCH, "--cadences"]) == 0
     told = capsys.readouterr().out

@@ -26,7 +26,7 @@ from inference_math.checks.numerals import digits
 from inference_math.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
 from inference_math.perf.bench import cadence_said, in_seconds
 from inference_math.perf.commands import MANIFEST
-from inference_math.planner import Case, Fleet, Plan, cadences, capacity, fleet, foresee, plan, search
+from inference_math.planner import Case, Fleet, Plan, cadences, capacity, fleet, foresee, plan, search, size_store
 from inference_math.planner.case import MOST_UNITS
 from inference_math.planner.text import as_script, as_short, fleets_table
 from inference_math.planner.traffic import RATES, SHARED
@@ -34,6 +34,7 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.workload import LENGTHS, SLA, Trace, Workload, traces
 from inference_math.workload.mixes import MIXES, mix
+from inference_math.workload.sessions import Sessions
 
 __all__ = ["main"]
 
@@ -247,6 +248,24 @@ def _benchmark(options: argparse.Namespace) -> int:
     return 0
 
 
+def _store(options: argparse.Namespace) -> int:
+    names = ("turns", "first", "message", "answer", "cv", "shared")
+    sessions = Sessions.of_turns(gap=1.0, **{name: getattr(options, name) for name in names})  # no size hangs on it
+    sizes = dict(_sized(named) for named in options.tiers)
+    found = size_store(_unit(options), sessions, options.users, sizes, options.units)
+    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    return 0
+
+
+def _sized(named: str) -> tuple[str, float]:
+    """Return a tier's name and bytes from NAME=GB."""
+    name, _, size = named.partition("=")
+    try:
+        return name, 1e9 * float(size)
+    except ValueError:
+        raise ValueError(f"--tiers must be NAME=GB, for example dram=2000, not {named!r:.80}") from None
+
+
 def _profile(options: argparse.Namespace) -> int:
     # SciPy's optimiser takes a second to load.
     from inference_math import calibrate
@@ -333,4 +352,4 @@ def _gpu(name: str) -> Gpu:
     return Gpu.from_toml(name) if name.endswith(".toml") else catalogue.gpu(name)
 
 
-RUNS = {"plan": _plan, "benchmark": _benchmark, "profile": _profile, "calibrate": _calibrate}
+RUNS = {"plan": _plan, "benchmark": _benchmark, "store": _store, "profile": _profile, "calibrate": _calibrate}

@@ -29,7 +29,8 @@ OPTIONS = {
     "sessions": "--sessions", "seed": "--seed", "front": "--front", "prompts": "--num-prompts",
     "concurrency": "--max-concurrency",
     "rate": "--request-rate", "burstiness": "--burstiness", "range_ratio": "--random-range-ratio",
-    "budget": "--max-num-batched-tokens",
+    "budget": "--max-num-batched-tokens", "users": "--users", "turns": "--turns", "first": "--first",
+    "message": "--message", "answer": "--answer", "shared": "--shared", "cv": "--cv",
 }  # fmt: skip
 # Commands that another distribution brings, as entry points of this group: modules with `parser` and `run`.
 GROUP = "inference_math.commands"
@@ -184,6 +185,25 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     )
     bench.add_argument("--json", action="store_true", help="print all as JSON")
     bench.set_defaults(run=runs["benchmark"])
+
+    store = commands.add_parser(
+        "store", parents=[unit], help="how big a store for sessions, which tier, what it brings"
+    )
+    store.add_argument("--users", type=float, required=True, help="who have a session under way")
+    store.add_argument("--turns", type=float, required=True, help="of a session")
+    store.add_argument("--first", type=float, required=True, help="tokens of its first prompt")
+    store.add_argument("--message", type=float, required=True, help="tokens that each further prompt brings")
+    store.add_argument("--answer", type=float, required=True, help="tokens of an answer")
+    store.add_argument("--shared", type=float, default=0.0, help="tokens with which all prompts begin (default 0)")
+    store.add_argument(
+        "--cv", type=float, default=1.0, help="of the gaps between turns: 0 equal, 1 exponential (default)"
+    )
+    store.add_argument(
+        "--tiers", nargs="*", default=[], metavar="NAME=GB", help="below HBM, fastest first, e.g. dram=2000"
+    )
+    store.add_argument("--units", type=int, default=1, help="that serve them and share the store (default 1)")
+    store.add_argument("--json", action="store_true", help="print all as JSON")
+    store.set_defaults(run=runs["store"])
 
     profile = commands.add_parser("profile", parents=[unit], help="fit coefficients to runs of your engine")
     profile.add_argument("runs", nargs="+", help="result files: vllm bench serve, GuideLLM, genai-perf, CSV")
