@@ -367,6 +367,31 @@ def test_a_store_that_is_none_is_refused_by_its_options(more, words, capsys):
     assert words in capsys.readouterr().err
 
 
+def test_counted_experts_are_an_option(capsys):
+    asked = [
+        "plan",
+        "--gpu",
+        "h100-sxm",
+        "--tp",
+        "2",
+        "--prompt",
+        "2000",
+        "--output",
+        "200",
+        "--ttft",
+        "2",
+        "--tpot",
+        "0.05",
+    ]
+    said = []
+    for cv in ("0", "2.5"):
+        assert main([*asked, "--model", "gpt-oss-120b", "--expert-imbalance", cv]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] != said[1]
+    assert main([*asked, "--model", "llama-3-8b", "--expert-imbalance", "1"]) == 2
+    assert "--expert-imbalance must be left out for llama-3-8b" in capsys.readouterr().err
+
+
 def test_cadences_are_compared(capsys):
     assert main([*BENCH, "--cadences"]) == 0
     told = capsys.readouterr().out

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inference_math import catalogue, evidence, simulate, theory
 from inference_math.unit import Steps, Unit
-from inference_math.unit.coefficients import Anchor
+from inference_math.unit.coefficients import Anchor, imbalance
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
 
@@ -175,6 +175,23 @@ def test_experts_are_read_as_tokens_choose_them():
     one, many = unit.step_time(np.array([1, 512]), 1)
     assert many > 2 * one
     assert one > 2 * unit.model.n_params / (4 * 3.35e12)
+
+
+def test_counted_experts_take_the_place_of_fitted_ones_and_stay():
+    """The more unevenly they are chosen, the fewer are read, and the longer the busiest GPU computes."""
+    even, uneven = (Unit.of("gpt-oss-120b", "h100-sxm", 2, expert_imbalance=c) for c in (0.0, 2.5))
+    assert (even.coefficients.expert_imbalance, uneven.coefficients.expert_imbalance) == (0.0, 2.5)
+    assert even.calibration.sd("expert_imbalance") == 0
+    assert uneven.step_time(32, 1000) < even.step_time(32, 1000)
+    spread_out = [Unit.of("gpt-oss-120b", "h100-sxm", 4, ep=4, expert_imbalance=c) for c in (0.0, 2.5)]
+    assert spread_out[1].prefill_time(30_000) > spread_out[0].prefill_time(30_000)
+    assert uneven.resized(tp=4).coefficients.expert_imbalance == 2.5
+    with pytest.raises(ValueError, match="expert_imbalance must be left out for llama-3-8b"):
+        Unit.of("llama-3-8b", "h100-sxm", expert_imbalance=1.0)
+    with pytest.raises(ValueError, match="expert_imbalance must be"):
+        Unit.of("gpt-oss-120b", "h100-sxm", expert_imbalance=-1.0)
+    with pytest.raises(ValueError, match="chosen must have a count"):
+        imbalance([0, 0])
 
 
 def test_an_engine_runs_on_the_gpus_of_its_makers():

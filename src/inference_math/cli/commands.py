@@ -340,6 +340,7 @@ def _unit(options: argparse.Namespace, **layout: int) -> Unit:
         engine=options.engine,
         calibration=calibration,
         memory=options.memory,
+        expert_imbalance=options.imbalance,
         **(layout or named),
     )
 

@@ -30,7 +30,8 @@ OPTIONS = {
     "concurrency": "--max-concurrency",
     "rate": "--request-rate", "burstiness": "--burstiness", "range_ratio": "--random-range-ratio",
     "budget": "--max-num-batched-tokens", "users": "--users", "turns": "--turns", "first": "--first",
-    "message": "--message", "answer": "--answer", "shared": "--shared", "cv": "--cv",
+    "expert_imbalance": "--expert-imbalance", "message": "--message", "answer": "--answer",
+    "shared": "--shared", "cv": "--cv",
 }  # fmt: skip
 # Commands that another distribution brings, as entry points of this group: modules with `parser` and `run`.
 GROUP = "inference_math.commands"
@@ -79,6 +80,13 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     unit.add_argument("--memory", type=float, default=MEMORY, help=f"share of GPU memory to use (default {MEMORY:g})")
     unit.add_argument("--kv", default="bf16", help="precision of the KV cache (default bf16, as engines have it)")
     unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(engines())} (default vllm)")
+    unit.add_argument(
+        "--expert-imbalance",
+        dest="imbalance",
+        type=float,
+        metavar="CV",
+        help="of how often experts are chosen, if you counted (default: as fitted)",
+    )
     unit.add_argument("--calibration", metavar="FILE", help="of your GPU or engine (default: the nearest)")
 
     planner = commands.add_parser("plan", parents=[unit], help="answers under an SLA")

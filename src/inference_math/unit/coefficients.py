@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.files import write
-from inference_math.checks import AT_LEAST_ZERO, Interval, Numbers, as_number, as_one_of
+from inference_math.checks import AT_LEAST_ZERO, Interval, Numbers, as_number, as_numbers, as_one_of
 from inference_math.checks.numerals import digits
 from inference_math.evidence import load
 from inference_math.perf.calibrate import anchored, away, drawn
@@ -32,6 +32,7 @@ __all__ = [
     "Coefficients",
     "Draw",
     "Prediction",
+    "imbalance",
 ]
 
 ENGINES = ("vllm", "trtllm", "sglang")
@@ -100,6 +101,13 @@ class Calibration:
     def kernels(self) -> Calibration:
         """The same without what an engine adds to a step for each request, and without anchors: kernels alone."""
         return replace(self, coefficients=replace(self.coefficients, per_sequence_overhead=0.0), anchors=())
+
+    def counted(self, expert_imbalance: float) -> Calibration:
+        """Return the same with experts as unevenly chosen as somebody counted, which is sure then; see `imbalance`."""
+        uneven = as_number("expert_imbalance", expert_imbalance, AT_LEAST_ZERO)
+        place, covariance = COEFFICIENTS.index("expert_imbalance"), self.covariance.copy()
+        covariance[place] = covariance[:, place] = 0.0
+        return replace(self, coefficients=replace(self.coefficients, expert_imbalance=uneven), covariance=covariance)
 
     def sd(self, name: str) -> float:
         """Return the standard deviation of the coefficient `name`, in its own unit."""
@@ -246,6 +254,28 @@ class Prediction:
     def __str__(self) -> str:
         numbers = f"{_digits(self.value)} s ({_digits(self.low)} to {_digits(self.high)}, {self.word}, {self.mode})"
         return "; ".join((numbers, *self.outside))
+
+
+def imbalance(chosen: ArrayLike) -> float:
+    """Return the coefficient of variation of how often each expert of a layer was chosen: 0 for all alike.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two experts, a negative count, or none above 0.
+
+    Examples
+    --------
+    >>> from inference_math.unit.coefficients import imbalance
+    >>> f"{imbalance([30, 10, 20, 20]):.2f}"
+    '0.35'
+    >>> f"{imbalance([1 / rank for rank in range(1, 129)]):.1f}"  # a power law
+    '2.5'
+    """
+    counts = as_numbers("chosen", chosen, AT_LEAST_ZERO)
+    if np.size(counts) < 2 or not np.sum(counts) > 0:
+        raise ValueError("chosen must have a count for each of two experts or more, not all 0")
+    return float(np.std(counts) / np.mean(counts))
 
 
 @lru_cache(maxsize=8)

@@ -62,7 +62,8 @@ from inference_math.workload import Workload
 
 __all__ = ["Steps", "Unit"]
 
-_CHANGEABLE = ("tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted", "version")
+_CHANGEABLE = ["tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted", "version"]
+_CHANGEABLE += ["expert_imbalance"]
 _USUAL = 8192  # tokens of a request
 _MOST_GPUS = 4096  # that share anything
 MOST_DRAFTS = 16  # that a request has verified in a step
@@ -89,6 +90,7 @@ class Unit:
     drafts: int = 0
     accepted: float = ACCEPTED
     version: str = ""
+    expert_imbalance: float | None = None
     synchronized_arrivals: bool = False
 
     @classmethod
@@ -109,6 +111,7 @@ class Unit:
         memory: float = MEMORY,
         drafts: int = 0,
         accepted: float = ACCEPTED,
+        expert_imbalance: float | None = None,
     ) -> Unit:
         """Return the unit of a model and a GPU, by name or your own, under `calibration` or the nearest that ships.
 
@@ -130,6 +133,9 @@ class Unit:
             Tokens that a request drafts in each step (multi-token prediction, EAGLE), and the probability with which
             one is accepted whose predecessors were. Each passes a layer of its own and the LM head, and all are
             verified in the step; a prompt passes that layer once. The drafter's memory is not counted.
+        expert_imbalance
+            The coefficient of variation of how often a layer's experts are chosen, if you counted
+            (`unit.coefficients.imbalance`); else what served points say.
 
         Raises
         ------
@@ -166,10 +172,15 @@ class Unit:
             found = select_calibration(
                 of, on, precision, under, version, kv=cache, together=layout["tp"] * layout["dp"]
             )
+        if expert_imbalance is not None:
+            if not of.is_mixture:
+                raise ValueError(f"expert_imbalance must be left out for {of.name}, which has no routed experts")
+            found = found.counted(expert_imbalance)
         return cls(
             model=of, gpu=on, weights=precision, kv=cache, engine=under, calibration=found,
             tp=layout["tp"], ep=layout["ep"], dp=layout["dp"], pp=layout["pp"], memory=share, version=version,
             drafts=as_whole("drafts", drafts, 0, MOST_DRAFTS), accepted=as_number("accepted", accepted, SHARE),
+            expert_imbalance=expert_imbalance,
         )  # fmt: skip
 
     @property
