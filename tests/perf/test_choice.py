@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math.perf.choice import chosen, scattered, tied
+from inference_math.perf.choice import chosen, scattered, shares_best, tied
 
 NAMES = ("aggregated", "chunked", "disaggregated")
 rates = st.lists(st.tuples(*[st.just(0.0) | st.floats(0.1, 100)] * 3), min_size=1, max_size=20)
@@ -74,3 +74,10 @@ def test_an_error_common_to_all_cancels(drawn, factors):
     for name in NAMES:
         assert moved["loss"][name] == pytest.approx(plain["loss"][name], abs=1e-9)
     assert moved["scatter"] == pytest.approx(plain["scatter"], abs=1e-6) or moved["order"] != plain["order"]
+
+
+def test_equal_ones_share_a_draw_and_draws_that_serve_nothing_go_to_none():
+    rates = {"aggregated": [1.0, 2.0, 0.0, 3.0], "chunked": [1.0, 1.0, 0.0, 3.0], "disaggregated": [0.5, 0.1, 0.0, 3.0]}
+    assert shares_best(rates) == pytest.approx(
+        {"aggregated": 0.125 + 0.25 + 1 / 12, "chunked": 0.125 + 1 / 12, "disaggregated": 1 / 12}
+    )

@@ -9,6 +9,7 @@ from inference_math.checks.numerals import digits
 from inference_math.perf.words import (
     checked,
     drafting_pays,
+    front_weighs,
     hindered,
     idle,
     missed,
@@ -165,3 +166,11 @@ def test_what_is_missed_is_told_by_the_token():
             assert hinders == f"TPOT: a request alone takes {digits(1e3 * alone)} ms, 100% over the limit of " + (
                 f"{digits(500 * alone)} ms"
             )
+
+
+@pytest.mark.parametrize(("sd", "high", "says"), [(0.5, 0.9, 1), (0.5, 0.01, 0), (0.0, 0.9, 0)])
+def test_a_front_is_spoken_of_where_it_is_unsure_and_much(sd, high, says):
+    said = front_weighs({"front_sd": sd, "ttft": 1.0}, [0.1, 0.05, high])
+    assert len(said) == says
+    if says:
+        assert said[0].startswith("of 1,000 ms to the first token the front takes 100 (50 to 900)")
