@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference_math.workload.returns import Recorded
+from inference_math.workload.returns import Recorded, ladder
 from inference_math.workload.stores import drawn
 from inference_math.workload.traces import reuse_curve
 
@@ -45,6 +45,11 @@ def test_the_working_set_by_hand():
     assert law.within(2.0) == pytest.approx((49 * 2 + 49 * 4) / 400)  # the last token of a prompt is computed
     assert law.kept(20.0) == np.inf
     assert law.within(law.kept(20.0)) == law.within(2.0)
+
+
+def test_what_comes_back_at_once_is_found_by_the_first_tier():
+    law = Recorded.of([[1, 2], [1, 2], [3, 4], [3, 4]], [0.0, 0.0, 1.0, 1.0], [8, 8, 8, 8], 4)
+    assert sum(ladder(law, [4.0, 4.0])) == pytest.approx(14 / 32)
 
 
 def test_what_never_returns_is_never_found():

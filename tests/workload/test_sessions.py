@@ -91,6 +91,21 @@ def test_a_ladder_of_tiers_holds_what_one_store_of_their_size_does():
     assert ladder(law, [0.0, 4e6])[0] == 0
 
 
+@pytest.mark.parametrize("users", [1, 7, 56, 399])
+def test_with_equal_gaps_the_size_for_any_share_finds_all(users):
+    law = Sessions(again=52.25, brought=7.25, gap=10, cv=0).of(users)
+    assert law.found(law.size_for(0.9)) == law.ceiling
+
+
+@pytest.mark.parametrize("cv", [0.0, 1.0])
+def test_what_all_share_is_found_by_a_store_of_its_size(cv):
+    law = Sessions(100, 10, 1, cv=cv, shared=1000).of(50)
+    assert law.size_for(0.5) == 1000
+    assert law.found(1000) == pytest.approx(1000 / 1110)
+    assert law.found(999) == 0
+    assert ladder(law, [500.0, 500.0]) == [0, pytest.approx(1000 / 1110)]
+
+
 @given(share=st.floats(0.05, 0.99), cv=st.sampled_from([0.4, 1.0, 2.0]))
 def test_the_size_for_a_share_finds_it(share, cv):
     law = Sessions(again=60_000, brought=1_500, gap=30, cv=cv, answer=500).of(200)

@@ -79,8 +79,9 @@ class Ladder:
                 "",
                 shown.to_string(index=False),
                 "",
-                "A tier helps from the users on that the one above it holds. With equal gaps a tier that is too small",
-                f"finds nothing. All together: --alpha {last['together']:.2f} for inference-math plan.",
+                "Users: for so many a tier and all above it hold the sessions. With equal gaps and clearly more users",
+                "they find nothing; with gaps that spread they lose slowly, from before that on.",
+                f"All together: --alpha {last['together']:.2f} for inference-math plan.",
             ]
         )
 

@@ -25,21 +25,22 @@ __all__ = ["Recorded", "Returns", "ladder"]
 
 
 class Returns(Protocol):
-    """When tokens come back."""
+    """When tokens come back, and what a store finds of them."""
 
     def kept(self, capacity: float) -> float:
         """Return the seconds for which a store of so many tokens keeps what nobody uses; infinite if it drops none."""
         ...
 
-    def within(self, seconds: float) -> float:
-        """Return the share of all prompt tokens that were used within so many seconds before."""
+    def found(self, capacity: float) -> float:
+        """Return the share of all prompt tokens that a store of so many tokens finds."""
         ...
 
 
 def ladder(returns: Returns, capacities: Sequence[float]) -> list[float]:
     """Return the share of prompt tokens that each tier of a ladder finds, each of which takes what the one above drops.
 
-    All of them together hold what one store of their joint size would.
+    All of them together hold what one store of their joint size would. Tiers that keep copies of what lies above them
+    hold less.
 
     Raises
     ------
@@ -55,8 +56,8 @@ def ladder(returns: Returns, capacities: Sequence[float]) -> list[float]:
     ['0.10', '0.88']
     """
     sizes = np.cumsum(as_numbers("capacities", capacities, AT_LEAST_ZERO))
-    found = [returns.within(returns.kept(float(size))) for size in sizes]
-    return [float(share) for share in np.diff(found, prepend=returns.within(0.0))]
+    found = [returns.found(float(size)) for size in sizes]
+    return [float(share) for share in np.diff(found, prepend=0.0)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,3 +140,7 @@ class Recorded:
         """Return the share of all prompt tokens that were used within so many seconds before."""
         count = int(np.searchsorted(self.seconds, seconds, side="right"))
         return float(self.tokens[:count].sum() / self.prompts)
+
+    def found(self, capacity: float) -> float:
+        """Return the share of all prompt tokens that a store of so many tokens finds."""
+        return self.within(self.kept(capacity)) if capacity > 0 else 0.0

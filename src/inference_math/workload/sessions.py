@@ -114,7 +114,8 @@ class Sessions:
     def border(self, capacity: float) -> float:
         """Return for how many users a store of so many tokens holds all that their next turns read [E06].
 
-        With equal gaps it finds all for fewer, and nothing for more; else hits fall from about there on.
+        With equal gaps it finds all for clearly fewer, and nothing for clearly more; the more gaps spread, the slower
+        hits fall, from before there on.
         """
         room = max(0.0, as_number("capacity", capacity, AT_LEAST_ZERO) - self.shared)
         return room / (self.brought + self.again)
@@ -146,14 +147,17 @@ class SessionsOf:
         return float(brentq(lambda t: self.working_set(t) - capacity, 0.0, longest * (1 + 1e-9), xtol=1e-12 * longest))
 
     def within(self, seconds: float) -> float:
-        """Return the share of all prompt tokens that were used within so many seconds before."""
+        """Return the share of all prompt tokens that were used within so many seconds before.
+
+        What all prompts share is used all the time.
+        """
         one = self.sessions
-        if seconds <= 0:
-            return 0.0
         return (one.shared + one.again * one.come_back(seconds)) / one.prompt
 
     def found(self, capacity: float) -> float:
         """Return the share of all prompt tokens that a store of so many tokens finds."""
+        if capacity < self.sessions.shared:
+            return 0.0
         return self.within(self.kept(capacity))
 
     def found_from_empty(self, capacity: float, seconds: float) -> float:
@@ -168,6 +172,9 @@ class SessionsOf:
         most = as_number("share", share, Interval(0, 0.9999))
         one = self.sessions
         wanted = (most * self.ceiling * one.prompt - one.shared) / one.again if one.again else 0.0
-        shape = inf if one.cv == 0 else one.cv**-2
-        kept = one.gap if shape == inf else one.gap / shape * float(gammaincinv(shape, max(wanted, 0.0)))
-        return self.working_set(kept)
+        if wanted <= 0:  # what all prompts share is enough
+            return self.working_set(0.0)
+        if one.cv == 0:
+            return self.working_set(one.gap) * (1 + 1e-9)  # all of the sessions, or nothing
+        shape = one.cv**-2
+        return self.working_set(one.gap / shape * float(gammaincinv(shape, wanted)))

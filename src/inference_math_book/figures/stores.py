@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import altair as alt
@@ -53,7 +54,7 @@ def cliff(ax: Axes, store: int, below: int, gap: float = 10.0) -> pd.DataFrame:
             users = np.geomspace(4, 160, 60)
             said = [one.of(float(each)).found(size) for each in users]
             ax.semilogx(users, 100 * np.array(said), dash, color=explore.COLOURS[colour], label=f"{name}, {tier}")
-            for each in (6, 10, 16, 24, 36, 56, 90, 140):
+            for each in (6, 10, 16, 20, 24, 27, 32, 40, 56, 64, 72, 90, 140):
                 stream = drawn(**SESSION, gap=gap, cv=cv, users=each, seconds=24 * gap)
                 found = sum(play(stream, [size], skip=len(stream) // _SKIPPED))
                 rows.append(
@@ -65,14 +66,17 @@ def cliff(ax: Axes, store: int, below: int, gap: float = 10.0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def pools() -> pd.DataFrame:
+def pools(prefixes: Mapping[int, int] = MappingProxyType({}), hbm: Mapping[str, int] = MappingProxyType({})) -> Any:
     """Return table `agent_pools` with what the law says HBM finds, `said`, from an empty store where it was.
 
     A pool of N prefixes is N users whose turns come in no order: a prefix comes back after N requests, exponential.
+    `prefixes` counts a pool otherwise, `hbm` (by model) the tokens that can be found again.
     """
     frame = load("agent_pools").frame
     said = []
-    for row in frame.to_dict("records"):
+    for known in frame.to_dict("records"):
+        row = known | {"prefixes": prefixes.get(known["prefixes"], known["prefixes"])}
+        row["hbm_tokens"] = hbm.get(known["model"], known["hbm_tokens"])
         brought = row["tail"] + row["answer"]
         law = Sessions(row["prefix"], brought, row["prefixes"], answer=row["answer"]).of(row["prefixes"])
         from_empty = pd.notna(row["requests"])
