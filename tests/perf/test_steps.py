@@ -249,3 +249,53 @@ def test_a_unit_with_chunks_pays_for_what_they_see():
         fixed, per_token, low, high = cost.line(32, context)
         assert fixed + per_token * context == pytest.approx(cost(32, context))
         assert low <= context <= high
+
+
+def test_the_lm_head_and_the_least_of_four_bits_by_hand():
+    """Who expands four bits may expand them to what the GPU multiplies fastest: FP8 on Hopper, FP4 on Blackwell."""
+    model = catalogue.model("gpt-oss-120b")
+    for name in ("h100-sxm", "b200", "a100-80gb"):
+        gpu = catalogue.gpu(name)
+        numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), TP8, "mxfp4", "bf16", 0.9)
+        fastest = max(gpu.bf16_flops, gpu.fp8_flops or 0, gpu.fp4_flops or 0)
+        assert numbers["head_seconds"] == pytest.approx(2 * model.lm_head_params / (8 * gpu.bf16_flops))
+        assert numbers["least_head_seconds"] == pytest.approx(2 * model.lm_head_params / (8 * fastest))
+        params = model.group_params["experts"]
+        assert numbers["experts"]["least"] == pytest.approx(2 * params / (8 * fastest))
+        assert numbers["experts"]["seconds"] == pytest.approx(2 * params / (8 * (gpu.fp4_flops or gpu.bf16_flops)))
+
+
+def test_the_first_step_that_is_asked_for_is_a_step():
+    """Costs keep the last bare step; before the first there is none."""
+    for decodes in (0.0, 1.0, 2.0):
+        fresh = steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, 1.0, 1.0)
+        context = 1100 + (170 - 1) / 2 + 1100  # half of the prompt is stored, all of it is read
+        told = fresh["mixed"](decodes, 0.0)
+        assert told == pytest.approx(steps.step(terms(UNIT), decodes, context, 1100, 1100, 0.0), rel=2e-3)
+
+
+def test_the_read_of_one_more_decode_by_hand():
+    read = UNIT.model.kv_token("fp8") / (UNIT.numbers["hbm_bw"] * UNIT.coefficients.kv)
+    looked = 4 * 80 * 8192 / (UNIT.numbers["half_flops"] * UNIT.coefficients.decode_attention)
+    assert steps.kv_read(terms(UNIT), 2048) == pytest.approx(2048 * np.hypot(read, looked))
+    drafting = steps.unit_terms(steps.drafting(UNIT.numbers, 3, 0.8), UNIT.found())
+    assert steps.kv_read(drafting, 2048) == pytest.approx((1 + 3 / 80) * 2048 * np.hypot(read, 4 * looked))
+
+
+def test_a_decode_that_drafts_brings_its_drafts_into_the_products():
+    drafting = steps.unit_terms(steps.drafting(UNIT.numbers, 3, 0.8), UNIT.found())
+    plain, four = (steps.parts(one, 8, 1000, 0, 0, 0, max, min)[1] for one in (terms(UNIT), drafting))
+    head = drafting["head"]
+    longer = 1 + 3 / 80
+    assert four == pytest.approx(longer * 4 * (plain - 8 * head) + longer * 32 * head)
+
+
+def test_a_floor_counts_chunks_that_begin_anew_by_their_first_only():
+    scout = Unit.of("llama-4-scout", "h200-sxm", 8)
+    floor = steps.floor_terms(scout.numbers)
+    chunks = [cache for cache in floor["caches"] if cache["aligned"]]
+    assert chunks
+    whole = {**floor, "caches": [cache for cache in floor["caches"] if not cache["aligned"]]}
+    for cached, fresh, counted in ((0, 8000, True), (4000, 4000, True), (4000, 5000, False), (0, 20_000, False)):
+        pair = [steps.floor_step(one, 0, 0, fresh, cached, 1) for one in (floor, whole)]
+        assert (pair[0] > pair[1]) is counted, (cached, fresh)
