@@ -98,7 +98,10 @@
     if (!own) throw new Error(`${label("tp")} must divide the heads of ${given.model}, which ${tp} does not`);
     if (given.weights === "fp8" && !rates.fp8_flops) throw new Error(`${label("weights")} must be bf16 on ${given.gpu}: no FP8 unit is modelled`);
     const [dp, pp] = [Number(given.dp), Number(given.pp)];
-    if (!data.engines[given.engine].makers.includes(rates.maker)) throw new Error(`${label("engine")}: ${data.engines[given.engine].title} does not run on GPUs of ${rates.maker}`);
+    if (!data.engines[given.engine].makers.includes(rates.maker)) {
+      const short = `${data.engines[given.engine].title} does not run on GPUs of ${rates.maker}`;
+      throw Object.assign(new Error(`${label("engine")}: ${short}`), { short });
+    }
     const whole = given.experts === "whole";
     const layout = (size) => ({ tp: size, ep: whole ? size * dp : 1, dp, pp });
     if (layout(tp).ep > 1 && !(model.shape.routed_params > 0)) throw new Error(`${label("experts")}: ${given.model} has none`);
@@ -376,7 +379,7 @@
       const asked = question({ ...given, goal: "unit" });
       const solved = solve(given, asked);
       return solved.best ? { best: solved.best, each: solved.rates[solved.best].map((rate) => rate / asked.unit.gpus) } : { said: "none meets the SLA" };
-    } catch { return { said: "does not fit, or not in this precision" }; }
+    } catch (error) { return { said: error.short ?? "does not fit, or not in this precision" }; }
   };
   const ended = (each, scale = 1) => { const [value, low, high] = math.interval(NaN, each); return Number.isFinite(value) ? withSpan(value, low, high, scale) : ""; };
 

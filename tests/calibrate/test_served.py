@@ -88,8 +88,8 @@ def test_the_first_token_is_predicted_as_benchmarks_measure_it():
     law = pd.concat(
         [pd.Series(loop.unit.ttft(loop.work, loop.users), index=loop.rows.index) for loop in served.loops(rows)]
     ).sort_index()
-    assert off.mean() < 0.26 < 0.6 < (law / rows.ttft_s - 1).abs().mean()
-    assert off.groupby(found.engine).mean().max() < 0.28
+    assert off.mean() < 0.28 < 0.6 < (law / rows.ttft_s - 1).abs().mean()
+    assert off.groupby(found.engine).mean().max() < 0.3
     assert (found.ttft_low < found.ttft).all()
     assert (found.ttft < found.ttft_high).all()
     total = found.ttft + (found.n_out - 1) * found.tpot  # one play: they cannot contradict each other

@@ -53,7 +53,9 @@ def test_a_dense_unit_has_the_curves_of_its_engine_on_its_gpu():
     plain = row(kind="matrix product", gpu="b200", engine="trtllm", precision="bf16")
     assert (told["memory"], told["fp8"], told["bf16"]) == (product.memory, product.compute, plain.compute)
     reads = row(kind="attention, decode", gpu="b200", engine="trtllm", precision="fp8", variant="head 128")
-    assert (told["kv"], told["decode_attention"]) == (reads.memory, reads.compute)
+    looks = row(kind="attention, prefill", gpu="b200", engine="trtllm", precision="bf16", variant="head 128")
+    assert told["kv"] == reads.memory
+    assert told["attention"] == told["decode_attention"] == looks.compute  # a decode's reads tell no compute
     links = row(kind="all-reduce", gpu="b200", engine="trtllm", variant="4 GPUs")
     assert told["interconnect_efficiency"] == links.memory
     assert told["collective_latency"] == pytest.approx(2e-6 * links.a0_us)

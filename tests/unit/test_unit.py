@@ -198,6 +198,9 @@ def test_an_engine_runs_on_the_gpus_of_its_makers():
     with pytest.raises(ValueError, match="engine must be one of vllm, sglang on mi300x, a GPU of AMD, not 'trtllm'"):
         Unit.of("llama-3-8b", "mi300x", engine="trtllm")
     assert Unit.of("llama-3-8b", "mi300x", engine="sglang").gpu.maker == "AMD"
+    own = dataclasses.replace(catalogue.gpu("mi355x"), name="mine", generation="gfx950")
+    with pytest.raises(ValueError, match="a GPU of AMD"):
+        Unit.of("llama-3-8b", own, engine="trtllm")
 
 
 def test_arguments_broadcast():

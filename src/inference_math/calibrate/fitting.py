@@ -81,7 +81,7 @@ def jackknife(without: ArrayLike) -> NDArray[np.float64]:
 
 
 def _moved(start: Coefficients, names: Sequence[str], steps: Iterable[float]) -> Coefficients:
-    """Return the coefficients so far away from the start, in logarithms; attention goes with the BF16 products."""
+    """Return the coefficients so far away from the start, in logarithms; both shares of attention go with BF16."""
     moved = dict(zip(names, steps, strict=True))
     if "bf16" in moved:
         moved = dict.fromkeys(("attention", "decode_attention"), moved["bf16"]) | moved

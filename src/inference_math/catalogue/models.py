@@ -88,7 +88,7 @@ class Gpu:
     @property
     def maker(self) -> str:
         """The maker by the generation, "AMD" or "NVIDIA"; a GPU without one is taken for the latter's."""
-        return "AMD" if self.generation.startswith("CDNA") else "NVIDIA"
+        return "AMD" if self.generation.casefold().startswith(("cdna", "rdna", "gfx", "mi")) else "NVIDIA"
 
     def room(self, share: float) -> float:
         """Return the bytes for weights and KV caches of an engine that takes this share of the memory.

@@ -140,7 +140,8 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
                 found[f"{heads}, {kv}"] = {
                     "memory": decode.memory,
                     "compute": prefill.compute,
-                    "decode": decode.compute,
+                    # Decodes of grouped queries read, whatever was measured: their curves tell no share of the compute.
+                    "decode": decode.compute if kind == "MLA" else prefill.compute,
                     "launch": least,
                     "rate": "bf16",
                 }

@@ -29,8 +29,10 @@ def test_the_table_is_what_a_play_finds():
         assert again[name].to_dict() == pytest.approx(told.loc[again.index, name].to_dict(), rel=2e-3, abs=1e-4)
 
 
-def test_more_requests_than_places_wait_and_draining_counts():
+def test_filling_and_draining_count_the_less_the_more_requests_there_are():
+    """As many at once in each: only how often the places are filled again differs."""
     rows = RUNS[(RUNS.model == "llama-3-8b") & (RUNS.gpu == "h100-sxm") & (RUNS.n_in == 1000)]
-    base = saturated.played(rows).said.to_numpy()
-    few = saturated.played(rows.assign(requests=rows.requests // 10)).said.to_numpy()
-    assert (few < base).all()
+    few, many = (saturated.played(rows.assign(requests=count)) for count in (700, 7000))
+    assert few.places.tolist() == many.places.tolist()
+    assert (few.places < 700).all()
+    assert (few.said < many.said).all()
