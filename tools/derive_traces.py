@@ -27,7 +27,7 @@ CAPACITIES = 40
 SMALLEST = 10  # blocks
 GROUPS = 16  # of prompts, and of the answers of each
 HIGH = (0.5, 0.9, 0.99)
-HALVES = 13  # sizes at which halves are compared
+HALVES, FEWEST = 13, 1000  # sizes at which halves are compared; requests of a trace that is
 ALPHA = [f"p{q}" for q in QUANTILES]
 E = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 1e9)  # the last is as good as infinite
 
@@ -112,9 +112,11 @@ def halves(traces: dict[str, Read]) -> pd.DataFrame:
     (Che, 2002); `same` and `other` are an LRU store in the first and in the second half, empty at the beginning of
     each. `kept_s` is the time for which the store keeps what nobody uses, by the law.
     """
-    tables = []
+    tables = [pd.DataFrame(columns=["trace", "capacity_tokens", "kept_s", "law", "independent", "same", "other"])]
     for trace, this in traces.items():
         requests, size = this.requests, this.block_tokens
+        if len(requests) < FEWEST:
+            continue
         middle = len(requests) // 2
         first, second = requests.iloc[:middle], requests.iloc[middle:]
         blocks = list(first.blocks)
@@ -129,7 +131,7 @@ def halves(traces: dict[str, Read]) -> pd.DataFrame:
             curve = reuse_curve(list(half.blocks), half.n_in, size, size * slots)
             table[name] = curve.token_share.to_numpy()
         tables.append(table)
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat(tables[1:] or tables, ignore_index=True)
 
 
 def _independent(blocks: list[list[int]], slots: np.ndarray) -> list[float]:

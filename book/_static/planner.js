@@ -148,9 +148,9 @@
   // Pools take all units that there are, where their GPUs are given.
   const unitsOf = (given, unit) => (given.goal === "have" ? Math.max(2, Math.floor(given.have / unit.gpus)) : Number(given.units));
   const label = (name) => at(name).labels[0].firstChild.textContent;
-  // Measured kernels, which the page keeps as lists.
+  // Measured kernels, which the page keeps as lists; a decode's share that is left out is that of prompts.
   const named = (part) => (Array.isArray(part)
-    ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i]]))
+    ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i] ?? part[1]]))
     : Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, named(inner)])));
   const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
   const normals = data.normals.rows.map((row) => row.map((place) => data.normals.values[place]));

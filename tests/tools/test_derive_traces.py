@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import derive_traces
+import pandas as pd
 import pytest
 
 from inference_math.evidence import data_dir, load
+from inference_math.workload import traces
+from inference_math.workload.stores import drawn
 
 
 def _traces(folder: Path) -> list[str]:
@@ -48,6 +51,22 @@ def test_script_writes_four_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert saving[3] == "mooncake-conversation,1,0.127,0.2505"
     assert saving[11] == "mooncake-conversation,1000000000,0.374,0.374"
     assert len(saving) == 1 + 2 * 11
+    # Three requests are no hour to foresee another by.
+    halves = (tmp_path / "out" / "traces_halves.csv").read_text()
+    assert halves == "trace,capacity_tokens,kept_s,law,independent,same,other\n"
+
+
+def test_one_half_of_a_trace_foresees_the_other() -> None:
+    turns = drawn(turns=6, first=4, message=1, answer=1, gap=10.0, cv=1.0, users=40, seconds=600.0)
+    columns = {"arrival": [t.arrival for t in turns], "n_in": [512 * t.n_in for t in turns]}
+    ids: dict[tuple[int, int], int] = {}
+    blocks = [[ids.setdefault(block, len(ids)) for block in t.blocks[: t.n_in]] for t in turns]
+    requests = pd.DataFrame(columns | {"blocks": blocks})
+    read = traces.Read(requests, requests.iloc[:0], 512)
+    table = derive_traces.halves({"drawn": read})
+    assert (table.law - table.other).abs().max() < 0.06
+    assert (table.law - table.same).abs().max() < 0.03
+    assert table.kept_s.is_monotonic_increasing
 
 
 def test_a_spoilt_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

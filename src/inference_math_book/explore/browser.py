@@ -145,7 +145,8 @@ def _kernels() -> dict[str, Any]:
     def listed(part: Any) -> Any:
         if "launch" not in part:
             return {name: listed(inner) for name, inner in part.items()}
-        return [float(f"{part[name]:.9g}") if name != "rate" else part[name] for name in _KERNEL if name in part]
+        row = [float(f"{part[name]:.9g}") if name != "rate" else part[name] for name in _KERNEL if name in part]
+        return row[:4] if row[4:] == [row[1]] else row  # decodes' share is left out where it is the prompts'
 
     return {"like": known["like"], "names": _KERNEL, "parts": listed(parts)}
 
