@@ -112,7 +112,7 @@ def halves(traces: dict[str, Read]) -> pd.DataFrame:
     (Che, 2002); `same` and `other` are an LRU store in the first and in the second half, empty at the beginning of
     each. `kept_s` is the time for which the store keeps what nobody uses, by the law.
     """
-    tables = [pd.DataFrame(columns=["trace", "capacity_tokens", "kept_s", "law", "independent", "same", "other"])]
+    tables = []
     for trace, this in traces.items():
         requests, size = this.requests, this.block_tokens
         if len(requests) < FEWEST:
@@ -131,7 +131,8 @@ def halves(traces: dict[str, Read]) -> pd.DataFrame:
             curve = reuse_curve(list(half.blocks), half.n_in, size, size * slots)
             table[name] = curve.token_share.to_numpy()
         tables.append(table)
-    return pd.concat(tables[1:] or tables, ignore_index=True)
+    columns = ["trace", "capacity_tokens", "kept_s", "law", "independent", "same", "other"]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
 
 def _independent(blocks: list[list[int]], slots: np.ndarray) -> list[float]:

@@ -16,7 +16,7 @@ from inference_math.simulate import Chunked, Habits
 from inference_math.unit import Unit
 from inference_math.unit.shapes import MEMORY
 
-__all__ = ["ACCEPTED", "COLD", "EACH", "SPAN", "WARM", "Recipe", "recipe_of"]
+__all__ = ["ACCEPTED", "COLD", "EACH", "SPAN", "WARM", "Recipe", "recipe_of", "unit_of"]
 
 EACH = 10  # requests of each user, all scripts: --num-prompts is ten times --max-concurrency
 SPAN = 1 / 9  # lengths are drawn from 0.8 to 1.0 of nominal, 8/9 to 10/9 of their mean: --random-range-ratio 0.8
@@ -71,6 +71,13 @@ class Recipe:
 def recipe_of(row: Any) -> Recipe:
     """Return the recipe of a row of `served`, a mapping or a series of its columns, whose drafts may be unknown."""
     return _OF[as_one_of("engine", row["engine"], tuple(_OF))](row)
+
+
+def unit_of(row: Any, **changed: Any) -> Unit:
+    """Return the unit of a row of a table of served points, a mapping or a series; `changed` as `Unit.of` names it."""
+    layout = {name: int(row[name]) for name in ("tp", "ep", "dp")}
+    told = layout | {name: row[name] for name in ("weights", "engine", "version") if name not in changed}
+    return Unit.of(row["model"], row["gpu"], **(told | changed))
 
 
 def _vllm(row: Any) -> Recipe:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from inference_math.calibrate import from_runs, plays
 from inference_math.calibrate.files import Runs
 from inference_math.calibrate.plays import drafting
-from inference_math.calibrate.recipes import recipe_of
+from inference_math.calibrate.recipes import recipe_of, unit_of
 from inference_math.catalogue import GPUS
 from inference_math.checks import as_one_of
 from inference_math.evidence import load
@@ -126,19 +126,8 @@ def loops(frame: pd.DataFrame, calibration: Calibration | None = None) -> Iterat
     """Return the rows grouped to closed loops, units under a `calibration` or the nearest one that ships."""
     for _, rows in frame.groupby([*_SET_UP, "drafts"], sort=False):
         one = rows.iloc[0]
-        unit = Unit.of(
-            one["model"],
-            one["gpu"],
-            int(one["tp"]),
-            weights=one["weights"],
-            kv=recipe_of(one).kv,
-            engine=one["engine"],
-            calibration=calibration,
-            ep=int(one["ep"]),
-            dp=int(one["dp"]),
-            version=one["version"],
-        )
-        sized = recipe_of(one).sized(unit)
+        recipe = recipe_of(one)
+        sized = recipe.sized(unit_of(one, kv=recipe.kv, calibration=calibration))
         yield Loop(replace(sized, synchronized_arrivals=True), Workload(float(one["n_in"]), float(one["n_out"])), rows)
 
 
@@ -204,17 +193,7 @@ def external_results(
         frame = frame.reset_index(drop=True)
     found = []
     for row in frame.to_dict("records"):
-        engine = row["engine"] if row["engine"] in ENGINES else ENGINES[0]
-        own = Unit.of(
-            row["model"],
-            row["gpu"],
-            row["tp"],
-            weights=row["weights"],
-            engine=engine,
-            ep=row["ep"],
-            dp=row["dp"],
-            version=row["version"] if engine == row["engine"] else "",
-        )
+        own = unit_of(row) if row["engine"] in ENGINES else unit_of(row, engine=ENGINES[0], version="")
         asked = unit(own) if unit else own
         told = asked.predict("tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level)
         found.append({"tpot": told.value, "low": told.low, "high": told.high, "kind": asked.kind})

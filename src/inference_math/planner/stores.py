@@ -124,8 +124,8 @@ def size_store(unit: Unit, sessions: Sessions, users: float, tiers: Mapping[str,
     tokens = [count * unit.kv_tokens(prompt), *(size / each for _, _, size in places)]
     found = ladder(law, tokens)
     whole, rows, loads = unit.prefill_time(prompt), [], 0.0
-    for k, (held, share) in enumerate(zip(tokens, found, strict=True)):
-        together = float(np.sum(found[: k + 1]))
+    sums = zip(np.cumsum(found).tolist(), np.cumsum(tokens).tolist(), strict=True)
+    for k, (held, share, (together, above)) in enumerate(zip(tokens, found, sums, strict=True)):
         if k:
             loads += share * prompt * each / (unit.gpus * places[k - 1][1].read_bw)
         ttft = max(float(unit.prefill_time(prompt, cached=min(together * prompt, prompt - 1))), loads)
@@ -136,7 +136,7 @@ def size_store(unit: Unit, sessions: Sessions, users: float, tiers: Mapping[str,
                 "tokens": held,
                 "found": share,
                 "together": together,
-                "users": sessions.border(float(np.sum(tokens[: k + 1]))),
+                "users": sessions.border(above),
                 "ttft": ttft,
                 "speedup": float(whole) / ttft,
             }

@@ -62,8 +62,9 @@ from inference_math.workload import Workload
 
 __all__ = ["Steps", "Unit"]
 
-_CHANGEABLE = ["tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted", "version"]
-_CHANGEABLE += ["expert_imbalance"]
+_CHANGEABLE = (
+    "tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted", "version", "expert_imbalance",
+)  # fmt: skip
 _USUAL = 8192  # tokens of a request
 _MOST_GPUS = 4096  # that share anything
 MOST_DRAFTS = 16  # that a request has verified in a step

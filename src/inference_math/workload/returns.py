@@ -15,7 +15,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from inference_math.checks import AT_LEAST_ZERO, as_counts, as_numbers
 from inference_math.workload.lines import BLOCK_TOKENS
@@ -25,11 +24,7 @@ __all__ = ["Recorded", "Returns", "ladder"]
 
 
 class Returns(Protocol):
-    """When tokens come back, and what a store finds of them."""
-
-    def kept(self, capacity: float) -> float:
-        """Return the seconds for which a store of so many tokens keeps what nobody uses; infinite if it drops none."""
-        ...
+    """What a store finds, by when tokens come back."""
 
     def found(self, capacity: float) -> float:
         """Return the share of all prompt tokens that a store of so many tokens finds."""
@@ -131,10 +126,8 @@ class Recorded:
 
     def kept(self, capacity: float) -> float:
         """Return the seconds for which a store of so many tokens keeps what nobody uses; infinite beyond the record."""
-        longest = float(self.seconds[-1]) if self.seconds.size else 0.0
-        if capacity >= self.working_set(longest):
-            return np.inf
-        return float(brentq(lambda t: float(self.working_set(t)) - capacity, 0.0, longest))
+        breaks = np.concatenate([[0.0], self.seconds])  # in between the working set is linear
+        return float(np.interp(capacity, self.working_set(breaks), breaks, right=np.inf))
 
     def within(self, seconds: float) -> float:
         """Return the share of all prompt tokens that were used within so many seconds before."""

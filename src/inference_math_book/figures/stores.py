@@ -47,23 +47,26 @@ def cliff(ax: Axes, store: int, below: int, gap: float = 10.0) -> pd.DataFrame:
 
     Sizes in blocks; gaps are equal, half as wide as exponential ones, and exponential.
     """
-    rows = []
+    rows, asked = [], (6, 10, 16, 20, 24, 27, 32, 40, 56, 64, 72, 90, 140)
     for cv, colour, mark, name in ((0.0, 3, "^", "equal"), (0.5, 1, "s", "some spread"), (1.0, 0, "o", "exponential")):
         one = Sessions.of_turns(**SESSION, gap=gap, cv=cv)
-        for size, dash, tier in ((store, "-", "HBM"), (store + below, "--", "HBM and host")):
+        found = np.cumsum([_played(each, gap, cv, [store, below]) for each in asked], axis=1)
+        for k, (size, dash, tier) in enumerate(((store, "-", "HBM"), (store + below, "--", "HBM and host"))):
             users = np.geomspace(4, 160, 60)
             said = [one.of(float(each)).found(size) for each in users]
             ax.semilogx(users, 100 * np.array(said), dash, color=explore.COLOURS[colour], label=f"{name}, {tier}")
-            for each in (6, 10, 16, 20, 24, 27, 32, 40, 56, 64, 72, 90, 140):
-                stream = drawn(**SESSION, gap=gap, cv=cv, users=each, seconds=24 * gap)
-                found = sum(play(stream, [size], skip=len(stream) // _SKIPPED))
-                rows.append(
-                    {"gaps": name, "tier": tier, "users": each, "played": found, "law": one.of(each).found(size)}
-                )
-                ax.plot(each, 100 * found, mark, color=explore.COLOURS[colour], mfc="none")
+            for each, played in zip(asked, found[:, k], strict=True):
+                law = one.of(each).found(size)
+                rows.append({"gaps": name, "tier": tier, "users": each, "played": played, "law": law})
+                ax.plot(each, 100 * played, mark, color=explore.COLOURS[colour], mfc="none")
     ax.set(xlabel="users", ylabel="prompt tokens found (%)", ylim=(0, 100))
     ax.legend(fontsize=8, loc="lower left")
     return pd.DataFrame(rows)
+
+
+def _played(users: int, gap: float, cv: float, tiers: Sequence[int]) -> list[float]:
+    stream = drawn(**SESSION, gap=gap, cv=cv, users=users, seconds=24 * gap)
+    return play(stream, tiers, skip=len(stream) // _SKIPPED)
 
 
 def pools(prefixes: Mapping[int, int] = MappingProxyType({}), hbm: Mapping[str, int] = MappingProxyType({})) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from inference_math import simulate
+from inference_math.calibrate.recipes import unit_of
 from inference_math.evidence import load
 from inference_math.unit import Unit
 from inference_math.workload import Trace, Workload
@@ -39,16 +40,7 @@ def played(unit: Callable[[Unit], Unit] | None = None) -> pd.DataFrame:
     tables = []
     for _, rows in load("queue_runs").frame.groupby(_ENGINE, sort=False):
         one = rows.iloc[0]
-        own = Unit.of(
-            one["model"],
-            one["gpu"],
-            int(one["tp"]),
-            weights=one["weights"],
-            engine=one["engine"],
-            ep=int(one["ep"]),
-            dp=int(one["dp"]),
-            version=one["version"],
-        )
+        own = unit_of(one)
         ordered = rows.sort_values(_ORDER, kind="stable")
         tables.append(ordered.assign(**_times(unit(own) if unit else own, ordered)))
     return pd.concat(tables)

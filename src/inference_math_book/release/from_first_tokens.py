@@ -19,7 +19,7 @@ from inference_math.calibrate.plays import played
 from inference_math.calibrate.served import GROUP, Loop
 from inference_math.perf.calibrate import FRONTS as FACTORS
 from inference_math.unit.front import levels_of_front
-from inference_math_book.release.from_served import FREEDOM, weight_of
+from inference_math_book.release.from_served import FREEDOM, NINE_TENTHS, held, weight_of
 
 __all__ = [
     "FRONTS",
@@ -122,12 +122,7 @@ def spreads(table: pd.DataFrame, predicted: NDArray[np.float64]) -> dict[str, fl
     Rows that draft are a kind of their own, "drafting".
     """
     by = table["level: kind"].where(table["drafts"] != "mtp", "drafting")
-    logs = pd.Series(np.abs(np.log(table["ttft_s"].to_numpy() / predicted)), index=table.index)
-    weights = weight_of(table.groupby(GROUP)["ttft_s"].transform("size"))
-    return {
-        str(kind): float(np.quantile(each, 0.9, weights=weights[each.index], method="inverted_cdf") / 1.645)
-        for kind, each in logs.groupby(by)
-    }
+    return held(np.abs(np.log(table["ttft_s"].to_numpy() / predicted)) / NINE_TENTHS, table, by)
 
 
 def columns_of(found: dict[tuple[str, str], float], unsure: float, wide: dict[str, float]) -> pd.DataFrame:

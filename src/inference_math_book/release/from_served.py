@@ -31,7 +31,7 @@ from inference_math.unit.kernels import kernels
 from inference_math.unit.mean import mean_seen
 from inference_math.unit.nearest import TOGETHER, standpoint
 
-__all__ = ["BETWEEN", "CENTRES", "Asked", "Fit", "centre", "fit", "loops_of", "spreads"]
+__all__ = ["BETWEEN", "CENTRES", "NINE_TENTHS", "Asked", "Fit", "centre", "fit", "held", "loops_of", "spreads"]
 
 # Where kernels tell nothing: what coefficients start from.
 CENTRES = {"fp4": 0.4, "attention": 0.6, "decode_attention": 0.8, "experts": 0.8, "grouped": 0.7, "kv": 0.8}
@@ -210,11 +210,16 @@ def spreads(table: pd.DataFrame) -> dict[str, float]:
     """
     known = np.log(table["high"] / table["low"]) / (2 * NINE_TENTHS)
     off = np.log(table["e2e_s"] / table["e2e"]) / NINE_TENTHS
-    logs = pd.Series(np.sqrt(np.maximum(off**2 - known**2, 0.0)), index=table.index)
-    weights = weight_of(table.groupby(GROUP)["e2e_s"].transform("size"))
+    return held(np.sqrt(np.maximum(off**2 - known**2, 0.0)), table, table["kind"])
+
+
+def held(widths: Any, table: pd.DataFrame, kinds: pd.Series[str]) -> dict[str, float]:
+    """Return by kind the width within which nine tenths of the rows of a table lie, weighed as in the fit."""
+    each = pd.Series(widths, index=table.index)
+    weights = weight_of(table.groupby(GROUP)[GROUP[0]].transform("size"))
     return {
-        str(kind): float(np.quantile(each, 0.9, weights=weights[each.index], method="inverted_cdf"))
-        for kind, each in logs.groupby(table["kind"])
+        str(kind): float(np.quantile(own, 0.9, weights=weights[own.index], method="inverted_cdf"))
+        for kind, own in each.groupby(kinds)
     }
 
 

@@ -11,10 +11,9 @@ from typing import Any
 import pandas as pd
 
 from inference_math import simulate
-from inference_math.calibrate.recipes import Recipe
+from inference_math.calibrate.recipes import Recipe, unit_of
 from inference_math.evidence import load
 from inference_math.simulate import Habits
-from inference_math.unit import Unit
 from inference_math.workload import Workload
 
 __all__ = ["BUDGET", "CROWDS", "LAYOUTS", "MOST", "SHARE", "by_layout", "played"]
@@ -68,18 +67,7 @@ def by_layout(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def _play(row: Any) -> dict[str, Any]:
-    own = Unit.of(
-        row["model"],
-        row["gpu"],
-        int(row["tp"]),
-        weights=row["weights"],
-        kv=row["kv"],
-        engine="trtllm",
-        version=row["version"],
-        ep=int(row["ep"]),
-        dp=int(row["dp"]),
-        pp=int(row["pp"]),
-    )
+    own = unit_of(row, engine="trtllm", kv=row["kv"], pp=int(row["pp"]))
     work, groups, requests = Workload(float(row["n_in"]), float(row["n_out"])), int(row["dp"]), int(row["requests"])
     recipe = Recipe(BUDGET * groups, Habits(whole=True), row["kv"], memory=SHARE, free=True)
     unit = recipe.sized(own)
