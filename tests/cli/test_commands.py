@@ -358,7 +358,7 @@ def test_a_store_is_sized_for_sessions(capsys):
     ("more", "words"),
     [
         (["--tiers", "dram"], "--tiers must be NAME=GB, for example dram=2000, not 'dram'"),
-        (["--users", "0"], "--users must be"), (["--turns", "0.5"], "--turns must be"),
+        (["--users", "0"], "--users must be"), (["--turns", "0"], "--turns must be"),
         (["--cv", "-1"], "--cv must be"),
     ],
 )  # fmt: skip

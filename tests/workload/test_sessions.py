@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inference_math import theory
 from inference_math.workload.returns import ladder
-from inference_math.workload.sessions import Sessions
+from inference_math.workload.sessions import Sessions, Turns
 from inference_math.workload.stores import drawn, play
 
 TURNS = {"turns": 12, "first": 30, "message": 3, "answer": 2}
@@ -76,11 +76,47 @@ def test_turns_add_up_by_hand():
     assert one.of(1).ceiling == pytest.approx(35 / 51)
 
 
-def test_the_mean_gap_is_an_integral():
-    one = Sessions(1, 1, gap=4.0, cv=1.0)
-    assert one.mean_gap(6.0) == pytest.approx(4 * (1 - exp(-1.5)))
-    assert one.mean_gap(inf) == 4.0
-    assert Sessions(1, 1, gap=4.0, cv=0).mean_gap(3.0) == 3.0
+def test_the_mean_time_to_think_is_an_integral():
+    one = Sessions(1, 1, gap=9.0, cv=1.0, served=5.0)
+    assert one.mean_think(6.0) == pytest.approx(4 * (1 - exp(-1.5)))
+    assert one.mean_think(inf) == 4.0
+    assert Sessions(1, 1, gap=4.0, cv=0).mean_think(3.0) == 3.0
+
+
+def test_turns_in_flight_hold_their_tokens():
+    """Ten of forty users are being served: their tokens are there, however little the store keeps."""
+    law = Sessions(again=900, brought=100, gap=40.0, served=10.0).of(40)
+    assert law.working_set(0.0) == pytest.approx(10 * 1000)
+    assert law.found(9_999) == 0
+    plain = Sessions(again=900, brought=100, gap=40.0).of(40)
+    assert law.found(20_000) < plain.found(20_000)
+    assert law.found(law.size_for(0.9)) == pytest.approx(0.9 * law.ceiling)
+    always = Sessions(again=900, brought=100, gap=40.0, served=40.0).of(40)  # nobody thinks: there, or not
+    assert always.found(39_999) == 0
+    assert always.found(40_001) == pytest.approx(always.ceiling)
+
+
+def test_turns_are_the_sessions_of_the_law():
+    turns = Turns(turns=3, first=10, message=3, answer=4, think=5.0, shared=2)
+    one = turns.sessions(served=2.0)
+    assert [turns.prompt(turn) for turn in range(3)] == [12, 19, 26]
+    assert one.prompt == pytest.approx((12 + 19 + 26) / 3)
+    assert (one.gap, one.served, one.think) == (7.0, 2.0, 5.0)
+    rng = np.random.default_rng(1)
+    drawn = [turns.thought(rng) for _ in range(4000)]
+    assert np.mean(drawn) == pytest.approx(5.0, rel=0.06)
+    assert np.std(drawn) == pytest.approx(5.0, rel=0.06)
+    assert Turns(1, 1, 0, 1, think=3.0, cv=0).thought(rng) == 3.0
+    assert Turns(1, 1, 0, 1, think=0.0).thought(rng) == 0.0
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"turns": 0}, {"first": 0}, {"answer": 0}, {"think": -1}, {"cv": -1}, {"shared": 0.5}]
+)
+def test_turns_refuse_what_is_none(wrong):
+    good = {"turns": 2, "first": 1, "message": 0, "answer": 1, "think": 1.0}
+    with pytest.raises((TypeError, ValueError), match=f"{next(iter(wrong))} must be"):
+        Turns(**(good | wrong))
 
 
 def test_a_ladder_of_tiers_holds_what_one_store_of_their_size_does():

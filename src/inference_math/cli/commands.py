@@ -34,7 +34,7 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.workload import LENGTHS, SLA, Trace, Workload, traces
 from inference_math.workload.mixes import MIXES, mix
-from inference_math.workload.sessions import Sessions
+from inference_math.workload.sessions import Turns
 
 __all__ = ["main"]
 
@@ -249,10 +249,10 @@ def _benchmark(options: argparse.Namespace) -> int:
 
 
 def _store(options: argparse.Namespace) -> int:
-    names = ("turns", "first", "message", "answer", "cv", "shared")
-    sessions = Sessions.of_turns(gap=1.0, **{name: getattr(options, name) for name in names})  # no size hangs on it
+    names = ("turns", "first", "message", "answer", "think", "cv", "shared")
+    turns = Turns(**{name: getattr(options, name) for name in names})
     sizes = dict(_sized(named) for named in options.tiers)
-    found = size_store(_unit(options), sessions, options.users, sizes, options.units)
+    found = size_store(_unit(options), turns, options.users, sizes, options.units)
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
     return 0
 

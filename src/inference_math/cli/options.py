@@ -198,14 +198,15 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         "store", parents=[unit], help="how big a store for sessions, which tier, what it brings"
     )
     store.add_argument("--users", type=float, required=True, help="who have a session under way")
-    store.add_argument("--turns", type=float, required=True, help="of a session")
-    store.add_argument("--first", type=float, required=True, help="tokens of its first prompt")
-    store.add_argument("--message", type=float, required=True, help="tokens that each further prompt brings")
-    store.add_argument("--answer", type=float, required=True, help="tokens of an answer")
-    store.add_argument("--shared", type=float, default=0.0, help="tokens with which all prompts begin (default 0)")
+    store.add_argument("--turns", type=int, required=True, help="of a session")
+    store.add_argument("--first", type=int, required=True, help="tokens of its first prompt")
+    store.add_argument("--message", type=int, required=True, help="tokens that each further prompt brings")
+    store.add_argument("--answer", type=int, required=True, help="tokens of an answer")
+    store.add_argument("--shared", type=int, default=0, help="tokens with which all prompts begin (default 0)")
     store.add_argument(
-        "--cv", type=float, default=1.0, help="of the gaps between turns: 0 equal, 1 exponential (default)"
+        "--think", type=float, default=20.0, help="mean seconds from an answer to the next turn (default 20)"
     )
+    store.add_argument("--cv", type=float, default=1.0, help="of these times: 0 equal, 1 exponential (default)")
     store.add_argument(
         "--tiers", nargs="*", default=[], metavar="NAME=GB", help="below HBM, fastest first, e.g. dram=2000"
     )

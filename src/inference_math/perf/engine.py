@@ -25,7 +25,7 @@ class Request:
     """One request: a running number, when its user sent it, prompt, output and stored prompt tokens.
 
     `gives` is how many tokens a step gives it, where requests draft and differ in that; 0: as many as the system says.
-    `rank` is where its engine has put it.
+    `rank` is where its engine has put it, `load` what that waits for its stored tokens besides (s).
     """
 
     def __init__(self, number: int, arrival: float, n_in: int, n_out: int, cached: int) -> None:
@@ -35,6 +35,7 @@ class Request:
         self.n_out = n_out
         self.cached = cached
         self.gives = 0.0
+        self.load = 0.0
         self.rank = 0
 
 
@@ -412,7 +413,7 @@ class Engine:
                 break
             if start == request.cached:
                 rank.started = self.batch.now
-                load += self._load * request.cached
+                load += self._load * request.cached + request.load
             budget -= end - start
             tokens += end - start
             pairs += (end * end - start * start) / 2

@@ -1,9 +1,9 @@
-"""How big a store, which tier, what does it bring: sessions in, a ladder of tiers out [E05, E06]."""
+"""How big a store, which tier, what does it bring: sessions in, a ladder of tiers out [E05, E06, E09]."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,12 @@ import pandas as pd
 from inference_math.catalogue.tiers import tier
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.checks.numerals import digits
+from inference_math.perf.bench import BUDGET
 from inference_math.perf.steps import kv_sent
+from inference_math.planner.loops import loop, needed
 from inference_math.unit import Unit
-from inference_math.workload.returns import ladder
-from inference_math.workload.sessions import Sessions
+from inference_math.workload import Workload
+from inference_math.workload.sessions import Turns
 
 __all__ = ["SHARES", "Ladder", "size_store"]
 
@@ -26,14 +28,14 @@ _MOST = 1e18  # bytes of a tier
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """What a ladder of tiers finds for sessions of so many users.
+    """What a ladder of tiers finds and brings for sessions of so many users.
 
     Attributes
     ----------
     tiers
-        A row for each, "hbm" first: tier, gb, tokens (that it holds), found (share of all prompt tokens), together
-        (with all above it), users (for whom it and all above it hold all that is read again), ttft (s: of a mean prompt
-        alone on a unit, with what they find) and speedup (of that prompt, over computing all).
+        A row for each, "hbm" first, with all above it and none below: tier, gb, tokens (that it holds), together (share
+        of all prompt tokens that is found), users (for whom the sessions fit), rate (turns/s), ttft and tpot (means,
+        s), in_flight (turns that hold their tokens, per unit) and full (whether turns wait for room in HBM).
     needed
         GB that find so much of `ceiling`, by `SHARES`.
     ceiling
@@ -42,6 +44,9 @@ class Ladder:
         Mean tokens of a prompt.
     gb
         Of one session's KV cache, once.
+    spread
+        Ends of the factor by which latencies, and so rates, may be off with a probability of 90 %, where hits are what
+        the law says.
     """
 
     tiers: pd.DataFrame
@@ -50,99 +55,137 @@ class Ladder:
     prompt: float
     gb: float
     users: float
+    think: float
+    spread: tuple[float, float]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all as plain numbers; a size without end is None."""
         rows = self.tiers.replace(np.inf, np.nan).astype(object)
-        needed = {f"{share:g}": gb for share, gb in self.needed.items()}
-        told = {"users": self.users, "prompt": self.prompt, "ceiling": self.ceiling, "session_gb": self.gb}
-        return told | {"needed_gb": needed, "tiers": rows.where(rows.notna(), None).to_dict("records")}
+        sizes = {f"{share:g}": gb for share, gb in self.needed.items()}
+        told = {"users": self.users, "think": self.think, "prompt": self.prompt, "ceiling": self.ceiling}
+        told |= {"session_gb": self.gb}
+        return told | {
+            "latency_spread": list(self.spread),
+            "needed_gb": sizes,
+            "tiers": rows.where(rows.notna(), None).to_dict("records"),
+        }
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{share:.0%} of that takes {_gb(gb)}" for share, gb in self.needed.items())
         shown = pd.DataFrame(
             {
-                "tier": self.tiers["tier"],
+                "up to": self.tiers["tier"],
                 "size": self.tiers["gb"].map(_gb),
-                "finds": self.tiers["found"].map("{:.0%}".format),
-                "together": self.tiers["together"].map("{:.0%}".format),
-                "users it holds": self.tiers["users"].map(digits),
-                "TTFT alone (s)": self.tiers["ttft"].map(digits),
-                "speedup": self.tiers["speedup"].map("{:.1f}".format),
+                "found": self.tiers["together"].map("{:.0%}".format),
+                "holds users": self.tiers["users"].map(digits),
+                "turns/s": self.tiers["rate"].map(digits),
+                "TTFT (s)": self.tiers["ttft"].map(digits),
+                "TPOT (ms)": (1e3 * self.tiers["tpot"]).map(digits),
+                "in flight": self.tiers["in_flight"].map(digits) + self.tiers["full"].map({True: " (all)", False: ""}),
             }
         )
+        low, high = self.spread
         last = self.tiers.iloc[-1]
-        return "\n".join(
-            [
-                f"{digits(self.users)} users, prompts of {digits(self.prompt)} tokens: {_gb(self.gb)} a session.",
-                f"{self.ceiling:.0%} of all prompt tokens were there before; {sizes}.",
-                "",
-                shown.to_string(index=False),
-                "",
-                "Users: for so many a tier and all above it hold the sessions. With equal gaps and clearly more users",
-                "they find nothing; with gaps that spread they lose slowly, from before that on.",
-                f"All together: --alpha {last['together']:.2f} for inference-math plan.",
-            ]
-        )
+        lines = [
+            f"{digits(self.users)} users who think for {digits(self.think)} s; "
+            f"prompts of {digits(self.prompt)} tokens, {_gb(self.gb)}.",
+            f"{self.ceiling:.0%} of all prompt tokens were there before; {sizes}, HBM included.",
+            "",
+            shown.to_string(index=False),
+            "",
+            f"Each row has the tiers up to its own. Times: {low:.2f} to {high:.2f} of that in nine cases of ten, if as",
+            "much is found. In flight: turns of a unit that hold their tokens; (all): more would, and wait for room.",
+            f"All together: --alpha {last['together']:.2f} for inference-math plan.",
+        ]
+        if self.tiers["full"].iloc[0] or self.tiers["together"].iloc[0] < _LOST * self.ceiling:
+            lines.append(
+                "HBM alone finds next to nothing here: turns in flight fill it, and each miss makes them longer."
+            )
+        return "\n".join(lines)
 
 
-def size_store(unit: Unit, sessions: Sessions, users: float, tiers: Mapping[str, float], units: int = 1) -> Ladder:
-    """Return what HBM and the tiers below it find for sessions of so many users at once.
+_LOST = 0.1
+
+
+def size_store(
+    unit: Unit, turns: Turns, users: float, tiers: Mapping[str, float], units: int = 1, budget: int = BUDGET
+) -> Ladder:
+    """Return what HBM and the tiers below it find for sessions of so many users at once, and what that brings.
 
     Parameters
     ----------
     unit, units
-        What serves them, and how many of these; all share the store. HBM holds what its weights leave.
-    sessions
-        What a turn brings, reads again, and how its next one comes.
+        What serves them, and how many of these, each with an equal part of the users and of the tiers: a session goes
+        to the unit that has its past. HBM holds what its weights leave.
+    turns
+        Their sessions.
     tiers
         Names of `catalogue.tiers`, from the fastest to the slowest, and the bytes of each, all machines together. One
         copy of a token is stored.
+    budget
+        Tokens of a step.
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         For an unknown tier, a size or numbers out of range.
 
     Examples
     --------
     >>> from inference_math import Unit
     >>> from inference_math.planner import size_store
-    >>> from inference_math.workload.sessions import Sessions
-    >>> agents = Sessions.of_turns(turns=60, first=15_000, message=1_500, answer=500, gap=30)
+    >>> from inference_math.workload.sessions import Turns
+    >>> agents = Turns(turns=60, first=15_000, message=1_500, answer=500, think=20)
     >>> unit = Unit.of("llama-3-70b", "h100-sxm", 4, weights="fp8", kv="fp8")
     >>> found = size_store(unit, agents, 500, {"dram": 8e12}, units=8)
-    >>> found.tiers[["tier", "together"]].round(2).to_dict("records")
-    [{'tier': 'hbm', 'together': 0.28}, {'tier': 'dram', 'together': 0.98}]
+    >>> found.tiers[["tier", "together"]].round(1).to_dict("records")
+    [{'tier': 'hbm', 'together': 0.0}, {'tier': 'dram', 'together': 1.0}]
     """
     asked, count = as_number("users", users, ANY_POSITIVE), as_whole("units", units, 1)
-    law, prompt = sessions.of(asked), sessions.prompt
-    each = kv_sent(unit.numbers, prompt) / prompt  # bytes of a token, once
+    if not isinstance(turns, Turns):
+        raise TypeError(f"turns must be Turns, not {turns!r:.80}")
+    means = turns.sessions(1.0)
+    each = kv_sent(unit.numbers, means.prompt) / means.prompt  # bytes of a token, once
     places = [(name, tier(name), as_number(f"size of {name}", size, AT_LEAST_ZERO)) for name, size in tiers.items()]
     if any(size > _MOST for _, _, size in places):
         raise ValueError(f"tiers must have at most {_MOST:g} bytes each")
-    tokens = [count * unit.kv_tokens(prompt), *(size / each for _, _, size in places)]
-    found = ladder(law, tokens)
-    whole, rows, loads = unit.prefill_time(prompt), [], 0.0
-    sums = zip(np.cumsum(found).tolist(), np.cumsum(tokens).tolist(), strict=True)
-    for k, (held, share, (together, above)) in enumerate(zip(tokens, found, sums, strict=True)):
-        if k:
-            loads += share * prompt * each / (unit.gpus * places[k - 1][1].read_bw)
-        ttft = max(float(unit.prefill_time(prompt, cached=min(together * prompt, prompt - 1))), loads)
+    tokens = [unit.kv_tokens(means.prompt), *(size / each / count for _, _, size in places)]
+    loads = [each / (unit.gpus * one.read_bw) for _, one, _ in places]
+    work = Workload(means.prompt, turns.answer)
+    cost, front = unit.near(work).step_cost, unit.front.seconds
+    waiting = replace(turns, think=turns.think + front)  # what no step takes, nothing is held for
+    rows: list[dict[str, Any]] = []
+    sums = np.cumsum(tokens).tolist()
+    for k, held in enumerate(tokens):
+        seen = loop(waiting, asked / count, cost, tokens=tokens[: k + 1], loads=loads[:k], budget=budget)
         rows.append(
             {
                 "tier": places[k - 1][0] if k else "hbm",
-                "gb": held * each / 1e9,
-                "tokens": held,
-                "found": share,
-                "together": together,
-                "users": sessions.border(above),
-                "ttft": ttft,
-                "speedup": float(whole) / ttft,
+                "gb": count * held * each / 1e9,
+                "tokens": count * held,
+                "together": seen.together,
+                "users": means.border(count * sums[k]),
+                "rate": count * seen.rate,
+                "ttft": front + seen.ttft,
+                "tpot": seen.tpot,
+                "in_flight": seen.in_flight,
+                "full": seen.full,
             }
         )
-    needed = {share: law.size_for(share) * each / 1e9 for share in SHARES}
-    return Ladder(pd.DataFrame(rows), needed, law.ceiling, prompt, prompt * each / 1e9, asked)
+    within = unit.predict("e2e", work, max(1.0, seen.in_flight))
+    sizes = {
+        share: count * needed(waiting, asked / count, cost, share, tokens[0], budget) * each / 1e9 for share in SHARES
+    }
+    return Ladder(
+        pd.DataFrame(rows),
+        sizes,
+        means.of(1).ceiling,
+        means.prompt,
+        means.prompt * each / 1e9,
+        asked,
+        turns.think,
+        (within.low / within.value, within.high / within.value),
+    )
 
 
 def _gb(gb: float) -> str:

@@ -18,6 +18,7 @@ from inference_math.simulate.cost import OVERLAPS, Cost, StepCost
 from inference_math.simulate.record import GapHistogram, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Habits, Reuse, Scheduler
 from inference_math.simulate.serve import benchmark, closed_loop, open_loop, replay
+from inference_math.simulate.stored import StoredRun, StoreTier, with_stores
 from inference_math.simulate.sweep import sweep
 
 __all__ = [
@@ -32,9 +33,12 @@ __all__ = [
     "Run",
     "Scheduler",
     "StepCost",
+    "StoreTier",
+    "StoredRun",
     "benchmark",
     "closed_loop",
     "open_loop",
     "replay",
     "sweep",
+    "with_stores",
 ]

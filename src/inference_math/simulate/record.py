@@ -121,7 +121,7 @@ class Record:
     def __init__(self, warmup: int, every_gap: bool, log: bool) -> None:
         self._warmup = warmup
         self.measured = 0
-        self._start = 0.0
+        self.start = 0.0
         self._rows = array("d")
         self._runs = array("d")
         self._pending = 0  # steps in them
@@ -151,7 +151,7 @@ class Record:
             self._warmup -= 1
             if not self._warmup:
                 self._restart(finished)
-        elif finished > self._start:  # those who finish with the last of the warm-up belong to it
+        elif finished > self.start:  # those who finish with the last of the warm-up belong to it
             self.measured += 1
             sizes = request.n_in, request.n_out, request.cached
             self._rows.extend((request.arrival, admitted, first_token, finished, *sizes))
@@ -176,7 +176,7 @@ class Record:
         return Run(
             requests=requests,
             gaps=self.histogram,
-            seconds=end - self._start,
+            seconds=end - self.start,
             steps=self.steps,
             every_gap=None if self._every is None else np.concatenate([np.empty(0), *self._every]),
             log=None if self._log is None else pd.DataFrame(self._log, columns=names),
@@ -198,7 +198,7 @@ class Record:
 
     def _restart(self, now: float) -> None:
         """Forget what was measured so far: the warm-up is over."""
-        self._start = now
+        self.start = now
         self._runs, self._pending = array("d"), 0
         self.steps = 0
         self.overfull = 0.0

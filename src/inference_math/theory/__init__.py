@@ -17,6 +17,7 @@ from inference_math.theory import (
     sessions,
     sla,
     step,
+    stores,
     tokens,
     unit_time,
 )
@@ -33,6 +34,7 @@ from inference_math.theory.regimes import *  # noqa: F403
 from inference_math.theory.sessions import *  # noqa: F403
 from inference_math.theory.sla import *  # noqa: F403
 from inference_math.theory.step import *  # noqa: F403
+from inference_math.theory.stores import *  # noqa: F403
 from inference_math.theory.tokens import *  # noqa: F403
 from inference_math.theory.unit_time import *  # noqa: F403
 
@@ -50,6 +52,7 @@ __all__ = [
     *first_token.__all__,
     *cadence.__all__,
     *sessions.__all__,
+    *stores.__all__,
     *step.__all__,
 ]
 
@@ -69,6 +72,7 @@ CATALOGUE: Mapping[str, Formula] = MappingProxyType(
             first_token,
             cadence,
             sessions,
+            stores,
             step,
         )
         for name in module.__all__

@@ -142,6 +142,24 @@ brought = _define(
     "brought", r"N_{\mathrm{new}}", "token", ANY_POSITIVE, "tokens that a turn brings, its answer included"
 )
 kept = _define("kept", r"\theta", "s", AT_LEAST_ZERO, "time for which a store keeps what nobody uses")
+think = _define("think", r"t_{\mathrm{think}}", "s", ANY_POSITIVE, "mean time from an answer to its user's next prompt")
+served = _define(
+    "served",
+    r"t_{\mathrm{served}}",
+    "s",
+    AT_LEAST_ZERO,
+    "time for which a turn holds its tokens, from prompt to answer",
+)
+prompt_share = _define(
+    "prompt_share", r"\psi", "1", SHARE, "share of an engine's time that prompts take, beside its steps without them"
+)
+left = _define("left", r"r", "1", AT_LEAST_ZERO, "time that prompts take with a store over that without it")
+missed = _define("missed", r"\mu", "1", SHARE, "share of the prompt tokens that are computed")
+missed_without = _define(
+    "missed_without", r"\mu_0", "1", Interval(0, 1, open_low=True), "share of them that is computed without the store"
+)
+loaded = _define("loaded", r"\lambda", "1", SHARE, "share of the prompt tokens that is loaded from a store")
+write = _define("write", r"\omega", "1", AT_LEAST_ZERO, "time to store a token over the time to compute it")
 
 # Serving
 B = _define("B", "B", "1", ANY_POSITIVE, "concurrent requests")

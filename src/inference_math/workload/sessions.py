@@ -5,12 +5,75 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammaincinv
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, Interval, as_number
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, Interval, as_number, as_whole
 
-__all__ = ["Sessions", "SessionsOf"]
+__all__ = ["Sessions", "SessionsOf", "Turns"]
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Sessions of so many equal turns: what a simulation draws, and of which `Sessions` are the means.
+
+    Attributes
+    ----------
+    turns
+        Of a session.
+    first, message, answer
+        Tokens of the first prompt beside the `shared` ones, of what each further one adds to all that was said before,
+        and of each answer.
+    think
+        Mean seconds from an answer to the next turn of its user; of a session's last turn, to the first of a new one.
+    cv
+        Coefficient of variation of these times, which are gamma distributed: 0 for equal ones, 1 for exponential ones.
+    shared
+        Tokens with which all prompts begin.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers that are not whole, or out of range.
+
+    Examples
+    --------
+    >>> from inference_math.workload.sessions import Turns
+    >>> agents = Turns(turns=40, first=12_000, message=1_500, answer=500, think=20)
+    >>> f"{agents.sessions(served=10).prompt:,.0f} tokens"
+    '51,000 tokens'
+    """
+
+    turns: int
+    first: int
+    message: int
+    answer: int
+    think: float
+    cv: float = 1.0
+    shared: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("turns", 1), ("first", 1), ("message", 0), ("answer", 1), ("shared", 0)):
+            as_whole(name, getattr(self, name), least)
+        as_number("think", self.think, AT_LEAST_ZERO)
+        as_number("cv", self.cv, Interval(0, 100))
+
+    def prompt(self, turn: int) -> int:
+        """Return the tokens of the prompt of a turn, the first of which is number 0."""
+        return self.shared + self.first + turn * (self.message + self.answer)
+
+    def thought(self, rng: np.random.Generator) -> float:
+        """Return how long somebody thinks, drawn."""
+        if self.cv == 0 or self.think == 0:
+            return self.think
+        return float(rng.gamma(self.cv**-2, self.think * self.cv**2))
+
+    def sessions(self, served: float) -> Sessions:
+        """Return what the laws ask of them, where each turn waits and is served for so many seconds."""
+        gap = self.think + as_number("served", served, AT_LEAST_ZERO)
+        sizes = (self.turns, self.first, self.message, self.answer)
+        return Sessions.of_turns(*sizes, gap, self.cv, self.shared, served)
 
 
 @dataclass(frozen=True)
@@ -24,13 +87,15 @@ class Sessions:
     brought
         Tokens that it brings, in the mean: what is new of its prompt, and its answer.
     gap
-        Mean seconds from a turn of a user to the next: thinking, waiting, being served.
+        Mean seconds from a turn of a user to the next: being served, and thinking.
     cv
-        Coefficient of variation of the gaps, which are gamma distributed: 0 for equal ones, 1 for exponential ones.
+        Coefficient of variation of the thinking, which is gamma distributed: 0 for equal times, 1 for exponential ones.
     answer
         Tokens of `brought` that are the answer's.
     shared
         Tokens with which all prompts begin.
+    served
+        Seconds of `gap` in which a turn waits and is served, and holds all its tokens.
 
     Raises
     ------
@@ -55,23 +120,29 @@ class Sessions:
     cv: float = 1.0
     answer: float = 0.0
     shared: float = 0.0
+    served: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, accepted in (
-            ("again", AT_LEAST_ZERO),
-            ("brought", ANY_POSITIVE),
-            ("gap", ANY_POSITIVE),
-            ("cv", AT_LEAST_ZERO),
-            ("answer", AT_LEAST_ZERO),
-            ("shared", AT_LEAST_ZERO),
-        ):
+        positive = {"brought", "gap"}
+        for name in ("again", "brought", "gap", "cv", "answer", "shared", "served"):
+            accepted = ANY_POSITIVE if name in positive else AT_LEAST_ZERO
             object.__setattr__(self, name, as_number(name, getattr(self, name), accepted))
+        if self.served > self.gap:
+            raise ValueError(f"served must be at most gap = {self.gap:g}, of which it is a part")
         if self.answer > self.brought:
             raise ValueError(f"answer must be at most brought = {self.brought:g}, of which it is a part")
 
     @classmethod
     def of_turns(
-        cls, turns: float, first: float, message: float, answer: float, gap: float, cv: float = 1.0, shared: float = 0.0
+        cls,
+        turns: float,
+        first: float,
+        message: float,
+        answer: float,
+        gap: float,
+        cv: float = 1.0,
+        shared: float = 0.0,
+        served: float = 0.0,
     ) -> Sessions:
         """Return sessions of so many equal turns.
 
@@ -83,29 +154,32 @@ class Sessions:
         out = as_number("answer", answer, AT_LEAST_ZERO)
         again = (each - 1) / each * (start + out) + (said + out) * (each - 1) * (each - 2) / (2 * each)
         brought = (start + (each - 1) * said) / each + out
-        return cls(max(again, 0.0), brought, gap, cv, out, shared)
+        return cls(max(again, 0.0), brought, gap, cv, out, shared, served)
 
     @property
     def prompt(self) -> float:
         """Mean tokens of a prompt."""
         return self.shared + self.again + self.brought - self.answer
 
-    def come_back(self, seconds: float) -> float:
-        """Return the share of the gaps that are no longer than so many seconds."""
-        if self.cv == 0:
-            return float(seconds >= self.gap)
-        shape = self.cv**-2
-        return float(gammainc(shape, shape * seconds / self.gap))
+    @property
+    def think(self) -> float:
+        """Mean seconds from an answer to the next turn of its user."""
+        return self.gap - self.served
 
-    def mean_gap(self, most: float) -> float:
-        """Return the mean of the gaps, of which none counts more than so many seconds."""
-        if self.cv == 0:
-            return min(self.gap, most)
-        if most == inf:
-            return self.gap
+    def come_back(self, seconds: float) -> float:
+        """Return the share of the turns that come within so many seconds after the answer before."""
+        if self.cv == 0 or self.think <= 0:
+            return float(seconds >= self.think)
         shape = self.cv**-2
-        shorter = float(gammainc(shape + 1, shape * most / self.gap))
-        return self.gap * shorter + most * (1 - self.come_back(most))
+        return float(gammainc(shape, shape * seconds / self.think))
+
+    def mean_think(self, most: float) -> float:
+        """Return the mean of the times that users think, of which none counts more than so many seconds."""
+        if self.cv == 0 or self.think <= 0 or most == inf:
+            return min(self.think, most)
+        shape = self.cv**-2
+        shorter = float(gammainc(shape + 1, shape * most / self.think))
+        return self.think * shorter + most * (1 - self.come_back(most))
 
     def of(self, users: float) -> SessionsOf:
         """Return the sessions of so many users at once, as `returns.ladder` takes them."""
@@ -134,13 +208,14 @@ class SessionsOf:
         return self.within(inf)
 
     def working_set(self, seconds: float) -> float:
-        """Return the different tokens that are touched within so many seconds."""
+        """Return the different tokens that are held by turns in flight, or were within so many seconds."""
         one = self.sessions
-        moved = one.brought * seconds + one.again * one.mean_gap(seconds)
-        return one.shared + self.users / one.gap * moved
+        held = (one.again + one.brought) * one.served
+        moved = one.brought * seconds + one.again * one.mean_think(seconds)
+        return one.shared + self.users / one.gap * (held + moved)
 
     def kept(self, capacity: float) -> float:
-        """Return the seconds for which a store of so many tokens keeps what nobody uses."""
+        """Return the seconds for which a store of so many tokens keeps what no turn in flight holds."""
         if capacity <= self.working_set(0.0):
             return 0.0
         longest = self.sessions.gap * capacity / (self.users * self.sessions.brought)
@@ -158,13 +233,15 @@ class SessionsOf:
         """Return the share of all prompt tokens that a store of so many tokens finds."""
         if capacity < self.sessions.shared:
             return 0.0
+        if capacity < self.working_set(0.0):  # turns in flight have no room, and leave none
+            return self.sessions.shared / self.sessions.prompt
         return self.within(self.kept(capacity))
 
     def found_from_empty(self, capacity: float, seconds: float) -> float:
         """Return the same of the first so many seconds, at whose beginning the store is empty."""
         span, one = as_number("seconds", seconds, ANY_POSITIVE), self.sessions
         kept = min(self.kept(capacity), span)
-        back = (kept - one.mean_gap(kept) + (span - kept) * one.come_back(kept)) / span
+        back = (kept - one.mean_think(kept) + (span - kept) * one.come_back(kept)) / span
         return (one.shared + one.again * back) / one.prompt
 
     def size_for(self, share: float) -> float:
@@ -175,6 +252,6 @@ class SessionsOf:
         if wanted <= 0:  # what all prompts share is enough
             return self.working_set(0.0)
         if one.cv == 0:
-            return self.working_set(one.gap) * (1 + 1e-9)  # all of the sessions, or nothing
+            return self.working_set(one.think) * (1 + 1e-9)  # all of the sessions, or nothing
         shape = one.cv**-2
-        return self.working_set(one.gap / shape * float(gammaincinv(shape, wanted)))
+        return self.working_set(one.think / shape * float(gammaincinv(shape, wanted)))

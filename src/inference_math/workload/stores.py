@@ -11,7 +11,53 @@ import numpy as np
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 
-__all__ = ["Turn", "drawn", "play"]
+__all__ = ["Stores", "Turn", "drawn", "play"]
+
+
+class Stores:
+    """Tiers, each of which drops what was not used for longest to the one below it, and the last one for good.
+
+    No block lies in two of them. `sizes` in blocks may change; `written` counts what came into each from above.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = list(sizes)
+        self.written = [0] * len(self.sizes)
+        self._kept: list[OrderedDict[Hashable, None]] = [OrderedDict() for _ in self.sizes]
+
+    def place(self, block: Hashable) -> int:
+        """Return the tier that has a block, 0 for the first; -1 where none has it."""
+        return next((k for k, kept in enumerate(self._kept) if block in kept), -1)
+
+    def found(self, blocks: Iterable[Hashable]) -> list[int]:
+        """Return the tiers of the blocks that a prompt begins with, up to the first that no tier has."""
+        places = []
+        for block in blocks:
+            place = self.place(block)
+            if place < 0:
+                break
+            places.append(place)
+        return places
+
+    def take(self, block: Hashable) -> None:
+        """Take a block out, wherever it is."""
+        for kept in self._kept:
+            if kept.pop(block, self) is None:
+                return
+
+    def put(self, block: Hashable) -> None:
+        """Put a block into the first tier, as the one that was used last."""
+        self.take(block)
+        self._kept[0][block] = None
+
+    def settle(self) -> None:
+        """Move what a tier has no room for to the next one, the longest unused first."""
+        for k, (size, kept) in enumerate(zip(self.sizes, self._kept, strict=True)):
+            while len(kept) > size:
+                block, _ = kept.popitem(last=False)
+                if k + 1 < len(self.sizes):
+                    self._kept[k + 1][block] = None
+                    self.written[k + 1] += 1
 
 
 class Turn(NamedTuple):
@@ -85,31 +131,16 @@ def play(requests: Iterable[tuple[float, int, Sequence[Hashable]]], tiers: Seque
     TypeError, ValueError
         For sizes that are no whole numbers, or no request that counts.
     """
-    sizes = [as_whole("tiers", size, 0) for size in tiers]
-    stores: list[OrderedDict[Hashable, None]] = [OrderedDict() for _ in sizes]
-    hits, asked = [0] * len(sizes), 0
+    stores = Stores([as_whole("tiers", size, 0) for size in tiers])
+    hits, asked = [0] * len(stores.sizes), 0
     for number, (_, n_in, blocks) in enumerate(requests):
-        places = [next((k for k, store in enumerate(stores) if block in store), -1) for block in blocks]
         if number >= skip:
             asked += n_in
-            for place in places[:n_in]:
-                if place < 0:
-                    break
+            for place in stores.found(blocks[:n_in]):
                 hits[place] += 1
-        for block, place in zip(reversed(blocks), reversed(places), strict=True):
-            if place >= 0:
-                stores[place].pop(block, None)
-            stores[0][block] = None
-        _overflow(stores, sizes)
+        for block in reversed(blocks):
+            stores.put(block)
+        stores.settle()
     if not asked:
         raise ValueError(f"skip must leave a request that counts, not {skip}")
     return [hit / asked for hit in hits]
-
-
-def _overflow(stores: list[OrderedDict[Hashable, None]], sizes: list[int]) -> None:
-    """Move what a tier has no room for to the next one, the longest unused first."""
-    for k, size in enumerate(sizes):
-        while len(stores[k]) > size:
-            block, _ = stores[k].popitem(last=False)
-            if k + 1 < len(stores):
-                stores[k + 1][block] = None

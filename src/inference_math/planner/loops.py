@@ -1,0 +1,278 @@
+"""Users in a closed loop with stores: what they find, how fast it goes, and how one makes the other [E05, E07, E09].
+
+Turns in flight hold their blocks. What they leave of a store keeps those who think, so the longer turns take, the less
+is found; and the less is found, the longer they take. The loop is closed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_numbers, as_whole
+from inference_math.simulate.cost import Cost, timed
+from inference_math.workload.sessions import Sessions, Turns
+
+__all__ = ["Loop", "loop", "needed"]
+
+_ROUNDS = 400
+_STEP = 0.5  # of the way to what a round says
+_ENOUGH = 1e-7
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What users in a closed loop see.
+
+    Attributes
+    ----------
+    found
+        Share of all prompt tokens that each tier finds, HBM first.
+    rate
+        Turns per second.
+    ttft, tpot
+        Means, in seconds; a TTFT with its wait.
+    in_flight
+        Turns that hold their tokens.
+    full
+        Whether turns wait because HBM has no room for more of them.
+    computes
+        Share of the time that prompts take of the engine, beside what its steps take without.
+    """
+
+    found: tuple[float, ...]
+    rate: float
+    ttft: float
+    tpot: float
+    in_flight: float
+    full: bool
+    computes: float
+
+    @property
+    def together(self) -> float:
+        """Share of all prompt tokens that is found."""
+        return sum(self.found)
+
+
+class _Prompt(NamedTuple):
+    """A kind of prompt: its share of all, its tokens, those of them that are computed, and what it waits for tiers."""
+
+    share: float
+    n_in: float
+    fresh: float
+    load: float
+
+
+def loop(
+    turns: Turns,
+    users: float,
+    cost: Cost,
+    *,
+    tokens: Sequence[float],
+    loads: Sequence[float] = (),
+    budget: int = 8192,
+    cold: bool = True,
+) -> Loop:
+    """Return what users in a closed loop see of one engine with chunked prefill and a ladder of stores.
+
+    Parameters
+    ----------
+    turns
+        Their sessions.
+    users
+        Of the engine.
+    cost
+        Seconds of a step, as the simulator takes it.
+    tokens
+        That HBM holds, and each tier below it.
+    loads
+        Seconds that a token takes to come from each tier below HBM; a prompt is computed meanwhile.
+    budget
+        Tokens of a step.
+    cold
+        Whether stores begin empty. Where a store can be in either of two states, it stays in the one that it came from.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or another number of loads than of tiers.
+
+    Examples
+    --------
+    >>> from inference_math import simulate
+    >>> from inference_math.planner.loops import loop
+    >>> from inference_math.workload.sessions import Sessions, Turns
+    >>> agents = Turns(turns=20, first=20_000, message=1500, answer=500, think=20.0)
+    >>> cost = simulate.StepCost(t_w=0.01, T=40e-6, kv_read=2e-8)
+    >>> for users in (30, 40):
+    ...     seen = loop(agents, users, cost, tokens=[1.2e6])
+    ...     print(f"{seen.together:.2f} found, {seen.rate:.2f} turns/s, TTFT {seen.ttft:.1f} s")
+    0.85 found, 0.93 turns/s, TTFT 0.4 s
+    0.00 found, 0.47 turns/s, TTFT 5.0 s
+    """
+    count, step_tokens = as_number("users", users, ANY_POSITIVE), as_whole("budget", budget)
+    sizes = np.asarray(as_numbers("tokens", tokens, AT_LEAST_ZERO), dtype=np.float64)
+    slow = [
+        0.0,
+        *np.asarray(as_numbers("loads", loads, AT_LEAST_ZERO) if len(loads) else [], dtype=np.float64).tolist(),
+    ]
+    if len(slow) != sizes.size:
+        raise ValueError(f"loads must have a number for each tier below HBM, {sizes.size - 1}, not {len(slow) - 1}")
+    engine = _Engine(turns, cost, step_tokens)
+    most = _places(turns, float(sizes[0]))
+    times = engine.seen(count, (0.0,) * len(slow), slow, most)[1] if cold else np.array([0.0, 1e-9])
+    for _ in range(_ROUNDS):
+        found = _found(turns, count, times, sizes)
+        seen, takes = engine.seen(count, found, slow, most)
+        if np.abs(takes - times).sum() <= _ENOUGH * takes.sum():
+            break
+        times = times + _STEP * (takes - times)
+    return seen
+
+
+def needed(turns: Turns, users: float, cost: Cost, share: float, hbm: float, budget: int = 8192) -> float:
+    """Return the tokens of HBM and stores that find a share of what can be found, with loads that nobody waits for.
+
+    Of them HBM has `hbm`, which turns in flight take.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `loop`; for a share of 1 or more.
+    """
+    count, engine = as_number("users", users, ANY_POSITIVE), _Engine(turns, cost, as_whole("budget", budget))
+    found = as_number("share", share, Interval(0, 0.9999)) * turns.sessions(1.0).of(1).ceiling
+    times = engine.seen(count, (found,), [0.0], _places(turns, as_number("hbm", hbm, AT_LEAST_ZERO)))[1]
+    return _law(turns, times).of(count).size_for(share)
+
+
+def _places(turns: Turns, hbm: float) -> float:
+    """Return the turns that HBM has room for."""
+    whole = turns.sessions(1.0)
+    return max(1.0, hbm / (whole.prompt + whole.answer))
+
+
+def _law(turns: Turns, times: NDArray[np.float64]) -> Sessions:
+    """Return sessions whose turns wait for room and hold it for so many seconds: while they wait, they hold nothing."""
+    wait, served = times.tolist()
+    calm = replace(turns, think=turns.think + wait, cv=turns.cv * turns.think / max(turns.think + wait, 1e-12))
+    return calm.sessions(served)
+
+
+def _found(turns: Turns, users: float, times: NDArray[np.float64], sizes: NDArray[np.float64]) -> tuple[float, ...]:
+    law = _law(turns, times).of(users)
+    together = [law.found(float(size)) for size in np.cumsum(sizes)]
+    return tuple(np.diff(together, prepend=0.0).tolist())
+
+
+class _Engine:
+    """One engine, its sessions' prompts, and what a loop of users around it sees at given hits."""
+
+    def __init__(self, turns: Turns, cost: Cost, budget: int) -> None:
+        self._turns = turns
+        self._time = timed(cost)
+        self._gives = float(getattr(cost, "gives", 1))
+        self._budget = budget
+        self._whole = turns.sessions(1.0)
+        self._context = self._whole.prompt + turns.answer / 2
+
+    def seen(
+        self, users: float, found: tuple[float, ...], loads: Sequence[float], most: float
+    ) -> tuple[Loop, NDArray[np.float64]]:
+        """Return what users see, of whose turns HBM holds so many at most; and how long one waits, and holds."""
+        think, wait = self._turns.think, 0.0
+        rate, first, gap, prompts = self._loop(users, think, found, loads)
+        in_flight = users - rate * think
+        full = in_flight > most
+        if full:
+            rate, first, gap, prompts = self._loop(most, 0.0, found, loads)
+            in_flight, wait = most, (users - most) / rate - think
+        seen = Loop(found, rate, first + wait, gap, in_flight, full, rate * prompts)
+        return seen, np.array([wait, in_flight / rate])
+
+    def _loop(
+        self, users: float, think: float, found: tuple[float, ...], loads: Sequence[float]
+    ) -> tuple[float, float, float, float]:
+        """Return turns/s, TTFT, TPOT, and seconds of a prompt, of a loop without a limit of room."""
+        steps = max(self._turns.answer - 1, 1) / self._gives
+        kinds = self._kinds(found, loads)
+        others = max(users - 1, 0.0) / users
+
+        def around(rate: float) -> tuple[float, float, float, float]:
+            """Return how many users keep up a rate, its TTFT and gap, and what a prompt takes."""
+            decodes = self._decodes(rate, steps, kinds, users)
+            if decodes == inf:
+                return inf, inf, inf, inf
+            bare = self._step(decodes)
+            each = [(kind.share, *self._taken(kind, decodes, bare)) for kind in kinds]
+            own = sum(share * beside for share, beside, _ in each)
+            busy = sum(share * whole for share, _, whole in each)
+            square = sum(share * whole**2 for share, _, whole in each)
+            if others * rate * busy >= 1:
+                return inf, inf, inf, own
+            wait = others * rate * square / 2 / (1 - others * rate * busy)
+            first, gap = wait + busy + 1.5 * bare, bare / (1 - rate * own)
+            return rate * (think + first + steps * gap), first, gap, own
+
+        top = 1.0
+        while around(top)[0] < users:
+            top *= 2
+        rate = float(brentq(lambda each: min(around(each)[0], 1e12) - users, 0.0, top, xtol=1e-12, rtol=1e-10))
+        _, first, gap, own = around(rate)
+        return rate, first, gap / self._gives, own
+
+    def _kinds(self, found: tuple[float, ...], loads: Sequence[float]) -> list[_Prompt]:
+        """Return a session's first prompts, later ones whose past was found, and those whose past was not."""
+        turns, whole = self._turns, self._whole
+        first, begins = turns.prompt(0), 1 / turns.turns
+        if turns.turns == 1:
+            return [_Prompt(1.0, first, first - min(turns.shared, sum(found) * first), 0.0)]
+        later = (whole.prompt - begins * first) / (1 - begins)
+        common = min(turns.shared, sum(found) * whole.prompt)
+        back = min(max(0.0, (sum(found) * whole.prompt - common) / whole.again), 1.0)
+        loaded = whole.prompt * sum(share * load for share, load in zip(found, loads, strict=True))
+        kinds = [_Prompt(begins, first, first - common, 0.0)]
+        if back > 0:
+            share = (1 - begins) * back
+            kinds.append(_Prompt(share, later, max(turns.message, 1), loaded / share))
+        if back < 1:
+            kinds.append(_Prompt((1 - begins) * (1 - back), later, later - common, 0.0))
+        return kinds
+
+    def _taken(self, kind: _Prompt, decodes: float, bare: float) -> tuple[float, float]:
+        """Return what a prompt takes beside what its steps take without it; and in all, but for its last step."""
+        needs = max(1.0, kind.fresh / max(self._budget - decodes, 1.0))
+        pairs = (kind.n_in**2 - (kind.n_in - kind.fresh) ** 2) / 2
+        step = self._step(decodes, 1 / needs, kind.fresh / needs, pairs / needs)
+        beside = max(needs * (step - bare), kind.load)
+        return beside, beside + (needs - 1) * bare
+
+    def _step(self, decodes: float, prefills: float = 0.0, tokens: float = 0.0, pairs: float = 0.0) -> float:
+        """Return the mean seconds of a step, of a mean number of decodes."""
+        low = int(decodes)
+        ends = [self._whole_step(whole, prefills, tokens, pairs) for whole in (low, low + 1)]
+        return ends[0] + (decodes - low) * (ends[1] - ends[0])
+
+    def _whole_step(self, decodes: int, prefills: float, tokens: float, pairs: float) -> float:
+        context = decodes * self._context
+        if not tokens:
+            return self._time.bare(decodes, context)
+        return self._time.seconds(decodes, context, prefills, max(round(tokens), 1), pairs)
+
+    def _decodes(self, rate: float, steps: float, kinds: list[_Prompt], most: float) -> float:
+        """Return the requests that decode at once, by Little's law; infinite where no number of them keeps up."""
+
+        def short(decodes: float) -> float:
+            bare = self._step(decodes)
+            own = sum(kind.share * self._taken(kind, decodes, bare)[0] for kind in kinds)
+            return decodes * (1 - rate * own) - rate * steps * bare
+
+        if short(most) <= 0:
+            return inf
+        return float(brentq(short, 0.0, most, xtol=1e-9))

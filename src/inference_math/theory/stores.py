@@ -1,0 +1,79 @@
+"""What a store brings to an engine, what its path costs, and when it collapses (E07, E08, E09)."""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from inference_math.theory._talks import BOOK
+from inference_math.theory.formula import Formula
+from inference_math.theory.notation import (
+    T,
+    again,
+    brought,
+    e,
+    kv_capacity,
+    left,
+    loaded,
+    missed,
+    missed_without,
+    prompt_share,
+    served,
+    think,
+    users,
+    write,
+)
+
+__all__ = ["break_even_reads", "held_share", "prefill_left", "store_gain", "users_collapse"]
+
+store_gain = Formula(
+    name="store_gain",
+    arguments=(prompt_share, left),
+    expr=1 / (1 - prompt_share * (1 - left)),
+    latex_name=r"\frac{X_{\mathrm{store}}}{X}",
+    unit="1",
+    claim="E07",
+    source=BOOK,
+    meaning="rate of a busy engine with a store over that without it, if as many requests decode: Amdahl's law",
+)
+prefill_left = Formula(
+    name="prefill_left",
+    arguments=(missed, missed_without, loaded, e, write),
+    expr=(missed * (1 + write) + loaded / e) / missed_without,
+    latex_name=r"r",
+    unit="1",
+    claim="E08",
+    source=BOOK,
+    meaning="time that prompts take with a store over that without it, where loading and storing keep the engine",
+)
+break_even_reads = Formula(
+    name="break_even_reads",
+    arguments=(e, write),
+    expr=write / (1 - 1 / e),
+    latex_name=r"n_{\mathrm{read}}",
+    unit="1",
+    claim="E08",
+    source=BOOK,
+    meaning="times that a stored token must be loaded to repay what storing it took; for e above 1",
+)
+_room = kv_capacity / (users * (again + brought))
+held_share = Formula(
+    name="held_share",
+    arguments=(kv_capacity, users, again, brought, served, think),
+    expr=sp.Max(0, sp.Min(1, _room - (1 - _room) * served / think)),
+    latex_name=r"G(t_{\mathrm{served}})",
+    unit="1",
+    claim="E09",
+    source=BOOK,
+    meaning="share of the turns that find their session in what turns in flight leave of a store: exponential "
+    "thinking, sessions that have ended not counted",
+)
+users_collapse = Formula(
+    name="users_collapse",
+    arguments=(kv_capacity, again, brought, think, T),
+    expr=kv_capacity / (again + brought) + think / (again * T),
+    latex_name=r"U^{**}",
+    unit="1",
+    claim="E09",
+    source=BOOK,
+    meaning="users from whom on a busy engine's store cannot keep up what it finds: each miss makes more of them",
+)

@@ -1,0 +1,121 @@
+"""Users in a closed loop with stores: against the simulated engine, the collapse, limits and errors."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_math import Unit, simulate, theory
+from inference_math.planner.loops import loop, needed
+from inference_math.workload import Workload
+from inference_math.workload.sessions import Turns
+
+COST = simulate.StepCost(t_w=0.01, T=40e-6, kv_read=2e-8)
+AGENTS = Turns(turns=20, first=20_000, message=1500, answer=500, think=20.0)
+MEANS = AGENTS.sessions(0)
+
+
+def played(turns, users, tokens, cost=COST, load=0.0):
+    hbm, *below = tokens
+    return simulate.with_stores(
+        turns, cost, users=users, requests=800, warmup=400, block_tokens=64,
+        scheduler=simulate.Chunked(8192, kv_capacity=hbm), tiers=[simulate.StoreTier(size, load) for size in below],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("users", "tokens", "waits"),
+    [
+        (40, [2.0e6], 0.3), (40, [1.5e6], 0.3), (40, [1.0e6], 0.3), (40, [0.6e6], 0.3), (20, [0.6e6], 0.4),
+        (30, [1.2e6], 0.3), (40, [0.4e6, 1.2e6], 0.3), (40, [0.4e6, 2e6], 0.3),
+        (40, [1e6, 5e5], 0.7),  # turns in flight fill most of HBM: who finds none waits longer than means say
+    ],
+)  # fmt: skip
+def test_hits_rates_and_gaps_are_those_of_a_simulated_engine(users, tokens, waits):
+    run = played(AGENTS, users, tokens, load=2e-6)
+    said = loop(AGENTS, users, COST, tokens=tokens, loads=[2e-6] * (len(tokens) - 1))
+    assert said.together == pytest.approx(run.tiers.found.sum(), abs=0.04)
+    assert said.rate == pytest.approx(run.run.request_rate, rel=0.06)
+    assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.12)
+    assert said.ttft == pytest.approx(run.run.requests.ttft.mean(), rel=waits)
+
+
+def test_spread_of_thinking_moves_hits_as_in_the_simulated_engine():
+    for cv, off in ((0.5, 0.04), (2.0, 0.04)):
+        turns = Turns(**(vars(AGENTS) | {"cv": cv}))
+        said = loop(turns, 40, COST, tokens=[1.5e6])
+        assert said.together == pytest.approx(played(turns, 40, [1.5e6]).tiers.found.sum(), abs=off)
+
+
+def test_turns_in_flight_make_a_cliff_where_gaps_are_exponential():
+    """A store for two thirds of the sessions finds most if turns took no time, and nothing where they fill it."""
+    held, law = loop(AGENTS, 40, COST, tokens=[1.0e6]), AGENTS.sessions(0).of(40)
+    assert law.found(1.0e6) > 0.55
+    assert held.together < 0.01
+    assert played(AGENTS, 40, [1.0e6]).tiers.found.sum() < 0.02
+
+
+def test_users_beyond_the_border_collapse_where_the_formula_says():
+    T = 40e-6
+    formula = theory.users_collapse(kv_capacity=1.0e6, again=MEANS.again, brought=MEANS.brought, think=20.0, T=T)
+    below, above = (loop(AGENTS, users, COST, tokens=[1.0e6]).together for users in (0.8 * formula, 1.1 * formula))
+    assert below > 0.4 * AGENTS.sessions(0).of(1).ceiling
+    assert above < 0.02
+
+
+@settings(max_examples=20, deadline=None)
+@given(users=st.integers(2, 60), room=st.floats(0.1, 3), think=st.floats(0, 60))
+def test_little_s_law_and_limits(users, room, think):
+    turns = Turns(**(vars(AGENTS) | {"think": think}))
+    seen = loop(turns, users, COST, tokens=[room * 1e6])
+    length = MEANS.prompt + AGENTS.answer
+    whole = seen.rate * (think + seen.ttft + (AGENTS.answer - 1) * seen.tpot)
+    assert whole == pytest.approx(users, rel=1e-3)
+    assert 0 <= seen.together <= turns.sessions(1).of(1).ceiling + 1e-9
+    assert seen.in_flight <= max(1, room * 1e6 / length) * (1 + 1e-9)
+    assert not seen.full or seen.in_flight == pytest.approx(max(1, room * 1e6 / length))
+    assert 0 < seen.computes < 1
+
+
+def test_more_room_is_never_worse():
+    rates = [loop(AGENTS, 40, COST, tokens=[size * 1e6]).rate for size in (0.3, 0.6, 1.0, 1.3, 1.5, 2.0, 4.0)]
+    assert rates == sorted(rates)
+    host = [loop(AGENTS, 40, COST, tokens=[0.6e6, size], loads=[1e-6]).rate for size in (0.0, 5e5, 1e6, 2e6)]
+    assert host == sorted(host)
+
+
+def test_slow_loads_make_a_slow_engine():
+    fast, slow = (loop(AGENTS, 40, COST, tokens=[0.6e6, 3e6], loads=[load]).rate for load in (1e-6, 60e-6))
+    nothing = loop(AGENTS, 40, COST, tokens=[0.6e6]).rate
+    assert fast > 1.5 * nothing > 1.5 * slow  # loading a token takes longer than computing it
+
+
+def test_a_unit_s_own_cost_is_taken():
+    unit = Unit.of("llama-3-8b", "h100-sxm")
+    turns = Turns(turns=10, first=2000, message=300, answer=200, think=5.0)
+    cost = unit.near(Workload(turns.sessions(0).prompt, turns.answer)).step_cost
+    tokens = unit.kv_tokens(4000)
+    run, said = played(turns, 40, [tokens], cost), loop(turns, 40, cost, tokens=[tokens])
+    assert said.rate == pytest.approx(run.run.request_rate, rel=0.05)
+    assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.1)
+
+
+def test_what_is_needed_finds_what_was_asked():
+    for users, hbm in ((20, 1e6), (40, 4e5)):
+        size = needed(AGENTS, users, COST, 0.9, hbm)
+        tokens = [hbm, max(size - hbm, 0.0)] if size > hbm else [size]
+        seen = loop(AGENTS, users, COST, tokens=tokens, loads=[0.0] * (len(tokens) - 1), cold=False)
+        assert seen.together == pytest.approx(0.9 * AGENTS.sessions(0).of(1).ceiling, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"users": 0}, "users must be"), ({"tokens": [-1]}, "tokens must be"), ({"loads": [1.0]}, "loads must have"),
+        ({"budget": 0}, "budget must be"), ({"tokens": [1e6, 1e6], "loads": [-1.0]}, "loads must be"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        loop(**({"turns": AGENTS, "users": 4, "cost": COST, "tokens": [1e6]} | change))

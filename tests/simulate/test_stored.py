@@ -1,0 +1,133 @@
+"""An engine with stores: against stores that are played, by hand, and its errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_math import simulate
+from inference_math.workload.sessions import Turns
+from inference_math.workload.stores import play
+from inference_math.workload.traces import Read
+
+COST = simulate.StepCost(t_w=0.01, T=1e-4)
+AGENTS = Turns(turns=5, first=1000, message=100, answer=60, think=2.0)
+EMPTY = pd.DataFrame({"line": [], "reason": []})
+
+
+def recorded(prompts, n_in=None, n_out=1, apart=1000.0, block_tokens=16):
+    sizes = [len(prompt) * block_tokens - 1 for prompt in prompts] if n_in is None else n_in
+    columns = {"arrival": apart * np.arange(len(prompts)), "n_in": sizes, "n_out": n_out, "blocks": prompts}
+    return Read(pd.DataFrame(columns), EMPTY, block_tokens)
+
+
+def served(source, hbm, below=(), **options):
+    asked = {"requests": 10**6, "scheduler": simulate.Chunked(2048, kv_capacity=hbm), "block_tokens": 16} | options
+    return simulate.with_stores(source, COST, tiers=[simulate.StoreTier(size) for size in below], **asked)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 99), hbm=st.integers(12, 60), below=st.lists(st.integers(0, 60), max_size=2))
+def test_requests_that_never_meet_find_what_a_played_store_finds(seed, hbm, below):
+    rng = np.random.default_rng(seed)
+    prompts = [[(int(s), k) for k in range(int(rng.integers(1, 12)))] for s in rng.integers(6, size=40)]
+    found = served(recorded(prompts), 16 * hbm, [16 * size for size in below])
+    said = play([(0.0, len(prompt), prompt) for prompt in prompts], [hbm, *below])
+    blocks = sum(len(prompt) for prompt in prompts)
+    tokens = found.run.requests.n_in.sum()
+    # Of a prompt that is found whole the last token is computed, and its last block is a token short.
+    assert found.tiers.found.to_numpy() * tokens / 16 == pytest.approx(np.array(said) * blocks, abs=2 * 40 / 16)
+    assert found.tiers.found.sum() <= 1
+
+
+def test_a_session_finds_the_whole_blocks_of_what_was_said_before():
+    found = served(AGENTS, 50_000, users=1, requests=5 * 20, warmup=5).run.requests
+    turn = ((found.n_in - 1000) // 160).astype(int)
+    assert (found.cached == np.where(turn > 0, (found.n_in - 100) // 16 * 16, 0)).all()
+
+
+def test_what_others_hold_is_found_in_hbm_and_held_once():
+    prompt = [("same", k) for k in range(10)]
+    both = recorded([prompt, prompt], n_out=1600, apart=0.05)
+    run = served(both, 16 * (110 + 100)).run.requests
+    assert run.cached.tolist() == [0, 158]
+    assert run.admitted.max() < run.first_token.max() < run.finished.min()  # both are there at once
+    tight = served(both, 16 * (110 + 99)).run.requests
+    assert tight.admitted.max() >= tight.finished.min()
+
+
+def test_a_step_takes_what_it_loads_and_writes_or_what_it_computes():
+    """Two prompts in turn, of which HBM holds one: each is loaded, and the other one written."""
+    prompts = [[(name, k) for k in range(10)] for name in "ababab"]
+    source = recorded(prompts, n_in=[161] * 6)  # the last token is no block, and is computed
+    asked = {"requests": 6, "scheduler": simulate.Chunked(2048, kv_capacity=16 * 11)}
+    assert [len(prompt) for prompt in source.requests.blocks] == [10] * 6
+    for load, write, seconds in ((0.0, 0.0, 1e-4), (1e-3, 0.0, 0.16), (1e-3, 5e-4, 0.24), (1e-7, 1e-7, 1e-4)):
+        tier = simulate.StoreTier(1000, load, write)
+        found = simulate.with_stores(source, COST, tiers=[tier], **asked).run.requests
+        assert found.cached.tolist() == [0, 0, 160, 160, 160, 160]
+        assert found.ttft[2:].tolist() == pytest.approx([0.01 + seconds] * 4)
+
+
+def test_hbm_is_what_turns_in_flight_leave():
+    """Room for seven sessions of 1,640 tokens: four that are being served all the time leave three for the others."""
+    slow = simulate.StepCost(t_w=0.05)
+    found = simulate.with_stores(
+        AGENTS, slow, users=40, requests=400, warmup=100, block_tokens=16,
+        scheduler=simulate.Chunked(2048, max_batch=4, kv_capacity=16 * 7 * 102),
+    )  # fmt: skip
+    ample = simulate.with_stores(
+        AGENTS, slow, users=40, requests=400, warmup=100, block_tokens=16,
+        scheduler=simulate.Chunked(2048, max_batch=4, kv_capacity=10**6),
+    )  # fmt: skip
+    assert found.tiers.found.item() < 0.05 < 0.6 < ample.tiers.found.item()
+    assert served(AGENTS, 16 * 7 * 102, users=4, requests=200).tiers.found.item() > 0.6
+
+
+def test_a_tier_below_takes_what_is_dropped_and_tells_how_much():
+    one = served(AGENTS, 16 * 500, users=30, requests=400, warmup=100)
+    two = served(AGENTS, 16 * 500, [16 * 4000], users=30, requests=400, warmup=100)
+    assert two.tiers.found.sum() > one.tiers.found.sum() + 0.3
+    assert list(two.tiers.tier) == ["hbm", "tier 1"]
+    # In a steady state what comes into HBM goes out of it: all that is computed, answers included, and all loaded.
+    requests = two.run.requests
+    came = (requests.n_in - requests.cached + requests.n_out).sum() + two.tiers.found[1] * requests.n_in.sum()
+    assert two.tiers.written[1] == pytest.approx(came / two.run.seconds, rel=0.1)
+    assert two.summary()["found_tier 1"] == two.tiers.found[1]
+    assert two.summary()["request_rate"] == two.run.request_rate
+
+
+def test_the_same_seed_is_the_same_run():
+    first, again, other = (
+        served(AGENTS, 9000, users=9, requests=50, seed=seed).run.requests.finished.tolist() for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"source": 1}, TypeError, "source must be"),
+        ({"users": 0}, ValueError, "users must be"),
+        ({"scheduler": simulate.Chunked(8)}, ValueError, "scheduler must be"),
+        ({"scheduler": simulate.Chunked(8, kv_capacity=9000, grows=True)}, ValueError, "scheduler must be"),
+        ({"tiers": [1]}, TypeError, "tiers must be"),
+        ({"scheduler": simulate.Chunked(8, kv_capacity=900)}, ValueError, "kv_capacity must hold the longest request"),
+        ({"block_tokens": 0}, ValueError, "block_tokens must be"),
+        ({"source": Read(pd.DataFrame({"arrival": [0.0], "n_in": [5], "n_out": [1], "blocks": [None]}), EMPTY, 16)},
+         ValueError, "source must have block ids"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(change, error, words):
+    good = {"source": AGENTS, "cost": COST, "requests": 5, "scheduler": simulate.Chunked(8, kv_capacity=9000)}
+    with pytest.raises(error, match=words):
+        simulate.with_stores(**(good | change))
+
+
+@pytest.mark.parametrize("wrong", [{"tokens": -1}, {"tokens": 1, "load": -1}, {"tokens": 1, "write": float("nan")}])
+def test_a_tier_refuses_bad_numbers(wrong):
+    with pytest.raises(ValueError, match="must be"):
+        simulate.StoreTier(**wrong)

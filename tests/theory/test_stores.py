@@ -1,0 +1,73 @@
+"""What a store brings: against unit times, by hand, and where it collapses."""
+
+from __future__ import annotations
+
+import pytest
+import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import theory
+from inference_math.theory.notation import delta_h, delta_p, left, prompt_share
+
+
+@given(
+    dp=st.floats(1e-4, 0.1), dh=st.floats(1e-5, 0.01), tw=st.floats(0, 0.05), batch=st.integers(1, 200),
+    kept=st.floats(0, 2),
+)  # fmt: skip
+def test_the_gain_is_that_of_the_engine_s_time_for_a_token(dp, dh, tw, batch, kept):
+    """A token takes ΔP + ΔH and its part of the weight read; with a store the first of them shrinks."""
+    plain, stored = (tw / batch + share * dp + dh for share in (1.0, kept))
+    share = dp / plain
+    if share * (1 - kept) < 1:
+        assert theory.store_gain(prompt_share=share, left=kept) == pytest.approx(plain / stored)
+
+
+def test_free_prefills_bring_the_talks_bound():
+    share = delta_p / (delta_p + delta_h)  # a batch so large that the weight read counts nothing
+    assert sp.simplify(theory.store_gain.expr.subs({left: 0, prompt_share: share}) - (1 + delta_p / delta_h)) == 0
+
+
+def test_a_path_slower_than_computing_does_harm():
+    """Half is found; loading takes as long as computing, storing twice as long: 0.5 · 3 + 0.5 of 1."""
+    assert theory.prefill_left(missed=0.5, missed_without=1.0, loaded=0.5, e=1.0, write=2.0) == pytest.approx(2.0)
+    assert theory.store_gain(prompt_share=0.5, left=2.0) == pytest.approx(1 / 1.5)
+
+
+@given(e=st.floats(1.1, 100), write=st.floats(0, 5), reads=st.floats(0, 20))
+def test_a_stored_token_repays_itself_after_so_many_reads(e, write, reads):
+    """Computed once, stored, and loaded so often, against computed each time."""
+    stored, computed = 1 + write + reads / e, 1 + reads
+    pays = theory.break_even_reads(e=e, write=write)
+    assert (stored < computed) == (reads > pays) or abs(reads - pays) < 1e-9
+
+
+def test_held_share_is_what_turns_in_flight_leave():
+    """A hundred contexts of which fifty fit: of those served 10 s and thinking 30, 25 are in flight, 25 are left."""
+    known = {"users": 100, "again": 900, "brought": 100, "think": 30.0}
+    assert theory.held_share(kv_capacity=50_000, served=10.0, **known) == pytest.approx(25 / 75)
+    assert theory.held_share(kv_capacity=50_000, served=0.0, **known) == pytest.approx(0.5)
+    assert theory.held_share(kv_capacity=50_000, served=40.0, **known) == 0  # they fill it
+    assert theory.held_share(kv_capacity=200_000, served=1e9, **known) == 1
+
+
+@given(size=st.floats(0.2, 0.95), think=st.floats(1, 60), T=st.floats(1e-6, 1e-3))
+def test_beyond_the_collapse_what_is_found_cannot_keep_itself_up(size, think, T):
+    """At U** a share found that is a bit too low makes turns longer by just so much that it stays so low."""
+    again, brought, capacity = 50_000.0, 2000.0, 2e6
+    border = capacity / (again + brought)
+    users = theory.users_collapse(kv_capacity=capacity, again=again, brought=brought, think=think, T=T)
+    assert users > border
+    known = {"kv_capacity": capacity, "users": users, "again": again, "brought": brought, "think": think}
+
+    def lasts(found: float, rest: float) -> float:  # of a busy engine: users times what a turn takes of it
+        return users * (again * T * (1 - found) + rest) - think
+
+    # The engine's other work is what makes a given share steady; there, the slope is 1.
+    room, target = border / users, size * border / users
+    steady = (room - target) * think / (1 - room)
+    rest = (steady + think) / users - again * T * (1 - target)
+    low, high = (theory.held_share(served=lasts(target + step, rest), **known) for step in (-1e-4, 1e-4))
+    assert theory.held_share(served=lasts(target, rest), **known) == pytest.approx(target)
+    if 0 < low < high < 1:
+        assert (high - low) / 2e-4 == pytest.approx(1.0, rel=1e-6)
