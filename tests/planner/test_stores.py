@@ -16,6 +16,7 @@ from inference_math.workload.sessions import Turns
 
 AGENTS = Turns(turns=60, first=15_000, message=1_500, answer=500, think=20.0)
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 4, weights="fp8", kv="fp8")
+SPLIT = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
 TIERS = {"dram": 2e12, "local_ssd": 30e12}
 
 
@@ -60,7 +61,7 @@ def test_more_users_find_less_and_all_is_written():
     [
         ({"users": 0}, "users must be"), ({"tiers": {"tape": 1e12}}, "tier must be|must be one of"),
         ({"tiers": {"dram": -1.0}}, "size of dram must be"), ({"units": 0}, "units must be"),
-        ({"tiers": {"dram": 1e30}}, "tiers must have at most"),
+        ({"tiers": {"dram": 1e30}}, "tiers must have at most"), ({"unit": SPLIT}, "unit must have one group"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(change, words):

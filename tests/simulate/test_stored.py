@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -105,6 +106,21 @@ def test_the_same_seed_is_the_same_run():
         served(AGENTS, 9000, users=9, requests=50, seed=seed).run.requests.finished.tolist() for seed in (1, 1, 2)
     )
     assert first == again != other
+
+
+def test_a_sweep_of_users_and_tiers_is_the_same_on_a_cluster():
+    engine = simulate.Chunked(2048, kv_capacity=9000)
+    settings = [
+        {"source": AGENTS, "cost": COST, "scheduler": engine, "users": users, "requests": 30, "tiers": below}
+        for users in (3, 9)
+        for below in ([], [simulate.StoreTier(20_000)])
+    ]
+    here = simulate.sweep(simulate.with_stores, settings, seed=1)
+    assert here.users.tolist() == [3, 3, 9, 9]
+    with distributed.Client(processes=False, n_workers=2, dashboard_address=None) as client:
+        there = simulate.sweep(simulate.with_stores, settings, seed=1, executor=client.get_executor())
+    pd.testing.assert_frame_equal(here, there)
+    assert here["found_tier 1"].isna().tolist() == [True, False, True, False]
 
 
 @pytest.mark.parametrize(

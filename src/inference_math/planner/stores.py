@@ -144,6 +144,10 @@ def size_store(
     asked, count = as_number("users", users, ANY_POSITIVE), as_whole("units", units, 1)
     if not isinstance(turns, Turns):
         raise TypeError(f"turns must be Turns, not {turns!r:.80}")
+    if unit.dp > 1:
+        raise ValueError(
+            f"unit must have one group of attention, dp = 1, not {unit.dp}: each would keep its own caches"
+        )
     means = turns.sessions(1.0)
     each = kv_sent(unit.numbers, means.prompt) / means.prompt  # bytes of a token, once
     places = [(name, tier(name), as_number(f"size of {name}", size, AT_LEAST_ZERO)) for name, size in tiers.items()]

@@ -14,6 +14,7 @@ from inference_math.theory import (
     prefill,
     queueing,
     regimes,
+    routing,
     sessions,
     sla,
     step,
@@ -31,6 +32,7 @@ from inference_math.theory.interference import *  # noqa: F403
 from inference_math.theory.prefill import *  # noqa: F403
 from inference_math.theory.queueing import *  # noqa: F403
 from inference_math.theory.regimes import *  # noqa: F403
+from inference_math.theory.routing import *  # noqa: F403
 from inference_math.theory.sessions import *  # noqa: F403
 from inference_math.theory.sla import *  # noqa: F403
 from inference_math.theory.step import *  # noqa: F403
@@ -53,6 +55,7 @@ __all__ = [
     *cadence.__all__,
     *sessions.__all__,
     *stores.__all__,
+    *routing.__all__,
     *step.__all__,
 ]
 
@@ -73,8 +76,10 @@ CATALOGUE: Mapping[str, Formula] = MappingProxyType(
             cadence,
             sessions,
             stores,
+            routing,
             step,
         )
         for name in module.__all__
+        if isinstance(getattr(module, name), Formula)
     }
 )

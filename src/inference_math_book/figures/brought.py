@@ -1,0 +1,216 @@
+"""Figures of what a store brings: said and measured, turns in flight. Each returns the numbers that it drew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
+
+import altair as alt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from inference_math import Unit, simulate
+from inference_math.catalogue.tiers import tier
+from inference_math.evidence import load
+from inference_math.perf.steps import kv_sent
+from inference_math.planner.loops import loop
+from inference_math.theory import prefill_left, store_gain
+from inference_math.theory.formula import to_vega
+from inference_math.workload import Workload
+from inference_math.workload.sessions import Turns
+from inference_math_book import explore
+
+__all__ = ["crowded", "gain_live", "gains", "said_and_measured", "token_times"]
+
+_CLOSE = 0.25  # of the size of a gain
+
+
+class _Times(NamedTuple):
+    """Two runs of one engine with as many users, of whose prompts unlike shares are computed."""
+
+    name: str
+    one: str
+    other: str
+
+
+_TOLD = (
+    _Times("GLM-5.3", "glm53_pool8192_off", "glm53_c8_off_steady"),
+    _Times("GLM-5.2", "glm52_early_64_off", "glm52_early_16_off"),
+    _Times("Kimi-K3, 16 users", "kimik3_c16_off", "kimik3_c16_on"),
+    _Times("Kimi-K3, 32 users", "kimik3_c32_off", "kimik3_c32_on"),
+)
+_ALONE = ("MiniMax-M3", "mm3_mi355x_c2_off")  # a TTFT of two users, of prompts that take nearly all of it
+# Pair, the run without and the one with what it adds, and where the time of a token is from: never from itself.
+_PAIRS = (
+    ("glm53_c8_steady", "glm53_c8_off_steady", "glm53_c8_on_steady", "GLM-5.3"),
+    ("glm53_c32_steady", "glm53_c32_off_steady", "glm53_c32_on_steady", "GLM-5.3"),
+    ("glm53_c8", "glm53_c8_off", "glm53_c8_on", "GLM-5.3"),
+    ("glm53_c32", "glm53_c32_off", "glm53_c32_on", "GLM-5.3"),
+    ("glm53_pool8192_c8", "glm53_pool8192_off", "glm53_pool8192_on", "GLM-5.3"),
+    ("kimik3_c16", "kimik3_c16_off", "kimik3_c16_on", "Kimi-K3, 32 users"),
+    ("kimik3_c32", "kimik3_c32_off", "kimik3_c32_on", "Kimi-K3, 16 users"),
+    ("mm3_mi355x_lookup", "mm3_lookup_rank0", "mm3_lookup_all", "MiniMax-M3"),
+    ("glm52_early_64", "glm52_early_64_off", "glm52_early_64_on", "GLM-5.2"),
+    ("glm52_early_16", "glm52_early_16_off", "glm52_early_16_on", "GLM-5.2"),
+)
+_SLOW = "glm52_early"  # pairs whose connector was slow; one run's counters tell how much
+
+
+def token_times() -> pd.Series[float]:
+    """Return the seconds that a computed token takes of an engine, by where that is read off."""
+    runs = load("agent_stores").frame.set_index("run")
+    fresh = (1 - runs["found"]) * runs["n_in"]
+    times = {
+        told.name: (1 / runs["rate"][told.one] - 1 / runs["rate"][told.other]) / (fresh[told.one] - fresh[told.other])
+        for told in _TOLD
+    }
+    name, run = _ALONE
+    return pd.Series(times | {name: runs["ttft_s"][run] / fresh[run]})
+
+
+def gains() -> pd.DataFrame:
+    """Return a row for each measured pair: hits, share of the engine's time, what is said and what was measured.
+
+    `free` takes loads and writes for nothing, `path` counts what a slow connector's own counters say. Of a pair whose
+    path is not known the latter is NaN.
+    """
+    runs, times = load("agent_stores").frame.set_index("run"), token_times()
+    path = runs.loc["glm52_early_64_on"]
+    rows = []
+    for pair, without, with_, source in _PAIRS:
+        plain, stored = (runs.loc[name].to_dict() for name in (without, with_))
+        seconds = float(times[source])
+        missed, before = 1 - stored["found"], 1 - plain["found"]
+        tokens = plain["prompts_s"] if pd.isna(plain["rate"]) else plain["rate"] * plain["n_in"]
+        share = tokens * before * seconds
+        each = stored["prompts_s"] / plain["prompts_s"] if pd.isna(plain["rate"]) else stored["rate"] / plain["rate"]
+        row = {"pair": pair, "model": plain["model"], "users": plain["users"], "share": share}
+        row |= {"before": plain["found"], "after": stored["found"], "token_us": 1e6 * seconds}
+        row["free"] = float(store_gain(prompt_share=share, left=missed / before)) - 1
+        row["path"] = np.nan
+        if pair.startswith(_SLOW):
+            from_tier = stored["found"] - (stored["found_hbm"] if pd.notna(stored["found_hbm"]) else plain["found"])
+            left = prefill_left(
+                missed=missed, missed_without=before, loaded=from_tier,
+                e=1e6 * seconds / path["load_us"], write=path["write_us"] / (1e6 * seconds),
+            )  # fmt: skip
+            row["path"] = float(store_gain(prompt_share=share, left=left)) - 1
+        row["said"] = row["free"] if np.isnan(row["path"]) else row["path"]
+        row["measured"] = each - 1
+        row["gap"] = stored["gap_s"] / plain["gap_s"] - 1
+        rows.append(row)
+    frame = pd.DataFrame(rows)
+    off = (frame["said"] - frame["measured"]).abs()
+    return frame.assign(close=off <= _CLOSE * frame["measured"].abs(), sign=frame["said"] * frame["measured"] > 0)
+
+
+def said_and_measured(ax: Axes) -> pd.DataFrame:
+    """Draw what the law says of each pair against what was measured, with the band of a quarter."""
+    frame = gains()
+    ends = np.array([-0.7, 1.15])
+    ax.plot(100 * ends, 100 * ends, color="0.5", lw=1)
+    for sign in (1 - _CLOSE, 1 + _CLOSE):
+        ax.plot(100 * ends, 100 * sign * ends, ":", color="0.6", lw=1)
+    for k, (model, rows) in enumerate(frame.groupby("model", sort=False)):
+        ax.plot(100 * rows["measured"], 100 * rows["said"], "os^Dv"[k], color=explore.COLOURS[k], label=str(model))
+    ax.axhline(0, color="0.8", lw=0.8)
+    ax.axvline(0, color="0.8", lw=0.8)
+    ax.set(xlabel="measured: more requests (%)", ylabel="said (%)", xlim=(-70, 115), ylim=(-70, 115))
+    ax.legend(fontsize=8, loc="upper left")
+    return frame
+
+
+def crowded(
+    axes: Sequence[Axes],
+    unit: Unit,
+    turns: Turns,
+    users: Sequence[int],
+    played: Sequence[int],
+    host: float,
+    executor: Executor | None = None,
+) -> pd.DataFrame:
+    """Draw what more and more users of a unit find and see, with HBM alone and with `host` tokens below it.
+
+    Lines are the law, marks a simulated engine, a sweep on any `executor`. Loads go at the datasheet rate.
+    """
+    means = turns.sessions(1.0)
+    cost = unit.near(Workload(means.prompt, turns.answer)).step_cost
+    hbm, each_token = unit.kv_tokens(means.prompt), kv_sent(unit.numbers, means.prompt) / means.prompt
+    seconds = each_token / (unit.gpus * tier("dram").read_bw)
+    rows, settings, tiers = [], [], {"HBM": [hbm], "HBM and host": [hbm, host]}
+    for name, tokens in tiers.items():
+        loads = [seconds] * (len(tokens) - 1)
+        for each in users:
+            seen = loop(turns, each, cost, tokens=tokens, loads=loads)
+            told = {"found": seen.together, "rate": seen.rate, "ttft": seen.ttft, "gap": seen.tpot}
+            rows.append({"tier": name, "users": each, "from": "law"} | told)
+        engine = simulate.Chunked(8192, kv_capacity=tokens[0])
+        below = [simulate.StoreTier(size, seconds) for size in tokens[1:]]
+        settings += [
+            {"source": turns, "cost": cost, "scheduler": engine, "tiers": below, "users": many}
+            | {"requests": 15 * many, "warmup": 20 * many}
+            for many in played
+        ]
+    run = simulate.sweep(simulate.with_stores, settings, executor=executor)
+    found = run.filter(like="found_").sum(axis=1)
+    marks = pd.DataFrame({"tier": np.repeat(list(tiers), len(played)), "users": run["users"], "from": "simulated"})
+    marks = marks.assign(found=found, rate=run["request_rate"], ttft=run["ttft_mean"], gap=run["tpot_mean"])
+    frame = pd.concat([pd.DataFrame(rows), marks], ignore_index=True)
+    panels = {"found": (100.0, "found (%)"), "rate": (1.0, "turns/s")}
+    panels |= {"ttft": (1.0, "TTFT (s)"), "gap": (1e3, "TPOT (ms)")}
+    for ax, (column, (scale, label)) in zip(axes, panels.items(), strict=True):
+        for k, (name, mark) in enumerate((("HBM", "o"), ("HBM and host", "s"))):
+            for source, style in (("law", "-"), ("simulated", mark)):
+                some = frame[(frame["tier"] == name) & (frame["from"] == source)]
+                ax.plot(
+                    some["users"], scale * some[column], style, color=explore.COLOURS[k], mfc="none",
+                    label=f"{name}, {source}",
+                )  # fmt: skip
+        ax.set(xlabel="users of a unit", ylabel=label)
+    axes[2].set_yscale("log")
+    axes[0].legend(fontsize=7)
+    return frame
+
+
+def gain_live() -> Any:
+    """Return the live chart of what a store brings, against the share of a prompt that it finds."""
+    names = {"missed", "missed_without", "loaded", "e", "write", "prompt_share", "left"}
+    left = to_vega(prefill_left.expr, datum=names)
+    gain = to_vega(store_gain.expr, datum=names)
+    steps = {
+        "found": "datum.i / 100", "missed_without": "1 - hbm", "missed": "1 - max(datum.found, hbm)",
+        "prompt_share": "psi",
+    }  # fmt: skip
+    chart = alt.Chart(alt.sequence(0, 100, 1, as_="i"))
+    for name, formula in steps.items():
+        chart = chart.transform_calculate(**{name: formula})
+    for label, loaded, fast, write in (
+        ("loads and writes for nothing", "0", "1", "0"),
+        ("with this path", "max(datum.found - hbm, 0)", "e", "w"),
+    ):
+        chart = chart.transform_calculate(loaded=loaded).transform_calculate(e=fast).transform_calculate(write=write)
+        chart = chart.transform_calculate(left=left)
+        chart = chart.transform_calculate(**{label: gain})
+    labels: list[Any] = ["loads and writes for nothing", "with this path"]
+    legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=0, symbolSize=400)
+    return (
+        chart.transform_calculate(per_cent="100 * datum.found")
+        .transform_filter("datum.found >= hbm")
+        .transform_fold(labels, as_=["path", "gain"])
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=alt.X("per_cent:Q", title="prompt tokens found, by HBM and store (%)", scale=alt.Scale(domain=[0, 100])),
+            y=alt.Y("gain:Q", title="rate over that without the store (no unit)"),
+            color=alt.Color("path:N", legend=legend, scale=alt.Scale(domain=labels, range=list(explore.COLOURS[:2]))),
+            tooltip=["path:N", alt.Tooltip("per_cent:Q", format=".3~g"), alt.Tooltip("gain:Q", format=".3~g")],
+        )
+        .add_params(
+            explore.named_slider("psi", "prompts' share of the engine's time, ψ", 0.5, 0, 0.95, 0.01),
+            explore.named_slider("hbm", "found by HBM alone", 0.6, 0, 0.95, 0.01),
+            explore.named_slider("e", "loading: times as fast as computing, e", 10, 0.25, 50, 0.25),
+            explore.named_slider("w", "storing a token over computing it, ω", 0.2, 0, 4, 0.05),
+        )
+        .properties(width="container", height=320)
+    )

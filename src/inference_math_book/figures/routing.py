@@ -1,0 +1,97 @@
+"""Figures of routers: how requests spread over units, and what a home for each session is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from inference_math.theory import reuse_conversation, reuse_local, routed_step, spread_of
+from inference_math_book import explore
+
+__all__ = ["ROUTERS", "played", "rates", "routers", "spreads"]
+
+ROUTERS = ("at random", "fewest requests", "home, drawn", "home, filled evenly")
+
+
+def played(
+    users: int, units: int, t_w: float, added: float, router: str, answers: int, seed: int = 0
+) -> pd.Series[float]:
+    """Return what a simulated router does: answers/s over the least possible step, mean step, share of idle units.
+
+    Users in a closed loop, answers of exponential length whose mean is the unit of time, a step at each unit as long as
+    its requests make it. Routers are the first two of `ROUTERS`.
+    """
+    rng = np.random.default_rng(seed)
+    at = np.bincount(rng.integers(units, size=users), minlength=units) if router == ROUTERS[0] else _even(users, units)
+    clock, idle, done = 0.0, 0.0, 0
+    gaps = rng.exponential(size=2 * answers)
+    chances = rng.random(size=(2 * answers, 2))
+    for k in range(2 * answers):
+        rate = np.where(at > 0, at / (t_w + added * at), 0.0)
+        whole = float(rate.sum())
+        if k >= answers:  # what came before is to forget the start
+            clock += gaps[k] / whole
+            idle += gaps[k] / whole * float((at == 0).mean())
+            done += 1
+        at[np.searchsorted(np.cumsum(rate) / whole, chances[k, 0])] -= 1
+        goes = int(chances[k, 1] * units) if router == ROUTERS[0] else int(np.argmin(at + chances[k, 1] / 2))
+        at[goes] += 1
+    return pd.Series({"rate": done / clock, "step": users * clock / done, "idle": idle / clock})
+
+
+def _even(users: int, units: int) -> NDArray[np.int64]:
+    return np.array([users // units + (k < users % units) for k in range(units)])
+
+
+def spreads(ax: Axes, users: int, units: int, t_w: float, added: Sequence[float]) -> pd.DataFrame:
+    """Draw how many requests a unit has where each goes to one at random, for some costs of a request."""
+    rows, numbers = [], np.arange(0, 4 * users // units + 5)
+    for k, each in enumerate(added):
+        chance = spread_of(users, units, t_w, each).pmf(numbers)
+        label = f"a request adds {each / t_w:.2g} of the weight read"
+        ax.plot(numbers, 100 * chance, "osD^"[k] + "-", color=explore.COLOURS[k], mfc="none", label=label)
+        rows += [{"added": each, "requests": n, "share": p} for n, p in zip(numbers.tolist(), chance, strict=True)]
+    ax.set(xlabel="requests at a unit", ylabel="of the time (%)")
+    ax.legend(fontsize=8)
+    return pd.DataFrame(rows)
+
+
+def rates(users: int, units: int, t_w: float, delta_p: float, delta_h: float, turns: float) -> pd.DataFrame:
+    """Return what each router finds of a conversation, the mean step, and the requests under way over it.
+
+    `delta_p` is without any hits. A home is drawn once for each session, or given to the unit that has the fewest.
+    """
+    whole, local = reuse_conversation(turns=turns), reuse_local(turns=turns, units=units)
+    even, rows = users / units, []
+    for router, found in zip(ROUTERS, (local, local, whole, whole), strict=True):
+        each = delta_p * (1 - found) + delta_h
+        if router == "at random":
+            step = float(routed_step(t_w=t_w, delta_p=each - delta_h, delta_h=delta_h, users=users, units=units))
+            rate = users / step
+        elif router == "home, drawn":
+            many = np.arange(users + 1)
+            chance = spread_of(users, units, t_w, 0.0).pmf(many)
+            rate = units * float(chance @ (many / (t_w + each * many)))
+        else:
+            rate = users / (t_w + each * even)
+        rows.append({"router": router, "found": float(found), "step": users / rate, "rate": rate})
+    return pd.DataFrame(rows)
+
+
+def routers(axes: Sequence[Axes], units: Sequence[int], each: int, **costs: float) -> pd.DataFrame:
+    """Draw what each router finds, and output tokens/s of a unit, for more and more units of `each` users."""
+    frame = pd.concat([rates(each * n, n, **costs).assign(units=n) for n in units], ignore_index=True)
+    frame["rate"] /= frame["units"]
+    for k, router in enumerate(ROUTERS):
+        some = frame[frame["router"] == router]
+        style = {"color": explore.COLOURS[k], "label": router, "marker": "osD^"[k], "mfc": "none"}
+        axes[0].semilogx(some["units"], 100 * some["found"], **style)
+        axes[1].semilogx(some["units"], some["rate"], **style)
+    axes[0].set(xlabel="units", ylabel="found (%)", ylim=(0, 100))
+    axes[1].set(xlabel="units", ylabel="tokens/s of a unit", ylim=(0, None))
+    axes[1].legend(fontsize=8)
+    return frame

@@ -1,0 +1,64 @@
+"""What a store brought: the table by hand, and that nothing is said of a run by itself."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import pytest
+
+from inference_math import Unit
+from inference_math.evidence import load
+from inference_math.workload.sessions import Turns
+from inference_math_book.figures import brought
+
+
+def test_the_time_of_a_token_is_the_slope_between_two_runs():
+    runs = load("agent_stores").frame.set_index("run")
+    one, other = runs.loc["glm53_pool8192_off"], runs.loc["glm53_c8_off_steady"]
+    tokens = 32_770 * (other.found - one.found)
+    assert brought.token_times()["GLM-5.3"] == pytest.approx((1 / one.rate - 1 / other.rate) / tokens, rel=1e-3)
+    assert brought.token_times()["MiniMax-M3"] == pytest.approx(1.766 / (90_170 * (1 - 0.5517)))
+
+
+def test_no_pair_gives_its_own_time_of_a_token():
+    told = {name: {one, other} for name, one, other in brought._TOLD} | {brought._ALONE[0]: {brought._ALONE[1]}}
+    for _, _, with_, source in brought._PAIRS:
+        assert with_ not in told[source]
+
+
+def test_what_is_said_of_a_pair_by_hand():
+    row = brought.gains().set_index("pair").loc["glm53_c32_steady"]
+    share = 1.263 * 32_770 * (1 - 0.6423) * row.token_us / 1e6
+    assert row.share == pytest.approx(share)
+    assert row.said == pytest.approx(1 / (1 - share * (1 - (1 - 0.9094) / (1 - 0.6423))) - 1)
+    assert row.measured == pytest.approx(1.873 / 1.263 - 1)
+    slow = brought.gains().set_index("pair").loc["glm52_early_64"]
+    left = ((1 - 0.5864) * (1 + 150.3 / slow.token_us) + (0.5864 - 0.114) * 60 / slow.token_us) / (1 - 0.1494)
+    assert slow.said == pytest.approx(1 / (1 - slow.share * (1 - left)) - 1)
+    assert slow.said < 0 < slow.free
+
+
+def test_the_bars_that_were_reached():
+    """The sign in nine of ten, the size within a quarter in half; nothing gains more than its misses allow."""
+    pairs = brought.gains()
+    assert pairs.sign.mean() >= 0.9
+    assert pairs.close.mean() >= 0.5
+    assert (pairs.measured < (1 - pairs.before) / (1 - pairs.after) - 1).all()
+
+
+def test_figures_draw_what_they_return():
+    fig, axes = plt.subplots(1, 4)
+    unit = Unit.of("llama-3-8b", "h100-sxm")
+    turns = Turns(turns=4, first=3000, message=200, answer=50, think=3.0)
+    drawn = brought.crowded(axes, unit, turns, [2, 5], [2], 1e6)
+    assert set(drawn["from"]) == {"law", "simulated"}
+    assert drawn.found.between(0, 1).all()
+    assert len(axes[0].lines) == 4
+    plt.close(fig)
+
+
+def test_the_live_chart_says_what_the_formula_says():
+    spec = brought.gain_live().to_dict()
+    told = str(spec["transform"])
+    assert "datum.prompt_share" in told
+    assert "datum.left" in told
+    assert {param["name"] for param in spec["params"]} >= {"psi", "hbm", "e", "w"}

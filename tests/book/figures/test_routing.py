@@ -1,0 +1,39 @@
+"""Routers: what is drawn against a simulated one."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import pytest
+
+from inference_math import theory
+from inference_math_book.figures import routing
+
+
+@pytest.mark.parametrize(("users", "units", "added"), [(16, 16, 0.001), (40, 8, 0.004), (12, 4, 0.1)])
+def test_a_simulated_router_does_what_the_law_says(users, units, added):
+    chance = routing.played(users, units, 0.01, added, "at random", 12_000)
+    said = theory.routed_step(t_w=0.01, delta_p=0.0, delta_h=added, users=users, units=units)
+    assert chance.step == pytest.approx(said, rel=0.04)
+    assert chance.idle == pytest.approx(theory.spread_of(users, units, 0.01, added).pmf(0), abs=0.02)
+    fewest = routing.played(users, units, 0.01, added, "fewest requests", 12_000)
+    assert fewest.step == pytest.approx(0.01 + added * users / units, rel=0.06)
+
+
+def test_a_home_keeps_hits_and_an_even_one_is_never_worse():
+    found = routing.rates(64, 8, 0.013, 0.01, 0.001, 60).set_index("router")
+    assert found.found["home, drawn"] == pytest.approx(theory.reuse_conversation(turns=60))
+    assert found.found["at random"] == pytest.approx(theory.reuse_local(turns=60, units=8))
+    assert found.rate["home, filled evenly"] > found.rate["home, drawn"] > found.rate["fewest requests"]
+    assert found.rate["fewest requests"] > found.rate["at random"]
+    one = routing.rates(8, 1, 0.013, 0.01, 0.001, 60)
+    assert one.rate.to_numpy() == pytest.approx(one.rate[0])
+
+
+def test_figures_draw_what_they_return():
+    fig, (one, two, three) = plt.subplots(1, 3)
+    drawn = routing.spreads(one, 8, 2, 0.01, [0.001, 0.01])
+    assert drawn.groupby("added").share.sum().to_numpy() == pytest.approx(1.0, abs=1e-6)
+    frame = routing.routers([two, three], [1, 2], 4, t_w=0.01, delta_p=0.01, delta_h=0.001, turns=10)
+    assert set(frame.router) == set(routing.ROUTERS)
+    assert len(two.lines) == len(three.lines) == 4
+    plt.close(fig)
