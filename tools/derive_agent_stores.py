@@ -2,7 +2,7 @@
 
     python tools/derive_agent_stores.py runs.csv
 
-The argument holds published runs of AISimulate and InferenceX (Apache-2.0) and of ROCm ATOM (MIT), collected one a line.
+The argument holds published runs of AISimulate and InferenceX (Apache-2.0) and of ROCm ATOM (MIT), one a line.
 Kept are the groups of `GROUPS`, whose runs differ in a tier, or in what it finds, and else in nothing that is known.
 """
 

@@ -85,6 +85,14 @@ def test_more_room_is_never_worse():
     assert host == sorted(host)
 
 
+def test_what_all_prompts_share_is_held_once():
+    shared = Turns(**(vars(AGENTS) | {"first": 2000, "shared": 18_000}))
+    run, said = played(shared, 30, [0.5e6]), loop(shared, 30, COST, tokens=[0.5e6])
+    assert said.rate == pytest.approx(run.run.request_rate, rel=0.08)
+    assert said.together == pytest.approx(run.tiers.found.sum(), abs=0.06)
+    assert said.rate > 1.2 * loop(AGENTS, 30, COST, tokens=[0.5e6]).rate
+
+
 def test_slow_loads_make_a_slow_engine():
     fast, slow = (loop(AGENTS, 40, COST, tokens=[0.6e6, 3e6], loads=[load]).rate for load in (1e-6, 60e-6))
     nothing = loop(AGENTS, 40, COST, tokens=[0.6e6]).rate

@@ -71,3 +71,16 @@ def test_beyond_the_collapse_what_is_found_cannot_keep_itself_up(size, think, T)
     assert theory.held_share(served=lasts(target, rest), **known) == pytest.approx(target)
     if 0 < low < high < 1:
         assert (high - low) / 2e-4 == pytest.approx(1.0, rel=1e-6)
+
+
+@given(
+    users=st.floats(1, 500), think=st.floats(0.1, 100), prompt=st.floats(0.01, 10), n_out=st.floats(1, 2000),
+    tw=st.floats(1e-3, 0.05), dh=st.floats(1e-5, 5e-3),
+)  # fmt: skip
+def test_the_rate_of_turns_keeps_all_users_and_all_of_the_engine_s_time(users, think, prompt, n_out, tw, dh):
+    rate = theory.turn_rate(users=users, think=think, ttft_1=prompt, n_out=n_out, t_w=tw, delta_h=dh)
+    gap = tw / (1 - rate * (prompt + n_out * dh))
+    assert gap > 0
+    assert rate * (think + prompt + n_out * gap) == pytest.approx(users)
+    decodes = rate * n_out * gap  # by Little's law
+    assert rate * prompt + (tw + decodes * dh) / gap == pytest.approx(1)

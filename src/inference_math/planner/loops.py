@@ -107,7 +107,7 @@ def loop(
     --------
     >>> from inference_math import simulate
     >>> from inference_math.planner.loops import loop
-    >>> from inference_math.workload.sessions import Sessions, Turns
+    >>> from inference_math.workload.sessions import Turns
     >>> agents = Turns(turns=20, first=20_000, message=1500, answer=500, think=20.0)
     >>> cost = simulate.StepCost(t_w=0.01, T=40e-6, kv_read=2e-8)
     >>> for users in (30, 40):
@@ -118,10 +118,7 @@ def loop(
     """
     count, step_tokens = as_number("users", users, ANY_POSITIVE), as_whole("budget", budget)
     sizes = np.asarray(as_numbers("tokens", tokens, AT_LEAST_ZERO), dtype=np.float64)
-    slow = [
-        0.0,
-        *np.asarray(as_numbers("loads", loads, AT_LEAST_ZERO) if len(loads) else [], dtype=np.float64).tolist(),
-    ]
+    slow = [0.0, *(as_number("loads", load, AT_LEAST_ZERO) for load in loads)]
     if len(slow) != sizes.size:
         raise ValueError(f"loads must have a number for each tier below HBM, {sizes.size - 1}, not {len(slow) - 1}")
     engine = _Engine(turns, cost, step_tokens)
@@ -153,9 +150,9 @@ def needed(turns: Turns, users: float, cost: Cost, share: float, hbm: float, bud
 
 
 def _places(turns: Turns, hbm: float) -> float:
-    """Return the turns that HBM has room for."""
+    """Return the turns that HBM has room for; what all prompts share, they hold together."""
     whole = turns.sessions(1.0)
-    return max(1.0, hbm / (whole.prompt + whole.answer))
+    return max(1.0, (hbm - whole.shared) / (whole.again + whole.brought))
 
 
 def _law(turns: Turns, times: NDArray[np.float64]) -> Sessions:

@@ -10,20 +10,24 @@ from inference_math.theory.notation import (
     T,
     again,
     brought,
+    delta_h,
     e,
     kv_capacity,
     left,
     loaded,
     missed,
     missed_without,
+    n_out,
     prompt_share,
     served,
+    t_w,
     think,
+    ttft_1,
     users,
     write,
 )
 
-__all__ = ["break_even_reads", "held_share", "prefill_left", "store_gain", "users_collapse"]
+__all__ = ["break_even_reads", "held_share", "prefill_left", "store_gain", "turn_rate", "users_collapse"]
 
 store_gain = Formula(
     name="store_gain",
@@ -76,4 +80,18 @@ users_collapse = Formula(
     claim="E09",
     source=BOOK,
     meaning="users from whom on a busy engine's store cannot keep up what it finds: each miss makes more of them",
+)
+# Users who think, compute their prompt, and take N_out steps of t_w / (1 - X D), where X D is the share of the time
+# that prompts and reads take: a quadratic equation in the rate X.
+_engine, _apart = ttft_1 + n_out * delta_h, think + ttft_1
+_sum = users * _engine + _apart + n_out * t_w
+turn_rate = Formula(
+    name="turn_rate",
+    arguments=(users, think, ttft_1, n_out, t_w, delta_h),
+    expr=2 * users / (_sum + sp.sqrt(_sum**2 - 4 * users * _apart * _engine)),
+    latex_name=r"X(U)",
+    unit="1/s",
+    claim="E09",
+    source=BOOK,
+    meaning="turns per second of users in a closed loop whose prompts never wait for each other",
 )

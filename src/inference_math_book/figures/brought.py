@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -16,15 +17,17 @@ from inference_math.catalogue.tiers import tier
 from inference_math.evidence import load
 from inference_math.perf.steps import kv_sent
 from inference_math.planner.loops import loop
-from inference_math.theory import prefill_left, store_gain
+from inference_math.theory import held_share, prefill_left, store_gain, turn_rate
 from inference_math.theory.formula import to_vega
 from inference_math.workload import Workload
 from inference_math.workload.sessions import Turns
 from inference_math_book import explore
 
-__all__ = ["crowded", "gain_live", "gains", "said_and_measured", "token_times"]
+__all__ = ["crowded", "crowded_live", "gain_live", "gains", "said_and_measured", "token_times"]
 
 _CLOSE = 0.25  # of the size of a gain
+_DATUM = re.compile(r"datum\.(\w+)")
+_ROUNDS, _DAMPED = 24, 0.6  # of the loop of hits and turns on the page
 
 
 class _Times(NamedTuple):
@@ -211,6 +214,70 @@ def gain_live() -> Any:
             explore.named_slider("hbm", "found by HBM alone", 0.6, 0, 0.95, 0.01),
             explore.named_slider("e", "loading: times as fast as computing, e", 10, 0.25, 50, 0.25),
             explore.named_slider("w", "storing a token over computing it, ω", 0.2, 0, 4, 0.05),
+        )
+        .properties(width="container", height=320)
+    )
+
+
+def crowded_live(costs: Mapping[str, float]) -> Any:
+    """Return the live chart of users in a closed loop with HBM, and with host memory below it, by two formulas in turn.
+
+    `costs` are the first values of its sliders: hbm and host (million tokens), again and brought (thousand tokens),
+    token_us, weights_ms and read_ms.
+    """
+    names = {symbol.name for symbol in (*turn_rate.arguments, *held_share.arguments)}
+    rate, held = to_vega(turn_rate.expr, datum=names), to_vega(held_share.expr, datum=names)
+
+    def put(formula: str, **values: str) -> str:
+        """Put expressions into a formula's places."""
+        return _DATUM.sub(lambda match: f"({values[match[1]]})" if match[1] in values else match[0], formula)
+
+    engine = {"n_out": "answer", "t_w": "weights / 1000", "delta_h": "read / 1000"}
+    room = {"users": "datum.users", "again": "1000 * again", "brought": "1000 * brought"}
+    chart = alt.Chart(alt.sequence(0, 161, 1, as_="i")).transform_calculate(users="pow(10, datum.i / 80)")
+    chart = chart.transform_calculate(places="max(1, 1000 * hbm / (again + brought))")
+    for tier_, capacity in (("hbm", "1e6 * hbm"), ("both", "1e6 * (hbm + host)")):
+        chart = chart.transform_calculate(**{f"G_{tier_}": "0"})
+        for _ in range(_ROUNDS):
+            chart = chart.transform_calculate(P=f"token / 1000 * (brought + again * (1 - datum.G_{tier_}))")
+            free = put(rate, think="think", ttft_1="datum.P", **engine)
+            full = put(rate, users="datum.places", think="1e-6", ttft_1="datum.P", **engine)
+            chart = chart.transform_calculate(**{f"X_{tier_}": f"min({free}, {full})"})
+            chart = chart.transform_calculate(
+                served=f"min(datum.users / datum.X_{tier_} - think, datum.places / datum.X_{tier_})"
+            )
+            found = put(
+                held, kv_capacity=capacity, served="datum.served", **room,
+                think=f"max(datum.users / datum.X_{tier_} - datum.served, 1e-6)",
+            )  # fmt: skip
+            step = f"datum.G_{tier_} + {_DAMPED} * ({found} - datum.G_{tier_})"
+            chart = chart.transform_calculate(**{f"G_{tier_}": step})
+    labels: list[Any] = ["HBM alone", "HBM and host memory"]
+    shown = ("turns per second", "past that is found (%)", "seconds of a turn")
+    for label, tier_ in zip(labels, ("hbm", "both"), strict=True):
+        seen = f"show == '{shown[0]}' ? datum.X_{tier_} : show == '{shown[1]}' ? 100 * datum.G_{tier_} : "
+        chart = chart.transform_calculate(**{label: f"{seen}datum.users / datum.X_{tier_} - think"})
+    legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=0, symbolSize=400)
+    return (
+        chart.transform_fold(labels, as_=["tier", "value"])
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=alt.X("users:Q", scale=explore.log_scale(1, 100), title="users of a unit"),
+            y=alt.Y("value:Q", title="what is chosen to be shown"),
+            color=alt.Color("tier:N", legend=legend, scale=alt.Scale(domain=labels, range=list(explore.COLOURS[:2]))),
+            tooltip=["tier:N", alt.Tooltip("users:Q", format=".3~g"), alt.Tooltip("value:Q", format=".3~g")],
+        )
+        .add_params(
+            explore.choice("show", "show", shown, shown[0]),
+            explore.named_slider("hbm", "HBM for caches (million tokens)", costs["hbm"], 0.1, 10, 0.01),
+            explore.named_slider("host", "host memory (million tokens)", costs["host"], 0, 50, 0.1),
+            explore.named_slider("again", "tokens read again (thousand)", costs["again"], 1, 200, 0.5),
+            explore.named_slider("brought", "tokens brought (thousand)", costs["brought"], 0.5, 20, 0.05),
+            explore.named_slider("answer", "tokens of an answer", costs["answer"], 50, 4000, 50),
+            explore.named_slider("think", "thinking (s)", costs["think"], 1, 120, 1),
+            explore.named_slider("token", "computing a token (µs)", costs["token_us"], 1, 300, 0.5),
+            explore.named_slider("weights", "reading the weights (ms)", costs["weights_ms"], 1, 50, 0.1),
+            explore.named_slider("read", "reading a session, ΔH (ms)", costs["read_ms"], 0.01, 5, 0.01),
         )
         .properties(width="container", height=320)
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pytest
 
-from inference_math import Unit
+from inference_math import Unit, theory
 from inference_math.evidence import load
+from inference_math.planner.loops import loop
+from inference_math.workload import Workload
 from inference_math.workload.sessions import Turns
 from inference_math_book.figures import brought
 
@@ -54,6 +56,31 @@ def test_figures_draw_what_they_return():
     assert drawn.found.between(0, 1).all()
     assert len(axes[0].lines) == 4
     plt.close(fig)
+
+
+def test_two_formulas_in_turn_are_the_loop_away_from_the_border():
+    """What the live chart computes, in Python: hits and rates as of the loop with its waits and ended sessions."""
+    unit = Unit.of("llama-3-70b", "h100-sxm", 4, weights="fp8", kv="fp8")
+    turns = Turns(turns=60, first=15_000, message=1500, answer=500, think=20.0)
+    means = turns.sessions(1.0)
+    cost, hbm = unit.near(Workload(means.prompt, 500)).step_cost, unit.kv_tokens(means.prompt)
+    one, two = (cost.bare(count, count * means.prompt) for count in (1, 2))
+    engine = {"n_out": 500, "t_w": 2 * one - two, "delta_h": two - one}
+    token = float(unit.prefill_time(means.prompt)) / means.prompt
+    for users, host in ((8, 0.0), (14, 0.0), (28, 0.0), (60, 0.0), (28, 2.5e6), (40, 2.5e6)):
+        found, places = 0.0, hbm / (means.again + means.brought)
+        for _ in range(brought._ROUNDS):
+            prompt = token * (means.brought + means.again * (1 - found))
+            free = theory.turn_rate(users=users, think=20.0, ttft_1=prompt, **engine)
+            rate = min(free, theory.turn_rate(users=places, think=1e-6, ttft_1=prompt, **engine))
+            served = min(users / rate - 20.0, places / rate)
+            room = {"kv_capacity": hbm + host, "again": means.again, "brought": means.brought}
+            held = theory.held_share(users=users, served=served, think=users / rate - served, **room)
+            found += brought._DAMPED * (held - found)
+        tokens, loads = ([hbm, host], [1e-9]) if host else ([hbm], [])
+        seen = loop(turns, users, cost, tokens=tokens, loads=loads)
+        assert rate == pytest.approx(seen.rate, rel=0.06)
+        assert found * means.again / means.prompt == pytest.approx(seen.together, abs=0.02)
 
 
 def test_the_live_chart_says_what_the_formula_says():
