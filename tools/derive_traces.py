@@ -18,6 +18,7 @@ from scipy.optimize import brentq
 from tables import write
 
 from inference_math.workload.returns import Recorded
+from inference_math.workload.stores import clairvoyant
 from inference_math.workload.traces import QUANTILES, Read, length_quantiles, read, reuse_curve
 
 FILES = {"mooncake-conversation": "conversation_trace.jsonl", "mooncake-synthetic": "synthetic_trace.jsonl",
@@ -47,7 +48,7 @@ def main() -> None:
     shares = ["token_share", "mean", "std", *ALPHA, *(f"share_{high}" for high in HIGH)]
     write(alpha(known), options["out"] / "traces_alpha.csv", *shares)
     write(saving(known), options["out"] / "traces_saving.csv", "e", "saved_load_all", "saved_mixed")
-    write(halves(known), options["out"] / "traces_halves.csv", "law", "independent", "same", "other", "kept_s")
+    write(halves(known), options["out"] / "traces_halves.csv", "law", "independent", "same", "other", "best", "kept_s")
 
 
 def lengths(traces: dict[str, Read]) -> pd.DataFrame:
@@ -110,7 +111,8 @@ def halves(traces: dict[str, Read]) -> pd.DataFrame:
 
     `law` is from when tokens came back in the first half, `independent` takes each block for independent of all others
     (Che, 2002); `same` and `other` are an LRU store in the first and in the second half, empty at the beginning of
-    each. `kept_s` is the time for which the store keeps what nobody uses, by the law.
+    each; `best` is what a store finds in the second half that knows what will come (Belady, 1966). `kept_s` is the time
+    for which the store keeps what nobody uses, by the law.
     """
     tables = []
     for trace, this in traces.items():
@@ -130,9 +132,15 @@ def halves(traces: dict[str, Read]) -> pd.DataFrame:
         for name, half in (("same", first), ("other", second)):
             curve = reuse_curve(list(half.blocks), half.n_in, size, size * slots)
             table[name] = curve.token_share.to_numpy()
+        table["best"] = [_best(second, int(slot), size) for slot in slots]
         tables.append(table)
-    columns = ["trace", "capacity_tokens", "kept_s", "law", "independent", "same", "other"]
+    columns = ["trace", "capacity_tokens", "kept_s", "law", "independent", "same", "other", "best"]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+
+
+def _best(requests: pd.DataFrame, slots: int, block_tokens: int) -> float:
+    found = np.array(clairvoyant(list(requests["blocks"]), slots)) * block_tokens
+    return float(np.minimum(found, requests["n_in"]).sum() / requests["n_in"].sum())
 
 
 def _independent(blocks: list[list[int]], slots: np.ndarray) -> list[float]:

@@ -120,7 +120,8 @@ def test_what_is_needed_finds_what_was_asked():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"users": 0}, "users must be"), ({"tokens": [-1]}, "tokens must be"), ({"loads": [1.0]}, "loads must have"),
+        ({"users": 0}, "users must be"), ({"tokens": [-1]}, "tokens must be"), 
+        ({"tokens": [9e3]}, "tokens of HBM must hold"), ({"loads": [1.0]}, "loads must have"),
         ({"budget": 0}, "budget must be"), ({"tokens": [1e6, 1e6], "loads": [-1.0]}, "loads must be"),
     ],
 )  # fmt: skip

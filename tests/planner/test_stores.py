@@ -16,6 +16,7 @@ from inference_math.workload.sessions import Turns
 
 AGENTS = Turns(turns=60, first=15_000, message=1_500, answer=500, think=20.0)
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 4, weights="fp8", kv="fp8")
+LONG = replace(AGENTS, first=3_000_000)
 SPLIT = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
 TIERS = {"dram": 2e12, "local_ssd": 30e12}
 
@@ -46,6 +47,16 @@ def test_turns_come_as_often_as_users_think_and_wait():
     assert found.rate.is_monotonic_increasing
 
 
+def test_a_ladder_stands_for_units():
+    found = size_store(UNIT, AGENTS, 300, TIERS, units=4)
+    rate = found.tiers.rate.iloc[-1]
+    assert found.alone > 4
+    assert size_store(UNIT, AGENTS, 300, {}, units=found.alone).tiers.rate[0] >= 0.98 * rate
+    assert size_store(UNIT, AGENTS, 300, {}, units=found.alone - 1).tiers.rate[0] < 0.98 * rate
+    assert size_store(UNIT, AGENTS, 300, {}, units=4).alone == 4
+    assert f"as many turns per second take {found.alone} units." in str(found)
+
+
 def test_more_users_find_less_and_all_is_written():
     few, many = (size_store(UNIT, AGENTS, users, TIERS) for users in (10, 200))
     assert few.tiers.together[0] > 0.9 > 0.01 > many.tiers.together[0]
@@ -62,6 +73,7 @@ def test_more_users_find_less_and_all_is_written():
         ({"users": 0}, "users must be"), ({"tiers": {"tape": 1e12}}, "tier must be|must be one of"),
         ({"tiers": {"dram": -1.0}}, "size of dram must be"), ({"units": 0}, "units must be"),
         ({"tiers": {"dram": 1e30}}, "tiers must have at most"), ({"unit": SPLIT}, "unit must have one group"),
+        ({"turns": LONG}, "unit must hold the longest request, 3,118,500 tokens"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(change, words):

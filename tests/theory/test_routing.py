@@ -20,7 +20,7 @@ def test_the_step_and_the_idle_units_are_those_of_all_states_added_up(users, uni
     speed = {s: sum(n / (1 + n * added) for n in s) for s in states}
     whole = sum(weight.values())
     rate = sum(weight[s] * speed[s] for s in states) / whole
-    said = theory.routed_step(t_w=1.0, delta_p=added / 2, delta_h=added / 2, users=users, units=units)
+    said = theory.routed_step(t_w=1.0, delta_p=added / 2, delta_h=added / 2, B=users, units=units)
     assert users / rate == pytest.approx(said)
     idle = sum(weight[s] for s in states if s[0] == 0) / whole
     assert theory.spread_of(users, units, 1.0, added).pmf(0) == pytest.approx(idle)
@@ -46,15 +46,15 @@ def test_the_ends_are_the_urn_without_and_with_one_ball():
 @given(users=st.integers(1, 500), units=st.integers(1, 50))
 def test_balance_is_worth_less_than_one_request(users, units):
     costs = {"t_w": 0.01, "delta_p": 0.002, "delta_h": 0.001}
-    lost = theory.routed_step(**costs, users=users, units=units) - (0.01 + 0.003 * users / units)
+    lost = theory.routed_step(**costs, B=users, units=units) - (0.01 + 0.003 * users / units)
     assert lost == pytest.approx(0.003 * (1 - 1 / units), abs=1e-12)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"users": 0}, "users must be"), ({"units": 0}, "units must be"), ({"t_w": 0}, "t_w must be"),
+    [({"B": 0}, "B must be"), ({"units": 0}, "units must be"), ({"t_w": 0}, "t_w must be"),
      ({"added": -1}, "added must be")],
 )  # fmt: skip
 def test_bad_input_is_refused(change, words):
     with pytest.raises(ValueError, match=words):
-        theory.spread_of(**({"users": 2, "units": 2, "t_w": 1.0, "added": 1.0} | change))
+        theory.spread_of(**({"B": 2, "units": 2, "t_w": 1.0, "added": 1.0} | change))

@@ -78,8 +78,9 @@ def test_beyond_the_collapse_what_is_found_cannot_keep_itself_up(size, think, T)
     tw=st.floats(1e-3, 0.05), dh=st.floats(1e-5, 5e-3),
 )  # fmt: skip
 def test_the_rate_of_turns_keeps_all_users_and_all_of_the_engine_s_time(users, think, prompt, n_out, tw, dh):
-    rate = theory.turn_rate(users=users, think=think, ttft_1=prompt, n_out=n_out, t_w=tw, delta_h=dh)
-    gap = tw / (1 - rate * (prompt + n_out * dh))
+    busy = prompt + n_out * dh
+    rate = theory.turn_rate(users=users, turn_away=think + prompt, turn_busy=busy, n_out=n_out, t_w=tw)
+    gap = tw / (1 - rate * busy)
     assert gap > 0
     assert rate * (think + prompt + n_out * gap) == pytest.approx(users)
     decodes = rate * n_out * gap  # by Little's law

@@ -53,7 +53,7 @@ def test_script_writes_four_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(saving) == 1 + 2 * 11
     # Three requests are no hour to foresee another by.
     halves = (tmp_path / "out" / "traces_halves.csv").read_text()
-    assert halves == "trace,capacity_tokens,kept_s,law,independent,same,other\n"
+    assert halves == "trace,capacity_tokens,kept_s,law,independent,same,other,best\n"
 
 
 def test_one_half_of_a_trace_foresees_the_other() -> None:

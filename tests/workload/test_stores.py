@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import combinations
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math.workload.stores import drawn, play
+from inference_math.workload.stores import clairvoyant, drawn, play
 from inference_math.workload.traces import reuse_curve
 
 
@@ -32,6 +35,29 @@ def test_hits_by_hand():
     assert play(stream, [2, 1]) == [1 / 5, 1 / 5]
     assert play(stream, [0, 3]) == [0, 2 / 5]
     assert play(stream, [3], skip=2) == [1]
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 99), size=st.integers(0, 4))
+def test_a_store_that_knows_what_will_come_finds_the_most_of_all_choices(seed, size):
+    """By hand: the best over all ways to keep a subset of the blocks after each use."""
+    rng = np.random.default_rng(seed)
+    uses = [int(block) for block in rng.integers(5, size=9)]
+
+    def most(place, kept):
+        if place == len(uses):
+            return 0
+        block = uses[place]
+        choices = kept | {block}
+        after = [frozenset(some) for some in combinations(choices, min(size, len(choices)))]
+        return (block in kept) + max(most(place + 1, each) for each in after)
+
+    most = cache(most)
+    assert sum(clairvoyant([uses], size)) == most(0, frozenset())
+    assert clairvoyant([uses[:4], uses[4:]], 99) == [
+        4 - len(set(uses[:4])),
+        sum(block in uses[: 4 + k] for k, block in enumerate(uses[4:])),
+    ]
 
 
 def test_drawn_sessions_grow_by_message_and_answer_and_follow_each_other():

@@ -101,7 +101,7 @@ def loop(
     Raises
     ------
     TypeError, ValueError
-        For numbers out of range, or another number of loads than of tiers.
+        For numbers out of range, another number of loads than of tiers, an HBM without room for a request.
 
     Examples
     --------
@@ -121,6 +121,8 @@ def loop(
     slow = [0.0, *(as_number("loads", load, AT_LEAST_ZERO) for load in loads)]
     if len(slow) != sizes.size:
         raise ValueError(f"loads must have a number for each tier below HBM, {sizes.size - 1}, not {len(slow) - 1}")
+    if not sizes[0] >= turns.longest:
+        raise ValueError(f"tokens of HBM must hold the longest request, {turns.longest}, not {sizes[0]:g}")
     engine = _Engine(turns, cost, step_tokens)
     most = _places(turns, float(sizes[0]))
     times = engine.seen(count, (0.0,) * len(slow), slow, most)[1] if cold else np.array([0.0, 1e-9])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -44,6 +45,8 @@ class Ladder:
         Mean tokens of a prompt.
     gb
         Of one session's KV cache, once.
+    alone
+        Units that would serve as many turns per second without any tier below HBM: what the ladder stands for.
     spread
         Ends of the factor by which latencies, and so rates, may be off with a probability of 90 %, where hits are what
         the law says.
@@ -56,14 +59,21 @@ class Ladder:
     gb: float
     users: float
     think: float
+    units: int
+    alone: int
     spread: tuple[float, float]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all as plain numbers; a size without end is None."""
         rows = self.tiers.replace(np.inf, np.nan).astype(object)
         sizes = {f"{share:g}": gb for share, gb in self.needed.items()}
-        told = {"users": self.users, "think": self.think, "prompt": self.prompt, "ceiling": self.ceiling}
-        told |= {"session_gb": self.gb}
+        told: dict[str, Any] = {
+            "users": self.users,
+            "think": self.think,
+            "prompt": self.prompt,
+            "ceiling": self.ceiling,
+        }
+        told |= {"session_gb": self.gb, "units": self.units, "units_alone": self.alone}
         return told | {
             "latency_spread": list(self.spread),
             "needed_gb": sizes,
@@ -97,6 +107,8 @@ class Ladder:
             "much is found. In flight: turns of a unit that hold their tokens; (all): more would, and wait for room.",
             f"All together: --alpha {last['together']:.2f} for inference-math plan.",
         ]
+        if self.alone != self.units:
+            lines.append(f"With HBM alone, as many turns per second take {self.alone} units.")
         if self.tiers["full"].iloc[0] or self.tiers["together"].iloc[0] < _LOST * self.ceiling:
             lines.append(
                 "HBM alone finds next to nothing here: turns in flight fill it, and each miss makes them longer."
@@ -104,7 +116,8 @@ class Ladder:
         return "\n".join(lines)
 
 
-_LOST = 0.1
+_LOST = 0.1  # of what can be found: next to nothing
+_NEAR = 0.02  # by which a rate is as good
 
 
 def size_store(
@@ -153,6 +166,8 @@ def size_store(
     places = [(name, tier(name), as_number(f"size of {name}", size, AT_LEAST_ZERO)) for name, size in tiers.items()]
     if any(size > _MOST for _, _, size in places):
         raise ValueError(f"tiers must have at most {_MOST:g} bytes each")
+    if unit.kv_tokens(turns.longest) < turns.longest:
+        raise ValueError(f"unit must hold the longest request, {turns.longest:,} tokens, beside its weights")
     tokens = [unit.kv_tokens(means.prompt), *(size / each / count for _, _, size in places)]
     loads = [each / (unit.gpus * one.read_bw) for _, one, _ in places]
     work = Workload(means.prompt, turns.answer)
@@ -176,6 +191,14 @@ def size_store(
                 "full": seen.full,
             }
         )
+    goal = float(rows[-1]["rate"]) * (1 - _NEAR)
+
+    def serve(many: int) -> bool:
+        """Tell whether so many units serve as much with HBM alone."""
+        return many * loop(waiting, asked / many, cost, tokens=tokens[:1], budget=budget).rate >= goal
+
+    most = max(count, int(np.ceil(asked)))  # a unit for each user does as well as anything
+    alone = count + bisect_left(range(count, most), True, key=serve)
     within = unit.predict("e2e", work, max(1.0, seen.in_flight))
     sizes = {
         share: count * needed(waiting, asked / count, cost, share, tokens[0], budget) * each / 1e9 for share in SHARES
@@ -188,6 +211,8 @@ def size_store(
         means.prompt * each / 1e9,
         asked,
         turns.think,
+        count,
+        alone,
         (within.low / within.value, within.high / within.value),
     )
 

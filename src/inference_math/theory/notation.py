@@ -150,6 +150,20 @@ served = _define(
     AT_LEAST_ZERO,
     "time for which a turn holds its tokens, from prompt to answer",
 )
+turn_away = _define(
+    "turn_away",
+    r"t_{\mathrm{away}}",
+    "s",
+    ANY_POSITIVE,
+    "time of a turn in which it does not decode: thinking, and its prompt",
+)
+turn_busy = _define(
+    "turn_busy",
+    r"t_{\mathrm{busy}}",
+    "s",
+    ANY_POSITIVE,
+    "time that a turn takes of the engine beside weight reads: its prompt, and the read of its cache in each step",
+)
 prompt_share = _define(
     "prompt_share", r"\psi", "1", SHARE, "share of an engine's time that prompts take, beside its steps without them"
 )
@@ -158,7 +172,7 @@ missed = _define("missed", r"\mu", "1", SHARE, "share of the prompt tokens that 
 missed_without = _define(
     "missed_without", r"\mu_0", "1", Interval(0, 1, open_low=True), "share of them that is computed without the store"
 )
-loaded = _define("loaded", r"\lambda", "1", SHARE, "share of the prompt tokens that is loaded from a store")
+loaded = _define("loaded", r"\mu_{\mathrm{load}}", "1", SHARE, "share of the prompt tokens that is loaded from a store")
 write = _define("write", r"\omega", "1", AT_LEAST_ZERO, "time to store a token over the time to compute it")
 
 # Serving

@@ -7,32 +7,31 @@ from typing import Any
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.theory._talks import BOOK
 from inference_math.theory.formula import Formula
-from inference_math.theory.notation import delta_h, delta_p, t_w, units, users
+from inference_math.theory.notation import B, delta_h, delta_p, t_w, units
 
 __all__ = ["routed_step", "spread_of"]
 
 routed_step = Formula(
     name="routed_step",
-    arguments=(t_w, delta_p, delta_h, users, units),
-    expr=t_w + (delta_p + delta_h) * (1 + (users - 1) / units),
+    arguments=(t_w, delta_p, delta_h, B, units),
+    expr=t_w + (delta_p + delta_h) * (1 + (B - 1) / units),
     latex_name=r"\overline{\mathrm{step}}",
     unit="s",
     claim="E10",
     source=BOOK,
-    meaning="mean step that requests of users in a closed loop see where each goes to one of the units at random",
-    domain=users >= 1,
+    meaning="mean step that requests in a closed loop see where each goes to one of the units at random",
 )
 
 
-def spread_of(users: float, units: float, t_w: float, added: float) -> Any:
+def spread_of(B: int, units: int, t_w: float, added: float) -> Any:
     """Return the number of requests at one of the units as a distribution of SciPy, each sent to one at random [E10].
 
     Parameters
     ----------
-    users
-        Requests in all, a whole number: who gets an answer sends the next one.
+    B
+        Requests in all: who gets an answer sends the next one.
     units
-        Equal ones, a whole number.
+        Equal ones.
     t_w, added
         Seconds of a step without requests, and what each adds, ΔP + ΔH.
 
@@ -45,14 +44,14 @@ def spread_of(users: float, units: float, t_w: float, added: float) -> Any:
     --------
     >>> from inference_math.theory import spread_of
     >>> for added in (1e-9, 0.001, 1e3):
-    ...     print(f"{spread_of(users=16, units=16, t_w=0.01, added=added).pmf(0):.2f} idle")
+    ...     print(f"{spread_of(B=16, units=16, t_w=0.01, added=added).pmf(0):.2f} idle")
     0.36 idle
     0.37 idle
     0.48 idle
     """
     from scipy.stats import betabinom, binom  # slow to import, and the formulas do without
 
-    count, each = as_whole("users", users), as_whole("units", units)
+    count, each = as_whole("B", B), as_whole("units", units)
     apart, together = as_number("t_w", t_w, ANY_POSITIVE), as_number("added", added, AT_LEAST_ZERO)
     if each == 1 or together < 1e-12 * apart:
         return binom(count, 1 / each)

@@ -10,7 +10,6 @@ from inference_math.theory.notation import (
     T,
     again,
     brought,
-    delta_h,
     e,
     kv_capacity,
     left,
@@ -22,7 +21,8 @@ from inference_math.theory.notation import (
     served,
     t_w,
     think,
-    ttft_1,
+    turn_away,
+    turn_busy,
     users,
     write,
 )
@@ -81,14 +81,13 @@ users_collapse = Formula(
     source=BOOK,
     meaning="users from whom on a busy engine's store cannot keep up what it finds: each miss makes more of them",
 )
-# Users who think, compute their prompt, and take N_out steps of t_w / (1 - X D), where X D is the share of the time
-# that prompts and reads take: a quadratic equation in the rate X.
-_engine, _apart = ttft_1 + n_out * delta_h, think + ttft_1
-_sum = users * _engine + _apart + n_out * t_w
+# Users who think, compute their prompt, and take N_out steps of t_w / (1 - X t_busy), where X t_busy is the share of
+# the time that prompts and reads take: a quadratic equation in the rate X.
+_sum = users * turn_busy + turn_away + n_out * t_w
 turn_rate = Formula(
     name="turn_rate",
-    arguments=(users, think, ttft_1, n_out, t_w, delta_h),
-    expr=2 * users / (_sum + sp.sqrt(_sum**2 - 4 * users * _apart * _engine)),
+    arguments=(users, turn_away, turn_busy, n_out, t_w),
+    expr=2 * users / (_sum + sp.sqrt(_sum**2 - 4 * users * turn_away * turn_busy)),
     latex_name=r"X(U)",
     unit="1/s",
     claim="E09",

@@ -63,6 +63,11 @@ class Turns:
         """Return the tokens of the prompt of a turn, the first of which is number 0."""
         return self.shared + self.first + turn * (self.message + self.answer)
 
+    @property
+    def longest(self) -> int:
+        """Tokens of the last prompt of a session, with its answer."""
+        return self.prompt(self.turns - 1) + self.answer
+
     def thought(self, rng: np.random.Generator) -> float:
         """Return how long somebody thinks, drawn."""
         if self.cv == 0 or self.think == 0:

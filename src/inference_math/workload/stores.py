@@ -11,7 +11,7 @@ import numpy as np
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 
-__all__ = ["Stores", "Turn", "drawn", "play"]
+__all__ = ["Stores", "Turn", "clairvoyant", "drawn", "play"]
 
 
 class Stores:
@@ -144,3 +144,45 @@ def play(requests: Iterable[tuple[float, int, Sequence[Hashable]]], tiers: Seque
     if not asked:
         raise ValueError(f"skip must leave a request that counts, not {skip}")
     return [hit / asked for hit in hits]
+
+
+def clairvoyant(prompts: Sequence[Sequence[Hashable]], size: int) -> list[int]:
+    """Return how many blocks of each prompt a store of so many blocks finds that knows what will come.
+
+    It keeps what is used again soonest, and takes in nothing that is used later than all it has (Belady, 1966). No rule
+    finds more, for here a block counts wherever in a prompt it stands.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a size that is no whole number.
+
+    Examples
+    --------
+    >>> from inference_math.workload.stores import clairvoyant, play
+    >>> prompts = ["ab", "cd", "ef"] * 4  # least recently used, each goes just before it comes again
+    >>> sum(clairvoyant(prompts, 4)) / 24, play([(0.0, 2, prompt) for prompt in prompts], [4])
+    (0.5, [0.0])
+    """
+    room, never = as_whole("size", size, 0), sum(map(len, prompts))
+    uses = [block for prompt in prompts for block in prompt]
+    following, last = [never] * len(uses), dict[Hashable, int]()
+    for place in range(len(uses) - 1, -1, -1):
+        following[place] = last.get(uses[place], never)
+        last[uses[place]] = place
+    kept: dict[Hashable, int] = {}  # when each is used next
+    latest: list[tuple[int, int]] = []  # the same, the latest first, and places where they were used; some are outdated
+    found, place = [], 0
+    for prompt in prompts:
+        hits = 0
+        for block in prompt:
+            hits += block in kept
+            kept[block] = following[place]
+            heapq.heappush(latest, (-following[place], place))
+            while len(kept) > room:
+                when, where = heapq.heappop(latest)
+                if kept.get(uses[where]) == -when:
+                    del kept[uses[where]]
+            place += 1
+        found.append(hits)
+    return found

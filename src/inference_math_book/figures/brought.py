@@ -156,7 +156,7 @@ def crowded(
             | {"requests": 15 * many, "warmup": 20 * many}
             for many in played
         ]
-    run = simulate.sweep(simulate.with_stores, settings, executor=executor)
+    run = simulate.sweep(simulate.with_stores, settings, executor=executor, progress=False)
     found = run.filter(like="found_").sum(axis=1)
     marks = pd.DataFrame({"tier": np.repeat(list(tiers), len(played)), "users": run["users"], "from": "simulated"})
     marks = marks.assign(found=found, rate=run["request_rate"], ttft=run["ttft_mean"], gap=run["tpot_mean"])
@@ -232,7 +232,7 @@ def crowded_live(costs: Mapping[str, float]) -> Any:
         """Put expressions into a formula's places."""
         return _DATUM.sub(lambda match: f"({values[match[1]]})" if match[1] in values else match[0], formula)
 
-    engine = {"n_out": "answer", "t_w": "weights / 1000", "delta_h": "read / 1000"}
+    engine = {"n_out": "answer", "t_w": "weights / 1000", "turn_busy": "datum.P + answer * read / 1000"}
     room = {"users": "datum.users", "again": "1000 * again", "brought": "1000 * brought"}
     chart = alt.Chart(alt.sequence(0, 161, 1, as_="i")).transform_calculate(users="pow(10, datum.i / 80)")
     chart = chart.transform_calculate(places="max(1, 1000 * hbm / (again + brought))")
@@ -240,8 +240,8 @@ def crowded_live(costs: Mapping[str, float]) -> Any:
         chart = chart.transform_calculate(**{f"G_{tier_}": "0"})
         for _ in range(_ROUNDS):
             chart = chart.transform_calculate(P=f"token / 1000 * (brought + again * (1 - datum.G_{tier_}))")
-            free = put(rate, think="think", ttft_1="datum.P", **engine)
-            full = put(rate, users="datum.places", think="1e-6", ttft_1="datum.P", **engine)
+            free = put(rate, turn_away="think + datum.P", **engine)
+            full = put(rate, users="datum.places", turn_away="datum.P", **engine)
             chart = chart.transform_calculate(**{f"X_{tier_}": f"min({free}, {full})"})
             chart = chart.transform_calculate(
                 served=f"min(datum.users / datum.X_{tier_} - think, datum.places / datum.X_{tier_})"
@@ -269,12 +269,12 @@ def crowded_live(costs: Mapping[str, float]) -> Any:
         )
         .add_params(
             explore.choice("show", "show", shown, shown[0]),
-            explore.named_slider("hbm", "HBM for caches (million tokens)", costs["hbm"], 0.1, 10, 0.01),
-            explore.named_slider("host", "host memory (million tokens)", costs["host"], 0, 50, 0.1),
-            explore.named_slider("again", "tokens read again (thousand)", costs["again"], 1, 200, 0.5),
-            explore.named_slider("brought", "tokens brought (thousand)", costs["brought"], 0.5, 20, 0.05),
+            explore.named_slider("hbm", "million tokens of HBM for caches", costs["hbm"], 0.1, 10, 0.01),
+            explore.named_slider("host", "million tokens of host memory", costs["host"], 0, 50, 0.1),
+            explore.named_slider("again", "thousand tokens read again", costs["again"], 1, 200, 0.5),
+            explore.named_slider("brought", "thousand tokens brought", costs["brought"], 0.5, 20, 0.05),
             explore.named_slider("answer", "tokens of an answer", costs["answer"], 50, 4000, 50),
-            explore.named_slider("think", "thinking (s)", costs["think"], 1, 120, 1),
+            explore.named_slider("think", "seconds of thinking", costs["think"], 1, 120, 1),
             explore.named_slider("token", "computing a token (µs)", costs["token_us"], 1, 300, 0.5),
             explore.named_slider("weights", "reading the weights (ms)", costs["weights_ms"], 1, 50, 0.1),
             explore.named_slider("read", "reading a session, ΔH (ms)", costs["read_ms"], 0.01, 5, 0.01),

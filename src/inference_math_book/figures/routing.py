@@ -70,7 +70,7 @@ def rates(users: int, units: int, t_w: float, delta_p: float, delta_h: float, tu
     for router, found in zip(ROUTERS, (local, local, whole, whole), strict=True):
         each = delta_p * (1 - found) + delta_h
         if router == "at random":
-            step = float(routed_step(t_w=t_w, delta_p=each - delta_h, delta_h=delta_h, users=users, units=units))
+            step = float(routed_step(t_w=t_w, delta_p=each - delta_h, delta_h=delta_h, B=users, units=units))
             rate = users / step
         elif router == "home, drawn":
             many = np.arange(users + 1)

@@ -37,6 +37,7 @@ def halves(axes: Sequence[Axes]) -> pd.DataFrame:
         ax.semilogx(
             size, 100 * rows["independent"], "--", color=explore.COLOURS[2], label="blocks taken for independent"
         )
+        ax.semilogx(size, 100 * rows["best"], ":", color=explore.COLOURS[3], label="knows what will come, second half")
         ax.set(title=trace, xlabel="size of the store (million tokens)", ylabel="prompt tokens found (%)", ylim=(0, 75))
     axes[0].legend(fontsize=8)
     return frame

@@ -65,14 +65,15 @@ def test_two_formulas_in_turn_are_the_loop_away_from_the_border():
     means = turns.sessions(1.0)
     cost, hbm = unit.near(Workload(means.prompt, 500)).step_cost, unit.kv_tokens(means.prompt)
     one, two = (cost.bare(count, count * means.prompt) for count in (1, 2))
-    engine = {"n_out": 500, "t_w": 2 * one - two, "delta_h": two - one}
+    engine = {"n_out": 500, "t_w": 2 * one - two}
     token = float(unit.prefill_time(means.prompt)) / means.prompt
     for users, host in ((8, 0.0), (14, 0.0), (28, 0.0), (60, 0.0), (28, 2.5e6), (40, 2.5e6)):
         found, places = 0.0, hbm / (means.again + means.brought)
         for _ in range(brought._ROUNDS):
             prompt = token * (means.brought + means.again * (1 - found))
-            free = theory.turn_rate(users=users, think=20.0, ttft_1=prompt, **engine)
-            rate = min(free, theory.turn_rate(users=places, think=1e-6, ttft_1=prompt, **engine))
+            busy = prompt + 500 * (two - one)
+            free = theory.turn_rate(users=users, turn_away=20.0 + prompt, turn_busy=busy, **engine)
+            rate = min(free, theory.turn_rate(users=places, turn_away=prompt, turn_busy=busy, **engine))
             served = min(users / rate - 20.0, places / rate)
             room = {"kv_capacity": hbm + host, "again": means.again, "brought": means.brought}
             held = theory.held_share(users=users, served=served, think=users / rate - served, **room)

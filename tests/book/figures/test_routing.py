@@ -12,7 +12,7 @@ from inference_math_book.figures import routing
 @pytest.mark.parametrize(("users", "units", "added"), [(16, 16, 0.001), (40, 8, 0.004), (12, 4, 0.1)])
 def test_a_simulated_router_does_what_the_law_says(users, units, added):
     chance = routing.played(users, units, 0.01, added, "at random", 12_000)
-    said = theory.routed_step(t_w=0.01, delta_p=0.0, delta_h=added, users=users, units=units)
+    said = theory.routed_step(t_w=0.01, delta_p=0.0, delta_h=added, B=users, units=units)
     assert chance.step == pytest.approx(said, rel=0.04)
     assert chance.idle == pytest.approx(theory.spread_of(users, units, 0.01, added).pmf(0), abs=0.02)
     fewest = routing.played(users, units, 0.01, added, "fewest requests", 12_000)
