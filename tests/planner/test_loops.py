@@ -109,18 +109,57 @@ def test_a_unit_s_own_cost_is_taken():
     assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.1)
 
 
+def test_one_user_waits_for_nobody():
+    """A step for each part of the prompt, and each token: by hand, from an HBM that keeps all."""
+    turns = Turns(turns=2, first=3000, message=200, answer=100, think=4.0)
+    seen = loop(turns, 1, COST, tokens=[1e6])
+    first, later = (0.01 + 40e-6 * fresh for fresh in (3000, 200))
+    assert seen.ttft == pytest.approx((first + later) / 2, rel=1e-3)
+    assert seen.tpot == pytest.approx(0.01 + 2e-8 * (turns.sessions(0).prompt + 50), rel=1e-3)
+    assert seen.together == pytest.approx(turns.sessions(0).of(1).ceiling)
+    run = played(turns, 1, [1e6]).run.requests
+    assert seen.ttft == pytest.approx(run.ttft.mean(), rel=0.02)
+
+
+def test_sessions_of_one_turn_find_what_all_share():
+    turns = Turns(turns=1, first=500, message=0, answer=50, think=4.0, shared=2000)
+    seen = loop(turns, 3, COST, tokens=[1e5])
+    assert seen.together == pytest.approx(2000 / 2500)
+    assert seen.ttft == pytest.approx(played(turns, 3, [1e5]).run.requests.ttft.mean(), rel=0.1)
+
+
+def test_drafts_share_a_step():
+    unit = Unit.of("llama-3-8b", "h100-sxm", drafts=3, accepted=0.7)
+    turns = Turns(turns=6, first=2000, message=300, answer=200, think=3.0)
+    cost = unit.near(Workload(turns.sessions(0).prompt, turns.answer)).step_cost
+    assert cost.gives > 1
+    run, said = played(turns, 10, [5e5], cost), loop(turns, 10, cost, tokens=[5e5])
+    assert said.rate == pytest.approx(run.run.request_rate, rel=0.05)
+    assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.1)
+
+
+def test_pairs_of_attention_and_all_that_is_loaded_count():
+    """Attention alone takes time: prompts of 60,000 tokens, whose pasts must be loaded at a second each."""
+    pairs = simulate.StepCost(t_w=0.01, pair=2e-9)
+    turns = Turns(turns=4, first=60_000, message=500, answer=100, think=30.0)
+    load = 1.0 / 60_000
+    run, said = played(turns, 6, [1.3e5, 1e6], pairs, load), loop(turns, 6, pairs, tokens=[1.3e5, 1e6], loads=[load])
+    assert said.rate == pytest.approx(run.run.request_rate, rel=0.05)
+    assert said.ttft == pytest.approx(run.run.requests.ttft.mean(), rel=0.25)
+
+
 def test_what_is_needed_finds_what_was_asked():
     for users, hbm in ((20, 1e6), (40, 4e5)):
         size = needed(AGENTS, users, COST, 0.9, hbm)
         tokens = [hbm, max(size - hbm, 0.0)] if size > hbm else [size]
-        seen = loop(AGENTS, users, COST, tokens=tokens, loads=[0.0] * (len(tokens) - 1), cold=False)
+        seen = loop(AGENTS, users, COST, tokens=tokens, loads=[0.0] * (len(tokens) - 1))
         assert seen.together == pytest.approx(0.9 * AGENTS.sessions(0).of(1).ceiling, abs=0.01)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"users": 0}, "users must be"), ({"tokens": [-1]}, "tokens must be"), 
+        ({"users": 0}, "users must be"), ({"tokens": [-1]}, "tokens must be"),
         ({"tokens": [9e3]}, "tokens of HBM must hold"), ({"loads": [1.0]}, "loads must have"),
         ({"budget": 0}, "budget must be"), ({"tokens": [1e6, 1e6], "loads": [-1.0]}, "loads must be"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from inference_math import Unit
 from inference_math.catalogue import tiers
 from inference_math.planner import size_store
-from inference_math.planner.loops import loop
+from inference_math.planner.loops import loop, needed
 from inference_math.workload import Workload
 from inference_math.workload.sessions import Turns
 
@@ -19,6 +19,14 @@ UNIT = Unit.of("llama-3-70b", "h100-sxm", 4, weights="fp8", kv="fp8")
 LONG = replace(AGENTS, first=3_000_000)
 SPLIT = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
 TIERS = {"dram": 2e12, "local_ssd": 30e12}
+
+
+def waiting_of(unit):
+    return replace(AGENTS, think=AGENTS.think + unit.front.seconds)
+
+
+def cost_of(unit):
+    return unit.near(Workload(AGENTS.sessions(1).prompt, AGENTS.answer)).step_cost
 
 
 def test_a_ladder_is_the_loop_of_a_unit_in_bytes():
@@ -30,6 +38,10 @@ def test_a_ladder_is_the_loop_of_a_unit_in_bytes():
     hbm = UNIT.kv_tokens(means.prompt)
     assert rows.tokens.tolist() == pytest.approx([8 * hbm, 2e12 / each, 30e12 / each])
     assert rows.users.iloc[0] == pytest.approx(means.border(8 * hbm))
+    assert rows.users["dram"] == pytest.approx(means.border(8 * hbm + 2e12 / each))
+    assert found.needed[0.9] * 1e9 / each == pytest.approx(8 * needed(waiting_of(UNIT), 20, cost_of(UNIT), 0.9, hbm))
+    within = UNIT.predict("e2e", Workload(means.prompt, 500), rows.in_flight["local_ssd"])
+    assert found.spread == pytest.approx((within.low / within.value, within.high / within.value))
     cost, front = UNIT.near(Workload(means.prompt, 500)).step_cost, UNIT.front.seconds
     link = UNIT.gpus * tiers.tier("dram").read_bw
     waiting = replace(AGENTS, think=20.0 + front)
@@ -45,6 +57,15 @@ def test_turns_come_as_often_as_users_think_and_wait():
     assert whole.tolist() == pytest.approx([300] * 3, rel=1e-3)
     assert found.together.is_monotonic_increasing
     assert found.rate.is_monotonic_increasing
+
+
+def test_units_have_what_all_share_each_and_loads_take_time():
+    shared = replace(AGENTS, first=5_000, shared=100_000)
+    one, eight = (size_store(UNIT, shared, 8 * n, {"dram": n * 1e12}, units=n).tiers.users for n in (1, 8))
+    assert (eight / 8).tolist() == pytest.approx(one.tolist())
+    tight = Unit.of("llama-3-8b", "h100-sxm")  # computes a token as fast as an SSD gives some
+    fast, slow = (size_store(tight, AGENTS, 30, {name: 1e13}).tiers.rate[1] for name in ("dram", "local_ssd"))
+    assert slow < 0.85 * fast
 
 
 def test_a_ladder_stands_for_units():
@@ -63,7 +84,8 @@ def test_more_users_find_less_and_all_is_written():
     assert json.loads(json.dumps(many.to_dict(), allow_nan=False))["tiers"][1]["tier"] == "dram"
     text = str(many)
     assert "200 users who think for 20 s; prompts of 74,000 tokens, 12.1 GB." in text
-    assert "HBM alone finds next to nothing here" in text
+    assert "HBM alone finds next to nothing of what was said before" in text
+    assert "These sizes lie close together" in text
     assert "HBM alone" not in str(few)
 
 

@@ -88,6 +88,21 @@ def test_hbm_is_what_turns_in_flight_leave():
     assert served(AGENTS, 16 * 7 * 102, users=4, requests=200).tiers.found.item() > 0.6
 
 
+def test_a_block_stays_held_until_the_last_who_holds_it_is_done():
+    """A short request ends beside a long one with the same prompt, while a third needs all other room."""
+    prompt, other = [("same", k) for k in range(10)], [("other", k) for k in range(10)]
+    source = recorded([prompt, prompt, other, prompt], n_out=[1600, 1, 1, 1], apart=0.05)
+    run = served(source, 16 * (110 + 10)).run.requests.sort_values("arrival")
+    assert run.cached.tolist() == [0, 158, 0, 158]
+    assert (run.admitted.iloc[1:] < run.finished.iloc[0]).all()
+
+
+def test_places_are_places():
+    engine = simulate.Chunked(2048, max_batch=2, kv_capacity=10**6)
+    run = served(AGENTS, 1, users=8, requests=60, scheduler=engine, log=True).run
+    assert run.log.decodes.max() == 2
+
+
 def test_a_tier_below_takes_what_is_dropped_and_tells_how_much():
     one = served(AGENTS, 16 * 500, users=30, requests=400, warmup=100)
     two = served(AGENTS, 16 * 500, [16 * 4000], users=30, requests=400, warmup=100)
@@ -97,6 +112,9 @@ def test_a_tier_below_takes_what_is_dropped_and_tells_how_much():
     requests = two.run.requests
     came = (requests.n_in - requests.cached + requests.n_out).sum() + two.tiers.found[1] * requests.n_in.sum()
     assert two.tiers.written[1] == pytest.approx(came / two.run.seconds, rel=0.1)
+    three = served(AGENTS, 16 * 500, [16 * 400, 16 * 4000], users=30, requests=400, warmup=100).tiers
+    assert three.found.sum() == pytest.approx(two.tiers.found.sum(), abs=0.05)
+    assert 0 < three.written[2] < three.written[1] + 1e-9
     assert two.summary()["found_tier 1"] == two.tiers.found[1]
     assert two.summary()["request_rate"] == two.run.request_rate
 

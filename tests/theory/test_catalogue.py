@@ -121,8 +121,8 @@ def high_precision(name):
 @EVERY
 def test_a_million_points_keep_the_shape(formula):
     grid = np.linspace(0.1, 0.9, 10**6) + QUANTITIES[formula.arguments[0].name].accepted.low
-    # At least one token; a limit above the weight read; at least one unit, one request.
-    sensible = {"B": 4, "n_out": 64, "sla_tpot": 9, "units": 4, "tp": 2}
+    # At least one token; a limit above the weight read; at least one unit, one request; loads faster than computing.
+    sensible = {"B": 4, "e": 4, "n_out": 64, "sla_tpot": 9, "units": 4, "tp": 2}
     sensible |= {"rounds": 4, "together": 4, "wave": 4, "every": 4, "ranks": 4}
     first, *others = [s.name for s in formula.arguments]
     arguments = {first: grid} | {name: sensible.get(name, 0.5) for name in others}

@@ -42,6 +42,11 @@ def test_a_stored_token_repays_itself_after_so_many_reads(e, write, reads):
     assert (stored < computed) == (reads > pays) or abs(reads - pays) < 1e-9
 
 
+def test_what_is_loaded_no_faster_than_computed_never_repays_itself():
+    with pytest.raises(ValueError, match="break_even_reads needs e > 1"):
+        theory.break_even_reads(e=0.5, write=1.0)
+
+
 def test_held_share_is_what_turns_in_flight_leave():
     """A hundred contexts of which fifty fit: of those served 10 s and thinking 30, 25 are in flight, 25 are left."""
     known = {"users": 100, "again": 900, "brought": 100, "think": 30.0}

@@ -96,6 +96,14 @@ def test_turns_in_flight_hold_their_tokens():
     assert always.found(40_001) == pytest.approx(always.ceiling)
 
 
+def test_what_all_share_is_found_where_turns_in_flight_leave_nothing():
+    law = Sessions(again=900, brought=100, gap=40.0, served=10.0, shared=500).of(40)
+    assert law.found(8_000) == pytest.approx(500 / 1500)
+    assert law.found(499) == 0
+    with pytest.raises(ValueError, match="served must be 0"):
+        law.found_from_empty(8_000, 10.0)
+
+
 def test_turns_are_the_sessions_of_the_law():
     turns = Turns(turns=3, first=10, message=3, answer=4, think=5.0, shared=2)
     one = turns.sessions(served=2.0)

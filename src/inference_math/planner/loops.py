@@ -70,14 +70,7 @@ class _Prompt(NamedTuple):
 
 
 def loop(
-    turns: Turns,
-    users: float,
-    cost: Cost,
-    *,
-    tokens: Sequence[float],
-    loads: Sequence[float] = (),
-    budget: int = 8192,
-    cold: bool = True,
+    turns: Turns, users: float, cost: Cost, *, tokens: Sequence[float], loads: Sequence[float] = (), budget: int = 8192
 ) -> Loop:
     """Return what users in a closed loop see of one engine with chunked prefill and a ladder of stores.
 
@@ -95,8 +88,6 @@ def loop(
         Seconds that a token takes to come from each tier below HBM; a prompt is computed meanwhile.
     budget
         Tokens of a step.
-    cold
-        Whether stores begin empty. Where a store can be in either of two states, it stays in the one that it came from.
 
     Raises
     ------
@@ -125,7 +116,7 @@ def loop(
         raise ValueError(f"tokens of HBM must hold the longest request, {turns.longest}, not {sizes[0]:g}")
     engine = _Engine(turns, cost, step_tokens)
     most = _places(turns, float(sizes[0]))
-    times = engine.seen(count, (0.0,) * len(slow), slow, most)[1] if cold else np.array([0.0, 1e-9])
+    times = engine.seen(count, (0.0,) * len(slow), slow, most)[1]
     for _ in range(_ROUNDS):
         found = _found(turns, count, times, sizes)
         seen, takes = engine.seen(count, found, slow, most)
@@ -216,7 +207,7 @@ class _Engine:
             if others * rate * busy >= 1:
                 return inf, inf, inf, own
             wait = others * rate * square / 2 / (1 - others * rate * busy)
-            first, gap = wait + busy + 1.5 * bare, bare / (1 - rate * own)
+            first, gap = wait + busy + (1 + others / 2) * bare, bare / (1 - rate * own)
             return rate * (think + first + steps * gap), first, gap, own
 
         top = 1.0

@@ -43,6 +43,8 @@ class Ladder:
         Share of all prompt tokens that a store finds which drops nothing.
     prompt
         Mean tokens of a prompt.
+    common
+        Share of them with which all prompts begin.
     gb
         Of one session's KV cache, once.
     alone
@@ -56,6 +58,7 @@ class Ladder:
     needed: Mapping[float, float]
     ceiling: float
     prompt: float
+    common: float
     gb: float
     users: float
     think: float
@@ -109,14 +112,17 @@ class Ladder:
         ]
         if self.alone != self.units:
             lines.append(f"With HBM alone, as many turns per second take {self.alone} units.")
-        if self.tiers["full"].iloc[0] or self.tiers["together"].iloc[0] < _LOST * self.ceiling:
+        if self.tiers["together"].iloc[0] < self.common + _LOST * (self.ceiling - self.common):
+            lines.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")
+        if self.needed[SHARES[-1]] < _CLIFF * self.needed[SHARES[0]]:
             lines.append(
-                "HBM alone finds next to nothing here: turns in flight fill it, and each miss makes them longer."
+                "These sizes lie close together: a store clearly larger finds all, one clearly smaller nothing."
             )
         return "\n".join(lines)
 
 
 _LOST = 0.1  # of what can be found: next to nothing
+_CLIFF = 1.25  # the size that finds nearly all over the one that finds half
 _NEAR = 0.02  # by which a rate is as good
 
 
@@ -183,7 +189,7 @@ def size_store(
                 "gb": count * held * each / 1e9,
                 "tokens": count * held,
                 "together": seen.together,
-                "users": means.border(count * sums[k]),
+                "users": count * means.border(sums[k]),
                 "rate": count * seen.rate,
                 "ttft": front + seen.ttft,
                 "tpot": seen.tpot,
@@ -208,6 +214,7 @@ def size_store(
         sizes,
         means.of(1).ceiling,
         means.prompt,
+        means.shared / means.prompt,
         means.prompt * each / 1e9,
         asked,
         turns.think,

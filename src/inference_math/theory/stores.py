@@ -51,13 +51,14 @@ prefill_left = Formula(
 )
 break_even_reads = Formula(
     name="break_even_reads",
-    arguments=(e, write),
+    arguments=(write, e),
     expr=write / (1 - 1 / e),
     latex_name=r"n_{\mathrm{read}}",
     unit="1",
     claim="E08",
     source=BOOK,
-    meaning="times that a stored token must be loaded to repay what storing it took; for e above 1",
+    meaning="times that a stored token must be loaded to repay what storing it took",
+    domain=e > 1,
 )
 _room = kv_capacity / (users * (again + brought))
 held_share = Formula(

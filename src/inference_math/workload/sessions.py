@@ -243,8 +243,10 @@ class SessionsOf:
         return self.within(self.kept(capacity))
 
     def found_from_empty(self, capacity: float, seconds: float) -> float:
-        """Return the same of the first so many seconds, at whose beginning the store is empty."""
+        """Return the same of the first so many seconds, from an empty store, for turns of no length."""
         span, one = as_number("seconds", seconds, ANY_POSITIVE), self.sessions
+        if one.served:
+            raise ValueError(f"served must be 0 where a store begins empty, not {one.served:g}")
         kept = min(self.kept(capacity), span)
         back = (kept - one.mean_think(kept) + (span - kept) * one.come_back(kept)) / span
         return (one.shared + one.again * back) / one.prompt

@@ -45,7 +45,7 @@ _TOLD = (
     _Times("Kimi-K3, 32 users", "kimik3_c32_off", "kimik3_c32_on"),
 )
 _ALONE = ("MiniMax-M3", "mm3_mi355x_c2_off")  # a TTFT of two users, of prompts that take nearly all of it
-# Pair, the run without and the one with what it adds, and where the time of a token is from: never from itself.
+# Pair, the run without and the one with what it adds, and where the time of a token is from: no run with what is said.
 _PAIRS = (
     ("glm53_c8_steady", "glm53_c8_off_steady", "glm53_c8_on_steady", "GLM-5.3"),
     ("glm53_c32_steady", "glm53_c32_off_steady", "glm53_c32_on_steady", "GLM-5.3"),
@@ -54,6 +54,7 @@ _PAIRS = (
     ("glm53_pool8192_c8", "glm53_pool8192_off", "glm53_pool8192_on", "GLM-5.3"),
     ("kimik3_c16", "kimik3_c16_off", "kimik3_c16_on", "Kimi-K3, 32 users"),
     ("kimik3_c32", "kimik3_c32_off", "kimik3_c32_on", "Kimi-K3, 16 users"),
+    ("kimik3_c16_process", "kimik3_mp_off", "kimik3_mp_multiproc", "Kimi-K3, 32 users"),
     ("mm3_mi355x_lookup", "mm3_lookup_rank0", "mm3_lookup_all", "MiniMax-M3"),
     ("glm52_early_64", "glm52_early_64_off", "glm52_early_64_on", "GLM-5.2"),
     ("glm52_early_16", "glm52_early_16_off", "glm52_early_16_on", "GLM-5.2"),
@@ -76,8 +77,8 @@ def token_times() -> pd.Series[float]:
 def gains() -> pd.DataFrame:
     """Return a row for each measured pair: hits, share of the engine's time, what is said and what was measured.
 
-    `free` takes loads and writes for nothing, `path` counts what a slow connector's own counters say. Of a pair whose
-    path is not known the latter is NaN.
+    `free` takes loads and writes for nothing, `path` counts what a slow connector's own counters say: of a pair whose
+    path is not known it is NaN. `decodes` are requests that decode at once, over those without it, by Little's law.
     """
     runs, times = load("agent_stores").frame.set_index("run"), token_times()
     path = runs.loc["glm52_early_64_on"]
@@ -103,6 +104,7 @@ def gains() -> pd.DataFrame:
         row["said"] = row["free"] if np.isnan(row["path"]) else row["path"]
         row["measured"] = each - 1
         row["gap"] = stored["gap_s"] / plain["gap_s"] - 1
+        row["decodes"] = each * stored["gap_s"] / plain["gap_s"]
         rows.append(row)
     frame = pd.DataFrame(rows)
     off = (frame["said"] - frame["measured"]).abs()
@@ -243,13 +245,10 @@ def crowded_live(costs: Mapping[str, float]) -> Any:
             free = put(rate, turn_away="think + datum.P", **engine)
             full = put(rate, users="datum.places", turn_away="datum.P", **engine)
             chart = chart.transform_calculate(**{f"X_{tier_}": f"min({free}, {full})"})
-            chart = chart.transform_calculate(
-                served=f"min(datum.users / datum.X_{tier_} - think, datum.places / datum.X_{tier_})"
-            )
+            # Who waits for room in HBM thinks no less for that: both are time between two answers.
             found = put(
-                held, kv_capacity=capacity, served="datum.served", **room,
-                think=f"max(datum.users / datum.X_{tier_} - datum.served, 1e-6)",
-            )  # fmt: skip
+                held, kv_capacity=capacity, served=f"datum.users / datum.X_{tier_} - think", think="think", **room
+            )
             step = f"datum.G_{tier_} + {_DAMPED} * ({found} - datum.G_{tier_})"
             chart = chart.transform_calculate(**{f"G_{tier_}": step})
     labels: list[Any] = ["HBM alone", "HBM and host memory"]
