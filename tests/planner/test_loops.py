@@ -115,7 +115,7 @@ def test_one_user_waits_for_nobody():
     seen = loop(turns, 1, COST, tokens=[1e6])
     first, later = (0.01 + 40e-6 * fresh for fresh in (3000, 200))
     assert seen.ttft == pytest.approx((first + later) / 2, rel=1e-3)
-    assert seen.tpot == pytest.approx(0.01 + 2e-8 * (turns.sessions(0).prompt + 50), rel=1e-3)
+    assert seen.tpot == pytest.approx(0.01 + 2e-8 * (turns.sessions(0).prompt + 50), rel=0.02)  # means know no "one"
     assert seen.together == pytest.approx(turns.sessions(0).of(1).ceiling)
     run = played(turns, 1, [1e6]).run.requests
     assert seen.ttft == pytest.approx(run.ttft.mean(), rel=0.02)
