@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -98,29 +99,29 @@ class Ladder:
             }
         )
         low, high = self.spread
-        last = self.tiers.iloc[-1]
-        lines = [
+        common, found = self.common, self.tiers["together"].iloc[0]
+        told = [
             f"{digits(self.users)} users who think for {digits(self.think)} s; "
             f"prompts of {digits(self.prompt)} tokens, {_gb(self.gb)}.",
             f"{self.ceiling:.0%} of all prompt tokens were there before; {sizes}, HBM included.",
-            "",
             shown.to_string(index=False),
-            "",
-            f"Each row has the tiers up to its own. Times: {low:.2f} to {high:.2f} of that in nine cases of ten, if as",
-            "much is found. In flight: turns of a unit that hold their tokens; (all): more would, and wait for room.",
-            f"All together: --alpha {last['together']:.2f} for inference-math plan.",
+            "Each row has the tiers up to its own. "
+            f"Times: {low:.2f} to {high:.2f} of that in nine cases of ten, if as much is found. "
+            "In flight: turns of a unit that hold their tokens; (all): more would, and wait for room. "
+            f"All together: --alpha {self.tiers['together'].iloc[-1]:.2f} for inference-math plan.",
         ]
         if self.alone != self.units:
-            lines.append(f"With HBM alone, as many turns per second take {self.alone} units.")
-        if self.tiers["together"].iloc[0] < self.common + _LOST * (self.ceiling - self.common):
-            lines.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")
+            told.append(f"With HBM alone, as many turns per second take {self.alone} units.")
+        if found < common + _LOST * (self.ceiling - common):
+            told.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")
         if self.needed[SHARES[-1]] < _CLIFF * self.needed[SHARES[0]]:
-            lines.append(
+            told.append(
                 "These sizes lie close together: a store clearly larger finds all, one clearly smaller nothing."
             )
-        return "\n".join(lines)
+        return "\n\n".join(part if "\n" in part else fill(part, _WIDTH) for part in told)
 
 
+_WIDTH = 84
 _LOST = 0.1  # of what can be found: next to nothing
 _CLIFF = 1.25  # the size that finds nearly all over the one that finds half
 _NEAR = 0.02  # by which a rate is as good

@@ -59,6 +59,14 @@ _PAIRS = (
     ("glm52_early_64", "glm52_early_64_off", "glm52_early_64_on", "GLM-5.2"),
     ("glm52_early_16", "glm52_early_16_off", "glm52_early_16_on", "GLM-5.2"),
 )
+_WHAT = {
+    "glm53_c8_steady": "GLM-5.3, tier full", "glm53_c32_steady": "GLM-5.3, tier full",
+    "glm53_c8": "GLM-5.3, tier filling", "glm53_c32": "GLM-5.3, tier filling",
+    "glm53_pool8192_c8": "GLM-5.3, small HBM, tier filling",
+    "kimik3_c16": "Kimi-K3", "kimik3_c32": "Kimi-K3", "kimik3_c16_process": "Kimi-K3, tier in another process",
+    "mm3_mi355x_lookup": "MiniMax-M3, all ranks asked", "glm52_early_64": "GLM-5.2, slow connector",
+    "glm52_early_16": "GLM-5.2, slow connector, small pool",
+}  # fmt: skip
 _SLOW = "glm52_early"  # pairs whose connector was slow; one run's counters tell how much
 
 
@@ -90,7 +98,7 @@ def gains() -> pd.DataFrame:
         tokens = plain["prompts_s"] if pd.isna(plain["rate"]) else plain["rate"] * plain["n_in"]
         share = tokens * before * seconds
         each = stored["prompts_s"] / plain["prompts_s"] if pd.isna(plain["rate"]) else stored["rate"] / plain["rate"]
-        row = {"pair": pair, "model": plain["model"], "users": plain["users"], "share": share}
+        row = {"pair": pair, "what": _WHAT[pair], "model": plain["model"], "users": plain["users"], "share": share}
         row |= {"before": plain["found"], "after": stored["found"], "token_us": 1e6 * seconds}
         row["free"] = float(store_gain(prompt_share=share, left=missed / before)) - 1
         row["path"] = np.nan

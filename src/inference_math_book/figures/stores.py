@@ -121,10 +121,10 @@ def cliff_live() -> Any:
             tooltip=["tier:N", alt.Tooltip("users:Q", format=".3~g"), alt.Tooltip("found:Q", format=".3~g")],
         )
         .add_params(
-            explore.named_slider("hbm", "HBM for caches (million tokens)", 3, 0.1, 30, 0.1),
-            explore.named_slider("host", "host memory (billion tokens)", 0.03, 0, 1, 0.01),
-            explore.named_slider("again", "tokens read again (thousand)", 60, 1, 200, 1),
-            explore.named_slider("brought", "tokens brought (thousand)", 2, 0.5, 20, 0.5),
+            explore.named_slider("hbm", "million tokens of HBM for caches", 3, 0.1, 30, 0.1),
+            explore.named_slider("host", "billion tokens of host memory", 0.03, 0, 1, 0.01),
+            explore.named_slider("again", "thousand tokens read again", 60, 1, 200, 1),
+            explore.named_slider("brought", "thousand tokens brought", 2, 0.5, 20, 0.5),
         )
         .properties(width="container", height=320)
     )
