@@ -84,7 +84,8 @@ def script() -> str:
     names = sorted(name for module in _MODULES for name in module.__all__ if callable(getattr(module, name, None)))
     exported = ", ".join(["digits", "percent", *(name for name in names if name[0].islower())])
     numbers = json.dumps(data(), separators=(",", ":"), sort_keys=True)
-    functions = re.sub(r"(?m)^[ ]+", "", py2js(source, docstrings=False))  # who reads it reads the Python
+    functions = re.sub(r"(?m)^\s+", "", py2js(source, docstrings=False))  # who reads it reads the Python
+    functions = functions.replace(";\n}", ";}")
     return (
         f'(function () {{\n"use strict";\n{_PRELUDE}{printed}\n{functions}\n'
         f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n}})();\n"
