@@ -121,6 +121,27 @@ def test_one_user_waits_for_nobody():
     assert seen.ttft == pytest.approx(run.ttft.mean(), rel=0.02)
 
 
+def test_an_answer_is_read_as_far_as_it_has_come():
+    slow = simulate.StepCost(t_w=0.001, kv_read=1e-5)
+    seen = loop(Turns(turns=1, first=100, message=0, answer=2000, think=0.0), 1, slow, tokens=[1e5])
+    assert seen.tpot == pytest.approx(0.001 + 1e-5 * 1100, rel=0.02)
+
+
+def test_all_that_is_loaded_is_loaded_by_those_who_find_it():
+    """Two turns, of which the second loads 40,000 tokens in 2 s: half of the turns take that long."""
+    turns = Turns(turns=2, first=40_000, message=100, answer=50, think=30.0, cv=0.5)
+    free = simulate.StepCost(t_w=0.01, T=1e-7)
+    seen = loop(turns, 1, free, tokens=[4.1e4, 1e6], loads=[5e-5])
+    assert seen.found[1] > 0.1
+    assert seen.ttft == pytest.approx(sum(seen.found[1:]) * turns.sessions(0).prompt * 5e-5 + 0.01, rel=0.1)
+
+
+def test_who_waits_for_room_waits_alike():
+    """Turns in flight fill HBM; whose past is found below it hangs on how unlike the times between turns are."""
+    said = loop(AGENTS, 40, COST, tokens=[0.4e6, 1.0e6], loads=[2e-6]).together
+    assert said == pytest.approx(played(AGENTS, 40, [0.4e6, 1.0e6], load=2e-6).tiers.found.sum(), abs=0.08)
+
+
 def test_sessions_of_one_turn_find_what_all_share():
     turns = Turns(turns=1, first=500, message=0, answer=50, think=4.0, shared=2000)
     seen = loop(turns, 3, COST, tokens=[1e5])

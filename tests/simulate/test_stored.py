@@ -97,6 +97,14 @@ def test_a_block_stays_held_until_the_last_who_holds_it_is_done():
     assert (run.admitted.iloc[1:] < run.finished.iloc[0]).all()
 
 
+def test_what_one_gives_back_another_still_holds():
+    """Room for the long request and nine blocks: a third prompt of ten waits, though a short one shared the first."""
+    prompt, other = [("same", k) for k in range(10)], [("other", k) for k in range(10)]
+    source = recorded([prompt, prompt, other], n_out=[1600, 1, 1], apart=0.05)
+    run = served(source, 16 * (110 + 9)).run.requests.sort_values("arrival")
+    assert run.finished.iloc[1] < run.finished.iloc[0] <= run.admitted.iloc[2]
+
+
 def test_places_are_places():
     engine = simulate.Chunked(2048, max_batch=2, kv_capacity=10**6)
     run = served(AGENTS, 1, users=8, requests=60, scheduler=engine, log=True).run
