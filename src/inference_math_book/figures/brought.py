@@ -22,6 +22,7 @@ from inference_math.theory.formula import to_vega
 from inference_math.workload import Workload
 from inference_math.workload.sessions import Turns
 from inference_math_book import explore
+from inference_math_book.figures.stores import compared
 
 __all__ = ["crowded", "crowded_live", "gain_live", "gains", "said_and_measured", "token_times"]
 
@@ -206,26 +207,14 @@ def gain_live() -> Any:
         chart = chart.transform_calculate(loaded=loaded).transform_calculate(e=fast).transform_calculate(write=write)
         chart = chart.transform_calculate(left=left)
         chart = chart.transform_calculate(**{label: gain})
-    labels: list[Any] = ["loads and writes for nothing", "with this path"]
-    legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=0, symbolSize=400)
-    return (
-        chart.transform_calculate(per_cent="100 * datum.found")
-        .transform_filter("datum.found >= hbm")
-        .transform_fold(labels, as_=["path", "gain"])
-        .mark_line(strokeWidth=2.5)
-        .encode(
-            x=alt.X("per_cent:Q", title="prompt tokens found, by HBM and store (%)", scale=alt.Scale(domain=[0, 100])),
-            y=alt.Y("gain:Q", title="rate over that without the store (no unit)"),
-            color=alt.Color("path:N", legend=legend, scale=alt.Scale(domain=labels, range=list(explore.COLOURS[:2]))),
-            tooltip=["path:N", alt.Tooltip("per_cent:Q", format=".3~g"), alt.Tooltip("gain:Q", format=".3~g")],
-        )
-        .add_params(
-            explore.named_slider("psi", "prompts' share of the engine's time, ψ", 0.5, 0, 0.95, 0.01),
-            explore.named_slider("hbm", "found by HBM alone", 0.6, 0, 0.95, 0.01),
-            explore.named_slider("e", "loading: times as fast as computing, e", 10, 0.25, 50, 0.25),
-            explore.named_slider("w", "storing a token over computing it, ω", 0.2, 0, 4, 0.05),
-        )
-        .properties(width="container", height=320)
+    chart = chart.transform_calculate(per_cent="100 * datum.found").transform_filter("datum.found >= hbm")
+    x = alt.X("per_cent:Q", title="prompt tokens found, by HBM and store (%)", scale=alt.Scale(domain=[0, 100]))
+    y = alt.Y("gain:Q", title="rate over that without the store (no unit)")
+    return compared(chart, ["loads and writes for nothing", "with this path"], "path", x, y).add_params(
+        explore.named_slider("psi", "prompts' share of the engine's time, ψ", 0.5, 0, 0.95, 0.01),
+        explore.named_slider("hbm", "found by HBM alone", 0.6, 0, 0.95, 0.01),
+        explore.named_slider("e", "loading: times as fast as computing, e", 10, 0.25, 50, 0.25),
+        explore.named_slider("w", "storing a token over computing it, ω", 0.2, 0, 4, 0.05),
     )
 
 
@@ -264,27 +253,17 @@ def crowded_live(costs: Mapping[str, float]) -> Any:
     for label, tier_ in zip(labels, ("hbm", "both"), strict=True):
         seen = f"show == '{shown[0]}' ? datum.X_{tier_} : show == '{shown[1]}' ? 100 * datum.G_{tier_} : "
         chart = chart.transform_calculate(**{label: f"{seen}datum.users / datum.X_{tier_} - think"})
-    legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=0, symbolSize=400)
-    return (
-        chart.transform_fold(labels, as_=["tier", "value"])
-        .mark_line(strokeWidth=2.5)
-        .encode(
-            x=alt.X("users:Q", scale=explore.log_scale(1, 100), title="users of a unit"),
-            y=alt.Y("value:Q", title="what is chosen to be shown"),
-            color=alt.Color("tier:N", legend=legend, scale=alt.Scale(domain=labels, range=list(explore.COLOURS[:2]))),
-            tooltip=["tier:N", alt.Tooltip("users:Q", format=".3~g"), alt.Tooltip("value:Q", format=".3~g")],
-        )
-        .add_params(
-            explore.choice("show", "show", shown, shown[0]),
-            explore.named_slider("hbm", "million tokens of HBM for caches", costs["hbm"], 0.1, 10, 0.01),
-            explore.named_slider("host", "million tokens of host memory", costs["host"], 0, 50, 0.1),
-            explore.named_slider("again", "thousand tokens read again", costs["again"], 1, 200, 0.5),
-            explore.named_slider("brought", "thousand tokens brought", costs["brought"], 0.5, 20, 0.05),
-            explore.named_slider("answer", "tokens of an answer", costs["answer"], 50, 4000, 50),
-            explore.named_slider("think", "seconds of thinking", costs["think"], 1, 120, 1),
-            explore.named_slider("token", "computing a token (µs)", costs["token_us"], 1, 300, 0.5),
-            explore.named_slider("weights", "reading the weights (ms)", costs["weights_ms"], 1, 50, 0.1),
-            explore.named_slider("read", "reading a session, ΔH (ms)", costs["read_ms"], 0.01, 5, 0.01),
-        )
-        .properties(width="container", height=320)
+    x = alt.X("users:Q", scale=explore.log_scale(1, 100), title="users of a unit")
+    y = alt.Y("value:Q", title="what is chosen to be shown")
+    return compared(chart, labels, "tier", x, y).add_params(
+        explore.choice("show", "show", shown, shown[0]),
+        explore.named_slider("hbm", "million tokens of HBM for caches", costs["hbm"], 0.1, 10, 0.01),
+        explore.named_slider("host", "million tokens of host memory", costs["host"], 0, 50, 0.1),
+        explore.named_slider("again", "thousand tokens read again", costs["again"], 1, 200, 0.5),
+        explore.named_slider("brought", "thousand tokens brought", costs["brought"], 0.5, 20, 0.05),
+        explore.named_slider("answer", "tokens of an answer", costs["answer"], 50, 4000, 50),
+        explore.named_slider("think", "seconds of thinking", costs["think"], 1, 120, 1),
+        explore.named_slider("token", "computing a token (µs)", costs["token_us"], 1, 300, 0.5),
+        explore.named_slider("weights", "reading the weights (ms)", costs["weights_ms"], 1, 50, 0.1),
+        explore.named_slider("read", "reading a session, ΔH (ms)", costs["read_ms"], 0.01, 5, 0.01),
     )

@@ -20,14 +20,14 @@ ROUTERS = ("at random", "fewest requests", "home, drawn", "home, filled evenly")
 def played(
     users: int, units: int, t_w: float, added: float, router: str, answers: int, seed: int = 0
 ) -> pd.Series[float]:
-    """Return what a simulated router does: answers/s over the least possible step, mean step, share of idle units.
+    """Return what a simulated router does: tokens per second, mean step, share of idle units.
 
     Users in a closed loop, answers of exponential length whose mean is the unit of time, a step at each unit as long as
     its requests make it. Routers are the first two of `ROUTERS`.
     """
     rng = np.random.default_rng(seed)
     at = np.bincount(rng.integers(units, size=users), minlength=units) if router == ROUTERS[0] else _even(users, units)
-    clock, idle, done = 0.0, 0.0, 0
+    clock, idle = 0.0, 0.0
     gaps = rng.exponential(size=2 * answers)
     chances = rng.random(size=(2 * answers, 2))
     for k in range(2 * answers):
@@ -36,11 +36,10 @@ def played(
         if k >= answers:  # what came before is to forget the start
             clock += gaps[k] / whole
             idle += gaps[k] / whole * float((at == 0).mean())
-            done += 1
         at[np.searchsorted(np.cumsum(rate) / whole, chances[k, 0])] -= 1
         goes = int(chances[k, 1] * units) if router == ROUTERS[0] else int(np.argmin(at + chances[k, 1] / 2))
         at[goes] += 1
-    return pd.Series({"rate": done / clock, "step": users * clock / done, "idle": idle / clock})
+    return pd.Series({"rate": answers / clock, "step": users * clock / answers, "idle": idle / clock})
 
 
 def _even(users: int, units: int) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from inference_math.workload.sessions import Sessions
 from inference_math.workload.stores import drawn, play
 from inference_math_book import explore
 
-__all__ = ["SESSION", "cliff", "cliff_live", "halves", "pools"]
+__all__ = ["SESSION", "cliff", "cliff_live", "compared", "halves", "pools"]
 
 SESSION: dict[str, Any] = {"turns": 12, "first": 30, "message": 3, "answer": 2}  # small ones, in blocks, to be played
 _SKIPPED = 3  # of a played stream, the first so-manieth part, in which a store fills
@@ -109,22 +109,29 @@ def cliff_live() -> Any:
     chart = alt.Chart(alt.sequence(0, 161, 1, as_="i"))
     for name, formula in steps.items():
         chart = chart.transform_calculate(**{name: formula})
-    labels: list[Any] = ["HBM alone", "HBM and host memory"]
+    across = alt.X("users:Q", scale=explore.log_scale(1, 10_000), title="users, each with a session under way")
+    up = alt.Y("found:Q", title="prompt tokens found (%)", scale=alt.Scale(domain=[0, 100]))
+    return compared(chart, ["HBM alone", "HBM and host memory"], "tier", across, up).add_params(
+        explore.named_slider("hbm", "million tokens of HBM for caches", 3, 0.1, 30, 0.1),
+        explore.named_slider("host", "billion tokens of host memory", 0.03, 0, 1, 0.01),
+        explore.named_slider("again", "thousand tokens read again", 60, 1, 200, 1),
+        explore.named_slider("brought", "thousand tokens brought", 2, 0.5, 20, 0.5),
+    )
+
+
+def compared(chart: Any, labels: list[Any], kind: str, x: Any, y: Any) -> Any:
+    """Return the lines of a chart's columns `labels`, each a `kind` with its colour, over the axes `x` and `y`."""
+    across, up = (str(axis.shorthand).split(":")[0] for axis in (x, y))
     legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=0, symbolSize=400)
+    colours = alt.Scale(domain=labels, range=list(explore.COLOURS[: len(labels)]))
     return (
-        chart.transform_fold(labels, as_=["tier", "found"])
+        chart.transform_fold(labels, as_=[kind, up])
         .mark_line(strokeWidth=2.5)
         .encode(
-            x=alt.X("users:Q", scale=explore.log_scale(1, 10_000), title="users, each with a session under way"),
-            y=alt.Y("found:Q", title="prompt tokens found (%)", scale=alt.Scale(domain=[0, 100])),
-            color=alt.Color("tier:N", legend=legend, scale=alt.Scale(domain=labels, range=list(explore.COLOURS[:2]))),
-            tooltip=["tier:N", alt.Tooltip("users:Q", format=".3~g"), alt.Tooltip("found:Q", format=".3~g")],
-        )
-        .add_params(
-            explore.named_slider("hbm", "million tokens of HBM for caches", 3, 0.1, 30, 0.1),
-            explore.named_slider("host", "billion tokens of host memory", 0.03, 0, 1, 0.01),
-            explore.named_slider("again", "thousand tokens read again", 60, 1, 200, 1),
-            explore.named_slider("brought", "thousand tokens brought", 2, 0.5, 20, 0.5),
+            x=x,
+            y=y,
+            color=alt.Color(f"{kind}:N", legend=legend, scale=colours),
+            tooltip=[f"{kind}:N", *(alt.Tooltip(f"{name}:Q", format=".3~g") for name in (across, up))],
         )
         .properties(width="container", height=320)
     )
