@@ -354,6 +354,59 @@ def test_a_store_is_sized_for_sessions(capsys):
     assert told["needed_gb"]["0.9"] < told["needed_gb"]["0.99"]
 
 
+def test_users_within_limits_and_loads_beside_steps_are_options(capsys):
+    asked = [*STORE, "--units", "16", "--tiers", "local_ssd=9000", "--json"]
+    told = []
+    for more in ([], ["--async-loads"], ["--ttft", "2", "--tpot", "0.05"]):
+        assert main([*asked, *more]) == 0
+        told.append(json.loads(capsys.readouterr().out)["tiers"][1])
+    waits, goes_on, limited = told
+    assert goes_on["tpot"] < waits["tpot"]
+    assert waits["kept"] is None
+    assert limited["kept"] > 500
+    assert main([*asked, "--ttft", "2"]) == 2
+    assert "--ttft and --tpot must be given together" in capsys.readouterr().err
+
+
+PLAN = ["plan", *STORE[1:], "--units", "16", "--ttft", "2", "--tpot", "0.05"]
+
+
+def test_a_plan_takes_the_stored_share_from_sessions(capsys):
+    """The same question asked of two commands: the plan's stored share is what the store finds."""
+    assert main([*PLAN, "--tiers", "dram=8000", "--json"]) == 0
+    said = capsys.readouterr()
+    assert (
+        "500 users of 16 units of 4 GPUs find 98% of their prompts of 74,000 tokens, most of that in dram" in said.err
+    )
+    planned = json.loads(said.out)
+    assert main([*STORE, "--units", "16", "--tiers", "dram=8000", "--json"]) == 0
+    stored = json.loads(capsys.readouterr().out)
+    assert planned["workload"]["alpha"] == pytest.approx(stored["tiers"][-1]["together"])
+    assert planned["workload"]["n_in"] == pytest.approx(stored["prompt"])
+    assert planned["answer"]["store"] == "dram"
+    assert main(PLAN) == 1  # HBM alone finds nothing
+    assert "find 0% of their prompts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (["--alpha", "0.5"], "--alpha must be left out: it follows from sessions"),
+        (["--prompt", "9"], "--prompt must be left out"), (["--turns", "0"], "--turns must be"),
+    ],
+)  # fmt: skip
+def test_a_plan_from_sessions_is_asked_for_once(change, words, capsys):
+    assert main([*PLAN, *change]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["users", "first", "message", "answer"])
+def test_a_plan_from_sessions_needs_all_of_them(name, capsys):
+    at = PLAN.index(f"--{name}")
+    assert main(PLAN[:at] + PLAN[at + 2 :]) == 2
+    assert f"--{name} must be given with --turns" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_math import Unit, simulate, theory
-from inference_math.planner.loops import loop, needed
+from inference_math.planner.loops import Habit, loop, needed
 from inference_math.workload import Workload
 from inference_math.workload.sessions import Turns
 
@@ -16,11 +16,12 @@ AGENTS = Turns(turns=20, first=20_000, message=1500, answer=500, think=20.0)
 MEANS = AGENTS.sessions(0)
 
 
-def played(turns, users, tokens, cost=COST, load=0.0):
+def played(turns, users, tokens, cost=COST, load=0.0, blocking=True, ranks=1):
     hbm, *below = tokens
+    engine = simulate.Chunked(8192 * ranks, kv_capacity=hbm, ranks=ranks, by_chance=ranks > 1)
     return simulate.with_stores(
-        turns, cost, users=users, requests=800, warmup=400, block_tokens=64,
-        scheduler=simulate.Chunked(8192, kv_capacity=hbm), tiers=[simulate.StoreTier(size, load) for size in below],
+        turns, cost, users=users, requests=800, warmup=400, block_tokens=64, scheduler=engine,
+        tiers=[simulate.StoreTier(size, load) for size in below], blocking=blocking,
     )  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def test_little_s_law_and_limits(users, room, think):
     assert 0 <= seen.together <= turns.sessions(1).of(1).ceiling + 1e-9
     assert seen.in_flight <= max(1, room * 1e6 / length) * (1 + 1e-9)
     assert not seen.full or seen.in_flight == pytest.approx(max(1, room * 1e6 / length))
-    assert 0 < seen.computes < 1
+    assert 0 < seen.prompts < 1
 
 
 def test_more_room_is_never_worse():
@@ -182,9 +183,63 @@ def test_what_is_needed_finds_what_was_asked():
     [
         ({"users": 0}, "users must be"), ({"tokens": [-1]}, "tokens must be"),
         ({"tokens": [9e3]}, "tokens of HBM must hold"), ({"loads": [1.0]}, "loads must have"),
-        ({"budget": 0}, "budget must be"), ({"tokens": [1e6, 1e6], "loads": [-1.0]}, "loads must be"),
+        ({"tokens": [1e5], "habit": Habit(groups=2)}, "58500 in each of 2 groups"),
+        ({"tokens": [1e6, 1e6], "loads": [-1.0]}, "loads must be"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(change, words):
     with pytest.raises(ValueError, match=words):
         loop(**({"turns": AGENTS, "users": 4, "cost": COST, "tokens": [1e6]} | change))
+
+
+@pytest.mark.parametrize(("users", "load"), [(20, 2e-6), (40, 2e-6), (20, 3e-5), (40, 3e-5), (40, 6e-5)])
+def test_loads_beside_the_engine_take_the_link_and_not_its_steps(users, load):
+    tokens, habit = [0.6e6, 3e6], Habit(blocking=False)
+    run = played(AGENTS, users, tokens, load=load, blocking=False)
+    said = loop(AGENTS, users, COST, tokens=tokens, loads=[load], habit=habit)
+    assert said.rate == pytest.approx(run.run.request_rate, rel=0.08)
+    assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.06)
+    assert said.together == pytest.approx(run.tiers.found.sum(), abs=0.02)
+    assert said.rate >= 0.999 * loop(AGENTS, users, COST, tokens=tokens, loads=[load]).rate
+    assert said.rate < theory.link_rate(again=MEANS.again, R=load)
+
+
+def test_a_slow_path_costs_twice_as_much_where_the_engine_waits():
+    tokens, slow = [0.6e6, 3e6], 3e-5  # loading a token takes three quarters of what computing it takes
+    habits = (Habit(blocking=True), Habit(blocking=False))
+    waits, goes_on = (loop(AGENTS, 40, COST, tokens=tokens, loads=[slow], habit=habit) for habit in habits)
+    assert goes_on.rate > 1.5 * waits.rate
+    assert goes_on.tpot < 0.5 * waits.tpot
+
+
+@pytest.mark.parametrize(("groups", "users"), [(4, 16), (4, 64), (4, 128), (8, 16), (8, 64)])
+def test_groups_step_together(groups, users):
+    """Where all is found: what is said of sessions that stay with a group is as for one, next test."""
+    cost = simulate.StepCost(t_w=0.02, T=10e-6, kv_read=0.5e-8)
+    run = played(AGENTS, users, [6e7], cost, ranks=groups)
+    said = loop(AGENTS, users, cost, tokens=[6e7], habit=Habit(groups=groups))
+    assert said.rate == pytest.approx(run.run.request_rate, rel=0.03)
+    assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.06)
+    assert said.ttft == pytest.approx(run.run.requests.ttft.mean(), rel=0.3)
+
+
+def test_each_group_keeps_its_own_users():
+    """Steps that prompts hardly lengthen: four groups find what one finds of a quarter of the users and of HBM."""
+    cost = simulate.StepCost(t_w=0.02, T=1e-9)
+    shared = Turns(**(vars(AGENTS) | {"shared": 5_000}))
+    one = loop(shared, 30, cost, tokens=[1.2e6, 4e5], loads=[1e-9])
+    four = loop(shared, 120, cost, tokens=[4.8e6, 1.6e6], loads=[1e-9], habit=Habit(groups=4))
+    assert four.found == pytest.approx(one.found, rel=1e-3)
+    assert four.in_flight == pytest.approx(4 * one.in_flight, rel=1e-2)
+    sizes = [needed(shared, 30 * n, cost, 0.9, 4e5 * n, Habit(groups=n)) / n for n in (1, 4)]
+    assert sizes[1] == pytest.approx(sizes[0], rel=1e-2)
+    least = [needed(shared, 30 * n, cost, 1e-6, 4e5 * n, Habit(groups=n)) / n for n in (1, 4)]
+    assert least[1] == pytest.approx(least[0], rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"), [({"budget": 0}, ValueError), ({"groups": 0}, ValueError), ({"blocking": 1}, TypeError)]
+)
+def test_habits_are_checked(change, error):
+    with pytest.raises(error, match=f"{next(iter(change))} must be"):
+        Habit(**change)

@@ -9,9 +9,10 @@ import pytest
 
 from inference_math import Unit
 from inference_math.catalogue import tiers
+from inference_math.perf.steps import kv_sent
 from inference_math.planner import size_store
-from inference_math.planner.loops import loop, needed
-from inference_math.workload import Workload
+from inference_math.planner.loops import Habit, loop, needed
+from inference_math.workload import SLA, Workload
 from inference_math.workload.sessions import Turns
 
 AGENTS = Turns(turns=60, first=15_000, message=1_500, answer=500, think=20.0)
@@ -75,7 +76,42 @@ def test_a_ladder_stands_for_units():
     assert size_store(UNIT, AGENTS, 300, {}, units=found.alone).tiers.rate[0] >= 0.98 * rate
     assert size_store(UNIT, AGENTS, 300, {}, units=found.alone - 1).tiers.rate[0] < 0.98 * rate
     assert size_store(UNIT, AGENTS, 300, {}, units=4).alone == 4
-    assert f"as many turns per second take {found.alone} units." in str(found)
+    assert f"as many turns per second take {found.alone} units:" in " ".join(str(found).split())
+    assert found.gpus == 16
+    assert found.worth == pytest.approx((found.alone - 4) * 4 / 32)  # TB
+    assert size_store(UNIT, AGENTS, 300, {}, units=4).worth == 0
+
+
+def test_users_within_limits_are_the_most_that_keep_them():
+    limits = SLA(1.0, 0.04)
+    rows = size_store(UNIT, AGENTS, 100, TIERS, units=2, sla=limits).tiers
+    for k, kept in enumerate(rows.kept):
+        for users, keeps in ((kept, True), (kept + 2, False)):
+            row = size_store(UNIT, AGENTS, users, dict(list(TIERS.items())[:k]), units=2).tiers.iloc[-1]
+            assert (row.ttft <= limits.ttft and row.tpot <= limits.tpot) == keeps
+    assert rows.kept.is_monotonic_increasing
+    assert size_store(UNIT, AGENTS, 100, TIERS, sla=SLA(1e-3, 0.04)).tiers.kept.tolist() == [0, 0, 0]
+    assert size_store(UNIT, AGENTS, 100, TIERS).tiers.kept.isna().all()
+
+
+def test_groups_of_attention_keep_a_part_of_everything():
+    rows = size_store(SPLIT, AGENTS, 60, {"dram": 2e12}).tiers
+    means, hbm = AGENTS.sessions(1), SPLIT.kv_tokens(AGENTS.sessions(1).prompt)
+    cost = SPLIT.near(Workload(means.prompt, AGENTS.answer)).step_cost
+    seen = loop(waiting_of(SPLIT), 60, cost, tokens=[hbm], habit=Habit(groups=8))
+    assert rows.rate[0] == pytest.approx(seen.rate)
+    assert rows.users[0] == pytest.approx(means.border(hbm))
+    link = SPLIT.gpus / 8 * tiers.tier("dram").read_bw  # a group's own
+    each = kv_sent(SPLIT.numbers, means.prompt) / means.prompt
+    said = loop(waiting_of(SPLIT), 60, cost, tokens=[hbm, 2e12 / each], loads=[each / link], habit=Habit(groups=8))
+    assert rows.rate.iloc[-1] == pytest.approx(said.rate)
+
+
+def test_an_engine_that_goes_on_while_a_tier_loads_is_no_slower():
+    tight = Unit.of("llama-3-8b", "h100-sxm")
+    rows = [size_store(tight, AGENTS, 30, {"local_ssd": 1e13}, blocking=blocking).tiers for blocking in (True, False)]
+    waits, goes_on = (row.rate[1] for row in rows)
+    assert goes_on > 1.05 * waits
 
 
 def test_more_users_find_less_and_all_is_written():
@@ -94,7 +130,8 @@ def test_more_users_find_less_and_all_is_written():
     [
         ({"users": 0}, "users must be"), ({"tiers": {"tape": 1e12}}, "tier must be|must be one of"),
         ({"tiers": {"dram": -1.0}}, "size of dram must be"), ({"units": 0}, "units must be"),
-        ({"tiers": {"dram": 1e30}}, "tiers must have at most"), ({"unit": SPLIT}, "unit must have one group"),
+        ({"tiers": {"dram": 1e30}}, "tiers must have at most"),
+        ({"unit": SPLIT, "turns": replace(AGENTS, first=500_000)}, "in each of 8 groups of attention"),
         ({"turns": LONG}, "unit must hold the longest request, 3,118,500 tokens"),
     ],
 )  # fmt: skip

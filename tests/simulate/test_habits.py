@@ -194,6 +194,22 @@ def test_of_ranks_with_as_many_tokens_the_one_with_the_longer_attention_is_waite
     assert log.seconds[1] == pytest.approx(both.seconds[1], rel=0.01)
 
 
+def test_a_chunk_of_a_rank_is_a_prompt_of_its_own():
+    """Two ranks with a chunk of 400 each are two prompts that see little, not one of 800 tokens on one of them."""
+    asked = []
+
+    def cost(decodes, context, prefills, tokens, pairs):
+        asked.append((prefills, tokens))
+        return 0.01
+
+    trace = Trace(np.array([1600, 1600]), np.full(2, 2), arrival=np.zeros(2))
+    replay(trace, cost, scheduler=Chunked(800, ranks=2))
+    assert [prefills for prefills, tokens in asked if tokens] == [2.0] * 4
+    asked.clear()
+    replay(trace, cost, scheduler=Chunked(400))
+    assert sum(prefills for prefills, _ in asked) == pytest.approx(2)  # of one rank, a chunk is a part of a prompt
+
+
 def test_a_guard_goes_on_until_nobody_waits():
     trace = arriving(*[0.0] * 6, n_in=400)
     for guard, expected in ((True, [0, 1, 2]), (False, [0, 5, 10])):

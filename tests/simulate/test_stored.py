@@ -73,6 +73,49 @@ def test_a_step_takes_what_it_loads_and_writes_or_what_it_computes():
         assert found.ttft[2:].tolist() == pytest.approx([0.01 + seconds] * 4)
 
 
+def test_an_engine_that_goes_on_loads_one_after_the_other():
+    """Three prompts that a tier has come at once beside a long answer: 0.16 s of link each, and steps as ever.
+
+    One that needs all of HBM has come between.
+    """
+    three, big, long = (
+        [[(name, k) for k in range(10)] for name in "abc"],
+        [("big", k) for k in range(58)],
+        [("long", 0)],
+    )
+    columns = {
+        "arrival": [0.0, 1.0, 2.0, 5.0, 9.9, 10.0, 10.0, 10.0], "n_in": [161] * 3 + [16 * 58, 17] + [161] * 3,
+        "n_out": [1] * 3 + [16, 300] + [1] * 3, "blocks": [*three, big, long, *three],
+    }  # fmt: skip
+    asked = {"requests": 8, "scheduler": simulate.Chunked(2048, kv_capacity=16 * 60), "log": True}
+    for blocking in (True, False):
+        tiers, source = [simulate.StoreTier(16 * 400, load=1e-3)], Read(pd.DataFrame(columns), EMPTY, 16)
+        run = simulate.with_stores(source, COST, tiers=tiers, blocking=blocking, **asked).run
+        last = run.requests.sort_values(["arrival", "first_token"]).tail(3)
+        assert last.cached.tolist() == [160] * 3
+        longest = run.log[run.log.start > 9.95].seconds.max()
+        if blocking:
+            assert longest == pytest.approx(0.01 + 3 * 0.16)  # the decode stands still for all three
+        else:
+            assert longest == pytest.approx(0.0101)
+            assert last.ttft.tolist() == pytest.approx([0.16, 0.32, 0.48], abs=0.025)  # the end of a step, and one
+
+
+def test_a_prompt_that_finds_nothing_waits_for_no_link():
+    found = [served(AGENTS, 16 * 500, users=3, requests=30, blocking=blocking) for blocking in (True, False)]
+    pd.testing.assert_frame_equal(*(one.run.requests for one in found))
+
+
+def test_users_wait_for_the_link_although_nobody_else_is_there():
+    turns = Turns(turns=2, first=1600, message=16, answer=2, think=1.0, cv=0.0)
+    tier = simulate.StoreTier(10**6, load=1e-3)
+    asked = {"users": 2, "requests": 40, "warmup": 10, "scheduler": simulate.Chunked(2048, kv_capacity=1680)}
+    run = simulate.with_stores(turns, COST, tiers=[tier], block_tokens=16, blocking=False, **asked).run
+    loaded = run.requests[run.requests.cached > 0]
+    assert len(loaded) > 5
+    assert loaded.ttft.min() > 1.5  # a link at a millisecond a token, of which HBM has a few
+
+
 def test_hbm_is_what_turns_in_flight_leave():
     """Room for seven sessions of 1,640 tokens: four that are being served all the time leave three for the others."""
     slow = simulate.StepCost(t_w=0.05)

@@ -90,3 +90,7 @@ def test_the_rate_of_turns_keeps_all_users_and_all_of_the_engine_s_time(users, t
     assert rate * (think + prompt + n_out * gap) == pytest.approx(users)
     decodes = rate * n_out * gap  # by Little's law
     assert rate * prompt + (tw + decodes * dh) / gap == pytest.approx(1)
+
+
+def test_a_link_carries_a_turn_in_the_time_of_its_tokens():
+    assert theory.link_rate(again=40_000, R=25e-6) == pytest.approx(1.0)

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-__all__ = ["ANY_POSITIVE", "AT_LEAST_ONE", "AT_LEAST_ZERO", "EFFICIENCY", "SHARE", "Interval", "as_one_of", "as_real",
-           "as_whole"]  # fmt: skip
+__all__ = ["ANY_POSITIVE", "AT_LEAST_ONE", "AT_LEAST_ZERO", "EFFICIENCY", "SHARE", "Interval", "as_bool", "as_one_of",
+           "as_real", "as_whole"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,13 @@ AT_LEAST_ZERO = Interval(0)
 AT_LEAST_ONE = Interval(1)
 SHARE = Interval(0, 1)
 EFFICIENCY = Interval(0, 1, open_low=True)
+
+
+def as_bool(argument: str, value: object) -> bool:
+    """Return True or False; anything else is refused."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{argument} must be True or False, not {value!r:.80}")
+    return value
 
 
 def as_real(argument: str, value: object, accepted: Interval) -> float:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,19 @@ from inference_math.checks.numerals import digits
 from inference_math.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
 from inference_math.perf.bench import cadence_said, in_seconds
 from inference_math.perf.commands import MANIFEST
-from inference_math.planner import Case, Fleet, Plan, cadences, capacity, fleet, foresee, plan, search, size_store
+from inference_math.planner import (
+    Case,
+    Fleet,
+    Ladder,
+    Plan,
+    cadences,
+    capacity,
+    fleet,
+    foresee,
+    plan,
+    search,
+    size_store,
+)
 from inference_math.planner.case import MOST_UNITS
 from inference_math.planner.text import as_script, as_short, fleets_table
 from inference_math.planner.traffic import RATES, SHARED
@@ -94,6 +107,8 @@ def _plan(options: argparse.Namespace) -> int:
     as_number("--bursts", options.bursts, Interval(0, 10))
     if options.search is not None:
         as_whole("--search", options.search, 1, 512)
+    if options.turns is not None:
+        _put_sessions(options)
     work, mixed = _work(options)
     found, tried = _found(options, work)
     for name, long in _LONG.items():
@@ -113,6 +128,37 @@ def _plan(options: argparse.Namespace) -> int:
         if options.full:
             _print_all(found, many, tried)
     return 0 if found.feasible else 1
+
+
+def _put_sessions(options: argparse.Namespace) -> None:
+    """Put what sessions come to in the place of lengths, of the stored share and of its tier."""
+    given = [name for name in ("prompt", "output", "alpha", "tier", "store") if getattr(options, name) is not None]
+    if given:
+        raise ValueError(f"--{given[0]} must be left out: it follows from sessions")
+    if options.users is None:
+        raise ValueError("--users must be given with --turns")
+    unit, _ = _laid_out(options)
+    units = _units(options, unit)
+    found = _sessions(options, unit, units)
+    below = found.tiers.assign(adds=found.tiers["together"].diff()).iloc[1:]
+    options.prompt, options.output, options.alpha = found.prompt, options.answer, found.tiers["together"].iloc[-1]
+    if len(below) and below["adds"].max() > 0:
+        options.tier = below.loc[below["adds"].idxmax(), "tier"]
+        options.sessions = ceil(options.users / units)
+    who = f"{digits(options.users)} users of {units} units of {unit.gpus} GPUs"
+    said = f"{who} find {options.alpha:.0%} of their prompts of {digits(found.prompt)} tokens"
+    print(f"note: {said}, most of that in {options.tier or 'HBM'} (inference-math store)", file=sys.stderr)
+
+
+def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | None = None) -> Ladder:
+    """Return what tiers find for the sessions of the options."""
+    names = ("turns", "first", "message", "answer", "think", "cv", "shared")
+    missing = [name for name in names if getattr(options, name) is None]
+    if missing:
+        raise ValueError(f"--{missing[0]} must be given with --turns")
+    turns = Turns(**{name: getattr(options, name) for name in names})
+    sizes = dict(_sized(named) for named in options.tiers)
+    return size_store(unit, turns, options.users, sizes, units, sla=sla, blocking=options.blocking)
 
 
 def _print_all(found: Plan, many: Fleet | None, tried: pd.DataFrame | None) -> None:
@@ -249,10 +295,10 @@ def _benchmark(options: argparse.Namespace) -> int:
 
 
 def _store(options: argparse.Namespace) -> int:
-    names = ("turns", "first", "message", "answer", "think", "cv", "shared")
-    turns = Turns(**{name: getattr(options, name) for name in names})
-    sizes = dict(_sized(named) for named in options.tiers)
-    found = size_store(_unit(options), turns, options.users, sizes, options.units)
+    if (options.ttft is None) != (options.tpot is None):
+        raise ValueError("--ttft and --tpot must be given together")
+    sla = None if options.ttft is None else SLA(options.ttft, options.tpot)
+    found = _sessions(options, _unit(options), options.units, sla)
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
     return 0
 

@@ -54,6 +54,30 @@ def _promise(value: str) -> float | str:
     return value if value == MEANS else float(value)
 
 
+def _add_sessions(command: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add what sessions are, and what tiers lie below HBM."""
+    asked = command.add_argument_group("sessions", None if required else "of which the stored share follows")
+    asked.add_argument("--users", type=float, required=required, help="who have a session under way")
+    asked.add_argument("--turns", type=int, required=required, help="of a session")
+    asked.add_argument("--first", type=int, required=required, help="tokens of its first prompt")
+    asked.add_argument("--message", type=int, required=required, help="tokens that each further prompt brings")
+    asked.add_argument("--answer", type=int, required=required, help="tokens of an answer")
+    asked.add_argument("--shared", type=int, default=0, help="tokens with which all prompts begin (default 0)")
+    asked.add_argument(
+        "--think", type=float, default=20.0, help="mean seconds from an answer to the next turn (default 20)"
+    )
+    asked.add_argument("--cv", type=float, default=1.0, help="of these times: 0 equal, 1 exponential (default)")
+    asked.add_argument(
+        "--tiers", nargs="*", default=[], metavar="NAME=GB", help="below HBM, fastest first, e.g. dram=2000"
+    )
+    asked.add_argument(
+        "--async-loads",
+        dest="blocking",
+        action="store_false",
+        help="steps go on while a tier loads (default: the engine waits, layer by layer)",
+    )
+
+
 def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.ArgumentParser:
     """Return the parser of all commands, with what runs each; of those of the bench only the one that is asked for."""
     top = argparse.ArgumentParser(
@@ -122,6 +146,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     planner.add_argument(
         "--sessions", type=int, default=0, help="whose stored part one unit keeps (default: not known)"
     )
+    _add_sessions(planner, required=False)
     planner.add_argument("--seed", type=int, default=0, help="of simulated arrivals (default 0)")
     planner.add_argument(
         "--units",
@@ -197,20 +222,10 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     store = commands.add_parser(
         "store", parents=[unit], help="how big a store for sessions, which tier, what it brings"
     )
-    store.add_argument("--users", type=float, required=True, help="who have a session under way")
-    store.add_argument("--turns", type=int, required=True, help="of a session")
-    store.add_argument("--first", type=int, required=True, help="tokens of its first prompt")
-    store.add_argument("--message", type=int, required=True, help="tokens that each further prompt brings")
-    store.add_argument("--answer", type=int, required=True, help="tokens of an answer")
-    store.add_argument("--shared", type=int, default=0, help="tokens with which all prompts begin (default 0)")
-    store.add_argument(
-        "--think", type=float, default=20.0, help="mean seconds from an answer to the next turn (default 20)"
-    )
-    store.add_argument("--cv", type=float, default=1.0, help="of these times: 0 equal, 1 exponential (default)")
-    store.add_argument(
-        "--tiers", nargs="*", default=[], metavar="NAME=GB", help="below HBM, fastest first, e.g. dram=2000"
-    )
+    _add_sessions(store, required=True)
     store.add_argument("--units", type=int, default=1, help="that serve them and share the store (default 1)")
+    store.add_argument("--ttft", type=float, help="limit on its mean in seconds, to count the users that keep it")
+    store.add_argument("--tpot", type=float, help="limit on its mean in seconds, with --ttft")
     store.add_argument("--json", action="store_true", help="print all as JSON")
     store.set_defaults(run=runs["store"])
 

@@ -346,6 +346,9 @@ class Engine:
 
     def _admit(self, request: Request) -> None:
         self.batch.room.take(request)
+        self._line_up(request)
+
+    def _line_up(self, request: Request) -> None:
         rank = self._place(request)
         if len(rank.prompts) == 0:
             rank.progress = request.cached
@@ -383,11 +386,12 @@ class Engine:
             load = max(load, taken[3])
             if taken[0] > most or (taken[0] == most and taken[1] > pairs):
                 most, pairs, prefills = taken[0], taken[1], taken[2]
-        seconds = self._cost.seconds(decodes, context, many * prefills, many * most, many * pairs)
+        prefills = prefills if many == 1 else many * max(prefills, 1.0)  # a rank's chunk is a prompt of its own
+        seconds = self._cost.seconds(decodes, context, prefills, many * most, many * pairs)
         if load > 0:
             seconds = waiting_for(load, seconds, self._cost, decodes, context)
         if self._record.logs:
-            self._record.step(0, batch.now, seconds, decodes, context, many * prefills, many * most)
+            self._record.step(0, batch.now, seconds, decodes, context, prefills, many * most)
         if alone:
             batch.pause(seconds)
             self._paused += 1

@@ -15,15 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_numbers, as_whole
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_bool, as_number, as_numbers, as_whole
 from inference_math.simulate.cost import Cost, timed
+from inference_math.theory.rounds import OpenRounds
 from inference_math.workload.sessions import Sessions, Turns
 
-__all__ = ["Loop", "loop", "needed"]
+__all__ = ["Habit", "Loop", "loop", "needed"]
 
 _ROUNDS = 400
 _STEP = 0.5  # of the way to what a round says
 _ENOUGH = 1e-7
+_ENDLESS = 1e12  # seconds, or users: what a root finder takes for infinite
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Loop:
         Turns that hold their tokens.
     full
         Whether turns wait because HBM has no room for more of them.
-    computes
-        Share of the time that prompts take of the engine, beside what its steps take without.
+    prompts
+        Share of the time that prompts take of the engine, beside what its steps take without: ψ of claim E07.
     """
 
     found: tuple[float, ...]
@@ -52,12 +54,40 @@ class Loop:
     tpot: float
     in_flight: float
     full: bool
-    computes: float
+    prompts: float
 
     @property
     def together(self) -> float:
         """Share of all prompt tokens that is found."""
         return sum(self.found)
+
+
+@dataclass(frozen=True)
+class Habit:
+    """How an engine computes and loads.
+
+    Attributes
+    ----------
+    budget
+        Tokens of a step, of each group.
+    groups
+        Of attention data parallelism. Each keeps its own users and its own part of every store, and all step together.
+    blocking
+        Whether the engine loads layer by layer beside its computing, and waits for the slower of the two. If not, a
+        prompt holds its room and waits for its group's one link, and the engine goes on.
+    """
+
+    budget: int = 8192
+    groups: int = 1
+    blocking: bool = True
+
+    def __post_init__(self) -> None:
+        as_whole("budget", self.budget)
+        as_whole("groups", self.groups)
+        as_bool("blocking", self.blocking)
+
+
+PLAIN = Habit()
 
 
 class _Prompt(NamedTuple):
@@ -70,7 +100,13 @@ class _Prompt(NamedTuple):
 
 
 def loop(
-    turns: Turns, users: float, cost: Cost, *, tokens: Sequence[float], loads: Sequence[float] = (), budget: int = 8192
+    turns: Turns,
+    users: float,
+    cost: Cost,
+    *,
+    tokens: Sequence[float],
+    loads: Sequence[float] = (),
+    habit: Habit = PLAIN,
 ) -> Loop:
     """Return what users in a closed loop see of one engine with chunked prefill and a ladder of stores.
 
@@ -85,9 +121,9 @@ def loop(
     tokens
         That HBM holds, and each tier below it.
     loads
-        Seconds that a token takes to come from each tier below HBM; a prompt is computed meanwhile.
-    budget
-        Tokens of a step.
+        Seconds that a token takes to come from each tier below HBM.
+    habit
+        How the engine computes and loads.
 
     Raises
     ------
@@ -107,18 +143,19 @@ def loop(
     0.85 found, 0.93 turns/s, TTFT 0.4 s
     0.00 found, 0.47 turns/s, TTFT 5.0 s
     """
-    count, step_tokens = as_number("users", users, ANY_POSITIVE), as_whole("budget", budget)
+    count = as_number("users", users, ANY_POSITIVE)
     sizes = np.asarray(as_numbers("tokens", tokens, AT_LEAST_ZERO), dtype=np.float64)
     slow = [0.0, *(as_number("loads", load, AT_LEAST_ZERO) for load in loads)]
     if len(slow) != sizes.size:
         raise ValueError(f"loads must have a number for each tier below HBM, {sizes.size - 1}, not {len(slow) - 1}")
-    if not sizes[0] >= turns.longest:
-        raise ValueError(f"tokens of HBM must hold the longest request, {turns.longest}, not {sizes[0]:g}")
-    engine = _Engine(turns, cost, step_tokens)
-    most = _places(turns, float(sizes[0]))
+    if not sizes[0] >= habit.groups * turns.longest:
+        told = f"{turns.longest}" + (f" in each of {habit.groups} groups" if habit.groups > 1 else "")
+        raise ValueError(f"tokens of HBM must hold the longest request, {told}, not {sizes[0]:g}")
+    engine = _Engine(turns, cost, habit)
+    most = habit.groups * _places(turns, float(sizes[0]) / habit.groups)
     times = engine.seen(count, (0.0,) * len(slow), slow, most)[1]
     for _ in range(_ROUNDS):
-        found = _found(turns, count, times, sizes)
+        found = _found(turns, count / habit.groups, times, sizes / habit.groups)
         seen, takes = engine.seen(count, found, slow, most)
         if np.abs(takes - times).sum() <= _ENOUGH * takes.sum():
             break
@@ -126,7 +163,7 @@ def loop(
     return seen
 
 
-def needed(turns: Turns, users: float, cost: Cost, share: float, hbm: float, budget: int = 8192) -> float:
+def needed(turns: Turns, users: float, cost: Cost, share: float, hbm: float, habit: Habit = PLAIN) -> float:
     """Return the tokens of HBM and stores that find a share of what can be found, with loads that nobody waits for.
 
     Of them HBM has `hbm`, which turns in flight take.
@@ -136,10 +173,11 @@ def needed(turns: Turns, users: float, cost: Cost, share: float, hbm: float, bud
     TypeError, ValueError
         As `loop`; for a share of 1 or more.
     """
-    count, engine = as_number("users", users, ANY_POSITIVE), _Engine(turns, cost, as_whole("budget", budget))
+    count, engine = as_number("users", users, ANY_POSITIVE), _Engine(turns, cost, habit)
     found = as_number("share", share, Interval(0, 0.9999)) * turns.sessions(1.0).of(1).ceiling
-    times = engine.seen(count, (found,), [0.0], _places(turns, as_number("hbm", hbm, AT_LEAST_ZERO)))[1]
-    return _law(turns, times).of(count).size_for(share)
+    most = habit.groups * _places(turns, as_number("hbm", hbm, AT_LEAST_ZERO) / habit.groups)
+    times = engine.seen(count, (found,), [0.0], most)[1]
+    return habit.groups * _law(turns, times).of(count / habit.groups).size_for(share)
 
 
 def _places(turns: Turns, hbm: float) -> float:
@@ -164,11 +202,11 @@ def _found(turns: Turns, users: float, times: NDArray[np.float64], sizes: NDArra
 class _Engine:
     """One engine, its sessions' prompts, and what a loop of users around it sees at given hits."""
 
-    def __init__(self, turns: Turns, cost: Cost, budget: int) -> None:
+    def __init__(self, turns: Turns, cost: Cost, habit: Habit) -> None:
         self._turns = turns
         self._time = timed(cost)
         self._gives = float(getattr(cost, "gives", 1))
-        self._budget = budget
+        self._habit = habit
         self._whole = turns.sessions(1.0)
         self._context = self._whole.prompt + turns.answer / 2
 
@@ -177,45 +215,43 @@ class _Engine:
     ) -> tuple[Loop, NDArray[np.float64]]:
         """Return what users see, of whose turns HBM holds so many at most; and how long one waits, and holds."""
         think, wait = self._turns.think, 0.0
-        rate, first, gap, prompts = self._loop(users, think, found, loads)
+        rate, first, gap, busy = self._loop(users, think, found, loads)
         in_flight = users - rate * think
         full = in_flight > most
         if full:
-            rate, first, gap, prompts = self._loop(most, 0.0, found, loads)
+            rate, first, gap, busy = self._loop(most, 0.0, found, loads)
             in_flight, wait = most, (users - most) / rate - think
-        seen = Loop(found, rate, first + wait, gap, in_flight, full, rate * prompts)
+        seen = Loop(found, rate, first + wait, gap, in_flight, full, busy)
         return seen, np.array([wait, in_flight / rate])
 
     def _loop(
         self, users: float, think: float, found: tuple[float, ...], loads: Sequence[float]
     ) -> tuple[float, float, float, float]:
-        """Return turns/s, TTFT, TPOT, and seconds of a prompt, of a loop without a limit of room."""
+        """Return turns/s, TTFT, TPOT, and the prompts' share of the time, of a loop without a limit of room."""
         steps = max(self._turns.answer - 1, 1) / self._gives
         kinds = self._kinds(found, loads)
-        others = max(users - 1, 0.0) / users
+        own = users / self._habit.groups
+        others = max(own - 1, 0.0) / own  # of a group's turns, those of others
 
         def around(rate: float) -> tuple[float, float, float, float]:
-            """Return how many users keep up a rate, its TTFT and gap, and what a prompt takes."""
+            """Return how many users keep up a rate, its TTFT and gap, and the prompts' share of the time."""
             decodes = self._decodes(rate, steps, kinds, users)
             if decodes == inf:
                 return inf, inf, inf, inf
-            bare = self._step(decodes)
-            each = [(kind.share, *self._taken(kind, decodes, bare)) for kind in kinds]
-            own = sum(share * beside for share, beside, _ in each)
-            busy = sum(share * whole for share, _, whole in each)
-            square = sum(share * whole**2 for share, _, whole in each)
-            if others * rate * busy >= 1:
-                return inf, inf, inf, own
-            wait = others * rate * square / 2 / (1 - others * rate * busy)
-            first, gap = wait + busy + (1 + others / 2) * bare, bare / (1 - rate * own)
-            return rate * (think + first + steps * gap), first, gap, own
+            first, gap = self._first(rate, others, decodes, kinds), self._gap(rate, decodes, kinds)
+            if not self._habit.blocking:
+                line, fetched = _queue(rate / self._habit.groups, [(kind.share, kind.load) for kind in kinds])
+                first += fetched + others * line * sum(kind.share for kind in kinds if kind.load)
+            if first == inf:
+                return inf, inf, inf, inf
+            return rate * (think + first + steps * gap), first, gap, 1 - self._step(decodes) / gap if gap else 0.0
 
         top = 1.0
         while around(top)[0] < users:
             top *= 2
-        rate = float(brentq(lambda each: min(around(each)[0], 1e12) - users, 0.0, top, xtol=1e-12, rtol=1e-10))
-        _, first, gap, own = around(rate)
-        return rate, first, gap / self._gives, own
+        rate = float(brentq(lambda each: min(around(each)[0], _ENDLESS) - users, 0.0, top, xtol=1e-12, rtol=1e-10))
+        _, first, gap, share = around(rate)
+        return rate, first, gap / self._gives, share
 
     def _kinds(self, found: tuple[float, ...], loads: Sequence[float]) -> list[_Prompt]:
         """Return a session's first prompts, later ones whose past was found, and those whose past was not."""
@@ -235,13 +271,50 @@ class _Engine:
             kinds.append(_Prompt((1 - begins) * (1 - back), later, later - common, 0.0))
         return kinds
 
-    def _taken(self, kind: _Prompt, decodes: float, bare: float) -> tuple[float, float]:
-        """Return what a prompt takes beside what its steps take without it; and in all, but for its last step."""
-        needs = max(1.0, kind.fresh / max(self._budget - decodes, 1.0))
+    def _taken(self, kind: _Prompt, decodes: float, bare: float) -> tuple[float, float, float]:
+        """Return what a prompt takes beside what its steps take without it; in all, but for its last step; and steps.
+
+        A step is as long as the group with the most prompt tokens takes, and costs as if all had so many.
+        """
+        groups = self._habit.groups
+        needs = max(1.0, kind.fresh / max(self._habit.budget - decodes / groups, 1.0))
         pairs = (kind.n_in**2 - (kind.n_in - kind.fresh) ** 2) / 2
-        step = self._step(decodes, 1 / needs, kind.fresh / needs, pairs / needs)
-        beside = max(needs * (step - bare), kind.load)
-        return beside, beside + (needs - 1) * bare
+        prompts = 1 / needs if groups == 1 else groups  # as the engine counts them: a group's chunk is a prompt
+        step = self._step(decodes, prompts, groups * kind.fresh / needs, groups * pairs / needs)
+        beside = max(needs * (step - bare), kind.load if self._habit.blocking else 0.0)
+        return beside, beside + (needs - 1) * bare, needs
+
+    def _sums(self, decodes: float, kinds: list[_Prompt]) -> tuple[float, float, float]:
+        """Return the seconds of a step without prompts; what a mean prompt takes beside its steps; and how many."""
+        bare = self._step(decodes)
+        each = [(kind.share, self._taken(kind, decodes, bare)) for kind in kinds]
+        return bare, sum(share * taken[0] for share, taken in each), sum(share * taken[2] for share, taken in each)
+
+    def _rounds(self, rate: float, bare: float, beside: float, needs: float) -> OpenRounds:
+        """Return the law of steps that are as long as the group with the most chunks takes.
+
+        These are the ones that came at random while the step before was run.
+        """
+        return OpenRounds(rate * needs, 1, t_w=bare, ttft_1=beside / needs, delta_h=0.0, ranks=self._habit.groups)
+
+    def _gap(self, rate: float, decodes: float, kinds: list[_Prompt]) -> float:
+        """Return the mean seconds of a step at so many turns per second; infinite where it does not keep up."""
+        bare, beside, needs = self._sums(decodes, kinds)
+        if rate * beside >= self._habit.groups:
+            return inf
+        if self._habit.groups == 1 or not rate * bare:
+            return bare / (1 - rate * beside)
+        return self._rounds(rate, bare, beside, needs).round
+
+    def _first(self, rate: float, others: float, decodes: float, kinds: list[_Prompt]) -> float:
+        """Return the mean seconds to a first token, of a rate that is kept up; infinite where prompts wait for ever."""
+        bare, beside, needs = self._sums(decodes, kinds)
+        if self._habit.groups == 1:
+            wait, busy = _queue(others * rate, [(kind.share, self._taken(kind, decodes, bare)[1]) for kind in kinds])
+            return wait + busy + (1 + others / 2) * bare
+        if not rate * bare:
+            return bare
+        return self._rounds(rate, bare, beside, needs).ttft + (needs - 1) * (bare + beside / needs)
 
     def _step(self, decodes: float, prefills: float = 0.0, tokens: float = 0.0, pairs: float = 0.0) -> float:
         """Return the mean seconds of a step, of a mean number of decodes."""
@@ -259,10 +332,15 @@ class _Engine:
         """Return the requests that decode at once, by Little's law; infinite where no number of them keeps up."""
 
         def short(decodes: float) -> float:
-            bare = self._step(decodes)
-            own = sum(kind.share * self._taken(kind, decodes, bare)[0] for kind in kinds)
-            return decodes * (1 - rate * own) - rate * steps * bare
+            return decodes - rate * steps * min(self._gap(rate, decodes, kinds), _ENDLESS)
 
         if short(most) <= 0:
             return inf
         return float(brentq(short, 0.0, most, xtol=1e-9))
+
+
+def _queue(rate: float, jobs: list[tuple[float, float]]) -> tuple[float, float]:
+    """Return the mean wait, and the mean length, of jobs that come at random, served in turn: (share, seconds)."""
+    length = sum(share * seconds for share, seconds in jobs)
+    square = sum(share * seconds**2 for share, seconds in jobs)
+    return (rate * square / 2 / (1 - rate * length) if rate * length < 1 else inf), length

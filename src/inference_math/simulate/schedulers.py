@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_number, as_whole
+from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_bool, as_number, as_whole
 from inference_math.perf.types import Admission, System
 
 __all__ = ["Aggregated", "Chunked", "Disaggregated", "Habits", "Reuse", "Scheduler", "admission_of", "system_of"]
@@ -87,8 +87,7 @@ class Habits:
 
     def __post_init__(self) -> None:
         for name in ("whole", "alone", "guard", "since", "ahead"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r:.80}")
+            as_bool(name, getattr(self, name))
         as_whole("wait_steps", self.wait_steps, 0)
         as_whole("looks", self.looks)
         as_whole("every", self.every)
@@ -117,8 +116,7 @@ class Chunked:
     def __post_init__(self) -> None:
         as_whole("budget", self.budget)
         as_whole("ranks", self.ranks)
-        if not isinstance(self.by_chance, bool):
-            raise TypeError(f"by_chance must be True or False, not {self.by_chance!r:.80}")
+        as_bool("by_chance", self.by_chance)
         _check_limits(self)
         if not isinstance(self.habits, Habits):
             raise TypeError(f"habits must be a Habits, not {self.habits!r:.80}")
@@ -166,8 +164,7 @@ class Reuse:
 
     def __post_init__(self) -> None:
         as_number("R", self.R, AT_LEAST_ZERO)
-        if not isinstance(self.blocking, bool):
-            raise TypeError(f"blocking must be True or False, not {self.blocking!r:.80}")
+        as_bool("blocking", self.blocking)
 
 
 Scheduler = Aggregated | Chunked | Disaggregated
@@ -215,5 +212,4 @@ def _check_limits(scheduler: Scheduler) -> None:
         as_whole("max_batch", scheduler.max_batch)
     if scheduler.kv_capacity != inf:
         as_number("kv_capacity", scheduler.kv_capacity, AT_LEAST_ONE)
-    if not isinstance(scheduler.grows, bool):
-        raise TypeError(f"grows must be True or False, not {scheduler.grows!r:.80}")
+    as_bool("grows", scheduler.grows)

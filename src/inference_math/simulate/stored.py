@@ -10,10 +10,11 @@ from math import inf
 import numpy as np
 import pandas as pd
 
-from inference_math.checks import AT_LEAST_ZERO, as_number, as_whole
-from inference_math.perf.engine import Engine, Request, Room
+from inference_math.checks import AT_LEAST_ZERO, as_bool, as_number, as_whole
+from inference_math.perf.engine import EVER, Engine, Request, Room
 from inference_math.perf.goodput import Played
 from inference_math.perf.systems import run_engine
+from inference_math.perf.types import StepTimes, System
 from inference_math.simulate.cost import Cost, timed
 from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, system_of
@@ -34,8 +35,7 @@ class StoreTier:
     tokens
         That it holds.
     load, write
-        Seconds that a token takes to come from it, and to go into it. A step in which a prompt begins takes what its
-        prompts load and have written, or what they compute, whichever is longer: layer by layer, one after the other.
+        Seconds that a token takes to come from it, and to go into it.
 
     Raises
     ------
@@ -85,6 +85,7 @@ def with_stores(
     tiers: Sequence[StoreTier] = (),
     scheduler: Aggregated | Chunked,
     block_tokens: int = BLOCK_TOKENS,
+    blocking: bool = True,
     warmup: int = 0,
     seed: int = 0,
     every_gap: bool = False,
@@ -106,6 +107,10 @@ def with_stores(
         Its `kv_capacity` is HBM's, in tokens. Answers reserve their room, so `grows` is refused.
     block_tokens
         Tokens of a block of sessions; a trace has its own.
+    blocking
+        Whether the engine loads layer by layer beside its own computing: a step in which prompts begin takes what these
+        load and have written, or what they compute, whichever is longer. If not, a prompt holds its room and waits for
+        the one link, which serves one after the other, and the engine goes on.
 
     The others are those of `closed_loop`.
 
@@ -144,9 +149,44 @@ def with_stores(
         _Sessions(source, as_whole("users", users), room, rng) if isinstance(source, Turns) else _sent(source, room)
     )
     system = system_of(scheduler, None, getattr(cost, "gives", 1), getattr(cost, "brings", 1))
-    engine = Engine(timed(cost), record, room, system)
+    engine = (Engine if as_bool("blocking", blocking) else _Fetching)(timed(cost), record, room, system)
     end = run_engine(engine, senders, record, as_whole("requests", requests))
     return StoredRun(record.result(end), room.told(end - record.start))
+
+
+class _Fetching(Engine):
+    """An engine that goes on while a link brings what prompts found, one after the other."""
+
+    def __init__(self, cost: StepTimes, record: Record, room: Room, system: System) -> None:
+        super().__init__(cost, record, room, system)
+        self._coming: deque[tuple[float, Request]] = deque()  # when each is there
+        self._link_free = 0.0
+
+    def idle(self) -> bool:
+        """Tell whether there is nothing to do."""
+        return not self._coming and super().idle()
+
+    def advance(self, until: float) -> list[Request]:
+        """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
+        while self._coming and self._coming[0][0] <= self.batch.now:
+            self._line_up(self._coming.popleft()[1])
+        return super().advance(until)
+
+    def _admit(self, request: Request) -> None:
+        self.batch.room.take(request)
+        self._link_free = max(self._link_free, self.batch.now) + request.load
+        self._coming.append((self._link_free, request))
+        request.load = 0.0
+        if self._link_free <= self.batch.now:
+            self._line_up(self._coming.pop()[1])
+
+    def _decode(self, until: float) -> None:
+        if not self._coming:
+            super()._decode(until)
+        elif self.batch.size:
+            self.batch.decode(min(until, self._coming[0][0]), EVER)
+        else:
+            self.batch.now = min(until, self._coming[0][0])
 
 
 class _KeptRoom(Room):

@@ -7,6 +7,7 @@ import sympy as sp
 from inference_math.theory._talks import BOOK
 from inference_math.theory.formula import Formula
 from inference_math.theory.notation import (
+    R,
     T,
     again,
     brought,
@@ -27,7 +28,7 @@ from inference_math.theory.notation import (
     write,
 )
 
-__all__ = ["break_even_reads", "held_share", "prefill_left", "store_gain", "turn_rate", "users_collapse"]
+__all__ = ["break_even_reads", "held_share", "link_rate", "prefill_left", "store_gain", "turn_rate", "users_collapse"]
 
 store_gain = Formula(
     name="store_gain",
@@ -59,6 +60,17 @@ break_even_reads = Formula(
     source=BOOK,
     meaning="times that a stored token must be loaded to repay what storing it took",
     domain=e > 1,
+)
+link_rate = Formula(
+    name="link_rate",
+    arguments=(again, R),
+    expr=1 / (again * R),
+    latex_name=r"X_{\mathrm{link}}",
+    unit="1/s",
+    claim="E08",
+    source=BOOK,
+    meaning="turns per second that a link to a store carries at most, where each turn loads all that it reads again "
+    "and the engine goes on meanwhile",
 )
 _room = kv_capacity / (users * (again + brought))
 held_share = Formula(
