@@ -120,6 +120,7 @@
     figure.toPython = () => toPython(figure);
     if (kept) await set(figure, kept);
     figure.dataset.drawn = "true";
+    figure.dispatchEvent(new Event("drawn"));
   };
 
   const show = (figure) => {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import re
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -9,13 +11,16 @@ from pathlib import Path
 from threading import Thread
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from inference_math import catalogue, theory
+from inference_math.simulate import StepCost
 from inference_math.theory import latency
 from inference_math.unit import Unit, costs
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
+from inference_math_book.figures import engine
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -293,16 +298,54 @@ def test_the_rates_keep_their_order_at_every_limit(open_page):
     np.testing.assert_allclose(rates[1], 1 / (500 * theta), rtol=1e-9)
 
 
-def test_the_timeline_steps_from_step_to_step(open_page):
+ENGINE = "document.querySelector('#fig-engine .live-figure')"
+
+
+def lanes(page):
+    """Return the rows of both data sets that the engine's figure draws now."""
+    return page.evaluate(f"['rows-0', 'rows-1'].map((name) => {ENGINE}.view.data(name))")
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [{"prompt": 1500, "chunk": 512}, {"units": 4, "split": 2, "rate": 40}, {"stored": 0.9, "e": 2.5, "batch": 2}],
+)
+def test_the_page_plays_the_engine_as_the_package_does(open_page, moved):
     page = open_page("book/interference/01-inside-a-step.html")
-    bind = page.locator("#fig-step-through .vega-bind")
-    for scheduler in ("prefill first", "chunked prefill, 256 tokens", "two pools (two units)"):
-        bind.locator("select").select_option(scheduler)
-        for step in (1, 12, 500):
-            set_slider(page, "fig-step-through", "step", step)
-            text = page.locator("#fig-step-through svg.marks .role-title-text text").text_content()
-            number, last = map(int, re.match(r"step (\d+) of (\d+): \d+ decodes, \d+ prompt tokens", text).groups())
-            assert number == min(step, last)
+    for name, value in moved.items():
+        set_slider(page, "fig-engine", name, value)
+    last = json.dumps(moved)
+    page.wait_for_function(
+        f"Object.entries({last}).every(([name, value]) => JSON.parse({ENGINE}.dataset.played || '{{}}')[name] === value)"
+    )
+    told = page.evaluate(f"{ENGINE}.view.signal('engine')")
+    fields = {field.name: told[field.name] for field in dataclasses.fields(StepCost)}
+    bars, tokens = engine.played(StepCost(**fields), **moved)
+    drawn, came = lanes(page)
+    key = ["architecture", "request", "start", "end"]
+    ours, theirs = (frame.sort_values(key).reset_index(drop=True) for frame in (bars, pd.DataFrame(drawn)))
+    pd.testing.assert_frame_equal(ours, theirs[list(ours)], check_dtype=False, atol=0.0021)
+    for name in ("ttft", "gap"):
+        both = [frame[name].dropna().sort_values().to_numpy() for frame in (tokens, pd.DataFrame(came))]
+        np.testing.assert_allclose(*both, atol=0.0021)
+
+
+def test_the_engine_plays_pauses_and_steps(open_page):
+    page = open_page("book/interference/01-inside-a-step.html")
+    figure = page.locator("#fig-engine")
+    figure.scroll_into_view_if_needed()
+    figure.get_by_role("button", name="Play").click()
+    page.wait_for_function(f"{ENGINE}.view.signal('played') > 1 && {ENGINE}.view.signal('played') < 90")
+    figure.get_by_role("button", name="Pause").click()
+    before = page.evaluate(f"{ENGINE}.view.signal('now')")
+    assert page.evaluate(f"{ENGINE}.view.signal('now')") == before
+    ends = sorted({row["end"] for row in lanes(page)[0]})
+    figure.get_by_role("button", name="Step").click()
+    page.wait_for_function(f"{ENGINE}.view.signal('now') > {before}")
+    assert page.evaluate(f"{ENGINE}.view.signal('now')") == pytest.approx(
+        next(end for end in ends if end > before + 1e-6)
+    )
+    assert "TTFT" in figure.locator("svg.marks").inner_text()
 
 
 def test_a_slider_moves_by_keyboard(open_page):

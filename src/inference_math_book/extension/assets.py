@@ -68,7 +68,8 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     scripts = context["script_files"]  # changed in place: Sphinx keeps adding to this very list
     scripts[:] = [s for s in scripts if THEBE not in str(getattr(s, "attributes", ""))]
     if 'class="live-figure"' in context.get("body", ""):
-        for script in ("share.js", "live.js"):
+        played = '"name": "engine"' in context["body"]
+        for script in ("share.js", *(["engine.js"] if played else []), "live.js"):
             app.add_js_file(script, loading_method="defer")
     if 'class="table-search"' in context.get("body", ""):
         app.add_js_file("tables.js", loading_method="defer")

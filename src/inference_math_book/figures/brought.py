@@ -86,8 +86,9 @@ def token_times() -> pd.Series[float]:
 def gains() -> pd.DataFrame:
     """Return a row for each measured pair: hits, share of the engine's time, what is said and what was measured.
 
-    `free` takes loads and writes for nothing, `path` counts what a slow connector's own counters say: of a pair whose
-    path is not known it is NaN. `decodes` are requests that decode at once, over those without it, by Little's law.
+    `free` takes loads and writes for nothing. `path` and `beside` count what a slow connector's own counters say, if
+    the engine waits for it, and if it goes on and prompts wait for the one link: of a pair whose path is not known they
+    are NaN. `decodes` are requests that decode at once, over those without it, by Little's law.
     """
     runs, times = load("agent_stores").frame.set_index("run"), token_times()
     path = runs.loc["glm52_early_64_on"]
@@ -102,7 +103,7 @@ def gains() -> pd.DataFrame:
         row = {"pair": pair, "what": _WHAT[pair], "model": plain["model"], "users": plain["users"], "share": share}
         row |= {"before": plain["found"], "after": stored["found"], "token_us": 1e6 * seconds}
         row["free"] = float(store_gain(prompt_share=share, left=missed / before)) - 1
-        row["path"] = np.nan
+        row["path"] = row["beside"] = np.nan
         if pair.startswith(_SLOW):
             from_tier = stored["found"] - (stored["found_hbm"] if pd.notna(stored["found_hbm"]) else plain["found"])
             left = prefill_left(
@@ -110,7 +111,10 @@ def gains() -> pd.DataFrame:
                 e=1e6 * seconds / path["load_us"], write=path["write_us"] / (1e6 * seconds),
             )  # fmt: skip
             row["path"] = float(store_gain(prompt_share=share, left=left)) - 1
-        row["said"] = row["free"] if np.isnan(row["path"]) else row["path"]
+            link = 1e-6 * plain["n_in"] * (from_tier * path["load_us"] + missed * path["write_us"])
+            away = plain["users"] / plain["rate"] / (1 + row["free"])
+            row["beside"] = _behind_a_link(int(plain["users"]), away, link) / plain["rate"] - 1
+        row["said"] = row["free"] if np.isnan(row["beside"]) else row["beside"]
         row["measured"] = each - 1
         row["gap"] = stored["gap_s"] / plain["gap_s"] - 1
         row["decodes"] = each * stored["gap_s"] / plain["gap_s"]
@@ -118,6 +122,19 @@ def gains() -> pd.DataFrame:
     frame = pd.DataFrame(rows)
     off = (frame["said"] - frame["measured"]).abs()
     return frame.assign(close=off <= _CLOSE * frame["measured"].abs(), sign=frame["said"] * frame["measured"] > 0)
+
+
+def _behind_a_link(users: int, away: float, seconds: float) -> float:
+    """Return the requests per second of users who are away for so long, and served in turn by one link between.
+
+    The mean value analysis of Reiser and Lavenberg (1980), user by user: who comes finds what one user fewer leaves.
+    """
+    waiting = rate = 0.0
+    for some in range(1, users + 1):
+        stay = seconds * (1 + waiting)
+        rate = some / (away + stay)
+        waiting = rate * stay
+    return rate
 
 
 def said_and_measured(ax: Axes) -> pd.DataFrame:

@@ -53,11 +53,13 @@ def segments(run: Run, cost: Cost) -> pd.DataFrame:
         rows.append((number, -1, request["arrival"], request["admitted"], "waits"))
         prompt = log[(log.tokens > 0) & (log.start >= request["admitted"] - _SHORT)]
         prompt = prompt[prompt.end <= request["first_token"] + _SHORT]
-        if pools:  # there a prompt is one step of its own engine
-            prompt = prompt[(prompt.start - request["admitted"]).abs() < _SHORT].head(1)
+        if pools:  # there a prompt is one step of its own engine, of those that begin at once the last to end
+            prompt = prompt[(prompt.start - request["admitted"]).abs() < _SHORT].nlargest(1, "end")
         rows += [(number, i, log.start[i], log.end[i], "prefill") for i in prompt.index]
         # A request decodes in the last steps before its end, one for each token after the first.
         decodes = log[(log.decodes > 0) & (log.end <= request["finished"] + _SHORT)]
+        if len(decodes):
+            decodes = decodes[decodes.engine == decodes.engine[(decodes.end - request["finished"]).abs().idxmin()]]
         decodes = decodes.tail(request["n_out"] - 1) if request["n_out"] > 1 else decodes.head(0)
         if len(decodes):
             rows.append((number, -1, request["first_token"], decodes.start.min(), "waits"))

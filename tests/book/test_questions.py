@@ -1,0 +1,78 @@
+"""The page of questions: links that the planner understands, and numbers that are those of their links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import nbformat
+import pytest
+
+from inference_math import SLA, Unit, Workload, plan
+from inference_math.checks.numerals import digits
+from inference_math_book.extension.planner import Field, inputs
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "book" / "questions.md").read_text(encoding="utf-8")
+LINKS = re.findall(r'<a href="planner\.html#plan:([^"]+)">', PAGE)
+QUESTIONS = re.findall(r"^\*\*([^*]+\?|[^*]+\.)\*\* (.+)$", PAGE, re.M)
+MIME = "application/papermill.record/text/plain"
+GLUED = re.compile(r"\{glue:text\}`(\w+)`")
+
+
+def glued():
+    """Return what the page's notebook glued, by key."""
+    notebook = nbformat.read(ROOT / "notebooks" / "questions.ipynb", 4)
+    found = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            key = output.get("metadata", {}).get("scrapbook", {}).get("name", "")
+            if key:
+                found[key] = output["data"][MIME].strip("'")
+    return found
+
+
+def test_there_are_questions_of_every_kind():
+    assert len(QUESTIONS) >= 45
+    assert len({question for question, _ in QUESTIONS}) == len(QUESTIONS)
+
+
+@pytest.mark.parametrize(("question", "answer"), QUESTIONS, ids=lambda text: text[:40])
+def test_each_answer_leads_on(question, answer):
+    """To a section or to the planner; and it fits a line or three."""
+    assert "](" in answer or "planner.html#plan:" in answer
+    assert len(re.sub(r"<[^>]+>|\{[^}]+\}|\([^)]*\)", "", answer).split()) <= 75
+
+
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: link[:60])
+def test_a_link_names_fields_of_the_form_and_what_they_take(link):
+    fields = {field.name: field for part in inputs() for field in part}
+    for name, value in parse_qsl(link, strict_parsing=True):
+        field = fields[name]
+        if isinstance(field, Field):
+            assert field.low <= float(value) <= field.high, name
+        else:
+            assert value in field.options, name
+
+
+def of(link):
+    """Return the plan of a link, without intervals where the page has none."""
+    at = dict(parse_qsl(link))
+    unit = Unit.of(at["model"], at["gpu"], int(at["tp"]), at["weights"], at["kv"])
+    level = float(at["promise"]) if "promise" in at else None
+    sla = SLA(float(at["ttft"]) / 1e3, float(at["tpot"]) / 1e3, level)
+    return plan(unit, Workload(float(at["prompt"]), float(at["output"])), sla, intervals=False)
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"), [("q_big", "chunk"), ("q_p99", "batch"), ("q_tail", "batch"), ("q_bf16", "tokens_per_gpu")]
+)
+def test_a_number_is_that_of_the_link_beside_it(key, answer):
+    (line,) = (line for line in PAGE.splitlines() if f"`{key}`" in line)
+    link = re.findall(r'planner\.html#plan:([^"]+)">', line)[-1]
+    assert digits(of(link)[answer]) == glued()[key]
+
+
+def test_every_number_is_glued():
+    assert set(GLUED.findall(PAGE)) <= set(glued())
