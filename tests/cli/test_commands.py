@@ -458,3 +458,22 @@ def test_a_command_of_another_distribution_says_what_it_needs(monkeypatch, capsy
     monkeypatch.setattr("inference_math.cli.commands.entry_points", lambda **_: ())
     assert main(["lab", "--out", "x"]) == 2
     assert "lab needs inference-math-bench: pip install inference-math-bench" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--model", "--calibration"])
+def test_a_file_that_is_not_there_is_named_by_its_option(option, tmp_path, capsys):
+    at = tmp_path / ("mine.json" if option == "--model" else "mine.toml")
+    assert main(["plan", *UNIT, *SENT, option, str(at)]) == 2
+    assert capsys.readouterr().err == f"error: {option} {at}: No such file or directory\n"
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given(monkeypatch, tmp_path, capsys):
+    """Not by the name of the one beside it, into which its text goes first."""
+
+    def full(**options):
+        raise OSError(28, "No space left on device", str(tmp_path / ".mine.md.x7"))
+
+    monkeypatch.setattr("tempfile.mkstemp", full)
+    at = tmp_path / "mine.md"
+    assert main(["plan", *UNIT, *SENT, "--report", str(at)]) == 2
+    assert capsys.readouterr().err == f"error: --report {at}: No space left on device\n"

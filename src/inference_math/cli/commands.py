@@ -87,9 +87,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # what a shell says of a program that SIGPIPE ended
     except (ValueError, TypeError, OSError) as error:
-        print(f"error: {_short(flagged(str(error)))}", file=sys.stderr)
+        told = _of_a_file(error, options) if isinstance(error, OSError) else flagged(str(error))
+        print(f"error: {_short(told)}", file=sys.stderr)
         return 2
     return status
+
+
+def _of_a_file(error: OSError, options: argparse.Namespace) -> str:
+    """Return an error of the system by the option that names its file; what is written first goes beside it."""
+    for name, value in vars(options).items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, str) and error.filename and Path(one).parent == Path(error.filename).parent:
+                return f"--{name} {one}: {error.strerror}"
+    return str(error)
 
 
 def _short(message: str) -> str:

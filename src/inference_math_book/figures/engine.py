@@ -127,7 +127,9 @@ def seen(cost: StepCost) -> Any:
     """
     bars, tokens = played(cost)
     kinds = list(KINDS)
-    x = alt.X("start:Q", title="time (ms)", axis=alt.Axis(labelOverlap="greedy", labelSeparation=6, grid=False))
+    axis = alt.Axis(labelOverlap="greedy", labelSeparation=6, grid=False)
+    whole = alt.Scale(domainMin=0, domainMax=alt.ExprRef("end"), nice=False)  # also before all of it was played
+    x = alt.X("start:Q", title="time (ms)", axis=axis, scale=whole)
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, 3 * (_COUNT + _GAP)], reverse=True, nice=False))
     colours = alt.Scale(domain=kinds, range=list(KINDS.values()))
     lanes = (
@@ -143,8 +145,8 @@ def seen(cost: StepCost) -> Any:
     )  # fmt: skip
     words = (
         "datum.architecture + ': ' + (datum.firsts > 0 ? 'TTFT ' + format(datum.ttft, ',.0f') + ' ms' : 'no token yet')"
-        " + (datum.gaps > 0 ? ', gaps ' + format(datum.gap, ',.0f') + ' ms, the longest ' + format(datum.longest, ',.0f')"
-        " + ' ms' : '')"
+        " + (datum.gaps > 0 ? ', gaps ' + format(datum.gap, ',.0f') + ' ms, the longest '"
+        " + format(datum.longest, ',.0f') + ' ms' : '')"
     )
     said = (
         alt.Chart(tokens, name="said")
