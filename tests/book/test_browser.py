@@ -343,7 +343,7 @@ def test_the_engine_plays_pauses_and_steps(open_page):
     figure.get_by_role("button", name="Step").click()
     page.wait_for_function(f"{ENGINE}.view.signal('now') > {before}")
     assert page.evaluate(f"{ENGINE}.view.signal('now')") == pytest.approx(following)
-    assert "TTFT" in figure.locator("svg.marks").text_content()
+    assert "plain: TTFT" in figure.locator("svg.marks").text_content()
 
 
 def test_a_slider_moves_by_keyboard(open_page):

@@ -21,7 +21,7 @@ from inference_math_book.figures.interference import KINDS, segments
 
 __all__ = ["ARCHITECTURES", "SETTINGS", "played", "seen", "systems"]
 
-ARCHITECTURES = ("plain, prompts first", "in chunks", "two pools")
+ARCHITECTURES = ("plain", "in chunks", "two pools")
 SETTINGS: Mapping[str, tuple[str, float, float, float, float]] = {
     "rate": ("requests per second", 16, 2, 60, 1),
     "prompt": ("prompt (token)", 900, 100, 4000, 100),
@@ -127,7 +127,7 @@ def seen(cost: StepCost) -> Any:
     """
     bars, tokens = played(cost)
     kinds = list(KINDS)
-    axis = alt.Axis(labelOverlap="greedy", labelSeparation=6, grid=False)
+    axis = alt.Axis(labelOverlap="greedy", labelSeparation=6, grid=False, tickCount=6)
     whole = alt.Scale(domainMin=0, domainMax=alt.ExprRef("end"), nice=False)  # also before all of it was played
     x = alt.X("start:Q", title="time (ms)", axis=axis, scale=whole)
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, 3 * (_COUNT + _GAP)], reverse=True, nice=False))
@@ -144,20 +144,21 @@ def seen(cost: StepCost) -> Any:
         )
     )  # fmt: skip
     words = (
-        "datum.architecture + ': ' + (datum.firsts > 0 ? 'TTFT ' + format(datum.ttft, ',.0f') + ' ms' : 'no token yet')"
-        " + (datum.gaps > 0 ? ', gaps ' + format(datum.gap, ',.0f') + ' ms, the longest '"
-        " + format(datum.longest, ',.0f') + ' ms' : '')"
+        "datum.architecture + ': ' + (datum.firsts > 0 ? 'TTFT ' + format(datum.ttft, ',.0f') : 'no token yet')"
+        " + (datum.gaps > 0 ? ', gaps ' + format(datum.gap, ',.0f') + ', longest '"
+        " + format(datum.longest, ',.0f') : '')"
     )
     said = (
         alt.Chart(tokens, name="said")
         .transform_calculate(shown="datum.at <= now + 1e-6")
-        .transform_calculate(ttft="datum.shown ? datum.ttft : null", gap="datum.shown ? datum.gap : null")
+        # Fields of their own: what is calculated stays in a row, and the moment goes back, too.
+        .transform_calculate(first="datum.shown ? datum.ttft : null", wait="datum.shown ? datum.gap : null")
         .transform_aggregate(
-            ttft="mean(ttft)", firsts="valid(ttft)", gap="mean(gap)", gaps="valid(gap)", longest="max(gap)",
+            ttft="mean(first)", firsts="valid(first)", gap="mean(wait)", gaps="valid(wait)", longest="max(wait)",
             groupby=["architecture", "y"],
         )
         .transform_calculate(text=words)
-        .mark_text(align="left", fontSize=13, dy=2)
+        .mark_text(align="left", fontSize=12, dy=2, clip=True)
         .encode(x=alt.value(4), y=alt.Y("y:Q"), text="text:N")
     )  # fmt: skip
     head = (
