@@ -16,7 +16,7 @@ from inference_math_book.extension.planner import Field, inputs
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "book" / "questions.md").read_text(encoding="utf-8")
 LINKS = re.findall(r'<a href="planner\.html#plan:([^"]+)">', PAGE)
-QUESTIONS = re.findall(r"^\*\*([^*]+\?|[^*]+\.)\*\* (.+)$", PAGE, re.M)
+QUESTIONS = re.findall(r"^### (.+)\n\n(?:```\{index\}.*\n```\n\n)*(.+)$", PAGE, re.M)
 MIME = "application/papermill.record/text/plain"
 GLUED = re.compile(r"\{glue:text\}`(\w+)`")
 

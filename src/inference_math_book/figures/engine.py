@@ -130,7 +130,7 @@ def seen(cost: StepCost) -> Any:
     axis = alt.Axis(labelOverlap="greedy", labelSeparation=6, grid=False, tickCount=6)
     whole = alt.Scale(domainMin=0, domainMax=alt.ExprRef("end"), nice=False)  # also before all of it was played
     x = alt.X("start:Q", title="time (ms)", axis=axis, scale=whole)
-    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, 3 * (_COUNT + _GAP)], reverse=True, nice=False))
+    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-1, 3 * (_COUNT + _GAP)], reverse=True, nice=False))
     colours = alt.Scale(domain=kinds, range=list(KINDS.values()))
     lanes = (
         alt.Chart(bars, name="lanes")
