@@ -126,12 +126,12 @@
     figure.querySelector(".engine-play").textContent = "Pause";
     figure.playing = requestAnimationFrame(frame);
   };
-  // On to the end of the next step of any engine.
+  // On to where the next step ends, of any engine; steps of several that end nearly together are one.
   const step = (figure) => {
     pause(figure);
     const { view } = figure;
     const now = view.signal("now"), end = view.signal("end");
-    const next = Math.min(end, ...view.data(sources(figure)[0]).map((bar) => bar.end).filter((at) => at > (now >= end ? 0 : now) + 1e-6));
+    const next = Math.min(end, ...view.data(sources(figure)[0]).map((bar) => bar.end).filter((at) => at > (now >= end ? 0 : now) + 0.004 * end));
     return move(figure, (100 * next) / end + 1e-9);
   };
 

@@ -57,12 +57,12 @@ def test_a_link_names_fields_of_the_form_and_what_they_take(link):
 
 
 def of(link):
-    """Return the plan of a link, without intervals where the page has none."""
+    """Return the plan of a link."""
     at = dict(parse_qsl(link))
     unit = Unit.of(at["model"], at["gpu"], int(at["tp"]), at["weights"], at["kv"])
     level = float(at["promise"]) if "promise" in at else None
     sla = SLA(float(at["ttft"]) / 1e3, float(at["tpot"]) / 1e3, level)
-    return plan(unit, Workload(float(at["prompt"]), float(at["output"])), sla, intervals=False)
+    return plan(unit, Workload(float(at["prompt"]), float(at["output"])), sla)
 
 
 @pytest.mark.parametrize(

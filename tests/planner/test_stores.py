@@ -78,8 +78,8 @@ def test_a_ladder_stands_for_units():
     assert size_store(UNIT, AGENTS, 300, {}, units=4).alone == 4
     assert f"as many turns per second take {found.alone} units:" in " ".join(str(found).split())
     assert found.gpus == 16
-    assert found.worth == pytest.approx((found.alone - 4) * 4 / 32)  # TB
-    assert size_store(UNIT, AGENTS, 300, {}, units=4).worth == 0
+    assert found.stands_for == (found.alone - 4) * 4
+    assert size_store(UNIT, AGENTS, 300, {}, units=4).stands_for == 0
 
 
 def test_users_within_limits_are_the_most_that_keep_them():

@@ -447,3 +447,11 @@ def test_groups_hold_no_copies_of_latents():
     assert shared.numbers["kv_copies"] == 8
     assert apart.kv_capacity > 5 * shared.kv_capacity
     assert apart.name == "deepseek-v3 (fp8, KV bf16) on 8 x h200-sxm (ep 8, dp 8), vllm"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"), [({"model": 3}, "model must be a Model"), ({"gpu": None}, "gpu must be a Gpu")]
+)
+def test_what_is_no_model_and_no_gpu_is_named(change, words):
+    with pytest.raises(TypeError, match=words):
+        Unit.of(**{"model": "llama-3-8b", "gpu": "h100-sxm"} | change)

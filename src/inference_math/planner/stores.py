@@ -72,13 +72,9 @@ class Ladder:
     spread: tuple[float, float]
 
     @property
-    def worth(self) -> float:
-        """GPUs that a TB of the tiers below HBM stands for; of no tier 0.
-
-        Times what a GPU and hour costs, it is what a TB and hour may cost at most.
-        """
-        tb = float(self.tiers["gb"].iloc[1:].sum()) / 1e3
-        return (self.alone - self.units) * self.gpus / self.units / tb if tb else 0.0
+    def stands_for(self) -> int:
+        """GPUs that HBM alone would take besides, for as many turns per second: what the tiers may cost."""
+        return (self.alone - self.units) * self.gpus // self.units
 
     def to_dict(self) -> dict[str, Any]:
         """Return all as plain numbers; a size without end is None."""
@@ -90,7 +86,12 @@ class Ladder:
             "prompt": self.prompt,
             "ceiling": self.ceiling,
         }
-        told |= {"session_gb": self.gb, "units": self.units, "units_alone": self.alone, "gpus_per_tb": self.worth}
+        told |= {
+            "session_gb": self.gb,
+            "units": self.units,
+            "units_alone": self.alone,
+            "stands_for_gpus": self.stands_for,
+        }
         return told | {
             "latency_spread": list(self.spread),
             "needed_gb": sizes,
@@ -138,8 +139,8 @@ class Ladder:
             told.append("Within limits: users whose mean TTFT and TPOT keep them.")
         if self.alone != self.units:
             told.append(
-                f"With HBM alone, as many turns per second take {self.alone} units: a TB of the tiers stands for "
-                f"{digits(self.worth)} GPUs, and may cost as much as these."
+                f"With HBM alone, as many turns per second take {self.alone} units: the tiers stand for "
+                f"{self.stands_for} GPUs, and may cost as much as these."
             )
         if self.tiers["together"].iloc[0] < self.common + _LOST * (self.ceiling - self.common):
             told.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")

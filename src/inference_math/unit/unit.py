@@ -154,6 +154,9 @@ class Unit:
         """
         of = catalogue.model(model) if isinstance(model, str) else model
         on = catalogue.gpu(gpu) if isinstance(gpu, str) else gpu
+        for name, value, kind in (("model", of, Model), ("gpu", on, Gpu)):
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} must be a {kind.__name__} or the name of one, not {value!r:.80}")
         precision = of.stored if weights is None else as_precision("weights", weights)
         cache = as_kv_precision("kv", kv)
         share = as_number("memory", memory, _MEMORY)

@@ -42,7 +42,7 @@ class Select(NamedTuple):
 
 
 FIELDS: tuple[Field, ...] = (
-    Field("prompt", "Prompt (tokens)", 1, 100_000, 1, 2200, True),
+    Field("prompt", "Prompt (tokens)", 1, 2_000_000, 1, 2200, True),
     Field("output", "Output (tokens)", 2, 10_000, 1, 170, True),
     Field("stored", "Stored share of the prompt (%)", 0, 100, 0.1, 0, False),
     Field("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 400, True),

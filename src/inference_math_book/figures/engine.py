@@ -23,13 +23,13 @@ __all__ = ["ARCHITECTURES", "SETTINGS", "played", "seen", "systems"]
 
 ARCHITECTURES = ("plain", "in chunks", "two pools")
 SETTINGS: Mapping[str, tuple[str, float, float, float, float]] = {
-    "rate": ("requests per second", 16, 2, 60, 1),
+    "rate": ("requests per second, of all units", 16, 2, 60, 1),
     "prompt": ("prompt (token)", 900, 100, 4000, 100),
     "answer": ("answer (token)", 10, 3, 30, 1),
     "batch": ("places of a unit", 4, 1, 12, 1),
     "chunk": ("tokens of a step, in chunks", 256, 32, 2048, 32),
     "units": ("units in all", 2, 2, 4, 1),
-    "split": ("of them for prefill, where there are pools", 1, 1, 3, 1),
+    "split": ("of them for prefill with pools, one fewer than all at most", 1, 1, 3, 1),
     "stored": ("stored share of each prompt", 0, 0, 0.95, 0.05),
     "e": ("e, computing over loading a token", 9, 0.5, 40, 0.5),
 }
@@ -144,7 +144,7 @@ def seen(cost: StepCost) -> Any:
         )
     )  # fmt: skip
     words = (
-        "datum.architecture + ': ' + (datum.firsts > 0 ? 'TTFT ' + format(datum.ttft, ',.0f') : 'no token yet')"
+        "datum.architecture + ' (ms): ' + (datum.firsts > 0 ? 'TTFT ' + format(datum.ttft, ',.0f') : 'no token yet')"
         " + (datum.gaps > 0 ? ', gaps ' + format(datum.gap, ',.0f') + ', longest '"
         " + format(datum.longest, ',.0f') : '')"
     )
