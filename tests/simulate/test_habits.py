@@ -206,6 +206,14 @@ def test_a_chunk_of_a_rank_is_a_prompt_of_its_own():
     replay(trace, cost, scheduler=Chunked(800, ranks=2))
     assert [prefills for prefills, tokens in asked if tokens] == [2.0] * 4
     asked.clear()
+    short = Trace(np.full(4, 100), np.full(4, 2), arrival=np.zeros(4))
+    replay(short, cost, scheduler=Chunked(800, ranks=2))
+    assert [prefills for prefills, tokens in asked if tokens] == [4.0]
+    asked.clear()
+    crowd = Trace(np.full(40, 2), np.full(40, 30), arrival=0.001 * np.arange(40))
+    replay(crowd, cost, scheduler=Chunked(8, ranks=4, by_chance=True))
+    assert not [prefills for prefills, tokens in asked if prefills and not tokens]
+    asked.clear()
     replay(trace, cost, scheduler=Chunked(400))
     assert sum(prefills for prefills, _ in asked) == pytest.approx(2)  # of one rank, a chunk is a part of a prompt
 

@@ -216,3 +216,43 @@ def test_bad_input_is_refused(change, error, words):
 def test_a_tier_refuses_bad_numbers(wrong):
     with pytest.raises(ValueError, match="must be"):
         simulate.StoreTier(**wrong)
+
+
+def test_who_loads_nothing_does_not_wait_for_who_does():
+    """A fresh prompt half a second after one whose load takes long: beside a decode, and with nobody else."""
+    a, big, fresh = [("a", k) for k in range(10)], [("b", k) for k in range(58)], [("f", k) for k in range(10)]
+    for n_out in (1, 800):  # of the one that is there before
+        columns = {
+            "arrival": [0.0, 2.0, 5.0, 9.9, 10.0, 10.5], "n_in": [161, 16 * 58, 17, 17, 161, 161],
+            "n_out": [1, 16, 1, n_out, 1, 1], "blocks": [a, big, [("l", 0)], [("m", 0)], a, fresh],
+        }  # fmt: skip
+        for habits in (simulate.Habits(), simulate.Habits(wait_steps=5)):
+            asked = {"requests": 6, "scheduler": simulate.Chunked(2048, kv_capacity=16 * 78, habits=habits)}
+            source = Read(pd.DataFrame(columns), EMPTY, 16)
+            tiers = [simulate.StoreTier(16 * 400, load=1e-2)]
+            found = simulate.with_stores(source, COST, tiers=tiers, blocking=False, **asked).run.requests
+            loaded, new = (found[found.arrival == at].iloc[0] for at in (10.0, 10.5))
+            assert len(found) == 6
+            if n_out > 1:
+                assert loaded.ttft == pytest.approx(1.62, abs=0.1)
+            assert new.ttft < 0.1
+
+
+def test_the_last_who_loads_is_served_though_nobody_else_is_there():
+    a, big = [("a", k) for k in range(10)], [("b", k) for k in range(58)]
+    columns = {"arrival": [0.0, 2.0, 9.0], "n_in": [161, 16 * 58, 161], "n_out": [1, 16, 1], "blocks": [a, big, a]}
+    asked = {"requests": 3, "scheduler": simulate.Chunked(2048, kv_capacity=16 * 60)}
+    tiers = [simulate.StoreTier(16 * 400, load=1e-3)]
+    source = Read(pd.DataFrame(columns), EMPTY, 16)
+    found = simulate.with_stores(source, COST, tiers=tiers, blocking=False, **asked).run.requests
+    assert len(found) == 3
+    last = found[found.arrival == 9.0].iloc[0]
+    assert 0.1 < last.ttft <= 1e-3 * last.cached + 0.011  # HBM still has a block
+
+
+def test_ranks_have_no_links_of_their_own_here():
+    with pytest.raises(ValueError, match="one rank where blocking is False, not 2"):
+        simulate.with_stores(
+            AGENTS, COST, users=2, requests=5, blocking=False,
+            scheduler=simulate.Chunked(4096, kv_capacity=10**6, ranks=2),
+        )  # fmt: skip

@@ -95,9 +95,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _of_a_file(error: OSError, options: argparse.Namespace) -> str:
     """Return an error of the system by the option that names its file; what is written first goes beside it."""
+    at = Path(str(error.filename))
     for name, value in vars(options).items():
         for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, str) and error.filename and Path(one).parent == Path(error.filename).parent:
+            named = isinstance(one, str) and at in (Path(one), Path(one).resolve())
+            beside = name in ("report", "commands", "out") and at.name.startswith(f".{Path(one or '').name}.")
+            if named or beside:
                 return f"--{name} {one}: {error.strerror}"
     return str(error)
 
@@ -153,7 +156,7 @@ def _put_sessions(options: argparse.Namespace) -> None:
     below = found.tiers.assign(adds=found.tiers["together"].diff()).iloc[1:]
     options.prompt, options.output, options.alpha = found.prompt, options.answer, found.tiers["together"].iloc[-1]
     if len(below) and below["adds"].max() > 0:
-        options.tier = below.loc[below["adds"].idxmax(), "tier"]
+        options.tier = str(below["tier"].iloc[int(below["adds"].to_numpy().argmax())])
         options.sessions = ceil(options.users / units)
     who = f"{digits(options.users)} users of {units} units of {unit.gpus} GPUs"
     said = f"{who} find {options.alpha:.0%} of their prompts of {digits(found.prompt)} tokens"

@@ -386,7 +386,8 @@ class Engine:
             load = max(load, taken[3])
             if taken[0] > most or (taken[0] == most and taken[1] > pairs):
                 most, pairs, prefills = taken[0], taken[1], taken[2]
-        prefills = prefills if many == 1 else many * max(prefills, 1.0)  # a rank's chunk is a prompt of its own
+        if many > 1 and most > 0:  # a rank's chunk is a prompt of its own
+            prefills = many * max(prefills, 1.0)
         seconds = self._cost.seconds(decodes, context, prefills, many * most, many * pairs)
         if load > 0:
             seconds = waiting_for(load, seconds, self._cost, decodes, context)

@@ -17,7 +17,6 @@ from scipy.optimize import brentq
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_bool, as_number, as_numbers, as_whole
 from inference_math.simulate.cost import Cost, timed
-from inference_math.theory.rounds import OpenRounds
 from inference_math.workload.sessions import Sessions, Turns
 
 __all__ = ["Habit", "Loop", "loop", "needed"]
@@ -153,9 +152,10 @@ def loop(
         raise ValueError(f"tokens of HBM must hold the longest request, {told}, not {sizes[0]:g}")
     engine = _Engine(turns, cost, habit)
     most = habit.groups * _places(turns, float(sizes[0]) / habit.groups)
+    parts = max(1.0, min(habit.groups, count))  # a user has all of a group's part, and others stay empty
     times = engine.seen(count, (0.0,) * len(slow), slow, most)[1]
     for _ in range(_ROUNDS):
-        found = _found(turns, count / habit.groups, times, sizes / habit.groups)
+        found = _found(turns, count / parts, times, sizes / habit.groups)
         seen, takes = engine.seen(count, found, slow, most)
         if np.abs(takes - times).sum() <= _ENOUGH * takes.sum():
             break
@@ -177,7 +177,7 @@ def needed(turns: Turns, users: float, cost: Cost, share: float, hbm: float, hab
     found = as_number("share", share, Interval(0, 0.9999)) * turns.sessions(1.0).of(1).ceiling
     most = habit.groups * _places(turns, as_number("hbm", hbm, AT_LEAST_ZERO) / habit.groups)
     times = engine.seen(count, (found,), [0.0], most)[1]
-    return habit.groups * _law(turns, times).of(count / habit.groups).size_for(share)
+    return habit.groups * _law(turns, times).of(count / max(1.0, min(habit.groups, count))).size_for(share)
 
 
 def _places(turns: Turns, hbm: float) -> float:
@@ -206,6 +206,7 @@ class _Engine:
         self._turns = turns
         self._time = timed(cost)
         self._gives = float(getattr(cost, "gives", 1))
+        self._brings = float(getattr(cost, "brings", 1))
         self._habit = habit
         self._whole = turns.sessions(1.0)
         self._context = self._whole.prompt + turns.answer / 2
@@ -277,7 +278,7 @@ class _Engine:
         A step is as long as the group with the most prompt tokens takes, and costs as if all had so many.
         """
         groups = self._habit.groups
-        needs = max(1.0, kind.fresh / max(self._habit.budget - decodes / groups, 1.0))
+        needs = max(1.0, kind.fresh / self._room(decodes))
         pairs = (kind.n_in**2 - (kind.n_in - kind.fresh) ** 2) / 2
         prompts = 1 / needs if groups == 1 else groups  # as the engine counts them: a group's chunk is a prompt
         step = self._step(decodes, prompts, groups * kind.fresh / needs, groups * pairs / needs)
@@ -290,31 +291,40 @@ class _Engine:
         each = [(kind.share, self._taken(kind, decodes, bare)) for kind in kinds]
         return bare, sum(share * taken[0] for share, taken in each), sum(share * taken[2] for share, taken in each)
 
-    def _rounds(self, rate: float, bare: float, beside: float, needs: float) -> OpenRounds:
-        """Return the law of steps that are as long as the group with the most chunks takes.
-
-        These are the ones that came at random while the step before was run.
-        """
-        return OpenRounds(rate * needs, 1, t_w=bare, ttft_1=beside / needs, delta_h=0.0, ranks=self._habit.groups)
-
     def _gap(self, rate: float, decodes: float, kinds: list[_Prompt]) -> float:
-        """Return the mean seconds of a step at so many turns per second; infinite where it does not keep up."""
+        """Return the mean seconds of a step at so many turns per second; infinite where it does not keep up.
+
+        Of several groups a step is longer by a chunk if any computes one, each by chance, and by as many as they have
+        where that is more: a little too long where chunks of several bunch, which they do after long steps.
+        """
         bare, beside, needs = self._sums(decodes, kinds)
-        if rate * beside >= self._habit.groups:
+        groups = self._habit.groups
+        if groups == 1:
+            return bare / (1 - rate * beside) if rate * beside < 1 else inf
+        if rate * beside >= groups:
             return inf
-        if self._habit.groups == 1 or not rate * bare:
-            return bare / (1 - rate * beside)
-        return self._rounds(rate, bare, beside, needs).round
+        longer, each = beside / needs, rate * needs / groups  # chunks of a group in a second
+
+        def more(seconds: float) -> float:
+            chunks = each * seconds
+            return bare + longer * (max(1.0, chunks) - max(0.0, 1 - chunks) ** groups) - seconds
+
+        most = max(bare + longer, bare / (1 - rate * beside / groups)) * (1 + _ENOUGH)
+        gap = float(brentq(more, 0.0, most, xtol=1e-15, rtol=1e-12)) if bare else 0.0
+        filled = rate / groups * sum(kind.share * kind.fresh for kind in kinds) * gap
+        return gap if filled < self._room(decodes) else inf
 
     def _first(self, rate: float, others: float, decodes: float, kinds: list[_Prompt]) -> float:
         """Return the mean seconds to a first token, of a rate that is kept up; infinite where prompts wait for ever."""
-        bare, beside, needs = self._sums(decodes, kinds)
-        if self._habit.groups == 1:
-            wait, busy = _queue(others * rate, [(kind.share, self._taken(kind, decodes, bare)[1]) for kind in kinds])
-            return wait + busy + (1 + others / 2) * bare
-        if not rate * bare:
-            return bare
-        return self._rounds(rate, bare, beside, needs).ttft + (needs - 1) * (bare + beside / needs)
+        bare, groups = self._step(decodes), self._habit.groups
+        wholes = [(kind.share, self._taken(kind, decodes, bare)[1]) for kind in kinds]
+        wait, busy = _queue(rate / groups, wholes)
+        step = bare if groups == 1 else self._gap(rate, decodes, kinds)  # of which others' chunks make a part longer
+        return others * wait + busy + bare + (others if groups == 1 else 1.0) * step / 2
+
+    def _room(self, decodes: float) -> float:
+        """Return the prompt tokens that a group's step has room for beside so many decodes of all."""
+        return max(self._habit.budget - self._brings * decodes / self._habit.groups, 1.0)
 
     def _step(self, decodes: float, prefills: float = 0.0, tokens: float = 0.0, pairs: float = 0.0) -> float:
         """Return the mean seconds of a step, of a mean number of decodes."""

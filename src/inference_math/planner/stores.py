@@ -156,6 +156,7 @@ _LOST = 0.1  # of what can be found: next to nothing
 _CLIFF = 1.25  # the size that finds nearly all over the one that finds half
 _NEAR = 0.02  # by which a rate is as good
 _USERS = 2**20  # of a unit, within limits
+_GROWS = 1.1
 
 
 def size_store(
@@ -275,11 +276,14 @@ def _alone(rate: Callable[[int], float], users: float, units: int, wanted: float
 
 
 def _most(keeps: Callable[[Loop], bool], seen: Callable[[float], Loop]) -> int:
-    """Return the most users who see what is to be kept; 0 where not one does."""
-    top = 1
-    while keeps(seen(top)) and top < _USERS:
-        top *= 2
-    return bisect_left(range(1, top), True, key=lambda many: not keeps(seen(many)))
+    """Return the most users up to whom all see what is to be kept; 0 where not one does.
+
+    Behind a cliff limits may hold again, since HBM caps who is served: so it looks in small steps, for the first miss.
+    """
+    last, next_ = 0, 1
+    while last < _USERS and keeps(seen(next_)):
+        last, next_ = next_, max(next_ + 1, int(_GROWS * next_))
+    return last + bisect_left(range(last + 1, next_), True, key=lambda many: not keeps(seen(many)))
 
 
 def _gb(gb: float) -> str:

@@ -142,6 +142,8 @@ def with_stores(
     if not all(isinstance(tier, StoreTier) for tier in below):
         raise TypeError(f"tiers must be StoreTiers, not {tiers!r:.80}")
     tokens = source.block_tokens if isinstance(source, Read) else as_whole("block_tokens", block_tokens)
+    if not as_bool("blocking", blocking) and isinstance(scheduler, Chunked) and scheduler.ranks > 1:
+        raise ValueError(f"scheduler must have one rank where blocking is False, not {scheduler.ranks}")
     record = Record(as_whole("warmup", warmup, 0), every_gap, log)
     room = _KeptRoom(scheduler, tokens, below, record)
     rng = np.random.default_rng(as_whole("seed", seed, 0))
@@ -149,7 +151,7 @@ def with_stores(
         _Sessions(source, as_whole("users", users), room, rng) if isinstance(source, Turns) else _sent(source, room)
     )
     system = system_of(scheduler, None, getattr(cost, "gives", 1), getattr(cost, "brings", 1))
-    engine = (Engine if as_bool("blocking", blocking) else _Fetching)(timed(cost), record, room, system)
+    engine = (Engine if blocking else _Fetching)(timed(cost), record, room, system)
     end = run_engine(engine, senders, record, as_whole("requests", requests))
     return StoredRun(record.result(end), room.told(end - record.start))
 
@@ -174,19 +176,21 @@ class _Fetching(Engine):
 
     def _admit(self, request: Request) -> None:
         self.batch.room.take(request)
-        self._link_free = max(self._link_free, self.batch.now) + request.load
-        self._coming.append((self._link_free, request))
-        request.load = 0.0
-        if self._link_free <= self.batch.now:
-            self._line_up(self._coming.pop()[1])
+        if request.load > 0:
+            self._link_free = max(self._link_free, self.batch.now) + request.load
+            self._coming.append((self._link_free, request))
+            request.load = 0.0
+        else:
+            self._line_up(request)
 
     def _decode(self, until: float) -> None:
-        if not self._coming:
-            super()._decode(until)
+        soonest = min(until, self._coming[0][0]) if self._coming else until
+        if not self._coming or self._prompts:  # who is held is held as ever
+            super()._decode(soonest)
         elif self.batch.size:
-            self.batch.decode(min(until, self._coming[0][0]), EVER)
+            self.batch.decode(soonest, EVER)
         else:
-            self.batch.now = min(until, self._coming[0][0])
+            self.batch.now = soonest
 
 
 class _KeptRoom(Room):
