@@ -11,7 +11,6 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from inference_math.perf.types import System
 from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost, replay
 from inference_math.simulate.record import Run
 from inference_math.simulate.schedulers import Scheduler, system_of
@@ -66,14 +65,14 @@ def _schedulers(at: Mapping[str, float]) -> list[tuple[Scheduler, int]]:
     return [(Aggregated(max_batch=batch), units), (Chunked(int(at["chunk"]), max_batch=batch), units), (pools, 1)]
 
 
-def systems() -> list[System]:
+def systems() -> list[dict[str, Any]]:
     """Return the systems of the three architectures at the first settings, without infinities."""
     at = {name: first for name, (_, first, *_) in SETTINGS.items()}
-    found: list[System] = []
+    found: list[dict[str, Any]] = []
     for scheduler, _ in _schedulers(at):
         numbers: Any = system_of(scheduler, None)
         numbers["admission"] = {name: _finite(value) for name, value in numbers["admission"].items()}
-        found.append({name: _finite(value) for name, value in numbers.items()})  # type: ignore[assignment]
+        found.append({name: _finite(value) for name, value in numbers.items()})
     return found
 
 
