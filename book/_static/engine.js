@@ -5,15 +5,7 @@
   "use strict";
   const share = window.inferenceMathShare;
   const TINY = 1e-9;  // seconds: nothing shorter is drawn
-  const simulatorAt = document.currentScript.src.replace(/engine\.js.*$/, "inference_math.js");
-  let loaded;
-  const simulator = () => {
-    loaded ??= new Promise((resolve, reject) => {
-      const done = () => resolve(window.inferenceMath);
-      document.head.append(Object.assign(document.createElement("script"), { src: simulatorAt, onload: done, onerror: reject }));
-    });
-    return loaded;
-  };
+  const simulator = () => share.script("inference_math.js").then(() => window.inferenceMath);
 
   // The cost of a step, as `simulate.StepCost` has it.
   const costOf = (math, k) => {

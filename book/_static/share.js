@@ -41,15 +41,13 @@ window.inferenceMathShare = (() => {
     made.setAttribute("aria-live", "polite");
     return made;
   };
-  // Vega is most of a page's weight: it comes when something is to be drawn.
-  const vegaAt = document.currentScript.src.replace(/share\.js.*$/, "vega.js");
-  let runtime;
-  const vega = () => {
-    runtime ??= new Promise((resolve, reject) => {
-      document.head.append(Object.assign(document.createElement("script"), { src: vegaAt, onload: resolve, onerror: reject }));
-    });
-    return runtime;
-  };
+  // Scripts beside this one that come once, when they are needed: Vega, most of a page's weight, when something is to be drawn.
+  const here = document.currentScript.src.replace(/share\.js.*$/, "");
+  const asked = {};
+  const script = (name) => asked[name] ??= new Promise((resolve, reject) => {
+    document.head.append(Object.assign(document.createElement("script"), { src: here + name, onload: resolve, onerror: reject }));
+  });
+  const vega = () => script("vega.js");
 
   const palette = {
     light: { text: "#222222", grid: "#d5d5d5", axis: "#666666" },
@@ -89,5 +87,5 @@ window.inferenceMathShare = (() => {
     const cell = (v) => (/[",\n]/.test(String(v ?? "")) ? `"${String(v).replaceAll('"', '""')}"` : String(v ?? ""));
     return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
   };
-  return { parse, hash, link, button, copier, vega, vegaTheme, whenNear, download, csv };
+  return { parse, hash, link, button, copier, script, vega, vegaTheme, whenNear, download, csv };
 })();
