@@ -11,28 +11,71 @@ import pytest
 pytestmark = pytest.mark.browser
 TOC = (Path(__file__).parents[2] / "_toc.yml").read_text(encoding="utf-8")
 PAGES = [f"{page}.html" for page in re.findall(r"(?:file|root): (\S+)", TOC)]
-RUN = """([context, rules]) => axe.run(context, {resultTypes: ["violations"], preload: false, ...rules})
-    .then(found => found.violations
-    .filter(v => v.impact === "serious" || v.impact === "critical")
-    .map(v => `${v.impact} ${v.id}: ${v.nodes.slice(0, 4).map(n => n.target.join(" ")).join(" | ")}`))"""
-# Contrast takes nearly all of the time, most of it on parts of formulas and signatures, which have the colours of the
-# text around them or look alike on all pages: these are looked at on one page each.
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+# Parts of formulas and signatures are by the thousand and alike on all pages: they are looked at on one page each.
 LOOKED_AT = {"math": "book/prefill/01-cost-of-a-token.html", ".sig": "book/reference/api.html"}
-CONTRAST = ["color-contrast"]
-
+# Rules about colours take nearly all of the time, and colours are the same on most pages.
+COLOURS = ["color-contrast", "link-in-text-block"]
+TOLD = """found => found.violations.filter(v => v.impact === "serious" || v.impact === "critical")
+    .map(v => `${v.impact} ${v.id}: ${v.nodes.slice(0, 4).map(n => n.target.join(" ")).join(" | ")}`)"""
+RULES = f"""([off, without]) => axe.run({{include: [["html"]], exclude: without}}, {{resultTypes: ["violations"], preload: false,
+    rules: Object.fromEntries(off.map(rule => [rule, {{enabled: false}}]))}}).then({TOLD})"""
+# One element of each look that no page before had: colours and size of its text, all that lies behind it, the text
+# around it where it is a link.
+NEW = f"""([rules, known]) => {{
+  const looks = new Map(), seen = new Set(known);
+  for (const e of document.querySelectorAll("body *")) {{
+    if (![...e.childNodes].some(n => n.nodeType === Node.TEXT_NODE && n.data.trim())) continue;
+    const own = getComputedStyle(e), parts = [own.color, own.fontSize, own.fontWeight];
+    for (let b = e; b; b = b.parentElement) {{
+      const s = getComputedStyle(b);
+      parts.push(s.backgroundColor, s.backgroundImage, s.opacity);
+      if (!/^rgba\\(.*, 0\\)$/.test(s.backgroundColor)) break;
+    }}
+    const link = e.closest("a");
+    if (link) parts.push(getComputedStyle(link).textDecorationLine, getComputedStyle(link.parentElement).color);
+    const look = parts.join("; ");
+    if (!seen.has(look) && !looks.has(look)) looks.set(look, e);
+  }}
+  const found = looks.size ? axe.run({{include: [...looks.values()]}},
+    {{resultTypes: ["violations"], preload: false, runOnly: rules}}).then({TOLD}) : Promise.resolve([]);
+  return found.then(violations => [violations, [...looks.keys()]]);
+}}"""
 FADED = """() => Promise.allSettled(
     document.getAnimations().filter(a => a instanceof CSSTransition).map(a => a.finished)).then(() => null)"""
 
 
+@pytest.fixture(scope="module")
+def known():
+    """Looks that were found good on a page before."""
+    return set()
+
+
+def colours(page, known) -> list[str]:
+    violations, looks = page.evaluate(NEW, [COLOURS, sorted(known)])
+    if not violations:
+        known.update(looks)
+    return violations
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_no_serious_violation(open_page, name):
+def test_axe_finds_no_serious_violation(open_page, known, name):
     page = open_page(name)
-    page.add_script_tag(content=files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-    everything = [{"include": [["html"]]}, {"rules": {rule: {"enabled": False} for rule in CONTRAST}}]
-    assert page.evaluate(RUN, everything) == []
-    left_out = [[part] for part, looked_at in LOOKED_AT.items() if looked_at != name]
-    contrast = [{"include": [["html"]], "exclude": left_out}, {"runOnly": CONTRAST}]
-    assert page.evaluate(RUN, contrast) == []
+    page.add_script_tag(content=AXE)
+    without = [[part] for part, looked_at in LOOKED_AT.items() if looked_at != name]
+    assert page.evaluate(RULES, [COLOURS, without]) == []
+    assert colours(page, known) == []
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     page.evaluate(FADED)
-    assert page.evaluate(RUN, contrast) == []
+    assert colours(page, known) == []
+
+
+@pytest.mark.parametrize("spoil", ["color: #999; background: #fff", "text-decoration: none; color: #5a5a5a"])
+def test_a_look_that_is_hard_to_read_is_found(open_page, known, spoil):
+    """The check itself, on one link."""
+    page = open_page("book/start/notation.html")
+    page.add_script_tag(content=AXE)
+    link = page.locator("p a:visible").filter(has_text=re.compile(r"\w")).first
+    link.evaluate("(e, style) => { e.style.cssText = style; }", spoil)
+    page.evaluate(FADED)
+    assert colours(page, known) != []

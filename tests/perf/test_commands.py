@@ -12,6 +12,7 @@ import yaml
 from inference_math import SLA, Unit, Workload, perf, plan
 from inference_math.catalogue.tiers import tier
 from inference_math.perf.commands import commands
+from inference_math.perf.manifests import is_manifest
 from inference_math.perf.words import runner_up
 from inference_math.planner.case import Case, solve
 
@@ -19,13 +20,15 @@ CASES: dict[str, Case] = {}
 
 
 def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0, **layout):
+    """Return the commands of an architecture, without its manifests; what its engine is told; its row."""
     unit = Unit.of("deepseek-v3", "h200-sxm", kv=kv, engine=engine, **({"tp": 8} | layout))
     case = Case(unit, Workload(2000, 200, 0.5, lengths, longest), SLA(2, 0.1))
     row = solve(case).rows[architecture]
     assert row["rate"] > 0
     told = perf.settings(case.asked, architecture, row)
     CASES[engine] = case
-    return dict(commands(case.asked, architecture, told, kv, 0.9, tier)), told, row
+    found = commands(case.asked, architecture, told, kv, 0.9, tier, 1)
+    return {title: line for title, line in found if not is_manifest(title)}, told, row
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,7 @@ def test_no_prompt_is_longer_than_tensorrt_llm_takes():
 
 def test_a_shell_makes_json_of_what_vllm_takes_as_json():
     found, *_ = lines("vllm", "disaggregated", tier="dram")
-    prefill, decode, *_ = found.values()
+    prefill, decode, _ = found.values()
     for line, connector in ((prefill, "MultiConnector"), (decode, "NixlConnector")):
         shown = ["bash", "-c", f'MODEL=m STORE_BYTES=1000; for word in {line}; do echo "$word"; done']
         words = subprocess.run(shown, capture_output=True, text=True, check=True).stdout.splitlines()
@@ -110,14 +113,14 @@ def test_tensorrt_llm_s_file_is_yaml():
 
 def test_the_share_of_memory_is_the_unit_s():
     unit = Unit.of("llama-3-8b", "h100-sxm", memory=0.8)
-    (start,) = (plan(unit, Workload(500, 50), SLA(1, 0.05), intervals=False).starts["chunked"].commands,)
+    start = plan(unit, Workload(500, 50), SLA(1, 0.05), intervals=False).starts["chunked"].commands
     assert "--gpu-memory-utilization 0.8 " in start[0][1]
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
 def test_pools_have_a_command_each_and_something_in_front(engine):
     found, told, _ = lines(engine, "disaggregated")
-    prefill, decode, front, _ = found.items()
+    prefill, decode, front = found.items()
     assert prefill[0] == f"{told['prefill units']} x prefill"
     assert decode[0] == f"{told['decode units']} x decode"
     assert front[0] == "in front of them"
@@ -152,7 +155,7 @@ def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine)
     case = Case(unit, Workload(2000, 200, 0.5), SLA(2, 0.1), tier=tier("dram"), sessions=500)
     told = perf.settings(case.asked, "chunked", solve(case).rows["chunked"])
-    ((_, line),) = commands(case.asked, "chunked", told, "fp8", 0.9, "dram")
+    (_, line), *_ = commands(case.asked, "chunked", told, "fp8", 0.9, "dram", 1)
     size = 500 * 2200 * unit.model.kv_token("fp8")
     told = {"SIZE": f"{-(-size // 1e9):.0f}", "EACH": f"{-(-size // 2e9):.0f}", "BYTES": f"{size:.0f}"}
     for name, value in told.items():
@@ -165,7 +168,7 @@ def test_a_request_longer_than_the_model_was_made_for_is_told_how():
     unit = Unit.of("qwen3-32b", "h200-sxm", weights="fp8", kv="fp8")
     case = Case(unit, Workload(60000, 300), SLA(20, 0.1))
     told = perf.settings(case.asked, "aggregated", solve(case).rows["aggregated"])
-    ((_, line),) = commands(case.asked, "aggregated", told, "fp8", 0.9, "")
+    (_, line), *_ = commands(case.asked, "aggregated", told, "fp8", 0.9, "", 1)
     words = shlex.split(line)
     rope = json.loads(words[words.index("--hf-overrides") + 1])["rope_scaling"]
     assert rope["factor"] * rope["original_max_position_embeddings"] >= 60300
@@ -193,26 +196,6 @@ def test_the_longest_request_may_be_longer_than_the_mean():
     assert "--max-model-len ${LONGEST:-2200}" in found["each unit"]
     assert "--kv-cache-dtype" not in found["each unit"]
     assert "--kv-offloading-size $STORE_GB" in found["each unit"]
-
-
-@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
-def test_a_manifest_runs_the_same_commands_in_pods(engine):
-    found, told, _ = lines(engine, "disaggregated", tier="dram")
-    manifest = list(yaml.safe_load_all(found["as a Kubernetes manifest, one replica"]))
-    assert [one["kind"] for one in manifest] == ["Deployment", "Service"] * 2
-    for pool, at in (("prefill", 0), ("decode", 2)):
-        pods, service = manifest[at], manifest[at + 1]
-        assert pods["spec"]["replicas"] == told[f"{pool} units"]
-        (container,) = pods["spec"]["template"]["spec"]["containers"]
-        assert container["resources"]["limits"] == {"nvidia.com/gpu": 8}
-        (line,) = container["args"]
-        assert line == found[f"{told[f'{pool} units']} x {pool}"] + " --host 0.0.0.0 --port 8000"
-        told_to = {one["name"] for one in container["env"]}
-        assert {"MODEL", *(name for name in ("STORE_GB_OF_A_GPU", "STORE_BYTES") if f"${name}" in line)} <= told_to
-        assert ("VLLM_NIXL_SIDE_CHANNEL_HOST" in told_to) == (engine == "vllm")  # or the other pool is sought here
-        assert service["spec"]["selector"] == pods["spec"]["template"]["metadata"]["labels"]
-    many, *_ = lines(engine, "disaggregated", tp=2, dp=8, ep=16)
-    assert "as a Kubernetes manifest, one replica" not in many  # sixteen GPUs are no pod
 
 
 def test_the_runner_up_says_what_would_turn_the_order():

@@ -26,7 +26,7 @@ from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of,
 from inference_math.checks.numerals import digits
 from inference_math.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
 from inference_math.perf.bench import cadence_said, in_seconds
-from inference_math.perf.commands import MANIFEST
+from inference_math.perf.manifests import FORMS, is_manifest
 from inference_math.planner import (
     Case,
     Fleet,
@@ -98,9 +98,11 @@ def _of_a_file(error: OSError, options: argparse.Namespace) -> str:
     at = Path(str(error.filename))
     for name, value in vars(options).items():
         for one in value if isinstance(value, list) else [value]:
-            named = isinstance(one, str) and at in (Path(one), Path(one).resolve())
-            beside = name in ("report", "commands", "out") and at.name.startswith(f".{Path(one or '').name}.")
-            if named or beside:
+            if not isinstance(one, str):
+                continue
+            own = Path(one.partition("=")[2] if name == "manifest" else one)
+            beside = name in ("report", "commands", "manifest", "out") and at.name.startswith(f".{own.name}.")
+            if at in (own, own.resolve()) or beside:
                 return f"--{name} {one}: {error.strerror}"
     return str(error)
 
@@ -120,6 +122,7 @@ def _plan(options: argparse.Namespace) -> int:
     as_number("--bursts", options.bursts, Interval(0, 10))
     if options.search is not None:
         as_whole("--search", options.search, 1, 512)
+    manifests = [_formed(named) for named in options.manifest]
     if options.turns is not None:
         _put_sessions(options)
     work, mixed = _work(options)
@@ -128,12 +131,16 @@ def _plan(options: argparse.Namespace) -> int:
         if (limit := getattr(options, name)) > long:
             print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
     many = _fleet(options, found, mixed)
+    inputs = (options.model, options.gpu, options.calibration)
     if options.report is not None:
-        _keep_inputs(options.report, options.model, options.gpu, options.calibration)
+        _keep_inputs("--report", options.report, *inputs)
         write(options.report, found.report(many))
     if options.commands is not None and found.feasible:
-        _keep_inputs(options.commands, options.model, options.gpu, options.calibration)
+        _keep_inputs("--commands", options.commands, *inputs)
         write(options.commands, as_script(found, many))
+    for form, path in manifests if found.feasible else ():
+        _keep_inputs("--manifest", path, *inputs)
+        write(path, found.manifest(form, many))
     if options.json:
         print(json.dumps(found.to_dict(many, tried), indent=2, allow_nan=False))
     else:
@@ -178,7 +185,7 @@ def _print_all(found: Plan, many: Fleet | None, tried: pd.DataFrame | None) -> N
     if many is not None:
         print(f"\nFleets for that traffic, or of those GPUs:\n{fleets_table(many).to_string(index=False)}")
         for title, line in many.commands:
-            print(f"  {title}: {line}" if title != MANIFEST else "  (a Kubernetes manifest stands in --report)")
+            print(f"  {title}: {'in --report' if is_manifest(title) else line}")
     if tried is not None:
         shown = tried.rename(columns=_TITLES)[list(_TITLES.values())].head(10)
         print(f"\nLayouts at full load:\n{shown.to_string(index=False, float_format=digits, na_rep='')}")
@@ -325,11 +332,19 @@ def _sized(named: str) -> tuple[str, float]:
         raise ValueError(f"--tiers must be NAME=GB, for example dram=2000, not {named!r:.80}") from None
 
 
+def _formed(named: str) -> tuple[str, str]:
+    """Return a manifest's form and its file from FORM=FILE."""
+    form, _, path = named.partition("=")
+    if not path:
+        raise ValueError(f"--manifest must be FORM=FILE, for example kubernetes=plan.yaml, not {named!r:.80}")
+    return as_one_of("--manifest", form, FORMS), path
+
+
 def _profile(options: argparse.Namespace) -> int:
     # SciPy's optimiser takes a second to load.
     from inference_math import calibrate
 
-    _keep_inputs(options.out, *options.runs, options.model, options.gpu, options.calibration)
+    _keep_inputs("--out", options.out, *options.runs, options.model, options.gpu, options.calibration)
     unit = _unit(options)
     measured = calibrate.read(*options.runs)
     found = calibrate.fit((unit, measured))
@@ -351,7 +366,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     from inference_math import evidence
     from inference_math.calibrate import from_kernels, schedules
 
-    _keep_inputs(options.out, options.table, str(Path(options.table).with_suffix(".json")), options.gpu)
+    _keep_inputs("--out", options.out, options.table, str(Path(options.table).with_suffix(".json")), options.gpu)
     table = evidence.read(options.table)
     unit = from_kernels.unit(table, None if options.gpu is None else _gpu(options.gpu))
     times = from_kernels.times(table)
@@ -372,11 +387,11 @@ def _calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _keep_inputs(out: str, *inputs: str | None) -> None:
+def _keep_inputs(option: str, out: str, *inputs: str | None) -> None:
     """Refuse to write over a file that is read: a measurement cannot be had again."""
     for name in inputs:
         if name is not None and Path(out).exists() and Path(name).exists() and os.path.samefile(out, name):
-            raise ValueError(f"--out must not be a file that is read: {out}")
+            raise ValueError(f"{option} must not be a file that is read: {out}")
 
 
 def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Sequence[str], by: str) -> None:

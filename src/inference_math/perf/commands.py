@@ -10,93 +10,53 @@ from __future__ import annotations
 from math import ceil
 
 from inference_math.perf.asked import store_bytes, verify_tokens
+from inference_math.perf.manifests import ALONE, manifests
 from inference_math.perf.steps import longest_request
-from inference_math.perf.types import Asked, EngineRecord
+from inference_math.perf.types import Asked, EngineRecord, Server
 
-__all__ = ["MANIFEST", "commands"]
+__all__ = ["commands"]
 
 # What an engine has no option for it reads from a file; such lines begin with this mark.
 FILED = "# "
-MANIFEST = "as a Kubernetes manifest, one replica"
-NODE = 8  # GPUs: a pod has those of one node
-OPEN = "--host 0.0.0.0 --port 8000"  # a pod is reached from outside of itself
-STORES = ["STORE_GB_OF_A_GPU", "STORE_GB", "STORE_BYTES", "BACKEND"]  # a longer name first
-SET = '            - {name: NAME, value: "VALUE"}'
-INDENT = "              "
-TEMPLATE = """apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: POOL
-spec:
-  replicas: REPLICAS
-  selector:
-    matchLabels: {app: POOL}
-  template:
-    metadata:
-      labels: {app: POOL}
-    spec:
-      containers:
-        - name: POOL
-          image: IMAGE
-          command: [/bin/sh, -c]
-          args:
-            - |-
-              COMMAND
-          env:
-ENV
-          ports:
-            - containerPort: 8000
-          readinessProbe:
-            httpGet: {path: /health, port: 8000}
-          resources:
-            limits: {nvidia.com/gpu: GPUS}
-          volumeMounts:
-            - {name: shm, mountPath: /dev/shm}
-      volumes:
-        - {name: shm, emptyDir: {medium: Memory}}
----
-apiVersion: v1
-kind: Service
-metadata:
-  name: POOL
-spec:
-  clusterIP: None  # a name for each pod, which routers ask for
-  selector: {app: POOL}
-  ports:
-    - port: 8000
-"""
 
 
-def commands(asked: Asked, name: str, told: dict[str, object], kv: str, memory: float, tier: str) -> list[list[str]]:
+def commands(
+    asked: Asked, name: str, told: dict[str, object], kv: str, memory: float, tier: str, replicas: int
+) -> list[list[str]]:
     """Return (title, command) for each kind of server of an architecture, and for what stands in front of its pools.
 
-    Pools have a Kubernetes manifest, too, where a unit fits into a node.
+    The same servers follow as manifests, where a unit fits into a node.
 
     `told` is what `settings` returns, `kv` the precision of the KV cache, `memory` the share of the GPUs' that the
     engine takes. Stored KV caches lie in the `tier`: "" where none are, "dram" for host memory, which engines load
     from by themselves; what loads from any other is named in a line of its own. Where sessions are counted, the size of
     the store stands in the command, else a variable.
     """
-    found = []
+    found, servers, front = [], [], []
     if tier != "" and tier != "dram":
         found.append(["what is stored", asked["engine"]["away_note"]])
     if asked["unit"]["drafts"] > 0:
         found.append(["what drafts", asked["engine"]["drafter"]])
-    if name != "disaggregated":
-        found.append(["each unit", command(asked, told, kv, memory, tier, "")])
-        return found
-    for pool in ["prefill", "decode"]:
-        own: dict[str, object] = {}
-        for key in told:
-            if key.startswith(pool + " ") and key != pool + " units":
-                own[key.replace(pool + " ", "")] = told[key]
-        title = str(told[pool + " units"]) + " x " + pool
-        found.append([title, command(asked, own, kv, memory, tier if pool == "prefill" else "", pool)])
-    found.append(["in front of them", asked["engine"]["router"]])
-    if asked["unit"]["gpus"] <= NODE:
-        pods = [pod(asked, pool, told[pool + " units"], found) for pool in ["prefill", "decode"]]
-        found.append([MANIFEST, "---\n".join(pods)])
-    return found
+    if name == "disaggregated":
+        for pool in ["prefill", "decode"]:
+            servers.append(pooled(asked, told, kv, memory, tier if pool == "prefill" else "", pool))
+            found.append([str(told[pool + " units"]) + " x " + pool, servers[-1]["line"]])
+        front.append(["in front of them", asked["engine"]["router"]])
+    else:
+        one: Server = {"pool": ALONE, "units": 1, "line": command(asked, told, kv, memory, tier, "")}
+        servers.append(one)
+        found.append(["each unit", one["line"]])
+    return found + front + manifests(asked, servers, replicas)
+
+
+def pooled(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: str, pool: str) -> Server:
+    """Return a pool's servers, whose settings are those that begin with its name."""
+    own: dict[str, object] = {}
+    for key in told:
+        if key.startswith(pool + " ") and key != pool + " units":
+            own[key.replace(pool + " ", "")] = told[key]
+    units = int(str(told[pool + " units"]))
+    return {"pool": pool, "units": units, "line": command(asked, own, kv, memory, tier, pool)}
 
 
 def store_sized(asked: Asked, option: str) -> str:
@@ -107,24 +67,6 @@ def store_sized(asked: Asked, option: str) -> str:
     each = str(ceil(size / asked["unit"]["gpus"] / 1e9))
     told = option.replace("$STORE_GB_OF_A_GPU", each).replace("$STORE_GB", str(ceil(size / 1e9)))
     return told.replace("$STORE_BYTES", str(ceil(size)))
-
-
-def pod(asked: Asked, pool: str, many: object, lines: list[list[str]]) -> str:
-    """Return the Kubernetes deployment of a pool and the service in front of it, as YAML."""
-    (line,) = [one[1] for one in lines if one[0] == str(many) + " x " + pool]
-    said = TEMPLATE.replace("POOL", pool).replace("REPLICAS", str(many)).replace("IMAGE", asked["engine"]["image"])
-    env = [SET.replace("NAME", "MODEL").replace("VALUE", "name or path of your checkpoint")]
-    rest = line
-    for name in STORES:
-        if "$" + name in rest:
-            rest = rest.replace("$" + name, "")
-            env.append(SET.replace("NAME", name).replace("VALUE", "of each pod"))
-    if asked["engine"]["pod_env"] != "":
-        env.append(asked["engine"]["pod_env"])
-    said = said.replace("ENV", "\n".join(env))
-    return said.replace("GPUS", str(asked["unit"]["gpus"])).replace(
-        "COMMAND", (line + " " + OPEN).replace("\n", "\n" + INDENT)
-    )
 
 
 def command(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: str, pool: str) -> str:

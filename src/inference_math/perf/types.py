@@ -33,6 +33,7 @@ __all__ = [
     "Rates",
     "Row",
     "Scope",
+    "Server",
     "Shape",
     "Solution",
     "Standing",
@@ -324,6 +325,13 @@ class EngineRecord(TypedDict):
     program: str
     image: str
     router: str
+    router_each: str
+    router_image: str
+    router_setup: str
+    router_open: str
+    dynamo: dict[str, str]
+    dynamo_words: dict[str, str]
+    llm_d: str
     longest: str
     share: str
     eight_bits: str
@@ -345,6 +353,14 @@ class EngineRecord(TypedDict):
     drafter: str
     whole_prompts: dict[str, object]
     in_chunks: dict[str, object]
+
+
+class Server(TypedDict):
+    """Servers of one kind: the pool's name, how many units of a replica, the command line of each."""
+
+    pool: str
+    units: int
+    line: str
 
 
 class Asked(TypedDict):

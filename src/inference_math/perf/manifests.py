@@ -1,0 +1,274 @@
+"""The servers of a plan as manifests: for Kubernetes itself, for Dynamo's operator, for llm-d's chart.
+
+A container runs the command line that a plan prints, from a shell, so that an option is written in one place. What a
+plan does not know is a variable of the pod's environment. Forms: Kubernetes' own; `DynamoGraphDeployment` as ai-dynamo
+1.6.1 has it in its templates; values of the chart llm-d-modelservice 0.4.
+"""
+
+from __future__ import annotations
+
+from inference_math.perf.types import Asked, EngineRecord, Server
+
+__all__ = ["ALONE", "FORMS", "is_manifest", "manifests"]
+
+FORMS = {"kubernetes": "as a Kubernetes manifest", "dynamo": "as a Dynamo graph", "llm-d": "as values of llm-d's chart"}
+ALONE = "engine"  # the name of servers that are no pool
+NODE = 8  # GPUs: a pod has those of one node
+OPEN = "--host 0.0.0.0 --port "  # a pod is reached from outside of itself
+BEHIND = 8200  # where llm-d's sidecar looks for a decode server
+STORES = ["STORE_GB_OF_A_GPU", "STORE_GB", "STORE_BYTES", "BACKEND"]  # a longer name first
+
+SERVERS = """apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: POOL
+spec:
+  replicas: REPLICAS
+  serviceName: POOL
+  podManagementPolicy: Parallel
+  selector:
+    matchLabels: {app: POOL}
+  template:
+    metadata:
+      labels: {app: POOL}
+    spec:
+      containers:
+        - name: POOL
+          image: IMAGE
+          command: [/bin/sh, -c]
+          args:
+            - |-
+              COMMAND
+          env:
+            ENV
+          ports:
+            - containerPort: 8000
+          readinessProbe:
+            httpGet: {path: /health, port: 8000}
+          resources:
+            limits: {nvidia.com/gpu: GPUS}
+          volumeMounts:
+            - {name: shm, mountPath: /dev/shm}
+      volumes:
+        - {name: shm, emptyDir: {medium: Memory}}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: POOL
+spec:
+FOUND  selector: {app: POOL}
+  ports:
+    - port: 8000
+"""
+HEADLESS = "  clusterIP: None  # a name for each pod, which the router asks for\n"
+ROUTER = """---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: router
+spec:
+  selector:
+    matchLabels: {app: router}
+  template:
+    metadata:
+      labels: {app: router}
+    spec:
+      containers:
+        - name: router
+          image: IMAGE
+          command: [/bin/sh, -c]
+          args:
+            - |-
+              COMMAND
+          ports:
+            - containerPort: 8000
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: router
+spec:
+  selector: {app: router}
+  ports:
+    - port: 8000
+"""
+FRONTEND = """apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata:
+  name: served
+spec:
+  components:
+    - name: Frontend
+      type: frontend
+      replicas: 1
+      podTemplate:
+        spec:
+          containers:
+            - name: main
+              image: IMAGE
+              command: [python3, -m, dynamo.frontend]
+              args: [--router-mode, ROUTING]
+"""
+COMPONENT = """    - name: POOL
+      type: KIND
+      replicas: REPLICAS
+      podTemplate:
+        spec:
+          containers:
+            - name: main
+              image: IMAGE
+              command: [/bin/sh, -c]
+              args:
+                - |-
+                  COMMAND
+              env:
+                ENV
+              resources:
+                limits: {nvidia.com/gpu: "GPUS"}
+"""
+MODEL_SERVICE = """modelArtifacts:
+  name: your-checkpoint  # as in the requests
+  uri: hf://your-checkpoint
+routing:
+  servicePort: 8000
+  proxy:
+    enabled: PROXY
+"""
+ROLE = """POOL:
+  create: true
+  replicas: REPLICAS
+  parallelism: {tensor: TP, data: DP}
+  containers:
+    - name: vllm
+      image: IMAGE
+      modelCommand: custom
+      command: [/bin/sh, -c]
+      args:
+        - |-
+          COMMAND
+      env:
+        ENV
+      ports:
+        - containerPort: PORT
+      resources:
+        limits: {nvidia.com/gpu: "GPUS"}
+      mountModelVolume: false
+"""
+
+
+def is_manifest(title: str) -> bool:
+    """Tell whether what has this title among a plan's commands is a manifest, in YAML."""
+    return len([form for form in FORMS if FORMS[form] == title]) > 0
+
+
+def manifests(asked: Asked, servers: list[Server], replicas: int) -> list[list[str]]:
+    """Return (title, YAML) of each manifest that starts the servers of an architecture, and what stands before pools.
+
+    None where a unit is larger than a node: such pods must be placed together, which needs more than these say.
+    """
+    engine = asked["engine"]
+    if asked["unit"]["gpus"] > NODE:
+        return []
+    note = whole(servers, replicas)
+    found = [[FORMS["kubernetes"], note + kubernetes(asked, servers, replicas)]]
+    if len(engine["dynamo"]) > 0:
+        found.append([FORMS["dynamo"], note + graph(asked, servers, replicas)])
+    if engine["llm_d"] != "":
+        found.append([FORMS["llm-d"], note + chart(asked, servers, replicas)])
+    return [[title, said.strip()] for title, said in found]
+
+
+def whole(servers: list[Server], replicas: int) -> str:
+    """Return the line that says how much of a deployment a manifest holds."""
+    if len(servers) == 1:
+        return "# " + str(replicas) + (" replicas of a unit.\n" if replicas > 1 else " unit.\n")
+    said = "# Both pools and what stands in front of them"
+    return said + (", one of " + str(replicas) + " such replicas: a namespace for each.\n" if replicas > 1 else ".\n")
+
+
+def many(servers: list[Server], server: Server, replicas: int) -> str:
+    """Return how many servers of a kind a manifest starts: all of one kind, or those of a replica's pool."""
+    return str(server["units"] * replicas if len(servers) == 1 else server["units"])
+
+
+def kubernetes(asked: Asked, servers: list[Server], replicas: int) -> str:
+    """Return sets of pods with a service each, and a router in front of pools, which knows each pod by its name."""
+    engine, parts = asked["engine"], []
+    for one in servers:
+        said = SERVERS.replace("FOUND", HEADLESS if len(servers) > 1 else "")
+        said = said.replace("REPLICAS", many(servers, one, replicas)).replace("IMAGE", engine["image"])
+        parts.append(filled(said, asked, one, one["line"] + " " + OPEN + "8000"))
+    if len(servers) == 1:
+        return parts[0]
+    image = engine["image"] if engine["router_image"] == "" else engine["router_image"]
+    router = ROUTER.replace("IMAGE", image)
+    router = router.replace("COMMAND", indented(routed(engine, servers), router, "COMMAND"))
+    return "---\n".join(parts) + router
+
+
+def routed(engine: EngineRecord, servers: list[Server]) -> str:
+    """Return the command of what stands in front of pools, with the address of each of their pods."""
+    line = engine["router_setup"] + engine["router"] + engine["router_open"]
+    for one in servers:
+        pool, options, listed = one["pool"], [], []
+        for at in range(one["units"]):
+            address = pool + "-" + str(at) + "." + pool + ":8000"
+            options.append(engine["router_each"].replace("POOL", pool).replace("ADDRESS", address))
+            listed.append('"' + address + '"')
+        line = line.replace("--" + pool + " $" + pool.upper() + "_URL", " ".join(options))
+        line = line.replace(pool.upper() + "_LIST", ", ".join(listed))
+        line = line.replace(pool.upper() + "_COUNT", str(one["units"]))
+    return line
+
+
+def graph(asked: Asked, servers: list[Server], replicas: int) -> str:
+    """Return the same servers as components of Dynamo, whose frontend finds them and routes by prefix where it pays."""
+    engine = asked["engine"]
+    routing = "kv" if asked["work"]["alpha"] > 0 else "least-loaded"
+    parts = [FRONTEND.replace("IMAGE", engine["dynamo"]["image"]).replace("ROUTING", routing)]
+    for one in servers:
+        kind = "worker" if len(servers) == 1 else one["pool"]
+        said = COMPONENT.replace("KIND", kind).replace("REPLICAS", many(servers, one, replicas))
+        line = one["line"].replace(engine["program"], engine["dynamo"]["program"])
+        for word in engine["dynamo_words"]:
+            line = line.replace(word, engine["dynamo_words"][word])
+        if len(servers) > 1:
+            line = line + " " + engine["dynamo"]["pool"].replace("POOL", one["pool"])
+        parts.append(filled(said.replace("IMAGE", engine["dynamo"]["image"]), asked, one, line))
+    return "".join(parts)
+
+
+def chart(asked: Asked, servers: list[Server], replicas: int) -> str:
+    """Return values of llm-d's chart, whose decode pods have a sidecar that asks the prefill pods first."""
+    layout, pools = asked["unit"]["layout"], len(servers) > 1
+    said = MODEL_SERVICE.replace("PROXY", "true" if pools else "false")
+    said = said + ("    connector: " + asked["engine"]["llm_d"] + "\n" if pools else "prefill:\n  create: false\n")
+    for one in servers:
+        port = str(BEHIND if one["pool"] == "decode" else 8000)
+        role = ROLE.replace("REPLICAS", many(servers, one, replicas)).replace("PORT", port)
+        role = role.replace("TP", str(layout["tp"] * layout["pp"])).replace("DP", str(layout["dp"]))
+        role = role.replace("POOL", one["pool"] if pools else "decode").replace("IMAGE", asked["engine"]["image"])
+        said = said + filled(role, asked, one, one["line"] + " " + OPEN + port)
+    return said
+
+
+def filled(said: str, asked: Asked, server: Server, line: str) -> str:
+    """Return a form with a server's name, GPUs, environment and command."""
+    env = ['- {name: MODEL, value: "name or path of your checkpoint"}']
+    env.append("- {name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf-token, key: HF_TOKEN, optional: true}}}")
+    rest = line
+    for name in STORES:
+        if "$" + name in rest:
+            rest = rest.replace("$" + name, "")
+            env.append("- {name: " + name + ', value: "of each pod"}')
+    if asked["engine"]["pod_env"] != "" and server["pool"] != ALONE:
+        env.append(asked["engine"]["pod_env"])
+    told = said.replace("ENV", indented("\n".join(env), said, "ENV")).replace("POOL", server["pool"])
+    return told.replace("GPUS", str(asked["unit"]["gpus"])).replace("COMMAND", indented(line, said, "COMMAND"))
+
+
+def indented(line: str, said: str, mark: str) -> str:
+    """Return lines as they stand where a form has a mark: each begins as deep as the mark does."""
+    before = said[: said.find(mark)]
+    return line.replace("\n", "\n" + " " * (len(before) - before.rfind("\n") - 1))
