@@ -7,7 +7,7 @@ GPU, or a profile), lets each coefficient move as far as engines differ, and kee
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Anchor, Calibration
 from inference_math.workload import Workload
 
-__all__ = ["PROFILED", "Profile", "anchored", "fit"]
+__all__ = ["PROFILED", "Profile", "anchored", "fit", "start_of"]
 
 # Of logarithms, by the mode of what the fit starts from: how far an engine may be from it, beyond its own uncertainty,
 # which holds what generations of engines differ by in kv and request. A GPU's own kernels bind an engine's shares more.
@@ -88,9 +88,7 @@ def fit(*measured: tuple[Unit, Runs]) -> Profile:
     units = [unit for unit, _ in measured]
     if len({(unit.engine, unit.gpu.name) for unit in units}) > 1:
         raise ValueError("measured must be of one engine on one kind of GPU")
-    start = replace(units[0].calibration, anchors=())
-    if start.mode not in _WIDTH:
-        raise ValueError(f"calibration must be one of {', '.join(_WIDTH)} to start from, not {start.mode}")
+    start, widths = start_of(units[0].calibration)
     if any(not _same(unit.calibration, start) for unit in units):
         raise ValueError("measured must be of units with one calibration, from which the fit starts")
     usable, unusable = zip(*(_sorted_out(unit, runs) for unit, runs in measured), strict=True)
@@ -98,7 +96,6 @@ def fit(*measured: tuple[Unit, Runs]) -> Profile:
     left_out = pd.concat(unusable, ignore_index=True)
     _refuse_alike(table, left_out)
     seconds = table["e2e"].to_numpy(dtype=float)
-    widths = _WIDTH[start.mode]
     calibration, kept = moved_to(seconds, lambda at: _predicted(units, table, at), start, widths, "profile")
     calibration = replace(calibration, scope=_scope(units, table))
     predicted = _predicted(units, table, calibration)
@@ -109,6 +106,19 @@ def fit(*measured: tuple[Unit, Runs]) -> Profile:
         fit_is = f"the best fit is {size.mean():.0%} off, most at {worst}"
         raise ValueError(f"runs must be of these units, with times in seconds: {fit_is}")
     return Profile(calibration, shown, left_out, tuple(widths), kept)
+
+
+def start_of(calibration: Calibration) -> tuple[Calibration, Mapping[str, float]]:
+    """Return where a fit starts, without anchors, and how far each coefficient may be from there, in logarithms.
+
+    Raises
+    ------
+    ValueError
+        For a calibration that no fit starts from: the datasheet's.
+    """
+    if calibration.mode not in _WIDTH:
+        raise ValueError(f"calibration must be one of {', '.join(_WIDTH)} to start from, not {calibration.mode}")
+    return replace(calibration, anchors=()), _WIDTH[calibration.mode]
 
 
 def anchored(unit: Unit, runs: Runs) -> Unit:

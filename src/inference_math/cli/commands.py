@@ -70,7 +70,10 @@ _TITLES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit status: 0, 1 where no architecture meets the SLA, 2 for bad input."""
+    """Run a command; return the exit status.
+
+    0, 2 for bad input; 1 where no architecture meets the SLA, or an engine is not as predicted.
+    """
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the program runs
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -86,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read, head perhaps, has enough; what is left goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # what a shell says of a program that SIGPIPE ended
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         told = _of_a_file(error, options) if isinstance(error, OSError) else flagged(str(error))
         print(f"error: {_short(told)}", file=sys.stderr)
         return 2
@@ -387,6 +390,20 @@ def _calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _watch(options: argparse.Namespace) -> int:
+    from inference_math.calibrate import metrics
+    from inference_math.cli.watching import as_plain, as_text
+
+    if options.out is not None:
+        _keep_inputs("--out", options.out, options.page, options.since, options.calibration)
+    unit = _unit(options)
+    found = metrics.watch(unit, metrics.window(options.page, options.since, options.seconds))
+    print(json.dumps(as_plain(found), indent=2, allow_nan=False) if options.json else as_text(found, options))
+    if options.out is not None and not found.as_predicted:
+        found.calibration.save(options.out)
+    return 0 if found.as_predicted else 1
+
+
 def _keep_inputs(option: str, out: str, *inputs: str | None) -> None:
     """Refuse to write over a file that is read: a measurement cannot be had again."""
     for name in inputs:
@@ -427,4 +444,11 @@ def _gpu(name: str) -> Gpu:
     return Gpu.from_toml(name) if name.endswith(".toml") else catalogue.gpu(name)
 
 
-RUNS = {"plan": _plan, "benchmark": _benchmark, "store": _store, "profile": _profile, "calibrate": _calibrate}
+RUNS = {
+    "plan": _plan,
+    "benchmark": _benchmark,
+    "store": _store,
+    "profile": _profile,
+    "watch": _watch,
+    "calibrate": _calibrate,
+}

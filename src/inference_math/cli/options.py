@@ -32,7 +32,7 @@ OPTIONS = {
     "rate": "--request-rate", "burstiness": "--burstiness", "range_ratio": "--random-range-ratio",
     "budget": "--max-num-batched-tokens", "users": "--users", "turns": "--turns", "first": "--first",
     "expert_imbalance": "--expert-imbalance", "message": "--message", "answer": "--answer",
-    "shared": "--shared", "cv": "--cv", "form": "--manifest",
+    "shared": "--shared", "cv": "--cv", "form": "--manifest", "seconds": "--seconds",
 }  # fmt: skip
 # Commands that another distribution brings, as entry points of this group: modules with `parser` and `run`.
 GROUP = "inference_math.commands"
@@ -242,6 +242,21 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     profile.add_argument("--anchor", action="store_true", help="also move predictions by the runs of one user")
     profile.add_argument("--out", required=True, metavar="FILE", help="TOML file to write")
     profile.set_defaults(run=runs["profile"])
+
+    watch = commands.add_parser(
+        "watch", parents=[unit], help="hold a running engine's /metrics against the prediction, say what moved"
+    )
+    watch.add_argument("page", help="what curl saved of /metrics of vLLM or SGLang")
+    watch.add_argument("--since", metavar="PAGE", help="an earlier page of the same engine (default: since its start)")
+    watch.add_argument("--seconds", type=float, help="between the two, for an engine that counts no steps (SGLang)")
+    watch.add_argument("--prompt", type=float, help="mean prompt tokens that were planned with")
+    watch.add_argument("--output", type=float, help="mean output tokens that were planned with")
+    watch.add_argument("--alpha", type=float, help="share of the prompts that was planned to be cached")
+    watch.add_argument("--ttft", type=float, help="limit in seconds, to count who keeps it")
+    watch.add_argument("--tpot", type=float, help="limit in seconds, to count the gaps that keep it")
+    watch.add_argument("--out", metavar="FILE", help="TOML file for the calibration as it moved, if it did")
+    watch.add_argument("--json", action="store_true", help="print all as JSON")
+    watch.set_defaults(run=runs["watch"])
 
     measured = commands.add_parser("calibrate", help="fit coefficients to a measurement of your own GPU")
     measured.add_argument("table", help="CSV file that inference-math measure wrote")

@@ -332,6 +332,7 @@ class EngineRecord(TypedDict):
     dynamo: dict[str, str]
     dynamo_words: dict[str, str]
     llm_d: str
+    metrics: dict[str, list[str]]
     longest: str
     share: str
     eight_bits: str

@@ -1,0 +1,222 @@
+"""A running engine's page of metrics, held against the law: what is counted, what is predicted, what moved."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from inference_math import Unit, Workload, simulate
+from inference_math.calibrate.metrics import watch, window
+from inference_math.cli import main
+
+UNIT = Unit.of("llama-3-8b", "h100-sxm")
+NAMED = ["--model", "llama-3-8b", "--gpu", "h100-sxm"]
+ENDS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, math.inf)
+
+
+def slowed(name: str, factor: float) -> Unit:
+    """Return the unit with one coefficient changed, both shares of attention with BF16."""
+    found = UNIT.calibration.coefficients
+    names = ("bf16", "attention", "decode_attention") if name == "bf16" else (name,)
+    changed = {one: getattr(found, one) * factor for one in names}
+    return UNIT.calibrated(replace(UNIT.calibration, coefficients=replace(found, **changed)))
+
+
+def page(run, *, engine="vllm", cached=0.0, model="llama-3-8b", waiting=2):
+    """Return what an engine that served a simulated run would show, written by Prometheus' own client."""
+    registry, rows = CollectorRegistry(), run.requests
+    kept: dict[str, object] = {"registry": registry, "labelnames": ["model_name"]}
+
+    def counted(name, value):
+        Counter(f"{engine}:{name}", name, **kept).labels(model).inc(value)
+
+    def shown(name, value):
+        Gauge(f"{engine}:{name}", name, **kept).labels(model).set(value)
+
+    def timed(name, values):
+        histogram = Histogram(f"{engine}:{name}", name, buckets=ENDS, **kept).labels(model)
+        for value in values:
+            histogram.observe(value)
+
+    gaps = run.every_gap
+    timed("time_to_first_token_seconds", rows.first_token - rows.arrival)
+    timed("inter_token_latency_seconds", gaps)
+    if engine == "vllm":
+        timed("request_queue_time_seconds", rows.admitted - rows.arrival)
+        timed("request_prompt_tokens", rows.n_in)
+        timed("request_generation_tokens", rows.n_out)
+        timed("iteration_tokens_total", np.full(run.steps, 1.0))
+        counted("prompt_tokens", rows.n_in.sum())
+        counted("prompt_tokens_cached", cached * rows.n_in.sum())
+        shown("num_requests_running", 7)
+        shown("num_requests_waiting", waiting)
+        shown("kv_cache_usage_perc", 0.25)
+    else:
+        timed("queue_time_seconds", rows.admitted - rows.arrival)
+        counted("num_requests", len(rows))
+        counted("prompt_tokens", rows.n_in.sum())
+        counted("generation_tokens", rows.n_out.sum())
+        counted("cached_tokens", cached * rows.n_in.sum())
+        shown("num_running_reqs", 7)
+        shown("num_queue_reqs", waiting)
+        shown("token_usage", 0.25)
+    return generate_latest(registry).decode()
+
+
+def served(unit: Unit, rate=6.0, requests=600, seed=1, n_in=1500, n_out=150):
+    return simulate.open_loop(
+        Workload(n_in, n_out), unit.step_cost, rate=rate, requests=requests, seed=seed, every_gap=True, log=True
+    )
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return served(UNIT)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def save(text, name="metrics.txt"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return save
+
+
+def test_a_page_is_counted(usual, saved):
+    seen, rows = window(saved(page(usual, cached=0.0))), usual.requests
+    assert (seen.engine, seen.model, seen.requests) == ("vllm", "llama-3-8b", len(rows))
+    assert (seen.n_in, seen.n_out) == (pytest.approx(1500), pytest.approx(150))
+    assert (seen.running, seen.waiting, seen.usage) == (7, 2, 0.25)
+    assert seen.ttft == pytest.approx(rows.ttft.mean())
+    assert seen.queue == pytest.approx((rows.admitted - rows.arrival).mean())
+    assert seen.tpot == pytest.approx(usual.every_gap.mean())
+    # The mean over the time that steps took, of what the simulator's own log says ran in them.
+    log = usual.log
+    ran = ((log.decodes + log.prefills) * log.seconds).sum() / log.seconds.sum()
+    assert seen.in_flight == pytest.approx(ran, rel=0.1)
+
+
+def test_two_pages_are_the_difference(usual, saved):
+    early, late = saved(page(usual), "early.txt"), served(UNIT, seed=2, n_in=700)
+    both = replace(late, requests=late.requests)
+    text = page(usual)
+    # What lies between: the later run alone, added to the first one's page by hand.
+    first, second = window(early), window(saved(page(both), "own.txt"))
+    total = {}
+    for line in (text + page(both)).splitlines():
+        if line.startswith("#"):
+            continue
+        name, _, value = line.rpartition(" ")
+        total[name] = total.get(name, 0.0) + float(value)
+    kinds = [line for line in text.splitlines() if line.startswith("# TYPE")]
+    merged = []
+    for kind in kinds:
+        merged.append(kind)
+        own = {f"{kind.split()[2]}{end}" for end in ("", "_bucket", "_sum", "_count")}
+        merged += [f"{name} {value}" for name, value in total.items() if name.partition("{")[0] in own]
+    found = window(saved("\n".join(merged) + "\n", "late.txt"), early)
+    assert found.requests == second.requests
+    assert found.n_in == pytest.approx(700)
+    assert found.ttft == pytest.approx(second.ttft)
+    assert found.tpot == pytest.approx(second.tpot)
+    assert found.in_flight == pytest.approx(second.in_flight)
+    assert found.within("ttft", 0.1) == pytest.approx(second.within("ttft", 0.1))
+    assert window(saved("\n".join(merged) + "\n", "late.txt")).requests == first.requests + second.requests
+
+
+def test_what_runs_as_calibrated_is_as_predicted(usual, saved):
+    found = watch(UNIT, window(saved(page(usual))))
+    assert found.as_predicted
+    assert found.moved.empty
+    assert found.calibration is UNIT.calibration
+    assert (abs(np.log(found.table.value / found.table.measured)) < 0.15).all()
+
+
+@pytest.mark.parametrize(("name", "factor", "not_"), [("bf16", 0.45, "kv"), ("kv", 0.35, "bf16"), ("layer", 3.0, "bf16")])
+def test_what_moved_is_named(name, factor, not_, saved):
+    """Two times of one load tell prefill from decode, not what slows a step from what slows each of its requests."""
+    slow = slowed(name, factor)
+    rate, lengths = (3.0, {"n_in": 3000, "n_out": 400}) if name == "kv" else (4.0, {})
+    seen = window(saved(page(served(slow, rate=rate, requests=300, **lengths))))
+    found = watch(UNIT, seen)
+    assert not found.as_predicted
+    moved = found.moved.set_index("name")
+    assert not_ not in moved.index
+    row = moved.loc[name]
+    assert (row.after < row.before) == (factor < 1)
+    assert row.after / row.before == pytest.approx(factor, rel=0.4)
+    assert list(abs(moved.widths)) == sorted(abs(moved.widths))
+    assert (abs(np.log(watch(UNIT.calibrated(found.calibration), seen).table.eval("value / measured"))) < 0.12).all()
+
+
+def test_a_limit_lies_between_its_buckets(usual, saved):
+    seen, ttft = window(saved(page(usual))), usual.requests.ttft
+    for limit in (0.05, 0.07, 0.3):
+        low, high = seen.within("ttft", limit)
+        assert low <= (ttft <= limit).mean() <= high
+    low, high = seen.within("ttft", 0.05)
+    assert low == high == pytest.approx((ttft <= 0.05).mean())
+    assert seen.within("tpot", 5.0)[1] == 1.0
+
+
+def test_an_engine_that_counts_no_steps_needs_a_clock(usual, saved):
+    path = saved(page(usual, engine="sglang", cached=0.4))
+    with pytest.raises(ValueError, match="seconds between two pages must be given: sglang"):
+        window(path)
+    seen = window(path, seconds=usual.seconds)
+    assert (seen.engine, seen.requests, seen.alpha) == ("sglang", len(usual.requests), pytest.approx(0.4))
+    ran = (usual.requests.finished - usual.requests.admitted).sum() / usual.seconds
+    assert seen.in_flight == pytest.approx(ran, rel=0.02)
+    with pytest.raises(ValueError, match="engine must be sglang"):
+        watch(UNIT, seen)
+
+
+def test_bad_pages_are_refused(usual, saved, tmp_path):
+    text = page(usual)
+    with pytest.raises(FileNotFoundError):
+        window(tmp_path / "nowhere.txt")
+    for broken in ("", "hello\n", '{"a": 1}', "go_goroutines 7\n"):
+        with pytest.raises(ValueError, match=r"no page of metrics|no requests of a known engine"):
+            window(saved(broken))
+    with pytest.raises(ValueError, match="lacks vllm:inter_token_latency_seconds"):
+        window(saved("\n".join(line for line in text.splitlines() if "inter_token" not in line) + "\n"))
+    with pytest.raises(ValueError, match="must be a later page than"):
+        window(saved(page(served(UNIT, requests=100)), "late.txt"), saved(text, "early.txt"))
+    with pytest.raises(ValueError, match="must have at least 20 finished requests"):
+        window(saved(page(served(UNIT, requests=10))))
+    with pytest.raises(ValueError, match="of one model, not of a, llama-3-8b"):
+        window(saved(text + 'vllm:num_requests_swapped{model_name="a"} 1.0\n'))
+    with pytest.raises(ValueError, match="seconds must be"):
+        window(saved(text), seconds=-1.0)
+    with pytest.raises(ValueError, match="calibration must be one of"):
+        watch(slowed("kv", 0.2).at_datasheet, window(saved(text)))
+
+
+def test_the_command_says_it(usual, saved, capsys, tmp_path):
+    path, out = saved(page(usual)), tmp_path / "moved.toml"
+    asked = ["--ttft", "0.05", "--tpot", "0.02", "--prompt", "1500", "--output", "150", "--alpha", "0"]
+    assert main(["watch", str(path), *NAMED, *asked, "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "Nothing moved" in said
+    assert "planned with" not in said
+    assert "Now 7 running, 2 waiting, 25% of the KV cache in use." in said
+    assert not out.exists()
+    slow = saved(page(served(slowed("bf16", 0.45), rate=4.0, requests=300)), "slow.txt")
+    assert main(["watch", str(slow), *NAMED, "--prompt", "900", "--alpha", "0.5", "--out", str(out)]) == 1
+    said = capsys.readouterr().out
+    assert "! planned with --prompt 900, counted 1,500: plan again" in said
+    assert "! planned with --alpha 0.5, counted 0: plan again" in said
+    assert "Moved: bf16 from " in said
+    assert main(["watch", str(slow), *NAMED, "--calibration", str(out), "--json"]) in (0, 1)
+    told = json.loads(capsys.readouterr().out)
+    assert told["requests"] == 300
+    assert [row["name"] for row in told["times"]] == ["ttft", "tpot"]
+    assert main(["watch", "nowhere.txt", *NAMED]) == 2
+    assert "nowhere.txt" in capsys.readouterr().err
