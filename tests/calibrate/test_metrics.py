@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from inference_math import Unit, Workload, simulate
-from inference_math.calibrate.metrics import watch, window
+from inference_math.calibrate.metrics import Window, watch, window
 from inference_math.cli import main
 
 UNIT = Unit.of("llama-3-8b", "h100-sxm")
@@ -101,6 +101,16 @@ def test_a_page_is_counted(usual, saved):
     log = usual.log
     ran = ((log.decodes + log.prefills) * log.seconds).sum() / log.seconds.sum()
     assert seen.in_flight == pytest.approx(ran, rel=0.1)
+
+
+def test_a_simulated_run_is_counted_as_its_page_is(usual, saved):
+    own, read = Window.of_run(usual), window(saved(page(usual)))
+    for name in ("requests", "n_in", "n_out", "alpha", "ttft", "queue", "tpot"):
+        assert getattr(own, name) == pytest.approx(getattr(read, name), rel=2e-3)
+    assert own.in_flight == pytest.approx(read.in_flight, rel=0.02)
+    for quantity, limit in (("ttft", 0.1), ("tpot", 0.02)):
+        (low, high), (mine, _) = read.within(quantity, limit), own.within(quantity, limit)
+        assert low - 0.01 <= mine <= high + 0.01
 
 
 def test_two_pages_are_the_difference(usual, saved):
@@ -213,7 +223,7 @@ def test_the_command_says_it(usual, saved, capsys, tmp_path):
     said = capsys.readouterr().out
     assert "! planned with --prompt 900, counted 1,500: plan again" in said
     assert "! planned with --alpha 0.5, counted 0: plan again" in said
-    assert "Moved: bf16 from " in said
+    assert "Moved:\n  bf16 from " in said
     assert main(["watch", str(slow), *NAMED, "--calibration", str(out), "--json"]) in (0, 1)
     told = json.loads(capsys.readouterr().out)
     assert told["requests"] == 300

@@ -395,7 +395,7 @@ def test_deepseek_v2_lite_does_not_compress_the_query() -> None:
         ({**DEEPSEEK, "index_topk": 2048}, "index_topk = 2048: .*sparse"),
         ({**DEEPSEEK, "compress_ratios": [4]}, "compress_ratios = .*compressed"),
         ({**LLAMA, "model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder = True"),
-        ({**LLAMA, "model_type": "mamba"}, "model_type must be one of llama, .*, not 'mamba'"),
+        ({"model_type": "mamba", "hidden_size": 64}, "model_type = 'mamba' is not known. No known family can be read"),
         (without(LLAMA, "model_type"), "model_type must be one of llama, .*, not ''"),
         ({**OPT, "word_embed_proj_dim": 512}, "word_embed_proj_dim = 512: not modelled"),
         ({**QWEN3_MOE, "decoder_sparse_step": 2}, "decoder_sparse_step = 2: not modelled"),
@@ -481,3 +481,24 @@ def test_a_gpu_file_is_refused_by_file_and_key(text: str, message: str, tmp_path
     path.write_text(text)
     with pytest.raises(ValueError, match=rf"gpu\.toml:? {message}"):
         Gpu.from_toml(path)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({**QWEN3, "model_type": "qwen5"}, "as those of qwen3: if"),
+        ({**QWEN3, "model_type": "qwen5", "attn_gate": True}, "as those of qwen3, but for attn_gate: if"),
+        ({**MIXTRAL, "model_type": "grok"}, "as those of mixtral: if"),
+        ({**DEEPSEEK, "model_type": "deepseek_v9"}, "as those of deepseek_v3"),
+        ({"text_config": {**LLAMA, "model_type": "llama9"}, "model_type": "seen"}, "as those of llama: if"),
+    ],
+)
+def test_a_new_family_is_met_with_a_way_out(config, said):
+    """A mixture is never read as a dense model, nor latent attention as another."""
+    with pytest.raises(ValueError, match="is not known") as error:
+        Model.from_config(config)
+    assert said in str(error.value)
+    family = str(error.value).partition("as those of ")[2].partition(":")[0].partition(",")[0]
+    inner = config.get("text_config", config)
+    read = Model.from_config({**inner, "model_type": family})
+    assert (read.n_experts > 0, read.attention == "mla") == ("num_local_experts" in inner or "n_routed_experts" in inner, "kv_lora_rank" in inner)

@@ -19,6 +19,7 @@ from inference_math.calibrate.fitting import moved_to
 from inference_math.calibrate.from_runs import start_of
 from inference_math.catalogue.engines import engines
 from inference_math.checks import ANY_POSITIVE, as_number
+from inference_math.simulate import Run
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.workload import SLA, Workload
@@ -74,6 +75,20 @@ class Window:
     preempted: int
     ttft_counts: Mapping[float, float]
     tpot_counts: Mapping[float, float]
+
+    @classmethod
+    def of_run(cls, run: Run, engine: str = "vllm") -> Window:
+        """Return what the page of an engine that served a simulated run would count; its buckets are the gaps' bins."""
+        rows, gaps = run.requests, run.gaps.frame()
+        ttft, waited = rows["ttft"], rows["admitted"] - rows["arrival"]
+        ran = (rows["finished"] - rows["admitted"]).sum() / (run.steps * run.gaps.mean)
+        ends = np.sort(ttft.to_numpy(dtype=float)).tolist()
+        return cls(
+            engine, "", len(rows), float(rows["n_in"].mean()), float(rows["n_out"].mean()),
+            float(rows["cached"].sum() / rows["n_in"].sum()), 0, 0, math.nan, float(ran), float(ttft.mean()),
+            float(waited.mean()), run.gaps.mean, 0, dict(zip([*ends, math.inf], [*range(1, len(ends) + 1), len(ends)], strict=True)),
+            dict(zip([*gaps["gap"], math.inf], [*gaps["count"].cumsum(), gaps["count"].sum()], strict=True)),
+        )  # fmt: skip
 
     @property
     def work(self) -> Workload:

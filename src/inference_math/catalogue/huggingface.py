@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 from inference_math.catalogue.hybrids import HYBRIDS
@@ -63,6 +65,7 @@ _UNIFORM = {
     "kimi_k2": _DEEPSEEK,
 }
 FAMILIES = (*_UNIFORM, *HYBRIDS)
+_LAYERS = re.compile("attn|attention|window|conv|ssm|mamba|linear|index|recurrent|compress|gate|expert|layer")
 
 # What changes the cost of a layer, and the words for it: refused, unless the model type is read with it.
 _SPECIAL = {
@@ -94,11 +97,57 @@ def model_fields(content: Mapping[str, object], file: str) -> dict[str, Any]:
     config = Config.of(content, file)
     kind = str(config.get("model_type", ""))
     _refuse_special(config, kind)
+    if kind and kind not in FAMILIES:
+        raise ValueError(f"{file}: model_type = {kind!r:.80} is not known. {_way_out(config, kind)}")
     as_one_of(f"{file}: model_type", kind, FAMILIES)
     common = {"context": config.whole("max_position_embeddings", 0, low=0), **stored(config)}
-    if kind in HYBRIDS:
-        return common | HYBRIDS[kind].read(config)
-    return common | _uniform(config, _UNIFORM[kind])
+    return common | _sizes(config, kind)
+
+
+def _sizes(config: Config, kind: str) -> dict[str, object]:
+    return HYBRIDS[kind].read(config) if kind in HYBRIDS else _uniform(config, _UNIFORM[kind])
+
+
+class _Noted(dict[str, object]):
+    """The content of a configuration, and what of it was read."""
+
+    def __init__(self, content: Mapping[str, object]) -> None:
+        super().__init__(content)
+        self.read: set[str] = set()
+
+    def get(self, field: str, default: object = None) -> object:
+        self.read.add(field)
+        return super().get(field, default)
+
+
+def _stem(kind: str) -> str:
+    return re.split(r"[^a-z]", kind.lower())[0]
+
+
+def _way_out(config: Config, kind: str) -> str:
+    """Say as which known family an unknown one can be read, or what the nearest one misses."""
+    mixture = any("expert" in field and bool(value) for field, value in config.content.items())
+    latent = "kv_lora_rank" in config.content
+    found, missed = [], []
+    for family in FAMILIES:
+        known, like = _UNIFORM.get(family), SequenceMatcher(None, family, kind).ratio()
+        if known and (bool(known.n_experts), known.mla) != (mixture, latent):
+            continue
+        noted = _Noted({field: value for field, value in config.content.items() if value})
+        try:
+            _sizes(Config(noted, config.file), family)
+        except (ValueError, TypeError, KeyError) as error:
+            missed.append((like, f"as {family}, {str(error).removeprefix(f'{config.file}: ')}"))
+        else:
+            left = sorted({field for field in noted if _LAYERS.search(field)} - noted.read)
+            found.append((_stem(family) == _stem(kind), -len(left), like, len(found), f"{family}{', but for ' * bool(left)}{', '.join(left):.200}"))
+    if not found:
+        return "No known family can be read from it: " + "; ".join(why for _, why in sorted(missed)[:-3:-1])
+    *_, best = max(found)
+    return (
+        f"Its sizes can be read as those of {best}: if its layers are of that kind, give a copy of the file with that "
+        "model_type"
+    )
 
 
 def _refuse_special(config: Config, kind: str) -> None:

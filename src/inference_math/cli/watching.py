@@ -21,10 +21,21 @@ def as_plain(found: Watched) -> dict[str, object]:
     told = {
         name: getattr(seen, name)
         for name in (
-            "engine", "model", "requests", "n_in", "n_out", "alpha", "running", "waiting", "in_flight", "ttft",
-            "queue", "tpot", "preempted",
+            "engine",
+            "model",
+            "requests",
+            "n_in",
+            "n_out",
+            "alpha",
+            "running",
+            "waiting",
+            "in_flight",
+            "ttft",
+            "queue",
+            "tpot",
+            "preempted",
         )
-    }  # fmt: skip
+    }
     told["usage"] = seen.usage if seen.usage == seen.usage else None
     return told | {
         "as_predicted": found.as_predicted,
@@ -87,9 +98,8 @@ def _moved(found: Watched) -> Iterator[str]:
     if found.moved.empty:
         yield "Outside, and no coefficient explains it alone: a load that varies, other work on the GPU, other settings?"
         return
-    if len(found.moved) > 1:
-        yield "One load does not tell which of these moved; runs at several loads do (inference-math profile):"
-    for row in found.moved.itertuples(index=False):
-        share = row.name in SHARES
-        before, after = (digits(one) if share else f"{digits(1e6 * one)} µs" for one in (row.before, row.after))
-        yield f"Moved: {row.name} from {before} to {after}, {digits(abs(row.widths))} widths of what was known of it."
+    several = len(found.moved) > 1
+    yield "One of these moved, and runs at several loads tell which (inference-math profile):" if several else "Moved:"
+    for name, before, after, widths in found.moved.itertuples(index=False):
+        told = (digits(one) if name in SHARES else f"{digits(1e6 * one)} µs" for one in (before, after))
+        yield f"  {name} from {' to '.join(told)}, {digits(abs(widths))} widths of what was known of it"
