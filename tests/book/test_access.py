@@ -18,7 +18,8 @@ LOOKED_AT = {"math": "book/prefill/01-cost-of-a-token.html", ".sig": "book/refer
 COLOURS = ["color-contrast", "link-in-text-block"]
 TOLD = """found => found.violations.filter(v => v.impact === "serious" || v.impact === "critical")
     .map(v => `${v.impact} ${v.id}: ${v.nodes.slice(0, 4).map(n => n.target.join(" ")).join(" | ")}`)"""
-RULES = f"""([off, without]) => axe.run({{include: [["html"]], exclude: without}}, {{resultTypes: ["violations"], preload: false,
+RULES = f"""([off, without]) => axe.run({{include: [["html"]], exclude: without}},
+    {{resultTypes: ["violations"], preload: false,
     rules: Object.fromEntries(off.map(rule => [rule, {{enabled: false}}]))}}).then({TOLD})"""
 # One element of each look that no page before had: colours and size of its text, all that lies behind it, the text
 # around it where it is a link.

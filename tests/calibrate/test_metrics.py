@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,6 +114,23 @@ def test_a_simulated_run_is_counted_as_its_page_is(usual, saved):
         assert low - 0.01 <= mine <= high + 0.01
 
 
+def test_vllm_s_own_page_is_read():
+    """Written by vLLM 0.32's own code of a simulated run (tools/engine_page.py): its names, labels and buckets."""
+    run = simulate.open_loop(Workload(1500, 150), UNIT.step_cost, rate=6.0, requests=300, seed=1)
+    own, read = Window.of_run(run), window(Path(__file__).with_name("vllm_metrics.txt"))
+    assert (read.engine, read.model, read.requests) == ("vllm", "llama-3-8b", 300)
+    for name in ("n_in", "n_out", "queue"):
+        assert getattr(read, name) == pytest.approx(getattr(own, name))
+    # Requests that were under way at the end have first tokens and gaps on the page.
+    for name in ("ttft", "tpot", "in_flight"):
+        assert getattr(read, name) == pytest.approx(getattr(own, name), rel=0.03)
+    assert (read.alpha, read.preempted) == (0.0, 0)
+    low, high = read.within("ttft", 0.1)
+    assert 0 < low <= (run.requests.ttft <= 0.1).mean() + 0.02
+    assert high >= (run.requests.ttft <= 0.1).mean() - 0.02
+    assert watch(UNIT, read).as_predicted
+
+
 def test_two_pages_are_the_difference(usual, saved):
     early, late = saved(page(usual), "early.txt"), served(UNIT, seed=2, n_in=700)
     both = replace(late, requests=late.requests)
@@ -149,7 +167,9 @@ def test_what_runs_as_calibrated_is_as_predicted(usual, saved):
     assert (abs(np.log(found.table.value / found.table.measured)) < 0.15).all()
 
 
-@pytest.mark.parametrize(("name", "factor", "not_"), [("bf16", 0.45, "kv"), ("kv", 0.35, "bf16"), ("layer", 3.0, "bf16")])
+@pytest.mark.parametrize(
+    ("name", "factor", "not_"), [("bf16", 0.45, "kv"), ("kv", 0.35, "bf16"), ("layer", 3.0, "bf16")]
+)
 def test_what_moved_is_named(name, factor, not_, saved):
     """Two times of one load tell prefill from decode, not what slows a step from what slows each of its requests."""
     slow = slowed(name, factor)

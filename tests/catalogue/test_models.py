@@ -501,4 +501,7 @@ def test_a_new_family_is_met_with_a_way_out(config, said):
     family = str(error.value).partition("as those of ")[2].partition(":")[0].partition(",")[0]
     inner = config.get("text_config", config)
     read = Model.from_config({**inner, "model_type": family})
-    assert (read.n_experts > 0, read.attention == "mla") == ("num_local_experts" in inner or "n_routed_experts" in inner, "kv_lora_rank" in inner)
+    assert (read.n_experts > 0, read.attention == "mla") == (
+        "num_local_experts" in inner or "n_routed_experts" in inner,
+        "kv_lora_rank" in inner,
+    )

@@ -22,7 +22,7 @@ from inference_math.checks import ANY_POSITIVE, as_number
 from inference_math.simulate import Run
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
-from inference_math.workload import SLA, Workload
+from inference_math.workload import Workload
 
 __all__ = ["Watched", "Window", "watch", "window"]
 
@@ -79,15 +79,14 @@ class Window:
     @classmethod
     def of_run(cls, run: Run, engine: str = "vllm") -> Window:
         """Return what the page of an engine that served a simulated run would count; its buckets are the gaps' bins."""
-        rows, gaps = run.requests, run.gaps.frame()
-        ttft, waited = rows["ttft"], rows["admitted"] - rows["arrival"]
+        rows, gaps, mean = run.requests, run.gaps.frame(), run.requests.mean(numeric_only=True)
         ran = (rows["finished"] - rows["admitted"]).sum() / (run.steps * run.gaps.mean)
-        ends = np.sort(ttft.to_numpy(dtype=float)).tolist()
+        first = np.sort(rows["ttft"].to_numpy(dtype=float)).tolist()
+        ttfts = dict(zip([*first, math.inf], [*range(1, len(first) + 1), len(first)], strict=True))
+        tpots = dict(zip([*gaps["gap"], math.inf], [*gaps["count"].cumsum(), gaps["count"].sum()], strict=True))
         return cls(
-            engine, "", len(rows), float(rows["n_in"].mean()), float(rows["n_out"].mean()),
-            float(rows["cached"].sum() / rows["n_in"].sum()), 0, 0, math.nan, float(ran), float(ttft.mean()),
-            float(waited.mean()), run.gaps.mean, 0, dict(zip([*ends, math.inf], [*range(1, len(ends) + 1), len(ends)], strict=True)),
-            dict(zip([*gaps["gap"], math.inf], [*gaps["count"].cumsum(), gaps["count"].sum()], strict=True)),
+            engine, "", len(rows), mean["n_in"], mean["n_out"], mean["cached"] / mean["n_in"], 0, 0, math.nan,
+            float(ran), mean["ttft"], mean["admitted"] - mean["arrival"], run.gaps.mean, 0, ttfts, tpots,
         )  # fmt: skip
 
     @property
@@ -156,7 +155,9 @@ def window(page: str | Path, earlier: str | Path | None = None, seconds: float |
     if early and counted["requests"] < 0:
         raise ValueError(f"{page} must be a later page than {earlier}, of an engine that was not started in between")
     if missing := [key for key in ("requests", "prompt", "output", "ttft_sum", "tpot_sum") if key not in counted]:
-        raise ValueError(f"{page} lacks {', '.join(known[key.removesuffix('_sum')][0] for key in missing)}; {_ACCEPTED}")
+        raise ValueError(
+            f"{page} lacks {', '.join(known[key.removesuffix('_sum')][0] for key in missing)}; {_ACCEPTED}"
+        )
     requests = counted["requests"]
     if requests < _FEWEST:
         raise ValueError(f"{page} must have at least {_FEWEST} finished requests, not {requests:g}")
@@ -175,6 +176,14 @@ def watch(unit: Unit, seen: Window) -> Watched:
     ------
     ValueError
         For a window of another engine than the unit's, or a calibration that no fit starts from.
+
+    Examples
+    --------
+    >>> from inference_math import simulate
+    >>> unit = Unit.of("llama-3-8b", "h100-sxm")
+    >>> run = simulate.open_loop(Workload(1500, 150), unit.step_cost, rate=4.0, requests=100, seed=1)
+    >>> watch(unit, Window.of_run(run)).as_predicted
+    True
     """
     if seen.engine != unit.engine:
         raise ValueError(f"engine must be {seen.engine}, whose page it is, not {unit.engine}")
@@ -246,7 +255,9 @@ def _engine(samples: Mapping[str, object], page: str | Path) -> tuple[str, Mappi
     raise ValueError(f"{page} has no requests of a known engine; {_ACCEPTED}")
 
 
-def _totals(samples: Mapping[str, list[tuple[dict[str, str], float]]], known: Mapping[str, list[str]]) -> dict[str, float]:
+def _totals(
+    samples: Mapping[str, list[tuple[dict[str, str], float]]], known: Mapping[str, list[str]]
+) -> dict[str, float]:
     """Return the sum over all labels of each known metric, by our name; of several names the first that is there."""
     found = {}
     for key, names in known.items():
@@ -282,7 +293,10 @@ def _window(
     seconds: float | None,
 ) -> Window:
     requests, gauges = counted["requests"], _totals(late, known)
-    mean = {key: counted.get(f"{key}_sum", 0.0) / max(counted.get(f"{key}_count", 0.0), 1.0) for key in ("ttft", "tpot", "queue")}
+    mean = {
+        key: counted.get(f"{key}_sum", 0.0) / max(counted.get(f"{key}_count", 0.0), 1.0)
+        for key in ("ttft", "tpot", "queue")
+    }
     n_out = counted["output"] / requests
     if seconds is None and "steps" not in counted:
         raise ValueError(f"seconds between two pages must be given: {name} does not count its steps")

@@ -128,19 +128,29 @@ def _way_out(config: Config, kind: str) -> str:
     """Say as which known family an unknown one can be read, or what the nearest one misses."""
     mixture = any("expert" in field and bool(value) for field, value in config.content.items())
     latent = "kv_lora_rank" in config.content
-    found, missed = [], []
+    found: list[tuple[bool, int, float, int, str]] = []
+    missed: list[tuple[float, str]] = []
     for family in FAMILIES:
         known, like = _UNIFORM.get(family), SequenceMatcher(None, family, kind).ratio()
         if known and (bool(known.n_experts), known.mla) != (mixture, latent):
             continue
-        noted = _Noted({field: value for field, value in config.content.items() if value})
+        off = {"sliding_window"} if config.get("use_sliding_window") is False else set()
+        noted = _Noted({field: value for field, value in config.content.items() if value and field not in off})
         try:
             _sizes(Config(noted, config.file), family)
         except (ValueError, TypeError, KeyError) as error:
             missed.append((like, f"as {family}, {str(error).removeprefix(f'{config.file}: ')}"))
         else:
             left = sorted({field for field in noted if _LAYERS.search(field)} - noted.read)
-            found.append((_stem(family) == _stem(kind), -len(left), like, len(found), f"{family}{', but for ' * bool(left)}{', '.join(left):.200}"))
+            found.append(
+                (
+                    _stem(family) == _stem(kind),
+                    -len(left),
+                    like,
+                    len(found),
+                    f"{family}{', but for ' * bool(left)}{', '.join(left):.200}",
+                )
+            )
     if not found:
         return "No known family can be read from it: " + "; ".join(why for _, why in sorted(missed)[:-3:-1])
     *_, best = max(found)

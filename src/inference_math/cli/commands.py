@@ -53,6 +53,7 @@ __all__ = ["main"]
 
 _LONG = {"ttft": 60, "tpot": 1}  # seconds: whoever asks for more means milliseconds
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
+_LINES = 5  # of a trace that are named where they are left out
 # The columns of the layouts, as they are printed.
 _TITLES = {
     "architecture": "architecture",
@@ -262,7 +263,11 @@ def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
     if Path(named).suffix in traces.KINDS:
         read = traces.read(named)
         if len(read.problems):
-            print(f"note: {len(read.problems)} lines of {named} left out: {read.problems.reason[0]}", file=sys.stderr)
+            lines = ", ".join(map(str, read.problems["line"].head(_LINES))) + (
+                ", …" if len(read.problems) > _LINES else ""
+            )
+            said = f"note: {len(read.problems)} of {named} left out, line {lines}: {read.problems['reason'][0]}"
+            print(said, file=sys.stderr)
         mixed = read.trace() if alpha is None else replace(read.trace(), alpha=alpha)
     else:
         mixed = mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), alpha or 0.0)

@@ -48,11 +48,10 @@ def as_text(found: Watched, options: argparse.Namespace) -> str:
     """Return what was counted, what was predicted of it, what was promised, what moved."""
     seen = found.window
     lines = [*_counted(seen), *_planned(seen, options), ""]
-    for row in found.table.itertuples(index=False):
-        name = f"{_TIMES[row.name]}:"
-        ends = f"{_ms(row.value)} predicted ({_ms(row.low)} to {_ms(row.high)})"
-        verdict = "as predicted" if row.inside else f"{digits(row.measured / row.value)} times that"
-        lines.append(f"{name:22} {_ms(row.measured)} measured, {ends}: {verdict}")
+    for name, measured, value, low, high, inside in found.table.to_numpy().tolist():
+        label, ends = f"{_TIMES[name]}:", f"{_ms(value)} predicted ({_ms(low)} to {_ms(high)})"
+        verdict = "as predicted" if inside else f"{digits(measured / value)} times that"
+        lines.append(f"{label:22} {_ms(measured)} measured, {ends}: {verdict}")
     lines += _promised(seen, options)
     return "\n".join([*lines, "", *_moved(found)])
 
@@ -96,10 +95,10 @@ def _moved(found: Watched) -> Iterator[str]:
         yield "Nothing moved: both times lie where the calibration expects them."
         return
     if found.moved.empty:
-        yield "Outside, and no coefficient explains it alone: a load that varies, other work on the GPU, other settings?"
+        yield "Outside, and no coefficient explains it alone: a varying load, other work on the GPU, other settings?"
         return
     several = len(found.moved) > 1
     yield "One of these moved, and runs at several loads tell which (inference-math profile):" if several else "Moved:"
-    for name, before, after, widths in found.moved.itertuples(index=False):
+    for name, before, after, widths in found.moved.to_numpy().tolist():
         told = (digits(one) if name in SHARES else f"{digits(1e6 * one)} µs" for one in (before, after))
         yield f"  {name} from {' to '.join(told)}, {digits(abs(widths))} widths of what was known of it"
