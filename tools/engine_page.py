@@ -13,7 +13,6 @@ from unittest.mock import MagicMock
 from inference_math import Unit, Workload, simulate
 
 PAGE = Path("tests/calibrate/vllm_metrics.txt")
-RUN = {"rate": 6.0, "requests": 300, "seed": 1, "log": True}
 WORK = Workload(1500, 150)
 
 
@@ -33,12 +32,13 @@ def main() -> None:
     )
     logger = PrometheusStatLogger(config, [0])
     unit = Unit.of("llama-3-8b", "h100-sxm")
-    run = simulate.open_loop(WORK, unit.step_cost, **RUN)
+    run = simulate.open_loop(WORK, unit.step_cost, rate=6.0, requests=300, seed=1, log=True)
     rows = run.requests.sort_values("finished")
+    assert run.log is not None
     for step in run.log.to_dict("records"):
-        end = step["start"] + step["seconds"]
-        inside = lambda name: rows[(rows[name] > step["start"] + 1e-9) & (rows[name] <= end + 1e-9)]  # noqa: B023, E731
-        begun, done, stats = inside("first_token"), inside("finished"), IterationStats()
+        start, end = step["start"] + 1e-9, step["start"] + step["seconds"] + 1e-9
+        begun, done = (rows[rows[name].between(start, end, inclusive="right")] for name in ("first_token", "finished"))
+        stats = IterationStats()
         stats.num_generation_tokens = int(step["decodes"]) + len(begun)
         stats.prompt_token_stats.computed = stats.prompt_token_stats.total = int(begun["n_in"].sum())
         stats.time_to_first_tokens_iter = begun["ttft"].tolist()

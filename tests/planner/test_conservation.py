@@ -241,7 +241,8 @@ def test_no_answer_beats_the_floor(setup):
         assert unit.predict(name, work, users).low >= least * (1 - 1e-12)
     context, fresh = work.n_in + work.n_out / 2, work.n_in - min(work.alpha * work.n_in, work.n_in - 1)
     case = Case(unit, work, SLA(10 * unit.ttft(work, users), 2 * unit.tpot(work, users)))
-    for draw in (None, *case.draws(8)):
+    at = SETUPS.index(setup)
+    for draw in (None, case.draws(8)[at % 8]):  # of eight draws each is some set-ups'
         for row in solve(case, draw).compared.itertuples():
             if row.rate > 0:
                 # Seconds of a unit that the FLOPs of a request take at least, and its reads.
