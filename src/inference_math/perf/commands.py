@@ -46,7 +46,9 @@ def commands(
         one: Server = {"pool": ALONE, "units": 1, "line": command(asked, told, kv, memory, tier, "")}
         servers.append(one)
         found.append(["each unit", one["line"]])
-    return found + front + manifests(asked, servers, replicas)
+    found.extend(front)
+    found.extend(manifests(asked, servers, replicas))
+    return found
 
 
 def pooled(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: str, pool: str) -> Server:

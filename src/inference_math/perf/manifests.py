@@ -172,7 +172,7 @@ def manifests(asked: Asked, servers: list[Server], replicas: int) -> list[list[s
         return []
     note = whole(servers, replicas)
     found = [[FORMS["kubernetes"], note + kubernetes(asked, servers, replicas)]]
-    if len(engine["dynamo"]) > 0:
+    if engine["dynamo"]["program"] != "":
         found.append([FORMS["dynamo"], note + graph(asked, servers, replicas)])
     if engine["llm_d"] != "":
         found.append([FORMS["llm-d"], note + chart(asked, servers, replicas)])
@@ -271,4 +271,4 @@ def filled(said: str, asked: Asked, server: Server, line: str) -> str:
 def indented(line: str, said: str, mark: str) -> str:
     """Return lines as they stand where a form has a mark: each begins as deep as the mark does."""
     before = said[: said.find(mark)]
-    return line.replace("\n", "\n" + " " * (len(before) - before.rfind("\n") - 1))
+    return line.replace("\n", "\n" + before[before.rfind("\n") + 1 :])
