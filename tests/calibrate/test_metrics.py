@@ -49,6 +49,7 @@ def page(run, *, engine="vllm", cached=0.0, model="llama-3-8b", waiting=2):
     timed("inter_token_latency_seconds", gaps)
     if engine == "vllm":
         timed("request_queue_time_seconds", rows.admitted - rows.arrival)
+        timed("request_prefill_time_seconds", rows.first_token - rows.admitted)
         timed("request_prompt_tokens", rows.n_in)
         timed("request_generation_tokens", rows.n_out)
         timed("iteration_tokens_total", np.full(run.steps, 1.0))
@@ -106,7 +107,7 @@ def test_a_page_is_counted(usual, saved):
 
 def test_a_simulated_run_is_counted_as_its_page_is(usual, saved):
     own, read = Window.of_run(usual), window(saved(page(usual)))
-    for name in ("requests", "n_in", "n_out", "alpha", "ttft", "queue", "tpot"):
+    for name in ("requests", "n_in", "n_out", "alpha", "ttft", "queue", "first", "tpot"):
         assert getattr(own, name) == pytest.approx(getattr(read, name), rel=2e-3)
     assert own.in_flight == pytest.approx(read.in_flight, rel=0.02)
     for quantity, limit in (("ttft", 0.1), ("tpot", 0.02)):
@@ -119,7 +120,7 @@ def test_vllm_s_own_page_is_read():
     run = simulate.open_loop(Workload(1500, 150), UNIT.step_cost, rate=6.0, requests=300, seed=1)
     own, read = Window.of_run(run), window(Path(__file__).with_name("vllm_metrics.txt"))
     assert (read.engine, read.model, read.requests) == ("vllm", "llama-3-8b", 300)
-    for name in ("n_in", "n_out", "queue"):
+    for name in ("n_in", "n_out", "queue", "first"):
         assert getattr(read, name) == pytest.approx(getattr(own, name))
     # Requests that were under way at the end have first tokens and gaps on the page.
     for name in ("ttft", "tpot", "in_flight"):
@@ -208,6 +209,26 @@ def test_an_engine_that_counts_no_steps_needs_a_clock(usual, saved):
         watch(UNIT, seen)
 
 
+def test_groups_of_attention_step_together(usual, saved):
+    """Each of four groups counts every step: the time is a step's, not four."""
+    text = page(usual)
+    (steps,) = (line for line in text.splitlines() if line.startswith("vllm:iteration_tokens_total_count"))
+    name, _, value = steps.rpartition(" ")
+    own = [f'{name[:-1]},engine="{rank}"}} {value}' for rank in range(4)]
+    grouped = window(saved(text.replace(steps, "\n".join(own)).replace("_perc{", "_perc{")))
+    assert grouped.in_flight == pytest.approx(window(saved(text)).in_flight)
+
+
+def test_a_server_s_own_ttft_has_its_front(usual, saved):
+    """SGLang says nothing of its own first token: what lies before may be the front, and no more."""
+    seen = window(saved(page(usual, engine="sglang")), seconds=usual.seconds)
+    unit = replace(UNIT, engine="sglang")
+    row = watch(unit, seen).table.set_index("name").loc["ttft"]
+    assert row.high == pytest.approx(unit.predict("ttft", seen.work, seen.in_flight).high + unit.front.seconds)
+    own = watch(UNIT, window(saved(page(usual)))).table.set_index("name").loc["ttft"]
+    assert own.high == pytest.approx(UNIT.predict("ttft", seen.work, window(saved(page(usual))).in_flight).high)
+
+
 def test_bad_pages_are_refused(usual, saved, tmp_path):
     text = page(usual)
     with pytest.raises(FileNotFoundError):
@@ -218,9 +239,19 @@ def test_bad_pages_are_refused(usual, saved, tmp_path):
     with pytest.raises(ValueError, match="lacks vllm:inter_token_latency_seconds"):
         window(saved("\n".join(line for line in text.splitlines() if "inter_token" not in line) + "\n"))
     with pytest.raises(ValueError, match="must be a later page than"):
-        window(saved(page(served(UNIT, requests=100)), "late.txt"), saved(text, "early.txt"))
-    with pytest.raises(ValueError, match="must have at least 20 finished requests"):
+        window(saved(page(served(UNIT, requests=200)), "late.txt"), saved(text, "early.txt"))
+    with pytest.raises(ValueError, match="must have at least 100 finished requests"):
         window(saved(page(served(UNIT, requests=10))))
+    with pytest.raises(ValueError, match="no requests of a known engine"):
+        window(saved(text), saved("", "early.txt"))
+    with pytest.raises(ValueError, match="must be a page of vllm"):
+        window(saved(text), saved(page(usual, engine="sglang"), "early.txt"))
+    with pytest.raises(ValueError, match="without drafts"):
+        window(saved(text + "# TYPE vllm:spec_decode_num_drafts counter\nvllm:spec_decode_num_drafts_total 3.0\n"))
+    with pytest.raises(ValueError, match="prompts and answers"):
+        window(saved(page(served(UNIT, requests=120, n_out=1))))
+    with pytest.raises(ValueError, match="runs must be of llama-3-8b, not of 'qwen3-32b'"):
+        watch(UNIT, window(saved(page(usual, model="qwen3-32b"))))
     with pytest.raises(ValueError, match="of one model, not of a, llama-3-8b"):
         window(saved(text + 'vllm:num_requests_swapped{model_name="a"} 1.0\n'))
     with pytest.raises(ValueError, match="seconds must be"):
@@ -234,7 +265,7 @@ def test_the_command_says_it(usual, saved, capsys, tmp_path):
     asked = ["--ttft", "0.05", "--tpot", "0.02", "--prompt", "1500", "--output", "150", "--alpha", "0"]
     assert main(["watch", str(path), *NAMED, *asked, "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    assert "Nothing moved" in said
+    assert "Nothing moved that" in said
     assert "planned with" not in said
     assert "Now 7 running, 2 waiting, 25% of the KV cache in use." in said
     assert not out.exists()

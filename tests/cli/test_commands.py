@@ -124,7 +124,8 @@ def test_a_plan_of_recorded_requests(tmp_path, capsys):
     assert main(["plan", *UNIT, *SENT[4:], "--lengths", str(path)]) == 0
     said = capsys.readouterr()
     assert "200 prompt and 15 output tokens" in said.out
-    assert "note: 1 lines of" in said.err
+    assert "note: 1 of" in said.err
+    assert "left out, line 3: " in said.err
 
 
 def test_an_impossible_sla_is_exit_status_1(capsys):

@@ -22,7 +22,7 @@ KUBERNETES = "1.34"  # whose schemas are asked
 COMPONENT = {"name", "type", "replicas", "podTemplate"}
 KINDS = {"frontend", "worker", "prefill", "decode"}
 # What the chart llm-d-modelservice 0.4 reads of a role.
-ROLE = {"create", "replicas", "parallelism", "containers"}
+ROLE = {"create", "replicas", "parallelism", "containers", "volumes"}
 # Options that Dynamo's workers have besides their engine's, ai-dynamo 1.6.1.
 WRAPPED = {
     "vllm": {"--disaggregation-mode"},
@@ -63,7 +63,9 @@ def test_kubernetes_accepts_both_pools_and_their_router(engine, tier):
         named = {name for name in ("STORE_GB_OF_A_GPU", "STORE_BYTES", "BACKEND") if f"${name}" in container["args"][0]}
         assert {"MODEL", *named} <= env
         assert ("VLLM_NIXL_SIDE_CHANNEL_HOST" in env) == (engine == "vllm")  # or the other pool is sought here
-        assert service["spec"] == {"clusterIP": "None", "selector": {"app": pool}, "ports": [{"port": 8000}]}
+        # Pods whose model loads are found, too: the router waits for them.
+        open_ = {"clusterIP": "None", "publishNotReadyAddresses": True}
+        assert service["spec"] == {**open_, "selector": {"app": pool}, "ports": [{"port": 8000}]}
         assert pods["spec"]["serviceName"] == service["metadata"]["name"]
     (container,) = router["spec"]["template"]["spec"]["containers"]
     for pool in ("prefill", "decode"):
@@ -84,6 +86,7 @@ def test_a_router_s_parser_takes_its_line(engine):
     parser.add_argument("--decode", nargs=1, action="append")
     parser.add_argument("--host")
     parser.add_argument("--port", type=int)
+    parser.add_argument("--worker-startup-timeout-secs", type=int)
     words = shlex.split(line)
     given = parser.parse_args(words[1:] if engine == "vllm" else words[3:])
     assert given.prefill == [[f"http://prefill-{at}.prefill:8000"] for at in range(told["prefill units"])]
@@ -103,7 +106,8 @@ def test_tensorrt_llm_s_router_reads_a_file_of_both_pools():
 def test_a_fleet_of_units_is_one_manifest(engine):
     forms, lines, _ = found(engine, "chunked", replicas=3)
     pods, service = map(validated, forms["kubernetes"])
-    assert pods["spec"]["replicas"] == 3
+    assert (pods["kind"], pods["spec"]["replicas"]) == ("Deployment", 3)
+    assert service["spec"]["sessionAffinity"] == "ClientIP"  # half of the prompts is stored
     assert "clusterIP" not in service["spec"]  # one address for all
     (container,) = pods["spec"]["template"]["spec"]["containers"]
     assert container["args"] == [lines["each unit"] + " --host 0.0.0.0 --port 8000"]
@@ -160,11 +164,11 @@ def test_a_graph_has_a_frontend_and_each_pool(engine, architecture):
         assert own.splitlines()[:-1] == one["podTemplate"]["spec"]["containers"][0]["args"][0].splitlines()[:-1]
 
 
-@pytest.mark.parametrize(("alpha", "mode"), [(0.0, "least-loaded"), (0.5, "kv")])
+@pytest.mark.parametrize(("alpha", "mode"), [(0.0, ["least-loaded"]), (0.5, ["kv", "--no-router-kv-events"])])
 def test_a_graph_routes_by_prefix_where_something_is_stored(alpha, mode):
     forms, *_ = found("vllm", "chunked", alpha=alpha)
     front, _ = forms["dynamo"][0]["spec"]["components"]
-    assert front["podTemplate"]["spec"]["containers"][0]["args"] == ["--router-mode", mode]
+    assert front["podTemplate"]["spec"]["containers"][0]["args"] == ["--router-mode", *mode]
 
 
 @pytest.mark.parametrize("architecture", ["chunked", "disaggregated"])
@@ -186,6 +190,12 @@ def test_values_of_the_chart_place_the_sidecar(architecture):
         assert container["ports"] == [{"containerPort": port}]
         spec = {"containers": [{key: container[key] for key in ("name", "image", "command", "args", "env", "ports")}]}
         validated({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": spec})
+
+
+def test_gpus_of_another_maker_have_none():
+    unit = Unit.of("llama-3-8b", "mi300x")
+    start = plan(unit, Workload(2000, 200), SLA(2, 0.1), intervals=False).starts["chunked"]
+    assert not any(is_manifest(title) for title, _ in start.commands)
 
 
 def test_a_unit_larger_than_a_node_has_no_pod():

@@ -22,7 +22,7 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Anchor, Calibration
 from inference_math.workload import Workload
 
-__all__ = ["PROFILED", "Profile", "anchored", "fit", "start_of"]
+__all__ = ["PROFILED", "Profile", "anchored", "fit", "refuse_others", "start_of"]
 
 # Of logarithms, by the mode of what the fit starts from: how far an engine may be from it, beyond its own uncertainty,
 # which holds what generations of engines differ by in kv and request. A GPU's own kernels bind an engine's shares more.
@@ -145,7 +145,7 @@ def anchored(unit: Unit, runs: Runs) -> Unit:
 
 def _sorted_out(unit: Unit, runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the runs whose requests all fit the KV cache, and the others with the reason."""
-    _refuse_others(unit, runs.table)
+    refuse_others(unit, runs.table)
     rows = runs.table.assign(concurrency=runs.table["concurrency"].where(lambda c: ~c.between(0.95, 1), 1.0))
     columns = ["n_in", "n_out", "concurrency", "e2e"]
     unusable = [runs.unusable]
@@ -176,7 +176,7 @@ def _same(one: Calibration, other: Calibration) -> bool:
     return one.coefficients == other.coefficients and np.array_equal(one.covariance, other.covariance)
 
 
-def _refuse_others(unit: Unit, table: pd.DataFrame) -> None:
+def refuse_others(unit: Unit, table: pd.DataFrame) -> None:
     """Raise ValueError for runs that name another model, or another number of GPUs, than the unit's."""
     for source, model, tp in table.reindex(columns=["source", "model", "tp"]).itertuples(index=False):
         if isinstance(model, str) and not _may_be(unit.model.name, model):

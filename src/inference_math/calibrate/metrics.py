@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from inference_math.calibrate.fitting import moved_to
-from inference_math.calibrate.from_runs import start_of
+from inference_math.calibrate.from_runs import refuse_others, start_of
 from inference_math.catalogue.engines import engines
 from inference_math.checks import ANY_POSITIVE, as_number
 from inference_math.simulate import Run
@@ -26,9 +26,10 @@ from inference_math.workload import Workload
 
 __all__ = ["Watched", "Window", "watch", "window"]
 
-_FEWEST = 20  # requests: a mean of fewer says little of a load
+_FEWEST = 100  # requests: a mean of fewer says little of a load
 _LARGEST = 50_000_000  # bytes of a page
 _EXPLAINED = 0.12  # of the logarithm of either time: what leaves more of it open explains nothing
+_NOW = ("running", "waiting", "usage")  # of the moment, not since the start
 _MOVES = ["name", "before", "after", "widths"]
 _ACCEPTED = "accepted are pages of vLLM's and SGLang's /metrics, as curl saves them"
 
@@ -53,6 +54,9 @@ class Window:
         Mean requests that ran at once while the engine was busy.
     ttft, queue, tpot
         Mean seconds: to the first token, of these waiting for a place, and from token to token.
+    first
+        Mean seconds from a place to the first token, by the engine's own clock; NaN where it does not say, and the TTFT
+        holds what the server does before (tokenizer, messages).
     preempted
         Requests that lost their place.
     ttft_counts, tpot_counts
@@ -71,6 +75,7 @@ class Window:
     in_flight: float
     ttft: float
     queue: float
+    first: float
     tpot: float
     preempted: int
     ttft_counts: Mapping[float, float]
@@ -86,7 +91,8 @@ class Window:
         tpots = dict(zip([*gaps["gap"], math.inf], [*gaps["count"].cumsum(), gaps["count"].sum()], strict=True))
         return cls(
             engine, "", len(rows), mean["n_in"], mean["n_out"], mean["cached"] / mean["n_in"], 0, 0, math.nan,
-            float(ran), mean["ttft"], mean["admitted"] - mean["arrival"], run.gaps.mean, 0, ttfts, tpots,
+            float(ran), mean["ttft"], mean["admitted"] - mean["arrival"], mean["first_token"] - mean["admitted"],
+            run.gaps.mean, 0, ttfts, tpots,
         )  # fmt: skip
 
     @property
@@ -97,7 +103,7 @@ class Window:
     def within(self, quantity: str, limit: float) -> tuple[float, float]:
         """Return between which shares a limit on "ttft" or "tpot" was kept: what the buckets around it say.
 
-        TTFTs are requests', times from token to token are tokens'; no request was asked for the mean of its own.
+        Of "tpot" it is each request's own mean, where the page has it, else each time from token to token.
         """
         counts = self.ttft_counts if quantity == "ttft" else self.tpot_counts
         total = counts.get(math.inf, 0.0)
@@ -133,8 +139,9 @@ class Watched:
 def window(page: str | Path, earlier: str | Path | None = None, seconds: float | None = None) -> Window:
     """Return what an engine counted until `page` was taken, since its start or since an `earlier` page.
 
-    `seconds` between the two are needed where an engine does not count its steps (SGLang): requests in flight are then
-    those of Little's law over all of that time, else over the time that steps took.
+    Requests in flight are those of Little's law over the time that steps took: steps of a group of attention times the
+    mean from token to token. That is too many where steps compute prompts alone, for they are longer. `seconds` between
+    two pages take its place; they are needed where an engine does not count its steps (SGLang).
 
     Raises
     ------
@@ -147,13 +154,16 @@ def window(page: str | Path, earlier: str | Path | None = None, seconds: float |
         fewer requests than tell a mean, and where seconds are needed.
     """
     late = _samples(Path(page))
-    early = {} if earlier is None else _samples(Path(earlier))
     name, known = _engine(late, page)
-    told = _totals(late, known)
-    before = _totals(early, known) if early else {}
-    counted = {key: value - before.get(key, 0.0) for key, value in told.items()}
-    if early and counted["requests"] < 0:
+    early = {} if earlier is None else _samples(Path(earlier))
+    if earlier is not None and _engine(early, earlier)[0] != name:
+        raise ValueError(f"{earlier} must be a page of {name}, as {page} is")
+    before = _totals(early, known)
+    counted = {key: value - before.get(key, 0.0) for key, value in _totals(late, known).items()}
+    if any(counted[key] < 0 for key in counted if key not in _NOW):
         raise ValueError(f"{page} must be a later page than {earlier}, of an engine that was not started in between")
+    if counted.get("drafts", 0.0) > 0:
+        raise ValueError(f"{page} must be of an engine without drafts: a step gives a request several tokens")
     if missing := [key for key in ("requests", "prompt", "output", "ttft_sum", "tpot_sum") if key not in counted]:
         raise ValueError(
             f"{page} lacks {', '.join(known[key.removesuffix('_sum')][0] for key in missing)}; {_ACCEPTED}"
@@ -161,16 +171,18 @@ def window(page: str | Path, earlier: str | Path | None = None, seconds: float |
     requests = counted["requests"]
     if requests < _FEWEST:
         raise ValueError(f"{page} must have at least {_FEWEST} finished requests, not {requests:g}")
+    if counted["output"] < 2 * requests or not counted["ttft_count"] or not counted["tpot_count"]:
+        raise ValueError(f"{page} must be of an engine that computes prompts and answers: a pool does one of both")
     return _window(name, late, known, counted, _counts(late, early, known), seconds)
 
 
 def watch(unit: Unit, seen: Window) -> Watched:
     """Return a window beside the unit's prediction for the same requests, as many at once, and what moved.
 
-    Compared are the TTFT after the queue and the TPOT: the law says both from mean lengths and mean requests in flight,
-    so a window over night and day is a mean over loads that the law does not see. Where one lies outside of its
-    interval, each coefficient moves alone, by maximum a posteriori as far as `fit` would let it: those are named that
-    explain both times, which of two times of one load may be several.
+    Compared are the time from a place to the first token and the TPOT. The law says both from mean lengths and mean
+    requests in flight, so a window over night and day is a mean over loads that the law does not see. Where one lies
+    outside of its interval, each coefficient moves alone, by maximum a posteriori as far as `fit` would let it: those
+    are named that explain both times, which of two times of one load may be several.
 
     Raises
     ------
@@ -187,13 +199,16 @@ def watch(unit: Unit, seen: Window) -> Watched:
     """
     if seen.engine != unit.engine:
         raise ValueError(f"engine must be {seen.engine}, whose page it is, not {unit.engine}")
+    refuse_others(unit, pd.DataFrame([{"source": "the page", "model": seen.model or None, "tp": math.nan}]))
     work, users = seen.work, max(seen.in_flight, 1.0)
-    measured = {"ttft": seen.ttft - seen.queue, "tpot": seen.tpot}
+    own = seen.first == seen.first
+    measured = {"ttft": seen.first if own else seen.ttft - seen.queue, "tpot": seen.tpot}
     rows = []
     for name, value in measured.items():
         said = unit.predict(name, work, users)
-        inside = bool(said.low <= value <= said.high)
-        rows.append([name, value, float(said.value), float(said.low), float(said.high), inside])
+        before = 0.0 if own or name != "ttft" else unit.front.seconds  # up to this lies in a server's own TTFT
+        high = float(said.high) + before
+        rows.append([name, value, float(said.value), float(said.low), high, bool(said.low <= value <= high)])
     table = pd.DataFrame(rows, columns=["name", "measured", "value", "low", "high", "inside"])
     if table["inside"].all():
         return Watched(unit, seen, table, pd.DataFrame(columns=_MOVES), unit.calibration)
@@ -264,7 +279,8 @@ def _totals(
         for name in names:
             for suffix in ("_sum", "_count") if f"{name}_sum" in samples else ("",):
                 if name + suffix in samples and key + suffix not in found:
-                    found[key + suffix] = sum(value for _, value in samples[name + suffix])
+                    values = [value for _, value in samples[name + suffix]]
+                    found[key + suffix] = max(values) if key == "usage" else sum(values)
     return found
 
 
@@ -276,7 +292,8 @@ def _counts(
     """Return cumulative counts of the window by upper end, for TTFT and for times between tokens."""
     found: dict[str, dict[float, float]] = {"ttft": {}, "tpot": {}}
     for key, counts in found.items():
-        name = next((f"{one}_bucket" for one in known[key] if f"{one}_bucket" in late), "")
+        names = [*(known.get("each", []) if key == "tpot" else []), *known[key]]
+        name = next((f"{one}_bucket" for one in names if f"{one}_bucket" in late), "")
         for sign, samples in ((1.0, late), (-1.0, early)):
             for labels, value in samples.get(name, []):
                 end = float(labels["le"])
@@ -294,21 +311,22 @@ def _window(
 ) -> Window:
     requests, gauges = counted["requests"], _totals(late, known)
     mean = {
-        key: counted.get(f"{key}_sum", 0.0) / max(counted.get(f"{key}_count", 0.0), 1.0)
-        for key in ("ttft", "tpot", "queue")
+        key: counted[f"{key}_sum"] / counted[f"{key}_count"] if counted.get(f"{key}_count") else math.nan
+        for key in ("ttft", "tpot", "queue", "first")
     }
-    n_out = counted["output"] / requests
+    queue = 0.0 if math.isnan(mean["queue"]) else mean["queue"]
     if seconds is None and "steps" not in counted:
         raise ValueError(f"seconds between two pages must be given: {name} does not count its steps")
-    busy = counted["steps"] * mean["tpot"] if seconds is None else as_number("seconds", seconds, ANY_POSITIVE)
-    ran = mean["ttft"] - mean["queue"] + (n_out - 1) * mean["tpot"]
+    groups = len({labels.get("engine", "") for one in known.get("steps", []) for labels, _ in late.get(one, [])})
+    busy = counted["steps"] * mean["tpot"] / groups if seconds is None else as_number("seconds", seconds, ANY_POSITIVE)
+    ran = requests * (mean["ttft"] - queue if math.isnan(mean["first"]) else mean["first"]) + counted["tpot_sum"]
     models = {labels.get("model_name", "") for samples in late.values() for labels, _ in samples} - {""}
     if len(models) > 1:
         raise ValueError(f"a page must be of one model, not of {', '.join(sorted(models))}")
     return Window(
-        name, next(iter(models), ""), int(requests), counted["prompt"] / requests, n_out,
+        name, next(iter(models), ""), int(requests), counted["prompt"] / requests, counted["output"] / requests,
         counted.get("cached", 0.0) / max(counted.get("looked_up", 0.0), 1.0),
         int(gauges.get("running", 0)), int(gauges.get("waiting", 0)), gauges.get("usage", math.nan),
-        requests * ran / busy, mean["ttft"], mean["queue"], mean["tpot"], int(counted.get("preempted", 0)),
+        ran / busy, mean["ttft"], queue, mean["first"], mean["tpot"], int(counted.get("preempted", 0)),
         counts["ttft"], counts["tpot"],
     )  # fmt: skip

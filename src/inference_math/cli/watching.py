@@ -11,7 +11,7 @@ from inference_math.unit.coefficients import SHARES
 
 __all__ = ["as_plain", "as_text"]
 
-_TIMES = {"ttft": "TTFT after the queue", "tpot": "TPOT"}
+_TIMES = {"ttft": "TTFT after the wait", "tpot": "TPOT"}
 _APART = 0.1  # of a number that was planned with: less is not spoken of
 
 
@@ -32,11 +32,13 @@ def as_plain(found: Watched) -> dict[str, object]:
             "in_flight",
             "ttft",
             "queue",
+            "first",
             "tpot",
             "preempted",
+            "usage",
         )
     }
-    told["usage"] = seen.usage if seen.usage == seen.usage else None
+    told |= {name: None for name in ("usage", "first") if getattr(seen, name) != getattr(seen, name)}
     return told | {
         "as_predicted": found.as_predicted,
         "times": found.table.to_dict("records"),
@@ -79,7 +81,7 @@ def _planned(seen: Window, options: argparse.Namespace) -> Iterator[str]:
 
 
 def _promised(seen: Window, options: argparse.Namespace) -> Iterator[str]:
-    whose = {"ttft": "requests", "tpot": "gaps between tokens"}
+    whose = {"ttft": "requests", "tpot": "requests by their means"}
     yield f"{'Waiting for a place:':22} {_ms(seen.queue)}"
     for name, who in whose.items():
         limit = getattr(options, name)
@@ -92,13 +94,17 @@ def _promised(seen: Window, options: argparse.Namespace) -> Iterator[str]:
 
 def _moved(found: Watched) -> Iterator[str]:
     if found.as_predicted:
-        yield "Nothing moved: both times lie where the calibration expects them."
+        yield "Nothing moved that this calibration could tell: both times lie in its intervals."
         return
     if found.moved.empty:
         yield "Outside, and no coefficient explains it alone: a varying load, other work on the GPU, other settings?"
         return
     several = len(found.moved) > 1
-    yield "One of these moved, and runs at several loads tell which (inference-math profile):" if several else "Moved:"
+    yield (
+        "One of these moved; runs at several loads and lengths tell which (inference-math profile):"
+        if several
+        else "Moved:"
+    )
     for name, before, after, widths in found.moved.to_numpy().tolist():
         told = (digits(one) if name in SHARES else f"{digits(1e6 * one)} µs" for one in (before, after))
         yield f"  {name} from {' to '.join(told)}, {digits(abs(widths))} widths of what was known of it"

@@ -19,14 +19,12 @@ BEHIND = 8200  # where llm-d's sidecar looks for a decode server
 STORES = ["STORE_GB_OF_A_GPU", "STORE_GB", "STORE_BYTES", "BACKEND"]  # a longer name first
 
 SERVERS = """apiVersion: apps/v1
-kind: StatefulSet
+kind: KIND
 metadata:
   name: POOL
 spec:
   replicas: REPLICAS
-  serviceName: POOL
-  podManagementPolicy: Parallel
-  selector:
+KNOWN  selector:
     matchLabels: {app: POOL}
   template:
     metadata:
@@ -45,6 +43,7 @@ spec:
             - containerPort: 8000
           readinessProbe:
             httpGet: {path: /health, port: 8000}
+            timeoutSeconds: 30
           resources:
             limits: {nvidia.com/gpu: GPUS}
           volumeMounts:
@@ -57,11 +56,14 @@ kind: Service
 metadata:
   name: POOL
 spec:
-FOUND  selector: {app: POOL}
+FRONT  selector: {app: POOL}
   ports:
     - port: 8000
 """
-HEADLESS = "  clusterIP: None  # a name for each pod, which the router asks for\n"
+NAMED = "  serviceName: POOL\n  podManagementPolicy: Parallel\n"
+# A name for each pod, which the router asks for, while its model loads, too.
+HEADLESS = "  clusterIP: None\n  publishNotReadyAddresses: true\n"
+STICKY = "  sessionAffinity: ClientIP  # or a router by prefix: each pod keeps its own caches\n"
 ROUTER = """---
 apiVersion: apps/v1
 kind: Deployment
@@ -83,6 +85,8 @@ spec:
               COMMAND
           ports:
             - containerPort: 8000
+          readinessProbe:
+            tcpSocket: {port: 8000}
 ---
 apiVersion: v1
 kind: Service
@@ -108,7 +112,9 @@ spec:
             - name: main
               image: IMAGE
               command: [python3, -m, dynamo.frontend]
-              args: [--router-mode, ROUTING]
+              args: [ROUTING]
+              env:
+                ENV
 """
 COMPONENT = """    - name: POOL
       type: KIND
@@ -130,6 +136,7 @@ COMPONENT = """    - name: POOL
 MODEL_SERVICE = """modelArtifacts:
   name: your-checkpoint  # as in the requests
   uri: hf://your-checkpoint
+  labels: {llm-d.ai/model: your-checkpoint}
 routing:
   servicePort: 8000
   proxy:
@@ -151,10 +158,23 @@ ROLE = """POOL:
         ENV
       ports:
         - containerPort: PORT
+      readinessProbe:
+        httpGet: {path: /health, port: PORT}
+        timeoutSeconds: 30
       resources:
         limits: {nvidia.com/gpu: "GPUS"}
       mountModelVolume: false
+      volumeMounts:
+        - {name: shm, mountPath: /dev/shm}
+  volumes:
+    - {name: shm, emptyDir: {medium: Memory}}
 """
+
+
+ENV = [
+    '- {name: MODEL, value: "your-checkpoint"}',
+    "- {name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf-token, key: HF_TOKEN, optional: true}}}",
+]
 
 
 def is_manifest(title: str) -> bool:
@@ -165,17 +185,19 @@ def is_manifest(title: str) -> bool:
 def manifests(asked: Asked, servers: list[Server], replicas: int) -> list[list[str]]:
     """Return (title, YAML) of each manifest that starts the servers of an architecture, and what stands before pools.
 
-    None where a unit is larger than a node: such pods must be placed together, which needs more than these say.
+    None for no `replicas`, which is what GPUs of other makers than NVIDIA have, and where a unit is larger than a
+    node: such pods must be placed together, which needs more than these say.
     """
     engine = asked["engine"]
-    if asked["unit"]["gpus"] > NODE:
+    if asked["unit"]["gpus"] > NODE or replicas < 1:
         return []
     note = whole(servers, replicas)
     found = [[FORMS["kubernetes"], note + kubernetes(asked, servers, replicas)]]
     if engine["dynamo"]["program"] != "":
         found.append([FORMS["dynamo"], note + graph(asked, servers, replicas)])
     if engine["llm_d"] != "":
-        found.append([FORMS["llm-d"], note + chart(asked, servers, replicas)])
+        front = "# Gateway and endpoint picker are charts of llm-d's own.\n"
+        found.append([FORMS["llm-d"], note + front + chart(asked, servers, replicas)])
     return [[title, said.strip()] for title, said in found]
 
 
@@ -194,9 +216,13 @@ def many(servers: list[Server], server: Server, replicas: int) -> str:
 
 def kubernetes(asked: Asked, servers: list[Server], replicas: int) -> str:
     """Return sets of pods with a service each, and a router in front of pools, which knows each pod by its name."""
-    engine, parts = asked["engine"], []
+    engine, parts, pools = asked["engine"], [], len(servers) > 1
+    sticky = STICKY if asked["work"]["alpha"] > 0 else ""
     for one in servers:
-        said = SERVERS.replace("FOUND", HEADLESS if len(servers) > 1 else "")
+        said = SERVERS.replace("KIND", "StatefulSet" if pools else "Deployment").replace(
+            "KNOWN", NAMED if pools else ""
+        )
+        said = said.replace("FRONT", HEADLESS if pools else sticky)
         said = said.replace("REPLICAS", many(servers, one, replicas)).replace("IMAGE", engine["image"])
         parts.append(filled(said, asked, one, one["line"] + " " + OPEN + "8000"))
     if len(servers) == 1:
@@ -225,8 +251,10 @@ def routed(engine: EngineRecord, servers: list[Server]) -> str:
 def graph(asked: Asked, servers: list[Server], replicas: int) -> str:
     """Return the same servers as components of Dynamo, whose frontend finds them and routes by prefix where it pays."""
     engine = asked["engine"]
-    routing = "kv" if asked["work"]["alpha"] > 0 else "least-loaded"
-    parts = [FRONTEND.replace("IMAGE", engine["dynamo"]["image"]).replace("ROUTING", routing)]
+    stored = asked["work"]["alpha"] > 0  # by what the frontend sent where, without events of the workers
+    routing = "--router-mode, kv, --no-router-kv-events" if stored else "--router-mode, least-loaded"
+    front = FRONTEND.replace("IMAGE", engine["dynamo"]["image"]).replace("ROUTING", routing)
+    parts = [front.replace("ENV", indented("\n".join(ENV), front, "ENV"))]
     for one in servers:
         kind = "worker" if len(servers) == 1 else one["pool"]
         said = COMPONENT.replace("KIND", kind).replace("REPLICAS", many(servers, one, replicas))
@@ -255,13 +283,11 @@ def chart(asked: Asked, servers: list[Server], replicas: int) -> str:
 
 def filled(said: str, asked: Asked, server: Server, line: str) -> str:
     """Return a form with a server's name, GPUs, environment and command."""
-    env = ['- {name: MODEL, value: "name or path of your checkpoint"}']
-    env.append("- {name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf-token, key: HF_TOKEN, optional: true}}}")
-    rest = line
+    env, rest = [*ENV], line
     for name in STORES:
         if "$" + name in rest:
             rest = rest.replace("$" + name, "")
-            env.append("- {name: " + name + ', value: "of each pod"}')
+            env.append("- {name: " + name + ', value: "of-each-pod"}')
     if asked["engine"]["pod_env"] != "" and server["pool"] != ALONE:
         env.append(asked["engine"]["pod_env"])
     told = said.replace("ENV", indented("\n".join(env), said, "ENV")).replace("POOL", server["pool"])
