@@ -283,7 +283,9 @@ def chart(asked: Asked, servers: list[Server], replicas: int) -> str:
 
 def filled(said: str, asked: Asked, server: Server, line: str) -> str:
     """Return a form with a server's name, GPUs, environment and command."""
-    env, rest = [*ENV], line
+    env: list[str] = []
+    env.extend(ENV)
+    rest = line
     for name in STORES:
         if "$" + name in rest:
             rest = rest.replace("$" + name, "")
