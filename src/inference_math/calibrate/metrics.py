@@ -158,9 +158,9 @@ def window(page: str | Path, earlier: str | Path | None = None, seconds: float |
     early = {} if earlier is None else _samples(Path(earlier))
     if earlier is not None and _engine(early, earlier)[0] != name:
         raise ValueError(f"{earlier} must be a page of {name}, as {page} is")
-    before = _totals(early, known)
+    before = {key: value for key, value in _totals(early, known).items() if key not in _NOW}
     counted = {key: value - before.get(key, 0.0) for key, value in _totals(late, known).items()}
-    if any(counted[key] < 0 for key in counted if key not in _NOW):
+    if any(value < 0 for value in counted.values()):
         raise ValueError(f"{page} must be a later page than {earlier}, of an engine that was not started in between")
     if counted.get("drafts", 0.0) > 0:
         raise ValueError(f"{page} must be of an engine without drafts: a step gives a request several tokens")
@@ -309,7 +309,7 @@ def _window(
     counts: Mapping[str, Mapping[float, float]],
     seconds: float | None,
 ) -> Window:
-    requests, gauges = counted["requests"], _totals(late, known)
+    requests = counted["requests"]
     mean = {
         key: counted[f"{key}_sum"] / counted[f"{key}_count"] if counted.get(f"{key}_count") else math.nan
         for key in ("ttft", "tpot", "queue", "first")
@@ -326,7 +326,7 @@ def _window(
     return Window(
         name, next(iter(models), ""), int(requests), counted["prompt"] / requests, counted["output"] / requests,
         counted.get("cached", 0.0) / max(counted.get("looked_up", 0.0), 1.0),
-        int(gauges.get("running", 0)), int(gauges.get("waiting", 0)), gauges.get("usage", math.nan),
+        int(counted.get("running", 0)), int(counted.get("waiting", 0)), counted.get("usage", math.nan),
         ran / busy, mean["ttft"], queue, mean["first"], mean["tpot"], int(counted.get("preempted", 0)),
         counts["ttft"], counts["tpot"],
     )  # fmt: skip

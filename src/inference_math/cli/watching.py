@@ -18,26 +18,7 @@ _APART = 0.1  # of a number that was planned with: less is not spoken of
 def as_plain(found: Watched) -> dict[str, object]:
     """Return everything as plain numbers and lists, for JSON."""
     seen = found.window
-    told = {
-        name: getattr(seen, name)
-        for name in (
-            "engine",
-            "model",
-            "requests",
-            "n_in",
-            "n_out",
-            "alpha",
-            "running",
-            "waiting",
-            "in_flight",
-            "ttft",
-            "queue",
-            "first",
-            "tpot",
-            "preempted",
-            "usage",
-        )
-    }
+    told = {name: value for name, value in vars(seen).items() if not name.endswith("_counts")}
     told |= {name: None for name in ("usage", "first") if getattr(seen, name) != getattr(seen, name)}
     return told | {
         "as_predicted": found.as_predicted,

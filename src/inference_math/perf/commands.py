@@ -32,7 +32,7 @@ def commands(
     from by themselves; what loads from any other is named in a line of its own. Where sessions are counted, the size of
     the store stands in the command, else a variable.
     """
-    found, servers, front = [], [], []
+    found, servers = [], []
     if tier != "" and tier != "dram":
         found.append(["what is stored", asked["engine"]["away_note"]])
     if asked["unit"]["drafts"] > 0:
@@ -41,12 +41,11 @@ def commands(
         for pool in ["prefill", "decode"]:
             servers.append(pooled(asked, told, kv, memory, tier if pool == "prefill" else "", pool))
             found.append([str(told[pool + " units"]) + " x " + pool, servers[-1]["line"]])
-        front.append(["in front of them", asked["engine"]["router"]])
+        found.append(["in front of them", asked["engine"]["router"]])
     else:
         one: Server = {"pool": ALONE, "units": 1, "line": command(asked, told, kv, memory, tier, "")}
         servers.append(one)
         found.append(["each unit", one["line"]])
-    found.extend(front)
     found.extend(manifests(asked, servers, replicas))
     return found
 
