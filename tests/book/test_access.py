@@ -74,7 +74,7 @@ def test_axe_finds_no_serious_violation(open_page, known, name):
 @pytest.mark.parametrize("spoil", ["color: #999; background: #fff", "text-decoration: none; color: #5a5a5a"])
 def test_a_look_that_is_hard_to_read_is_found(open_page, known, spoil):
     """The check itself, on one link."""
-    page = open_page("book/start/notation.html")
+    page = open_page("book/reference/bibliography.html")
     page.add_script_tag(content=AXE)
     link = page.locator("p a:visible").filter(has_text=re.compile(r"\w")).first
     link.evaluate("(e, style) => { e.style.cssText = style; }", spoil)
