@@ -18,7 +18,7 @@ from inference_math.evidence import data_dir
 from inference_math.theory import CATALOGUE
 from inference_math.theory._talks import A, B, C, D, E
 
-__all__ = ["EVIDENCE", "SEEDS", "VERDICTS", "Claim", "Evidence", "load_claims"]
+__all__ = ["CHANGES", "EVIDENCE", "SEEDS", "VERDICTS", "Claim", "Erratum", "Evidence", "load_claims"]
 
 SEEDS: Mapping[str, str] = MappingProxyType({"A": A, "B": B, "C": C, "D": D, "E": E})
 VERDICTS: Mapping[str, str] = MappingProxyType(
@@ -33,7 +33,19 @@ VERDICTS: Mapping[str, str] = MappingProxyType(
     }
 )
 EVIDENCE = ("exact", "measured", "projected", "simulated", "published", "schematic")
+CHANGES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "refuted": ("Refuted", "no form of it is right"),
+        "misprint": ("Misprints", "the idea stands; a symbol or a word of the transcription that we have does not"),
+        "off by one": ("Off by one", "the count at the end is one too small"),
+        "answered": ("Questions, answered", "the source asks, and does not say"),
+        "formula": ("Another formula or number", "a term, a factor, a unit, or what is counted"),
+        "condition": ("A condition that was not printed", "right as printed where it is kept, and nowhere else"),
+        "remark": ("Right, with a remark", "right as printed; what one may read into it is not"),
+    }
+)
 _CORRECTED = ("off by one", "misprint", "refuted", "answered")  # verdicts that owe the reader what is right
+_CHANGED = {"holds": ("remark",), "holds if": ("formula", "condition")}  # what an erratum of a verdict may change
 _COUNT, _QUOTED = 37, 25
 _TEST = re.compile(r"tests/[\w/]+\.py::test_\w+(\[.+\])?")
 _PAGE = re.compile(r"book/[\w/-]+(#[\w-]+)?")
@@ -49,11 +61,22 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Erratum:
+    """What changes (a key of `CHANGES`), as it is printed, as it is derived, and where: each in a line of MyST."""
+
+    change: str
+    printed: str
+    derived: str
+    where: str
+
+
+@dataclass(frozen=True)
 class Claim:
     """One entry of the ledger; texts are MyST.
 
     `seeds` maps the letter of a source in `SEEDS` to a slide or section. The book's own claims have neither
-    seeds nor quote. `condition` completes "holds if"; `corrected` is what the derivation gives where that differs.
+    seeds nor quote. `condition` completes "holds if"; `corrected` is what the derivation gives where that differs,
+    and `erratum` says so in a line.
     """
 
     id: str
@@ -65,6 +88,7 @@ class Claim:
     quote: str = ""
     condition: str = ""
     corrected: str = ""
+    erratum: Erratum | None = None
     formulas: tuple[str, ...] = ()
     derivation: str = ""
     checks: tuple[str, ...] = ()
@@ -115,6 +139,8 @@ def _read(argument: str, key: str, value: Any) -> Any:
         return {as_one_of(argument, letter, SEEDS): _filled(argument, place, str, "a text") for letter, place in pairs}
     if key == "evidence":
         return tuple(_evidence(argument, item) for item in _filled(argument, value, list, "a list of tables"))
+    if key == "erratum":
+        return Erratum(**_table(argument, value, Erratum))
     if key in ("assumptions", "formulas", "checks"):
         return tuple(_filled(argument, v, str, "a text") for v in _filled(argument, value, list, "a list of texts"))
     return _filled(argument, value, str, "a text")
@@ -127,10 +153,16 @@ def _filled(argument: str, value: Any, kind: type, words: str) -> Any:
 
 
 def _evidence(argument: str, item: Any) -> Evidence:
-    if not isinstance(item, dict) or set(item) != {"kind", "page", "says"}:
-        raise TypeError(f"{argument}: each must be a table with kind, page and says, not {item!r:.80}")
-    as_one_of(f"{argument}: kind", item["kind"], EVIDENCE)
-    return Evidence(**{key: _filled(f"{argument}: {key}", value, str, "a text") for key, value in item.items()})
+    found = Evidence(**_table(argument, item, Evidence))
+    as_one_of(f"{argument}: kind", found.kind, EVIDENCE)
+    return found
+
+
+def _table(argument: str, item: Any, kind: type[Evidence | Erratum]) -> dict[str, str]:
+    keys = [key.name for key in fields(kind)]
+    if not isinstance(item, dict) or set(item) != set(keys):
+        raise TypeError(f"{argument}: must be a table with {', '.join(keys)}, not {item!r:.80}")
+    return {key: _filled(f"{argument}: {key}", value, str, "a text") for key, value in item.items()}
 
 
 def _checked(claim: Claim) -> Claim:
@@ -141,12 +173,19 @@ def _checked(claim: Claim) -> Claim:
     strange = [f"{name} states {other}" for name, other in stated.items() if other != claim.id]
     strange_tests = [test for test in claim.checks if not _TEST.fullmatch(test)]
     strange_pages = [page for page in [claim.derivation, *pages] if page and not _PAGE.fullmatch(page)]
+    change = claim.erratum.change if claim.erratum else ""
+    accepted = _CHANGED.get(claim.verdict, (claim.verdict,))
     lacks = [key for key in ("derivation", "checks") if not getattr(claim, key) and claim.verdict != "not checkable"]
     for wrong, message in (
         (bool(claim.seeds) != bool(claim.quote), "seeds and quote go together; a claim of the book's own has neither"),
         (words > _QUOTED, f"quote must have at most {_QUOTED} words, not {words}"),
         (bool(claim.condition) != (claim.verdict == "holds if"), "condition goes with the verdict 'holds if' alone"),
         (claim.verdict in _CORRECTED and not claim.corrected, f"{claim.verdict!r} needs corrected"),
+        (change and change not in accepted, f"erratum: change must be {' or '.join(accepted)}, not {change!r}"),
+        (
+            bool(claim.seeds) and claim.verdict not in ("holds", "not checkable") and not change,
+            f"{claim.verdict!r} needs erratum",
+        ),
         (strange, f"formulas must state this claim, but {', '.join(strange)}"),
         (strange_tests, f"checks must be like tests/file.py::test_name, not {', '.join(strange_tests)}"),
         (strange_pages, f"pages must be like book/part/page#anchor, not {', '.join(strange_pages)}"),

@@ -102,7 +102,19 @@ ITEM = re.search(r"\{ kind = .* \}", FIRST)[0]
         ("derivation =", "# ", ValueError, "C01: a claim without evidence cannot say 'holds': it lacks derivation"),
         ("test_tokens.py::", "test_tokens.py:", ValueError, "C01: checks must be like tests/file.py::test_name, not"),
         ('"book/prefill/01', '"prefill/01', ValueError, "C01: pages must be like book/part/page#anchor, not prefill"),
-        (ITEM, '{ kind = "exact" }', TypeError, "C01: evidence: each must be a table with kind, page and says"),
+        (ITEM, '{ kind = "exact" }', TypeError, "C01: evidence: must be a table with kind, page, says"),
+        (
+            "formulas =",
+            'erratum = { change = "formula", printed = "a", derived = "b", where = "c" }\nformulas =',
+            ValueError,
+            "C01: erratum: change must be remark, not 'formula'",
+        ),
+        (
+            'verdict = "holds"',
+            'verdict = "holds if"\ncondition = "it is so"',
+            ValueError,
+            "C01: 'holds if' needs erratum",
+        ),
         (ITEM, ITEM.replace("exact", "seen"), ValueError, "C01: evidence: kind must be one of .*, not 'seen'"),
         (ITEM, ITEM.replace('"book/', '"'), ValueError, "C01: pages must be like book/part/page#anchor"),
         (

@@ -5,8 +5,8 @@
 * Launch buttons lead to the executed twin (.ipynb) of a chapter; edit links lead to its text (`assets`).
 * The `badge` role names the evidence of a figure; the `formula` directive prints one of the package's,
   `notation-table` and `formula-table` print all of them, `citation` prints the BibTeX entry (`formulas`).
-* `claims-ledger` judges the claims (`ledger`), `gallery` shows the talks' plots (`gallery`), `planner` is the
-  planner's form and tables (`planner`).
+* `claims-ledger` judges the claims and `errata` lists what changes (`ledger`), `gallery` shows the talks' plots
+  (`gallery`), `planner` is the planner's form and tables (`planner`).
 * The first of each of the glossary's terms in a chapter is a link with its definition (`terms`).
 * On paper live figures are pictures (`pictures`).
 * Every page carries the book's version and the digest of its data (`assets`).
@@ -29,6 +29,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("notation-table", formulas.NotationTable)
     app.add_directive("formula-table", formulas.FormulaTable)
     app.add_directive("claims-ledger", ledger.ClaimsLedger)
+    app.add_directive("errata", ledger.Errata)
     app.add_directive("citation", formulas.Citation)
     app.add_directive("gallery", gallery.Gallery)
     app.add_directive("planner", planner.Planner)

@@ -14,7 +14,7 @@ from inference_math_book.extension.formulas import Generated
 if TYPE_CHECKING:
     from inference_math_book.claims import Claim
 
-__all__ = ["ClaimsLedger"]
+__all__ = ["ClaimsLedger", "Errata"]
 
 
 YEAR = 2026
@@ -142,3 +142,42 @@ class ClaimsLedger(Generated):
             return f"Eq. {{eq}}`{name.replace('-', '_')}`"
         role = {"fig": "numref", "thm": "prf:ref", "cor": "prf:ref"}.get(kind, "ref")
         return f"{{{role}}}`{anchor}`"
+
+
+class Errata(Generated):
+    """Directive: what changes in the talks, with counts, then a section for each kind of change."""
+
+    def text(self) -> list[str]:
+        from inference_math_book.claims import CHANGES
+
+        lines = ["| what changes | claims | |", "|---|---|---|"]
+        for change, (title, meaning) in CHANGES.items():
+            listed = ", ".join(f"{{ref}}`{c.id} <{c.id.lower()}>`" for c in self.changed(change))
+            lines.append(f"| **{title}**: {meaning} | {len(self.changed(change))} | {listed} |")
+        return lines
+
+    def run(self) -> list[nodes.Node]:
+        from inference_math_book.claims import CHANGES
+
+        found = super().run()
+        for change, (title, _) in CHANGES.items():
+            rows = self.changed(change)
+            named = f"{title} ({len(rows)})"
+            section = nodes.section("", nodes.title(named, named), ids=[nodes.make_id(title)], names=[named])
+            self.state.document.note_implicit_target(section, section)
+            lines = ["| claim | as printed | as derived | where |", "|---|---|---|---|"]
+            for claim in rows:
+                said = claim.erratum
+                assert said is not None
+                name = f"{{ref}}`{claim.id} <{claim.id.lower()}>`"
+                lines.append(f"| {name} | {said.printed} | {said.derived} | {said.where} |")
+            self.state.nested_parse(StringList(lines, source="data/claims.toml"), self.content_offset, section)
+            found.append(section)
+        return found
+
+    @staticmethod
+    def changed(change: str) -> list[Claim]:
+        """Return the claims in which this changes."""
+        from inference_math_book.claims import load_claims
+
+        return [claim for claim in load_claims() if claim.erratum and claim.erratum.change == change]
