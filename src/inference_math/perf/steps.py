@@ -12,12 +12,14 @@ from inference_math.perf.types import (
     CacheNumbers,
     CacheTerms,
     CoefficientValues,
+    FloorSpans,
     FloorTerms,
     Group,
     Layout,
     Pick,
     Rates,
     Shape,
+    Spans,
     StepCosts,
     Terms,
     UnitNumbers,
@@ -34,9 +36,10 @@ if TYPE_CHECKING:
     from inference_math.checks import Numbers
 
 __all__ = [
-    "PARTS", "answer_steps", "busiest", "costs", "draft_yield", "drafting", "floor_of", "floor_step", "floor_terms",
-    "kv_held", "kv_read", "kv_sent", "kv_tokens", "longest_request", "pairs_of", "parts", "read_by_busiest",
-    "seen_of", "step", "stored_tokens", "unit_numbers", "unit_terms", "unread",
+    "PARTS", "answer_steps", "busiest", "costs", "draft_yield", "drafting", "floor_of", "floor_spans", "floor_step",
+    "floor_step_of", "floor_terms", "kv_held", "kv_read", "kv_sent", "kv_tokens", "longest_request", "pairs_of",
+    "parts", "parts_of", "read_by_busiest", "seen_of", "spans_of", "step", "step_of", "stored_tokens", "unit_numbers",
+    "unit_terms", "unread",
 ]  # fmt: skip
 
 allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
@@ -294,6 +297,18 @@ def pairs_of(tokens: Numbers, reach: float, aligned: bool, smaller: Pick) -> Any
     return pairs - (tokens - seen) * reach / 2 if aligned else pairs
 
 
+def spans_of(terms: Terms, context: Numbers, fresh: Numbers, cached: Numbers, smaller: Pick) -> Spans:
+    """Return what these lengths come to in the KV caches, which does not hang on how many requests there are."""
+    read, load, pairs = terms["state"], 0.0, 0.0
+    for cache in terms["caches"]:
+        reach, aligned = cache["reach"], cache["aligned"]
+        read = read + seen_of(context, reach, aligned, smaller) * cache["read"]
+        load = load + seen_of(cached, reach, aligned, smaller) * cache["load"]
+        ahead = pairs_of(cached, reach, aligned, smaller)
+        pairs = pairs + (pairs_of(cached + fresh, reach, aligned, smaller) - ahead) * cache["pair"]
+    return {"fresh": fresh, "read": read, "load": load, "pairs": pairs}
+
+
 def parts(
     terms: Terms,
     decodes: Numbers,
@@ -309,7 +324,12 @@ def parts(
     Each prompt has `fresh` tokens that also see `cached` ones before them. `larger` and `smaller` compare numbers, or
     arrays. Requests divide evenly among the groups of GPUs.
     """
-    ranks = terms["ranks"]
+    return parts_of(terms, spans_of(terms, context, fresh, cached, smaller), decodes, prompts, larger, smaller)
+
+
+def parts_of(terms: Terms, spans: Spans, decodes: Numbers, prompts: Numbers, larger: Pick, smaller: Pick) -> list[Any]:
+    """Return the same of lengths whose `spans` are known."""
+    ranks, fresh = terms["ranks"], spans["fresh"]
     own = decodes / ranks
     # A prompt by itself keeps one group busy, and the others wait. Users who send together send prompts in bunches, of
     # which each group gets its part.
@@ -325,18 +345,11 @@ def parts(
     weights = terms["t_w"]
     if terms["routed"] > 0:  # those experts are read that some token has chosen
         weights = weights - (1 - read_by_busiest(terms, larger(everywhere, 1), smaller)) * terms["routed"]
-    reads, pairs = longer * terms["state"] * own, 0.0
-    for cache in terms["caches"]:
-        reach, aligned = cache["reach"], cache["aligned"]
-        reads = reads + longer * own * seen_of(context, reach, aligned, smaller) * cache["read"]
-        reads = reads + once * busy * seen_of(cached, reach, aligned, smaller) * cache["load"]
-        seen = pairs_of(cached + fresh, reach, aligned, smaller) - pairs_of(cached, reach, aligned, smaller)
-        pairs = pairs + once * busy * seen * cache["pair"]
     return [
         passes * weights + active * terms["drafted"],
         terms["matrices"] * tokens + terms["experts"] * routed + passes * terms["head"] * sampled,
-        reads,
-        pairs,
+        longer * own * spans["read"] + once * busy * spans["load"],
+        once * busy * spans["pairs"],
         terms["move"] * tokens,
         terms["links"] * tokens,
         passes * terms["fixed"] + terms["request"] * own,
@@ -345,15 +358,18 @@ def parts(
 
 def kv_read(terms: Terms, context: float) -> float:
     """Return the seconds in which one decode reads its KV cache: ΔH, with what a state needs."""
-    seconds = terms["state"] / terms["ranks"]
-    for cache in terms["caches"]:
-        seconds += seen_of(context, cache["reach"], cache["aligned"], min) * cache["read"] / terms["ranks"]
-    return terms["longer"] * seconds
+    seconds: float = terms["longer"] * spans_of(terms, context, 0.0, 0.0, min)["read"] / terms["ranks"]
+    return seconds
 
 
 def step(terms: Terms, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:
     """Return the seconds of a step; see `parts` for the arguments."""
-    each = parts(terms, decodes, context, fresh, cached, prompts, max, min)
+    return step_of(terms, spans_of(terms, context, fresh, cached, min), decodes, prompts)
+
+
+def step_of(terms: Terms, spans: Spans, decodes: float, prompts: float) -> float:
+    """Return the same of lengths whose `spans` are known."""
+    each = parts_of(terms, spans, decodes, prompts, max, min)
     seconds: float = step_time(each[0], each[1], each[2] + each[3] + each[4] + each[5] + each[6])
     return seconds
 
@@ -391,43 +407,62 @@ def floor_terms(unit: UnitNumbers) -> FloorTerms:
     }
 
 
-def floor_of(
-    floor: FloorTerms, passes: Numbers, sampling: Numbers, sampled: Numbers, tokens: Numbers, decodes: Numbers,
-    context: Numbers, prompts: Numbers, fresh: Numbers, cached: Numbers, loads: Numbers, common: Numbers,
-    shortest: Numbers, larger: Pick, smaller: Pick,
-) -> Any:  # fmt: skip
-    """Return the larger of bytes over bandwidth and FLOPs over rate, of so many passes over the weights.
+def floor_spans(
+    floor: FloorTerms, context: Numbers, shortest: Numbers, fresh: Numbers, cached: Numbers, smaller: Pick
+) -> FloorSpans:
+    """Return what lengths come to in the KV caches at least; see `floor_of`.
 
-    `sampling` of them give tokens, and read the LM head, for `sampled` tokens of `tokens`. In all passes together there
-    are `decodes` at a mean `context` and `prompts` of `fresh` tokens, for which `cached` ones are read `loads` times;
-    `common` decodes find these read for another. Contexts are `shortest` at least: what does not see everything reads
-    less than the mean of them says. Of chunks that begin anew only the first is counted.
+    Contexts are `shortest` at least: what does not see everything reads less than the mean of them says. Of chunks that
+    begin anew only the first is counted.
     """
-    moved = floor["weights"] * passes + floor["head_read"] * sampling + floor["state"] * decodes
-    computed = floor["matrices"] * tokens + floor["head"] * sampled
+    read, load, again, multiplied, multiplied_again, pairs = floor["state"], 0.0, 0.0, 0.0, 0.0, 0.0
     for cache in floor["caches"]:
         reach, aligned = cache["reach"], cache["aligned"]
         seen, known = smaller(context if reach >= EVERYTHING else shortest, reach), smaller(cached, reach)
         if aligned:
             seen, known = seen * (context <= smaller(shortest, reach)), known * (cached <= reach)
-        reads = decodes * seen - common * smaller(known, seen)
-        moved = moved + cache["read"] * (reads + loads * known)
-        pairs = pairs_of(cached + fresh, reach, False, smaller) - pairs_of(cached, reach, False, smaller)
+        shared = smaller(known, seen)
+        read, load, again = read + cache["read"] * seen, load + cache["read"] * known, again + cache["read"] * shared
+        multiplied = multiplied + cache["load"] * seen
+        multiplied_again = multiplied_again + cache["load"] * shared
+        new = pairs_of(cached + fresh, reach, False, smaller) - pairs_of(cached, reach, False, smaller)
         if aligned:
-            pairs = pairs * (cached + fresh <= reach)
-        computed = computed + cache["load"] * reads + cache["pair"] * prompts * pairs
+            new = new * (cached + fresh <= reach)
+        pairs = pairs + cache["pair"] * new
+    return {
+        "fresh": fresh, "read": read, "load": load, "again": again, "multiplied": multiplied,
+        "multiplied_again": multiplied_again, "pairs": pairs,
+    }  # fmt: skip
+
+
+def floor_of(
+    floor: FloorTerms, spans: FloorSpans, passes: Numbers, sampling: Numbers, sampled: Numbers, tokens: Numbers,
+    decodes: Numbers, prompts: Numbers, loads: Numbers, common: Numbers, larger: Pick,
+) -> Any:  # fmt: skip
+    """Return the larger of bytes over bandwidth and FLOPs over rate, of so many passes over the weights.
+
+    `sampling` of them give tokens, and read the LM head, for `sampled` tokens of `tokens`. In all passes together there
+    are `decodes` and `prompts` of these lengths, whose stored tokens are read `loads` times; `common` decodes find
+    these read for another.
+    """
+    moved = floor["weights"] * passes + floor["head_read"] * sampling
+    moved = moved + spans["read"] * decodes - spans["again"] * common + spans["load"] * loads
+    computed = floor["matrices"] * tokens + floor["head"] * sampled + spans["multiplied"] * decodes
+    computed = computed - spans["multiplied_again"] * common + spans["pairs"] * prompts
     return larger(moved, computed)
 
 
 def floor_step(floor: FloorTerms, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:
     """Return the seconds below which no step is whose requests share no cache; see `parts` for the arguments."""
+    return floor_step_of(floor, floor_spans(floor, context, context, fresh, cached, min), decodes, prompts)
+
+
+def floor_step_of(floor: FloorTerms, spans: FloorSpans, decodes: float, prompts: float) -> float:
+    """Return the same of lengths whose `floor_spans` are known."""
     passes = 1.0 if decodes + prompts > 0 else 0.0
     sampling = 1.0 if decodes > 0 or prompts >= 1 else 0.0
-    tokens = decodes + prompts * fresh
-    seconds: float = floor_of(
-        floor, passes, sampling, decodes, tokens, decodes, context, prompts, fresh, cached, prompts, 0.0, context,
-        max, min,
-    )  # fmt: skip
+    tokens = decodes + prompts * spans["fresh"]
+    seconds: float = floor_of(floor, spans, passes, sampling, decodes, tokens, decodes, prompts, prompts, 0.0, max)
     return seconds
 
 
@@ -450,23 +485,28 @@ def costs(
     fresh = n_in - cached
     load = kv_load_time(kv_held(unit, cached), read_bw) if read_bw > 0 and cached > 0 else 0.0
     floor = floor_terms(unit)
+    spans, least = (
+        spans_of(terms, context, fresh, cached, min),
+        floor_spans(floor, context, context, fresh, cached, min),
+    )
+    bare_spans, bare_least = spans_of(terms, 0.0, fresh, cached, min), floor_spans(floor, 0.0, 0.0, fresh, cached, min)
 
     kept: dict[str, float] = {"decodes": -1.0, "bare": 0.0}  # searches ask for many chunks beside the same decodes
 
     def mixed(decodes: float, prompts: float) -> float:
         if kept["decodes"] != decodes:
-            kept["bare"] = step(terms, decodes, context, fresh, cached, 0.0)
+            kept["bare"] = step_of(terms, spans, decodes, 0.0)
             kept["decodes"] = decodes
         bare = kept["bare"]
         seconds = factor * bare
         if prompts > 0:
-            added = step(terms, decodes, context, fresh, cached, prompts) - bare
+            added = step_of(terms, spans, decodes, prompts) - bare
             seconds += prompt_factor * max(added, load * prompts)
-        return max(seconds, floor_step(floor, decodes, context, fresh, cached, prompts))
+        return max(seconds, floor_step_of(floor, least, decodes, prompts))
 
     def empty(decodes: float) -> float:
-        seconds: float = factor * step(terms, decodes, 0.0, fresh, cached, 0.0)
-        return max(seconds, floor_step(floor, decodes, 0.0, fresh, cached, 0.0))
+        seconds: float = factor * step_of(terms, bare_spans, decodes, 0.0)
+        return max(seconds, floor_step_of(floor, bare_least, decodes, 0.0))
 
     own = (empty(64.0) - empty(1.0)) / 63
     t_w = empty(1.0) - own

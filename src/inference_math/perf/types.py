@@ -20,6 +20,7 @@ __all__ = [
     "DrawnCoefficients",
     "EngineRecord",
     "ErrorRow",
+    "FloorSpans",
     "FloorTerms",
     "Group",
     "Host",
@@ -36,6 +37,7 @@ __all__ = [
     "Server",
     "Shape",
     "Solution",
+    "Spans",
     "Standing",
     "Standpoint",
     "Step",
@@ -272,6 +274,27 @@ class Terms(TypedDict):
     links: float
     fixed: float
     request: float
+
+
+class Spans(TypedDict):
+    """Seconds that a step's lengths come to in its KV caches: of each decode, and of each prompt's load and pairs."""
+
+    fresh: Any  # tokens of a prompt that are computed
+    read: Any
+    load: Any
+    pairs: Any
+
+
+class FloorSpans(TypedDict):
+    """The same at least; what decodes multiply, and of both what others have read already."""
+
+    fresh: Any
+    read: Any
+    load: Any
+    again: Any
+    multiplied: Any
+    multiplied_again: Any
+    pairs: Any
 
 
 class FloorTerms(TypedDict):

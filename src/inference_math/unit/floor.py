@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from inference_math import theory
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, Numbers, as_numbers
-from inference_math.perf.steps import floor_of, floor_terms, stored_tokens
+from inference_math.perf.steps import floor_of, floor_spans, floor_terms, stored_tokens
 from inference_math.perf.types import UnitNumbers
 from inference_math.unit.mean import as_scalar
 from inference_math.workload import Workload
@@ -93,10 +93,8 @@ class RooflineBound:
     ) -> Any:
         floor, context = floor_terms(self.numbers), prompts[0]
         together, new, known, loads, common, shortest = prompts[1:]
-        least = floor_of(
-            floor, passes, sampling, sampled, tokens, decodes, context, together, new, known, loads, common,
-            shortest, np.maximum, np.minimum,
-        )  # fmt: skip
+        spans = floor_spans(floor, context, shortest, new, known, np.minimum)
+        least = floor_of(floor, spans, passes, sampling, sampled, tokens, decodes, together, loads, common, np.maximum)
         return as_scalar(least)
 
 
