@@ -16,7 +16,7 @@ from inference_math_bench.measure.record import Record, Row, Setup
 from inference_math_bench.measure.room import room
 from inference_math_bench.measure.timing import Sample
 
-TWIN = Path(__file__).parents[2] / "notebooks" / "predictions" / "04-measure-your-own-gpu.ipynb"
+TWINS = Path(__file__).parents[2] / "notebooks" / "predictions"
 LINK = 50e9  # bytes/s of the host's memory
 
 
@@ -36,7 +36,8 @@ def seconds(point: Point, of: Unit) -> float:
 
 
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory):
+def folder(tmp_path_factory):
+    """Where a reader's notebooks and file lie."""
     folder = tmp_path_factory.mktemp("reader")
     space = room(catalogue.model("llama-3-70b"), 100e9, "fp8")
     setup = Setup(
@@ -50,7 +51,11 @@ def executed(tmp_path_factory):
             s = seconds(point, of) * (1 + 0.01 * number)
             work = {"copy": {"bytes": 2.0**31}, "load": {"bytes": s * LINK}}.get(point.what, {})
             record.add(Row(number, point, Sample(s, s, s, 9), **work))
-    notebook = nbformat.read(TWIN, as_version=4)
+    return folder
+
+
+def run(name, folder):
+    notebook = nbformat.read(TWINS / f"{name}.ipynb", as_version=4)
     notebook.cells = [
         cell for cell in notebook.cells if not {"skip-execution"} & set(cell.metadata.get("tags", []))
     ]  # fmt: skip
@@ -59,6 +64,16 @@ def executed(tmp_path_factory):
             cell.outputs = []
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
     return notebook
+
+
+@pytest.fixture(scope="module")
+def executed(folder):
+    return run("04-measure-your-own-gpu", folder)
+
+
+@pytest.fixture(scope="module")
+def tested(folder):
+    return run("04b-what-your-gpu-could-hide", folder)
 
 
 def outputs(notebook, word):
@@ -83,10 +98,15 @@ def test_its_coefficients_are_those_that_made_the_file(executed):
         assert own == pytest.approx(before, rel=0.05)
 
 
-def test_every_table_and_figure_is_drawn_from_it(executed):
-    assert outputs(executed, "own-mixed.csv")
-    assert outputs(executed, "own-loads.csv")
-    pictures = [
-        o for c in executed.cells if c.cell_type == "code" for o in c.outputs if "image/png" in o.get("data", {})
-    ]
-    assert len(pictures) == 3
+def pictures(notebook):
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [output for cell in cells for output in cell.outputs if "image/png" in output.get("data", {})]
+
+
+def test_every_table_and_figure_is_drawn_from_it(executed, tested):
+    assert outputs(executed, "own-lines.csv")
+    assert len(pictures(executed)) == 1
+    assert outputs(tested, "points")[0].startswith("llama-3-70b (fp8, KV bf16) on 1 x h200-sxm, vllm:")
+    assert outputs(tested, "own-mixed.csv")
+    assert outputs(tested, "own-loads.csv")
+    assert len(pictures(tested)) == 2
