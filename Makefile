@@ -51,8 +51,11 @@ lint: .venv/.ready  ## ruff, spelling, workflow files
 types: .venv/.ready  ## mypy, strict
 	@$(PY) -m mypy
 
+# Test processes: a core each, at most four, for the longest test module is one process's.
+WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 4 ? cores : 4)))
+
 test: lint types html  ## every test: style, types, units, laws, data, pages in a browser, notebooks
-	@$(PY) -m pytest tests src notebooks --doctest-modules --nbval -n 2 --dist loadscope
+	@$(PY) -m pytest tests src notebooks --doctest-modules --nbval -n $(WORKERS) --dist loadscope
 
 unit: .venv/.ready  ## the fast tests alone
 	@$(PY) -m pytest tests src --doctest-modules -m "not browser"

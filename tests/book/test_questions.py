@@ -34,7 +34,7 @@ def glued():
 
 
 def test_there_are_questions_of_every_kind():
-    assert len(QUESTIONS) >= 45
+    assert len(QUESTIONS) >= 60
     assert len({question for question, _ in QUESTIONS}) == len(QUESTIONS)
 
 
@@ -47,7 +47,7 @@ def test_each_answer_leads_on(question, answer):
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link[:60])
 def test_a_link_names_fields_of_the_form_and_what_they_take(link):
-    fields = {field.name: field for part in inputs() for field in part}
+    fields = {field.name: field for group in inputs() for field in (*group.fields, *group.more)}
     for name, value in parse_qsl(link, strict_parsing=True):
         field = fields[name]
         if isinstance(field, Field):
@@ -66,7 +66,15 @@ def of(link):
 
 
 @pytest.mark.parametrize(
-    ("key", "answer"), [("q_big", "chunk"), ("q_p99", "batch"), ("q_tail", "batch"), ("q_bf16", "tokens_per_gpu")]
+    ("key", "answer"),
+    [
+        ("q_big", "chunk"),
+        ("q_p99", "batch"),
+        ("q_tail", "batch"),
+        ("q_bf16", "tokens_per_gpu"),
+        ("q_kv16", "tokens_per_gpu"),
+        ("q_mixture", "tokens_per_gpu"),
+    ],
 )
 def test_a_number_is_that_of_the_link_beside_it(key, answer):
     (line,) = (line for line in PAGE.splitlines() if f"`{key}`" in line)
