@@ -9,12 +9,13 @@
   const pasted = window.inferenceMathPasted;
   const { data } = math;
   const form = document.getElementById("planner-form");
+  const sheet = form.closest(".planner-table");
   const at = (name) => form.elements[name];
   const NAMES = [...new Set([...form.elements].map((e) => e.name).filter((n) => n && n !== "preset"))];
   const defaults = Object.fromEntries(NAMES.map((n) => [n, at(n).value]));
   const presets = JSON.parse(form.dataset.presets);
   const catalogued = new Set(Object.keys(data.models));
-  const TABLES = ["architectures", "sizes", "gpus", "tiers"].map((name) => document.getElementById(`planner-${name}`));
+  const TABLES = ["architectures", "sizes", "drafting", "gpus", "tiers"].map((name) => document.getElementById(`planner-${name}`));
   const ROOM_FOR_DRAWS = 8; // ms of a frame
   const OWN = "own"; // requests, and a calibration, that were pasted
   let calibrated;
@@ -36,16 +37,26 @@
     }
     form.querySelectorAll("input[type=range]").forEach(place);
   };
+  // Whether a field can have a value; a number that is out of range is said when it is asked.
+  const has = (field, value) => (field.tagName === "SELECT" ? [...field.options].some((o) => o.value === value)
+    : value === "" ? Boolean(field.placeholder) : field.type !== "number" || Number.isFinite(Number(value)));
   // What `values` do not name gets its default; returned are those that name what this page does not have.
   const write = (values) => {
     const strange = [];
     for (const name of NAMES) {
-      const known = name in values && (at(name).tagName !== "SELECT" || [...at(name).options].some((o) => o.value === String(values[name])));
+      const known = name in values && has(at(name), String(values[name]));
       if (name in values && !known) strange.push(name);
       at(name).value = known ? values[name] : defaults[name];
     }
     mixed();
+    unfold();
     return strange;
+  };
+  // What is not as usual is seen.
+  const unfold = () => {
+    for (const one of form.querySelectorAll("details")) {
+      one.open ||= [...one.querySelectorAll("[name]")].some(({ name, value }) => value !== defaults[name]);
+    }
   };
 
   // What a link carries: of recorded requests their name, and their means as the form shows them.
@@ -91,6 +102,7 @@
         throw Object.assign(new Error(message), { field: name });
       }
     }
+    pricesOf(given);
     const tp = Number(given.tp);
     const model = data.models[given.model];
     const own = model.tp[given.tp];
@@ -189,7 +201,7 @@
     return middle + (from === middle && to === middle ? "" : ` (${from} to ${to})`) + word;
   };
   const text = (id, words) => { document.getElementById(id).textContent = words; };
-  const cell = (kind, name, words) => { form.parentElement.querySelector(`[data-${kind}="${name}"]`).textContent = words; };
+  const cell = (kind, name, words) => { sheet.querySelector(`[data-${kind}="${name}"]`).textContent = words; };
   const fill = (template, words) => template.replace(/\{(\w+)\}/g, (_, name) => words[name]);
   const table = (id, head, rows) => {
     const row = (cells, tag) => {
@@ -233,7 +245,7 @@
     const prefill = solved.settings.disaggregated.prefill_units;
     const { title, measured } = data.links[given.link];
     const linked = best === "disaggregated" ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
-    const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.undrafted(asked, drawn))] : [];
+    const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(math.undrafted(asked, drawn)))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, middle, name)}`) : [];
     return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, data.errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
   };
@@ -363,15 +375,7 @@
     document.getElementById("planner-starts").replaceChildren(...shown);
   };
 
-  // What a GPU's row stands on: points of that GPU, the datasheet of a maker that has some, or of one that has none.
-  const GUESSED = "a guess: none of this maker is calibrated";
-  const standing = (given) => {
-    if (data.gpus[given.gpu].maker !== data.maker) return GUESSED;
-    const unseen = math.missing(calibration(given).scope, inputs(given, 1));
-    if (unseen.includes("gpu")) return "scaled by datasheet";
-    const named = ["model", "kind", "engine", "weights"].filter((name) => unseen.includes(name));
-    return named.length ? `not with this ${named.join(" and ")}` : "calibrated";
-  };
+  const standing = (given) => math.standing_of(math.missing(calibration(given).scope, inputs(given, 1)), data.gpus[given.gpu].maker);
 
   // What one GPU of a question does at full load, or why not.
   const ofGpu = (given) => {
@@ -383,7 +387,18 @@
   };
   const ended = (each, scale = 1) => { const [value, low, high] = math.interval(NaN, each); return Number.isFinite(value) ? withSpan(value, low, high, scale) : ""; };
 
-  // The same question on other GPUs: what one of each is worth. Guesses come last, whatever they promise.
+  // The reader's prices of GPUs by name, "b200=5 h200-sxm=3.2"; an Error says what is wrong with them.
+  const pricesOf = (given) => {
+    const prices = Number(given.price) > 0 ? { [given.gpu]: Number(given.price) } : {};
+    for (const one of given.prices.split(/[\s,;]+/).filter(Boolean)) {
+      const [name, price] = one.split("=");
+      if (!data.gpus[name] || !(Number(price) > 0)) throw Object.assign(new Error(`${label("prices")} must be like b200=5, with a GPU of the list, not ${one}`), { field: "prices" });
+      prices[name] = Number(price);
+    }
+    return prices;
+  };
+
+  // The same question on other GPUs: what one of each is worth, and what a token costs where a price is known.
   const gpus = function* (given, first) {
     const here = first.best ? first.solved.rates[first.best].map((rate) => rate / first.asked.unit.gpus) : [];
     const found = [];
@@ -392,14 +407,17 @@
       const one = gpu === given.gpu ? { ...(first.best ? { best: first.best, each: here } : { said: "none meets the SLA" }) } : ofGpu({ ...given, gpu });
       found.push({ gpu, ...one, middle: one.each ? math.median(one.each) : 0, never: standing({ ...given, gpu }) });
     }
-    found.sort((a, b) => (a.never === GUESSED) - (b.never === GUESSED) || b.middle - a.middle);
-    const price = Number(given.price);
+    const [price, prices] = [Number(given.price), pricesOf(given)];
+    const cost = ({ gpu, each }) => (each ?? []).map((rate) => math.usd_per_million(1, prices[gpu] ?? 0, rate * Number(given.output)));
+    const middle = (each) => math.interval(NaN, each)[0];
+    const order = math.gpus_ranked(found.map((one) => one.middle), found.map((one) => middle(cost(one))), found.map((one) => one.never === data.guessed));
     const joules = ({ gpu, each }) => (data.gpus[gpu].watts > 0 ? ended(each.map((rate) => data.gpus[gpu].watts / (rate * Number(given.output)))) : "power not stated");
-    table("planner-gpus", ["GPU", "calibration", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "J a token, rated power"],
-      found.map((one) => {
-        if (!one.each) return [one.gpu, one.never, one.said, "", "", "", ""];
+    table("planner-gpus", ["GPU", "calibration", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
+      order.map((i) => {
+        const one = found[i];
+        if (!one.each) return [one.gpu, one.never, one.said, "", "", "", "", "", ""];
         const ratios = here.length ? math.ratios(one.each, here) : [];
-        return [one.gpu, one.never, one.best, ended(one.each), ended(ratios), price > 0 ? ended(ratios, price) : "", joules(one)];
+        return [one.gpu, one.never, one.best, ended(one.each), ended(ratios), price > 0 ? ended(ratios, price) : "", prices[one.gpu] ? digits(prices[one.gpu]) : "", ended(cost(one)), joules(one)];
       }));
   };
 
@@ -445,6 +463,17 @@
     table("planner-sizes", ["GPUs of a unit (TP)", "best architecture", "requests/s of a GPU, at full load"], rows);
   };
 
+  // What drafts bring, and what would be without them.
+  const drafting = ({ given, asked, drawn, solved }) => {
+    const each = asked.unit.drafts > 0 ? [[Number(given.drafts), solved], [0, math.undrafted(asked, drawn)]] : [];
+    const three = ([value, low, high], scale = 1) => withSpan(value, low, high, scale);
+    table("planner-drafting", ["drafts", "best architecture", "requests/s of a unit, at full load", "TTFT at full load (ms)", "TPOT at full load (ms)"],
+      each.map(([many, one]) => {
+        const row = math.median_row(one.each[one.order[0]]);
+        return [math.drafts_said(many), ...(one.best ? [one.best, three(row.rate), three(row.ttft, 1000), three(row.tpot, 1000)] : ["none meets the SLA", "", "", ""])];
+      }));
+  };
+
   const tiers = ({ given, asked, drawn }) => {
     const own = given.tier === "own" ? { own: { title: `a store of ${given.store} GB/s for each GPU`, read_bw: 1e9 * given.store } } : {};
     const all = { ...data.tiers, ...own };
@@ -462,14 +491,14 @@
   const answer = () => {
     const mine = ++round;
     const given = state();
-    form.parentElement.dataset.goal = given.goal;
+    sheet.dataset.goal = given.goal;
     const began = performance.now();
     delete form.dataset.complete;
     delete form.dataset.sized;
     text("planner-how", "");
     text("planner-runner", "");
     document.getElementById("planner-starts").replaceChildren();
-    form.parentElement.classList.add("planner-waiting");
+    sheet.classList.add("planner-waiting");
     NAMES.forEach((name) => at(name).removeAttribute("aria-invalid"));
     try {
       question(given);
@@ -493,7 +522,7 @@
       const { asked, solved, drawn, rows, best, second } = found;
       if (!best) document.getElementById("planner-notes").append(...list(remedies(given)));
       if (given.goal === "unit") starts(found, solved.order.filter((name) => best && rows[name].rate[0] > 0), {});
-      form.parentElement.classList.remove("planner-waiting");
+      sheet.classList.remove("planner-waiting");
       history.replaceState(null, "", share.hash("plan", linked()));
       const names = solved.order.filter((name) => rows[name].rate[0] > 0);
       const like = (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
@@ -511,6 +540,7 @@
       text("planner-runner", best ? sentence(math.runner_up(best, second, rows[second].rate[0], swung)) : "");
       yield* sizes(given);
       tiers(found);
+      drafting(found);
       yield* gpus(given, found);
       form.dataset.complete = "true";
     };
@@ -597,7 +627,7 @@
     const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
     const sections = TABLES.filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`${pre.dataset.language}\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
-    const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => form.parentElement.querySelector(`[data-${kind}="${name}"]`).textContent)])];
+    const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => sheet.querySelector(`[data-${kind}="${name}"]`).textContent)])];
     return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour; ` : ""}${asked_.gpus} GPUs a unit`, ...(given.goal === "unit" ? [] : [`**${lines("planner-headline")}** ${lines("planner-how")}`]), `**${lines("planner-verdict")}** ${lines("planner-runner")}`, lines("planner-settings"),
       [...document.querySelectorAll("#planner-notes li")].map((one) => `* ${one.textContent}`).join("\n"),
       ...sections.map((one) => `## ${one.querySelector("h3").textContent}\n\n${rows(tableOf(one))}`), "## All numbers", rows(answers), ...started,
@@ -633,7 +663,7 @@
     answer();
   });
   // What the reader is after stays, whatever the set-up.
-  const aims = () => Object.fromEntries(["goal", "traffic", "have", "arrivals", "price"].map((name) => [name, at(name).value]));
+  const aims = () => Object.fromEntries(["goal", "traffic", "have", "arrivals", "price", "prices"].map((name) => [name, at(name).value]));
   // What a link asks for and this page lacks is said above the answer, and where it can be pasted.
   const follow = (link) => {
     const strange = write(link.state).filter((name) => !(name in PASTED && absent(name, link.state[name])));

@@ -14,7 +14,7 @@ from inference_math import SLA, Unit, Workload, catalogue, plan
 from inference_math.catalogue.links import link, links
 from inference_math.catalogue.tiers import Tier, tier, tiers
 from inference_math.checks.numerals import digits
-from inference_math.planner import capacity, fleet, text
+from inference_math.planner import across, capacity, fleet, text
 from inference_math.planner.deployment import ANSWERS
 from inference_math.workload.mixes import MIXES, mix
 
@@ -25,7 +25,7 @@ DEFAULT = {
     "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
     "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
     "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1", "calibration": "nearest",
-    "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "",
+    "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "", "prices": "",
 }  # fmt: skip
 AIMS = {"traffic": "40", "goal": "serve", "have": "16"}
 SOLVE = """([given, drawn]) => {
@@ -112,6 +112,7 @@ def settings(count):
             "goal": "serve",
             "have": "16",
             "sessions": "0",
+            "prices": "",
         }
         given |= {
             "prompt": f"{10 ** rng.uniform(0, 4.6):.0f}", "output": f"{10 ** rng.uniform(0.4, 3.5):.0f}",
@@ -198,9 +199,27 @@ def complete(page):
     page.wait_for_selector("#planner-form[data-complete=true]")
 
 
-def set_to(page, name, value):
-    field = page.locator(f"#planner-form [name={name}]")
-    field.select_option(value) if field.evaluate("f => f.tagName") == "SELECT" else field.fill(value)
+@pytest.fixture
+def open_page(open_page):
+    """Open a page with all of the form in sight."""
+
+    def opened(*asked, **told):
+        page = open_page(*asked, **told)
+        page.evaluate("document.querySelectorAll('#planner-form details').forEach((one) => { one.open = true; })")
+        return page
+
+    return opened
+
+
+def put(page, **changes):
+    """Fill in several fields, none of which waits for the answer to those before it."""
+    for name, value in changes.items():
+        field = page.locator(f"#planner-form [name={name}]")
+        field.select_option(value) if field.evaluate("f => f.tagName") == "SELECT" else field.fill(value)
+
+
+def set_to(page, **changes):
+    put(page, **changes)
     complete(page)
 
 
@@ -221,8 +240,7 @@ def sized(page):
 def test_queues_are_those_of_the_package(open_page, changes):
     """One simulator, in two languages: the same requests, the same draws, the same replicas."""
     page, given = open_page(PAGE), DEFAULT | changes
-    for name, value in changes.items():
-        set_to(page, name, value)
+    put(page, **changes)
     sized(page)
     gpus = unit_of(given).gpus
     owned = given["goal"] == "have"
@@ -258,10 +276,10 @@ def test_a_goal_shows_its_own_fields(open_page):
     page = open_page(PAGE)
     shown = {"serve": (True, False), "have": (False, True), "unit": (False, False)}
     for goal, visible in shown.items():
-        set_to(page, "goal", goal)
+        set_to(page, goal=goal)
         assert tuple(page.locator(f"input[name={name}]").is_visible() for name in ("traffic", "have")) == visible
     assert page.locator("#planner-headline").inner_text().startswith("Disaggregated serves ")
-    set_to(page, "goal", "have")
+    set_to(page, goal="have")
     page.locator("input[name=traffic]").evaluate("one => { one.value = ''; }")  # hidden: it may be anything
     page.locator("input[name=have]").fill("24")
     complete(page)
@@ -276,6 +294,13 @@ def test_a_link_with_strange_names_says_so(open_page):
     assert "gpu h900 (now h100-sxm)" in page.locator("#planner-link").inner_text()
     assert "No field here is called answer" in page.locator("#planner-link").inner_text()
     assert "gpu=h100-sxm" in page.evaluate("location.hash")  # a link says everything, whatever defaults come
+
+
+def test_a_link_that_says_a_word_for_a_number_says_so(open_page):
+    page = open_page(PAGE + "#plan:prompt=abc&output=300")
+    complete(page)
+    assert "prompt abc (now 2200)" in page.locator("#planner-link").inner_text()
+    assert page.locator("input[name=output]").input_value() == "300"
 
 
 def test_a_link_to_what_it_does_not_carry_says_so(open_page):
@@ -313,9 +338,7 @@ def fill(page, name, value):
 )
 def test_the_page_says_what_the_package_prints(open_page, changes):
     page = open_page(PAGE)
-    for name, value in (changes | {"goal": "unit"}).items():  # what one unit does at full load
-        set_to(page, name, value)
-    sized(page)
+    set_to(page, **changes, goal="unit")  # what one unit does at full load
     expected = planned(DEFAULT | changes)
     for name, *_ in ANSWERS:
         shown = page.locator(f"[data-value={name}]").text_content()
@@ -392,10 +415,61 @@ def test_other_gpus_stand_beside_this_one(open_page):
     assert all("guess" in row[1] for row in rows[-3:])
 
 
+def rows_of(page, table):
+    return page.locator(f"#planner-{table} tbody tr").evaluate_all(
+        "all => all.map(row => [...row.children].map(cell => cell.textContent))"
+    )
+
+
+def test_a_token_costs_what_the_package_says_at_your_prices(open_page):
+    page = open_page(PAGE)
+    set_to(page, prices="b200=5, h200-sxm=3.2")
+    expected = across(planned(DEFAULT), prices={"b200": 5, "h200-sxm": 3.2})
+    rows = rows_of(page, "gpus")
+    assert [row[0] for row in rows] == expected.gpu.tolist()
+    assert [row[1] for row in rows] == expected.standing.tolist()
+    assert [row[2] for row in rows] == expected.architecture.tolist()
+    told = text.gpus_table(expected)
+    for at, title in ((3, "requests/s of a GPU"), (4, "as many of yours"), (5, "break-even (USD/hour)"),
+                      (6, "price (USD/hour)"), (7, "USD per million output tokens")):  # fmt: skip
+        assert [row[at] for row in rows] == told[title].tolist(), title
+    assert "prices=b200" in page.evaluate("location.hash")
+
+
+def test_drafts_stand_beside_none(open_page):
+    page = open_page(PAGE)
+    assert not page.locator("#planner-drafting").is_visible()
+    changes = {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "8", "kv": "bf16", "ttft": "2000", "drafts": "2"}
+    put(page, **changes)
+    set_to(page, weights="fp8")
+    told = text._tables(planned(DEFAULT | changes))["With drafts and without, one unit at full load"]
+    assert rows_of(page, "drafting") == told.to_numpy().tolist()
+
+
+def test_what_is_chosen_in_a_link_is_in_sight(browser, site):
+    page = browser.new_page()
+    page.goto((site / PAGE).as_uri())
+    folds = "[...document.querySelectorAll('#planner-form details')].map((one) => one.open)"
+    assert page.evaluate(folds) == [False, False, False]
+    page.goto((site / PAGE).as_uri() + "#plan:drafts=1")
+    page.reload()
+    assert page.evaluate(folds) == [False, True, False]
+    page.close()
+
+
+def test_the_answer_stands_beside_what_is_asked(open_page):
+    wide, narrow = open_page(PAGE, width=1400), open_page(PAGE, width=390)
+    at = "['#planner-form', '.planner-answer'].map((one) => document.querySelector(one).getBoundingClientRect())"
+    form, answer = wide.evaluate(at)
+    assert answer["x"] > form["x"] + form["width"]
+    assert answer["y"] + answer["height"] < 900
+    form, answer = narrow.evaluate(at)
+    assert answer["width"] == pytest.approx(form["width"], abs=8)
+
+
 def test_the_report_says_what_the_page_says(open_page):
     page = open_page(PAGE)
-    set_to(page, "goal", "unit")
-    sized(page)
+    set_to(page, goal="unit")
     report, expected = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), planned(DEFAULT)
     own = expected.report()
     for line in (expected.verdict[1:], expected.runner_up[1:], *(c for _, c in expected.starts["chunked"].commands)):
@@ -403,7 +477,7 @@ def test_the_report_says_what_the_page_says(open_page):
         assert line in own
     assert report.count("```bash") == own.count("```bash") == 5
     assert report.count("```yaml") == own.count("```yaml") == 9  # three forms of each architecture
-    set_to(page, "goal", "serve")
+    put(page, goal="serve")
     sized(page)
     report, many = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), fleet(expected, 40)
     own = expected.report(many)
@@ -452,13 +526,13 @@ def test_presets_fill_the_form(open_page):
         ({"prompt": ""}, "Prompt (tokens) must be"),
         ({"output": "1"}, "Output (tokens) must be"),
         ({"stored": "120"}, "prompt (%) must be"),
+        ({"prices": "b200=free"}, "Prices of other GPUs must be like b200=5, with a GPU of the list, not b200=free"),
+        ({"prices": "b300x=5"}, "not b300x=5"),
     ],
 )  # fmt: skip
 def test_what_is_no_deployment_is_refused_in_words(open_page, changes, complaint):
     page = open_page(PAGE)
-    for name, value in changes.items():
-        field = page.locator(f"#planner-form [name={name}]")
-        field.select_option(value) if field.evaluate("f => f.tagName") == "SELECT" else field.fill(value)
+    put(page, **changes)
     assert complaint in page.locator("#planner-verdict").inner_text()
     assert page.locator("[data-value=rate]").text_content() == "–"
     assert not page.locator("#planner-architectures").is_visible()  # no numbers of another question are left
@@ -466,10 +540,7 @@ def test_what_is_no_deployment_is_refused_in_words(open_page, changes, complaint
 
 def test_the_copied_lines_give_the_same_plan(open_page, capsys):
     page = open_page(PAGE)
-    fill(page, "stored", 50)
-    page.locator("select[name=promise]").select_option("0.9")
-    page.locator("select[name=tier]").select_option("local_ssd")
-    complete(page)
+    put(page, stored="50", promise="0.9", tier="local_ssd")
     sized(page)
     exec(page.evaluate("window.inferenceMathPlanner.asPython()"), {})
     printed = capsys.readouterr().out

@@ -32,6 +32,7 @@ from inference_math.planner import (
     Fleet,
     Ladder,
     Plan,
+    across,
     cadences,
     capacity,
     fleet,
@@ -41,7 +42,7 @@ from inference_math.planner import (
     size_store,
 )
 from inference_math.planner.case import MOST_UNITS
-from inference_math.planner.text import as_script, as_short, fleets_table
+from inference_math.planner.text import as_script, as_short, fleets_table, gpus_table
 from inference_math.planner.traffic import RATES, SHARED
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
@@ -135,6 +136,7 @@ def _plan(options: argparse.Namespace) -> int:
         if (limit := getattr(options, name)) > long:
             print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
     many = _fleet(options, found, mixed)
+    others = None if options.gpus is None else _others(options.gpus, found)
     inputs = (options.model, options.gpu, options.calibration)
     if options.report is not None:
         _keep_inputs("--report", options.report, *inputs)
@@ -146,12 +148,24 @@ def _plan(options: argparse.Namespace) -> int:
         _keep_inputs("--manifest", path, *inputs)
         write(path, found.manifest(form, many))
     if options.json:
-        print(json.dumps(found.to_dict(many, tried), indent=2, allow_nan=False))
+        print(json.dumps(found.to_dict(many, tried, others), indent=2, allow_nan=False))
     else:
         print(as_short(found, many, tried))
+        if others is not None:
+            print(f"\nThe same on other GPUs, at full load:\n{gpus_table(others).to_string(index=False)}")
         if options.full:
             _print_all(found, many, tried)
     return 0 if found.feasible else 1
+
+
+def _others(named: Sequence[str], found: Plan) -> pd.DataFrame:
+    """Return what other GPUs do, named as GPU or GPU=USD."""
+    asked = [one.partition("=") for one in named]
+    try:
+        prices = {name: float(price) for name, sign, price in asked if sign}
+    except ValueError:
+        raise ValueError(f"--gpus must be names, or GPU=USD, for example b200=5, not {' '.join(named)!r:.80}") from None
+    return across(found, [_gpu(name) for name, _, _ in asked] or None, prices)
 
 
 def _put_sessions(options: argparse.Namespace) -> None:

@@ -162,6 +162,12 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         help=f"chance that a draft is accepted whose predecessors were (default {ACCEPTED:g})",
     )
     planner.add_argument("--price", type=float, help="US dollars for a GPU and hour")
+    planner.add_argument(
+        "--gpus",
+        nargs="*",
+        metavar="GPU[=USD]",
+        help="compare with these at full load, with their price an hour if you like (default: all of the catalogue)",
+    )
     planner.add_argument("--rate", type=float, help="requests per second to serve: how many GPUs?")
     planner.add_argument("--have", type=int, metavar="GPUS", help="or the GPUs that there are: how many requests?")
     planner.add_argument(

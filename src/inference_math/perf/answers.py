@@ -7,7 +7,7 @@ draw is a pair of both.
 
 from __future__ import annotations
 
-from math import exp
+from math import exp, isfinite
 
 from inference_math.perf.asked import NEARLY, fresh_share, longest_step, places, sharing, steps_of, wait
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, mean_seen, round_trip, seen
@@ -41,8 +41,8 @@ from inference_math.theory import pdd_split as _pdd_split
 from inference_math.theory import request_rate as _request_rate
 
 __all__ = [
-    "batch_curve", "batch_limits", "binding_limits", "by_formula", "gains", "numbers_of", "ratios", "solve", "swing_of",
-    "swings", "swung_inputs", "under", "undrafted", "usd_per_million",
+    "batch_curve", "batch_limits", "best_rate", "binding_limits", "by_formula", "gains", "gpus_ranked", "numbers_of",
+    "ratios", "solve", "swing_of", "swings", "swung_inputs", "under", "undrafted", "usd_per_million",
 ]  # fmt: skip
 
 concurrent_prefills, delta_p, gain_bound = _concurrent_prefills.plain, _delta_p.plain, _gain_bound.plain
@@ -101,6 +101,20 @@ def batch_curve(asked: Asked, step: Step, sizes: list[int]) -> list[list[float]]
 def usd_per_million(gpus: float, price: float, tokens: float) -> float:
     """Return US dollars for a million tokens, `tokens` per second on so many GPUs at a price per hour; NaN without."""
     return gpus * price / 3600 / tokens * 1e6 if tokens > 0 and price > 0 else NEVER
+
+
+def gpus_ranked(rates: list[float], costs: list[float], guessed: list[bool]) -> list[int]:
+    """Return the order of GPUs by the rate of one; by the cost of a token, if two have a price; guesses come last.
+
+    A cost is NaN where no price is known, a rate 0 where nothing meets the limits.
+    """
+    priced = [i for i in range(len(costs)) if isfinite(costs[i])]
+    order = list(range(len(rates)))
+    order.sort(key=lambda i: -rates[i])
+    if len(priced) > 1:
+        order.sort(key=lambda i: costs[i] if isfinite(costs[i]) else 1e12)
+    order.sort(key=lambda i: 1 if guessed[i] else 0)
+    return order
 
 
 def smallest(limits: dict[str, int]) -> int:
@@ -292,11 +306,11 @@ def best_rate(solved: Solution) -> float:
     return median(solved["rates"][solved["best"]]) if solved["best"] != "" else 0.0
 
 
-def undrafted(asked: Asked, draws: list[DrawnCoefficients]) -> float:
-    """Return the requests/s of a unit at full load if nothing were drafted, of the best architecture."""
+def undrafted(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
+    """Return what is decided if nothing is drafted."""
     plain = asked.copy()
     plain["unit"] = drafting(asked["unit"], 0, 0.0)
-    return best_rate(solve(plain, draws))
+    return solve(plain, draws)
 
 
 def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, float]) -> list[StoreGain]:

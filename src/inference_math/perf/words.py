@@ -12,11 +12,12 @@ from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, ErrorRow, Scope, StepCosts, Swing, UnitNumbers
 
 __all__ = [
-    "CALIBRATED", "SET_ASIDE", "checked", "drafting_pays", "front_weighs", "hindered", "idle", "kept_in", "linked",
-    "missed", "missing", "outside", "promised", "remedy", "runner_up", "short", "sized", "sized_how", "swing_name",
-    "too_long", "trusted", "verdict", "wider",
+    "CALIBRATED", "SET_ASIDE", "checked", "drafting_pays", "drafts_said", "front_weighs", "hindered", "idle",
+    "kept_in", "linked", "missed", "missing", "outside", "promised", "remedy", "runner_up", "short", "sized",
+    "sized_how", "standing_of", "swing_name", "too_long", "trusted", "verdict", "wider",
 ]  # fmt: skip
 
+GUESSED = "a guess: none of this maker is calibrated"
 CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
 WIDTHS = "ML.ENERGY"  # whose points set the width of intervals, so that these hold is no test
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
@@ -332,6 +333,11 @@ def kept_in(asked: Asked) -> list[str]:
     return found
 
 
+def drafts_said(many: int) -> str:
+    """Return how many tokens each step drafts, in words."""
+    return str(many) + (" draft a step" if many == 1 else " drafts a step") if many > 0 else "none"
+
+
 def drafting_pays(rate: float, without: float) -> str:
     """Say what a unit serves at full load with its drafts and without, in the median of the draws."""
     if not without > 0:
@@ -397,6 +403,16 @@ def missing(scope: Scope, inputs: Scope) -> list[str]:
             if not inside:
                 found.append(name)
     return found
+
+
+def standing_of(unseen: list[str], maker: str) -> str:
+    """Return what a GPU's row stands on, by the inputs that its calibration never saw: points, datasheet, a guess."""
+    if maker != CALIBRATED:
+        return GUESSED
+    if "gpu" in unseen:
+        return "scaled by datasheet"
+    strange = [name for name in ("model", "kind", "engine", "weights") if name in unseen]
+    return "not with this " + " and ".join(strange) if len(strange) > 0 else "calibrated"
 
 
 def outside(scope: Scope, inputs: Scope) -> list[str]:

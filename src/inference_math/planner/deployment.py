@@ -15,12 +15,14 @@ from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence import load
+from inference_math.perf.answers import best_rate
 from inference_math.perf.commands import commands
 from inference_math.perf.types import DrawnCoefficients, Row, Solution, Swing
 from inference_math.perf.words import (
     CALIBRATED,
     checked,
     drafting_pays,
+    drafts_said,
     front_weighs,
     hindered,
     kept_in,
@@ -172,6 +174,31 @@ class Plan:
         return offloading(self.case, DRAWS if len(self.pairs) > 1 else 0)
 
     @cached_property
+    def undrafted(self) -> Solution:
+        """What is decided under the same draws if nothing is drafted."""
+        return perf.undrafted(self.case.asked, list(self.pairs))
+
+    @cached_property
+    def drafting(self) -> pd.DataFrame:
+        """What drafts bring: a row with them and one without; none where nothing is drafted.
+
+        Columns: drafts, in words; architecture, the chosen one, "" where none meets the SLA; rate (requests/s of a
+        unit at full load), ttft and tpot (s), each with _low and _high.
+        """
+        many = self.case.unit.drafts
+        if not many:
+            return pd.DataFrame()
+        rows = []
+        for words, solved in ((drafts_said(many), self.solved), (drafts_said(0), self.undrafted)):
+            row: dict[str, Any] = {"drafts": words, "architecture": solved["best"]}
+            middle = perf.median_row(solved["each"][solved["order"][0]])
+            for key in ("rate", "ttft", "tpot"):
+                ends = middle[key] if solved["best"] else [np.nan] * 3
+                row |= dict(zip((key, f"{key}_low", f"{key}_high"), ends, strict=True))
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    @cached_property
     def verdict(self) -> str:
         """The best architecture in a sentence, and whether the calibration is sure enough to say so."""
         first, second, *_ = self.order
@@ -248,9 +275,11 @@ class Plan:
         """Return the answers as a table."""
         return pd.DataFrame([asdict(answer) for answer in self.answers.values()])
 
-    def to_dict(self, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None) -> dict[str, object]:
+    def to_dict(
+        self, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None, gpus: pd.DataFrame | None = None
+    ) -> dict[str, object]:
         """Return everything as plain numbers, strings and lists, for JSON; NaN becomes None. See `planner.record`."""
-        return as_record(self, fleet, layouts)
+        return as_record(self, fleet, layouts, gpus)
 
     def report(self, fleet: Fleet | None = None) -> str:
         """Return the plan as Markdown, for a design document, after what `planner.fleet` found, if that is given."""
@@ -425,7 +454,7 @@ def _cautions(found: Plan) -> Iterator[str]:
         over = as_link("link", case.link)
         yield linked(case.asked, each, over.title, over.measured)
     if unit.drafts and found.best:
-        yield drafting_pays(found["rate"], perf.undrafted(case.asked, list(found.pairs)))
+        yield drafting_pays(found["rate"], best_rate(found.undrafted))
     if unit.calibration.mode == "served":
         yield checked(unit.model.name, unit.gpu.name, unit.kind, unit.engine, unit.gpu.maker, rows)
 

@@ -23,7 +23,9 @@ SCHEMA = "inference-math/plan/1"
 """Name and version of the form; see `answer.schema.json`."""
 
 
-def as_record(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None) -> dict[str, object]:
+def as_record(
+    found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None, gpus: pd.DataFrame | None = None
+) -> dict[str, object]:
     """Return a plan, and what a fleet for it is, as JSON has it; NaN and infinity become None."""
     case = found.case
     told: dict[str, object] = to_json(
@@ -32,7 +34,8 @@ def as_record(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | N
             "workload": asdict(case.work), "sla": asdict(case.sla), "units": case.units,
             "feasible": found.feasible if fleet is None else True,
             "answer": _answer(found, fleet), "architectures": _architectures(found, fleet),
-            "one_unit": _one_unit(found), "stores": _stores(found, fleet), "layouts": _layouts(layouts),
+            "one_unit": _one_unit(found), "stores": _stores(found, fleet), "layouts": _rows(layouts),
+            "gpus": _rows(gpus), "drafting": _rows(found.drafting),
             "numbers": {name: asdict(answer) for name, answer in found.answers.items()},
             "verdict": found.verdict, "advice": list(found.advice), "outside": list(found.outside),
             "cautions": list(found.cautions), "hindered": dict(found.hindered),
@@ -155,7 +158,7 @@ def _stores(found: Plan, fleet: Fleet | None) -> list[dict[str, object]]:
     return [{"store": str(name), "rate": scale * float(rate)} for name, rate in frame["rate"].items()]
 
 
-def _layouts(tried: pd.DataFrame | None) -> list[Mapping[str, object]]:
+def _rows(tried: pd.DataFrame | None) -> list[Mapping[str, object]]:
     return (
         [] if tried is None else [{str(key): value for key, value in row.items()} for row in tried.to_dict("records")]
     )

@@ -27,6 +27,7 @@ __all__ = [
     "as_short",
     "as_text",
     "fleets_table",
+    "gpus_table",
     "headline",
     "in_line",
     "shown",
@@ -163,6 +164,22 @@ def fleets_table(fleet: Fleet) -> pd.DataFrame:
         for one in (fleet, *fleet.others)
     ]
     return pd.DataFrame(rows)
+
+
+def gpus_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what `planner.across` found as a table of text."""
+    columns = {"GPU": rows["gpu"], "stands on": rows["standing"], "architecture": rows["architecture"]}
+    columns |= {
+        title: _spans(rows, name).where(rows[name].notna(), "")
+        for name, title in (
+            ("rate", "requests/s of a GPU"),
+            ("ratio", "as many of yours"),
+            ("break_even", "break-even (USD/hour)"),
+            ("usd_per_million", "USD per million output tokens"),
+        )
+    }
+    columns["price (USD/hour)"] = _column(rows, "price")
+    return pd.DataFrame(columns)[[one for one in columns if (columns[one] != "").any()]]
 
 
 def as_html(found: Plan) -> str:
@@ -318,6 +335,14 @@ def _tables(found: Plan) -> dict[str, pd.DataFrame]:
             | {title: _column(stored, name) for name, title in named.items()}
             | {"requests/s of a unit": _spans(stored, "rate").where(stored["rate"] > 0, "none")}
             | {"gain": _column(stored, "gain")}
+        )
+    if found.case.unit.drafts:
+        rows = found.drafting
+        tables["With drafts and without, one unit at full load"] = pd.DataFrame(
+            {"drafts": rows["drafts"], "architecture": rows["architecture"].replace("", "none meets the SLA")}
+            | {"requests/s of a unit": _spans(rows, "rate").where(rows["rate"].notna(), "")}
+            | {"TTFT (ms)": _spans(rows, "ttft", 1e3).where(rows["rate"].notna(), "")}
+            | {"TPOT (ms)": _spans(rows, "tpot", 1e3).where(rows["rate"].notna(), "")}
         )
     return tables
 

@@ -304,16 +304,17 @@ def _asked_once(trace: Trace | None, mix: Trace | None, share: float, seed: int,
 
 
 def chances(seed: int, cv_arrivals: float) -> tuple[list[float], list[float]]:
-    """Return times between arrivals of mean 1, and numbers below 1 for the lengths of answers, in seven digits.
+    """Return times between arrivals of mean 1, and numbers below 1 for the lengths of answers.
 
-    The numbers are spread evenly, in random order, so that what is drawn has the mean that was asked for.
+    The numbers are spread evenly, in random order, so that what is drawn has the mean that was asked for. Both have
+    the few digits that the page carries.
     """
     rng = np.random.default_rng(seed)
     count = ceil(queues.MEASURED * (1 + queues.BEFORE + queues.AFTER)) + 1
     lengths = (rng.permutation(count) + 0.5) / count
     varied = cv_arrivals**2
     gaps = rng.gamma(1 / varied, varied, _GAPS) if varied > 1e-6 else np.ones(_GAPS)
-    return np.round(gaps / gaps.mean(), 7).tolist(), np.round(np.minimum(lengths, 0.9999999), 7).tolist()
+    return np.round(gaps / gaps.mean(), 4).tolist(), np.round(np.minimum(lengths, 0.99999), 5).tolist()
 
 
 @dataclass(frozen=True, eq=False)

@@ -160,13 +160,17 @@ class Calibration:
         """Return the seconds per output token of the anchor with the nearest lengths; 0 where there is none."""
         return anchored([asdict(anchor) for anchor in self.anchors], n_in, n_out)
 
+    def unseen(self, **inputs: Any) -> list[str]:
+        """Return the names of `inputs` that lie outside `scope`."""
+        return [
+            name for name, value in inputs.items() if name in self.scope and np.any(_missed(self.scope[name], value))
+        ]
+
     def outside(self, **inputs: Any) -> tuple[str, ...]:
         """Return a sentence for each of `inputs` that lies outside `scope`."""
         found = []
-        for name, value in inputs.items():
-            known = self.scope.get(name)
-            if known is None or not np.any(_missed(known, value)):
-                continue
+        for name in self.unseen(**inputs):
+            known, value = self.scope[name], inputs[name]
             if isinstance(known[0], str):
                 found.append(f"{name} {value} is not among the calibrated: {', '.join(known)}")
             else:

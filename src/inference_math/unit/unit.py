@@ -250,7 +250,7 @@ class Unit:
         """
         asked = {name: getattr(self, name) for name in _CHANGEABLE}
         own = None if self.calibration.mode in SHIPPED else self.calibration
-        return Unit.of(self.model, self.gpu, **(asked | {"calibration": own} | changes))
+        return Unit.of(self.model, **({"gpu": self.gpu} | asked | {"calibration": own} | changes))
 
     def step_time(
         self, decodes: ArrayLike, context: ArrayLike, prefill_tokens: ArrayLike = 0, cached: ArrayLike = 0
@@ -416,6 +416,10 @@ class Unit:
                 f"concurrency {np.max(concurrency):g} is more than the {fits:g} requests that the KV cache holds",
             )
         return found
+
+    def unseen(self, work: Workload) -> list[str]:
+        """Return the names of the inputs that the calibration does not cover."""
+        return self.calibration.unseen(**self._inputs(work, 1))
 
     def widened(self, work: Workload) -> Unit:
         """Return the same with the wider calibration that a model, GPU or lengths never calibrated ask for."""

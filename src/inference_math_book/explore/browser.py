@@ -116,6 +116,7 @@ def data() -> dict[str, Any]:
             for name, title in MIXES.items()
         },
         "maker": words.CALIBRATED,
+        "guessed": words.GUESSED,
         "errors": evidence.load("served_error").frame.to_dict("records"),
         "answers": ANSWERS,
         "parts": steps.PARTS,

@@ -41,25 +41,21 @@ class Select(NamedTuple):
     value: str
 
 
-FIELDS: tuple[Field, ...] = (
-    Field("prompt", "Prompt (tokens)", 1, 2_000_000, 1, 2200, True),
-    Field("output", "Output (tokens)", 2, 10_000, 1, 170, True),
-    Field("stored", "Stored share of the prompt (%)", 0, 100, 0.1, 0, False),
-    Field("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 400, True),
-    Field("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 40, True),
-    Field("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True),
-    Field("have", "GPUs I have", 1, 10_000, 1, 16, True),
-)
-SMALL: tuple[Field, ...] = (
-    Field("units", "Units of a disaggregated replica, at most", 2, 64, 1, 8),
-    Field("sessions", "Sessions whose stored part a unit keeps (0: not known)", 0, 1_000_000, 1, 0),
-    Field("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5),
-    Field("store", "Another store: GB/s of each GPU", 0.1, 5000, 0.1, 12.8),
-)
-DRAFTING: tuple[Field, ...] = (
-    Field("drafts", "Tokens drafted in each step (MTP, EAGLE)", 0, MOST_DRAFTS, 1, 0),
-    Field("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 100 * ACCEPTED),
-)
+class Line(NamedTuple):
+    """A line of text of the form, with an example of what it takes."""
+
+    name: str
+    label: str
+    example: str
+
+
+class Group(NamedTuple):
+    """Fields under one heading: those that are always seen, and more behind a click on `summary`."""
+
+    heading: str
+    fields: tuple[Field | Select, ...]
+    summary: str = ""
+    more: tuple[Field | Select | Line, ...] = ()
 
 
 # Named as the options of ``vllm bench serve``; what has no value is left out of the command.
@@ -90,6 +86,7 @@ PASTED = (
 TABLES = {
     "architectures": "Architectures within the limits",
     "sizes": "Units of other sizes",
+    "drafting": "With drafts and without, at full load",
     "gpus": "The same on other GPUs, at full load",
     "tiers": "Where the stored share may lie, at full load",
 }
@@ -123,15 +120,14 @@ def presets() -> dict[str, dict[str, object]]:
     }
 
 
-def inputs() -> tuple[list[Field | Select], list[Field | Select]]:
-    """Return what the form asks: first, and more."""
+def inputs() -> tuple[Group, ...]:
+    """Return what the form asks: what it is for, then what is served, on what, and what is promised."""
     from inference_math import catalogue
     from inference_math.catalogue.engines import engines
     from inference_math.catalogue.links import USUAL, links
     from inference_math.catalogue.tiers import tiers
     from inference_math.workload.mixes import MIXES
 
-    models = {name: name for name in catalogue.MODELS}
     tier_names = {"hbm": "HBM of the unit"}
     tier_names |= {name: one.title for name, one in tiers().items() if name != "hbm"}
     tier_names["own"] = "another store, see its GB/s"
@@ -145,16 +141,6 @@ def inputs() -> tuple[list[Field | Select], list[Field | Select]]:
     }
     lengths = {"fixed": "all the same", "geometric": "answers geometric", **MIXES}
     bursts = {"1": "at random (Poisson)", "2": "in bursts, CV 2", "4": "in long bursts, CV 4"}
-    first: list[Field | Select] = [
-        Select("goal", "I am looking for", goals, "serve"),
-        Select("preset", "Set-up", {"": "yours", **{name: name for name in presets()}}, ""),
-        Select("model", "Model", models, "llama-3-70b"),
-        Select("gpu", "GPU", {name: name for name in catalogue.GPUS}, "h100-sxm"),
-        Select("tp", "GPUs that share each matrix (TP)", sizes, "2"),
-        Select("weights", "Weights", precisions, "fp8"),
-        Select("kv", "KV cache", kv, "bf16"),
-        *FIELDS,
-    ]
     experts = {"split": "a part of each on every GPU", "whole": "whole ones (EP)"}
     promises = {
         "mean": "nine requests in ten; at full load means",
@@ -162,22 +148,57 @@ def inputs() -> tuple[list[Field | Select], list[Field | Select]]:
         "0.9": "nine in ten; at full load P90 of TTFTs and gaps",
         "0.99": "99 in a hundred; at full load P99 of TTFTs and gaps",
     }
-    more: list[Field | Select] = [
+    aim = (
+        Select("goal", "I am looking for", goals, "serve"),
+        Select("preset", "Set-up", {"": "yours", **{name: name for name in presets()}}, ""),
+    )
+    served = (
+        Select("model", "Model", {name: name for name in catalogue.MODELS}, "llama-3-70b"),
+        Field("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True),
+        Field("prompt", "Prompt (tokens)", 1, 2_000_000, 1, 2200, True),
+        Field("output", "Output (tokens)", 2, 10_000, 1, 170, True),
+    )
+    sent = (
+        Select("lengths", "Lengths of prompts and answers", lengths, "fixed"),
+        Select("arrivals", "Requests arrive", bursts, "1"),
+        Field("stored", "Stored share of the prompt (%)", 0, 100, 0.1, 0, False),
+        Select("tier", "What is stored lies in", tier_names, "hbm"),
+        Field("store", "Another store: GB/s of each GPU", 0.1, 5000, 0.1, 12.8),
+        Field("sessions", "Sessions whose stored part a unit keeps (0: not known)", 0, 1_000_000, 1, 0),
+    )
+    run = (
+        Select("gpu", "GPU", {name: name for name in catalogue.GPUS}, "h100-sxm"),
+        Select("tp", "GPUs that share each matrix (TP)", sizes, "2"),
+        Select("weights", "Weights", precisions, "fp8"),
+        Select("kv", "KV cache", kv, "bf16"),
         Select("engine", "Engine", {name: one["title"] for name, one in engines().items()}, next(iter(engines()))),
-        *DRAFTING,
+        Field("have", "GPUs I have", 1, 10_000, 1, 16, True),
+    )
+    laid_out = (
+        Field("drafts", "Tokens drafted in each step (MTP, EAGLE)", 0, MOST_DRAFTS, 1, 0),
+        Field("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 100 * ACCEPTED),
         Select("dp", "Groups that share the attention (DP)", sizes, "1"),
         Select("experts", "Routed experts", experts, "split"),
         Select("pp", "Pipeline stages (PP)", sizes, "1"),
+        Field("units", "Units of a disaggregated replica, at most", 2, 64, 1, 8),
         Select("link", "Link between pools", {name: one.title for name, one in links().items()}, USUAL),
-        Select("tier", "What is stored lies in", tier_names, "hbm"),
-        Select("promise", "The limits hold for", promises, "mean"),
-        Select("arrivals", "Requests arrive", bursts, "1"),
-        Select("lengths", "Lengths of prompts and answers", lengths, "fixed"),
+        Field("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5),
+        Line("prices", "Prices of other GPUs", "b200=5 h200-sxm=3.2"),
         Select("calibration", "Calibration", {"nearest": "the nearest that ships"}, "nearest"),
         Field("front", "Front of a request (ms)", 0, 10_000, 0.1, None),
-        *SMALL,
-    ]
-    return first, more
+    )
+    limits = (
+        Field("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 400, True),
+        Field("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 40, True),
+    )
+    return (
+        Group("", aim),
+        Group("What I serve", served, "Lengths, bursts, stored prompts", sent),
+        Group("What I run on", run, "Drafts, parallelism, pools, price, calibration", laid_out),
+        Group(
+            "What I promise", limits, "Of which requests", (Select("promise", "The limits hold for", promises, "mean"),)
+        ),
+    )
 
 
 def page() -> str:
@@ -188,10 +209,9 @@ def page() -> str:
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.filters["short"] = "{:g}".format
     environment.tests["select_row"] = lambda row: isinstance(row, Select)
-    first, more = inputs()
+    environment.tests["line_row"] = lambda row: isinstance(row, Line)
     return environment.get_template("planner.html.jinja").render(
-        first=first,
-        more=more,
+        groups=inputs(),
         benchmark=BENCHMARK,
         pasted=PASTED,
         pictures=PICTURES,

@@ -1,0 +1,124 @@
+"""The same question on other GPUs: what one of each serves, what it may cost, what a token costs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from inference_math import catalogue, perf
+from inference_math.catalogue import Gpu
+from inference_math.checks import ANY_POSITIVE, as_number, as_one_of
+from inference_math.perf.words import GUESSED, standing_of
+from inference_math.planner.case import DRAWS
+from inference_math.planner.deployment import Plan
+
+__all__ = ["across"]
+
+NOT_TO_BE_HAD = "does not fit, or not in this precision"
+_COLUMNS = [
+    "gpu", "standing", "architecture", "rate", "rate_low", "rate_high", "ratio", "ratio_low", "ratio_high", "price",
+    "break_even", "break_even_low", "break_even_high", "usd_per_million", "usd_per_million_low",
+    "usd_per_million_high", "joules",
+]  # fmt: skip
+
+
+def across(
+    found: Plan, gpus: Iterable[Gpu | str] | None = None, prices: Mapping[str, float] | None = None
+) -> pd.DataFrame:
+    """Return what one GPU of each kind does at full load in the place of the plan's, in units of as many GPUs.
+
+    Everything else stays: layout, precision, engine, prompts, promise. The plan's own GPU is always among them.
+
+    Parameters
+    ----------
+    found
+        The plan, with its price of a GPU and hour if it has one.
+    gpus
+        Names, or GPUs of your own; None: all of the catalogue.
+    prices
+        US dollars for a GPU and hour, by its name; the plan's own price stands for its GPU if that is not among them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each GPU, guesses last; else the cheapest token first where two have a price, or the fastest. gpu;
+        standing, what the numbers rest on; architecture, or why there is none; rate (requests/s of a GPU); ratio to
+        the plan's GPU; price and break_even (USD/hour), at which it is as good as the plan's at its price;
+        usd_per_million, output tokens at full load at its own price; joules, a token at rated power. Those with _low
+        and _high are medians over the plan's draws with the 5 % and 95 % ends; NaN where there is none.
+
+    Raises
+    ------
+    ValueError
+        For an unknown GPU, or a price that is not positive or of a GPU that is not asked about.
+
+    Examples
+    --------
+    >>> from inference_math import SLA, Unit, Workload, plan
+    >>> found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1), price=2.5)
+    >>> table = across(found, ["h200-sxm"], {"h200-sxm": 3.2})
+    >>> table.gpu.tolist(), bool(table.usd_per_million.is_monotonic_increasing)
+    (['h200-sxm', 'h100-sxm'], True)
+    """
+    own = found.case.unit.gpu
+    asked = catalogue.GPUS.values() if gpus is None else map(_gpu, gpus)
+    named = {one.name: one for one in (own, *asked)}
+    costs = {own.name: found.case.price} if found.case.price else {}
+    for name, price in (prices or {}).items():
+        costs[as_one_of("prices: a GPU", name, named)] = as_number(f"prices: {name}", price, ANY_POSITIVE)
+    here = _each(found) if found.feasible else []
+    rows = [_row(_planned(found, one), one, here, costs) for one in named.values()]
+    order = perf.gpus_ranked(
+        [row["rate"] if row["rate"] > 0 else 0.0 for row in rows],
+        [row["usd_per_million"] for row in rows],
+        [row["standing"] == GUESSED for row in rows],
+    )
+    return pd.DataFrame([rows[i] for i in order], columns=_COLUMNS)
+
+
+def _gpu(one: Gpu | str) -> Gpu:
+    return one if isinstance(one, Gpu) else catalogue.gpu(one)
+
+
+def _planned(found: Plan, gpu: Gpu) -> Plan | None:
+    """Return the plan on a GPU; None where the unit does not fit, or its precision or engine is not to be had."""
+    case = found.case
+    if gpu == case.unit.gpu:
+        return found
+    try:
+        moved = replace(case, unit=case.unit.resized(gpu=gpu)).checked()
+    except ValueError:
+        return None
+    return Plan.of(moved, DRAWS if len(found.pairs) > 1 else 0)
+
+
+def _each(found: Plan) -> list[float]:
+    """Return the requests/s of one GPU under each draw."""
+    return [rate / found.case.unit.gpus for rate in found.solved["rates"][found.best]]
+
+
+def _row(found: Plan | None, gpu: Gpu, here: list[float], prices: Mapping[str, float]) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(_COLUMNS, np.nan) | {"gpu": gpu.name, "price": prices.get(gpu.name, np.nan)}
+    if found is None:
+        return row | {"standing": standing_of(["gpu"], gpu.maker), "architecture": NOT_TO_BE_HAD}
+    case = found.case
+    row["standing"] = standing_of(case.unit.unseen(case.work), gpu.maker)
+    if not found.feasible:
+        return row | {"architecture": "none meets the SLA"}
+    each, tokens = _each(found), case.work.n_out
+    row |= {"architecture": found.best} | _three("rate", each)
+    if here:
+        ratios = perf.ratios(each, here)
+        row |= _three("ratio", ratios) | _three("break_even", [(case.price or np.nan) * one for one in ratios])
+    row |= _three("usd_per_million", [perf.usd_per_million(1, prices.get(gpu.name, 0), one * tokens) for one in each])
+    if gpu.tdp:
+        row["joules"] = perf.interval(np.nan, [gpu.tdp / (one * tokens) for one in each if one > 0])[0]
+    return row
+
+
+def _three(name: str, each: list[float]) -> dict[str, float]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), perf.interval(np.nan, each), strict=True))
