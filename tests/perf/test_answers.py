@@ -184,7 +184,10 @@ def test_the_chance_of_a_draft_is_swung_and_what_none_would_bring_is_said():
     ends = [plan(unit.resized(accepted=a), Workload(2000, 500), SLA(2, 0.04), intervals=False) for a in (0.72, 1.0)]
     assert [row["low"], row["high"]] == pytest.approx([one["rate"] for one in ends])
     plain = plan(without, Workload(2000, 500), SLA(2, 0.04), intervals=False)
-    assert perf.undrafted(found.case.asked, found.pairs) == pytest.approx(plain["rate"])
+    both = found.drafting.set_index("drafts")
+    assert both.rate.to_dict() == pytest.approx({"2 drafts a step": found["rate"], "none": plain["rate"]})
+    assert both.tpot["none"] == pytest.approx(plain.compared.tpot[0])
+    assert plain.drafting.empty
     assert not [one for one in plain.swings if one["input"] == "accepted"]
     assert any(one.startswith("without drafts a unit would serve") for one in found.cautions)
 

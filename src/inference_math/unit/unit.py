@@ -39,6 +39,7 @@ from inference_math.perf.steps import (
     costs,
     drafting,
     floor_of,
+    floor_spans,
     floor_terms,
     kv_held,
     kv_tokens,
@@ -446,16 +447,15 @@ class Unit:
         users, unit = as_numbers("concurrency", concurrency, AT_LEAST_ONE), self.near(work)
         context = theory.mean_context(n_in=work.n_in * work.pairing, n_out=max(work.n_out, 1.001), cv=work.cv)
         cached = stored_tokens(work.n_in, work.alpha)
-        least = floor_terms(self.numbers)
-
-        new = work.n_in - cached
+        new, least = work.n_in - cached, floor_terms(self.numbers)
+        spans = floor_spans(least, context, work.n_in, new, cached, np.minimum)
 
         def step(decodes: Numbers, prompts: Numbers) -> Any:
             seconds = unit._step(decodes, context, new, cached, prompts)
             sampling, given = np.minimum(decodes + np.floor(prompts), 1.0), decodes * self.tokens_a_step
             return unit._possible(
-                seconds, floor_of, least, 1.0, sampling, given, given + prompts * new, decodes, context, prompts, new,
-                cached, prompts, 0.0, work.n_in, np.maximum, np.minimum,
+                seconds, floor_of, least, spans, 1.0, sampling, given, given + prompts * new, decodes, prompts, prompts,
+                0.0, np.maximum,
             )  # fmt: skip
 
         # Of accepted drafts a request needs fewer steps, and others prefill beside more of them.
