@@ -407,7 +407,8 @@
       const one = gpu === given.gpu ? { ...(first.best ? { best: first.best, each: here } : { said: "none meets the SLA" }) } : ofGpu({ ...given, gpu });
       found.push({ gpu, ...one, middle: one.each ? math.median(one.each) : 0, never: standing({ ...given, gpu }) });
     }
-    const [price, prices] = [Number(given.price), pricesOf(given)];
+    const prices = pricesOf(given);
+    const price = prices[given.gpu] ?? 0;
     const cost = ({ gpu, each }) => (each ?? []).map((rate) => math.usd_per_million(1, prices[gpu] ?? 0, rate * Number(given.output)));
     const middle = (each) => math.interval(NaN, each)[0];
     const order = math.gpus_ranked(found.map((one) => one.middle), found.map((one) => middle(cost(one))), found.map((one) => one.never === data.guessed));

@@ -438,6 +438,7 @@ def test_a_token_costs_what_the_package_says_at_your_prices(open_page):
 
 def test_drafts_stand_beside_none(open_page):
     page = open_page(PAGE)
+    complete(page)
     assert not page.locator("#planner-drafting").is_visible()
     changes = {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "8", "kv": "bf16", "ttft": "2000", "drafts": "2"}
     put(page, **changes)

@@ -37,6 +37,11 @@ def test_the_plan_s_own_gpu_is_one_of_them():
     assert np.isnan(table.usd_per_million["h200-sxm"])
 
 
+def test_a_price_of_its_own_gpu_stands_for_the_plan_s():
+    table = across(asked(price=2.5), [], {"h100-sxm": 3.0}).set_index("gpu")
+    assert table.price["h100-sxm"] == table.break_even["h100-sxm"] == pytest.approx(3.0)
+
+
 def test_the_whole_catalogue_is_asked_and_guesses_come_last():
     table = across(asked())
     assert set(table.gpu) == set(catalogue.GPUS)

@@ -425,10 +425,10 @@ def floor_spans(
         read, load, again = read + cache["read"] * seen, load + cache["read"] * known, again + cache["read"] * shared
         multiplied = multiplied + cache["load"] * seen
         multiplied_again = multiplied_again + cache["load"] * shared
-        new = pairs_of(cached + fresh, reach, False, smaller) - pairs_of(cached, reach, False, smaller)
+        fresh_pairs = pairs_of(cached + fresh, reach, False, smaller) - pairs_of(cached, reach, False, smaller)
         if aligned:
-            new = new * (cached + fresh <= reach)
-        pairs = pairs + cache["pair"] * new
+            fresh_pairs = fresh_pairs * (cached + fresh <= reach)
+        pairs = pairs + cache["pair"] * fresh_pairs
     return {
         "fresh": fresh, "read": read, "load": load, "again": again, "multiplied": multiplied,
         "multiplied_again": multiplied_again, "pairs": pairs,

@@ -71,7 +71,7 @@ def across(
     for name, price in (prices or {}).items():
         costs[as_one_of("prices: a GPU", name, named)] = as_number(f"prices: {name}", price, ANY_POSITIVE)
     here = _each(found) if found.feasible else []
-    rows = [_row(_planned(found, one), one, here, costs) for one in named.values()]
+    rows = [_row(_planned(found, one), one, here, costs.get(own.name, np.nan), costs) for one in named.values()]
     order = perf.gpus_ranked(
         [row["rate"] if row["rate"] > 0 else 0.0 for row in rows],
         [row["usd_per_million"] for row in rows],
@@ -101,7 +101,7 @@ def _each(found: Plan) -> list[float]:
     return [rate / found.case.unit.gpus for rate in found.solved["rates"][found.best]]
 
 
-def _row(found: Plan | None, gpu: Gpu, here: list[float], prices: Mapping[str, float]) -> dict[str, Any]:
+def _row(found: Plan | None, gpu: Gpu, here: list[float], own: float, prices: Mapping[str, float]) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(_COLUMNS, np.nan) | {"gpu": gpu.name, "price": prices.get(gpu.name, np.nan)}
     if found is None:
         return row | {"standing": standing_of(["gpu"], gpu.maker), "architecture": NOT_TO_BE_HAD}
@@ -113,7 +113,7 @@ def _row(found: Plan | None, gpu: Gpu, here: list[float], prices: Mapping[str, f
     row |= {"architecture": found.best} | _three("rate", each)
     if here:
         ratios = perf.ratios(each, here)
-        row |= _three("ratio", ratios) | _three("break_even", [(case.price or np.nan) * one for one in ratios])
+        row |= _three("ratio", ratios) | _three("break_even", [own * one for one in ratios])
     row |= _three("usd_per_million", [perf.usd_per_million(1, prices.get(gpu.name, 0), one * tokens) for one in each])
     if gpu.tdp:
         row["joules"] = perf.interval(np.nan, [gpu.tdp / (one * tokens) for one in each if one > 0])[0]

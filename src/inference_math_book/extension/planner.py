@@ -168,7 +168,7 @@ def inputs() -> tuple[Group, ...]:
     )
     run = (
         Select("gpu", "GPU", {name: name for name in catalogue.GPUS}, "h100-sxm"),
-        Select("tp", "GPUs that share each matrix (TP)", sizes, "2"),
+        Select("tp", "Tensor parallelism (TP)", sizes, "2"),
         Select("weights", "Weights", precisions, "fp8"),
         Select("kv", "KV cache", kv, "bf16"),
         Select("engine", "Engine", {name: one["title"] for name, one in engines().items()}, next(iter(engines()))),
