@@ -568,7 +568,7 @@ def test_a_slider_is_answered_and_the_page_is_light(open_page, site):
         *(site / "_static" / f"{name}.js" for name in ("inference_math", "planner", "share")),
         *(site / "_static" / f"planner-{name}.js" for name in ("pictures", "crowd", "bench")),
     ]
-    assert sum(path.stat().st_size for path in own) < 520_000
+    assert sum(path.stat().st_size for path in own) < 500_000
 
 
 def test_another_engine_has_other_numbers(open_page):

@@ -128,6 +128,19 @@ def test_a_plan_of_recorded_requests(tmp_path, capsys):
     assert "left out, line 3: " in said.err
 
 
+def test_other_gpus_are_compared_at_their_prices(capsys):
+    asked = ["plan", *UNIT, *SENT, "--price", "2.5", "--gpus", "b200=5", "l40s"]
+    assert main([*asked, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["gpus"]
+    assert [row["gpu"] for row in told] == ["b200", "h100-sxm", "l40s"]
+    assert told[0]["usd_per_million"] < told[1]["usd_per_million"]
+    assert told[2]["price"] is None
+    assert main(asked) == 0
+    said = capsys.readouterr().out
+    assert "The same on other GPUs, at full load:" in said
+    assert "none meets the SLA" in said
+
+
 def test_an_impossible_sla_is_exit_status_1(capsys):
     assert main(["plan", *UNIT, "--prompt", "2200", "--output", "170", "--ttft", "0.1", "--tpot", "0.01"]) == 1
     assert "would meet the SLA" in capsys.readouterr().out
@@ -146,6 +159,8 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (["plan", *UNIT, *SENT, "--tier", "dram"], "--tier and --store need --alpha above 0"),
         (["plan", *UNIT, *SENT, "--drafts", "40"], "--drafts must be a whole number from 0 to 16"),
         (["plan", *UNIT, *SENT, "--drafts", "1", "--accepted", "80"], "--accepted must be"),
+        (["plan", *UNIT, *SENT, "--gpus", "b200=free"], "--gpus must be names, or GPU=USD, for example b200=5"),
+        (["plan", *UNIT, *SENT, "--gpus", "b900=5"], "must be one of"),
         (["profile", *UNIT, "nowhere.json", "--out", "x.toml"], "nowhere.json"),
     ],
 )

@@ -51,6 +51,7 @@ def test_an_answer_does_not_contradict_itself(found):
     content = engine_args(found)
     answer, rows = content["answer"], content["architectures"]
     assert content["schema"] == SCHEMA
+    assert bool(content["drafting"]) == bool(found.case.unit.drafts)
     assert sum(row["best_in"] for row in rows) + rows[0]["none_in"] == pytest.approx(1)
     if answer["architecture"] is None:
         assert content["advice"]

@@ -43,6 +43,7 @@ BURSTS = (1, 2, 4)
 _PRELUDE = """
 var exp = Math.exp, max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
 var sqrt = Math.sqrt, log = Math.log, log1p = Math.log1p, inf = Infinity, nan = NaN;
+function keys_of(x) { return typeof x === "object" && !Array.isArray(x) ? Object.keys(x) : x; }
 function deque() { var queue = []; queue.popleft = queue.shift; return queue; }
 function before(a, b) { return a[0] < b[0] || (a[0] === b[0] && a[1] < b[1]); }
 function heappush(heap, row) {
@@ -72,6 +73,8 @@ function percent(x) {
 """
 
 
+# What the printer writes before each loop, over a list or over the keys of a dictionary.
+_EACH = re.compile(r'if \(\(typeof (\w+) === "object"\) && \(!Array\.isArray\(\1\)\)\) ?\{ ?\1 = Object\.keys\(\1\);\}')
 _KERNEL = ("memory", "compute", "launch", "rate", "decode")
 
 
@@ -85,7 +88,7 @@ def script() -> str:
     exported = ", ".join(["digits", "percent", *(name for name in names if name[0].islower())])
     numbers = json.dumps(data(), separators=(",", ":"), sort_keys=True)
     functions = re.sub(r"(?m)^\s+", "", py2js(source, docstrings=False))  # who reads it reads the Python
-    functions = functions.replace(";\n}", ";}")
+    functions = _EACH.sub(r"\1 = keys_of(\1);", functions.replace(";\n}", ";}"))
     return (
         f'(function () {{\n"use strict";\n{_PRELUDE}{printed}\n{functions}\n'
         f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n}})();\n"
