@@ -77,3 +77,9 @@ def test_the_gallery_has_twenty_plots_with_pictures_and_numbers(open_page, site)
         assert section.locator(".badge").count() >= 1
         for link in section.locator("a[download]").all():
             assert (site / "book" / link.get_attribute("href")).resolve().read_text(encoding="utf-8").count("\n") > 2
+
+
+def test_the_gallery_weighs_less_than_a_megabyte(site):
+    pictures = list((site / "_static" / "gallery").glob("*.png"))
+    assert len(pictures) == 20
+    assert sum(path.stat().st_size for path in (site / GALLERY, *pictures)) < 600_000

@@ -257,7 +257,9 @@ def test_requests_cut_off_at_the_end_were_in_the_system_but_did_not_fail(row):
 
 
 def test_a_concurrency_phase_of_aiperf_that_names_no_number_keeps_one_request(row):
-    assert row(aiperf({"phases": [{"name": "profiling", "type": "concurrency"}]}))["concurrency"] == 1
+    slow = {"unit": "requests/sec", "avg": 0.33}
+    told = aiperf({"phases": [{"name": "profiling", "type": "concurrency"}]}, request_throughput=slow)
+    assert row(told)["concurrency"] == 1
 
 
 def test_a_warm_up_of_aiperf_is_told_by_its_kind_or_else_by_its_name(row):
@@ -277,7 +279,7 @@ def test_blank_lines_before_json_do_no_harm(row):
 
 @pytest.mark.parametrize("between", ["\n", "", "\n\n  "])
 def test_results_appended_to_one_file_are_numbered(between, write):
-    results = [vllm(), vllm(completed=3, failed=0), vllm(max_concurrency=4)]
+    results = [vllm(), vllm(completed=3, failed=0), vllm(max_concurrency=4, duration=80.0)]
     found = calibrate.read(write(between.join(map(json.dumps, results)) + "\n"))
     assert found.table.source.tolist() == ["a.json#1", "a.json#3"]
     assert found.table.concurrency.tolist() == [8, 4]
@@ -351,6 +353,10 @@ def test_without_a_usable_run_the_table_is_empty_and_keeps_its_types(write):
         (csv("512,128,1,0.25,0.02,3,4"), "4 requests completed"),
         # The load is not one number.
         (vllm(max_concurrency=101), "a concurrency of 101 was never reached, with 100 requests"),
+        # A hundred requests of 3 s in 40 s are 7.5 at once.
+        (vllm(duration=20.0), "are 15 at once, and at most 8 were: duration and latencies contradict each other"),
+        (vllm(mean_ttft_ms=2500.0, mean_e2el_ms=5000.0), "are 12.5 at once, and at most 8 were"),
+        (vllm(duration=100.0), "3 requests were there on average, not 8: the client was too slow"),
         (vllm(ramp_up_strategy="linear", ramp_up_start_rps=1, ramp_up_end_rps=9), "ramped up"),
         (vllm(max_concurrency=None, duration=None), "no concurrency above zero, and no duration"),
         (vllm(max_concurrency=None, duration=0), "no concurrency above zero, and no duration"),

@@ -28,6 +28,8 @@ _ACCEPTED = (
     "accepted are JSON of `vllm bench serve` (--save-result, --append-result), GuideLLM, AIPerf and genai-perf, "
     "and CSV (UTF-8, commas) with the columns n_in, n_out, concurrency, and e2e or ttft and tpot, in seconds"
 )
+_MOST_OVER = 1.15  # of a closed loop: means of TTFT and TPOT do not make the mean latency exactly
+_LEAST_BUSY, _ROUNDS = 0.5, 4  # the last requests of a loop leave places empty, of few rounds many
 _FEWEST = 5  # completed requests; a mean of fewer says nothing
 _MOST_RUNS, _LARGEST = 10_000, 100_000_000  # of a file; its bytes: what tools write of thousands of requests each
 _MOST_FAILED = 0.01  # of all; what fails early takes its load away from the others
@@ -154,6 +156,7 @@ def _concurrency(run: _Run, e2e: float) -> float:
         raise _UnusableError(f"a concurrency of {run.closed:g} was never reached, with {total:g} requests")
     # The limit may never bind although the loop looks closed, as where vLLM replays a trace at its own times.
     if run.closed > 0 and not run.peak < run.closed:
+        _agrees(run, e2e, total)
         return run.closed
     mean = run.rate * e2e if math.isnan(run.counted) else run.counted
     if not mean > 0:
@@ -161,6 +164,16 @@ def _concurrency(run: _Run, e2e: float) -> float:
     if mean > total:
         raise _UnusableError(f"a mean concurrency of {mean:g} is impossible with {total:g} requests")
     return mean
+
+
+def _agrees(run: _Run, e2e: float, total: float) -> None:
+    """Refuse a closed loop whose duration and latencies contradict its concurrency (Little's law)."""
+    mean = run.rate * e2e
+    if mean > _MOST_OVER * run.closed:
+        said = f"{run.rate:.3g} requests/s of {e2e:.3g} s each are {mean:.3g} at once"
+        raise _UnusableError(f"{said}, and at most {run.closed:g} were: duration and latencies contradict each other")
+    if total >= _ROUNDS * run.closed and mean < _LEAST_BUSY * run.closed:
+        raise _UnusableError(f"{mean:.3g} requests were there on average, not {run.closed:g}: the client was too slow")
 
 
 def _runs_of(file: Path) -> list[_Found]:
