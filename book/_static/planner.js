@@ -361,7 +361,7 @@
       const told_ = math.settings(of.asked, name, of.settings);
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}${replicas[name] ? ", a replica" : " at full load"}` }));
-      for (const [title, line] of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", data.gpus[given.gpu].maker === data.maker ? of.replicas ?? 1 : 0)) {
+      for (const [title, line] of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", math.pods_of(of.replicas ?? 1, asked.unit.gpus, data.gpus[given.gpu].maker, data.gpus[given.gpu].node))) {
         const code = Object.assign(document.createElement("pre"), { textContent: line });
         code.dataset.language = math.is_manifest(title) ? "yaml" : "bash";
         const head = Object.assign(document.createElement("p"), { textContent: `${title} ` });

@@ -42,7 +42,8 @@ SOLVE = """([given, drawn]) => {
     const said = found.best ? math.settings(asked, found.best, found.settings[found.best]) : {};
     const told = found.best ? { ...said, ...flags } : {};
     const store = Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "";
-    const pods = math.data.gpus[given.gpu].maker === math.data.maker ? 1 : 0;
+    const { maker, node } = math.data.gpus[given.gpu];
+    const pods = math.pods_of(1, asked.unit.gpus, maker, node);
     const known = (v) => Number.isFinite(v) ? v : null;
     const numbers = math.numbers_of(asked, found);
     const finite = Object.entries(numbers).filter(([n, v]) => Number.isFinite(v[0]));

@@ -12,7 +12,7 @@ import yaml
 
 from inference_math import SLA, Unit, Workload, perf, plan
 from inference_math.perf.commands import commands
-from inference_math.perf.manifests import FORMS, is_manifest
+from inference_math.perf.manifests import FORMS, is_manifest, pods_of
 from inference_math.planner.case import Case, solve
 
 ENGINES = ("vllm", "sglang", "trtllm")
@@ -199,9 +199,12 @@ def test_gpus_of_another_maker_have_none():
 
 
 def test_a_unit_larger_than_a_node_has_no_pod():
-    for architecture in ("chunked", "disaggregated"):
-        forms, *_ = found("vllm", architecture, tp=2, dp=8, ep=16)
-        assert forms == {}
+    """Compute trays of NVL72 have four GPUs, boards of other servers eight."""
+    for gpu, tp, pods in (("h200-sxm", 8, 3), ("gb200", 8, 0), ("gb200", 4, 3)):
+        unit = Unit.of("llama-3-70b", gpu, tp, "fp8")
+        assert pods_of(3, unit.gpus, unit.gpu.maker, unit.gpu.node) == pods
+        start = plan(unit, Workload(2000, 200), SLA(2, 0.1), intervals=False).starts["chunked"]
+        assert any(is_manifest(title) for title, _ in start.commands) == bool(pods)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

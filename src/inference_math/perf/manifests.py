@@ -8,12 +8,12 @@ plan does not know is a variable of the pod's environment. Forms: Kubernetes' ow
 from __future__ import annotations
 
 from inference_math.perf.types import Asked, EngineRecord, Server
+from inference_math.perf.words import CALIBRATED
 
-__all__ = ["ALONE", "FORMS", "is_manifest", "manifests"]
+__all__ = ["ALONE", "FORMS", "is_manifest", "manifests", "pods_of"]
 
 FORMS = {"kubernetes": "as a Kubernetes manifest", "dynamo": "as a Dynamo graph", "llm-d": "as values of llm-d's chart"}
 ALONE = "engine"  # the name of servers that are no pool
-NODE = 8  # GPUs: a pod has those of one node
 OPEN = "--host 0.0.0.0 --port "  # a pod is reached from outside of itself
 BEHIND = 8200  # where llm-d's sidecar looks for a decode server
 STORES = ["STORE_GB_OF_A_GPU", "STORE_GB", "STORE_BYTES", "BACKEND"]  # a longer name first
@@ -182,14 +182,22 @@ def is_manifest(title: str) -> bool:
     return len([form for form in FORMS if FORMS[form] == title]) > 0
 
 
+def pods_of(replicas: int, gpus: float, maker: str, node: float) -> int:
+    """Return how many replicas manifests start; 0 where there is none.
+
+    No image or resource of other makers is known here, and pods of a unit that is larger than a node must be placed
+    together, which needs more than these say.
+    """
+    return replicas if maker == CALIBRATED and gpus <= node else 0
+
+
 def manifests(asked: Asked, servers: list[Server], replicas: int) -> list[list[str]]:
     """Return (title, YAML) of each manifest that starts the servers of an architecture, and what stands before pools.
 
-    None for no `replicas`, which is what GPUs of other makers than NVIDIA have, and where a unit is larger than a
-    node: such pods must be placed together, which needs more than these say.
+    None for no `replicas`; see `pods_of`.
     """
     engine = asked["engine"]
-    if asked["unit"]["gpus"] > NODE or replicas < 1:
+    if replicas < 1:
         return []
     note = whole(servers, replicas)
     found = [[FORMS["kubernetes"], note + kubernetes(asked, servers, replicas)]]

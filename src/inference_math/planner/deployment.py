@@ -17,9 +17,9 @@ from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence import load
 from inference_math.perf.answers import best_rate
 from inference_math.perf.commands import commands
+from inference_math.perf.manifests import pods_of
 from inference_math.perf.types import DrawnCoefficients, Row, Solution, Swing
 from inference_math.perf.words import (
-    CALIBRATED,
     checked,
     drafting_pays,
     drafts_said,
@@ -372,7 +372,8 @@ def lines_for(case: Case, name: str, row: Row, replicas: int) -> tuple[tuple[str
     """Return what is started for so many replicas of an architecture's row, and the command line of each."""
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
     told = perf.settings(case.asked, name, row)
-    pods = replicas if case.unit.gpu.maker == CALIBRATED else 0  # no image or resource of another maker is known here
+    gpu = case.unit.gpu
+    pods = pods_of(replicas, case.unit.gpus, gpu.maker, gpu.node)
     lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, pods)
     return tuple((title, line) for title, line in lines)
 

@@ -62,7 +62,7 @@ def across(
     >>> found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1), price=2.5)
     >>> table = across(found, ["h200-sxm"], {"h200-sxm": 3.2})
     >>> table.gpu.tolist(), bool(table.usd_per_million.is_monotonic_increasing)
-    (['h200-sxm', 'h100-sxm'], True)
+    (['h100-sxm', 'h200-sxm'], True)
     """
     own = found.case.unit.gpu
     asked = catalogue.GPUS.values() if gpus is None else map(_gpu, gpus)

@@ -100,7 +100,8 @@ def data() -> dict[str, Any]:
     return {
         "models": {name: record(model) for name, model in catalogue.MODELS.items()},
         "gpus": {
-            name: rates_of(gpu) | {"generation": gpu.generation, "maker": gpu.maker, "watts": gpu.tdp or 0}
+            name: rates_of(gpu)
+            | {"generation": gpu.generation, "maker": gpu.maker, "node": gpu.node, "watts": gpu.tdp or 0}
             for name, gpu in catalogue.GPUS.items()
         },
         "coefficients": list(COEFFICIENTS),
@@ -118,7 +119,6 @@ def data() -> dict[str, Any]:
             name: {"title": title, "rows": np.stack(mix(name).rows()[:2], axis=1).tolist()}
             for name, title in MIXES.items()
         },
-        "maker": words.CALIBRATED,
         "guessed": words.GUESSED,
         "errors": evidence.load("served_error").frame.to_dict("records"),
         "answers": ANSWERS,
