@@ -271,16 +271,21 @@ def crowded_live(costs: Mapping[str, float]) -> Any:
         seen = f"show == '{shown[0]}' ? datum.X_{tier_} : show == '{shown[1]}' ? 100 * datum.G_{tier_} : "
         chart = chart.transform_calculate(**{label: f"{seen}datum.users / datum.X_{tier_} - think"})
     x = alt.X("users:Q", scale=explore.log_scale(1, 100), title="users of a unit")
-    y = alt.Y("value:Q", title="what is chosen to be shown")
-    return compared(chart, labels, "tier", x, y).add_params(
-        explore.choice("show", "show", shown, shown[0]),
-        explore.named_slider("hbm", "million tokens of HBM for caches", costs["hbm"], 0.1, 10, 0.01),
-        explore.named_slider("host", "million tokens of host memory", costs["host"], 0, 50, 0.1),
-        explore.named_slider("again", "thousand tokens read again", costs["again"], 1, 200, 0.5),
-        explore.named_slider("brought", "thousand tokens brought", costs["brought"], 0.5, 20, 0.05),
-        explore.named_slider("answer", "tokens of an answer", costs["answer"], 50, 4000, 50),
-        explore.named_slider("think", "seconds of thinking", costs["think"], 1, 120, 1),
-        explore.named_slider("token", "computing a token (µs)", costs["token_us"], 1, 300, 0.5),
-        explore.named_slider("weights", "reading the weights (ms)", costs["weights_ms"], 1, 50, 0.1),
-        explore.named_slider("read", "reading a session, ΔH (ms)", costs["read_ms"], 0.01, 5, 0.01),
+    y = alt.Y("value:Q", title=None)  # its title is what is chosen to be shown
+    above = alt.Title(text=alt.ExprRef("show"), anchor="start", fontSize=12)
+    return (
+        compared(chart, labels, "tier", x, y)
+        .properties(title=above)
+        .add_params(
+            explore.choice("show", "show", shown, shown[0]),
+            explore.named_slider("hbm", "million tokens of HBM for caches", costs["hbm"], 0.1, 10, 0.01),
+            explore.named_slider("host", "million tokens of host memory", costs["host"], 0, 50, 0.1),
+            explore.named_slider("again", "thousand tokens read again", costs["again"], 1, 200, 0.5),
+            explore.named_slider("brought", "thousand tokens brought", costs["brought"], 0.5, 20, 0.05),
+            explore.named_slider("answer", "tokens of an answer", costs["answer"], 50, 4000, 50),
+            explore.named_slider("think", "seconds of thinking", costs["think"], 1, 120, 1),
+            explore.named_slider("token", "computing a token (µs)", costs["token_us"], 1, 300, 0.5),
+            explore.named_slider("weights", "reading the weights (ms)", costs["weights_ms"], 1, 50, 0.1),
+            explore.named_slider("read", "reading a session, ΔH (ms)", costs["read_ms"], 0.01, 5, 0.01),
+        )
     )

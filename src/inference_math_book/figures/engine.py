@@ -14,11 +14,13 @@ import pandas as pd
 from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost, replay
 from inference_math.simulate.record import Run
 from inference_math.simulate.schedulers import Scheduler, system_of
+from inference_math.unit import costs
+from inference_math.unit.operators import Operators
 from inference_math.workload import Trace
 from inference_math_book import explore
 from inference_math_book.figures.interference import KINDS, segments
 
-__all__ = ["ARCHITECTURES", "SETTINGS", "played", "seen", "systems"]
+__all__ = ["ARCHITECTURES", "SETTINGS", "opening", "played", "seen", "systems"]
 
 ARCHITECTURES = ("plain", "in chunks", "two pools")
 SETTINGS: Mapping[str, tuple[str, float, float, float, float]] = {
@@ -119,12 +121,23 @@ def _tokens(run: Run, rows: pd.DataFrame, of: Sequence[int]) -> pd.DataFrame:
     return (1e3 * pd.DataFrame(found, columns=["at", "ttft", "gap"])).round(3)
 
 
-def seen(cost: StepCost) -> Any:
+def opening(unit: Operators, question: str, **first: float) -> explore.Live:
+    """Return the live figure with which a chapter opens, at settings of its own."""
+    return explore.Live(
+        seen(costs.step_cost(unit), **first),
+        alt_text="Lanes of twelve requests that wait, are computed, decode, and stand in bubbles, under three schedulers, "
+        "one above the other; sliders for what is asked here, play, pause and step.",
+        question=question,
+    )
+
+
+def seen(cost: StepCost, **first: float) -> Any:
     """Return a live figure's chart: lanes of requests, a moment up to which they are played, and what was seen by then.
 
-    The page plays them again when a setting moves, by the same simulator (engine.js).
+    The page plays them again when a setting moves, by the same simulator (engine.js). `first` are settings to begin
+    with in the place of those of `SETTINGS`.
     """
-    bars, tokens = played(cost)
+    bars, tokens = played(cost, **first)
     kinds = list(KINDS)
     axis = alt.Axis(labelOverlap="greedy", labelSeparation=6, grid=False, tickCount=6)
     whole = alt.Scale(domainMin=0, domainMax=alt.ExprRef("end"), nice=False)  # also before all of it was played
@@ -168,7 +181,10 @@ def seen(cost: StepCost) -> Any:
     )
     told = asdict(cost) | _drawn() | {"systems": systems(), "architectures": list(ARCHITECTURES), "move": _MOVE}
     told |= {"lane": _LANE, "apart": _COUNT + _GAP, "seconds": 12}
-    sliders = [explore.named_slider(name, *rest) for name, rest in SETTINGS.items()]
+    sliders = [
+        explore.named_slider(name, words, first.get(name, usual), *ends)
+        for name, (words, usual, *ends) in SETTINGS.items()
+    ]
     return (
         alt.layer(lanes, said, head)
         .add_params(
