@@ -26,11 +26,10 @@ window.inferenceMathCrowd = (() => {
 
   // The fleets of all architectures, as `planner.traffic` finds them, and which of them loses least.
   const sized = function* ({ asked, solved, drawn }, names, played, { traffic, have }) {
-    const places = math.representative(solved);
+    const places = math.representative(asked, solved.costs);
     const paces = places.map((i) => math.pace_of(asked, ...drawn[i]));
     const of = remembered((units) => math.of_units(asked, units));
-    const decisive = solved.costs[places[math.slow_places(places.length)]].mixed;
-    const rowsOf = remembered((name, units) => math.trials(of(units), name, solved.settings[name], decisive));
+    const rowsOf = remembered((name, units) => math.trials(of(units), name, solved.settings[name]));
     const host = {
       rows: (name, units) => rowsOf(name, units).length,
       top: remembered((name, units, row, place) => math.full(of(units), name, rowsOf(name, units)[row], solved.costs[places[place]])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import isnan
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math.perf.choice import chosen, scattered, shares_best, tied
+from inference_math import SLA, Unit, Workload, plan
+from inference_math.perf.choice import CAREFUL, chosen, scattered, shares_best, tied
 
 NAMES = ("aggregated", "chunked", "disaggregated")
 rates = st.lists(st.tuples(*[st.just(0.0) | st.floats(0.1, 100)] * 3), min_size=1, max_size=20)
@@ -81,3 +83,20 @@ def test_equal_ones_share_a_draw_and_draws_that_serve_nothing_go_to_none():
     assert shares_best(rates) == pytest.approx(
         {"aggregated": 0.125 + 0.25 + 1 / 12, "chunked": 0.125 + 1 / 12, "disaggregated": 1 / 12}
     )
+
+
+TALK = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
+
+
+def test_a_looser_limit_serves_no_less_and_nine_in_ten_draws_keep_it():
+    """Within what the search for a chunk leaves, a few in a thousand."""
+    for name, limits in (
+        ("tpot", [SLA(0.4, 0.04 * 1.25**k) for k in range(7)]),
+        ("ttft", [SLA(0.32 * 1.25**k, 0.04) for k in range(7)]),
+    ):
+        plans = [plan(TALK, Workload(2200, 170), sla) for sla in limits]
+        for architecture in ("aggregated", "chunked", "disaggregated"):
+            rates = [one.compared.set_index("architecture").rate[architecture] for one in plans]
+            assert all(b >= a * 0.997 for a, b in pairwise(rates)), (name, architecture, rates)
+            kept = [one.solved["kept"][architecture] for one, rate in zip(plans, rates, strict=True) if rate > 0]
+            assert sum(share >= CAREFUL for share in kept) >= len(kept) - 1, (name, architecture, kept)

@@ -154,7 +154,7 @@ def tried(case, row):
     """Return a row as a fleet tries it: of a pool's prompts each group of GPUs has its part."""
     if row["architecture"] != "disaggregated":
         return row
-    rows = queues.trials(case.asked, row["architecture"], row, under(case)["mixed"])
+    rows = queues.trials(case.asked, row["architecture"], row)
     return next(one for one in rows if one["prefill_units"] == row["prefill_units"])
 
 

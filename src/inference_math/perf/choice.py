@@ -8,13 +8,13 @@ So all architectures are compared under the same draws, each as it would be run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, floor, sqrt
+from math import ceil, exp, floor, log, sqrt
 
 from inference_math.perf.asked import NEARLY, longest_step, mixes, places, sent_seconds, steps_of, wait
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, largest_whole, seen
 from inference_math.perf.draws import interval, median
 from inference_math.perf.load import loaded, pools_each, settings_row, strain
-from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, chunked
+from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, chunk_size, chunked, highest
 from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Ranking, Row, Solution, Step, StepCosts
 
@@ -34,7 +34,10 @@ CAREFUL = 0.9  # of the draws must keep the limits with the settings that are ch
 MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyond, engines run out of workspace
 SURE = 0.5  # of the draws must name the chosen architecture as the best, or it is a tie
 MOST_FED = 0.97  # of what a prefill unit computes at most: fewer prompts together wait less for each other
-ROUNDS = 6  # of settings that are tried for the draw that decides
+TENTHS = 9  # of the draws keep the limits beside a chunk, or as many fewer as there must be
+LARGEST = 4  # prompts' tokens in a chunk
+FEW = 1e-3  # decodes
+COARSE, FINE = 14, 30  # halvings of a number of decodes
 HOPEFUL = 0.75  # of the best layout's tokens at a first look: what serves less is not looked at again
 LOOKED = 8  # every so many draws make a first look at a layout
 
@@ -81,45 +84,72 @@ def chosen_settings(asked: Asked, name: str, drawn: list[StepCosts]) -> Row:
 
 
 def chunked_settings(asked: Asked, drawn: list[StepCosts]) -> Row:
-    """Return decodes and a chunk that nine in ten draws allow: the best under the draw that is slower than nine in ten.
+    """Return the chunk, and the decodes that nine in ten draws allow beside it, with which a unit serves most.
 
-    Which draw that is hangs on the settings, so it is looked for in rounds.
+    For a chunk more decodes serve more, and strain the limits more. Where nine in ten draws allow none, as many tenths
+    as allow some.
     """
-    work, steps, room = asked["work"], steps_of(asked), places(asked)
-    best, most, often = NONE, 0.0, 0.0
-    tried: list[int] = []
-    at = feasible_draw(asked, drawn)
-    while at >= 0 and len(tried) < ROUNDS and at not in tried:
-        tried.append(at)
-        row = chunked(drawn[at]["mixed"], room, work["n_in"], steps, longest_step(asked), wait(asked, drawn[at]))
-        if not row["rate"] > 0:  # nine in ten draws are not to be had
-            return best
-        own = settings_row(row["batch"], row["chunk"], NEVER)
-        parts = [strain(asked, one, "chunked", own) for one in drawn]
-        kept = len([part for part in parts if part <= NEARLY]) / len(parts)
-        served = median([loaded(asked, one, "chunked", own)["rate"] for one in drawn])
-        if min(kept, CAREFUL) > often or (min(kept, CAREFUL) == often and served > most):
-            best = own
-            most = served
-            often = min(kept, CAREFUL)
-        order = list(range(len(parts)))
-        order.sort(key=lambda i: parts[i])
-        at = order[ceil(CAREFUL * len(parts)) - 1]
-    return best
+    if len(drawn) == 1:
+        return chunked_alone(asked, drawn[0])
+    for k in range(TENTHS):
+        found = chunked_by(asked, drawn, (TENTHS - k) / 10)
+        if found["rate"] > 0:
+            return found
+    return NONE
 
 
-def feasible_draw(asked: Asked, drawn: list[StepCosts]) -> int:
-    """Return the slowest draw up to the middle one in which chunks keep the limits at all; -1: in none."""
-    order = list(range(len(drawn)))
-    order.sort(key=lambda i: drawn[i]["mixed"](1.0, 1.0))
+def chunked_by(asked: Asked, drawn: list[StepCosts], share: float) -> Row:
+    """Return the same for a share of the draws."""
+    longest = log(max(LARGEST * asked["work"]["n_in"], 2.0))
+    place = highest(lambda at: served_beside(asked, drawn, exp(at), share), 0.0, longest)
+    batch = allowed_beside(asked, drawn, exp(place), share, FINE)
+    return settings_row(batch, exp(place), NEVER) if batch > 0 else NONE
+
+
+def chunked_alone(asked: Asked, one: StepCosts) -> Row:
+    """Return the settings of chunks for one draw."""
     n_in, steps = asked["work"]["n_in"], steps_of(asked)
-    at = ceil(0.5 * len(order)) - 1
-    while at >= 0:
-        one = drawn[order[at]]
-        if chunked(one["mixed"], 2.0, n_in, steps, longest_step(asked), wait(asked, one))["rate"] > 0:
-            return order[at]
-        at -= 1
-    return -1
+    row = chunked(one["mixed"], places(asked), n_in, steps, longest_step(asked), wait(asked, one))
+    return settings_row(row["batch"], row["chunk"], NEVER) if row["rate"] > 0 else NONE
+
+
+def served_beside(asked: Asked, drawn: list[StepCosts], chunk: float, share: float) -> float:
+    """Return the requests/s with a chunk and the decodes that a share of the draws allow beside it, the median."""
+    batch = allowed_beside(asked, drawn, chunk, share, COARSE)
+    if not batch > 0:
+        return 0.0
+    own = settings_row(batch, chunk, NEVER)
+    return median([loaded(asked, one, "chunked", own)["rate"] for one in drawn])
+
+
+def allowed_beside(asked: Asked, drawn: list[StepCosts], chunk: float, share: float, halvings: int) -> float:
+    """Return the most decodes that a chunk feeds and that a share of the draws allow beside it; 0: none."""
+    work, steps, room = asked["work"], steps_of(asked), min(places(asked), MOST_TOGETHER)
+    needed = ceil(share * len(drawn) - 1e-9)
+
+    def good(b: float) -> bool:
+        balance, free = chunk_size(b, work["n_in"], steps - 1), room - b
+        # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
+        if balance > chunk or not free > 0 or balance > free * work["n_in"] or balance > free * chunk:
+            return False
+        own, kept, left = settings_row(b, chunk, NEVER), 0, len(drawn)
+        for one in drawn:
+            left -= 1
+            kept += 1 if strain(asked, one, "chunked", own) <= NEARLY else 0
+            if kept >= needed or kept + left < needed:
+                break
+        return kept >= needed
+
+    if not good(FEW):
+        return 0.0
+    low, high = FEW, room
+    for _ in range(halvings):
+        middle = (low * high) ** 0.5
+        if good(middle):
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def pools_settings(asked: Asked, drawn: list[StepCosts]) -> Row:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil, floor, inf, log
 
-from inference_math.perf.asked import computed_tokens, fresh_share, sent_bytes, verify_tokens, whole_prompt
-from inference_math.perf.choice import CAREFUL, chosen
+from inference_math.perf.asked import computed_tokens, fresh_share, sent_bytes, steps_of, verify_tokens, whole_prompt
+from inference_math.perf.choice import CAREFUL, best_rates, chosen, scattered, tied
 from inference_math.perf.draws import median
 from inference_math.perf.engine import Request
 from inference_math.perf.goodput import goodput, requests_like, requests_of
-from inference_math.perf.load import loaded, pools_each
+from inference_math.perf.load import loaded
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import draft_yield, floor_terms, kv_held, kv_tokens, stored_tokens, unit_terms
@@ -27,13 +27,12 @@ from inference_math.perf.types import (
     Row,
     Solution,
     Standing,
-    Step,
     StepCosts,
     System,
 )
 
 __all__ = [
-    "AFTER", "BEFORE", "DRAWN", "MEASURED", "RANKED", "crowd", "differ", "full", "longest_fits", "of_units", "pace_of",
+    "AFTER", "BEFORE", "DRAWN", "MEASURED", "crowd", "differ", "full", "longest_fits", "of_units", "pace_of",
     "played", "representative", "slow_places", "standing", "system_for", "trials", "units_of",
 ]  # fmt: skip
 
@@ -51,7 +50,6 @@ AT_ONCE: Admission = {
 }
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation
-RANKED = 160  # the same, where rows are told apart
 BEFORE = 0.25  # of the requests that are measured: so many come before them
 AFTER = 0.1  # and after them
 FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for longer than is simulated
@@ -62,10 +60,9 @@ BISECTIONS = 30
 IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
 BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
-MORE = 4  # splits of pools that are tried: with as many prefill units as are balanced at full load, and more
 WIDE = 1.12  # rates in a row, where it is looked from which on limits are missed
 NARROW = 1.04  # and how near two must be in the end, between which what is sustained is taken to lie
-NARROW_RANKED = 1.12
+STRIDE = 1.3  # from one number of replicas to the next, until one is enough
 LEAST = 0.02  # of full load: what is sustained below it is nothing
 
 
@@ -96,11 +93,11 @@ def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
     return other
 
 
-def trials(asked: Asked, name: str, row: Row, step: Step) -> list[Row]:
-    """Return the rows to try: an architecture's own, with chunks up to whole prompts, or with other splits of pools.
+def trials(asked: Asked, name: str, row: Row) -> list[Row]:
+    """Return the rows to try: an architecture's own, with chunks up to whole prompts, or with all splits of pools.
 
     At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps. Pools
-    that are equally fast at full load are not at part load: a prompt waits for a unit, a decode for nobody. Of the
+    that are equally fast at full load are not at part load: prompts wait for a unit, and decodes for a place. Of the
     prompts that a row has a unit compute together, each of the unit's groups has its part.
     """
     n_in = asked["work"]["n_in"]
@@ -109,10 +106,7 @@ def trials(asked: Asked, name: str, row: Row, step: Step) -> list[Row]:
     found: list[Row] = []
     if name == "disaggregated":
         chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
-        fed, taken = pools_each(asked, step, changed(asked, row, chunk * ranks_of(asked), 1))
-        balance = floor(asked["units"] * taken / (fed + taken))  # where both pools are equally fast
-        best = max(1, min(asked["units"] - 1, balance))
-        for prefill in range(best, min(best + MORE, asked["units"])):
+        for prefill in range(1, asked["units"]):
             found.append(changed(asked, row, chunk, prefill))
         return found
     whole = max(n_in, row["chunk"])
@@ -171,11 +165,15 @@ def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pac
     return Pace(unit_terms(unit, found), floor_terms(unit), factors[0], factors[1], room)
 
 
-def representative(solved: Solution) -> list[int]:
-    """Return draws that stand for all: from the fastest to the slowest at full load, evenly spread."""
-    first = solved["rates"][solved["order"][0]]
-    order = list(range(len(first)))
-    order.sort(key=lambda i: -first[i])
+def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
+    """Return draws that stand for all, evenly spread: by what one more request costs, from the least to the most.
+
+    Limits and units do not count, so that what is asked with others of these is asked under the same draws.
+    """
+    steps = steps_of(asked)
+    needs = [one["ttft_1"] + steps * (one["delta_h"] + one["own"]) for one in each]
+    order = list(range(len(each)))
+    order.sort(key=lambda i: needs[i])
     many = min(DRAWN, len(order))
     return [order[floor((k + 0.5) * len(order) / many)] for k in range(many)]
 
@@ -314,30 +312,25 @@ def slow_places(count: int) -> int:
     return ceil(CAREFUL * count) - 1
 
 
-def rate_at(host: Host, name: str, units: int, row: int, place: int, guess: float, count: int, narrow: float) -> float:
+def rate_at(host: Host, name: str, units: int, row: int, place: int, guess: float) -> float:
     """Return about what a replica with one of its rows sustains in a draw."""
     top: float = host["top"](name, units, row, place)
     return highest_rate(
-        top, guess, narrow, lambda rate: host["play"](name, units, row, place, rate, count, 1.0)[0] >= 1
+        top, guess, NARROW, lambda rate: host["play"](name, units, row, place, rate, MEASURED, 1.0)[0] >= 1
     )
 
 
-def best_row(host: Host, name: str, units: int, slow: list[int]) -> tuple[int, float]:
-    """Return (row, requests/s) of the row that sustains most under the worst of some slow draws, by a few requests."""
-    chosen_row, most = 0, -1.0
-    for row in range(host["rows"](name, units)):
-        least = inf
-        for place in slow:
-            if least > most:  # else another is better whatever comes
-                top = host["top"](name, units, row, place)
-                if FULL * top > most:
-                    least = min(least, rate_at(host, name, units, row, place, 0.7, RANKED, NARROW_RANKED))
-                else:
-                    least = min(least, FULL * top)
-        if least > most:
-            chosen_row = row
-            most = least
-    return chosen_row, most
+def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int) -> bool:
+    """Tell whether a replica keeps the promise at a rate in nine of ten draws; the slowest are asked first."""
+    missed = 0
+    for k in range(count):
+        place = count - 1 - k
+        far = rate > FULL * host["top"](name, units, row, place)
+        if far or host["play"](name, units, row, place, rate, MEASURED, 1.0)[0] < 1:
+            missed += 1
+            if count - missed <= slow_places(count):
+                return False
+    return True
 
 
 def sizes_of(asked: Asked, name: str) -> list[int]:
@@ -352,32 +345,84 @@ def sizes_of(asked: Asked, name: str) -> list[int]:
     return sizes
 
 
-def best_size(asked: Asked, host: Host, name: str, slow: list[int], traffic: float, have: float) -> tuple[int, int]:
-    """Return (units, row) of the replica with which the fewest GPUs serve the traffic, or those that there are most.
+def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int) -> list[list[float]]:
+    """Return (cost, units, row) of the replicas to try, if queues cost nothing: of pools the cheapest first.
 
-    What a replica cannot serve at full load it does not serve with queues, either: such sizes are not simulated.
+    Of chunks whole prompts come first, which queues like best.
     """
-    hopes: list[tuple[float, int]] = []
+    hopes: list[list[float]] = []
     for units in sizes_of(asked, name):
-        most = inf
-        for place in slow:
-            of = 0.0
-            for row in range(host["rows"](name, units)):
-                of = max(of, FULL * host["top"](name, units, row, place))
-            most = min(most, of)
-        hopes.append((cost(most, units * asked["unit"]["gpus"], traffic, have), units))
-    hopes.sort(key=lambda pair: pair[0])
-    units, row, least = hopes[0][1], 0, inf
+        for row in range(host["rows"](name, units)):
+            top = host["top"](name, units, row, slow_places(count))
+            hopes.append([cost(FULL * top, units * asked["unit"]["gpus"], traffic, have), units, row])
+    if name == "disaggregated":
+        hopes.sort(key=lambda hope: hope[0])
+    return hopes
+
+
+def cheapest(
+    asked: Asked, host: Host, name: str, traffic: float, have: float, count: int
+) -> tuple[int, int, int, float]:
+    """Return (units, row, replicas, requests/s of each) with which the fewest GPUs keep the promise for the traffic.
+
+    Or with which the GPUs that there are serve most. What is more than that at full load needs no simulation, and of
+    the rest each is asked once whether it would do better than the best so far. No replicas where none keeps it.
+    """
+    hopes = hopes_of(asked, host, name, traffic, have, count)
+    units, row, many, each, least = floor(hopes[0][1]), floor(hopes[0][2]), 0, 0.0, inf
     for hope in hopes:
         if hope[0] >= least:
             continue
-        found = best_row(host, name, hope[1], slow)
-        its = cost(found[1], hope[1] * asked["unit"]["gpus"], traffic, have)
-        if its < least or least == inf:
-            units = hope[1]
-            row = found[0]
-            least = min(its, least)
-    return units, row
+        of, which = floor(hope[1]), floor(hope[2])
+        gpus = of * asked["unit"]["gpus"]
+        if have > 0:
+            fits = floor(have / gpus)
+            rate = sure_rate(host, name, of, which, NARROW * max(-least, 0.0) / fits if least < inf else 0.0, count)
+            its = -rate * fits
+        else:
+            fits = fewest(host, name, of, which, traffic, ceil(least / gpus) - 1 if least < inf else 0, count)
+            rate, its = traffic / max(fits, 1), fits * gpus
+        if rate > 0 and fits > 0 and its < least:
+            units, row, many, each, least = of, which, fits, rate, its
+    return units, row, many, each
+
+
+def sure_rate(host: Host, name: str, units: int, row: int, least: float, count: int) -> float:
+    """Return about the highest rate at which a replica keeps the promise in nine of ten draws, and not more.
+
+    0 where it is not `least`, if that is more than 0.
+    """
+    top: float = host["top"](name, units, row, slow_places(count))
+    if least > 0 and not keeps(host, name, units, row, least, count):
+        return 0.0
+    guess = least / top if least > 0 else 0.7
+    rate = highest_rate(top, guess, NARROW, lambda each: keeps(host, name, units, row, each, count))
+    return rate if rate <= 0 or keeps(host, name, units, row, rate, count) else rate / NARROW
+
+
+def fewest(host: Host, name: str, units: int, row: int, traffic: float, most: int, count: int) -> int:
+    """Return the fewest replicas that keep the promise for a traffic, at most so many if `most` is not 0; else 0."""
+    top: float = host["top"](name, units, row, slow_places(count))
+    if not top > 0:
+        return 0
+    short, enough = ceil(traffic / (FULL * top)) - 1, most
+    if most > 0 and (short >= most or not keeps(host, name, units, row, traffic / most, count)):
+        return 0
+    while enough <= 0:
+        at = ceil((short + 1) * STRIDE)
+        if keeps(host, name, units, row, traffic / at, count):
+            enough = at
+        elif traffic / at < LEAST * top:
+            return 0
+        else:
+            short = at
+    while enough - short > 1:
+        middle = floor((short + enough) / 2)
+        if keeps(host, name, units, row, traffic / middle, count):
+            enough = middle
+        else:
+            short = middle
+    return enough
 
 
 def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[float]:
@@ -385,7 +430,7 @@ def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[f
     found: list[float] = []
     guess = 0.7
     for place in range(count):
-        each = rate_at(host, name, units, row, place, guess, MEASURED, NARROW)
+        each = rate_at(host, name, units, row, place, guess)
         found.append(each)
         top = host["top"](name, units, row, place)
         guess = max(each / top, LEAST) if each > 0 else guess
@@ -399,24 +444,18 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     `host` answers what was asked before from memory: rows(name, units), the number of `trials`; top(name, units, row,
     place), requests/s at full load; play(name, units, row, place, rate, requests, enough), what is `played`.
     """
-    slow = [slow_places(count)]
-    if count > 3:
-        slow.append(count - 4)
-    units, row = best_size(asked, host, name, slow, traffic, have)
-    each = sustained(host, name, units, row, count)
-    ordered = list(each)
-    ordered.sort(key=lambda one: -one)
+    units, row, many, sure = cheapest(asked, host, name, traffic, have, count)
     one: Standing = {
         "name": name,
         "units": units,
         "row": row,
         "gpus": units * asked["unit"]["gpus"],
-        "each": each,
-        "sure": ordered[slow_places(count)],
-        "replicas": 0,
+        "each": sustained(host, name, units, row, count),
+        "sure": sure,
+        "replicas": many,
         "idle": 0.0,
     }
-    if one["sure"] > 0 and cost(one["sure"], one["gpus"], traffic, have) < inf:
+    if many > 0:
         one.update(fleet_of(host, one, traffic, have, count))
     else:
         place = slow_places(count)
@@ -425,20 +464,37 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
 
 
 def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) -> Solution:
-    """Return which of some architectures' fleets loses least over the draws, and whether it is a tie."""
+    """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
+
+    Equal ones are ordered by what they lose over the draws. It is a tie if the next is as good, or if over the draws
+    it is one by `choice.tied`.
+    """
     rates: dict[str, list[float]] = {}
+    costs: dict[str, float] = {}
     for name in ARCHITECTURES:
-        rates[name] = [0.0 for _ in range(count)]
+        rates[name], costs[name] = [0.0 for _ in range(count)], inf
         if name in fleets and fleets[name]["replicas"] > 0:
-            rates[name] = [worth(each, fleets[name]["gpus"], traffic, have) for each in fleets[name]["each"]]
+            one = fleets[name]
+            rates[name] = [worth(each, one["gpus"], traffic, have) for each in one["each"]]
+            costs[name] = -one["sold"] if have > 0 else one["gpus_all"][0]
     solution = chosen(rates)
+    order = solution["order"]
+    order.sort(key=lambda name: costs[name] if costs[name] < inf else 1e300)
+    first, second = order[0], order[1]
+    lead = solution["loss"][second] - solution["loss"][first]
+    scatter = scattered(best_rates(rates), rates[first], rates[second])
+    solution["best"] = first if costs[first] < inf else ""
+    solution["lead"], solution["scatter"] = lead, scatter
+    equal = costs[second] - costs[first] <= 1e-9 * max(costs[first], -costs[first])
+    both = costs[first] < inf and costs[second] < inf
+    solution["tie"] = both and (equal or tied(solution["best_in"][first], lead, scatter))
     solution["fleets"] = fleets
     return solution
 
 
 def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int) -> Standing:
     """Return how many replicas a fleet has, what it serves, and what its requests see at that, by the draws."""
-    fits = floor(have / one["gpus"]) if have > 0 else ceil(traffic / one["sure"])
+    fits = one["replicas"]
     rate = fits * one["sure"] if have > 0 else traffic
     needs: list[float] = []
     serves: list[float] = []

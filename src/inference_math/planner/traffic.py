@@ -346,7 +346,7 @@ class _Host:
     def __init__(self, found: Plan, asked: _Asked) -> None:
         self._case, self._asked, self._solved = found.case, asked, found.solved
         pairs = found.pairs
-        self.places = queues.representative(self._solved)
+        self.places = queues.representative(self._case.asked, self._solved["costs"])
         self._paces = [queues.pace_of(self._case.asked, *pairs[i]) for i in self.places]
         self._drawn: Drawn = {"gaps": asked.gaps, "lengths": asked.lengths, "like": asked.like, "share": asked.share}
         for name in found.starts:
@@ -370,8 +370,7 @@ class _Host:
 
     def _rows(self, name: str, units: int) -> tuple[Case, list[Row]]:
         case = replace(self._case, units=units)
-        step = self._solved["costs"][self.places[queues.slow_places(len(self.places))]]["mixed"]
-        return case, queues.trials(case.asked, name, self._solved["settings"][name], step)
+        return case, queues.trials(case.asked, name, self._solved["settings"][name])
 
     def _full(self, name: str, units: int, row: int, place: int) -> float:
         case, rows = self._of(name, units)

@@ -125,8 +125,8 @@ def opening(unit: Operators, question: str, **first: float) -> explore.Live:
     """Return the live figure with which a chapter opens, at settings of its own."""
     return explore.Live(
         seen(costs.step_cost(unit), **first),
-        alt_text="Lanes of twelve requests that wait, are computed, decode, and stand in bubbles, under three schedulers, "
-        "one above the other; sliders for what is asked here, play, pause and step.",
+        alt_text="Lanes of twelve requests that wait, are computed, decode, and stand in bubbles, under three "
+        "schedulers, one above the other; sliders for what is asked here, play, pause and step.",
         question=question,
     )
 
