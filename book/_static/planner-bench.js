@@ -64,7 +64,7 @@
       if (what === "cadences") {
         const rows = cadences(given, plan);
         fill(["N", "mean gap", "P50", "P90", "P99", "TTFT", "requests/s"], rows.map(([every, ...times]) => [String(every), ...times.slice(0, 5).map(math.in_seconds), math.digits(times[5])]));
-        said.replaceChildren(...cells("li", math.cadence_said(rows, Number(given.dp), data.engines[given.engine].cadence)));
+        said.replaceChildren(...cells("li", math.cadence_said(rows, Number(given.dp), data.engines[given.engine].cadence, data.engines[given.engine].ahead)));
       } else {
         const told = play(given, plan);
         const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });

@@ -505,7 +505,7 @@
       question(given);
     } catch (error) {
       if (error.field) at(error.field).setAttribute("aria-invalid", "true");
-      text("planner-verdict", `${error.message}.`);
+      text("planner-verdict", "");
       text("planner-headline", `${error.message}.`);
       text("planner-said", `${error.message}.`);
       text("planner-settings", "");

@@ -36,7 +36,7 @@ EVIDENCE = ("exact", "measured", "projected", "simulated", "published", "schemat
 CHANGES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "refuted": ("Refuted", "no form of it is right"),
-        "misprint": ("Misprints", "the idea stands; a symbol or a word of the transcription that we have does not"),
+        "misprint": ("Misprints", "a symbol or a word of the transcription that we have is not what was meant"),
         "off by one": ("Off by one", "the count at the end is one too small"),
         "answered": ("Questions, answered", "the source asks, and does not say"),
         "formula": ("Another formula or number", "a term, a factor, a unit, or what is counted"),

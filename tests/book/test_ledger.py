@@ -136,6 +136,12 @@ def test_the_errata_are_what_changes():
         assert re.search(r"\{(eq|ref|prf:ref)\}`|\]\(/book/", row.where), row
 
 
+def test_the_pages_know_how_many_claims_are_the_book_s_own():
+    last = CLAIMS[-1].id
+    for page in ("claims", "citing"):
+        assert f"E01 to {last}" in (ROOT / "book" / "reference" / f"{page}.md").read_text(encoding="utf-8")
+
+
 def test_what_rests_on_a_symbol_says_that_only_a_transcription_was_read():
     for page in ("claims", "errata"):
         text = (ROOT / "book" / "reference" / f"{page}.md").read_text(encoding="utf-8")

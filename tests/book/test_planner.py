@@ -535,7 +535,7 @@ def test_presets_fill_the_form(open_page):
 def test_what_is_no_deployment_is_refused_in_words(open_page, changes, complaint):
     page = open_page(PAGE)
     put(page, **changes)
-    assert complaint in page.locator("#planner-verdict").inner_text()
+    assert complaint in page.locator("#planner-headline").inner_text()
     assert page.locator("[data-value=rate]").text_content() == "–"
     assert not page.locator("#planner-architectures").is_visible()  # no numbers of another question are left
 

@@ -84,7 +84,7 @@ def test_the_order_of_gpus(costs, order):
     ("unseen", "maker", "said"),
     [
         (["gpu", "model"], "NVIDIA", "scaled by datasheet"),
-        (["weights", "model", "n_in"], "NVIDIA", "not with this model and weights"),
+        (["weights", "model", "n_in"], "NVIDIA", "calibrated, but not with this model and precision"),
         (["n_in"], "NVIDIA", "calibrated"),
         ([], "AMD", GUESSED),
     ],

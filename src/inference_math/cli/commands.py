@@ -328,7 +328,9 @@ def _benchmark(options: argparse.Namespace) -> int:
             return 0
         times = {name: rows[name].map(in_seconds) for name in ("gap", "gap_p50", "gap_p90", "gap_p99", "ttft")}
         shown = rows.assign(**times, rate=rows["rate"].map(digits)).rename(columns={"every": "N"})
-        said = cadence_said(rows.to_numpy().tolist(), unit.dp, engines()[unit.engine]["cadence"])
+        said = cadence_said(
+            rows.to_numpy().tolist(), unit.dp, engines()[unit.engine]["cadence"], engines()[unit.engine]["ahead"]
+        )
         print("\n".join([shown.to_string(index=False), *said]))
         return 0
     found = foresee(unit, options.input, options.output, **asked)

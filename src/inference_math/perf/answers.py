@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from math import exp, isfinite
 
-from inference_math.perf.asked import NEARLY, fresh_share, longest_step, places, sharing, steps_of, wait
+from inference_math.perf.asked import (
+    NEARLY,
+    computed_tokens,
+    fresh_share,
+    longest_step,
+    places,
+    sharing,
+    steps_of,
+    wait,
+)
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, mean_seen, round_trip, seen
 from inference_math.perf.choice import decide
 from inference_math.perf.draws import interval, mean_of, median
@@ -158,7 +167,7 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
         found[name] = interval(NEVER, told[name])
     chunk, pools, whole = [solved["settings"][name] for name in ["chunked", "disaggregated", "aggregated"]]
     found["batch_memory"] = fixed(places(asked))
-    found["chunk"] = fixed(chunk["chunk"] * fresh_share(asked["work"]) if chunk["rate"] > 0 else NEVER)
+    found["chunk"] = fixed(computed_tokens(asked, chunk) if chunk["rate"] > 0 else NEVER)
     found["prefill_units"] = fixed(pools["prefill_units"])
     found["chunked_gain"] = interval(NEVER, gained(rates, "chunked"))
     found["pdd_gain"] = interval(NEVER, gained(rates, "disaggregated"))

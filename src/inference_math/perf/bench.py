@@ -207,7 +207,7 @@ def bench_cadence(system: System, cost: StepTimes, asked: Bench, every: int) -> 
     return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked["count"] / seconds]
 
 
-def cadence_said(rows: list[list[float]], ranks: int, option: str) -> list[str]:
+def cadence_said(rows: list[list[float]], ranks: int, option: str, ahead: bool) -> list[str]:
     """Say what cadences do, and which ones are the best at what; rows are those of `bench_cadence`."""
     titles = ["", "mean gap", "median gap", "P90 of the gaps", "P99 of the gaps", "mean TTFT"]
     said: list[str] = []
@@ -219,6 +219,8 @@ def cadence_said(rows: list[list[float]], ranks: int, option: str) -> list[str]:
         said.append("least " + titles[column] + ": N = " + digits(best[0]) + ", " + in_seconds(best[column]))
     if ranks > 1:
         said.append("ranks that step together: " + digits(ranks) + ", each step as long as the fullest takes")
+    if ahead:
+        said.append("each step is planned while the one before it runs, which a benchmark played by itself leaves out")
     said.append("prompts at every N-th step: " + (option if option != "" else "no option of this engine"))
     return said
 

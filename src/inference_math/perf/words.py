@@ -412,7 +412,11 @@ def standing_of(unseen: list[str], maker: str) -> str:
     if "gpu" in unseen:
         return "scaled by datasheet"
     strange = [name for name in ("model", "kind", "engine", "weights") if name in unseen]
-    return "not with this " + " and ".join(strange) if len(strange) > 0 else "calibrated"
+    if len(strange) == 0:
+        return "calibrated"
+    return "calibrated, but not with this " + " and ".join(
+        ["precision" if one == "weights" else one for one in strange]
+    )
 
 
 def outside(scope: Scope, inputs: Scope) -> list[str]:

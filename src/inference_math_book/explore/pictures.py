@@ -21,7 +21,7 @@ PICTURES = {
     "step": ("What a step consists of", "Without a prompt, and with the prompt tokens that the plan puts into it."),
     "speeds": (
         "Speed of a user against output of a GPU",
-        "Each line is the best that an architecture does under tighter and looser limits on TPOT; the dot is the plan.",
+        "Each line is the best that an architecture does under other limits on TPOT; the black dot is the plan.",
     ),
     "memory": ("Memory of one GPU", "What the weights leave is for KV caches; how much of it the plan uses."),
     "swings": (
@@ -73,19 +73,28 @@ def _speeds() -> Any:
     )
     lines = base.mark_line().encode(
         color=_coloured("architecture", tuple(ARCHITECTURES)),
-        strokeDash=alt.StrokeDash("architecture", type="nominal", legend=None),
+        strokeDash=alt.StrokeDash(
+            "architecture", type="nominal", title=None, scale=alt.Scale(domain=list(ARCHITECTURES))
+        ),
         order=alt.Order("user", type="quantitative"),
         detail="architecture:N",
     )
-    chosen = base.transform_filter("datum.chosen").mark_point(size=90, filled=True, color="#D55E00", stroke="white")
+    chosen = base.transform_filter("datum.chosen").mark_point(size=110, filled=True, color="black", stroke="white")
     return (lines.transform_filter("!datum.chosen") + chosen).properties(height=220)
 
 
 def _swings() -> Any:
     base = alt.Chart(_rows("swings")).encode(y=alt.Y("input", type="nominal", sort=None, title=None))
     ends = {
-        "x": alt.X("low", type="quantitative", title="requests/s of a unit", scale=alt.Scale(zero=False)),
+        "x": alt.X(
+            "low",
+            type="quantitative",
+            title="requests/s of a unit",
+            scale=alt.Scale(zero=False),
+            axis=alt.Axis(tickCount=4),
+        ),
         "x2": "high",
     }
     bars = base.mark_bar(color=COLOURS[0]).encode(**ends, tooltip=["input:N", "low:Q", "high:Q"])
-    return (bars + base.mark_rule(strokeDash=[4, 3]).encode(x="rate:Q")).properties(height=130)
+    here = alt.Chart(_rows("swings")).mark_rule(strokeDash=[4, 3]).encode(x="rate:Q")
+    return (bars + here).properties(height=130)

@@ -143,10 +143,10 @@ def inputs() -> tuple[Group, ...]:
     bursts = {"1": "at random (Poisson)", "2": "in bursts, CV 2", "4": "in long bursts, CV 4"}
     experts = {"split": "a part of each on every GPU", "whole": "whole ones (EP)"}
     promises = {
-        "mean": "nine requests in ten; at full load means",
+        "mean": "nine requests in ten (full load: means)",
         "means": "means, with queues, too",
-        "0.9": "nine in ten; at full load P90 of TTFTs and gaps",
-        "0.99": "99 in a hundred; at full load P99 of TTFTs and gaps",
+        "0.9": "nine in ten (full load: P90)",
+        "0.99": "99 in a hundred (full load: P99)",
     }
     aim = (
         Select("goal", "I am looking for", goals, "serve"),
@@ -156,7 +156,7 @@ def inputs() -> tuple[Group, ...]:
         Select("model", "Model", {name: name for name in catalogue.MODELS}, "llama-3-70b"),
         Field("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True),
         Field("prompt", "Prompt (tokens)", 1, 2_000_000, 1, 2200, True),
-        Field("output", "Output (tokens)", 2, 10_000, 1, 170, True),
+        Field("output", "Output (tokens)", 2, 100_000, 1, 170, True),
     )
     sent = (
         Select("lengths", "Lengths of prompts and answers", lengths, "fixed"),
@@ -196,7 +196,10 @@ def inputs() -> tuple[Group, ...]:
         Group("What I serve", served, "Lengths, bursts, stored prompts", sent),
         Group("What I run on", run, "Drafts, parallelism, pools, price, calibration", laid_out),
         Group(
-            "What I promise", limits, "Of which requests", (Select("promise", "The limits hold for", promises, "mean"),)
+            "What I promise",
+            limits,
+            "Means, or a share of the requests",
+            (Select("promise", "The limits hold for", promises, "mean"),),
         ),
     )
 
