@@ -37,7 +37,8 @@ MOST_FED = 0.97  # of what a prefill unit computes at most: fewer prompts togeth
 TENTHS = 9  # of the draws keep the limits beside a chunk, or as many fewer as there must be
 LARGEST = 4  # prompts' tokens in a chunk
 FEW = 1e-3  # decodes
-COARSE, FINE = 14, 30  # halvings of a number of decodes
+COARSE = 14  # halvings of a number of decodes, where chunks are told apart
+FINE = 30  # and of those that are chosen
 HOPEFUL = 0.75  # of the best layout's tokens at a first look: what serves less is not looked at again
 LOOKED = 8  # every so many draws make a first look at a layout
 
