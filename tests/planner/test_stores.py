@@ -34,6 +34,7 @@ def test_a_ladder_is_the_loop_of_a_unit_in_bytes():
     found = size_store(UNIT, AGENTS, 160, TIERS, units=8)
     each, means = UNIT.model.kv_token("fp8"), AGENTS.sessions(1)
     rows = found.tiers.set_index("tier")
+    assert "step together" not in str(found)
     assert list(rows.index) == ["hbm", "dram", "local_ssd"]
     assert rows.gb.tolist()[1:] == pytest.approx([2000, 30_000])
     hbm = UNIT.kv_tokens(means.prompt)
@@ -95,7 +96,9 @@ def test_users_within_limits_are_the_most_that_keep_them():
 
 
 def test_groups_of_attention_keep_a_part_of_everything():
-    rows = size_store(SPLIT, AGENTS, 60, {"dram": 2e12}).tiers
+    found = size_store(SPLIT, AGENTS, 60, {"dram": 2e12})
+    assert "8 groups of attention step together" in " ".join(str(found).split())
+    rows = found.tiers
     means, hbm = AGENTS.sessions(1), SPLIT.kv_tokens(AGENTS.sessions(1).prompt)
     cost = SPLIT.near(Workload(means.prompt, AGENTS.answer)).step_cost
     seen = loop(waiting_of(SPLIT), 60, cost, tokens=[hbm], habit=Habit(groups=8))

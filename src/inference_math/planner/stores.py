@@ -56,6 +56,8 @@ class Ladder:
     spread
         Ends of the factor by which latencies, and so rates, may be off with a probability of 90 %, where hits are what
         the law says.
+    groups
+        Of a unit's GPUs, each with an attention of its own, which step together.
     """
 
     tiers: pd.DataFrame
@@ -70,6 +72,7 @@ class Ladder:
     gpus: int
     alone: int
     spread: tuple[float, float]
+    groups: int = 1
 
     @property
     def stands_for(self) -> int:
@@ -144,6 +147,11 @@ class Ladder:
             )
         if self.tiers["together"].iloc[0] < self.common + _LOST * (self.ceiling - self.common):
             told.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")
+        if self.groups > 1:
+            told.append(
+                f"{self.groups} groups of attention step together: where a step with a prompt lasts a hundred times one "
+                "without, turns are said to be two to three times too slow."
+            )
         if self.needed[SHARES[-1]] < _CLIFF * self.needed[SHARES[0]]:
             told.append(
                 "These sizes lie close together: a store clearly larger finds all, one clearly smaller nothing."
@@ -265,6 +273,7 @@ def size_store(
         count * unit.gpus,
         _alone(lambda many: seen(asked / many, 0).rate * many, asked, count, rows[-1]["rate"]) if places else count,
         (within.low / within.value, within.high / within.value),
+        unit.dp,
     )
 
 
