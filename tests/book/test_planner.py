@@ -26,6 +26,7 @@ DEFAULT = {
     "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
     "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1", "calibration": "nearest",
     "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "", "prices": "",
+    "imbalance": "",
 }  # fmt: skip
 AIMS = {"traffic": "40", "goal": "serve", "have": "16"}
 SOLVE = """([given, drawn]) => {
@@ -67,7 +68,7 @@ def unit_of(given):
     return Unit.of(
         given["model"], given["gpu"], tp, given["weights"], given["kv"], given["engine"], dp=dp, pp=pp,
         ep=tp * dp if given["experts"] == "whole" else 1, drafts=int(given["drafts"]),
-        accepted=float(given["accepted"]) / 100,
+        accepted=float(given["accepted"]) / 100, expert_imbalance=float(given["imbalance"]) if given["imbalance"] else None,
     )  # fmt: skip
 
 
@@ -105,7 +106,7 @@ def settings(count):
         "lengths": ["fixed", "geometric"], "units": ["2", "8", "13"], "price": ["2.5", "9"],
         "dp": ["1", "1", "1", "2", "4"], "pp": ["1", "1", "1", "2"], "experts": ["split", "split", "whole"],
         "drafts": ["0", "0", "0", "1", "3"], "accepted": ["0", "80", "100"], "link": list(links()),
-        "front": ["", "", "0", "25"],
+        "front": ["", "", "0", "25"], "imbalance": ["", "0", "1.5"],
     }  # fmt: skip
     while found < count:
         given = {name: rng.choice(values) for name, values in pick.items()} | {
@@ -120,6 +121,8 @@ def settings(count):
             "stored": rng.choice(["0", "50", "87.5", "100"]), "ttft": f"{10 ** rng.uniform(1.5, 4):.0f}",
             "tpot": f"{10 ** rng.uniform(0.8, 2.3):.1f}",
         }  # fmt: skip
+        if not catalogue.model(given["model"]).is_mixture:
+            given["imbalance"] = ""
         try:
             unit_of(given)
         except ValueError:
@@ -530,6 +533,7 @@ def test_presets_fill_the_form(open_page):
         ({"stored": "120"}, "prompt (%) must be"),
         ({"prices": "b200=free"}, "Prices of other GPUs must be like b200=5, with a GPU of the list, not b200=free"),
         ({"prices": "b300x=5"}, "not b300x=5"),
+        ({"imbalance": "1.5"}, "must be left empty: llama-3-70b has no routed experts"),
     ],
 )  # fmt: skip
 def test_what_is_no_deployment_is_refused_in_words(open_page, changes, complaint):

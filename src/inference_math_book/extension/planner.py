@@ -179,6 +179,7 @@ def inputs() -> tuple[Group, ...]:
         Field("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 100 * ACCEPTED),
         Select("dp", "Groups that share the attention (DP)", sizes, "1"),
         Select("experts", "Routed experts", experts, "split"),
+        Field("imbalance", "Expert imbalance, if you counted (CV)", 0, 100, 0.01, None),
         Select("pp", "Pipeline stages (PP)", sizes, "1"),
         Field("units", "Units of a disaggregated replica, at most", 2, 64, 1, 8),
         Select("link", "Link between pools", {name: one.title for name, one in links().items()}, USUAL),
