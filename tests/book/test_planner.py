@@ -203,18 +203,6 @@ def complete(page):
     page.wait_for_selector("#planner-form[data-complete=true]")
 
 
-@pytest.fixture
-def open_page(open_page):
-    """Open a page with all of the form in sight."""
-
-    def opened(*asked, **told):
-        page = open_page(*asked, **told)
-        page.evaluate("document.querySelectorAll('#planner-form details').forEach((one) => { one.open = true; })")
-        return page
-
-    return opened
-
-
 def put(page, **changes):
     """Fill in several fields, none of which waits for the answer to those before it."""
     for name, value in changes.items():

@@ -62,6 +62,7 @@ BEYOND = 2  # times what a KV cache has room for: more tokens are never held, ev
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
 WIDE = 1.12  # rates in a row, where it is looked from which on limits are missed
 NARROW = 1.04  # and how near two must be in the end, between which what is sustained is taken to lie
+FIRST = 4  # draws, the slowest, that say whether more need be asked
 STRIDE = 1.3  # from one number of replicas to the next, until one is enough
 LEAST = 0.02  # of full load: what is sustained below it is nothing
 
@@ -320,10 +321,13 @@ def rate_at(host: Host, name: str, units: int, row: int, place: int, guess: floa
     )
 
 
-def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int) -> bool:
-    """Tell whether a replica keeps the promise at a rate in nine of ten draws; the slowest are asked first."""
+def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int, looked: int) -> bool:
+    """Tell whether a replica keeps the promise at a rate in nine of ten draws; the slowest are asked first.
+
+    Only so many are `looked` at: of fewer than `count` it tells that the promise may be kept, or that it is not.
+    """
     missed = 0
-    for k in range(count):
+    for k in range(looked):
         place = count - 1 - k
         far = rate > FULL * host["top"](name, units, row, place)
         if far or host["play"](name, units, row, place, rate, MEASURED, 1.0)[0] < 1:
@@ -393,36 +397,52 @@ def sure_rate(host: Host, name: str, units: int, row: int, least: float, count: 
     0 where it is not `least`, if that is more than 0.
     """
     top: float = host["top"](name, units, row, slow_places(count))
-    if least > 0 and not keeps(host, name, units, row, least, count):
+
+    def good(rate: float) -> bool:
+        return keeps(host, name, units, row, rate, count, count)
+
+    if least > 0 and not good(least):
         return 0.0
-    guess = least / top if least > 0 else 0.7
-    rate = highest_rate(top, guess, NARROW, lambda each: keeps(host, name, units, row, each, count))
-    return rate if rate <= 0 or keeps(host, name, units, row, rate, count) else rate / NARROW
+    rate = highest_rate(top, least / top if least > 0 else 0.7, NARROW, good)
+    return rate if rate <= 0 or good(rate) else rate / NARROW
 
 
 def fewest(host: Host, name: str, units: int, row: int, traffic: float, most: int, count: int) -> int:
-    """Return the fewest replicas that keep the promise for a traffic, at most so many if `most` is not 0; else 0."""
+    """Return the fewest replicas that keep the promise for a traffic, at most so many if `most` is not 0; else 0.
+
+    A few slow draws say first how many it may be: fewer than these keep nothing.
+    """
     top: float = host["top"](name, units, row, slow_places(count))
     if not top > 0:
         return 0
-    short, enough = ceil(traffic / (FULL * top)) - 1, most
-    if most > 0 and (short >= most or not keeps(host, name, units, row, traffic / most, count)):
+
+    def kept(many: int, looked: int) -> bool:
+        return keeps(host, name, units, row, traffic / many, count, looked)
+
+    short = ceil(traffic / (FULL * top)) - 1
+    if most > 0 and (short >= most or not kept(most, count)):
         return 0
-    while enough <= 0:
-        at = ceil((short + 1) * STRIDE)
-        if keeps(host, name, units, row, traffic / at, count):
-            enough = at
-        elif traffic / at < LEAST * top:
-            return 0
-        else:
+    dearest = floor(traffic / (LEAST * top))
+    for looked in [min(FIRST, count), count]:
+        at = short + 1
+        while not kept(at, looked):
+            if at > dearest:
+                return 0
             short = at
+            at = ceil(at * STRIDE) if most <= 0 else min(ceil(at * STRIDE), most)
+        short = edge_of(short, at, looked, kept)
+    return short + 1
+
+
+def edge_of(short: int, enough: int, looked: int, kept: Callable[[int, int], bool]) -> int:
+    """Return the largest number of replicas that is too small, between one that is and one that is not."""
     while enough - short > 1:
         middle = floor((short + enough) / 2)
-        if keeps(host, name, units, row, traffic / middle, count):
+        if kept(middle, looked):
             enough = middle
         else:
             short = middle
-    return enough
+    return short
 
 
 def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[float]:

@@ -149,8 +149,8 @@ class Ladder:
             told.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")
         if self.groups > 1:
             told.append(
-                f"{self.groups} groups of attention step together: where a step with a prompt lasts a hundred times one "
-                "without, turns are said to be two to three times too slow."
+                f"{self.groups} groups of attention step together: where a step with a prompt lasts a hundred times "
+                "one without, turns are said to be two to three times too slow."
             )
         if self.needed[SHARES[-1]] < _CLIFF * self.needed[SHARES[0]]:
             told.append(
