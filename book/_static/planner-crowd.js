@@ -24,7 +24,7 @@ window.inferenceMathCrowd = (() => {
     };
   };
 
-  // The fleets of all architectures, as `planner.traffic` finds them, and which of them loses least.
+  // The fleets of all architectures, as `planner.traffic` finds them, and which of them takes the fewest GPUs.
   const sized = function* ({ asked, solved, drawn }, names, played, { traffic, have }) {
     const places = math.representative(asked, solved.costs);
     const paces = places.map((i) => math.pace_of(asked, ...drawn[i]));

@@ -68,7 +68,8 @@ def unit_of(given):
     return Unit.of(
         given["model"], given["gpu"], tp, given["weights"], given["kv"], given["engine"], dp=dp, pp=pp,
         ep=tp * dp if given["experts"] == "whole" else 1, drafts=int(given["drafts"]),
-        accepted=float(given["accepted"]) / 100, expert_imbalance=float(given["imbalance"]) if given["imbalance"] else None,
+        accepted=float(given["accepted"]) / 100,
+        expert_imbalance=float(given["imbalance"]) if given["imbalance"] else None,
     )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil, floor
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,11 +25,84 @@ def test_the_ends_of_nine_tenths_by_hand():
     assert queues.spread_of([1.0] * 19 + [float("inf")])[1] == float("inf")
 
 
-def test_sizes_of_replicas_are_an_eighth_apart_and_end_at_two():
-    asked = {"units": 64}
-    assert queues.sizes_of(asked, "chunked") == [1]
-    sizes = queues.sizes_of(asked, "disaggregated")
-    assert sizes[0] == 64
-    assert sizes[-1] == 2
-    assert sizes[:3] == [64, 57, 51]
+def test_sizes_of_few_units_are_among_those_of_more():
+    assert queues.sizes_of({"units": 64}, "chunked") == [1]
     assert queues.sizes_of({"units": 2}, "disaggregated") == [2]
+    before = []
+    for units in range(2, 200):
+        sizes = queues.sizes_of({"units": units}, "disaggregated")
+        assert sizes[: len(before)] == before
+        assert set(range(2, min(units, 32) + 1)) <= set(sizes)
+        before = sizes
+
+
+def host_of(tops, thresholds):
+    """A host whose replicas of (units, row) keep the promise in a draw up to a rate of its own."""
+    return {
+        "rows": lambda name, units: units - 1,
+        "top": lambda name, units, row, place: tops[units, row][place],
+        "play": lambda name, units, row, place, rate, count, enough: [
+            1.0 if rate <= thresholds[units, row][place] else 0.5, 0.1, 0.01
+        ],
+    }  # fmt: skip
+
+
+def drawn_host(seed, units=4):
+    rng = np.random.default_rng(seed)
+    sizes = [(size, row) for size in range(2, units + 1) for row in range(size - 1)]
+    tops = {one: (one[0] * rng.uniform(0.5, 1.5) * rng.uniform(0.8, 1.2, queues.DRAWN)).tolist() for one in sizes}
+    kept = {one: [top * share for top, share in zip(tops[one], rng.uniform(0.3, 0.95, queues.DRAWN), strict=True)]
+            for one in sizes}  # fmt: skip
+    return sizes, tops, kept
+
+
+@pytest.mark.parametrize(("missed", "kept"), [(0, True), (1, True), (2, False), (16, False)])
+def test_the_promise_may_be_missed_in_one_draw_of_sixteen(missed, kept):
+    for places in (range(missed), range(queues.DRAWN - missed, queues.DRAWN)):
+        host = host_of({(2, 0): [10.0] * 16}, {(2, 0): [1.0 if place in places else 9.0 for place in range(16)]})
+        assert queues.keeps(host, "disaggregated", 2, 0, 5.0, 16, 16) is kept
+    assert not queues.keeps(host_of({(2, 0): [10.0] * 16}, {(2, 0): [99.0] * 16}), "d", 2, 0, 9.8, 16, 16)  # FULL
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_cheapest_is_that_of_all_candidates(seed):
+    sizes, tops, kept = drawn_host(seed)
+    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}}
+    sure = {one: sorted(min(rate, queues.FULL * top) for rate, top in zip(kept[one], tops[one], strict=True))[1]
+            for one in sizes}  # fmt: skip
+    for traffic in (0.3, 5.0, 37.0, 400.0):
+        units, row, many, _ = queues.cheapest(asked, host, "disaggregated", traffic, 0.0, queues.DRAWN)
+        best = min(2 * size * ceil(traffic / sure[size, which] - 1e-12) for size, which in sizes)
+        assert many * units * 2 == best
+        assert many == ceil(traffic / sure[units, row] - 1e-12)
+    for have in (4, 6, 9, 40):
+        units, row, many, each = queues.cheapest(asked, host, "disaggregated", 0.0, float(have), queues.DRAWN)
+        most = max(floor(have / 2 / size) * sure[size, which] for size, which in sizes)
+        assert most / 1.05 <= many * each <= most * (1 + 1e-9)
+
+
+def test_where_no_rate_is_kept_there_are_no_replicas():
+    sizes, tops, _ = drawn_host(3)
+    host = host_of(tops, {one: [0.0] * queues.DRAWN for one in sizes})
+    for traffic, have in ((5.0, 0.0), (0.0, 8.0)):
+        assert queues.cheapest({"units": 4, "unit": {"gpus": 2}}, host, "disaggregated", traffic, have, 16)[2:] == (
+            0,
+            0.0,
+        )
+
+
+def standing(name, gpus, each):
+    return {"name": name, "replicas": 1, "gpus": gpus, "gpus_all": [gpus, gpus, gpus], "sold": 10.0, "each": each}
+
+
+def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
+    fast, slow = [20.0] * 16, [11.0] * 16
+    two = {"chunked": standing("chunked", 4, slow), "aggregated": standing("aggregated", 6, fast)}
+    assert queues.crowd(two, 10.0, 0.0, 16)["order"][0] == "chunked"
+    two["aggregated"] = standing("aggregated", 4, fast)
+    even = queues.crowd(two, 40.0, 0.0, 16)
+    assert even["order"][0] == "aggregated"  # which loses less
+    assert even["tie"]
+    alone = queues.crowd({"chunked": two["chunked"]}, 10.0, 0.0, 16)
+    assert (alone["best"], alone["tie"]) == ("chunked", False)
+    assert queues.crowd({}, 10.0, 0.0, 16)["best"] == ""

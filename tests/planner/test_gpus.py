@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,14 @@ def test_the_plan_s_own_gpu_is_one_of_them():
 def test_a_price_of_its_own_gpu_stands_for_the_plan_s():
     table = across(asked(price=2.5), [], {"h100-sxm": 3.0}).set_index("gpu")
     assert table.price["h100-sxm"] == table.break_even["h100-sxm"] == pytest.approx(3.0)
+
+
+def test_a_gpu_of_one_s_own_under_a_known_name_is_the_plan_s():
+    slow = replace(catalogue.gpu("h100-sxm"), hbm_bw=1.7e12)
+    found = plan(Unit.of("llama-3-8b", slow), WORK, LIMITS, intervals=False)
+    table = across(found, "h200-sxm").set_index("gpu")
+    assert table.rate["h100-sxm"] == pytest.approx(found["rate"])
+    assert across(found).set_index("gpu").rate["h100-sxm"] == pytest.approx(found["rate"])
 
 
 def test_the_whole_catalogue_is_asked_and_guesses_come_last():

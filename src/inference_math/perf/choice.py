@@ -14,7 +14,7 @@ from inference_math.perf.asked import NEARLY, longest_step, mixes, places, sent_
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, largest_whole, seen
 from inference_math.perf.draws import interval, median
 from inference_math.perf.load import loaded, pools_each, settings_row, strain
-from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, chunk_size, chunked, highest
+from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, chunk_size, chunked, edge, highest, peak
 from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Ranking, Row, Solution, Step, StepCosts
 
@@ -88,7 +88,7 @@ def chunked_settings(asked: Asked, drawn: list[StepCosts]) -> Row:
     """Return the chunk, and the decodes that nine in ten draws allow beside it, with which a unit serves most.
 
     For a chunk more decodes serve more, and strain the limits more. Where nine in ten draws allow none, as many tenths
-    as allow some.
+    as allow some: so at the limits at which nine in ten just begin to, the rate falls.
     """
     if len(drawn) == 1:
         return chunked_alone(asked, drawn[0])
@@ -100,11 +100,29 @@ def chunked_settings(asked: Asked, drawn: list[StepCosts]) -> Row:
 
 
 def chunked_by(asked: Asked, drawn: list[StepCosts], share: float) -> Row:
-    """Return the same for a share of the draws."""
-    longest = log(max(LARGEST * asked["work"]["n_in"], 2.0))
-    place = highest(lambda at: served_beside(asked, drawn, exp(at), share), 0.0, longest)
+    """Return the same for a share of the draws, whatever that leaves of the rate."""
+    n_in, room = asked["work"]["n_in"], min(places(asked), MOST_TOGETHER)
+    longest = log(max(max(LARGEST * n_in, chunk_size(room, n_in, steps_of(asked) - 1)), 2.0))
+
+    def some(at: float) -> bool:
+        return allowed_beside(asked, drawn, exp(at), share, 0) > 0
+
+    # The chunk that strains the limits least; about it those that leave room for a decode, between two ends.
+    easiest = peak(lambda at: -strain_of_most(asked, drawn, exp(at), share), 0.0, longest)
+    if not some(easiest):
+        return NONE
+    low, high = edge(some, easiest, 0.0), edge(some, easiest, longest)
+    place = highest(lambda at: served_beside(asked, drawn, exp(at), share), low, high)
     batch = allowed_beside(asked, drawn, exp(place), share, FINE)
     return settings_row(batch, exp(place), NEVER) if batch > 0 else NONE
+
+
+def strain_of_most(asked: Asked, drawn: list[StepCosts], chunk: float, share: float) -> float:
+    """Return which part of the limits a chunk takes beside next to no decodes, in all of a share of the draws."""
+    own = settings_row(FEW, chunk, NEVER)
+    parts = [strain(asked, one, "chunked", own) for one in drawn]
+    parts.sort(key=lambda part: part)
+    return parts[ceil(share * len(parts) - 1e-9) - 1]
 
 
 def chunked_alone(asked: Asked, one: StepCosts) -> Row:

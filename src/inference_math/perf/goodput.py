@@ -54,7 +54,7 @@ class Tally:
         self._since = since
         self._until = until
         self._share = share
-        self._spare = (1 - share) * (until - since) if hasty and share > 0 else until
+        self._spare = (1 - share) * (until - since) + 1e-9 if hasty and share > 0 else until
         self._good = 0
         self._missed = 0
         self._firsts = 0.0

@@ -62,6 +62,9 @@ BEYOND = 2  # times what a KV cache has room for: more tokens are never held, ev
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
 WIDE = 1.12  # rates in a row, where it is looked from which on limits are missed
 NARROW = 1.04  # and how near two must be in the end, between which what is sustained is taken to lie
+BEATS = 1 + 1e-6  # as much as another, and more
+SPLITS = 64  # of a size that are tried, about
+ALL_TO = 32  # units of pools that are tried each; beyond, an eighth apart
 FIRST = 4  # draws, the slowest, that say whether more need be asked
 STRIDE = 1.3  # from one number of replicas to the next, until one is enough
 LEAST = 0.02  # of full load: what is sustained below it is nothing
@@ -107,7 +110,7 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
     found: list[Row] = []
     if name == "disaggregated":
         chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
-        for prefill in range(1, asked["units"]):
+        for prefill in range(1, asked["units"], max(1, floor(asked["units"] / SPLITS))):
             found.append(changed(asked, row, chunk, prefill))
         return found
     whole = max(n_in, row["chunk"])
@@ -309,7 +312,7 @@ def worth(each: float, gpus: float, traffic: float, have: float) -> float:
 
 
 def slow_places(count: int) -> int:
-    """Return the place, of draws from the fastest to the slowest, that a fleet is sized for: nine in ten are faster."""
+    """Return the place, of values from the best to the worst, that a fleet is sized for: nine in ten are no worse."""
     return ceil(CAREFUL * count) - 1
 
 
@@ -338,15 +341,22 @@ def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int, 
 
 
 def sizes_of(asked: Asked, name: str) -> list[int]:
-    """Return the numbers of units that a replica may have, the largest first."""
+    """Return the numbers of units that a replica may have: those of fewer are among those of more."""
     if name != "disaggregated":
         return [1]
     sizes: list[int] = []
-    units = asked["units"]
-    while units >= 2:  # of many, those that are an eighth apart
+    units = 2
+    while units <= asked["units"]:
         sizes.append(units)
-        units -= max(1, floor(units / 8 - 1))
+        units += 1 if units < ALL_TO else floor(units / 8)
     return sizes
+
+
+def sure_top(host: Host, name: str, units: int, row: int, count: int) -> float:
+    """Return what a replica serves at full load in nine of ten draws."""
+    tops = [host["top"](name, units, row, place) for place in range(count)]
+    tops.sort(key=lambda top: -top)
+    return tops[slow_places(count)]
 
 
 def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int) -> list[list[float]]:
@@ -357,7 +367,7 @@ def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     hopes: list[list[float]] = []
     for units in sizes_of(asked, name):
         for row in range(host["rows"](name, units)):
-            top = host["top"](name, units, row, slow_places(count))
+            top = sure_top(host, name, units, row, count)
             hopes.append([cost(FULL * top, units * asked["unit"]["gpus"], traffic, have), units, row])
     if name == "disaggregated":
         hopes.sort(key=lambda hope: hope[0])
@@ -381,7 +391,7 @@ def cheapest(
         gpus = of * asked["unit"]["gpus"]
         if have > 0:
             fits = floor(have / gpus)
-            rate = sure_rate(host, name, of, which, NARROW * max(-least, 0.0) / fits if least < inf else 0.0, count)
+            rate = sure_rate(host, name, of, which, BEATS * max(-least, 0.0) / fits if least < inf else 0.0, count)
             its = -rate * fits
         else:
             fits = fewest(host, name, of, which, traffic, ceil(least / gpus) - 1 if least < inf else 0, count)
@@ -396,7 +406,7 @@ def sure_rate(host: Host, name: str, units: int, row: int, least: float, count: 
 
     0 where it is not `least`, if that is more than 0.
     """
-    top: float = host["top"](name, units, row, slow_places(count))
+    top = sure_top(host, name, units, row, count)
 
     def good(rate: float) -> bool:
         return keeps(host, name, units, row, rate, count, count)
@@ -404,7 +414,7 @@ def sure_rate(host: Host, name: str, units: int, row: int, least: float, count: 
     if least > 0 and not good(least):
         return 0.0
     rate = highest_rate(top, least / top if least > 0 else 0.7, NARROW, good)
-    return rate if rate <= 0 or good(rate) else rate / NARROW
+    return rate if rate <= 0 or good(rate) else rate / NARROW**0.5
 
 
 def fewest(host: Host, name: str, units: int, row: int, traffic: float, most: int, count: int) -> int:
@@ -412,7 +422,7 @@ def fewest(host: Host, name: str, units: int, row: int, traffic: float, most: in
 
     A few slow draws say first how many it may be: fewer than these keep nothing.
     """
-    top: float = host["top"](name, units, row, slow_places(count))
+    top = sure_top(host, name, units, row, count)
     if not top > 0:
         return 0
 

@@ -18,7 +18,7 @@ from inference_math.planner.deployment import Plan
 
 __all__ = ["across"]
 
-NOT_TO_BE_HAD = "does not fit, or not in this precision"
+NOT_TO_BE_HAD = "does not fit, or not in this precision"  # or under this engine
 _COLUMNS = [
     "gpu", "standing", "architecture", "rate", "rate_low", "rate_high", "ratio", "ratio_low", "ratio_high", "price",
     "break_even", "break_even_low", "break_even_high", "usd_per_million", "usd_per_million_low",
@@ -66,8 +66,8 @@ def across(
     (['h100-sxm', 'h200-sxm'], True)
     """
     own = found.case.unit.gpu
-    asked = catalogue.GPUS.values() if gpus is None else map(_gpu, gpus)
-    named = {one.name: one for one in (own, *asked)}
+    asked = catalogue.GPUS.values() if gpus is None else map(_gpu, [gpus] if isinstance(gpus, str) else gpus)
+    named = {one.name: one for one in (*asked, own)}
     costs = {own.name: found.case.price} if found.case.price else {}
     for name, price in (prices or {}).items():
         costs[as_one_of("prices: a GPU", name, named)] = as_number(f"prices: {name}", price, ANY_POSITIVE)

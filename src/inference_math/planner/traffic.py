@@ -143,12 +143,12 @@ def fleet(
 
     Sixteen draws of the calibration stand for all, each with arrivals of its own, the same for all architectures. In
     each of them one replica of each architecture is simulated at rates that are tried, up to nearly what it serves at
-    full load. A fleet is sized so that nine in ten of these draws keep the promise. `architecture` None: the one that
-    loses least to the best one in the mean over the draws.
+    full load. A fleet is the fewest GPUs with which nine in ten of these draws keep the promise. `architecture` None:
+    the one that takes the fewest; of equal ones that which loses less to the best one in the mean over the draws.
 
     A chunked replica is tried with the plan's chunk and with larger ones: at part load they shorten the first token,
-    and a request's mean TPOT bears some long steps. Pools are tried with as many prefill units as are balanced at full
-    load and with more, and with fewer units where that takes fewer GPUs. Requests go to the replicas in turn or by
+    and a request's mean TPOT bears some long steps. Pools are tried with every split, and with fewer units, from 32 on
+    an eighth apart. Requests go to the replicas in turn or by
     chance: a router that knows who is busy does better.
 
     Parameters
@@ -158,7 +158,7 @@ def fleet(
     traffic
         Requests per second of all replicas together, or a trace with arrival times.
     architecture
-        "aggregated", "chunked" or "disaggregated"; None for the one that loses least.
+        "aggregated", "chunked" or "disaggregated"; None for the one that takes the fewest GPUs.
     quantile
         The share of the requests whose TTFT and whose mean TPOT must both be within the limits; None: their means must.
     cv_arrivals
@@ -360,9 +360,6 @@ class _Host:
             "top": self._top,
             "play": self._play,
         }
-
-    def _count(self, name: str, units: int) -> int:
-        return len(self._of(name, units)[1])
 
     def row(self, name: str, units: int, row: int) -> Row:
         """Return one of the rows that were tried."""
