@@ -395,7 +395,7 @@
   const pricesOf = (given) => {
     const prices = Number(given.price) > 0 ? { [given.gpu]: Number(given.price) } : {};
     for (const one of given.prices.split(/[\s,;]+/).filter(Boolean)) {
-      const [name, price] = one.split("=");
+      const [name, price] = one.toLowerCase().split("=");
       if (!data.gpus[name] || !(Number(price) > 0)) throw Object.assign(new Error(`${label("prices")} must be like b200=5, with a GPU of the list, not ${one}`), { field: "prices" });
       prices[name] = Number(price);
     }

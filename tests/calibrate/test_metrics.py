@@ -132,6 +132,19 @@ def test_vllm_s_own_page_is_read():
     assert watch(UNIT, read).as_predicted
 
 
+def test_the_page_of_a_vllm_that_ran_is_read():
+    """Of vLLM 0.32 itself (tools/engine_run.py), beside what its client saw: the first line of the file."""
+    path = Path(__file__).with_name("vllm_page.txt")
+    seen, read = json.loads(path.read_text(encoding="utf-8").partition("\n")[0][2:]), window(path)
+    for name in ("requests", "n_in", "n_out"):
+        assert getattr(read, name) == seen[name]
+    assert (read.ttft, read.tpot) == pytest.approx((seen["ttft"], seen["tpot"]), rel=0.02)
+    assert read.queue + read.first == pytest.approx(read.ttft, rel=0.02)
+    assert (read.running, read.waiting, read.preempted) == (0, 0, 0)
+    # Users with equal answers prompt in the same step, which no gap between tokens shows: they come out too many.
+    assert seen["users"] <= read.in_flight < 1.3 * seen["users"]
+
+
 def test_two_pages_are_the_difference(usual, saved):
     early, late = saved(page(usual), "early.txt"), served(UNIT, seed=2, n_in=700)
     both = replace(late, requests=late.requests)
