@@ -118,8 +118,8 @@
     const layout = (size) => ({ tp: size, ep: whole ? size * dp : 1, dp, pp });
     const mixture = model.shape.routed_params > 0;
     if (layout(tp).ep > 1 && !mixture) throw new Error(`${label("experts")}: ${given.model} has none`);
-    if (given.imbalance !== "" && !mixture) throw Object.assign(new Error(`${label("imbalance")} must be left empty: ${given.model} has no routed experts`), { field: "imbalance" });
-    if (given.imbalance !== "" && given.calibration === OWN) throw Object.assign(new Error(`${label("imbalance")} must be left empty: your calibration has its own`), { field: "imbalance" });
+    if (given.imbalance && !mixture) throw Object.assign(new Error(`${label("imbalance")} must be left empty: ${given.model} has no routed experts`), { field: "imbalance" });
+    if (given.imbalance && given.calibration === OWN) throw Object.assign(new Error(`${label("imbalance")} must be left empty: your calibration has its own`), { field: "imbalance" });
     const sized = (size) => math.drafting(math.unit_numbers({ ...model.shape, ...model.tp[size] }, rates, layout(size), given.weights, given.kv, data.memory), Number(given.drafts), Number(given.accepted) / 100);
     const unit = sized(tp);
     if (!(unit.kv_room > 0)) {
@@ -180,7 +180,7 @@
     const { values, widths } = math.composed(data.levels, kernels, at);
     const seen = math.precisions_seen(data.levels, generation, kind);
     const precisions = seen.length ? { weights: seen } : {};
-    if (given.imbalance !== "") [values.expert_imbalance, widths.expert_imbalance] = [Number(given.imbalance), 0];
+    if (given.imbalance) [values.expert_imbalance, widths.expert_imbalance] = [Number(given.imbalance), 0];
     return { mode: "served", found: values, root: math.own_root(data.coefficients, widths), spread: data.levels.spread[kind], scope: { ...data.scopes.served, ...precisions } };
   };
   const coefficients = (given) => {
@@ -562,7 +562,7 @@
   const layout = (given) => {
     const sizes = { ep: given.experts === "whole" ? Number(given.tp) * Number(given.dp) : 1, dp: given.dp, pp: given.pp };
     const divided = Object.entries(sizes).filter(([, size]) => Number(size) > 1).map(([name, size]) => `, ${name}=${size}`).join("");
-    const counted = given.imbalance === "" ? "" : `, expert_imbalance=${given.imbalance}`;
+    const counted = given.imbalance ? `, expert_imbalance=${given.imbalance}` : "";
     return divided + counted + (Number(given.drafts) > 0 ? `, drafts=${given.drafts}, accepted=${Number(given.accepted) / 100}` : "");
   };
   const wrong = (given) => { try { question(given); return ""; } catch ({ message }) { return `# ${message}\n`; } };

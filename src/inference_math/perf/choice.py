@@ -37,8 +37,7 @@ MOST_FED = 0.97  # of what a prefill unit computes at most: fewer prompts togeth
 TENTHS = 9  # of the draws keep the limits beside a chunk, or as many fewer as there must be
 LARGEST = 4  # prompts' tokens in a chunk
 FEW = 1e-3  # decodes
-COARSE = 14  # halvings of a number of decodes, where chunks are told apart
-FINE = 30  # and of those that are chosen
+FINE = 30  # halvings of a number of decodes: coarser ones make peaks that are none
 HOPEFUL = 0.75  # of the best layout's tokens at a first look: what serves less is not looked at again
 LOOKED = 8  # every so many draws make a first look at a layout
 
@@ -134,7 +133,7 @@ def chunked_alone(asked: Asked, one: StepCosts) -> Row:
 
 def served_beside(asked: Asked, drawn: list[StepCosts], chunk: float, share: float) -> float:
     """Return the requests/s with a chunk and the decodes that a share of the draws allow beside it, the median."""
-    batch = allowed_beside(asked, drawn, chunk, share, COARSE)
+    batch = allowed_beside(asked, drawn, chunk, share, FINE)
     if not batch > 0:
         return 0.0
     own = settings_row(batch, chunk, NEVER)

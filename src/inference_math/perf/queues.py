@@ -413,7 +413,7 @@ def sure_rate(host: Host, name: str, units: int, row: int, least: float, count: 
 
     if least > 0 and not good(least):
         return 0.0
-    rate = highest_rate(top, least / top if least > 0 else 0.7, NARROW, good)
+    rate = highest_rate(top, 0.7, NARROW, good)  # from the same guess, whoever was tried before
     return rate if rate <= 0 or good(rate) else rate / NARROW**0.5
 
 
