@@ -37,12 +37,15 @@ def main() -> None:
 
 def served(engine: Vllm) -> list[dict[str, float]]:
     """Return the seconds of each request, of users who send the next when the last is answered."""
-    open_, seen, sent = {}, [], 0
+    open_: dict[int, list[float]] = {}
+    seen: list[dict[str, float]] = []
+    sent = 0
     while len(seen) < REQUESTS:
         while len(open_) < USERS and sent < REQUESTS:
             open_[engine.submit(Prompt(N_IN), N_OUT)] = [engine.now(), 0.0]
             sent += 1
         step = engine.step()
+        assert step is not None  # somebody is always under way
         end = engine.now()
         for one in step.emitted:
             times = open_[one.number]
