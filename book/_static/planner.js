@@ -91,6 +91,8 @@
   // What a goal does not ask for is hidden, and may be anything.
   const idle = { serve: ["have"], have: ["traffic", "units"], unit: ["traffic", "have"] };
 
+  const refuse = (name, why) => { throw Object.assign(new Error(`${label(name)} ${why}`), { field: name }); };
+
   // The question as `perf.answers` takes it; an Error says what is wrong with it.
   const question = (given) => {
     for (const name of NAMES.filter((n) => at(n).type === "number" && !(idle[given.goal] ?? []).includes(n))) {
@@ -98,8 +100,7 @@
       const [value, low, high] = [given[name], at(name).min, at(name).max].map(Number);
       const whole = ["units", "have", "drafts", "sessions"].includes(name);
       if (given[name] === "" || !(value >= low && value <= high) || (whole && !Number.isInteger(value))) {
-        const message = `${label(name)} must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${given[name] === "" ? "empty" : given[name]}`;
-        throw Object.assign(new Error(message), { field: name });
+        refuse(name, `must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${given[name] === "" ? "empty" : given[name]}`);
       }
     }
     pricesOf(given);
@@ -118,8 +119,8 @@
     const layout = (size) => ({ tp: size, ep: whole ? size * dp : 1, dp, pp });
     const mixture = model.shape.routed_params > 0;
     if (layout(tp).ep > 1 && !mixture) throw new Error(`${label("experts")}: ${given.model} has none`);
-    if (given.imbalance && !mixture) throw Object.assign(new Error(`${label("imbalance")} must be left empty: ${given.model} has no routed experts`), { field: "imbalance" });
-    if (given.imbalance && given.calibration === OWN) throw Object.assign(new Error(`${label("imbalance")} must be left empty: your calibration has its own`), { field: "imbalance" });
+    if (given.imbalance && !mixture) refuse("imbalance", `must be left empty: ${given.model} has no routed experts`);
+    if (given.imbalance && given.calibration === OWN) refuse("imbalance", "must be left empty: your calibration has its own");
     const sized = (size) => math.drafting(math.unit_numbers({ ...model.shape, ...model.tp[size] }, rates, layout(size), given.weights, given.kv, data.memory), Number(given.drafts), Number(given.accepted) / 100);
     const unit = sized(tp);
     if (!(unit.kv_room > 0)) {
@@ -141,7 +142,7 @@
       page: math.page_of(data.engines[given.engine], model.kind, rates.generation), sessions: Number(given.sessions), context: data.models[given.model].context,
     };
     const crowded = math.crowded(asked);
-    if (crowded) throw Object.assign(new Error(`${label("sessions")} ${crowded}`), { field: "sessions" });
+    if (crowded) refuse("sessions", crowded);
     return asked;
   };
   // What no step takes of a TTFT: as it was fitted, and as unsure, or as somebody measured it.
@@ -235,10 +236,11 @@
     const solved = math.solve(asked, drawn);
     const [first, second] = solved.order;
     const rows = Object.fromEntries(solved.order.map((name) => [name, math.median_row(solved.each[name])]));
-    return { given, asked, drawn, solved, rows, first, second, best: solved.best, numbers: math.numbers_of(asked, solved) };
+    const undrafted = asked.unit.drafts > 0 ? math.undrafted(asked, drawn) : null;
+    return { given, asked, drawn, solved, undrafted, rows, first, second, best: solved.best, numbers: math.numbers_of(asked, solved) };
   };
 
-  const notes = ({ given, asked, drawn, solved, rows, best, numbers, first }) => {
+  const notes = ({ given, asked, solved, undrafted, rows, best, numbers, first }) => {
     const middle = solved.costs[Math.floor(solved.costs.length / 2)];
     const centre = math.under(asked, coefficients(given), [1, 1, 0]);
     const missed = best ? [] : math.missed(asked, centre);
@@ -249,7 +251,7 @@
     const prefill = solved.settings.disaggregated.prefill_units;
     const { title, measured } = data.links[given.link];
     const linked = best === "disaggregated" ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
-    const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(math.undrafted(asked, drawn)))] : [];
+    const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, middle, name)}`) : [];
     return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, data.errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
   };
@@ -396,7 +398,7 @@
     const prices = Number(given.price) > 0 ? { [given.gpu]: Number(given.price) } : {};
     for (const one of given.prices.split(/[\s,;]+/).filter(Boolean)) {
       const [name, price] = one.toLowerCase().split("=");
-      if (!data.gpus[name] || !(Number(price) > 0)) throw Object.assign(new Error(`${label("prices")} must be like b200=5, with a GPU of the list, not ${one}`), { field: "prices" });
+      if (!data.gpus[name] || !(Number(price) > 0)) refuse("prices", `must be like b200=5, with a GPU of the list, not ${one}`);
       prices[name] = Number(price);
     }
     return prices;
@@ -469,8 +471,8 @@
   };
 
   // What drafts bring, and what would be without them.
-  const drafting = ({ given, asked, drawn, solved }) => {
-    const each = asked.unit.drafts > 0 ? [[Number(given.drafts), solved], [0, math.undrafted(asked, drawn)]] : [];
+  const drafting = ({ given, asked, solved, undrafted }) => {
+    const each = asked.unit.drafts > 0 ? [[Number(given.drafts), solved], [0, undrafted]] : [];
     const three = ([value, low, high], scale = 1) => withSpan(value, low, high, scale);
     table("planner-drafting", ["drafts", "best architecture", "requests/s of a unit, at full load", "TTFT at full load (ms)", "TPOT at full load (ms)"],
       each.map(([many, one]) => {

@@ -32,9 +32,9 @@ class ClaimsLedger(Generated):
         claims = load_claims()
         lines = ["| verdict | number | it means | claims |", "|---|---|---|---|"]
         for verdict, meaning in VERDICTS.items():
-            ids = [c.id for c in claims if c.verdict == verdict]
-            links = ", ".join(f"{{ref}}`{i} <{i.lower()}>`" for i in ids) or "none"
-            lines.append(f"| {self.verdict(verdict)} | {len(ids)} | {meaning} | {links} |")
+            judged = [c for c in claims if c.verdict == verdict]
+            links = ", ".join(map(entry_of, judged)) or "none"
+            lines.append(f"| {self.verdict(verdict)} | {len(judged)} | {meaning} | {links} |")
         lines += [
             "",
             "| claim | what it is about | verdict | source | evidence | derived in |",
@@ -43,7 +43,7 @@ class ClaimsLedger(Generated):
         for c in claims:
             kinds = " ".join(f"{{badge}}`{kind}`" for kind in dict.fromkeys(e.kind for e in c.evidence))
             row = (
-                f"{{ref}}`{c.id} <{c.id.lower()}>`",
+                entry_of(c),
                 c.title,
                 self.verdict(c.verdict),
                 ", ".join(c.seeds) or "this book",
@@ -151,33 +151,41 @@ class Errata(Generated):
         from inference_math_book.claims import CHANGES
 
         lines = ["| what changes | claims | |", "|---|---|---|"]
-        for change, (title, meaning) in CHANGES.items():
-            listed = ", ".join(f"{{ref}}`{c.id} <{c.id.lower()}>`" for c in self.changed(change))
-            lines.append(f"| **{title}**: {meaning} | {len(self.changed(change))} | {listed} |")
+        for change, claims in changed().items():
+            title, meaning = CHANGES[change]
+            lines.append(f"| **{title}**: {meaning} | {len(claims)} | {', '.join(map(entry_of, claims))} |")
         return lines
 
     def run(self) -> list[nodes.Node]:
         from inference_math_book.claims import CHANGES
 
         found = super().run()
-        for change, (title, _) in CHANGES.items():
-            rows = self.changed(change)
-            named = f"{title} ({len(rows)})"
+        for change, claims in changed().items():
+            title, _ = CHANGES[change]
+            named = f"{title} ({len(claims)})"
             section = nodes.section("", nodes.title(named, named), ids=[nodes.make_id(title)], names=[named])
             self.state.document.note_implicit_target(section, section)
             lines = ["| claim | as printed | as derived | where |", "|---|---|---|---|"]
-            for claim in rows:
+            for claim in claims:
                 said = claim.erratum
                 assert said is not None
-                name = f"{{ref}}`{claim.id} <{claim.id.lower()}>`"
-                lines.append(f"| {name} | {said.printed} | {said.derived} | {said.where} |")
+                lines.append(f"| {entry_of(claim)} | {said.printed} | {said.derived} | {said.where} |")
             self.state.nested_parse(StringList(lines, source="data/claims.toml"), self.content_offset, section)
             found.append(section)
         return found
 
-    @staticmethod
-    def changed(change: str) -> list[Claim]:
-        """Return the claims in which this changes."""
-        from inference_math_book.claims import load_claims
 
-        return [claim for claim in load_claims() if claim.erratum and claim.erratum.change == change]
+def entry_of(claim: Claim) -> str:
+    """Return the reference to a claim's entry, by its ID."""
+    return f"{{ref}}`{claim.id} <{claim.id.lower()}>`"
+
+
+def changed() -> dict[str, list[Claim]]:
+    """Return the claims that have an erratum by what changes, in the order of `CHANGES`."""
+    from inference_math_book.claims import CHANGES, load_claims
+
+    found: dict[str, list[Claim]] = {change: [] for change in CHANGES}
+    for claim in load_claims():
+        if claim.erratum:
+            found[claim.erratum.change].append(claim)
+    return found
