@@ -13,8 +13,7 @@ from inference_math import catalogue, evidence
 from inference_math.calibrate import from_kernels
 from inference_math.calibrate.points import Point, points
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import COEFFICIENTS, Calibration, Coefficients
-from inference_math.unit.operators import Operators
+from inference_math.unit.coefficients import Calibration, Coefficients
 from inference_math_bench.measure.record import Record, Row, Setup
 from inference_math_bench.measure.timing import Sample
 
@@ -212,70 +211,3 @@ def test_a_gpu_may_be_named_and_other_tables_are_refused(tmp_path):
 
 
 # The measured operators of the H100, put together as the same table.
-
-
-@pytest.fixture(scope="module")
-def operators():
-    return Operators(LLAMA)
-
-
-def composable():
-    """What has operators: of prompts those of whole powers of two, not the chunks that fill a step."""
-    return [
-        p for p in points(2**18, 2**13, fp8=False)
-        if p.what in ("decode", "prefill", "matrices", "attention") and p.prompts <= 1 and not p.cached
-        and p.tokens & (p.tokens - 1) == 0
-    ]  # fmt: skip
-
-
-def test_composed_times_are_the_operators_sums(operators):
-    chosen = composable()
-    found = from_kernels.composed(operators, chosen)
-    steps = operators.steps().set_index(["batch", "context"])
-    in_l2 = [p for p in chosen if p.decodes and p.context and steps.loc[(p.decodes, p.context), "in_l2"]]
-    assert len(found) == len(chosen) - len(in_l2) < len(chosen)
-    decodes = found[found["what"] == "decode"]
-    sums = steps.loc[list(zip(decodes["decodes"], decodes["context"], strict=True)), "total"].to_numpy()
-    assert (decodes["seconds"].to_numpy() > sums).all()  # norms and such come on top
-    assert decodes["seconds"].to_numpy() == pytest.approx(sums, rel=0.03)
-    alone = found[found["prompts"] == 0].set_index(["what", "decodes", "context"])["seconds"].to_dict()
-    step = alone["matrices", 32, 0] + alone["attention", 32, 2048]
-    assert alone["decode", 32, 2048] == pytest.approx(step)
-
-
-def test_a_fit_to_one_model_s_operators_is_near_that_to_five(operators):
-    unit = Unit.of(LLAMA, "h100-sxm")
-    times = from_kernels.composed(operators, composable())
-    found = from_kernels.fit(times, unit)
-    zero = np.abs(from_kernels.predicted(found.table, unit) / found.table["seconds"] - 1).mean()
-    assert found.mape < zero < 0.1
-    for name in ("memory", "bf16", "kv"):
-        value = getattr(found.calibration.coefficients, name)
-        assert value == pytest.approx(getattr(unit.coefficients, name), rel=0.15)
-    assert len(found.unusable) == 0
-    assert set(COEFFICIENTS) > set(found.kept) == {"fp8"}
-
-
-def test_a_chunk_costs_the_products_of_its_whole_block(operators):
-    chunk, block = (Point("matrices", prompts=1, tokens=n) for n in (480, 512))
-    found = from_kernels.composed(operators, [chunk, block])["seconds"]
-    assert found[0] == pytest.approx(found[1], rel=0.01)
-    attends = [Point("attention", prompts=1, tokens=n) for n in (256, 384, 512)]
-    low, middle, high = from_kernels.composed(operators, attends)["seconds"]
-    assert low < middle < high
-
-
-@pytest.mark.parametrize(
-    ("point", "words"),
-    [
-        (Point("mixed", 8, 512, 1, 128), "must be decodes, or single prompts from their start"),
-        (Point("prefill", prompts=2, tokens=128), "must be decodes, or single prompts"),
-        (Point("decode", 7, 512), "lies outside of what was measured"),
-        (Point("decode", 8, 511), "lies outside of what was measured"),
-        (Point("prefill", prompts=1, tokens=40), "lies outside of what was measured"),
-        (Point("matrices", prompts=1, tokens=20_000), "lies outside of what was measured"),
-    ],
-)
-def test_what_was_not_measured_is_not_composed(operators, point, words):
-    with pytest.raises(ValueError, match=words):
-        from_kernels.composed(operators, [point])

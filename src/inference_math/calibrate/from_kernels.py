@@ -1,13 +1,13 @@
 """What a GPU's own measurement says of it: coefficients, lines, rates.
 
-The tables are those of `inference_math_bench.measure`. Functions take the times of a table, one row for each
-point: `times` of a file, or `composed` of the measured operators of the H100.
+The tables are those of `inference_math_bench.measure`, of a file or the `steps_*` of the data. Functions take the
+`times` of a table, one row for each point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,15 @@ from scipy.optimize import least_squares
 from inference_math import catalogue, theory
 from inference_math.calibrate import Profile
 from inference_math.calibrate.fitting import jackknife, moved_to
-from inference_math.calibrate.points import SIZES, Point
+from inference_math.calibrate.points import SIZES
 from inference_math.catalogue import Gpu
 from inference_math.evidence import Table
-from inference_math.unit import Unit, activation_bytes
+from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.unit.costs import GROWTH_BATCH
 from inference_math.unit.floor import RooflineBound
-from inference_math.unit.operators import H100, Operators
 
-__all__ = ["SIZES", "composed", "fit", "lines", "predicted", "rates", "times", "unit"]
+__all__ = ["SIZES", "fit", "lines", "predicted", "rates", "times", "unit"]
 
 # Of logarithms: how far another GPU may be from the H100's operators, beyond what the calibration says.
 _WIDTH = {"memory": 0.05, "bf16": 0.2, "fp8": 0.2, "kv": 0.35, "layer": 1.0}
@@ -81,48 +80,6 @@ def times(table: Table) -> pd.DataFrame:
     )
     found[["between", "within"]] = found[["between", "within"]].div(found["seconds"], axis=0)
     return found.assign(seconds=1e-6 * found["seconds"])
-
-
-def composed(operators: Operators, points: Iterable[Point]) -> pd.DataFrame:
-    """Return the same columns for points whose operators were measured on the H100 one by one, on one GPU.
-
-    Kinds "decode", "prefill" (one prompt, nothing cached), "matrices" and "attention". What lies between the operators
-    (norms, rotation, activation) is in no table: its bytes count at the datasheet's bandwidth. Products take as
-    long as those of the next larger measured number of tokens, for kernels work in blocks; a prompt's attention is
-    interpolated. Decodes whose KV cache fits L2 are left out: the tables time one layer again and again, and that
-    layer is then read from L2.
-
-    Raises
-    ------
-    ValueError
-        For points of other kinds, and sizes outside of what was measured.
-    """
-    steps, prefills, products = operators.steps(), operators.prefills(), operators.products().set_index("tokens")
-    head = steps.drop_duplicates("batch").set_index("batch")["gemm"]
-    head = head - products["gemm"].loc[head.index]
-    decodes = steps.set_index(["batch", "context"])
-    model = operators.model
-    between = model.n_layers * activation_bytes(model, 1) / catalogue.gpu(H100).hbm_bw
-    rows = []
-    for point in points:
-        if point.what not in ("decode", "prefill", "matrices", "attention") or point.prompts > 1 or point.cached:
-            raise ValueError(f"points must be decodes, or single prompts from their start, and parts of them: {point}")
-        try:
-            seconds = 0.0
-            if point.decodes and point.context and decodes["in_l2"][point.decodes, point.context]:
-                continue
-            if point.what != "attention":
-                layers = products["gemm"].iloc[products.index.searchsorted(point.fresh)]
-                sampled = head.iloc[head.index.searchsorted(point.decodes + point.prompts)]
-                seconds += layers + sampled + between * point.fresh
-            if point.what != "matrices":
-                seconds += decodes["attention"][point.decodes, point.context] if point.decodes else 0.0
-                seconds += _attends(prefills, point.tokens) if point.prompts else 0.0
-        except (KeyError, IndexError):
-            raise ValueError(f"{point} lies outside of what was measured") from None
-        rows.append((*astuple(point), seconds))
-    frame = pd.DataFrame(rows, columns=["what", *SIZES, "seconds"])
-    return frame.assign(bytes=0.0, flop=0.0, rounds=1, between=np.nan, within=np.nan)
 
 
 def rates(found: pd.DataFrame) -> pd.DataFrame:
@@ -274,14 +231,6 @@ def _relative(terms: NDArray[np.float64], rows: pd.DataFrame) -> NDArray[np.floa
     seconds = rows["seconds"].to_numpy(dtype=float)
     found, *_ = np.linalg.lstsq(terms / seconds[:, None], np.ones(len(rows)), rcond=None)
     return np.asarray(found)
-
-
-def _attends(prefills: pd.DataFrame, tokens: int) -> float:
-    """Return the attention of a prompt, between the measured ones by the square of their lengths."""
-    lengths = prefills["n_in"].to_numpy()
-    if not lengths.min() <= tokens <= lengths.max():
-        raise IndexError(tokens)
-    return float(np.interp(tokens**2, lengths**2, prefills["attention"]))
 
 
 def _named(row: Any) -> str:

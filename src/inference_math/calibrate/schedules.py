@@ -1,11 +1,10 @@
 """Claims tested directly: mixed steps and loaded prefixes beside formulas, with every number from one measurement.
 
-Nothing is fitted here. The times are those of `own.times`, or for the models' side alone of `own.composed`.
+Nothing is fitted here. The times are those of `from_kernels.times`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from math import hypot
 
@@ -21,19 +20,14 @@ OVERLAPS = ("none", "serial_kv", "full")
 _SCHEDULES = {"measured": "mixed", "attention_beside": "mixed-attention", "steps_beside": "mixed-steps"}
 
 
-def overlaps(found: pd.DataFrame, mixed: Iterable[Point] | None = None) -> pd.DataFrame:
+def overlaps(found: pd.DataFrame) -> pd.DataFrame:
     """Return what three models make of mixed steps from their parts measured alone, beside the steps measured.
+
+    Steps some part of which was not measured are left out.
 
     No coefficient is fitted. The models [C23, C24]: none, the decodes alone plus the chunk alone; serial_kv, all
     products at once, then the attention of the decodes, then that of the chunk; full, the longer of the decodes alone
     and of products and attention of the chunk.
-
-    Parameters
-    ----------
-    found
-        Times with the parts of each step.
-    mixed
-        The steps; default: those that were measured and whose parts all were.
 
     Returns
     -------
@@ -47,9 +41,8 @@ def overlaps(found: pd.DataFrame, mixed: Iterable[Point] | None = None) -> pd.Da
         none.
     """
     by_point, spread = _by_point(found, "seconds"), _by_point(found, "between")
-    steps = [p for p in by_point if p.what == "mixed"] if mixed is None else [replace(p, what="mixed") for p in mixed]
     rows = []
-    for step in sorted(steps):
+    for step in sorted(p for p in by_point if p.what == "mixed"):
         parts = parts_of_mixed(step)
         if not all(part in by_point for part in parts.values()):
             continue

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Protocol
 
 import numpy as np
 
 from inference_math.calibrate.points import Point, shuffled
 
-__all__ = ["Clock", "Sample", "rounds", "sample"]
+__all__ = ["Clock", "Sample", "rounds", "runs", "sample"]
 
-_WARM_UP, _WARM_SECONDS = 2, 0.1  # clocks and power of a short run come from what ran before
-_FEWEST, _MOST, _SECONDS = 5, 50, 0.5
+# Short: what moves in minutes shows between rounds, and a second round says more than a second's repeats.
+_WARM_UP, _WARM_SECONDS = 1, 0.05  # clocks and power of a short run come from what ran before
+_FEWEST, _MOST, _SECONDS = 5, 50, 0.15
 
 
 class Clock(Protocol):
@@ -42,18 +44,18 @@ class Sample:
 
 
 def sample(clock: Clock, run: Callable[[], Any]) -> Sample:
-    """Warm up for two runs and a tenth of a second, then repeat a run.
+    """Warm up for a run and a twentieth of a second, then repeat a run.
 
-    At least 5 times, and on until half a second or 50 repeats are full.
+    At least 5 times, and on until 0.15 seconds or 50 repeats are full.
 
     Raises
     ------
     ValueError
         For a clock that returns no positive, finite time.
     """
-    warm, runs = 0.0, 0
-    while runs < _WARM_UP or (runs < _MOST and warm < _WARM_SECONDS):
-        warm, runs = warm + clock.seconds(run), runs + 1
+    warm, count = 0.0, 0
+    while count < _WARM_UP or (count < _MOST and warm < _WARM_SECONDS):
+        warm, count = warm + clock.seconds(run), count + 1
     found: list[float] = []
     while len(found) < _FEWEST or (len(found) < _MOST and sum(found) < _SECONDS):
         seconds = clock.seconds(run)
@@ -62,6 +64,21 @@ def sample(clock: Clock, run: Callable[[], Any]) -> Sample:
         found.append(seconds)
     low, median, high = np.quantile(found, (0.25, 0.5, 0.75)).tolist()
     return Sample(median, low, high, len(found))
+
+
+def runs(seconds: float) -> int:
+    """Return how often `sample` runs what takes `seconds`, warm-up and repeats together.
+
+    Examples
+    --------
+    >>> runs(1.0), runs(0.01)
+    (6, 20)
+    """
+
+    def until(full: float, fewest: int) -> int:
+        return max(fewest, min(_MOST, ceil(full / seconds)))
+
+    return until(_WARM_SECONDS, _WARM_UP) + until(_SECONDS, _FEWEST)
 
 
 def rounds(
