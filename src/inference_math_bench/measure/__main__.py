@@ -185,7 +185,7 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="inference-math measure", description="Measure steps on the GPU at hand.")
     parser.add_argument("--model", required=True, help="dense model of the catalogue, for example llama-3-70b")
     parser.add_argument("--weights", default="bf16", help="bf16 or fp8 (default bf16); the KV cache is in BF16")
-    parser.add_argument("--minutes", type=float, default=8, help="time limit, building the model included (default 8)")
+    parser.add_argument("--minutes", type=float, default=5, help="time limit, building the model included (default 5)")
     parser.add_argument("--out", required=True, help="CSV file to write, or to go on with; its description goes beside")
     parser.add_argument("--layers", type=int, help="layers of the model (default: as many as fit)")
     parser.add_argument("--seed", type=int, default=0, help="of weights, tokens and order (default 0)")

@@ -49,7 +49,7 @@ def test_parameters_of_catalogue_models_are_counted_alike(name):
 
 def test_models_that_it_is_not_are_refused():
     for name in ("mixtral-8x7b", "deepseek-v3"):
-        with pytest.raises(ValueError, match="MoE or MLA"):
+        with pytest.raises(ValueError, match="MoE, MLA, or layers that differ"):
             build(catalogue.model(name))
 
 

@@ -148,7 +148,7 @@ def test_names_of_drivers_lead_to_the_catalogue():
     assert catalogue_name("NVIDIA H100 80GB HBM3") == "h100-sxm"
     assert catalogue_name("NVIDIA H200") == "h200-sxm"
     assert catalogue_name("NVIDIA H100 PCIe") == ""  # another bandwidth
-    assert set(module._NAMES.values()) == set(catalogue.GPUS)
+    assert set(module._NAMES.values()) < set(catalogue.GPUS)
 
 
 def test_a_cpu_is_a_toy():

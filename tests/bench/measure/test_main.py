@@ -32,7 +32,7 @@ def test_without_pytorch_it_says_what_to_install(monkeypatch, capsys, tmp_path):
     ("arguments", "words"),
     [
         (["--model", "llama-9", "--toy"], "model must be one of"),
-        (["--model", "mixtral-8x7b", "--toy"], "not for 'mixtral-8x7b' (MoE or MLA)"),
+        (["--model", "mixtral-8x7b", "--toy"], "not for 'mixtral-8x7b' (MoE, MLA, or layers that differ)"),
         (["--model", "llama-3-8b", "--toy", "--weights", "int4"], "weights must be one of"),
         (["--model", "llama-3-8b", "--toy", "--minutes", "0"], "minutes must be a finite number > 0"),
         (["--model", "llama-3-8b"], "measuring needs an NVIDIA GPU"),
