@@ -68,7 +68,7 @@ def mixed_steps(axes: Sequence[Axes], steps: pd.DataFrame) -> pd.DataFrame:
         ax.set(xlabel="chunk (tokens)", ylim=(0, None))
         ax.set_title(f"{decodes} decodes at {context:,}", fontsize=10)
     axes[0].set_ylabel("mixed step (ms)")
-    axes[0].legend(fontsize=8)
+    axes[-1].legend(fontsize=8, loc="lower right")
     return shown
 
 
