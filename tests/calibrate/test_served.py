@@ -134,6 +134,8 @@ def test_errors_name_what_was_set_aside_and_who_else_published(monkeypatch):
     assert set(found["source"]) == {"set aside", "ML.ENERGY", "SGLang cookbook", "ATOM recipes"}
     assert set(found[found["maker"] == "AMD"]["engine"]) == {"sglang", "atom"}
     shipped = load("served_error").frame
+    blind = TRIED.query("left_out != 'queue' and part == 'blind'")
+    assert found.loc[found["source"] == "set aside", "points"].sum() == len(blind) < len(TRIED)
     key = ["kind", "engine", "maker", "source", "model", "gpu", "drafts"]
     assert shipped[key].equals(found[key])
     assert np.allclose(shipped["error"], found["error"], rtol=0.02)

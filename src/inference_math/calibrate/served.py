@@ -243,9 +243,10 @@ def beside_peer(table: pd.DataFrame) -> pd.DataFrame:
 def errors() -> pd.DataFrame:
     """Return how far off predictions of points that set no coefficient are: table `served_error`.
 
-    Of the points set aside by e2e, of those of other sources by TPOT; by source, model, engine, GPU and drafts.
+    Of the part "blind" of the points set aside by e2e, of those of other sources by TPOT; by source, model, engine, GPU
+    and drafts.
     """
-    aside = scored(points("validation").query("left_out != 'queue'")).assign(source=SET_ASIDE)
+    aside = scored(points("validation").query("left_out != 'queue' and part == 'blind'")).assign(source=SET_ASIDE)
     others = external_results()
     others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"], drafts="none")
     table = pd.concat([aside, others], ignore_index=True)

@@ -220,8 +220,8 @@ def hindered(asked: Asked, each: StepCosts, name: str) -> str:
 def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list[ErrorRow]) -> str:
     """Say how far predictions were off on served points that set no coefficient, of what is nearest to a unit.
 
-    `rows` have model, gpu, kind (of model), engine, maker (of the GPU), source ("set aside", or who else published
-    them), drafts, points, error (mean, of e2e; of TPOT elsewhere) and inside (share within the 90 % interval). Of each
+    `rows` have model, gpu, kind (of model), engine, maker (of the GPU), source ("set aside", of points that chose
+    neither a term nor a width, or who else published them), drafts, points, error (mean, of e2e; of TPOT elsewhere) and inside (share within the 90 % interval). Of each
     source those of the model on the GPU count, else of the model, else of its kind. On GPUs of a maker whose points set
     nothing, any engine's tell something. Points that do not say whether tokens were drafted tell nothing of a unit of
     which that is known.
@@ -235,13 +235,13 @@ def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list
         for first in firsts_of(part):
             of = [row for row in part if row["source"] == first["source"] and row["engine"] == first["engine"]]
             if first["source"] == SET_ASIDE:
-                said = off_on(model, gpu, kind, of)
+                said = off_on(model, gpu, of)
             else:
-                elsewhere += ("; " if len(elsewhere) > 0 else "") + off_on(model, gpu, kind, of)
+                elsewhere += ("; " if len(elsewhere) > 0 else "") + off_on(model, gpu, of)
     if said != "":
         return "predictions were " + said + ("; " + elsewhere if elsewhere != "" else "")
     said = "no served points of " + kind + " under " + engine + ("" if maker == CALIBRATED else " on GPUs of " + maker)
-    said += " were set aside to check predictions"
+    said += " are left to check predictions"
     if elsewhere != "":
         said += "; elsewhere they were " + elsewhere
     worst = 0.0
@@ -260,26 +260,29 @@ def firsts_of(rows: list[ErrorRow]) -> list[ErrorRow]:
     return found
 
 
-def off_on(model: str, gpu: str, kind: str, rows: list[ErrorRow]) -> str:
+def served_where(rows: list[ErrorRow]) -> str:
+    """Name the models and GPUs of some points, three at most."""
+    found: list[str] = []
+    for row in rows:
+        name = row["model"] + " on " + row["gpu"]
+        if len([one for one in found if one == name]) == 0:
+            found.append(name)
+    return ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
+
+
+def off_on(model: str, gpu: str, rows: list[ErrorRow]) -> str:
     """Say how far off predictions were on the points of one source under one engine."""
-    what = kind
-    nearest = [row for row in rows if row["model"] == model]
-    if len(nearest) > 0:
-        what = model
-        here = [row for row in nearest if row["gpu"] == gpu]
-        if len(here) > 0:
-            what += " on " + gpu
-            nearest = here
-    else:
-        nearest = rows
+    here = [row for row in rows if row["model"] == model and row["gpu"] == gpu]
+    like = [row for row in rows if row["model"] == model]
+    nearest = here if len(here) > 0 else (like if len(like) > 0 else rows)
     count, off, held = 0.0, 0.0, 0.0
     for row in nearest:
         count += row["points"]
         off += row["points"] * row["error"]
         held += row["points"] * row["inside"]
     first = nearest[0]
-    source = "served points that were set aside" if first["source"] == SET_ASIDE else "points of " + first["source"]
-    points: str = digits(count) + " " + source + " (" + what + " under " + first["engine"] + ")"
+    source = "served points that chose nothing" if first["source"] == SET_ASIDE else "points of " + first["source"]
+    points: str = digits(count) + " " + source + " (" + served_where(nearest) + " under " + first["engine"] + ")"
     return (
         percent(off / count) + " off in the mean on " + points + ", and the 90 % interval held " + percent(held / count)
     )

@@ -52,8 +52,8 @@ def stands_behind(unit: Unit) -> str:
 def matrix(gpus: Iterable[str] = (), engines: Iterable[str] = ("vllm", "sglang", "trtllm")) -> pd.DataFrame:
     """Return what stands behind each kind of model on each GPU, under each engine in each precision; and its error.
 
-    The error is of e2e, in per cent: of rows set aside where there are such, else of the calibration rows of the engine
-    on the GPU, left out of the fit; empty where nothing was served.
+    The error is of e2e, in per cent: of rows that chose nothing where there are such, else of the calibration rows of
+    the engine on the GPU, left out of the fit; empty where nothing was served.
     """
     errors, asked = _errors(), tuple(gpus) or tuple(catalogue.GPUS)
     rows = []
@@ -92,9 +92,9 @@ def _served() -> set[Key]:
 
 
 def _errors() -> dict[Key, float]:
-    """Return errors of e2e in per cent by kind, GPU, engine and precision; those of rows set aside count."""
+    """Return errors of e2e in per cent by kind, GPU, engine and precision; those of the blind part count."""
     found: dict[Key, float] = {}
-    for table in (load("served_left_out").frame, load("accuracy").frame.query("drafts == 'none'")):
+    for table in (load("served_left_out").frame, load("accuracy").frame.query("drafts == 'none' and part == 'blind'")):
         off = table.assign(kind=table["model"].map(_kind), sum=table["e2e"] * table["points"])
         groups = off.groupby(["kind", "gpu", "engine", "weights"])[["sum", "points"]].sum().reset_index()
         for kind, gpu, engine, weights, total, count in groups.itertuples(index=False):
