@@ -86,7 +86,7 @@ def outputs(notebook, word):
 
 def test_the_chapter_reads_the_reader_s_own_file(executed):
     (said,) = outputs(executed, "points, ")
-    assert said.startswith("llama-3-70b (fp8, KV bf16) on 1 x h200-sxm, vllm:")
+    assert said.startswith("llama-3-70b (fp8, KV bf16) on h200-sxm:")
 
 
 def test_its_coefficients_are_those_that_made_the_file(executed):
@@ -106,7 +106,7 @@ def pictures(notebook):
 def test_every_table_and_figure_is_drawn_from_it(executed, tested):
     assert outputs(executed, "own-lines.csv")
     assert len(pictures(executed)) == 1
-    assert outputs(tested, "points")[0].startswith("llama-3-70b (fp8, KV bf16) on 1 x h200-sxm, vllm:")
+    assert outputs(tested, "points")[0].startswith("llama-3-70b (fp8, KV bf16) on h200-sxm:")
     assert outputs(tested, "own-mixed.csv")
     assert outputs(tested, "own-loads.csv")
     assert len(pictures(tested)) == 2
