@@ -123,4 +123,4 @@ def test_few_decodes_read_at_the_memory_s_pace_and_many_at_the_kernel_s() -> Non
     for batch in (8, 16):
         assert read(old, batch) / read(new, batch) == pytest.approx(memory, rel=0.06)
     for batch in (32, 64, 128):
-        assert read(old, batch) / read(new, batch) == pytest.approx(1, abs=0.03)
+        assert read(old, batch) / read(new, batch) == pytest.approx(1, abs=0.05)

@@ -50,8 +50,8 @@ HELD = "and the 90 % interval held"
         ),
         (  # the model on other GPUs
             ("m", "a", "dense", "trtllm", "NVIDIA"),
-            "predictions were 13% off in the mean on 200 served points that chose nothing (m on h, m on b under trtllm), "
-            f"{HELD} 50%; 60% off in the mean on 3 points of book (n on b under trtllm), {HELD} 0%",
+            "predictions were 13% off in the mean on 200 served points that chose nothing (m on h, m on b under trtllm)"
+            f", {HELD} 50%; 60% off in the mean on 3 points of book (n on b under trtllm), {HELD} 0%",
         ),
         (  # another model of its kind
             ("o", "h", "dense", "sglang", "NVIDIA"),
