@@ -33,8 +33,8 @@ window.inferenceMathCrowd = (() => {
     const host = {
       rows: (name, units) => rowsOf(name, units).length,
       top: remembered((name, units, row, place) => math.full(of(units), name, rowsOf(name, units)[row], solved.costs[places[place]])),
-      play: remembering((name, units, row, place, rate, count, enough) =>
-        math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), paces[place], solved.costs[places[place]].front, played, place, rate, count, enough)),
+      play: remembering((name, units, row, place, rate, enough) =>
+        math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), paces[place], solved.costs[places[place]].front, played, place, rate, enough)),
     };
     const fleets = {};
     for (const name of names) {

@@ -340,10 +340,10 @@
     const [second] = others.sort((a, b) => (owned ? b.sold - a.sold : a.gpus_all[0] - b.gpus_all[0]));
     starts(found, [first.name], { [first.name]: first });
     text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.asked, given, first.name, first.settings)}`);
-    const next = second ? (owned ? second.sold : second.gpus_all[0]) : 0;
+    const next = second ? (owned ? second.rate : second.gpus_all) : [0];
     text("planner-headline", sentence(math.sized(first.name, first.replicas, first.units, first.gpus_all, first.sold, second?.name ?? "", next, owned, crowded.tie && held.length > 1, crowded.best_in[first.name], crowded.loss[first.name])));
     const usd = math.usd_per_million(first.gpus_all[0], asked.price, first.sold * asked.work.n_out);
-    text("planner-how", sentence(math.sized_how(shareOf(given), Number(given.arrivals), mixOf(given) ? "mix" : "", asked.units)));
+    text("planner-how", sentence(math.sized_how(shareOf(given), Number(given.arrivals), mixOf(given) ? "mix" : "", asked.units, first.sold, first.full)));
     numbers([
       owned ? [digits(first.sold), `requests/s on ${digits(first.gpus_all[0])} GPUs`] : [digits(first.gpus_all[0]), `GPUs for ${given.traffic} requests/s`],
       ...(asked.price > 0 ? [[`$${digits(usd)}`, `a million output tokens at ${digits(first.sold)} requests/s`]] : []),
@@ -419,6 +419,9 @@
     const middle = (each) => math.interval(NaN, each)[0];
     const order = math.gpus_ranked(found.map((one) => one.middle), found.map((one) => middle(cost(one))), found.map((one) => one.never === data.guessed));
     const joules = ({ gpu, each }) => (data.gpus[gpu].watts > 0 ? ended(each.map((rate) => data.gpus[gpu].watts / (rate * Number(given.output)))) : "power not stated");
+    const told = order.filter((i) => found[i].never !== data.guessed);
+    const said = math.gpus_said(...[({ gpu }) => gpu, (one) => one.middle, (one) => middle(cost(one))].map((of) => told.map((i) => of(found[i]))));
+    document.querySelector("#planner-gpus p").textContent = said ? sentence(said) : "";
     table("planner-gpus", ["GPU", "calibration", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
       order.map((i) => {
         const one = found[i];
@@ -638,7 +641,7 @@
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => sheet.querySelector(`[data-${kind}="${name}"]`).textContent)])];
     return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour; ` : ""}${asked_.gpus} GPUs a unit`, ...(given.goal === "unit" ? [] : [`**${lines("planner-headline")}** ${lines("planner-how")}`]), `**${lines("planner-verdict")}** ${lines("planner-runner")}`, lines("planner-settings"),
       [...document.querySelectorAll("#planner-notes li")].map((one) => `* ${one.textContent}`).join("\n"),
-      ...sections.map((one) => `## ${one.querySelector("h3").textContent}\n\n${rows(tableOf(one))}`), "## All numbers", rows(answers), ...started,
+      ...sections.map((one) => [`## ${one.querySelector("h3").textContent}`, one.querySelector("p").textContent, rows(tableOf(one))].filter(Boolean).join("\n\n")), "## All numbers", rows(answers), ...started,
       `Made with the planner of Inference Math: ${share.link("plan", linked())}`].filter(Boolean).join("\n\n") + "\n";
   };
 
@@ -654,9 +657,15 @@
   );
   // A checkpoint in four or eight bits is served as it is stored; four bits that it has not are not kept.
   const FOUR = ["nvfp4", "mxfp4", "int4"];
+  // What was another model's alone goes with it; a unit that does not hold the new one grows.
+  const OF_A_MODEL = ["experts", "dp", "pp", "drafts", "accepted", "imbalance", "front"];
   const asStored = (model) => {
     const { stored } = data.models[model];
     if (stored !== "bf16" || FOUR.includes(at("weights").value)) at("weights").value = stored;
+    for (const name of OF_A_MODEL) at(name).value = defaults[name];
+    const holds = (tp) => { try { question({ ...state(), goal: "unit", tp }); return true; } catch { return false; } };
+    const { value } = at("tp");
+    at("tp").value = [value, ...[...at("tp").options].map((one) => one.value)].find((tp) => Number(tp) >= Number(value) && holds(tp)) ?? value;
   };
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target }) => {

@@ -41,7 +41,7 @@ def host_of(tops, thresholds):
     return {
         "rows": lambda name, units: units - 1,
         "top": lambda name, units, row, place: tops[units, row][place],
-        "play": lambda name, units, row, place, rate, count, enough: [
+        "play": lambda name, units, row, place, rate, enough: [
             1.0 if rate <= thresholds[units, row][place] else 0.5, 0.1, 0.01
         ],
     }  # fmt: skip

@@ -10,6 +10,7 @@ from inference_math.perf.words import (
     checked,
     drafting_pays,
     front_weighs,
+    gpus_said,
     hindered,
     idle,
     missed,
@@ -71,28 +72,42 @@ def test_what_was_checked_is_said_of_what_is_nearest(asked, said):
     assert checked(*asked, ROWS) == said
 
 
-def sizes(following="", value=0, owned=False, tie=False, ahead=0.8, lost=0.04, gpus=(6, 4, 9), rate=40):
-    return sized("chunked", 3, 1, list(gpus), rate, following, value, owned, tie, ahead, lost)
+def sizes(following="", others=(0,), owned=False, tie=False, ahead=0.8, lost=0.04, gpus=(6, 4, 9), rate=40):
+    return sized("chunked", 3, 1, list(gpus), rate, following, list(others), owned, tie, ahead, lost)
 
 
 def test_a_fleet_in_a_sentence():
     assert sizes() == "6 GPUs (4 to 9) for 40 requests/s: chunked, 3 replicas of one unit"
     assert sizes(gpus=(6, 4, float("inf"))).startswith("6 GPUs (4 to no number)")
-    said = sizes("aggregated", 8)
+    said = sizes("aggregated", (8, 6, 10))
     assert said.endswith(
-        "; aggregated takes 8 GPUs; chunked is the best in 80% of the draws; in the mean it loses 4% to the best one"
+        "; aggregated takes 8 GPUs (6 to 10); chunked is the best in 80% of the draws; in the mean it loses 4% to the"
+        " best one"
     )
-    owned = sizes("aggregated", 7.25, owned=True, rate=9.5, lost=0.0)
+    owned = sizes("aggregated", (7.25, 6, 8), owned=True, rate=9.5, lost=0.0)
     assert owned.startswith("9.5 requests/s on 6 GPUs: chunked")
-    assert owned.endswith("; aggregated serves 7.25 requests/s; chunked is the best in 80% of the draws")
-    assert sizes("split", 8, tie=True).endswith("to the best one: a tie")
-    assert "; as few with split" in sizes("split", 6)
-    assert "; as much with split" in sizes("split", 7.249, owned=True, rate=7.251)
-    assert "promise: 90% of the requests" in sized_how(0.9, 1, "", 8)
-    assert "promise: mean TTFT and mean TPOT" in sized_how(0.0, 1, "", 8)
-    assert "at random, equal prompts" in sized_how(0.9, 1, "", 8)
-    assert "a CV of 4 at each replica, lengths as recorded, pools of 6 units" in sized_how(0.9, 4, "mix", 6)
-    assert "arrivals and lengths as recorded" in sized_how(0.9, 4, "trace", 8)
+    assert owned.endswith("; aggregated serves 7.25 requests/s (6 to 8); chunked is the best in 80% of the draws")
+    assert sizes("split", (8, 8, 8), tie=True).endswith("to the best one: a tie")
+    assert "; as few with split" in sizes("split", (6, 6, 6))
+    assert "; as much with split" in sizes("split", (7.249, 7, 8), owned=True, rate=7.251)
+    assert "promise: 90% of the requests" in sized_how(0.9, 1, "", 8, 40, 50)
+    assert "promise: mean TTFT and mean TPOT" in sized_how(0.0, 1, "", 8, 40, 50)
+    assert "at random, equal prompts" in sized_how(0.9, 1, "", 8, 40, 50)
+    assert "a CV of 4 at each replica, lengths as recorded, pools of 6 units" in sized_how(0.9, 4, "mix", 6, 40, 50)
+    assert sized_how(0.9, 1, "", 8, 40, 50).endswith(
+        "at full load the same GPUs would serve 50 requests/s: queues leave 80% of it"
+    )
+    assert "arrivals and lengths as recorded" in sized_how(0.9, 4, "trace", 8, 40, 50)
+
+
+def test_which_gpu_is_first_is_said_by_cost_where_two_have_a_price_else_by_rate():
+    nan = float("nan")
+    assert gpus_said(["a", "b"], [3.0, 2.0], [nan, nan]) == "one GPU serves most requests/s on a (3), then b (2)"
+    assert gpus_said(["a", "b"], [3.0, 0.0], [0.5, nan]) == "one GPU serves most requests/s on a (3)"
+    # Of three the one without a price is not compared, as fast as it may be.
+    said = gpus_said(["b", "a", "c"], [2.0, 3.0, 9.0], [0.25, 0.5, nan])
+    assert said == "an output token costs least on b ($0.25 a million), then a ($0.5 a million)"
+    assert gpus_said(["a"], [0.0], [nan]) == ""
 
 
 def test_a_verdict_says_how_often_and_what_it_costs_elsewhere():

@@ -42,7 +42,7 @@ from inference_math.planner import (
     size_store,
 )
 from inference_math.planner.case import MOST_UNITS
-from inference_math.planner.text import as_script, as_short, fleets_table, gpus_table
+from inference_math.planner.text import as_script, as_short, fleets_table, gpus_line, gpus_table
 from inference_math.planner.traffic import RATES, SHARED
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
@@ -153,6 +153,7 @@ def _plan(options: argparse.Namespace) -> int:
         print(as_short(found, many, tried))
         if others is not None:
             print(f"\nThe same on other GPUs, at full load:\n{gpus_table(others).to_string(index=False)}")
+            print(gpus_line(others))
         if options.full:
             _print_all(found, many, tried)
     return 0 if found.feasible else 1

@@ -183,15 +183,7 @@ def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
 
 
 def played(
-    asked: Asked,
-    system: System,
-    pace: Pace,
-    front: float,
-    drawn: Drawn,
-    place: int,
-    rate: float,
-    count: int,
-    enough: float,
+    asked: Asked, system: System, pace: Pace, front: float, drawn: Drawn, place: int, rate: float, enough: float
 ) -> list[float]:
     """Return (score, mean TTFT, mean TPOT) of a replica that gets so many requests a second; see `goodput`.
 
@@ -199,8 +191,8 @@ def played(
     both limits (0: means must). `place` tells which arrivals: each draw has its own. No step takes `front`
     seconds of each TTFT. A score of 1 keeps the promise.
     """
-    work, since = asked["work"], floor(BEFORE * count + 0.5)
-    many = ceil(count * (1 + BEFORE + AFTER))
+    work, since = asked["work"], floor(BEFORE * MEASURED + 0.5)
+    many = ceil(MEASURED * (1 + BEFORE + AFTER))
     gaps, lengths = shuffled(drawn["gaps"], place, many, 1.0), shuffled(drawn["lengths"], place, many, 0.0)
     if len(drawn["like"]) > 0:
         requests = requests_like(gaps, lengths, rate, drawn["like"])
@@ -209,7 +201,7 @@ def played(
         requests = requests_of(gaps, lengths, rate, max(floor(work["n_in"] + 0.5), 1), work["n_out"], stored)
     differ(asked, requests, drawn["lengths"], place)
     return goodput(
-        system, pace, front, requests, asked["ttft"], asked["tpot"], since, since + count, drawn["share"], enough > 0
+        system, pace, front, requests, asked["ttft"], asked["tpot"], since, since + MEASURED, drawn["share"], enough > 0
     )
 
 
@@ -319,9 +311,7 @@ def slow_places(count: int) -> int:
 def rate_at(host: Host, name: str, units: int, row: int, place: int, guess: float) -> float:
     """Return about what a replica with one of its rows sustains in a draw."""
     top: float = host["top"](name, units, row, place)
-    return highest_rate(
-        top, guess, NARROW, lambda rate: host["play"](name, units, row, place, rate, MEASURED, 1.0)[0] >= 1
-    )
+    return highest_rate(top, guess, NARROW, lambda rate: host["play"](name, units, row, place, rate, 1.0)[0] >= 1)
 
 
 def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int, looked: int) -> bool:
@@ -333,7 +323,7 @@ def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int, 
     for k in range(looked):
         place = count - 1 - k
         far = rate > FULL * host["top"](name, units, row, place)
-        if far or host["play"](name, units, row, place, rate, MEASURED, 1.0)[0] < 1:
+        if far or host["play"](name, units, row, place, rate, 1.0)[0] < 1:
             missed += 1
             if count - missed <= slow_places(count):
                 return False
@@ -472,7 +462,7 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
 
     units, row, gpus, each (requests/s by draw), sure (what it sustains in nine of ten draws), and what `fleet_of` has.
     `host` answers what was asked before from memory: rows(name, units), the number of `trials`; top(name, units, row,
-    place), requests/s at full load; play(name, units, row, place, rate, requests, enough), what is `played`.
+    place), requests/s at full load; play(name, units, row, place, rate, enough), what is `played`.
     """
     units, row, many, sure = cheapest(asked, host, name, traffic, have, count)
     one: Standing = {
@@ -489,7 +479,7 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
         one.update(fleet_of(host, one, traffic, have, count))
     else:
         place = slow_places(count)
-        one["idle"] = host["play"](name, units, row, place, IDLE, MEASURED, 0.0)[0]
+        one["idle"] = host["play"](name, units, row, place, IDLE, 0.0)[0]
     return one
 
 
@@ -530,12 +520,14 @@ def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int)
     serves: list[float] = []
     first: list[float] = []
     gaps: list[float] = []
+    full_loads: list[float] = []
     kept = 0
     for place in range(count):
         each = one["each"][place]
         needs.append(ceil(traffic / each) * one["gpus"] if each > 0 else inf)
         serves.append(fits * each)
-        told = host["play"](one["name"], one["units"], one["row"], place, rate / fits, MEASURED, 0.0)
+        told = host["play"](one["name"], one["units"], one["row"], place, rate / fits, 0.0)
+        full_loads.append(fits * host["top"](one["name"], one["units"], one["row"], place))
         first.append(told[1])
         gaps.append(told[2])
         kept += 1 if told[0] >= 1 else 0
@@ -546,6 +538,7 @@ def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int)
         "gpus_all": [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed_at(gpus),
         "rate": [rate, served[0], served[1]] if have > 0 else fixed_at(rate),
         "sold": rate,
+        "full": median(full_loads),
         "ttft": middle_of(first),
         "tpot": middle_of(gaps),
         "kept": kept / count,

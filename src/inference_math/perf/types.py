@@ -508,6 +508,7 @@ class Standing(TypedDict, total=False):
     gpus_all: list[float]
     rate: list[float]
     sold: float
+    full: float  # requests/s of the same GPUs at full load
     ttft: list[float]
     tpot: list[float]
     kept: float
@@ -587,7 +588,7 @@ class Host(TypedDict):
 
     rows: Callable[[str, int], int]
     top: Callable[[str, int, int, int], float]
-    play: Callable[[str, int, int, int, float, int, float], list[float]]
+    play: Callable[[str, int, int, int, float, float], list[float]]
 
 
 class Drawn(TypedDict):

@@ -12,8 +12,8 @@ from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, ErrorRow, Scope, StepCosts, Swing, UnitNumbers
 
 __all__ = [
-    "CALIBRATED", "SET_ASIDE", "checked", "drafting_pays", "drafts_said", "front_weighs", "hindered", "idle",
-    "kept_in", "linked", "missed", "missing", "outside", "promised", "remedy", "runner_up", "short", "sized",
+    "CALIBRATED", "SET_ASIDE", "checked", "drafting_pays", "drafts_said", "front_weighs", "gpus_said", "hindered",
+    "idle", "kept_in", "linked", "missed", "missing", "outside", "promised", "remedy", "runner_up", "short", "sized",
     "sized_how", "standing_of", "swing_name", "too_long", "trusted", "verdict", "wider",
 ]  # fmt: skip
 
@@ -120,12 +120,13 @@ def runner_up(best: str, second: str, rate: float, swings: list[Swing]) -> str:
 
 
 def sized(
-    name: str, replicas: float, units: float, gpus: list[float], rate: float, following: str, value: float, owned: bool,
-    tie: bool, ahead: float, lost: float,
+    name: str, replicas: float, units: float, gpus: list[float], rate: float, following: str, others: list[float],
+    owned: bool, tie: bool, ahead: float, lost: float,
 ) -> str:  # fmt: skip
     """Say what a fleet serves, and what follows it: by its GPUs, or where these are `owned` by its requests/s.
 
-    `gpus` are those of the fleet and both ends of what the traffic needs; `following` is "" where no other does it.
+    `gpus` are those of the fleet and both ends of what the traffic needs, `others` the same of what follows, or its
+    requests/s and their ends; `following` is "" where no other does it.
     """
     each = "one unit" if units == 1 else digits(units) + " units"
     many = "1 replica" if replicas == 1 else digits(replicas) + " replicas"
@@ -136,11 +137,11 @@ def sized(
     said += name + ", " + many + " of " + each
     if following == "":
         return said
-    if digits(value) == digits(rate if owned else gpus[0]):
+    if digits(others[0]) == digits(rate if owned else gpus[0]):
         said += "; as " + ("much" if owned else "few") + " with " + following
     else:
-        said += "; " + following + (" serves " if owned else " takes ") + digits(value)
-        said += " requests/s" if owned else " GPUs"
+        said += "; " + following + (" serves " if owned else " takes ") + digits(others[0])
+        said += (" requests/s (" if owned else " GPUs (") + digits(others[1]) + " to " + most_of(others[2]) + ")"
     said += "; " + name + " is the best in " + percent(ahead) + " of the draws"
     if lost >= VISIBLE:
         said += "; in the mean it loses " + percent(lost) + " to the best one"
@@ -159,8 +160,8 @@ def promised(share: float) -> str:
     return "mean TTFT and mean TPOT within the limits"
 
 
-def sized_how(share: float, cv: float, played: str, units: float) -> str:
-    """Say under what that holds.
+def sized_how(share: float, cv: float, played: str, units: float, rate: float, full_load: float) -> str:
+    """Say under what that holds, and what the same GPUs would serve at full load.
 
     `cv` is that of the times between arrivals; `played` what requests are: "", of equal prompts and geometric answers;
     "mix", of drawn lengths; "trace", as recorded. `units` are the most that both pools of a replica may have.
@@ -171,7 +172,9 @@ def sized_how(share: float, cv: float, played: str, units: float) -> str:
     else:
         come += ", lengths as recorded" if played == "mix" else ", equal prompts, geometric answers"
     pools = "pools of " + digits(units) + " units together at most"
-    return "promise: " + promised(share) + ", in nine of ten draws; queues counted: " + come + ", " + pools
+    more = "; at full load the same GPUs would serve " + digits(full_load) + " requests/s: queues leave "
+    how = "promise: " + promised(share) + ", in nine of ten draws; queues counted: " + come + ", " + pools
+    return how + more + percent(rate / full_load) + " of it"
 
 
 def short(share: float, each: list[str]) -> str:
@@ -221,10 +224,10 @@ def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list
     """Say how far predictions were off on served points that set no coefficient, of what is nearest to a unit.
 
     `rows` have model, gpu, kind (of model), engine, maker (of the GPU), source ("set aside", of points that chose
-    neither a term nor a width, or who else published them), drafts, points, error (mean, of e2e; of TPOT elsewhere) and inside (share within the 90 % interval). Of each
-    source those of the model on the GPU count, else of the model, else of its kind. On GPUs of a maker whose points set
-    nothing, any engine's tell something. Points that do not say whether tokens were drafted tell nothing of a unit of
-    which that is known.
+    neither a term nor a width, or who else published them), drafts, points, error (mean, of e2e; of TPOT elsewhere) and
+    inside (share within the 90 % interval). Of each source those of the model on the GPU count, else of the model, else
+    of its kind. On GPUs of a maker whose points set nothing, any engine's tell something. Points that do not say
+    whether tokens were drafted tell nothing of a unit of which that is known.
     """
     told = [row for row in rows if row["drafts"] == "none"]
     known = [row for row in told if row["kind"] == kind and row["maker"] == maker]
@@ -249,6 +252,24 @@ def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list
         if row["source"] == SET_ASIDE:
             worst = max(worst, row["error"])
     return said + ("; under other engines up to " + percent(worst) + " off in the mean" if worst > 0 else "")
+
+
+def gpus_said(names: list[str], rates: list[float], costs: list[float]) -> str:
+    """Say of GPUs in the order of `answers.gpus_ranked`, guesses left out, which is first and by how much.
+
+    `rates` are requests/s of one, 0 where nothing meets the limits; `costs` USD for a million output tokens, NaN where
+    no price is known. "" where none meets the limits.
+    """
+    priced = len([one for one in costs if isfinite(one)]) > 1
+    told: list[str] = []
+    for i in range(len(names)):
+        if rates[i] > 0 and (isfinite(costs[i]) or not priced):
+            value = "$" + digits(costs[i]) + " a million" if priced else digits(rates[i])
+            told.append(names[i] + " (" + value + ")")
+    if len(told) == 0:
+        return ""
+    said = "an output token costs least on " if priced else "one GPU serves most requests/s on "
+    return said + told[0] + (", then " + told[1] if len(told) > 1 else "")
 
 
 def firsts_of(rows: list[ErrorRow]) -> list[ErrorRow]:

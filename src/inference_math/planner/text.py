@@ -12,6 +12,7 @@ import pandas as pd
 from inference_math.checks import as_one_of
 from inference_math.checks.numerals import digits
 from inference_math.perf.manifests import FORMS, is_manifest
+from inference_math.perf.words import GUESSED, gpus_said
 from inference_math.workload import SLA, Workload
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = [
     "as_short",
     "as_text",
     "fleets_table",
+    "gpus_line",
     "gpus_table",
     "headline",
     "in_line",
@@ -180,6 +182,13 @@ def gpus_table(rows: pd.DataFrame) -> pd.DataFrame:
     }
     columns["price (USD/hour)"] = _column(rows, "price")
     return pd.DataFrame(columns)[[one for one in columns if (columns[one] != "").any()]]
+
+
+def gpus_line(rows: pd.DataFrame) -> str:
+    """Return in a sentence which GPU of `planner.across` is first; "" where none meets the limits."""
+    told = rows[rows["standing"] != GUESSED]
+    said = gpus_said(told["gpu"].tolist(), told["rate"].fillna(0).tolist(), told["usd_per_million"].tolist())
+    return f"{_capital(said)}." if said else ""
 
 
 def as_html(found: Plan) -> str:

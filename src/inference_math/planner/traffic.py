@@ -51,6 +51,8 @@ class Fleet:
         Requests per second of all replicas together: those asked for, or what the GPUs serve in nine of ten draws.
     span
         What the replicas serve: median and both ends, where GPUs were given; else the rate itself.
+    full
+        Requests per second that they would serve at full load, nobody's queue looked at: median.
     ttft, tpot
         Mean TTFT and mean TPOT of the requests at that rate, seconds.
     kept
@@ -84,6 +86,7 @@ class Fleet:
     gpus: tuple[float, float, float]
     rate: float
     span: tuple[float, float, float]
+    full: float
     ttft: tuple[float, float, float]
     tpot: tuple[float, float, float]
     kept: float
@@ -107,16 +110,17 @@ class Fleet:
     @property
     def how(self) -> str:
         """Under what that holds, in a sentence."""
-        return sized_how(self.share or 0.0, self.cv_arrivals, self.played, self.most_units)
+        return sized_how(self.share or 0.0, self.cv_arrivals, self.played, self.most_units, self.rate, self.full)
 
     @property
     def headline(self) -> str:
         """The answer in a sentence, as on the planner's page."""
         following = self.others[0] if self.others else None
-        value = np.nan if following is None else following.rate if self.owned else following.gpus[0]
+        value = (0.0,) if following is None else following.span if self.owned else following.gpus
         return sized(
             self.architecture, self.replicas, self.units, list(self.gpus), self.rate,
-            following.architecture if following else "", value, self.owned, self.tie, self.best_in, self.expected_loss,
+            following.architecture if following else "", list(value), self.owned, self.tie, self.best_in,
+            self.expected_loss,
         )  # fmt: skip
 
     def __str__(self) -> str:
@@ -274,8 +278,9 @@ def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, 
     plain = case.asked
     decoding = (units - row["prefill_units"]) * replicas if name == "disaggregated" else np.nan
     return Fleet(
-        name, replicas, units, _three(one["gpus_all"]), sold, _three(one["rate"]), _three(one["ttft"]),
-        _three(one["tpot"]), one["kept"], crowd["best_in"][name], crowd["loss"][name], crowd["none_in"],
+        name, replicas, units, _three(one["gpus_all"]), sold, _three(one["rate"]), one["full"],
+        _three(one["ttft"]), _three(one["tpot"]), one["kept"],
+        crowd["best_in"][name], crowd["loss"][name], crowd["none_in"],
         perf.usd_per_million(one["gpus_all"][0], case.price or 0.0, sold * case.work.n_out),
         engine_args(case, name, row), perf.plain_settings(plain, name, row), lines_for(case, name, row, replicas), row,
         asked.share or None, asked.cv_arrivals, asked.played, sold * perf.sent_bytes(plain) / decoding / 1e9,
@@ -373,14 +378,12 @@ class _Host:
         case, rows = self._of(name, units)
         return queues.full(case.asked, name, rows[row], self._solved["costs"][self.places[place]])
 
-    def _simulated(
-        self, name: str, units: int, row: int, place: int, rate: float, count: int, enough: float
-    ) -> list[float]:
+    def _simulated(self, name: str, units: int, row: int, place: int, rate: float, enough: float) -> list[float]:
         case, rows = self._of(name, units)
         system, pace = queues.system_for(case.asked, name, rows[row]), self._paces[place]
         front = self._solved["costs"][self.places[place]]["front"]
         if not self._asked.trace:
-            return queues.played(case.asked, system, pace, front, self._drawn, place, rate, count, enough)
+            return queues.played(case.asked, system, pace, front, self._drawn, place, rate, enough)
         requests = _part(self._asked.trace, rate)
         queues.differ(case.asked, requests, self._asked.lengths, place)
         limits = case.sla.ttft, case.sla.tpot
