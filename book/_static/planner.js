@@ -120,6 +120,8 @@
     const mixture = model.shape.routed_params > 0;
     if (layout(tp).ep > 1 && !mixture) throw new Error(`${label("experts")}: ${given.model} has none`);
     if (given.imbalance && !mixture) refuse("imbalance", `must be left empty: ${given.model} has no routed experts`);
+    const most = math.most_uneven(model.shape.idle);
+    if (given.imbalance > most) refuse("imbalance", `must be at most ${math.digits(most)}, the same experts for every token, not ${given.imbalance}`);
     if (given.imbalance && given.calibration === OWN) refuse("imbalance", "must be left empty: your calibration has its own");
     const sized = (size) => math.drafting(math.unit_numbers({ ...model.shape, ...model.tp[size] }, rates, layout(size), given.weights, given.kv, data.memory), Number(given.drafts), Number(given.accepted) / 100);
     const unit = sized(tp);
@@ -297,6 +299,7 @@
       const said = formulas[name];
       cell("said", name, known && Number.isFinite(said) ? withSpan(said, said, said, ...printed) : "");
     }
+    at("imbalance").placeholder = given.imbalance ? at("imbalance").placeholder : digits(coefficients(given).expert_imbalance);
     const of = rows[first].rate[0];
     text("planner-verdict", sentence(math.verdict(best, second, of, solved.lead, best ? solved.best_in[first] : 0, solved.loss[first], solved.scatter, solved.tie, solved.none_in)));
     text("planner-settings", best ? `Start with (keeps the SLA in ${percent(solved.kept[best])} of the draws): ${told(asked, given, best, solved.settings[best])}` : "");

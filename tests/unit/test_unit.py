@@ -188,8 +188,10 @@ def test_counted_experts_take_the_place_of_fitted_ones_and_stay():
     assert uneven.resized(tp=4).coefficients.expert_imbalance == 2.5
     with pytest.raises(ValueError, match="expert_imbalance must be left out for llama-3-8b"):
         Unit.of("llama-3-8b", "h100-sxm", expert_imbalance=1.0)
-    with pytest.raises(ValueError, match="expert_imbalance must be"):
-        Unit.of("gpt-oss-120b", "h100-sxm", expert_imbalance=-1.0)
+    for beyond in (-1.0, 5.6):  # 4 of 128 experts: at most the root of 31
+        with pytest.raises(ValueError, match="expert_imbalance must be"):
+            Unit.of("gpt-oss-120b", "h100-sxm", expert_imbalance=beyond)
+    assert Unit.of("gpt-oss-120b", "h100-sxm", 2, expert_imbalance=5.56).coefficients.expert_imbalance == 5.56
     with pytest.raises(ValueError, match="chosen must have a count"):
         imbalance([0, 0])
 

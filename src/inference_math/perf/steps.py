@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PARTS", "answer_steps", "busiest", "costs", "draft_yield", "drafting", "floor_of", "floor_spans", "floor_step",
-    "floor_step_of", "floor_terms", "kv_held", "kv_read", "kv_sent", "kv_tokens", "longest_request", "pairs_of",
+    "floor_step_of", "floor_terms", "kv_held", "kv_read", "kv_sent", "kv_tokens", "longest_request", "most_uneven", "pairs_of",
     "parts", "parts_of", "read_by_busiest", "seen_of", "spans_of", "step", "step_of", "stored_tokens", "unit_numbers",
     "unit_terms", "unread",
 ]  # fmt: skip
@@ -152,6 +152,15 @@ def busiest(groups: float, experts: float) -> float:
         return 0.0
     above: float = ((2 * log(groups)) ** 0.5 - 0.6) * (groups / experts) ** 0.5
     return above
+
+
+def most_uneven(idle: float) -> float:
+    """Return the most that the loads of routed experts can vary: the same k of E chosen by all, the root of E/k - 1.
+
+    `idle` is the share 1 - k/E that a token does not choose.
+    """
+    most: float = (idle / (1 - idle)) ** 0.5
+    return most
 
 
 def unread(terms: Terms, tokens: Numbers) -> Any:

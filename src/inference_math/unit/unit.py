@@ -44,6 +44,7 @@ from inference_math.perf.steps import (
     kv_held,
     kv_tokens,
     longest_request,
+    most_uneven,
     parts,
     stored_tokens,
     unit_numbers,
@@ -137,7 +138,7 @@ class Unit:
             verified in the step; a prompt passes that layer once. The drafter's memory is not counted.
         expert_imbalance
             The coefficient of variation of how often a layer's experts are chosen, if you counted
-            (`unit.coefficients.imbalance`); else what served points say.
+            (`unit.coefficients.imbalance`), up to that of the same few for every token; else what served points say.
 
         Raises
         ------
@@ -180,7 +181,8 @@ class Unit:
         if expert_imbalance is not None:
             if not of.is_mixture:
                 raise ValueError(f"expert_imbalance must be left out for {of.name}, which has no routed experts")
-            found = found.counted(expert_imbalance)
+            most = most_uneven(shape_of(of, layout["tp"])["idle"])
+            found = found.counted(as_number("expert_imbalance", expert_imbalance, Interval(0, most)))
         return cls(
             model=of, gpu=on, weights=precision, kv=cache, engine=under, calibration=found,
             tp=layout["tp"], ep=layout["ep"], dp=layout["dp"], pp=layout["pp"], memory=share, version=version,
