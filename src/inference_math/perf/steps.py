@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 __all__ = [
     "PARTS", "answer_steps", "busiest", "costs", "draft_yield", "drafting", "floor_of", "floor_spans", "floor_step",
     "floor_step_of", "floor_terms", "kv_held", "kv_read", "kv_sent", "kv_tokens", "longest_request", "most_uneven",
-    "pairs_of", "parts", "parts_of", "read_by_busiest", "seen_of", "spans_of", "step", "step_of", "stored_tokens", "unit_numbers",
-    "unit_terms", "unread",
+    "pairs_of", "parts", "parts_of", "read_by_busiest", "seen_of", "spans_of", "step", "step_of", "stored_tokens",
+    "unit_numbers", "unit_terms", "unread",
 ]  # fmt: skip
 
 allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
