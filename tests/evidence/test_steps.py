@@ -61,7 +61,9 @@ def test_a_mixed_step_is_products_of_both_then_reads_then_attention(name: str) -
 @pytest.mark.parametrize("name", NAMES)
 def test_two_streams_hide_little_and_reading_the_weights_twice_never_wins(name: str) -> None:
     found = schedules.overlaps(times(name))
-    assert max(schedules.hidden(found).values()) < 0.25
+    hidden = schedules.hidden(found)
+    assert -0.05 < hidden["attention"] < 0.2
+    assert 0.1 < hidden["steps"] < 0.2
     assert (found["steps_beside"] > found["measured"]).all()
 
 
@@ -70,6 +72,7 @@ def test_loads_are_a_pipeline_of_their_measured_parts_and_formulas_promise_more(
     found, layers = loads(name)
     parts = found["layerwise"] / found["parts_layerwise"] - 1
     assert parts.abs().median() < 0.02
+    assert (parts.abs() < 0.03).sum() >= len(parts) - 1
     assert (found["law_layerwise"] / found["layerwise"] - 1).max() > 0.3
     gain = found["layerwise"] / found["first"]
     assert 1.5 < gain.max() < theory.pipelining_gain_layers(n_layers=layers) < 2

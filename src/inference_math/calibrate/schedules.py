@@ -81,10 +81,11 @@ def hidden(steps: pd.DataFrame) -> dict[str, float]:
     dict
         "attention", "steps"; NaN where they were not measured.
     """
-    return {
-        name: float((steps[f"hidden_{name}"] * steps[f"can_{name}"]).sum(min_count=1) / steps[f"can_{name}"].sum())
-        for name in ("attention", "steps")
-    }
+    found = {}
+    for name in ("attention", "steps"):
+        can = steps[f"can_{name}"].where(steps[f"hidden_{name}"].notna())
+        found[name] = float((steps[f"hidden_{name}"] * can).sum(min_count=1) / can.sum(min_count=1))
+    return found
 
 
 def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
