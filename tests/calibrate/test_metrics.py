@@ -232,6 +232,29 @@ def test_groups_of_attention_step_together(usual, saved):
     assert grouped.in_flight == pytest.approx(window(saved(text)).in_flight)
 
 
+def test_a_mean_of_few_requests_is_sampled(usual, saved):
+    seen = window(saved(page(usual)))
+    # As wide as the requests' own times say, give or take the buckets.
+    own = 1.645 * usual.requests.ttft.std() / len(usual.requests) ** 0.5
+    assert own / 1.7 < seen.sampled("ttft") < 1.7 * own
+    fewer = replace(seen, requests=seen.requests // 4)
+    assert fewer.sampled("ttft") == pytest.approx(2 * seen.sampled("ttft"), rel=0.01)
+    assert np.isnan(replace(seen, ttft_counts={}).sampled("ttft"))
+    # Half of them at 0.5 s, half beyond the last end: ± 1.645 standard deviations of the mean of 100.
+    two = replace(seen, requests=100, ttft_counts={1.0: 50.0, 2.0: 50.0, float("inf"): 100.0})
+    assert two.sampled("ttft") == pytest.approx(1.645 * 0.75 / 10)
+
+
+def test_a_time_that_is_outside_by_less_than_was_sampled_did_not_move(usual, saved):
+    seen = window(saved(page(usual)))
+    row = watch(UNIT, seen).table.set_index("name").loc["tpot"]
+    beyond = replace(seen, tpot=row.high * 1.01)
+    wide, narrow = (replace(beyond, requests=many) for many in (100, 10**9))
+    assert watch(UNIT, wide).table.set_index("name").loc["tpot", "sampled"] > 0.01 * row.high
+    assert watch(UNIT, wide).table.set_index("name").loc["tpot", "inside"]
+    assert not watch(UNIT, narrow).table.set_index("name").loc["tpot", "inside"]
+
+
 def test_a_server_s_own_ttft_has_its_front(usual, saved):
     """SGLang says nothing of its own first token: what lies before may be the front, and no more."""
     seen = window(saved(page(usual, engine="sglang")), seconds=usual.seconds)

@@ -29,6 +29,7 @@ __all__ = ["Watched", "Window", "watch", "window"]
 _FEWEST = 100  # requests: a mean of fewer says little of a load
 _LARGEST = 50_000_000  # bytes of a page
 _EXPLAINED = 0.12  # of the logarithm of either time: what leaves more of it open explains nothing
+_NINETY = 1.645  # standard deviations
 _NOW = ("running", "waiting", "usage")  # of the moment, not since the start
 _MOVES = ["name", "before", "after", "widths"]
 _ACCEPTED = "accepted are pages of vLLM's and SGLang's /metrics, as curl saves them"
@@ -113,13 +114,29 @@ class Window:
         above = min((count for end, count in counts.items() if end >= limit), default=total)
         return below / total, above / total
 
+    def sampled(self, quantity: str) -> float:
+        """Return by how many seconds the mean of "ttft" or "tpot" may be off for its requests were so many: 90 %.
+
+        From the spread over the page's buckets, each taken for its middle, the open one for its lower end, as if
+        requests were independent; those of one burst are not. NaN without buckets.
+        """
+        counts = self.ttft_counts if quantity == "ttft" else self.tpot_counts
+        ends = sorted(counts)
+        many = np.diff([0.0, *(counts[end] for end in ends)])
+        if not ends or not many.sum() > 0:
+            return math.nan
+        lower = np.array([0.0, *ends[:-1]])
+        middle = np.where(np.isinf(ends), lower, (lower + np.array(ends)) / 2)
+        mean = np.average(middle, weights=many)
+        return float(_NINETY * np.sqrt(np.average((middle - mean) ** 2, weights=many) / self.requests))
+
 
 @dataclass(frozen=True, eq=False)
 class Watched:
     """A window beside what a unit was predicted to do with the same requests, as many at once.
 
-    `table` has a row for each time: name, measured, value, low, high (seconds; 5 and 95 %), and whether the measured
-    one is `inside`. `moved` has the coefficients each of which alone explains what is outside, the nearest first:
+    `table` has a row for each time: name, measured, sampled (by how much its mean may be off, see `Window.sampled`),
+    value, low, high (seconds; 5 and 95 %), and whether the measured one, give or take what is sampled, is `inside`. `moved` has the coefficients each of which alone explains what is outside, the nearest first:
     name, before, after and by how many `widths` of what was known; several where these times cannot tell them apart,
     none where nothing is outside or no single one explains it. `calibration` lets all of them move.
     """
@@ -207,9 +224,11 @@ def watch(unit: Unit, seen: Window) -> Watched:
     for name, value in measured.items():
         said = unit.predict(name, work, users)
         before = 0.0 if own or name != "ttft" else unit.front.seconds  # up to this lies in a server's own TTFT
-        high = float(said.high) + before
-        rows.append([name, value, float(said.value), float(said.low), high, bool(said.low <= value <= high)])
-    table = pd.DataFrame(rows, columns=["name", "measured", "value", "low", "high", "inside"])
+        low, high = float(said.low), float(said.high) + before
+        sampled = value * seen.sampled(name) / getattr(seen, name)  # the page has no buckets of TTFT after the wait
+        give = 0.0 if math.isnan(sampled) else sampled
+        rows.append([name, value, sampled, float(said.value), low, high, low - give <= value <= high + give])
+    table = pd.DataFrame(rows, columns=["name", "measured", "sampled", "value", "low", "high", "inside"])
     if table["inside"].all():
         return Watched(unit, seen, table, pd.DataFrame(columns=_MOVES), unit.calibration)
     start, widths = start_of(unit.calibration)

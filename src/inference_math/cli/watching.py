@@ -22,7 +22,7 @@ def as_plain(found: Watched) -> dict[str, object]:
     told |= {name: None for name in ("usage", "first") if getattr(seen, name) != getattr(seen, name)}
     return told | {
         "as_predicted": found.as_predicted,
-        "times": found.table.to_dict("records"),
+        "times": found.table.astype(object).where(found.table.notna(), None).to_dict("records"),
         "moved": found.moved.to_dict("records"),
     }
 
@@ -31,10 +31,11 @@ def as_text(found: Watched, options: argparse.Namespace) -> str:
     """Return what was counted, what was predicted of it, what was promised, what moved."""
     seen = found.window
     lines = [*_counted(seen), *_planned(seen, options), ""]
-    for name, measured, value, low, high, inside in found.table.to_numpy().tolist():
+    for name, measured, sampled, value, low, high, inside in found.table.to_numpy().tolist():
         label, ends = f"{_TIMES[name]}:", f"{_ms(value)} predicted ({_ms(low)} to {_ms(high)})"
         verdict = "as predicted" if inside else f"{digits(measured / value)} times that"
-        lines.append(f"{label:22} {_ms(measured)} measured, {ends}: {verdict}")
+        about = f" ± {_ms(sampled)}" if sampled == sampled else ""
+        lines.append(f"{label:22} {_ms(measured)}{about} measured, {ends}: {verdict}")
     lines += _promised(seen, options)
     return "\n".join([*lines, "", *_moved(found)])
 
