@@ -136,9 +136,10 @@ class Watched:
     """A window beside what a unit was predicted to do with the same requests, as many at once.
 
     `table` has a row for each time: name, measured, sampled (by how much its mean may be off, see `Window.sampled`),
-    value, low, high (seconds; 5 and 95 %), and whether the measured one, give or take what is sampled, is `inside`. `moved` has the coefficients each of which alone explains what is outside, the nearest first:
-    name, before, after and by how many `widths` of what was known; several where these times cannot tell them apart,
-    none where nothing is outside or no single one explains it. `calibration` lets all of them move.
+    value, low, high (seconds; 5 and 95 %), and whether the measured one, give or take what is sampled, is `inside`.
+    `moved` has the coefficients each of which alone explains what is outside, the nearest first: name, before, after
+    and by how many `widths` of what was known; several where these times cannot tell them apart, none where nothing is
+    outside or no single one explains it. `calibration` lets all of them move.
     """
 
     unit: Unit
