@@ -12,7 +12,7 @@ import yaml
 
 from inference_math import SLA, Unit, Workload, perf, plan
 from inference_math.perf.commands import commands
-from inference_math.perf.manifests import FORMS, is_manifest, pods_of
+from inference_math.perf.manifests import FORMS, is_manifest, kubernetes, pods_of
 from inference_math.planner.case import Case, solve
 
 ENGINES = ("vllm", "sglang", "trtllm")
@@ -73,6 +73,25 @@ def test_kubernetes_accepts_both_pools_and_their_router(engine, tier):
         assert all(f"{pool}-{at}.{pool}:8000" in container["args"][0] for at in range(many))
         assert f"{pool}-{many}." not in container["args"][0]
     assert front["spec"]["selector"] == router["spec"]["template"]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize(
+    ("work", "seconds"),
+    [
+        ({}, 22),  # 2 s to the first token, 200 tokens at 0.1 s
+        ({"cv": 1.0}, 102),  # answers of five times the mean
+        ({"longest": 2600, "cv": 1.0}, 62),  # of recorded ones the longest
+        ({"longest": 2100, "cv": 1.0}, 22),
+    ],
+)
+def test_pods_end_once_their_requests_have(work, seconds):
+    asked = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1)).asked
+    asked = {**asked, "work": {**asked["work"], "cv": 0.0, **work}}
+    servers = [{"pool": "engine", "units": 1, "line": "serve"}]
+    pods, _ = map(validated, yaml.safe_load_all(kubernetes(asked, servers, 1)))
+    spec = pods["spec"]["template"]["spec"]
+    assert spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", str(seconds)]
+    assert spec["terminationGracePeriodSeconds"] == seconds + 30
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])

@@ -95,7 +95,7 @@ def test_a_fleet_in_a_sentence():
     assert "at random, equal prompts" in sized_how(0.9, 1, "", 8, 40, 50)
     assert "a CV of 4 at each replica, lengths as recorded, pools of 6 units" in sized_how(0.9, 4, "mix", 6, 40, 50)
     assert sized_how(0.9, 1, "", 8, 40, 50).endswith(
-        "at full load the same GPUs would serve 50 requests/s: queues leave 80% of it"
+        "at full load the same GPUs would serve 50 requests/s: the promise leaves 80% of it"
     )
     assert "arrivals and lengths as recorded" in sized_how(0.9, 4, "trace", 8, 40, 50)
 

@@ -7,6 +7,8 @@ plan does not know is a variable of the pod's environment. Forms: Kubernetes' ow
 
 from __future__ import annotations
 
+from math import ceil
+
 from inference_math.perf.types import Asked, EngineRecord, Server
 from inference_math.perf.words import CALIBRATED
 
@@ -15,6 +17,8 @@ __all__ = ["ALONE", "FORMS", "is_manifest", "manifests", "pods_of"]
 FORMS = {"kubernetes": "as a Kubernetes manifest", "dynamo": "as a Dynamo graph", "llm-d": "as values of llm-d's chart"}
 ALONE = "engine"  # the name of servers that are no pool
 OPEN = "--host 0.0.0.0 --port "  # a pod is reached from outside of itself
+LONG = 5  # mean answers: of geometric ones one in 150 is longer
+STOPS = 30  # seconds that an engine may take to stop, as Kubernetes grants by itself
 BEHIND = 8200  # where llm-d's sidecar looks for a decode server
 STORES = ["STORE_GB_OF_A_GPU", "STORE_GB", "STORE_BYTES", "BACKEND"]  # a longer name first
 
@@ -30,6 +34,7 @@ KNOWN  selector:
     metadata:
       labels: {app: POOL}
     spec:
+      terminationGracePeriodSeconds: GRACE
       containers:
         - name: POOL
           image: IMAGE
@@ -44,6 +49,8 @@ KNOWN  selector:
           readinessProbe:
             httpGet: {path: /health, port: 8000}
             timeoutSeconds: 30
+          lifecycle:
+            preStop: {exec: {command: [sleep, "DRAIN"]}}  # requests under way end; none comes any more
           resources:
             limits: {nvidia.com/gpu: GPUS}
           volumeMounts:
@@ -232,6 +239,7 @@ def kubernetes(asked: Asked, servers: list[Server], replicas: int) -> str:
         )
         said = said.replace("FRONT", HEADLESS if pools else sticky)
         said = said.replace("REPLICAS", many(servers, one, replicas)).replace("IMAGE", engine["image"])
+        said = said.replace("GRACE", str(under_way(asked) + STOPS)).replace("DRAIN", str(under_way(asked)))
         parts.append(filled(said, asked, one, one["line"] + " " + OPEN + "8000"))
     if len(servers) == 1:
         return parts[0]
@@ -239,6 +247,15 @@ def kubernetes(asked: Asked, servers: list[Server], replicas: int) -> str:
     router = ROUTER.replace("IMAGE", image)
     router = router.replace("COMMAND", indented(routed(engine, servers), router, "COMMAND"))
     return "---\n".join(parts) + router
+
+
+def under_way(asked: Asked) -> int:
+    """Return the seconds in which nearly every request that has begun ends within the limits."""
+    work = asked["work"]
+    longest = work["n_out"] * (LONG if work["cv"] > 0 else 1)
+    if work["longest"] > 0:
+        longest = work["longest"] - work["n_in"] if work["longest"] - work["n_in"] > work["n_out"] else work["n_out"]
+    return ceil(asked["ttft"] + longest * asked["tpot"])
 
 
 def routed(engine: EngineRecord, servers: list[Server]) -> str:

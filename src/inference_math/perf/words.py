@@ -172,7 +172,7 @@ def sized_how(share: float, cv: float, played: str, units: float, rate: float, f
     else:
         come += ", lengths as recorded" if played == "mix" else ", equal prompts, geometric answers"
     pools = "pools of " + digits(units) + " units together at most"
-    more = "; at full load the same GPUs would serve " + digits(full_load) + " requests/s: queues leave "
+    more = "; at full load the same GPUs would serve " + digits(full_load) + " requests/s: the promise leaves "
     how = "promise: " + promised(share) + ", in nine of ten draws; queues counted: " + come + ", " + pools
     return how + more + percent(rate / full_load) + " of it"
 
