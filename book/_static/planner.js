@@ -109,7 +109,7 @@
     const own = model.tp[given.tp];
     const rates = data.gpus[given.gpu];
     if (!own) throw new Error(`${label("tp")} must divide the heads of ${given.model}, which ${tp} does not`);
-    if (given.weights === "fp8" && !rates.fp8_flops) throw new Error(`${label("weights")} must be bf16 on ${given.gpu}: no FP8 unit is modelled`);
+    if (given.weights === "fp8" && !rates.fp8_flops) throw new Error(`${label("weights")} must be bf16 or four bits on ${given.gpu}, which has no FP8`);
     const [dp, pp] = [Number(given.dp), Number(given.pp)];
     if (!data.engines[given.engine].makers.includes(rates.maker)) {
       const short = `${data.engines[given.engine].title} does not run on GPUs of ${rates.maker}`;
@@ -127,7 +127,7 @@
     const unit = sized(tp);
     if (!(unit.kv_room > 0)) {
       const least = Object.keys(model.tp).map(Number).find((size) => size > tp && sized(size).kv_room > 0);
-      throw new Error(`${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}: take ${least ? `TP ${least}` : "more GPUs"}, or fewer bytes`);
+      throw new Error(`${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}: take ${least ? `TP ${least}` : "pipeline stages (PP), larger GPUs"}, or fewer bytes`);
     }
     if (given.goal === "have" && given.have < unit.gpus) throw new Error(`${label("have")} must be at least ${unit.gpus}, those of a unit`);
     const n_out = Number(given.output);
@@ -249,7 +249,7 @@
     const never = math.outside(calibration(given).scope, inputs(given, Math.max(solved.settings[first].batch, 1))).map((one) => `not calibrated: ${one}`);
     const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
     const { mode, kind } = { mode: calibration(given).mode, kind: data.models[given.model].kind };
-    const checked = mode === "served" ? [math.checked(given.model, given.gpu, kind, given.engine, data.gpus[given.gpu].maker, data.errors)] : [];
+    const checked = ["served", "operators"].includes(mode) ? [math.checked(given.model, given.gpu, given.weights, kind, given.engine, data.gpus[given.gpu].maker, mode === "operators", data.errors)] : [];
     const prefill = solved.settings.disaggregated.prefill_units;
     const { title, measured } = data.links[given.link];
     const linked = best === "disaggregated" ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
@@ -261,11 +261,11 @@
   // Where nothing meets the SLA: which units would.
   const remedies = (given) => {
     const found = [];
-    for (const weights of new Set([given.weights, "fp8"])) {
+    for (const weights of new Set([given.weights, "fp8", data.gpus[given.gpu].fp4_flops ? "nvfp4" : "int4"])) {
       for (const tp of ["1", "2", "4", "8"]) {
         if (Number(tp) < Number(given.tp) || (tp === given.tp && weights === given.weights)) continue;
         try {
-          const kv = weights === given.weights ? given.kv : weights;
+          const kv = weights === given.weights ? given.kv : "fp8";
           const other = { ...given, goal: "unit", tp, weights, kv };
           const asked = question(other);
           const solved = solve(other, asked);
@@ -273,7 +273,7 @@
         } catch { /* not a unit */ }
       }
     }
-    return (found.length ? found : ["neither more GPUs in a unit nor a lower precision would meet the SLA"]).map(sentence);
+    return (found.length ? found : ["neither more GPUs in a unit, up to eight, nor FP8 or four bits would meet the SLA"]).map(sentence);
   };
 
   const told = (asked, given, name, row) => {
@@ -334,7 +334,7 @@
     const held = crowded.order.filter((name) => fleets[name]?.replicas > 0);
     architectures(found, crowded);
     if (!held.length) {
-      text("planner-headline", sentence(math.short(shareOf(given), Object.values(fleets).map((one) => math.idle(one.name, one.idle, shareOf(given))))));
+      text("planner-headline", sentence(math.short(shareOf(given), crowded.count, Object.values(fleets).map((one) => math.idle(one.name, one.idle)))));
       numbers(ofUnit(found));
       return;
     }
@@ -345,8 +345,10 @@
     text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.asked, given, first.name, first.settings)}`);
     const next = second ? (owned ? second.rate : second.gpus_all) : [0];
     text("planner-headline", sentence(math.sized(first.name, first.replicas, first.units, first.gpus_all, first.sold, second?.name ?? "", next, owned, crowded.tie && held.length > 1, crowded.best_in[first.name], crowded.loss[first.name])));
+    const apart = found.best ? math.apart(first.name, found.best) : "";
+    if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
     const usd = math.usd_per_million(first.gpus_all[0], asked.price, first.sold * asked.work.n_out);
-    text("planner-how", sentence(math.sized_how(shareOf(given), Number(given.arrivals), mixOf(given) ? "mix" : "", asked.units, first.sold, first.full)));
+    text("planner-how", sentence(math.sized_how(shareOf(given), Number(given.arrivals), mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.name === "disaggregated" && first.replicas > 1)));
     numbers([
       owned ? [digits(first.sold), `requests/s on ${digits(first.gpus_all[0])} GPUs`] : [digits(first.gpus_all[0]), `GPUs for ${given.traffic} requests/s`],
       ...(asked.price > 0 ? [[`$${digits(usd)}`, `a million output tokens at ${digits(first.sold)} requests/s`]] : []),

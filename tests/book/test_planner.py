@@ -515,7 +515,7 @@ def test_presets_fill_the_form(open_page):
     ("changes", "complaint"),
     [
         ({"tp": "1", "weights": "bf16"}, "does not fit"),
-        ({"gpu": "a100-80gb"}, "no FP8 unit"),
+        ({"gpu": "a100-80gb"}, "which has no FP8"),
         ({"units": "2.5"}, "must be a whole number"),
         ({"prompt": ""}, "Prompt (tokens) must be"),
         ({"output": "1"}, "Output (tokens) must be"),

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from inference_math import catalogue
 from inference_math.calibrate import from_runs, plays
 from inference_math.calibrate.files import Runs
 from inference_math.calibrate.plays import drafting
@@ -23,10 +24,11 @@ from inference_math.calibrate.recipes import recipe_of, unit_of
 from inference_math.catalogue import GPUS
 from inference_math.checks import as_one_of
 from inference_math.evidence import load
-from inference_math.perf.words import SET_ASIDE
+from inference_math.perf.words import LEFT_OUT, SET_ASIDE
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import ENGINES, Calibration
 from inference_math.unit.front import front_of
+from inference_math.unit.shapes import kind_of
 from inference_math.workload import Workload
 
 __all__ = [
@@ -243,16 +245,23 @@ def beside_peer(table: pd.DataFrame) -> pd.DataFrame:
 def errors() -> pd.DataFrame:
     """Return how far off predictions of points that set no coefficient are: table `served_error`.
 
-    Of the part "blind" of the points set aside by e2e, of those of other sources by TPOT; by source, model, engine, GPU
-    and drafts.
+    By e2e, with TTFT, of the part "blind" of the points set aside ("set aside"), and of the calibration rows of each
+    group left out of the fit with its engine on its GPU ("left out"); by TPOT of other sources. By source, model,
+    engine, GPU, precision and drafts.
     """
     aside = scored(points("validation").query("left_out != 'queue' and part == 'blind'")).assign(source=SET_ASIDE)
     others = external_results()
     others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"], drafts="none")
     table = pd.concat([aside, others], ignore_index=True)
-    by = ["kind", "engine", "maker", "source", "model", "gpu", "drafts"]
+    by = ["kind", "engine", "maker", "source", "model", "gpu", "weights", "drafts"]
     found = score(table.assign(maker=[GPUS[name].maker for name in table["gpu"]]), by)
-    return found[[*by, "points", "e2e", "inside"]].rename(columns={"e2e": "error"})
+    left = load("served_left_out").frame
+    left = left.assign(
+        kind=[kind_of(catalogue.model(name)) for name in left["model"]], source=LEFT_OUT, drafts="none",
+        maker=[GPUS[name].maker for name in left["gpu"]], inside=np.nan,
+    )  # fmt: skip
+    known = pd.concat([found, left], ignore_index=True).sort_values(by, ignore_index=True)
+    return known[[*by, "points", "e2e", "ttft", "inside"]].rename(columns={"e2e": "error"})
 
 
 def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:

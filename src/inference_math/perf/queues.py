@@ -478,8 +478,10 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     if many > 0:
         one.update(fleet_of(host, one, traffic, have, count))
     else:
-        place = slow_places(count)
-        one["idle"] = host["play"](name, units, row, place, IDLE, 0.0)[0]
+        kept = 0
+        for place in range(count):
+            kept += 1 if host["play"](name, units, row, place, IDLE, 1.0)[0] >= 1 else 0
+        one["idle"] = kept
     return one
 
 

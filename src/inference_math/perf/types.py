@@ -503,7 +503,7 @@ class Standing(TypedDict, total=False):
     gpus: int
     each: list[float]  # requests/s by draw
     sure: float  # that it sustains in nine of ten draws
-    idle: float
+    idle: float  # draws in which it keeps the promise with next to nothing to do, where no fleet does
     replicas: int
     gpus_all: list[float]
     rate: list[float]
@@ -576,10 +576,12 @@ class ErrorRow(TypedDict):
     kind: str
     engine: str
     maker: str
+    weights: str
     source: str
     drafts: str
     points: float
     error: float
+    ttft: float  # -1 where it was not scored, as for `inside`
     inside: float
 
 

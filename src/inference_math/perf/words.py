@@ -12,15 +12,18 @@ from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, ErrorRow, Scope, StepCosts, Swing, UnitNumbers
 
 __all__ = [
-    "CALIBRATED", "SET_ASIDE", "checked", "drafting_pays", "drafts_said", "front_weighs", "gpus_said", "hindered",
-    "idle", "kept_in", "linked", "missed", "missing", "outside", "promised", "remedy", "runner_up", "short", "sized",
+    "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "checked", "drafting_pays", "drafts_said", "front_weighs",
+    "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "missing", "outside", "promised", "remedy",
+    "runner_up", "short", "sized",
     "sized_how", "standing_of", "swing_name", "too_long", "trusted", "verdict", "wider",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
 CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
 WIDTHS = "ML.ENERGY"  # whose points set the width of intervals, so that these hold is no test
+LEFT_OUT = "left out"  # the source of points that were, with all of their engine on their GPU, for this error alone
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
+OURS = {"set aside": "chose nothing", "left out": "were left out of the fit with their engine on that GPU"}
 FRONT_MUCH = 0.1  # of a limit on TTFT that the front may take before it is spoken of
 VISIBLE = 0.005  # of a rate: less is printed as nothing
 
@@ -145,7 +148,16 @@ def sized(
     said += "; " + name + " is the best in " + percent(ahead) + " of the draws"
     if lost >= VISIBLE:
         said += "; in the mean it loses " + percent(lost) + " to the best one"
+    if tie and digits(others[0]) != digits(rate if owned else gpus[0]) and ahead < 0.5:
+        return said + ": it does best in the slow draws, by which the promise is sized, and another in most"
     return said + (": a tie" if tie else "")
+
+
+def apart(name: str, best: str) -> str:
+    """Say that queues choose another architecture than full load does; "" where they do not."""
+    if name == best:
+        return ""
+    return "with queues " + name + " comes first; at full load, where nobody waits for anything, it is " + best
 
 
 def most_of(number: float) -> str:
@@ -160,8 +172,12 @@ def promised(share: float) -> str:
     return "mean TTFT and mean TPOT within the limits"
 
 
-def sized_how(share: float, cv: float, played: str, units: float, rate: float, full_load: float) -> str:
+def sized_how(
+    share: float, cv: float, played: str, units: float, rate: float, full_load: float, pooled: bool
+) -> str:
     """Say under what that holds, and what the same GPUs would serve at full load.
+
+    `pooled`: there are several replicas of pools, which larger ones might replace.
 
     `cv` is that of the times between arrivals; `played` what requests are: "", of equal prompts and geometric answers;
     "mix", of drawn lengths; "trace", as recorded. `units` are the most that both pools of a replica may have.
@@ -172,22 +188,21 @@ def sized_how(share: float, cv: float, played: str, units: float, rate: float, f
     else:
         come += ", lengths as recorded" if played == "mix" else ", equal prompts, geometric answers"
     pools = "pools of " + digits(units) + " units together at most"
-    more = "; at full load the same GPUs would serve " + digits(full_load) + " requests/s: the promise leaves "
+    pools += " (fewer GPUs may do in larger ones)" if pooled else ""
     how = "promise: " + promised(share) + ", in nine of ten draws; queues counted: " + come + ", " + pools
-    return how + more + percent(rate / full_load) + " of it"
+    more = "; at full load the same GPUs would serve " + digits(full_load) + " requests/s, of which this is "
+    return how + more + percent(rate / full_load)
 
 
-def short(share: float, each: list[str]) -> str:
-    """Say that no number of replicas is enough, and what `each` architecture keeps when it has nothing to do."""
-    none = "with queues, no architecture keeps " + promised(share) + " in nine of ten draws, not even on a "
-    return none + "replica with next to nothing to do: " + "; ".join(each) + "; loosen a limit"
+def short(share: float, count: float, each: list[str]) -> str:
+    """Say that no number of replicas is enough, and how often `each` architecture would do with nothing else to do."""
+    none = "with queues, no architecture keeps " + promised(share) + " in nine of ten draws at any load; "
+    return none + "of " + digits(count) + " draws, with next to nothing to do, " + ", ".join(each) + "; loosen a limit"
 
 
-def idle(name: str, score: float, share: float) -> str:
-    """Say how near a replica that has next to nothing to do comes to the promise in the draw that decides."""
-    if share > 0:
-        return name + " keeps them for " + percent(score * share) + " of the requests"
-    return name + " is at " + percent(score) + " of the limits" if score > 0 else name + " misses them"
+def idle(name: str, kept: float) -> str:
+    """Say in how many draws a replica that has next to nothing to do keeps the promise."""
+    return name + " keeps it in " + digits(kept)
 
 
 def linked(asked: Asked, rate: float, title: str, measured: bool) -> str:
@@ -220,38 +235,90 @@ def hindered(asked: Asked, each: StepCosts, name: str) -> str:
     return "the memory, or the limits, leave no room for one request"
 
 
-def checked(model: str, gpu: str, kind: str, engine: str, maker: str, rows: list[ErrorRow]) -> str:
+def checked(
+    model: str, gpu: str, weights: str, kind: str, engine: str, maker: str, scaled: bool, rows: list[ErrorRow]
+) -> str:
     """Say how far predictions were off on served points that set no coefficient, of what is nearest to a unit.
 
-    `rows` have model, gpu, kind (of model), engine, maker (of the GPU), source ("set aside", of points that chose
-    neither a term nor a width, or who else published them), drafts, points, error (mean, of e2e; of TPOT elsewhere) and
-    inside (share within the 90 % interval). Of each source those of the model on the GPU count, else of the model, else
-    of its kind. On GPUs of a maker whose points set nothing, any engine's tell something. Points that do not say
-    whether tokens were drafted tell nothing of a unit of which that is known.
+    `rows` have model, gpu, weights, kind (of model), engine, maker (of the GPU), source, drafts, points, error (mean,
+    of end-to-end latency; of TPOT elsewhere), ttft and inside (share within the 90 % interval). Sources are points set
+    aside that chose neither a term nor a width, calibration points that were left out of the fit with their group, and
+    whoever else published some. Those of the model on the GPU in the precision count, else on the GPU, else of the
+    model, else of its kind. On GPUs of a maker whose points set nothing, any engine's tell something. Points that do
+    not say whether tokens were drafted tell nothing of a unit of which that is known. `scaled`: the unit's steps are
+    not those of served points, but of operators, so older versions' are all that there is.
     """
     told = [row for row in rows if row["drafts"] == "none"]
     known = [row for row in told if row["kind"] == kind and row["maker"] == maker]
     same = [row for row in known if row["engine"] == engine]
     others = [row for row in known if row["engine"] != engine]
-    said, elsewhere = "", ""
+    own = nearest_of(model, gpu, weights, [row for row in same if row["source"] in OURS])
+    aside = [row for row in own if row["source"] == SET_ASIDE]
+    own = aside if len(aside) > 0 else own
+    elsewhere = ""
     for part in [same, others if maker != CALIBRATED else []]:
-        for first in firsts_of(part):
+        for first in firsts_of([row for row in part if row["source"] not in OURS]):
             of = [row for row in part if row["source"] == first["source"] and row["engine"] == first["engine"]]
-            if first["source"] == SET_ASIDE:
-                said = off_on(model, gpu, of)
-            else:
-                elsewhere += ("; " if len(elsewhere) > 0 else "") + off_on(model, gpu, of)
-    if said != "":
-        return "predictions were " + said + ("; " + elsewhere if elsewhere != "" else "")
+            elsewhere += ("; " if len(elsewhere) > 0 else "") + off_on(nearest_of(model, gpu, weights, of))
+    if len(own) > 0:
+        said = off_on(own) + ("; " + elsewhere if elsewhere != "" else "")
+        older = "no served points check operators under today's " + engine + "; of older ones "
+        return (older if scaled else "") + "predictions were " + said
     said = "no served points of " + kind + " under " + engine + ("" if maker == CALIBRATED else " on GPUs of " + maker)
     said += " are left to check predictions"
     if elsewhere != "":
         said += "; elsewhere they were " + elsewhere
     worst = 0.0
     for row in others:
-        if row["source"] == SET_ASIDE:
+        if row["source"] in OURS:
             worst = max(worst, row["error"])
     return said + ("; under other engines up to " + percent(worst) + " off in the mean" if worst > 0 else "")
+
+
+def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list[ErrorRow]:
+    """Return those rows that are of the model on the GPU in the precision; else on the GPU, of the model, or all."""
+    like = [row for row in rows if row["model"] == model]
+    here = [row for row in like if row["gpu"] == gpu]
+    exact = [row for row in here if row["weights"] == weights]
+    for found in [exact, here, like]:
+        if len(found) > 0:
+            return found
+    return rows
+
+
+def firsts_of(rows: list[ErrorRow]) -> list[ErrorRow]:
+    """Return the first row of each source under each engine."""
+    found: list[ErrorRow] = []
+    for row in rows:
+        if len([one for one in found if one["source"] == row["source"] and one["engine"] == row["engine"]]) == 0:
+            found.append(row)
+    return found
+
+
+def off_on(rows: list[ErrorRow]) -> str:
+    """Say how far off predictions were on the points of one source under one engine."""
+    first, count, off, held, early = rows[0], 0.0, 0.0, 0.0, 0.0
+    for row in rows:
+        count += row["points"]
+        off += row["points"] * row["error"]
+        held += row["points"] * row["inside"]
+        early += row["points"] * row["ttft"]
+    ours = first["source"] in OURS
+    said = percent(off / count) + (" off in latency" if ours else " off in TPOT")
+    said += (", " + percent(early / count) + " in TTFT," if early >= 0 else "") + " on " + digits(count)
+    said += " served points that " + OURS[first["source"]] if ours else " points of " + first["source"]
+    said += " (" + served_where(rows) + " under " + first["engine"] + ")"
+    return said + (", and the 90 % interval held " + percent(held / count) if held >= 0 else "")
+
+
+def served_where(rows: list[ErrorRow]) -> str:
+    """Name the models, precisions and GPUs of some points, three at most."""
+    found: list[str] = []
+    for row in rows:
+        name = row["model"] + " in " + row["weights"] + " on " + row["gpu"]
+        if len([one for one in found if one == name]) == 0:
+            found.append(name)
+    return ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
 
 
 def gpus_said(names: list[str], rates: list[float], costs: list[float]) -> str:
@@ -272,43 +339,6 @@ def gpus_said(names: list[str], rates: list[float], costs: list[float]) -> str:
     return said + told[0] + (", then " + told[1] if len(told) > 1 else "")
 
 
-def firsts_of(rows: list[ErrorRow]) -> list[ErrorRow]:
-    """Return the first row of each source under each engine."""
-    found: list[ErrorRow] = []
-    for row in rows:
-        if len([one for one in found if one["source"] == row["source"] and one["engine"] == row["engine"]]) == 0:
-            found.append(row)
-    return found
-
-
-def served_where(rows: list[ErrorRow]) -> str:
-    """Name the models and GPUs of some points, three at most."""
-    found: list[str] = []
-    for row in rows:
-        name = row["model"] + " on " + row["gpu"]
-        if len([one for one in found if one == name]) == 0:
-            found.append(name)
-    return ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
-
-
-def off_on(model: str, gpu: str, rows: list[ErrorRow]) -> str:
-    """Say how far off predictions were on the points of one source under one engine."""
-    here = [row for row in rows if row["model"] == model and row["gpu"] == gpu]
-    like = [row for row in rows if row["model"] == model]
-    nearest = here if len(here) > 0 else (like if len(like) > 0 else rows)
-    count, off, held = 0.0, 0.0, 0.0
-    for row in nearest:
-        count += row["points"]
-        off += row["points"] * row["error"]
-        held += row["points"] * row["inside"]
-    first = nearest[0]
-    source = "served points that chose nothing" if first["source"] == SET_ASIDE else "points of " + first["source"]
-    points: str = digits(count) + " " + source + " (" + served_where(nearest) + " under " + first["engine"] + ")"
-    return (
-        percent(off / count) + " off in the mean on " + points + ", and the 90 % interval held " + percent(held / count)
-    )
-
-
 def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[str]:
     """Return what a plan takes on trust of a unit: what drafts bring and cost, and a link that nobody calibrated.
 
@@ -327,7 +357,7 @@ def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[str]:
         for row in seen:
             found.append(
                 "with drafts predictions were " + percent(row["error"]) + " off on " + digits(row["points"])
-                + " served points (" + row["model"] + " on " + row["gpu"] + " under " + row["engine"] + ")"
+                + " served points (" + served_where([row]) + " under " + row["engine"] + ")"
             )  # fmt: skip
         found.append(
             "commands have the model draft by itself (MTP); one that cannot needs a drafter, as for EAGLE"

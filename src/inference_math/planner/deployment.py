@@ -442,9 +442,15 @@ def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
         yield name, Answer(name, title, value, low, high, measure, by, formula, formulas.get(name, np.nan), meaning)
 
 
+def known_errors() -> list[Any]:
+    """Return how far off predictions are known to be, as `perf.words` takes it: what was not scored is -1."""
+    rows: list[Any] = load("served_error").frame.fillna({"ttft": -1.0, "inside": -1.0}).to_dict("records")
+    return rows
+
+
 def _cautions(found: Plan) -> Iterator[str]:
     case, unit = found.case, found.case.unit
-    rows: list[Any] = load("served_error").frame.to_dict("records")
+    rows = known_errors()
     yield from trusted(unit.numbers, rows)
     yield from front_weighs(case.asked, found.numbers["front"])
     yield from kept_in(case.asked)
@@ -456,8 +462,9 @@ def _cautions(found: Plan) -> Iterator[str]:
         yield linked(case.asked, each, over.title, over.measured)
     if unit.drafts and found.best:
         yield drafting_pays(found["rate"], best_rate(found.undrafted))
-    if unit.calibration.mode == "served":
-        yield checked(unit.model.name, unit.gpu.name, unit.kind, unit.engine, unit.gpu.maker, rows)
+    if (mode := unit.calibration.mode) in ("served", "zero-shot"):
+        whose = (unit.model.name, unit.gpu.name, unit.weights, unit.kind, unit.engine, unit.gpu.maker)
+        yield checked(*whose, mode == "zero-shot", rows)
 
 
 def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[str]:
@@ -471,16 +478,16 @@ def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[str]:
             met = True
             yield remedy(tp, other.gpus, precision, perf.median(solved["rates"][solved["best"]]))
     if not met:
-        yield "neither more GPUs in a unit nor a lower precision would meet the SLA"
+        yield "neither more GPUs in a unit, up to eight, nor FP8 or four bits would meet the SLA"
 
 
 def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
-    """Yield the unit with more GPUs, and in FP8, as far as they exist."""
-    for precision in dict.fromkeys((unit.weights, "fp8")):
+    """Yield the unit with more GPUs, and in FP8 and four bits, as far as they exist."""
+    for precision in dict.fromkeys((unit.weights, "fp8", "nvfp4" if unit.gpu.fp4_flops else "int4")):
         for tp in (1, 2, 4, 8):
             if tp < unit.tp or (tp, precision) == (unit.tp, unit.weights):
                 continue
-            kv = unit.kv if precision == unit.weights else precision
+            kv = unit.kv if precision == unit.weights else "fp8"
             try:
                 other = unit.resized(tp=tp, weights=precision, kv=kv)
             except ValueError:

@@ -110,7 +110,9 @@ class Fleet:
     @property
     def how(self) -> str:
         """Under what that holds, in a sentence."""
-        return sized_how(self.share or 0.0, self.cv_arrivals, self.played, self.most_units, self.rate, self.full)
+        pooled = self.architecture == "disaggregated" and self.replicas > 1
+        told = (self.share or 0.0, self.cv_arrivals, self.played, self.most_units)
+        return sized_how(*told, self.rate, self.full, pooled)
 
     @property
     def headline(self) -> str:
@@ -225,8 +227,8 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
     crowd = queues.crowd(fleets, rate, float(have), len(host.places))
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
     if not ordered:
-        keeps = [idle(name, fleets[name]["idle"], asked.share) for name in names]
-        raise ValueError("traffic must be what replicas can serve; " + short(asked.share, keeps))
+        keeps = [idle(name, fleets[name]["idle"]) for name in names]
+        raise ValueError("traffic must be what replicas can serve; " + short(asked.share, len(host.places), keeps))
     first, *others = [_fleet(found, crowd, host, name, asked, rate, bool(have)) for name in ordered]
     others.sort(key=lambda one: -one.rate if have else one.gpus[0])
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))

@@ -20,7 +20,7 @@ from inference_math.catalogue.tiers import tiers
 from inference_math.perf import bench, calibrate, steps, words
 from inference_math.planner.benchmarks import habits_of
 from inference_math.planner.case import DRAWS
-from inference_math.planner.deployment import ANSWERS
+from inference_math.planner.deployment import ANSWERS, known_errors
 from inference_math.planner.text import PRINTED
 from inference_math.planner.traffic import SHARED, chances
 from inference_math.simulate.schedulers import admission_of
@@ -120,7 +120,7 @@ def data() -> dict[str, Any]:
             for name, title in MIXES.items()
         },
         "guessed": words.GUESSED,
-        "errors": evidence.load("served_error").frame.to_dict("records"),
+        "errors": known_errors(),
         "answers": ANSWERS,
         "parts": steps.PARTS,
         "pictures": pictures(),

@@ -10,6 +10,7 @@ import pandas as pd
 from inference_math import catalogue
 from inference_math.calibrate.served import GROUP, points
 from inference_math.evidence import load
+from inference_math.perf.words import LEFT_OUT, SET_ASIDE
 from inference_math.unit import Unit
 from inference_math.unit.kernels import like
 from inference_math.unit.nearest import alike, engine_generation
@@ -94,8 +95,9 @@ def _served() -> set[Key]:
 def _errors() -> dict[Key, float]:
     """Return errors of e2e in per cent by kind, GPU, engine and precision; those of the blind part count."""
     found: dict[Key, float] = {}
-    for table in (load("served_left_out").frame, load("accuracy").frame.query("drafts == 'none' and part == 'blind'")):
-        off = table.assign(kind=table["model"].map(_kind), sum=table["e2e"] * table["points"])
+    table = load("served_error").frame.query("drafts == 'none'")
+    for source in (LEFT_OUT, SET_ASIDE):
+        off = table[table["source"] == source].assign(sum=table["error"] * table["points"])
         groups = off.groupby(["kind", "gpu", "engine", "weights"])[["sum", "points"]].sum().reset_index()
         for kind, gpu, engine, weights, total, count in groups.itertuples(index=False):
             found[kind, gpu, engine, weights] = 100 * total / count
