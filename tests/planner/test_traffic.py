@@ -32,7 +32,7 @@ def drawn():
     return found, fleet(found, 40)
 
 
-def played(found, one, rate, seed=0, count=600, share=0.9):
+def played(found, one, rate, seed=0, share=0.9):
     """Return what a replica's requests see in each draw, played anew: other arrivals than those it was sized by."""
     case = replace(found.case, units=one.units)
     system = queues.system_for(case.asked, one.architecture, one.row)
@@ -41,7 +41,7 @@ def played(found, one, rate, seed=0, count=600, share=0.9):
     paces = [queues.pace_of(case.asked, *pair) for pair in found.pairs]
     fronts = [perf.under(case.asked, *pair)["front"] for pair in found.pairs]
     both = zip(paces, fronts, strict=True)
-    return [queues.played(case.asked, system, pace, front, asked, 0, rate, count, 0.0) for pace, front in both]
+    return [queues.played(case.asked, system, pace, front, asked, 0, rate, 0.0) for pace, front in both]
 
 
 def test_a_fleet_is_as_many_replicas_as_the_rate_asks_for():
@@ -49,9 +49,11 @@ def test_a_fleet_is_as_many_replicas_as_the_rate_asks_for():
     assert one.gpus[0] == one.replicas * one.units * 2
     assert one.rate == 40
     assert one.kept == 1.0
-    ((score, ttft, tpot),) = played(FOUND, one, 40 / one.replicas, seed=5)
-    assert score >= 0.97  # other requests
-    assert one.ttft[0] == pytest.approx(ttft, rel=0.25)
+    others = np.array([played(FOUND, one, 40 / one.replicas, seed=seed)[0] for seed in range(1, 13)])
+    score, ttft, tpot = np.median(others, axis=0)
+    assert score >= 0.97
+    # One draw alone is sized by one stretch of arrivals, which others are less kind than; sixteen are not: see below.
+    assert one.ttft[0] < ttft < 1.7 * one.ttft[0]
     assert one.tpot[0] == pytest.approx(tpot, rel=0.1)
     if one.replicas > 1:
         ((score, *_),) = played(FOUND, one, 1.1 * 40 / (one.replicas - 1), seed=5)
@@ -292,11 +294,28 @@ def test_processes_find_the_same(drawn):
     assert (again.architecture, again.gpus, again.ttft) == (best.architecture, best.gpus, best.ttft)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_fleet_sized_under_all_draws_keeps_its_promise_with_arrivals_that_it_never_saw(drawn, seed):
+    found, one = drawn
+    case = replace(found.case, units=one.units)
+    system = queues.system_for(case.asked, one.architecture, one.row)
+    gaps, lengths = traffic.chances(seed, one.cv_arrivals)
+    requests = {"gaps": gaps, "lengths": lengths, "like": [], "share": one.share}
+    seen = []
+    for place, i in enumerate(queues.representative(case.asked, found.solved["costs"])):
+        pace, front = queues.pace_of(case.asked, *found.pairs[i]), found.solved["costs"][i]["front"]
+        seen.append(queues.played(case.asked, system, pace, front, requests, place, 40 / one.replicas, 0.0))
+    score, ttft, tpot = np.array(seen).T
+    assert (score >= 1).mean() >= 0.875  # fourteen of sixteen
+    assert np.median(ttft) == pytest.approx(one.ttft[0], rel=0.05)
+    assert np.median(tpot) == pytest.approx(one.tpot[0], rel=0.03)
+
+
 def test_what_no_fleet_can_do():
     impossible = planner.plan(UNIT, WORK, SLA(0.1, 0.01), intervals=False)
     with pytest.raises(ValueError, match="found must be a plan that some architecture meets"):
         fleet(impossible, 1)
-    with pytest.raises(ValueError, match=r"traffic must .*100% of the requests.*to do: chunked keeps them for \d+%"):
+    with pytest.raises(ValueError, match=r"traffic must .*100% of the requests.*of 1 draw, .*, chunked keeps it in 0;"):
         fleet(TIGHT, 40, quantile=1.0, architecture="chunked", cv_arrivals=10)
 
 
@@ -379,7 +398,7 @@ def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_ali
 
     def told(sd):
         monkeypatch.setattr(queues, "ACCEPTED_SD", sd)
-        return queues.played(case.asked, system, pace, 0.0, asked, 0, 5.5, 400, 0.0)
+        return queues.played(case.asked, system, pace, 0.0, asked, 0, 5.5, 0.0)
 
     (alike, _, even), (differing, _, uneven) = told(0.0), told(0.15)
     assert alike > differing > 0.7 * alike

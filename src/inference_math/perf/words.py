@@ -197,7 +197,8 @@ def sized_how(
 def short(share: float, count: float, each: list[str]) -> str:
     """Say that no number of replicas is enough, and how often `each` architecture would do with nothing else to do."""
     none = "with queues, no architecture keeps " + promised(share) + " in nine of ten draws at any load; "
-    return none + "of " + digits(count) + " draws, with next to nothing to do, " + ", ".join(each) + "; loosen a limit"
+    of = "of " + digits(count) + (" draw" if count == 1 else " draws") + ", with next to nothing to do, "
+    return none + of + ", ".join(each) + "; loosen a limit"
 
 
 def idle(name: str, kept: float) -> str:
