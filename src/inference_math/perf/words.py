@@ -172,9 +172,7 @@ def promised(share: float) -> str:
     return "mean TTFT and mean TPOT within the limits"
 
 
-def sized_how(
-    share: float, cv: float, played: str, units: float, rate: float, full_load: float, pooled: bool
-) -> str:
+def sized_how(share: float, cv: float, played: str, units: float, rate: float, full_load: float, pooled: bool) -> str:
     """Say under what that holds, and what the same GPUs would serve at full load.
 
     `pooled`: there are several replicas of pools, which larger ones might replace.
