@@ -170,6 +170,7 @@
   const named = (part) => (Array.isArray(part)
     ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i] ?? part[1]]))
     : Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, named(inner)])));
+  const errors = data.errors.rows.map((row) => Object.fromEntries(data.errors.names.map((name, i) => [name, row[i]])));
   const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
   const normals = data.normals.rows.map((row) => row.map((place) => data.normals.values[place]));
   // The reader's calibration, or that which stands nearest to a unit, as `unit.nearest` chooses it.
@@ -249,13 +250,13 @@
     const never = math.outside(calibration(given).scope, inputs(given, Math.max(solved.settings[first].batch, 1))).map((one) => `not calibrated: ${one}`);
     const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
     const { mode, kind } = { mode: calibration(given).mode, kind: data.models[given.model].kind };
-    const checked = ["served", "operators"].includes(mode) ? [math.checked(given.model, given.gpu, given.weights, kind, given.engine, data.gpus[given.gpu].maker, mode === "operators", data.errors)] : [];
+    const checked = ["served", "operators"].includes(mode) ? [math.checked(given.model, given.gpu, given.weights, kind, given.engine, data.gpus[given.gpu].maker, mode === "operators", errors)] : [];
     const prefill = solved.settings.disaggregated.prefill_units;
     const { title, measured } = data.links[given.link];
     const linked = best === "disaggregated" ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, middle, name)}`) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, data.errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
   };
 
   // Where nothing meets the SLA: which units would.

@@ -120,7 +120,7 @@ def data() -> dict[str, Any]:
             for name, title in MIXES.items()
         },
         "guessed": words.GUESSED,
-        "errors": known_errors(),
+        "errors": _errors(),
         "answers": ANSWERS,
         "parts": steps.PARTS,
         "pictures": pictures(),
@@ -132,6 +132,15 @@ def data() -> dict[str, Any]:
         },
         "link": USUAL,
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
+    }
+
+
+def _errors() -> dict[str, Any]:
+    """Return how far off predictions are known to be, as lists, with three digits."""
+    rows = known_errors()
+    return {
+        "names": list(rows[0]),
+        "rows": [[float(f"{value:.3g}") if isinstance(value, float) else value for value in row.values()] for row in rows],
     }
 
 
