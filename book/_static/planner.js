@@ -170,7 +170,8 @@
   const named = (part) => (Array.isArray(part)
     ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i] ?? part[1]]))
     : Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, named(inner)])));
-  const errors = data.errors.rows.map((row) => Object.fromEntries(data.errors.names.map((name, i) => [name, row[i]])));
+  const errors = data.errors.rows.map((row) => Object.fromEntries(data.errors.names.map((name, i) => [name, row[i]])))
+    .map((row) => ({ ...row, kind: data.models[row.model].kind, maker: data.gpus[row.gpu].maker }));
   const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
   const normals = data.normals.rows.map((row) => row.map((place) => data.normals.values[place]));
   // The reader's calibration, or that which stands nearest to a unit, as `unit.nearest` chooses it.

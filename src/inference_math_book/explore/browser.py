@@ -74,6 +74,7 @@ function percent(x) {
 
 
 # What the printer writes before each loop, over a list or over the keys of a dictionary.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?')  # strings and numbers of JSON
 _EACH = re.compile(r'if \(\(typeof (\w+) === "object"\) && \(!Array\.isArray\(\1\)\)\) ?\{ ?\1 = Object\.keys\(\1\);\}')
 _KERNEL = ("memory", "compute", "launch", "rate", "decode")
 
@@ -86,13 +87,19 @@ def script() -> str:
     printed = "\n".join(theory.CATALOGUE[name].javascript for name in sorted(_formulas()))
     names = sorted(name for module in _MODULES for name in module.__all__ if callable(getattr(module, name, None)))
     exported = ", ".join(["digits", "percent", *(name for name in names if name[0].islower())])
-    numbers = json.dumps(data(), separators=(",", ":"), sort_keys=True)
+    numbers = _TOKEN.sub(_shorter, json.dumps(data(), separators=(",", ":"), sort_keys=True))
     functions = re.sub(r"(?m)^\s+", "", py2js(source, docstrings=False))  # who reads it reads the Python
     functions = _EACH.sub(r"\1 = keys_of(\1);", functions.replace(";\n}", ";}"))
     return (
         f'(function () {{\n"use strict";\n{_PRELUDE}{printed}\n{functions}\n'
         f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n}})();\n"
     )
+
+
+def _shorter(token: re.Match[str]) -> str:
+    """Return a number as a script may have it, 0.5 as .5 and 2.0 as 2; strings as they are."""
+    said = token[0]
+    return said if said.startswith('"') else re.sub(r"^(-?)0(?=\.)", r"\1", re.sub(r"\.0$", "", said))
 
 
 def data() -> dict[str, Any]:
@@ -136,12 +143,13 @@ def data() -> dict[str, Any]:
 
 
 def _errors() -> dict[str, Any]:
-    """Return how far off predictions are known to be, as lists, with three digits."""
+    """Return how far off predictions are known to be, as lists: three digits, and not what models and GPUs tell."""
     rows = known_errors()
-    return {
-        "names": list(rows[0]),
-        "rows": [[float(f"{value:.3g}") if isinstance(value, float) else value for value in row.values()] for row in rows],
-    }
+    names = [name for name in rows[0] if name not in ("kind", "maker")]
+    short = [
+        [float(f"{row[name]:.3g}") if isinstance(row[name], float) else row[name] for name in names] for row in rows
+    ]
+    return {"names": names, "rows": short}
 
 
 def _normals() -> dict[str, Any]:

@@ -115,6 +115,15 @@ def test_what_only_python_has_is_seen(source, what):
     assert what in said
 
 
+@pytest.mark.parametrize(
+    ("said", "printed"),
+    [("0.5", ".5"), ("-0.5", "-.5"), ("2.0", "2"), ("2.05", "2.05"), ("0.0", "0"), ("100.0", "100"), ("1e-05", "1e-05"),
+     ('"a 0.5,\\"2.0"', '"a 0.5,\\"2.0"')],
+)  # fmt: skip
+def test_numbers_are_printed_shorter_and_strings_as_they_are(said, printed):
+    assert browser._TOKEN.sub(browser._shorter, f"[{said},{said}]") == f"[{printed},{printed}]"
+
+
 def test_everything_that_the_page_asks_for_is_printed():
     """The printer refuses names that JavaScript keeps for itself."""
     script = browser.script()
