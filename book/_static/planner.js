@@ -388,7 +388,11 @@
     document.getElementById("planner-starts").replaceChildren(...shown);
   };
 
-  const standing = (given) => math.standing_of(math.missing(calibration(given).scope, inputs(given, 1)), data.gpus[given.gpu].maker);
+  const standing = (given) => {
+    const { mode, scope } = calibration(given);
+    const whose = [given.gpu, data.kernels.like[given.gpu], data.models[given.model].kind, data.engines[given.engine].like || given.engine, given.weights, data.gpus[given.gpu].maker];
+    return math.standing_of(mode, math.missing(scope, inputs(given, 1)), ...whose, errors);
+  };
 
   // What one GPU of a question does at full load, or why not.
   const ofGpu = (given) => {
@@ -396,7 +400,7 @@
       const asked = question({ ...given, goal: "unit" });
       const solved = solve(given, asked);
       return solved.best ? { best: solved.best, each: solved.rates[solved.best].map((rate) => rate / asked.unit.gpus) } : { said: "none meets the SLA" };
-    } catch (error) { return { said: error.short ?? "does not fit, or not in this precision" }; }
+    } catch (error) { return { refused: true, said: error.short ?? "does not fit, or not in this precision" }; }
   };
   const ended = (each, scale = 1) => { const [value, low, high] = math.interval(NaN, each); return Number.isFinite(value) ? withSpan(value, low, high, scale) : ""; };
 
@@ -418,7 +422,7 @@
     for (const gpu of Object.keys(data.gpus)) {
       yield;
       const one = gpu === given.gpu ? { ...(first.best ? { best: first.best, each: here } : { said: "none meets the SLA" }) } : ofGpu({ ...given, gpu });
-      found.push({ gpu, ...one, middle: one.each ? math.median(one.each) : 0, never: standing({ ...given, gpu }) });
+      found.push({ gpu, ...one, middle: one.each ? math.median(one.each) : 0, never: one.refused ? "" : standing({ ...given, gpu }) });
     }
     const prices = pricesOf(given);
     const price = prices[given.gpu] ?? 0;
@@ -429,7 +433,7 @@
     const told = order.filter((i) => found[i].never !== data.guessed);
     const said = math.gpus_said(...[({ gpu }) => gpu, (one) => one.middle, (one) => middle(cost(one))].map((of) => told.map((i) => of(found[i]))));
     document.querySelector("#planner-gpus p").textContent = said ? sentence(said) : "";
-    table("planner-gpus", ["GPU", "calibration", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
+    table("planner-gpus", ["GPU", "stands on", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
       order.map((i) => {
         const one = found[i];
         if (!one.each) return [one.gpu, one.never, one.said, "", "", "", "", "", ""];

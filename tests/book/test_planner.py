@@ -404,7 +404,7 @@ def test_other_gpus_stand_beside_this_one(open_page):
     assert worth["b200"][3] == text._span((b200.value, b200.low, b200.high), 0.5)
     assert worth["a100-80gb"][2] == "does not fit, or not in this precision"
     assert [row[0][:2] for row in rows[-3:]] == ["mi", "mi", "mi"]  # of a maker of which nothing is calibrated
-    assert (worth["h100-sxm"][1], worth["l40s"][1]) == ("calibrated", "scaled by datasheet")
+    assert (worth["h100-sxm"][1], worth["l40s"][1]) == ("measured", "scaled")
     assert all("guess" in row[1] for row in rows[-3:])
 
 

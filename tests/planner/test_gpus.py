@@ -90,14 +90,20 @@ def test_the_order_of_gpus(costs, order):
     assert gpus_ranked([1.0, 3.0, 2.0, 9.0], costs, [False, False, False, True]) == order
 
 
+ROW = {"source": "left out", "gpu": "b200", "kind": "dense", "engine": "vllm", "weights": "fp8"}
+
+
 @pytest.mark.parametrize(
-    ("unseen", "maker", "said"),
+    ("mode", "unseen", "changed", "said"),
     [
-        (["gpu", "model"], "NVIDIA", "scaled by datasheet"),
-        (["weights", "model", "n_in"], "NVIDIA", "calibrated, but not with this model and precision"),
-        (["n_in"], "NVIDIA", "calibrated"),
-        ([], "AMD", GUESSED),
+        ("served", [], {}, "calibrated"), ("served", ["n_in"], {"weights": "bf16"}, "measured"),
+        ("served", [], {"engine": "sglang"}, "measured"), ("served", [], {"kind": "MLA"}, "measured"),
+        ("served", ["gpu"], {"gpu": "l40s"}, "scaled"), ("operators", [], {"gpu": "h100-sxm"}, "measured"),
+        ("operators", [], {}, "scaled"), ("profile", [], {}, "calibrated"), ("profile", ["gpu"], {}, "scaled"),
+        ("served", [], {"maker": "AMD"}, GUESSED),
     ],
-)
-def test_what_a_row_stands_on(unseen, maker, said):
-    assert standing_of(unseen, maker) == said
+)  # fmt: skip
+def test_what_a_row_stands_on(mode, unseen, changed, said):
+    asked = {"gpu": "b200", "kind": "dense", "engine": "vllm", "weights": "fp8", "maker": "NVIDIA"} | changed
+    names = ("kind", "engine", "weights", "maker")
+    assert standing_of(mode, unseen, asked["gpu"], "b200", *(asked[name] for name in names), [ROW]) == said

@@ -19,6 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
+OPERATED = "h100-sxm"  # whose operators were measured one by one
 CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
 WIDTHS = "ML.ENERGY"  # whose points set the width of intervals, so that these hold is no test
 LEFT_OUT = "left out"  # the source of points that were, with all of their engine on their GPU, for this error alone
@@ -458,18 +459,27 @@ def missing(scope: Scope, inputs: Scope) -> list[str]:
     return found
 
 
-def standing_of(unseen: list[str], maker: str) -> str:
-    """Return what a GPU's row stands on, by the inputs that its calibration never saw: points, datasheet, a guess."""
+def standing_of(
+    mode: str, unseen: list[str], gpu: str, like: str, kind: str, engine: str, weights: str, maker: str,
+    rows: list[ErrorRow],
+) -> str:  # fmt: skip
+    """Return what a unit's numbers stand on: "calibrated" (served points), "measured" (kernels), "scaled", or a guess.
+
+    `mode` is of its calibration: "operators" of the H100 for all, "served" points where there are such, or one's own,
+    which never saw the inputs `unseen`. `like` is the GPU whose kernels stand for it; `rows` as of `checked`, which
+    have each group that was fitted.
+    """
     if maker != CALIBRATED:
         return GUESSED
-    if "gpu" in unseen:
-        return "scaled by datasheet"
-    strange = [name for name in ("model", "kind", "engine", "weights") if name in unseen]
-    if len(strange) == 0:
-        return "calibrated"
-    return "calibrated, but not with this " + " and ".join(
-        ["precision" if one == "weights" else one for one in strange]
-    )
+    if mode == "operators":
+        return "measured" if gpu == OPERATED else "scaled"
+    if mode != "served":
+        return "scaled" if "gpu" in unseen else "calibrated"
+    own = [row for row in rows if row["source"] == LEFT_OUT and row["gpu"] == gpu and row["kind"] == kind]
+    fitted = [row for row in own if row["engine"] == engine and row["weights"] == weights]
+    if like != gpu:
+        return "scaled"
+    return "calibrated" if len(fitted) > 0 else "measured"
 
 
 def outside(scope: Scope, inputs: Scope) -> list[str]:

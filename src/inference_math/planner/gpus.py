@@ -14,9 +14,13 @@ from inference_math.catalogue import Gpu
 from inference_math.checks import ANY_POSITIVE, as_number, as_one_of
 from inference_math.perf.words import GUESSED, standing_of
 from inference_math.planner.case import DRAWS
-from inference_math.planner.deployment import Plan
+from inference_math.planner.deployment import Plan, known_errors
+from inference_math.unit import Unit
+from inference_math.unit.kernels import like
+from inference_math.unit.nearest import alike
+from inference_math.workload import Workload
 
-__all__ = ["across"]
+__all__ = ["across", "standing"]
 
 NOT_TO_BE_HAD = "does not fit, or not in this precision"  # or under this engine
 _COLUMNS = [
@@ -97,6 +101,13 @@ def _planned(found: Plan, gpu: Gpu) -> Plan | None:
     return Plan.of(moved, DRAWS if len(found.pairs) > 1 else 0)
 
 
+def standing(unit: Unit, work: Workload) -> str:
+    """Return what a unit's numbers stand on, in a word of `perf.words.standing_of`."""
+    mode = {"zero-shot": "operators"}.get(unit.calibration.mode, unit.calibration.mode)
+    whose = (unit.gpu.name, like(unit.gpu), unit.kind, alike(unit.engine), unit.weights, unit.gpu.maker)
+    return standing_of(mode, unit.unseen(work), *whose, known_errors())
+
+
 def _each(found: Plan) -> list[float]:
     """Return the requests/s of one GPU under each draw."""
     return [rate / found.case.unit.gpus for rate in found.solved["rates"][found.best]]
@@ -105,9 +116,9 @@ def _each(found: Plan) -> list[float]:
 def _row(found: Plan | None, gpu: Gpu, here: list[float], own: float, prices: Mapping[str, float]) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(_COLUMNS, np.nan) | {"gpu": gpu.name, "price": prices.get(gpu.name, np.nan)}
     if found is None:
-        return row | {"standing": standing_of(["gpu"], gpu.maker), "architecture": NOT_TO_BE_HAD}
+        return row | {"standing": "", "architecture": NOT_TO_BE_HAD}
     case = found.case
-    row["standing"] = standing_of(case.unit.unseen(case.work), gpu.maker)
+    row["standing"] = standing(case.unit, case.work)
     if not found.feasible:
         return row | {"architecture": "none meets the SLA"}
     each, tokens = _each(found), case.work.n_out

@@ -8,14 +8,12 @@ from functools import lru_cache
 import pandas as pd
 
 from inference_math import catalogue
-from inference_math.calibrate.served import GROUP, points
 from inference_math.evidence import load
 from inference_math.perf.words import LEFT_OUT, SET_ASIDE
+from inference_math.planner.gpus import standing
 from inference_math.unit import Unit
-from inference_math.unit.kernels import like
-from inference_math.unit.nearest import alike, engine_generation
-from inference_math.unit.operators import H100
 from inference_math.unit.shapes import kind_of
+from inference_math.workload import Workload
 
 __all__ = ["FAMILIES", "STANDS", "matrix", "stands_behind"]
 
@@ -42,12 +40,8 @@ def stands_behind(unit: Unit) -> str:
     >>> stands_behind(Unit.of("minimax-m2", "b200", 4)), stands_behind(Unit.of("llama-3-8b", "l40s"))
     ('calibrated', 'scaled')
     """
-    if unit.calibration.mode == "zero-shot":  # operators of one GPU, for all
-        return "measured" if unit.gpu.name == H100 else "scaled"
-    if like(unit.gpu) != unit.gpu.name:
-        return "scaled"
-    engine = alike(unit.engine)
-    return "calibrated" if (unit.kind, unit.gpu.name, engine, unit.weights) in _served() else "measured"
+    said = standing(unit, Workload(1000, 100))
+    return said if said in STANDS else "scaled"
 
 
 def matrix(gpus: Iterable[str] = (), engines: Iterable[str] = ("vllm", "sglang", "trtllm")) -> pd.DataFrame:
@@ -80,16 +74,6 @@ def _smallest(name: str, gpu: str, weights: str, engine: str) -> Unit | None:
         except ValueError:
             continue
     return None
-
-
-@lru_cache(maxsize=1)
-def _served() -> set[Key]:
-    """Return the kind, GPU, engine and precision of the rows that the calibration was fitted to."""
-    rows = points("calibration").query("left_out == ''")[[*GROUP, "version"]].drop_duplicates()
-    return {
-        (_kind(row["model"]), row["gpu"], engine_generation(row["engine"], row["version"]), row["weights"])
-        for row in rows.to_dict("records")
-    }
 
 
 def _errors() -> dict[Key, float]:
