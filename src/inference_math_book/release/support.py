@@ -55,7 +55,7 @@ def matrix(gpus: Iterable[str] = (), engines: Iterable[str] = ("vllm", "sglang",
     for kind, name in FAMILIES.items():
         model = catalogue.model(name)
         for gpu in asked:
-            for weights in ("bf16", "fp8", model.stored) if model.stored not in ("bf16", "fp8") else ("bf16", "fp8"):
+            for weights in dict.fromkeys(("bf16", "fp8", "nvfp4", model.stored)):
                 for engine in engines:
                     said, off = "refused", None
                     if (unit := _smallest(name, gpu, weights, engine)) is not None:
