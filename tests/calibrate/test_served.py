@@ -131,14 +131,23 @@ def test_errors_name_what_was_set_aside_and_who_else_published(monkeypatch):
     known = all_scored()
     monkeypatch.setattr(served, "scored", lambda frame: known.loc[frame.index])
     found = served.errors()
-    assert set(found["source"]) == {"set aside", "ML.ENERGY", "SGLang cookbook", "ATOM recipes"}
+    assert set(found["source"]) == {"set aside", "left out", "ML.ENERGY", "SGLang cookbook", "ATOM recipes"}
     assert set(found[found["maker"] == "AMD"]["engine"]) == {"sglang", "atom"}
     shipped = load("served_error").frame
     blind = TRIED.query("left_out != 'queue' and part == 'blind'")
     assert found.loc[found["source"] == "set aside", "points"].sum() == len(blind) < len(TRIED)
-    key = ["kind", "engine", "maker", "source", "model", "gpu", "drafts"]
+    left = found[found["source"] == "left out"]
+    assert left["points"].sum() == load("served_left_out").frame["points"].sum()
+    assert left["inside"].isna().all()
+    key = ["kind", "engine", "maker", "source", "model", "gpu", "weights", "drafts"]
     assert shipped[key].equals(found[key])
-    assert np.allclose(shipped["error"], found["error"], rtol=0.02)
+    for name in ("error", "ttft"):
+        assert np.allclose(shipped[name], found[name], rtol=0.02, equal_nan=True)
+    # The chapter on accuracy has the same points, group by group.
+    groups = load("accuracy").frame.query("part == 'blind'").set_index(["model", "gpu", "engine", "weights", "drafts"])
+    own = shipped[shipped["source"] == "set aside"].set_index(groups.index.names)
+    for name, told in (("error", "e2e"), ("ttft", "ttft"), ("points", "points"), ("inside", "inside")):
+        assert np.allclose(own[name].sort_index(), groups[told].sort_index(), rtol=1e-3)
 
 
 def test_users_without_a_place_wait():
