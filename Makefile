@@ -31,7 +31,7 @@ setup: .venv/.ready  ## create .venv from the lock and install the package
 
 html: .venv/.ready
 	@$(PY) tools/execution_cache.py
-	@.venv/bin/jupyter-book build . -W -n --keep-going --quiet
+	@.venv/bin/jupyter-book build . --all -W -n --keep-going --quiet
 
 book: html  ## build the book into _build/html
 	@echo "The book is built: _build/html/index.html"
