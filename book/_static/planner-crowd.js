@@ -49,7 +49,7 @@ window.inferenceMathCrowd = (() => {
         }
       }
     }
-    return { ...math.crowd(fleets, traffic, have, places.length), count: places.length };
+    return math.crowd(fleets, traffic, have, places.length);
   };
 
   return { sized };

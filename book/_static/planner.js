@@ -170,8 +170,10 @@
   const named = (part) => (Array.isArray(part)
     ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i] ?? part[1]]))
     : Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, named(inner)])));
-  const errors = data.errors.rows.map((row) => Object.fromEntries(data.errors.names.map((name, i) => [name, row[i]])))
-    .map((row) => ({ ...row, kind: data.models[row.model].kind, maker: data.gpus[row.gpu].maker }));
+  const errors = data.errors.rows.map((row) => {
+    const told = Object.fromEntries(data.errors.names.map((name, i) => [name, row[i]]));
+    return { ...told, kind: data.models[told.model].kind, maker: data.gpus[told.gpu].maker };
+  });
   const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
   const normals = data.normals.rows.map((row) => row.map((place) => data.normals.values[place]));
   // The reader's calibration, or that which stands nearest to a unit, as `unit.nearest` chooses it.
@@ -301,7 +303,7 @@
       const said = formulas[name];
       cell("said", name, known && Number.isFinite(said) ? withSpan(said, said, said, ...printed) : "");
     }
-    at("imbalance").placeholder = given.imbalance ? at("imbalance").placeholder : digits(coefficients(given).expert_imbalance);
+    if (!given.imbalance) at("imbalance").placeholder = digits(coefficients(given).expert_imbalance);
     const of = rows[first].rate[0];
     text("planner-verdict", sentence(math.verdict(best, second, of, solved.lead, best ? solved.best_in[first] : 0, solved.loss[first], solved.scatter, solved.tie, solved.none_in)));
     text("planner-settings", best ? `Start with (keeps the SLA in ${percent(solved.kept[best])} of the draws): ${told(asked, given, best, solved.settings[best])}` : "");
@@ -336,7 +338,8 @@
     const held = crowded.order.filter((name) => fleets[name]?.replicas > 0);
     architectures(found, crowded);
     if (!held.length) {
-      text("planner-headline", sentence(math.short(shareOf(given), crowded.count, Object.values(fleets).map((one) => math.idle(one.name, one.idle)))));
+      const all = Object.values(fleets);
+      text("planner-headline", sentence(math.short(shareOf(given), all[0].each.length, all.map((one) => math.idle(one.name, one.idle)))));
       numbers(ofUnit(found));
       return;
     }

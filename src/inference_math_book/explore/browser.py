@@ -73,8 +73,8 @@ function percent(x) {
 """
 
 
-# What the printer writes before each loop, over a list or over the keys of a dictionary.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?')  # strings and numbers of JSON
+# What the printer writes before each loop, over a list or over the keys of a dictionary.
 _EACH = re.compile(r'if \(\(typeof (\w+) === "object"\) && \(!Array\.isArray\(\1\)\)\) ?\{ ?\1 = Object\.keys\(\1\);\}')
 _KERNEL = ("memory", "compute", "launch", "rate", "decode")
 

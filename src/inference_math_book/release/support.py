@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 import pandas as pd
 
@@ -12,7 +11,6 @@ from inference_math.evidence import load
 from inference_math.perf.words import LEFT_OUT, SET_ASIDE
 from inference_math.planner.gpus import standing
 from inference_math.unit import Unit
-from inference_math.unit.shapes import kind_of
 from inference_math.workload import Workload
 
 __all__ = ["FAMILIES", "STANDS", "matrix", "stands_behind"]
@@ -86,8 +84,3 @@ def _errors() -> dict[Key, float]:
         for kind, gpu, engine, weights, total, count in groups.itertuples(index=False):
             found[kind, gpu, engine, weights] = 100 * total / count
     return found
-
-
-@lru_cache(maxsize=32)
-def _kind(model: str) -> str:
-    return kind_of(catalogue.model(model))
