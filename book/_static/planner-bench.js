@@ -10,17 +10,7 @@
   const [said, table, command] = ["ul", "table", "pre"].map((name) => place.querySelector(name));
   const fields = [...form.elements].filter((field) => field.type === "number");
 
-  // What the form asks for; an Error says what is wrong with it.
-  const asked = () => Object.fromEntries(fields.map((field) => {
-    const { name, value, min, max, step, placeholder } = field;
-    const [number, low, high] = [value, min, max].map(Number);
-    const whole = step === "1";
-    if (value === "" && placeholder) return [name, Infinity];
-    if (value === "" || !(number >= low && number <= high) || (whole && !Number.isInteger(number))) {
-      throw new Error(`${field.labels[0].firstChild.textContent} must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${value === "" ? "empty" : value}`);
-    }
-    return [name, number];
-  }));
+  const asked = () => share.numbersOf(fields);
 
   // The unit of the form above, and what is asked of it; of several ranks each has prompts of its own.
   const asks = (given, plan, habits, ranks) => {
@@ -53,9 +43,8 @@
     `--random-range-ratio ${plan["random-range-ratio"] / 100}`, `--num-prompts ${plan["num-prompts"]}`, `--max-concurrency ${plan["max-concurrency"]}`,
     ...(plan["request-rate"] < Infinity ? [`--request-rate ${plan["request-rate"]}`] : [])].join(" ");
 
-  const cells = (tag, words) => words.map((one) => Object.assign(document.createElement(tag), { textContent: one }));
-  const row = (made) => { const tr = document.createElement("tr"); tr.append(...made); return tr; };
-  const fill = (head, rows) => table.replaceChildren(row(cells("th", head)), ...rows.map(([first, ...others]) => row([...cells("th", [first]), ...cells("td", others)])));
+  const { cells } = share;
+  const fill = (head, rows) => share.fill(table, head, rows);
   let last; // what was shown last, to be shown again when a field changes
   const show = (what) => {
     last = what;

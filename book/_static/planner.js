@@ -89,7 +89,7 @@
   };
 
   // What a goal does not ask for is hidden, and may be anything.
-  const idle = { serve: ["have"], have: ["traffic", "units"], unit: ["traffic", "have"] };
+  const idle = { serve: ["have"], have: ["traffic"], unit: ["traffic", "have"] };
 
   const refuse = (name, why) => { throw Object.assign(new Error(`${label(name)} ${why}`), { field: name }); };
 
@@ -163,8 +163,8 @@
     const [n_in, n_out, both] = rows.reduce((sums, [prompt, answer]) => [sums[0] + prompt, sums[1] + answer, sums[2] + prompt * answer], [0, 0, 0]);
     return both * rows.length / n_in / n_out;
   };
-  // Pools take all units that there are, where their GPUs are given.
-  const unitsOf = (given, unit) => (given.goal === "have" ? Math.max(2, Math.floor(given.have / unit.gpus)) : Number(given.units));
+  // A replica has no more units than there are, where their GPUs are given.
+  const unitsOf = (given, unit) => (given.goal === "have" ? Math.max(2, Math.min(given.units, Math.floor(given.have / unit.gpus))) : Number(given.units));
   const label = (name) => at(name).labels[0].firstChild.textContent;
   // Measured kernels, which the page keeps as lists; a decode's share that is left out is that of prompts.
   const named = (part) => (Array.isArray(part)
@@ -339,7 +339,8 @@
     architectures(found, crowded);
     if (!held.length) {
       const all = Object.values(fleets);
-      text("planner-headline", sentence(math.short(shareOf(given), all[0].each.length, all.map((one) => math.idle(one.name, one.idle)))));
+      const draws_ = all[0].each.length;
+      text("planner-headline", sentence(math.short(shareOf(given), draws_, math.slow_places(draws_) + 1, all.map((one) => math.idle(one.name, one.idle)))));
       numbers(ofUnit(found));
       return;
     }

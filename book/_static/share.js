@@ -76,6 +76,21 @@ window.inferenceMathShare = (() => {
     elements.forEach((element) => watch.observe(element));
   };
 
+  // What a form of numbers asks for; an Error says what is wrong with it. A field with a placeholder may stay empty.
+  const numbersOf = (fields) => Object.fromEntries([...fields].map((field) => {
+    const { name, value, min, max, step, placeholder } = field;
+    const [number, low, high] = [value, min, max].map(Number);
+    const whole = step === "1";
+    if (value === "" && placeholder) return [name, Infinity];
+    if (value === "" || !(number >= low && number <= high) || (whole && !Number.isInteger(number))) {
+      throw new Error(`${field.labels[0].firstChild.textContent} must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${value === "" ? "empty" : value}`);
+    }
+    return [name, number];
+  }));
+  const cells = (tag, words) => words.map((one) => Object.assign(document.createElement(tag), { textContent: one }));
+  const row = (made) => { const tr = document.createElement("tr"); tr.append(...made); return tr; };
+  const fill = (table, head, rows) => table.replaceChildren(row(cells("th", head)), ...rows.map(([first, ...others]) => row([...cells("th", [first]), ...cells("td", others)])));
+
   const download = (name, type, content) => {
     const made = document.createElement("a");
     made.href = URL.createObjectURL(new Blob([content], { type }));
@@ -87,5 +102,5 @@ window.inferenceMathShare = (() => {
     const cell = (v) => (/[",\n]/.test(String(v ?? "")) ? `"${String(v).replaceAll('"', '""')}"` : String(v ?? ""));
     return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
   };
-  return { parse, hash, link, button, copier, script, vega, vegaTheme, whenNear, download, csv };
+  return { parse, hash, link, button, copier, script, vega, vegaTheme, whenNear, numbersOf, cells, fill, download, csv };
 })();

@@ -223,7 +223,8 @@ def sized(page):
 @pytest.mark.parametrize(
     "changes",
     [
-        {}, {"goal": "have", "have": "24"}, {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200"},
+        {}, {"goal": "have", "have": "24"}, {"goal": "have", "have": "6"},
+        {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200"},
         {"ttft": "2000", "tpot": "50", "traffic": "8", "arrivals": "4", "promise": "0.99", "price": "0"},
         {"model": "gpt-oss-120b", "weights": "mxfp4", "kv": "bf16", "gpu": "h100-sxm", "stored": "70", "tier": "own"},
         {"lengths": "azure-code", "ttft": "1500", "stored": "25", "tier": "dram"}, {"prompt": "200"},
@@ -237,7 +238,7 @@ def test_queues_are_those_of_the_package(open_page, changes):
     sized(page)
     gpus = unit_of(given).gpus
     owned = given["goal"] == "have"
-    found = planned(given | ({"units": str(int(given["have"]) // gpus)} if owned else {}))
+    found = planned(given | ({"units": str(min(int(given["units"]), int(given["have"]) // gpus))} if owned else {}))
     promise = given["promise"]
     options = {"quantile": {"mean": 0.9, "means": None}.get(promise) if promise[0] == "m" else float(promise)}
     options["cv_arrivals"] = float(given["arrivals"])

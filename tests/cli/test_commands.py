@@ -301,10 +301,11 @@ def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
     assert "measured coefficients" in capsys.readouterr().out
 
 
-def test_the_gpus_that_there_are_make_the_pools(capsys):
-    assert main(["plan", *UNIT, *SENT, "--have", "12", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["units"] == 12 // 2
+def test_the_gpus_that_there_are_bound_the_pools(capsys):
+    for more, units in ((["--units", "3"], 3), ([], 12 // 2)):
+        assert main(["plan", *UNIT, *SENT, "--have", "12", *more, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["units"] == units
     assert told["answer"]["gpus"]["value"] <= 12
     assert told["answer"]["rate"]["low"] <= told["answer"]["rate"]["value"] <= told["answer"]["rate"]["high"]
     assert main(["plan", *UNIT, *SENT, "--have", "1"]) == 0

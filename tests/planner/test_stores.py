@@ -42,8 +42,6 @@ def test_a_ladder_is_the_loop_of_a_unit_in_bytes():
     assert rows.users.iloc[0] == pytest.approx(means.border(8 * hbm))
     assert rows.users["dram"] == pytest.approx(means.border(8 * hbm + 2e12 / each))
     assert found.needed[0.9] * 1e9 / each == pytest.approx(8 * needed(waiting_of(UNIT), 20, cost_of(UNIT), 0.9, hbm))
-    within = UNIT.predict("e2e", Workload(means.prompt, 500), rows.in_flight["local_ssd"])
-    assert found.spread == pytest.approx((within.low / within.value, within.high / within.value))
     cost, front = UNIT.near(Workload(means.prompt, 500)).step_cost, UNIT.front.seconds
     link = UNIT.gpus * tiers.tier("dram").read_bw
     waiting = replace(AGENTS, think=20.0 + front)
@@ -68,6 +66,15 @@ def test_units_have_what_all_share_each_and_loads_take_time():
     tight = Unit.of("llama-3-8b", "h100-sxm")  # computes a token as fast as an SSD gives some
     fast, slow = (size_store(tight, AGENTS, 30, {name: 1e13}).tiers.rate[1] for name in ("dram", "local_ssd"))
     assert slow < 0.85 * fast
+
+
+def test_times_spread_as_a_prediction_does_and_more_where_turns_wait_for_each_other():
+    few, many = (size_store(UNIT, AGENTS, users, TIERS, units=8) for users in (8, 500))
+    at = max(1.0, few.tiers.in_flight.iloc[-1])
+    within = UNIT.predict("e2e", Workload(AGENTS.sessions(1).prompt, 500, few.tiers.together.iloc[-1]), at)
+    assert few.spread == pytest.approx((within.low / within.value, within.high / within.value), rel=0.15)
+    assert many.tiers.full.iloc[-1]
+    assert many.spread[0] <= few.spread[0] < 1 < few.spread[1] < many.spread[1]
 
 
 def test_a_ladder_stands_for_units():

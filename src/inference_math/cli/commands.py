@@ -41,7 +41,6 @@ from inference_math.planner import (
     search,
     size_store,
 )
-from inference_math.planner.case import MOST_UNITS
 from inference_math.planner.text import as_script, as_short, fleets_table, gpus_line, gpus_table
 from inference_math.planner.traffic import RATES, SHARED
 from inference_math.unit import Unit
@@ -260,10 +259,9 @@ def _link(name: str | None) -> Link | None:
 
 
 def _units(options: argparse.Namespace, unit: Unit) -> int:
-    """Return the units of a disaggregated replica: all that there are, where GPUs are given."""
-    if options.units is not None or options.have is None:
-        return 8 if options.units is None else int(options.units)
-    return min(max(int(options.have) // unit.gpus, 2), MOST_UNITS)
+    """Return the units that a disaggregated replica may have: no more than there are, where GPUs are given."""
+    asked = 8 if options.units is None else int(options.units)
+    return asked if options.have is None else min(asked, max(int(options.have) // unit.gpus, 2))
 
 
 def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:

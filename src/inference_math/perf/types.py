@@ -26,6 +26,7 @@ __all__ = [
     "Host",
     "Kernel",
     "Kernels",
+    "LadderNumbers",
     "Layout",
     "Levels",
     "Operators",
@@ -35,6 +36,8 @@ __all__ = [
     "Row",
     "Scope",
     "Server",
+    "SessionHabits",
+    "SessionNumbers",
     "Shape",
     "Solution",
     "Spans",
@@ -47,7 +50,10 @@ __all__ = [
     "Swing",
     "System",
     "Terms",
+    "TierRow",
+    "TurnNumbers",
     "UnitNumbers",
+    "Visit",
     "Work",
 ]
 
@@ -274,6 +280,82 @@ class Terms(TypedDict):
     links: float
     fixed: float
     request: float
+
+
+class TurnNumbers(TypedDict):
+    """Sessions of equal turns; see `workload.sessions.Turns`."""
+
+    turns: float
+    first: float
+    message: float
+    answer: float
+    think: float
+    cv: float
+    shared: float
+
+
+class SessionNumbers(TypedDict):
+    """Means of sessions; see `workload.sessions.Sessions`."""
+
+    again: float
+    brought: float
+    gap: float
+    cv: float
+    answer: float
+    shared: float
+    served: float
+
+
+class SessionHabits(TypedDict):
+    """How an engine computes and loads; see `planner.loops.Habit`. A step gives each decode tokens, and brings some."""
+
+    budget: float
+    groups: int
+    blocking: bool
+    gives: float
+    brings: float
+
+
+class Visit(TypedDict):
+    """What users in a closed loop see; see `planner.loops.Loop`. A turn waits for room, and holds it, for seconds."""
+
+    found: list[float]
+    rate: float
+    ttft: float
+    tpot: float
+    in_flight: float
+    full: bool
+    prompts: float
+    waits: float
+    holds: float
+
+
+class LadderNumbers(TypedDict):
+    """What is asked of a ladder of tiers: users of so many units, and the tokens that HBM and each tier hold of one."""
+
+    turns: TurnNumbers
+    users: float
+    units: int
+    gpus: int  # of a unit
+    front: float
+    tokens: list[float]
+    loads: list[float]  # seconds of a token, 0 of HBM
+    bytes: float  # of a token, once
+    habits: SessionHabits
+
+
+class TierRow(TypedDict):
+    """What the tiers down to one find and bring; see `planner.Ladder`."""
+
+    together: float
+    found: list[float]
+    users: float
+    rate: float
+    ttft: float
+    tpot: float
+    in_flight: float
+    full: bool
+    prompts: float
 
 
 class Spans(TypedDict):

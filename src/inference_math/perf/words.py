@@ -193,11 +193,11 @@ def sized_how(share: float, cv: float, played: str, units: float, rate: float, f
     return how + more + percent(rate / full_load)
 
 
-def short(share: float, count: float, each: list[str]) -> str:
-    """Say that no number of replicas is enough, and how often `each` architecture would do with nothing else to do."""
+def short(share: float, count: float, needed: float, each: list[str]) -> str:
+    """Say that no number of replicas is enough, and in how many draws `each` would do with nothing else to do."""
     none = "with queues, no architecture keeps " + promised(share) + " in nine of ten draws at any load; "
-    of = "of " + digits(count) + (" draw" if count == 1 else " draws") + ", with next to nothing to do, "
-    return none + of + ", ".join(each) + "; loosen a limit"
+    takes = "it takes " + digits(needed) + " of " + digits(count) + (" draw" if count == 1 else " draws")
+    return none + takes + "; with next to nothing to do, " + ", ".join(each) + "; loosen a limit"
 
 
 def idle(name: str, kept: float) -> str:

@@ -228,7 +228,8 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
     if not ordered:
         keeps = [idle(name, fleets[name]["idle"]) for name in names]
-        raise ValueError("traffic must be what replicas can serve; " + short(asked.share, len(host.places), keeps))
+        told = short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps)
+        raise ValueError(f"traffic must be what replicas can serve; {told}")
     first, *others = [_fleet(found, crowd, host, name, asked, rate, bool(have)) for name in ordered]
     others.sort(key=lambda one: -one.rate if have else one.gpus[0])
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))

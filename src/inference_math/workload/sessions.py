@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammainc, gammaincinv
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, Interval, as_number, as_whole
+from inference_math.perf import sessions as law
+from inference_math.perf.types import SessionNumbers, TurnNumbers
 
 __all__ = ["Sessions", "SessionsOf", "Turns"]
 
@@ -76,9 +76,20 @@ class Turns:
 
     def sessions(self, served: float) -> Sessions:
         """Return what the laws ask of them, where each turn waits and is served for so many seconds."""
-        gap = self.think + as_number("served", served, AT_LEAST_ZERO)
-        sizes = (self.turns, self.first, self.message, self.answer)
-        return Sessions.of_turns(*sizes, gap, self.cv, self.shared, served)
+        return Sessions(**law.session_of(self.numbers, as_number("served", served, AT_LEAST_ZERO)))
+
+    @property
+    def numbers(self) -> TurnNumbers:
+        """All of them as `perf.sessions` takes them."""
+        return {
+            "turns": self.turns,
+            "first": self.first,
+            "message": self.message,
+            "answer": self.answer,
+            "think": self.think,
+            "cv": self.cv,
+            "shared": self.shared,
+        }
 
 
 @dataclass(frozen=True)
@@ -154,17 +165,34 @@ class Sessions:
         The first prompt has `first` tokens beside the `shared` ones, each further one all that was said before and a
         `message`.
         """
-        each = as_number("turns", turns, AT_LEAST_ONE)
-        start, said = as_number("first", first, ANY_POSITIVE), as_number("message", message, AT_LEAST_ZERO)
-        out = as_number("answer", answer, AT_LEAST_ZERO)
-        again = (each - 1) / each * (start + out) + (said + out) * (each - 1) * (each - 2) / (2 * each)
-        brought = (start + (each - 1) * said) / each + out
-        return cls(max(again, 0.0), brought, gap, cv, out, shared, served)
+        numbers: TurnNumbers = {
+            "turns": as_number("turns", turns, AT_LEAST_ONE),
+            "first": as_number("first", first, ANY_POSITIVE),
+            "message": as_number("message", message, AT_LEAST_ZERO),
+            "answer": as_number("answer", answer, AT_LEAST_ZERO),
+            "think": gap - served,
+            "cv": cv,
+            "shared": shared,
+        }
+        return cls(**(law.session_of(numbers, served) | {"gap": gap}))
+
+    @property
+    def numbers(self) -> SessionNumbers:
+        """All of them as `perf.sessions` takes them."""
+        return {
+            "again": self.again,
+            "brought": self.brought,
+            "gap": self.gap,
+            "cv": self.cv,
+            "answer": self.answer,
+            "shared": self.shared,
+            "served": self.served,
+        }
 
     @property
     def prompt(self) -> float:
         """Mean tokens of a prompt."""
-        return self.shared + self.again + self.brought - self.answer
+        return law.prompt_of(self.numbers)
 
     @property
     def think(self) -> float:
@@ -173,18 +201,11 @@ class Sessions:
 
     def come_back(self, seconds: float) -> float:
         """Return the share of the turns that come within so many seconds after the answer before."""
-        if self.cv == 0 or self.think <= 0:
-            return float(seconds >= self.think)
-        shape = self.cv**-2
-        return float(gammainc(shape, shape * seconds / self.think))
+        return law.come_back(self.numbers, seconds)
 
     def mean_think(self, most: float) -> float:
         """Return the mean of the times that users think, of which none counts more than so many seconds."""
-        if self.cv == 0 or self.think <= 0 or most == inf:
-            return min(self.think, most)
-        shape = self.cv**-2
-        shorter = float(gammainc(shape + 1, shape * most / self.think))
-        return self.think * shorter + most * (1 - self.come_back(most))
+        return law.mean_think(self.numbers, most)
 
     def of(self, users: float) -> SessionsOf:
         """Return the sessions of so many users at once, as `returns.ladder` takes them."""
@@ -196,8 +217,7 @@ class Sessions:
         With equal gaps it finds all for clearly fewer, and nothing for clearly more; the more gaps spread, the slower
         hits fall, from before there on.
         """
-        room = max(0.0, as_number("capacity", capacity, AT_LEAST_ZERO) - self.shared)
-        return room / (self.brought + self.again)
+        return law.border(self.numbers, as_number("capacity", capacity, AT_LEAST_ZERO))
 
 
 @dataclass(frozen=True)
@@ -214,33 +234,22 @@ class SessionsOf:
 
     def working_set(self, seconds: float) -> float:
         """Return the different tokens that are held by turns in flight, or were within so many seconds."""
-        one = self.sessions
-        held = (one.again + one.brought) * one.served
-        moved = one.brought * seconds + one.again * one.mean_think(seconds)
-        return one.shared + self.users / one.gap * (held + moved)
+        return law.working_set(self.sessions.numbers, self.users, seconds)
 
     def kept(self, capacity: float) -> float:
         """Return the seconds for which a store of so many tokens keeps what no turn in flight holds."""
-        if capacity <= self.working_set(0.0):
-            return 0.0
-        longest = self.sessions.gap * capacity / (self.users * self.sessions.brought)
-        return float(brentq(lambda t: self.working_set(t) - capacity, 0.0, longest * (1 + 1e-9), xtol=1e-12 * longest))
+        return law.kept_for(self.sessions.numbers, self.users, capacity)
 
     def within(self, seconds: float) -> float:
         """Return the share of all prompt tokens that were used within so many seconds before.
 
         What all prompts share is used all the time.
         """
-        one = self.sessions
-        return (one.shared + one.again * one.come_back(seconds)) / one.prompt
+        return law.used_within(self.sessions.numbers, seconds)
 
     def found(self, capacity: float) -> float:
         """Return the share of all prompt tokens that a store of so many tokens finds."""
-        if capacity < self.sessions.shared:
-            return 0.0
-        if capacity < self.working_set(0.0):  # turns in flight have no room, and leave none
-            return self.sessions.shared / self.sessions.prompt
-        return self.within(self.kept(capacity))
+        return law.found_by(self.sessions.numbers, self.users, capacity)
 
     def found_from_empty(self, capacity: float, seconds: float) -> float:
         """Return the same of the first so many seconds, from an empty store, for turns of no length."""
@@ -254,11 +263,4 @@ class SessionsOf:
     def size_for(self, share: float) -> float:
         """Return the tokens of a store that finds a share of what one finds which drops nothing."""
         most = as_number("share", share, Interval(0, 0.9999))
-        one = self.sessions
-        wanted = (most * self.ceiling * one.prompt - one.shared) / one.again if one.again else 0.0
-        if wanted <= 0:  # what all prompts share is enough
-            return self.working_set(0.0)
-        if one.cv == 0:
-            return self.working_set(one.think) * (1 + 1e-9)  # all of the sessions, or nothing
-        shape = one.cv**-2
-        return self.working_set(one.think / shape * float(gammaincinv(shape, wanted)))
+        return law.needed_tokens(self.sessions.numbers, self.users, most)

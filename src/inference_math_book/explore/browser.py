@@ -39,7 +39,9 @@ __all__ = ["data", "script"]
 _MODULES = [import_module(f"{perf.__name__}.{module.name}") for module in iter_modules(perf.__path__)]
 BURSTS = (1, 2, 4)
 """Coefficients of variation of the times between arrivals that the page knows; see `planner.fleet`."""
-# What Python's built-ins and its modules math, heapq and collections are in JavaScript, where a name is passed on, too.
+# What Python's built-ins, its modules math, heapq and collections, and two functions of SciPy are in JavaScript, where
+# a name is passed on, too: a root by Ridders' method, and the regularised incomplete gamma function by its series, or
+# its continued fraction (Numerical Recipes, 9.2 and 6.2).
 _PRELUDE = """
 var exp = Math.exp, max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
 var sqrt = Math.sqrt, log = Math.log, log1p = Math.log1p, inf = Infinity, nan = NaN;
@@ -63,6 +65,61 @@ function heappop(heap) {
   heap[i] = row;
   return top;
 }
+function brentq(f, a, b, args, xtol, rtol) {
+  var fa = f(a), fb = f(b), i, m, x, fm, fx, near, beside;
+  if (fa === 0) return a;
+  if (fb === 0) return b;
+  for (i = 0; i < 300; i++) {
+    m = (a + b) / 2;
+    fm = f(m);
+    if (fm === 0) return m;
+    x = m + (m - a) * Math.sign(fa - fb) * fm / Math.sqrt(fm * fm - fa * fb);
+    fx = f(x);
+    near = xtol + rtol * Math.abs(x);
+    if (fx === 0 || Math.abs(b - a) <= near) return x;
+    if (fm < 0 !== fx < 0) {
+      a = m;
+      fa = fm;
+    }
+    if (fa < 0 !== fx < 0) {
+      b = x;
+      fb = fx;
+    } else {
+      a = x;
+      fa = fx;
+    }
+    beside = x === a ? x + near * Math.sign(b - a) : x - near * Math.sign(b - a);
+    if (Math.abs(b - a) <= near || f(beside) < 0 !== fx < 0) return x;  // the root lies between both
+  }
+  return x;
+}
+function lgamma(x) {
+  var sum = 1.000000000190015;
+  [
+    76.18009172947146, -86.50532032941677, 24.01409824083091, -1.231739572450155, 1.208650973866179e-3,
+    -5.395239384953e-6
+  ].forEach((c, i) => { sum += c / (x + i + 1); });
+  return (x + 0.5) * Math.log(x + 5.5) - x - 5.5 + Math.log(2.5066282746310005 * sum / x);
+}
+function gammainc(a, x) {
+  if (x <= 0) return 0;
+  if (x === Infinity) return 1;
+  var front = Math.exp(a * Math.log(x) - x - lgamma(a)), n, term, sum, b, c, d, h, an;
+  if (x < a + 1) {
+    for (n = a, sum = term = 1 / a; term > 1e-16 * sum; sum += term) term *= x / ++n;
+    return Math.min(sum * front, 1);
+  }
+  b = x + 1 - a; c = 1e300; d = h = 1 / b;
+  for (n = 1; n < 10000; n++) {
+    an = n * (a - n);
+    b += 2;
+    d = 1 / (an * d + b);
+    c = b + an / c;
+    h *= d * c;
+    if (Math.abs(d * c - 1) < 1e-15) break;
+  }
+  return 1 - front * h;
+}
 function digits(x) {
   return Math.abs(x) >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3)));
 }
@@ -76,24 +133,26 @@ function percent(x) {
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?')  # strings and numbers of JSON
 # What the printer writes before each loop, over a list or over the keys of a dictionary.
 _EACH = re.compile(r'if \(\(typeof (\w+) === "object"\) && \(!Array\.isArray\(\1\)\)\) ?\{ ?\1 = Object\.keys\(\1\);\}')
+_STUB = re.compile(r"\bstub(?=\d+_)")  # how the printer begins a name of its own
 _KERNEL = ("memory", "compute", "launch", "rate", "decode")
 
 
 def script() -> str:
     """Return a JavaScript program that defines ``window.inferenceMath``: the functions of `perf`, and `data`."""
-    from pscript import py2js  # a tool of the book's build
+    from pscript import py2js  # tools of the book's build
+    from rjsmin import jsmin
 
     source = "\n".join(ast.unparse(_portable(ast.parse(inspect.getsource(module)))) for module in _MODULES)
     printed = "\n".join(theory.CATALOGUE[name].javascript for name in sorted(_formulas()))
     names = sorted(name for module in _MODULES for name in module.__all__ if callable(getattr(module, name, None)))
     exported = ", ".join(["digits", "percent", *(name for name in names if name[0].islower())])
     numbers = _TOKEN.sub(_shorter, json.dumps(data(), separators=(",", ":"), sort_keys=True))
-    functions = re.sub(r"(?m)^\s+", "", py2js(source, docstrings=False))  # who reads it reads the Python
-    functions = _EACH.sub(r"\1 = keys_of(\1);", functions.replace(";\n}", ";}"))
-    return (
+    functions = _STUB.sub("s", _EACH.sub(r"\1 = keys_of(\1);", py2js(source, docstrings=False)))
+    whole: str = jsmin(  # who reads it reads the Python
         f'(function () {{\n"use strict";\n{_PRELUDE}{printed}\n{functions}\n'
         f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n}})();\n"
     )
+    return whole
 
 
 def _shorter(token: re.Match[str]) -> str:
@@ -115,6 +174,7 @@ def data() -> dict[str, Any]:
         "operators": {name: _coefficients(Calibration.zero_shot(name)) for name in engines()},
         "levels": levels(),
         "kernels": _kernels(),
+        "budget": bench.BUDGET,
         "cadences": bench.CADENCES,
         "engines": dict(engines()),
         "habits": {name: admission_of(habits_of(name)) for name in engines()},

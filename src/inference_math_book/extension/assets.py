@@ -78,7 +78,14 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
             app.add_js_file(script, loading_method="defer")
     if 'id="planner-form"' in context.get("body", ""):
         parts = [f"planner-{part}.js" for part in ("pictures", "crowd", "pasted")]
-        for script in ("inference_math.js", "share.js", *parts, "planner.js", "planner-bench.js"):
+        for script in (
+            "inference_math.js",
+            "share.js",
+            *parts,
+            "planner.js",
+            "planner-bench.js",
+            "planner-sessions.js",
+        ):
             app.add_js_file(script, loading_method="defer")
     # Docutils calls the bibliography a list, but not its entries list items.
     context["body"] = context.get("body", "").replace('role="list" class="citation-list"', 'class="citation-list"')

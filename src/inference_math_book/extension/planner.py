@@ -67,6 +67,20 @@ BENCHMARK: tuple[Field, ...] = (
     Field("max-num-batched-tokens", "Tokens of a step", 16, 1_000_000, 1, BUDGET),
 )
 
+# Named as `workload.sessions.Turns` and `catalogue.tiers` name them.
+SESSIONS: tuple[Field, ...] = (
+    Field("users", "Users with a session under way", 1, 1_000_000, 1, 500),
+    Field("units", "Units that serve them", 1, 10_000, 1, 8),
+    Field("turns", "Turns of a session", 1, 10_000, 1, 60),
+    Field("first", "Its first prompt (tokens)", 1, 2_000_000, 1, 15_000),
+    Field("message", "Each further turn brings (tokens)", 0, 2_000_000, 1, 1500),
+    Field("answer", "Answer (tokens)", 2, 100_000, 1, 500),
+    Field("shared", "All prompts begin alike for (tokens)", 0, 2_000_000, 1, 0),
+    Field("think", "Thinking, in the mean (s)", 0, 1_000_000, 0.1, 20),
+    Field("dram", "Host memory of all machines (GB)", 0, 1_000_000_000, 1, 8000),
+    Field("local_ssd", "SSDs of all machines (GB)", 0, 1_000_000_000, 1, 0),
+)
+
 # What may be pasted: its name, what it is called in a heading, and to whoever cannot see that.
 PASTED = (
     ("model", "Your own model: paste its <code>config.json</code>", "config.json of your model"),
@@ -217,6 +231,7 @@ def page() -> str:
     return environment.get_template("planner.html.jinja").render(
         groups=inputs(),
         benchmark=BENCHMARK,
+        sessions=SESSIONS,
         pasted=PASTED,
         pictures=PICTURES,
         tables=TABLES,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections import Counter
+from math import exp
 
 import pytest
+from scipy.optimize import brentq
+from scipy.special import gammainc
 
-from inference_math_book.explore import browser
+from inference_math_book.explore import browser as printed
 
 LISTS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)  # and what is annotated as one
 DESCRIBE = ("Protocol", "TypedDict")  # of such a class there are no objects
@@ -75,7 +79,7 @@ def lists_tested(function: ast.FunctionDef, held: set[str]) -> list[ast.expr]:
     return [test for test in tests if isinstance(test, LISTS) or ast.unparse(test) in lists]
 
 
-@pytest.mark.parametrize("module", browser._MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+@pytest.mark.parametrize("module", printed._MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_a_printed_module_keeps_to_what_both_languages_have(module):
     assert breaches(inspect.getsource(module)) == []
 
@@ -84,8 +88,8 @@ def test_no_two_printed_modules_have_the_same_name():
     """They become one program, in which the later would replace the earlier."""
     names = Counter(
         ast.unparse(name)
-        for module in browser._MODULES
-        for node in browser._portable(ast.parse(inspect.getsource(module))).body
+        for module in printed._MODULES
+        for node in printed._portable(ast.parse(inspect.getsource(module))).body
         for name in (node.targets if isinstance(node, ast.Assign) else [ast.Name(node.name)])
     )
     assert [name for name, times in names.items() if times > 1] == []
@@ -116,17 +120,38 @@ def test_what_only_python_has_is_seen(source, what):
 
 
 @pytest.mark.parametrize(
-    ("said", "printed"),
+    ("said", "shorter"),
     [("0.5", ".5"), ("-0.5", "-.5"), ("2.0", "2"), ("2.05", "2.05"), ("0.0", "0"), ("100.0", "100"), ("1e-05", "1e-05"),
      ('"a 0.5,\\"2.0"', '"a 0.5,\\"2.0"')],
 )  # fmt: skip
-def test_numbers_are_printed_shorter_and_strings_as_they_are(said, printed):
-    assert browser._TOKEN.sub(browser._shorter, f"[{said},{said}]") == f"[{printed},{printed}]"
+def test_numbers_are_printed_shorter_and_strings_as_they_are(said, shorter):
+    assert printed._TOKEN.sub(printed._shorter, f"[{said},{said}]") == f"[{shorter},{shorter}]"
 
 
 def test_everything_that_the_page_asks_for_is_printed():
     """The printer refuses names that JavaScript keeps for itself."""
-    script = browser.script()
+    script = printed.script()
     assert all(
-        f"function {name} " in script or f"{name} = function" in script for name in ("chosen_settings", "standing")
+        re.search(rf"function {name}\b|\b{name} ?= ?function", script) for name in ("chosen_settings", "standing")
     )
+
+
+@pytest.mark.browser
+def test_what_is_scipy_s_in_python_is_the_same_in_the_script(browser):
+    """Roots and the incomplete gamma function have JavaScript of their own."""
+    page = browser.new_page()
+
+    def evaluated(expression, given):
+        return page.evaluate(f"(places) => {{ {printed._PRELUDE} return {expression}; }}", given)
+
+    places = [(a, x) for a in (0.02, 0.5, 1, 3.7, 40, 900) for x in (0, 1e-3, 0.4, 1, 5, 38, 880, 1200)]
+    found = evaluated("places.map(([a, x]) => gammainc(a, x))", places)
+    assert found == pytest.approx([gammainc(a, x) for a, x in places], rel=1e-9, abs=1e-12)
+    for formula, python, high in (
+        ("x ** 3 - 2", lambda x: x**3 - 2, 5.0),
+        ("Math.min(Math.exp(40 * x), 1e12) - 7", lambda x: min(exp(40 * x), 1e12) - 7, 9.0),
+        ("x < 3 ? -1 : 1e12 * (x - 2)", lambda x: -1 if x < 3 else 1e12 * (x - 2), 20.0),
+    ):
+        root = evaluated(f"[brentq((x) => {formula}, 0, {high}, [], 1e-12, 1e-12)]", [])[0]
+        assert root == pytest.approx(brentq(python, 0.0, high, (), 1e-12, 1e-12), rel=1e-9)
+    page.close()

@@ -1,0 +1,95 @@
+// Users who come back, on the planner's unit: how big a store, which tier, what it brings; as `planner.size_store`.
+(() => {
+  "use strict";
+  const math = window.inferenceMath;
+  const share = window.inferenceMathShare;
+  const { data } = math;
+  const page = window.inferenceMathPlanner;
+  const place = document.getElementById("planner-users");
+  const form = place.querySelector("form");
+  const table = place.querySelector("table");
+  const [head, notes] = place.querySelectorAll("ul");
+  const fields = [...form.elements].filter((field) => field.type === "number");
+  const TIERS = ["dram", "local_ssd"];
+
+  // The unit of the form above, asked with the mean lengths of the sessions, and what they are.
+  const asks = (given, plan) => {
+    const turns = { turns: plan.turns, first: plan.first, message: plan.message, answer: plan.answer, think: plan.think, cv: 1, shared: plan.shared };
+    const prompt = math.prompt_of(math.session_of(turns, 1));
+    const own = { ...given, goal: "unit", prompt: String(prompt), output: String(plan.answer), lengths: "fixed", stored: "0", tier: "hbm", sessions: "0" };
+    const question = page.question(own);
+    const { unit } = question;
+    const groups = Number(given.dp);
+    const longest = plan.shared + plan.first + (plan.turns - 1) * (plan.message + plan.answer) + plan.answer;
+    if (math.kv_tokens(unit, longest) < groups * longest) {
+      throw new Error(`A unit must hold the longest request, ${math.digits(longest)} tokens${groups > 1 ? ` in each of ${groups} groups of attention` : ""}, beside its weights: take more GPUs a unit (TP), or shorter sessions`);
+    }
+    const bytes = math.kv_sent(unit, prompt) / prompt;
+    const below = TIERS.filter((name) => plan[name] > 0);
+    return { own, question, below, asked: {
+      turns, users: plan.users, units: plan.units, gpus: unit.gpus, front: question.front, bytes,
+      tokens: [math.kv_tokens(unit, prompt), ...below.map((name) => 1e9 * plan[name] / bytes / plan.units)],
+      loads: [0, ...below.map((name) => bytes * groups / (unit.gpus * data.tiers[name].read_bw))],
+      habits: { budget: data.budget, groups, blocking: true, gives: unit.gives, brings: 1 + unit.drafts },
+    } };
+  };
+  // What `planner.size_store` returns.
+  const size = (given, plan) => {
+    const { own, question, below, asked } = asks(given, plan);
+    const cost = math.pace_of(question, page.coefficients(own), [1, 1, 0]);
+    const rows = math.ladder(asked, cost);
+    const last = rows[rows.length - 1];
+    const sizes = math.sizes_for(asked, cost);
+    const units = below.length ? math.units_alone(asked, cost, last.rate) : asked.units;
+    const drawn = page.draws(own);
+    const fronts = drawn.map(([, factors]) => question.front * Math.exp(question.front_sd * factors[2]));
+    const ends = math.latency_ends(asked, drawn.map(([found, factors]) => math.pace_of(question, found, factors)), fronts, last);
+    return { rows, names: ["hbm", ...below], sizes, units, ends, asked, head: math.ladder_head(asked, sizes), notes: math.ladder_notes(asked, rows, sizes, units, ends) };
+  };
+
+  let found; // what is shown
+  const clear = (words) => {
+    found = null;
+    table.hidden = planned.hidden = true;
+    head.replaceChildren(...share.cells("li", [words]));
+    notes.replaceChildren();
+  };
+  const show = () => {
+    try {
+      found = size(page.state(), share.numbersOf(fields));
+    } catch ({ message }) {
+      clear(message);
+      return;
+    }
+    const { digits, percent, as_gb } = math;
+    const { names, asked, rows } = found;
+    share.fill(table, ["up to", "size", "found", "holds users", "turns/s", "TTFT (s)", "TPOT (ms)", "prompts", "in flight"], rows.map((row, k) => [
+      data.tiers[names[k]].title, as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.rate),
+      digits(row.ttft), digits(1000 * row.tpot), percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
+    ]));
+    head.replaceChildren(...share.cells("li", found.head));
+    notes.replaceChildren(...share.cells("li", found.notes));
+    table.hidden = planned.hidden = false;
+  };
+  // As `inference-math plan --turns`: means in the place of lengths, of the stored share and of the tier that finds most.
+  const plan = () => {
+    const { asked, rows, names } = found;
+    const last = rows[rows.length - 1];
+    const most = last.found.reduce((best, share_, k) => (k > 0 && share_ > (best ? last.found[best] : 0) ? k : best), 0);
+    page.write({
+      ...page.state(), lengths: "fixed", prompt: Math.round(math.prompt_of(math.session_of(asked.turns, 1))), output: asked.turns.answer,
+      stored: Number((100 * last.together).toFixed(1)), tier: names[most], sessions: most ? Math.ceil(asked.users / asked.units) : 0,
+    });
+    document.getElementById("planner-form").dispatchEvent(new Event("input", { bubbles: true }));
+    document.getElementById("planner-headline").scrollIntoView({ block: "center" });
+  };
+  const busy = () => { clear("Sizing it …"); setTimeout(show, 0); };
+  const planned = share.button("Plan with these means", plan);
+  planned.hidden = true;
+  form.querySelector(".planner-tools").append(share.button("Size it", busy), planned);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("change", () => { if (found) busy(); });
+  form.addEventListener("keydown", ({ key }) => { if (key === "Enter") busy(); });
+  document.getElementById("planner-form").addEventListener("input", ({ isTrusted }) => { if (found && isTrusted) clear("The set-up has changed: size it again."); });
+  window.inferenceMathSessions = { size };
+})();

@@ -1,0 +1,147 @@
+"""A ladder of tiers for users who come back: what each finds and brings, how big a store must be, what it is worth."""
+
+from __future__ import annotations
+
+from math import ceil, inf
+
+from inference_math.checks.numerals import digits, percent
+from inference_math.perf.batch import largest_whole
+from inference_math.perf.draws import interval
+from inference_math.perf.sessions import border, prompt_of, session_of, used_within
+from inference_math.perf.types import LadderNumbers, StepTimes, TierRow, TurnNumbers
+from inference_math.perf.visits import Served, store_for, thinking, turns_held, visits
+
+__all__ = [
+    "FOUND_SHARES",
+    "as_gb",
+    "ladder",
+    "ladder_head",
+    "ladder_notes",
+    "latency_ends",
+    "sizes_for",
+    "tier_row",
+    "units_alone",
+]
+
+FOUND_SHARES = [0.5, 0.9, 0.99]  # of what a store finds that drops nothing: the sizes that an answer names
+LOST = 0.1  # of what can be found: next to nothing
+CLIFF = 1.25  # the size that finds nearly all over the one that finds half
+NEAR = 0.02  # by which a rate is as good
+
+
+def tier_row(asked: LadderNumbers, cost: StepTimes, below: int) -> TierRow:
+    """Return what users see with the tiers down to one, and how many of them these hold; all units together."""
+    turns, units, groups = asked["turns"], asked["units"], asked["habits"]["groups"]
+    tokens, loads = asked["tokens"][: below + 1], asked["loads"][: below + 1]
+    at = visits(waiting_of(turns, asked["front"]), asked["users"] / units, cost, tokens, loads, asked["habits"])
+    together, held = 0.0, 0.0
+    for k in range(below + 1):
+        together += at["found"][k]
+        held += tokens[k]
+    return {
+        "together": together,
+        "found": at["found"],
+        "users": units * border(session_of(turns, 1.0), held / groups) * groups,
+        "rate": units * at["rate"],
+        "ttft": asked["front"] + at["ttft"],
+        "tpot": at["tpot"],
+        "in_flight": at["in_flight"],
+        "full": at["full"],
+        "prompts": at["prompts"],
+    }
+
+
+def ladder(asked: LadderNumbers, cost: StepTimes) -> list[TierRow]:
+    """Return the row of HBM, and of each tier below with all above it."""
+    return [tier_row(asked, cost, k) for k in range(len(asked["tokens"]))]
+
+
+def waiting_of(turns: TurnNumbers, front: float) -> TurnNumbers:
+    """Return turns of users who seem to think for longer: what no step takes, nothing is held for."""
+    return thinking(turns, turns["think"] + front, turns["cv"])
+
+
+def sizes_for(asked: LadderNumbers, cost: StepTimes) -> list[float]:
+    """Return the tokens, of HBM and stores of all units, that find so much of what can be found, by `FOUND_SHARES`."""
+    turns, users = waiting_of(asked["turns"], asked["front"]), asked["users"] / asked["units"]
+    one, habits = asked["tokens"][0], asked["habits"]
+    return [asked["units"] * store_for(turns, users, cost, share, one, habits) for share in FOUND_SHARES]
+
+
+def units_alone(asked: LadderNumbers, cost: StepTimes, wanted: float) -> int:
+    """Return the units, no fewer than there are, that serve so many turns per second with HBM alone."""
+    units, goal = asked["units"], wanted * (1 - NEAR)
+    most = max(units, ceil(asked["users"]))  # a unit for each user does as well as anything
+    turns, habits = waiting_of(asked["turns"], asked["front"]), asked["habits"]
+
+    def few(more: int) -> bool:
+        many = units + more - 1
+        seen = visits(turns, asked["users"] / many, cost, [asked["tokens"][0]], [0.0], habits)
+        return many * seen["rate"] < goal
+
+    return units + largest_whole(most - units, few)
+
+
+def latency_ends(asked: LadderNumbers, costs: list[StepTimes], fronts: list[float], row: TierRow) -> list[float]:
+    """Return the factors between which a turn's latency lies in nine of ten draws, if as much is found."""
+    turns, groups, each = asked["turns"], asked["habits"]["groups"], []
+    steps = max(turns["answer"] - 1, 1)
+    most = groups * turns_held(session_of(turns, 1.0), asked["tokens"][0] / groups)
+    for k in range(len(costs)):
+        served = Served(waiting_of(turns, fronts[k]), costs[k], asked["habits"])
+        seen = served.seen(asked["users"] / asked["units"], row["found"], asked["loads"], most)
+        each.append(fronts[k] + seen["ttft"] + steps * seen["tpot"])
+    whole = interval(0.0, each)
+    own = row["ttft"] + steps * row["tpot"]
+    return [min(whole[1] / own, 1.0), max(whole[2] / own, 1.0)]
+
+
+def as_gb(gb: float) -> str:
+    """Return a size in words."""
+    return digits(gb / 1e3) + " TB" if gb >= 1e3 else digits(gb) + " GB"
+
+
+def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[str]:
+    """Say whose sessions these are, and how big a store must be that finds so much of what can be found."""
+    law, each = session_of(asked["turns"], 1.0), asked["bytes"]
+    prompt = prompt_of(law)
+    who = digits(asked["users"]) + " users who think for " + digits(asked["turns"]["think"]) + " s; prompts of "
+    parts = []
+    for k in range(len(FOUND_SHARES)):
+        parts.append(percent(FOUND_SHARES[k]) + " of that takes " + as_gb(sizes[k] * each / 1e9))
+    ceiling = percent(used_within(law, inf))
+    return [
+        who + digits(prompt) + " tokens, " + as_gb(prompt * each / 1e9) + ".",
+        ceiling + " of all prompt tokens were there before; " + ", ".join(parts) + ", HBM included.",
+    ]
+
+
+def ladder_notes(
+    asked: LadderNumbers, rows: list[TierRow], sizes: list[float], units: int, ends: list[float]
+) -> list[str]:
+    """Say what the rows mean, and what follows: `units` with HBM alone would do as much; `ends` are the latencies'."""
+    first, law = rows[0], session_of(asked["turns"], 1.0)
+    ceiling, groups = used_within(law, inf), asked["habits"]["groups"]
+    told = [
+        "Each row has the tiers up to its own. Times: "
+        + percent(ends[0])
+        + " to "
+        + percent(ends[1])
+        + " of that in nine cases of ten, if as much is found. "
+        "Prompts: their share of the engine's time, which bounds what a store can bring. "
+        "In flight: turns of a unit that hold their tokens; (all): more would, and wait for room."
+    ]
+    if units != asked["units"]:
+        said = "With HBM alone, as many turns per second take " + digits(units) + " units: the tiers stand for "
+        told.append(said + digits((units - asked["units"]) * asked["gpus"]) + " GPUs, and may cost as much as these.")
+    common = law["shared"] / prompt_of(law)
+    if first["together"] < common + LOST * (ceiling - common):
+        told.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")
+    if groups > 1:
+        told.append(
+            digits(groups) + " groups of attention step together: where a step with a prompt lasts a hundred times "
+            "one without, turns are said to be two to three times too slow."
+        )
+    if sizes[len(sizes) - 1] < CLIFF * sizes[0]:
+        told.append("These sizes lie close together: a store clearly larger finds all, one clearly smaller nothing.")
+    return told

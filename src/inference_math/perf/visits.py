@@ -1,0 +1,281 @@
+"""Users in a closed loop with stores: what they find, how fast it goes, and how one makes the other [E05, E07, E09].
+
+Turns in flight hold their tokens. What they leave of a store keeps those who think, so the longer turns take, the less
+is found; and the less is found, the longer they take. The loop is closed here. Plain Python: the book prints it as
+JavaScript.
+"""
+
+from __future__ import annotations
+
+from math import floor, inf
+
+from inference_math.perf.sessions import found_by, needed_tokens, prompt_of, root, session_of, used_within
+from inference_math.perf.types import SessionHabits, SessionNumbers, StepTimes, TurnNumbers, Visit
+
+__all__ = ["Served", "store_for", "thinking", "turns_held", "visits"]
+
+ROUNDS = 400
+HALFWAY = 0.5  # of the way to what a round says
+SETTLED = 1e-7
+NO_END = 1e12  # seconds, or users: what a root finder takes for infinite
+
+
+def turns_held(one: SessionNumbers, hbm: float) -> float:
+    """Return the turns that HBM has room for; what all prompts share, they hold together."""
+    return max(1.0, (hbm - one["shared"]) / (one["again"] + one["brought"]))
+
+
+def thinking(turns: TurnNumbers, think: float, cv: float) -> TurnNumbers:
+    """Return the same turns of users who think for another time."""
+    return {
+        "turns": turns["turns"],
+        "first": turns["first"],
+        "message": turns["message"],
+        "answer": turns["answer"],
+        "think": think,
+        "cv": cv,
+        "shared": turns["shared"],
+    }
+
+
+def calm(turns: TurnNumbers, wait: float) -> TurnNumbers:
+    """Return turns of users who wait so long before they are let in: while they wait, they hold nothing."""
+    think = turns["think"] + wait
+    return thinking(turns, think, turns["cv"] * turns["think"] / max(think, 1e-12))
+
+
+def tiers_find(turns: TurnNumbers, users: float, times: list[float], sizes: list[float]) -> list[float]:
+    """Return the share of all prompt tokens that each tier finds, whose turns wait and hold for such times."""
+    law = session_of(calm(turns, times[0]), times[1])
+    found, above, together = [], 0.0, 0.0
+    for size in sizes:
+        together += size
+        here = found_by(law, users, together)
+        found.append(here - above)
+        above = here
+    return found
+
+
+def visits(turns: TurnNumbers, users: float, cost: StepTimes, tokens: list[float], loads: list[float],
+           habits: SessionHabits) -> Visit:  # fmt: skip
+    """Return what users in a closed loop see of one engine with chunked prefill and a ladder of stores.
+
+    HBM has the first of the `tokens`, whose load is 0: seconds that a token takes to come.
+    """
+    groups, served = habits["groups"], Served(turns, cost, habits)
+    most = groups * turns_held(session_of(turns, 1.0), tokens[0] / groups)
+    parts = max(1.0, min(groups, users))  # a user has all of a group's part, and others stay empty
+    sizes = [size / groups for size in tokens]
+    seen = served.seen(users, [0.0 for _ in tokens], loads, most)
+    times = [seen["waits"], seen["holds"]]
+    for _ in range(ROUNDS):
+        found = tiers_find(turns, users / parts, times, sizes)
+        seen = served.seen(users, found, loads, most)
+        moved = [seen["waits"] - times[0], seen["holds"] - times[1]]
+        if abs(moved[0]) + abs(moved[1]) <= SETTLED * (seen["waits"] + seen["holds"]):
+            break
+        times = [times[0] + HALFWAY * moved[0], times[1] + HALFWAY * moved[1]]
+    return seen
+
+
+def store_for(
+    turns: TurnNumbers, users: float, cost: StepTimes, share: float, hbm: float, habits: SessionHabits
+) -> float:
+    """Return the tokens of HBM and stores that find a share of what can be found, with loads that nobody waits for.
+
+    Of them HBM has `hbm`, which turns in flight take.
+    """
+    groups, law = habits["groups"], session_of(turns, 1.0)
+    found = share * used_within(law, inf)
+    seen = Served(turns, cost, habits).seen(users, [found], [0.0], groups * turns_held(law, hbm / groups))
+    law = session_of(calm(turns, seen["waits"]), seen["holds"])
+    return groups * needed_tokens(law, users / max(1.0, min(groups, users)), share)
+
+
+class Served:
+    """One engine, its sessions' prompts, and what a loop of users around it sees at given hits."""
+
+    def __init__(self, turns: TurnNumbers, cost: StepTimes, habits: SessionHabits) -> None:
+        self._turns = turns
+        self._cost = cost
+        self._habits = habits
+        self._whole = session_of(turns, 1.0)
+        self._prompt = prompt_of(self._whole)
+        self._context = self._prompt + turns["answer"] / 2
+        self._steps = max(turns["answer"] - 1, 1) / habits["gives"]
+
+    def seen(self, users: float, found: list[float], loads: list[float], most: float) -> Visit:
+        """Return what users see, of whose turns HBM holds so many at most; and how long one waits, and holds."""
+        think, wait = self._turns["think"], 0.0
+        at = self._loop(users, think, found, loads)
+        in_flight = users - at.rate * think
+        full = in_flight > most
+        if full:
+            at = self._loop(most, 0.0, found, loads)
+            in_flight = most
+            wait = (users - most) / at.rate - think
+        return {
+            "found": found,
+            "rate": at.rate,
+            "ttft": at.first + wait,
+            "tpot": at.gap / self._habits["gives"],
+            "in_flight": in_flight,
+            "full": full,
+            "prompts": at.busy,
+            "waits": wait,
+            "holds": in_flight / at.rate,
+        }
+
+    def _loop(self, users: float, think: float, found: list[float], loads: list[float]) -> Pulse:
+        """Return the pulse of a loop without a limit of room."""
+        kinds = self._kinds(found, loads)
+        top = 1.0
+        while self._around(top, users, think, kinds) < users:
+            top = 2 * top
+        rate = root(lambda each: min(self._around(each, users, think, kinds), NO_END) - users, 0.0, top, 1e-12)
+        return self._pulse(rate, users, kinds)
+
+    def _around(self, rate: float, users: float, think: float, kinds: list[PromptKind]) -> float:
+        """Return how many users keep up a rate."""
+        at = self._pulse(rate, users, kinds)
+        return rate * (think + at.first + self._steps * at.gap) if at.first < inf else inf
+
+    def _pulse(self, rate: float, users: float, kinds: list[PromptKind]) -> Pulse:
+        """Return the times at a rate, infinite where it is not kept up, and the prompts' share of the time."""
+        decodes = self._decodes(rate, kinds, users)
+        if decodes == inf:
+            return Pulse(rate, inf, inf, inf)
+        own = users / self._habits["groups"]
+        others = max(own - 1, 0.0) / own  # of a group's turns, those of others
+        first, gap = self._first(rate, others, decodes, kinds), self._gap(rate, decodes, kinds)
+        if not self._habits["blocking"]:
+            line, fetched = queue_of(rate / self._habits["groups"], [[kind.share, kind.load] for kind in kinds])
+            loaded = 0.0
+            for kind in kinds:
+                loaded += kind.share if kind.load > 0 else 0.0
+            first += fetched + others * line * loaded
+        if first == inf:
+            return Pulse(rate, inf, inf, inf)
+        return Pulse(rate, first, gap, 1 - self._step(decodes, 0.0, 0.0, 0.0) / gap if gap > 0 else 0.0)
+
+    def _kinds(self, found: list[float], loads: list[float]) -> list[PromptKind]:
+        """Return a session's first prompts, later ones whose past was found, and those whose past was not."""
+        turns, again, prompt = self._turns, self._whole["again"], self._prompt
+        first, begins = turns["shared"] + turns["first"], 1 / turns["turns"]
+        together, waited = 0.0, 0.0
+        for k in range(len(found)):
+            together += found[k]
+            waited += found[k] * loads[k]
+        if turns["turns"] == 1:
+            return [PromptKind(1.0, first, first - min(turns["shared"], together * first), 0.0)]
+        later = (prompt - begins * first) / (1 - begins)
+        common = min(turns["shared"], together * prompt)
+        back = min(max(0.0, (together * prompt - common) / again), 1.0)
+        kinds = [PromptKind(begins, first, first - common, 0.0)]
+        if back > 0:
+            share = (1 - begins) * back
+            kinds.append(PromptKind(share, later, max(turns["message"], 1), prompt * waited / share))
+        if back < 1:
+            kinds.append(PromptKind((1 - begins) * (1 - back), later, later - common, 0.0))
+        return kinds
+
+    def _taken(self, kind: PromptKind, decodes: float, bare: float) -> list[float]:
+        """Return what a prompt takes beside what its steps take without it; in all, but for its last step; and steps.
+
+        A step is as long as the group with the most prompt tokens takes, and costs as if all had so many.
+        """
+        groups = self._habits["groups"]
+        needs = max(1.0, kind.fresh / self._room(decodes))
+        pairs = (kind.n_in**2 - (kind.n_in - kind.fresh) ** 2) / 2
+        prompts = 1 / needs if groups == 1 else groups  # as the engine counts them: a group's chunk is a prompt
+        step = self._step(decodes, prompts, groups * kind.fresh / needs, groups * pairs / needs)
+        beside = max(needs * (step - bare), kind.load if self._habits["blocking"] else 0.0)
+        return [beside, beside + (needs - 1) * bare, needs]
+
+    def _gap(self, rate: float, decodes: float, kinds: list[PromptKind]) -> float:
+        """Return the mean seconds of a step at so many turns per second; infinite where it does not keep up.
+
+        Of several groups a step is longer by a chunk if any computes one, each by chance, and by as many as they have
+        where that is more: a little too long where chunks of several bunch, which they do after long steps.
+        """
+        bare, beside, needs, fresh = self._step(decodes, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0
+        for kind in kinds:
+            taken = self._taken(kind, decodes, bare)
+            beside += kind.share * taken[0]
+            needs += kind.share * taken[2]
+            fresh += kind.share * kind.fresh
+        groups = self._habits["groups"]
+        if groups == 1:
+            return bare / (1 - rate * beside) if rate * beside < 1 else inf
+        if rate * beside >= groups:
+            return inf
+        longer, each = beside / needs, rate * needs / groups  # chunks of a group in a second
+
+        def more(seconds: float) -> float:
+            chunks = each * seconds
+            return bare + longer * (max(1.0, chunks) - max(0.0, 1 - chunks) ** groups) - seconds
+
+        most = max(bare + longer, bare / (1 - rate * beside / groups)) * (1 + SETTLED)
+        gap = root(more, 0.0, most, 1e-15) if bare > 0 else 0.0
+        return gap if rate / groups * fresh * gap < self._room(decodes) else inf
+
+    def _first(self, rate: float, others: float, decodes: float, kinds: list[PromptKind]) -> float:
+        """Return the mean seconds to a first token, of a rate that is kept up; infinite where prompts wait for ever."""
+        bare, groups = self._step(decodes, 0.0, 0.0, 0.0), self._habits["groups"]
+        wholes = [[kind.share, self._taken(kind, decodes, bare)[1]] for kind in kinds]
+        wait, busy = queue_of(rate / groups, wholes)
+        step = bare if groups == 1 else self._gap(rate, decodes, kinds)  # of which others' chunks make a part longer
+        return others * wait + busy + bare + (others if groups == 1 else 1.0) * step / 2
+
+    def _room(self, decodes: float) -> float:
+        """Return the prompt tokens that a group's step has room for beside so many decodes of all."""
+        return max(self._habits["budget"] - self._habits["brings"] * decodes / self._habits["groups"], 1.0)
+
+    def _step(self, decodes: float, prefills: float, tokens: float, pairs: float) -> float:
+        """Return the mean seconds of a step, of a mean number of decodes."""
+        low = floor(decodes)
+        here, above = self._whole_step(low, prefills, tokens, pairs), self._whole_step(low + 1, prefills, tokens, pairs)
+        return here + (decodes - low) * (above - here)
+
+    def _whole_step(self, decodes: int, prefills: float, tokens: float, pairs: float) -> float:
+        context = decodes * self._context
+        if tokens == 0:
+            return self._cost.bare(decodes, context)
+        return self._cost.seconds(decodes, context, prefills, max(floor(tokens + 0.5), 1), pairs)
+
+    def _decodes(self, rate: float, kinds: list[PromptKind], most: float) -> float:
+        """Return the requests that decode at once, by Little's law; infinite where no number of them keeps up."""
+
+        def short(decodes: float) -> float:
+            return decodes - rate * self._steps * min(self._gap(rate, decodes, kinds), NO_END)
+
+        return inf if short(most) <= 0 else root(short, 0.0, most, 1e-9)
+
+
+class PromptKind:
+    """A kind of prompt: its share of all, its tokens, those of them that are computed, and what it waits for tiers."""
+
+    def __init__(self, share: float, n_in: float, fresh: float, load: float) -> None:
+        self.share = share
+        self.n_in = n_in
+        self.fresh = fresh
+        self.load = load
+
+
+class Pulse:
+    """Turns/s, seconds to a first token and of a step, and the prompts' share of the time."""
+
+    def __init__(self, rate: float, first: float, gap: float, busy: float) -> None:
+        self.rate = rate
+        self.first = first
+        self.gap = gap
+        self.busy = busy
+
+
+def queue_of(rate: float, jobs: list[list[float]]) -> tuple[float, float]:
+    """Return the mean wait, and the mean length, of jobs that come at random, served in turn: (share, seconds)."""
+    length, square = 0.0, 0.0
+    for share, seconds in jobs:
+        length += share * seconds
+        square += share * seconds**2
+    return (rate * square / 2 / (1 - rate * length) if rate * length < 1 else inf), length

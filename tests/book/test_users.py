@@ -1,0 +1,94 @@
+"""Users who come back, on the planner's page: the numbers of the package, what a reader clicks, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from inference_math import Unit
+from inference_math.planner import size_store
+from inference_math.workload.sessions import Turns
+
+pytestmark = pytest.mark.browser
+PAGE = "book/planner.html"
+SECTION = "#planner-users"
+SIZE = """([changes, plan]) => {
+    const page = window.inferenceMathPlanner;
+    return window.inferenceMathSessions.size({ ...page.state(), ...changes }, plan);
+}"""
+PLAN = {
+    "users": 500, "units": 8, "turns": 60, "first": 15_000, "message": 1500, "answer": 500, "shared": 0, "think": 20,
+    "dram": 8000, "local_ssd": 0,
+}  # fmt: skip
+WIDE = {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "experts": "whole", "kv": "bf16"}
+
+
+def sized(given, plan):
+    tp, dp = int(given["tp"]), int(given["dp"])
+    unit = Unit.of(
+        given["model"], given["gpu"], tp, given["weights"], given["kv"], given["engine"], dp=dp,
+        ep=tp * dp if given["experts"] == "whole" else 1, drafts=int(given["drafts"]),
+    )  # fmt: skip
+    turns = Turns(
+        *(plan[name] for name in ("turns", "first", "message", "answer", "think")), shared=plan["shared"]
+    )  # fmt: skip
+    tiers = {name: 1e9 * plan[name] for name in ("dram", "local_ssd") if plan[name]}
+    return size_store(unit, turns, plan["users"], tiers, plan["units"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "plan"),
+    [
+        ({}, {}), ({"tp": "4"}, {"local_ssd": 30_000}), ({"tp": "4"}, {"users": 20, "units": 1, "dram": 0}),
+        (WIDE | {"engine": "sglang"}, {"users": 300, "units": 2}),
+        ({"tp": "4", "drafts": "2"}, {"users": 100, "units": 4, "turns": 1, "dram": 500, "shared": 3000}),
+        ({"tp": "4", "gpu": "b200", "engine": "trtllm"}, {"think": 1.5, "users": 64}),
+    ],
+)  # fmt: skip
+def test_a_ladder_is_that_of_the_package(open_page, changes, plan):
+    page, asked = open_page(PAGE), PLAN | plan
+    told = page.evaluate(SIZE, [changes, asked])
+    found = sized(page.evaluate("window.inferenceMathPlanner.state()") | changes, asked)
+    assert told["names"] == found.tiers.tier.tolist()
+    for here, there in zip(told["rows"], found.tiers.to_dict("records"), strict=True):
+        for name in ("together", "users", "rate", "ttft", "tpot", "in_flight", "prompts"):
+            assert here[name] == pytest.approx(there[name], rel=1e-6, abs=1e-9), name
+        assert here["full"] == there["full"]
+    assert told["units"] == found.alone
+    assert told["ends"] == pytest.approx(found.spread, rel=1e-6)
+    assert told["head"] == list(found.head)
+    assert told["notes"] == list(found.notes)
+
+
+def test_a_reader_sizes_a_store_and_plans_with_what_it_finds(open_page):
+    page = open_page(PAGE)
+    page.locator(f"{SECTION} button", has_text="Size it").click()
+    page.wait_for_selector(f"{SECTION} table:not([hidden])")
+    rows = page.locator(f"{SECTION} tr").evaluate_all(
+        "all => all.map((row) => [...row.children].map((c) => c.textContent))"
+    )
+    found = sized(page.evaluate("window.inferenceMathPlanner.state()"), PLAN)
+    assert [row[2] for row in rows[1:]] == [f"{share:.0%}" for share in found.tiers.together]
+    assert found.head[1] in page.locator(SECTION).inner_text()
+    page.locator(f"{SECTION} button", has_text="Plan with these means").click()
+    state = page.evaluate("window.inferenceMathPlanner.state()")
+    asked = {"prompt": 74_000, "output": 500, "tier": "dram", "sessions": 63, "gpu": "h100-sxm", "model": "llama-3-70b"}
+    assert {name: state[name] for name in asked} == {name: str(value) for name, value in asked.items()}
+    assert float(state["stored"]) == pytest.approx(100 * found.tiers.together.iloc[-1], abs=0.05)
+    page.locator("input[name=output]").fill("300")
+    assert "size it again" in page.locator(f"{SECTION} ul").first.inner_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("turns", "0", "must be a whole number from 1"),
+        ("users", "", "not empty"),
+        ("first", "900000", "hold the longest request"),
+    ],
+)
+def test_what_no_session_has_is_refused(open_page, name, value, why):
+    page = open_page(PAGE)
+    page.locator(f"{SECTION} input[name={name}]").fill(value)
+    page.locator(f"{SECTION} button", has_text="Size it").click()
+    page.wait_for_function("why => document.querySelector('#planner-users ul').textContent.includes(why)", arg=why)
+    assert page.locator(f"{SECTION} table").is_hidden()
