@@ -247,7 +247,6 @@
   };
 
   const notes = ({ given, asked, solved, undrafted, rows, best, numbers, first }) => {
-    const middle = solved.costs[Math.floor(solved.costs.length / 2)];
     const centre = math.under(asked, coefficients(given), [1, 1, 0]);
     const missed = best ? [] : math.missed(asked, centre);
     const never = math.outside(calibration(given).scope, inputs(given, Math.max(solved.settings[first].batch, 1))).map((one) => `not calibrated: ${one}`);
@@ -258,7 +257,7 @@
     const { title, measured } = data.links[given.link];
     const linked = best === "disaggregated" ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
-    const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, middle, name)}`) : [];
+    const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, centre, name)}`) : [];
     return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
   };
 
@@ -312,6 +311,7 @@
     const verdict = document.getElementById("planner-verdict").textContent;
     const waits = given.goal === "have" ? `What ${given.have} GPUs serve: simulating its queues …` : `GPUs for ${given.traffic} requests/s: simulating their queues …`;
     text("planner-headline", given.goal === "unit" || !best ? verdict : waits);
+    if (!best) text("planner-verdict", "");
     const sized = given.goal === "unit" ? [] : [["…", "simulating queues"]];
     numbers(best ? [...sized, ...ofUnit(found), ...(asked.price > 0 ? [[`$${digits(told_.usd_per_million[0])}`, "a million output tokens, all busy"]] : [])] : []);
   };
@@ -562,7 +562,7 @@
       form.dataset.sized = "true";
       yield;
       const swung = best ? yield* pictures.pictured(found, coefficients(given)) : pictures.none();
-      text("planner-runner", best ? sentence(math.runner_up(best, second, rows[second].rate[0], swung)) : "");
+      text("planner-runner", best ? sentence(math.runner_up(best, second, rows[second].rate[0], swung, math.as_good(solved.lead))) : "");
       yield* sizes(given);
       tiers(found);
       drafting(found);
@@ -668,7 +668,11 @@
     share.button("Download tables (CSV)", () => {
       share.download("plan.csv", "text/csv", share.csv(TABLES.filter((one) => !one.hidden).flatMap((one) => [[one.querySelector("h3").textContent], ...tableOf(one), []])));
     }),
-    share.button("Reset", () => { begin(); answer(); }),
+    share.button("Reset", () => {
+      document.querySelectorAll(".planner-own [role=status]").forEach((one) => { one.textContent = ""; });
+      begin();
+      answer();
+    }),
   );
   // A checkpoint in four or eight bits is served as it is stored; four bits that it has not are not kept.
   const FOUR = ["nvfp4", "mxfp4", "int4"];

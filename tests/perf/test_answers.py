@@ -246,3 +246,23 @@ def test_a_prompt_passes_the_drafter_once_and_a_decode_as_often_as_it_drafts():
     head = plain.numbers["head_bytes"] / plain.numbers["hbm_bw"]
     assert heads[0] > head + plain.parts(1, 1000)["weights"] / 80 * 0.99
     assert three.parts(8, 1000)["KV cache"] == pytest.approx(plain.parts(8, 1000)["KV cache"] * (1 + 3 / 80), rel=0.05)
+
+
+def test_a_closed_form_stands_only_beside_what_it_is_about():
+    """The forms of whole prefills are means, and that of chunks knows no limit on TTFT."""
+    wide, late, tail = (SLA(*limits) for limits in ((30.0, 0.04), (0.3, 0.04), (30.0, 0.04, 0.99)))
+    work, told = Workload(2200, 170), {}
+    for name, sla in (("wide", wide), ("late", late), ("tail", tail)):
+        case = Case(UNIT, work, sla)
+        found = solved(case)
+        ends = {key: [value] * 3 for key, value in found.numbers.items()}
+        told[name] = perf.by_formula(case.asked, found.found, ends)
+    assert {"batch", "batch_tpot", "batch_ttft", "chunked_gain", "pdd_gain"} <= set(told["wide"])
+    assert "chunked_gain" not in told["late"]
+    assert not {"batch", "batch_tpot", "batch_ttft", "chunked_gain", "pdd_gain", "ttft"} & set(told["tail"])
+
+
+def test_what_few_draws_have_is_no_number():
+    nan = float("nan")
+    assert perf.answers.of_most([1.2, 1.3, nan, nan]) == pytest.approx([1.2, 1.2, 1.3])
+    assert all(np.isnan(perf.answers.of_most([1.2, nan, nan, nan])))

@@ -203,15 +203,18 @@ def test_the_runner_up_says_what_would_turn_the_order():
         {"input": "tpot", "best_low": "disaggregated", "best_high": "chunked"},
         {"input": "n_in", "best_low": "chunked", "best_high": "disaggregated"},
     ]
-    said = runner_up("chunked", "aggregated", 3.0, rows)
+    said = runner_up("chunked", "aggregated", 3.0, rows, False)
     assert said.startswith("runner-up at full load: aggregated, 3 requests/s per unit; ")
     assert said.endswith("disaggregated would be first with limit on TPOT a fifth tighter or prompts a fifth longer")
     assert "chunked would be first" not in said
-    assert runner_up("chunked", "aggregated", 3.0, rows[:0]).endswith("would put another first")
+    assert runner_up("chunked", "aggregated", 3.0, rows[:0], False).endswith("would put another first")
     rows[0]["best_low"] = ""
-    lost = runner_up("chunked", "aggregated", 3.0, rows)
+    lost = runner_up("chunked", "aggregated", 3.0, rows, False)
     assert lost.endswith("; nothing would meet the SLA with limit on TPOT a fifth tighter")
-    assert runner_up("chunked", "aggregated", 0.0, rows) == "no other architecture meets the SLA"
+    even = runner_up("aggregated", "chunked", 3.0, rows, True)  # of two that are as good, hardly anything is needed
+    assert "chunked would be" not in even
+    assert even.endswith("; next to nothing puts it first")
+    assert runner_up("chunked", "aggregated", 0.0, rows, False) == "no other architecture meets the SLA"
 
 
 def test_swings_solve_the_question_again():

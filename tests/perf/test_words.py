@@ -109,12 +109,14 @@ def test_a_fleet_in_a_sentence():
     owned = sizes("aggregated", (7.25, 6, 8), owned=True, rate=9.5, lost=0.0)
     assert owned.startswith("9.5 requests/s on 6 GPUs: chunked")
     assert owned.endswith("; aggregated serves 7.25 requests/s (6 to 8); chunked is the best in 80% of the draws")
-    assert sizes("split", (8, 8, 8), tie=True).endswith("to the best one: a tie")
+    assert sizes("split", (8, 8, 8), tie=True).endswith("its lead varies by more than it is")
+    assert sizes("split", (6, 6, 6), tie=True).endswith("to the best one: a tie")
+    assert "; split takes 1 GPU (1 to 2); " in sizes("split", (1, 1, 2))
     assert "; as few with split" in sizes("split", (6, 6, 6))
     assert "; as much with split" in sizes("split", (7.249, 7, 8), owned=True, rate=7.251)
     assert "promise: 90% of the requests" in sized_how(0.9, 1, "", 8, 40, 50, False)
     assert "promise: mean TTFT and mean TPOT" in sized_how(0.0, 1, "", 8, 40, 50, False)
-    assert "at random, equal prompts" in sized_how(0.9, 1, "", 8, 40, 50, False)
+    assert "in turn or by chance: arrivals at random, equal prompts" in sized_how(0.9, 1, "", 8, 40, 50, False)
     assert "a CV of 4 at each replica, lengths as recorded, pools of 6 units" in sized_how(
         0.9, 4, "mix", 6, 40, 50, False
     )
@@ -167,7 +169,10 @@ def test_two_winners_are_told_apart():
     assert apart("chunked", "aggregated").startswith("with queues chunked comes first")
     # Fewest GPUs in the slow draws that decide, more than another in most: no tie.
     said = sizes("split", (8, 6, 10), tie=True, ahead=0.1, lost=0.23)
-    assert said.endswith(": it does best in the slow draws, by which the promise is sized, and another in most")
+    assert said.endswith(": in most draws another takes fewer, but not in the slow ones, for which a fleet is sized")
+    assert sizes("split", (8, 6, 10), tie=True, ahead=0.97).endswith(
+        ": a tie, for from draw to draw its lead varies by more than it is"
+    )
 
 
 @pytest.mark.parametrize(

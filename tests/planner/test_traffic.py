@@ -302,7 +302,9 @@ def test_what_no_fleet_can_do():
     impossible = planner.plan(UNIT, WORK, SLA(0.1, 0.01), intervals=False)
     with pytest.raises(ValueError, match="found must be a plan that some architecture meets"):
         fleet(impossible, 1)
-    with pytest.raises(ValueError, match=r"traffic must .*100% of the requests.*of 1 draw, .*, chunked keeps it in 0;"):
+    with pytest.raises(
+        ValueError, match=r"traffic must .*100% of the requests.*1 of 1 draw; .*, chunked keeps it in 0;"
+    ):
         fleet(TIGHT, 40, quantile=1.0, architecture="chunked", cv_arrivals=10)
 
 
@@ -409,3 +411,13 @@ def test_the_highest_rate_is_found_from_any_guess(true):
         found = queues.highest_rate(10.0, guess, 1.04, lambda rate: rate <= 10 * true)
         assert found == pytest.approx(min(10 * true, 9.7), rel=0.04)
     assert queues.highest_rate(10.0, 0.7, 1.04, lambda rate: False) == 0.0
+
+
+def test_chunks_are_not_short_of_places_where_only_a_request_s_mean_must_keep_the_limit():
+    """A budget of a whole prompt is plain serving: it takes no more GPUs, though at full load each step must hold."""
+    long = planner.plan(UNIT, Workload(2200, 2000), SLA(ttft=0.4, tpot=0.040), intervals=False)
+    chunks, plain = (fleet(long, 10, architecture=name) for name in ("chunked", "aggregated"))
+    assert chunks.gpus[0] <= plain.gpus[0]
+    settings = long.solved["settings"]["chunked"]
+    rows = planner.traffic.queues.trials(long.case.asked, "chunked", settings)
+    assert {row["batch"] for row in rows} == {settings["batch"], UNIT.places(long.case.work)}

@@ -20,7 +20,7 @@ from inference_math.perf.asked import (
     wait,
 )
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, mean_seen, round_trip, seen
-from inference_math.perf.choice import decide
+from inference_math.perf.choice import decide, median_row
 from inference_math.perf.draws import interval, mean_of, median
 from inference_math.perf.search import ALWAYS, NEVER
 from inference_math.perf.steps import costs, drafting, unit_terms
@@ -169,8 +169,8 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     found["batch_memory"] = fixed(places(asked))
     found["chunk"] = fixed(computed_tokens(asked, chunk) if chunk["rate"] > 0 else NEVER)
     found["prefill_units"] = fixed(pools["prefill_units"])
-    found["chunked_gain"] = interval(NEVER, gained(rates, "chunked"))
-    found["pdd_gain"] = interval(NEVER, gained(rates, "disaggregated"))
+    found["chunked_gain"] = of_most(gained(rates, "chunked"))
+    found["pdd_gain"] = of_most(gained(rates, "disaggregated"))
     found["concurrent_prefills"] = fixed(concurrent_prefills(max(whole["batch"], 1), steps))
     left = max(asked["ttft"] - asked["front"], 0.0)
     found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, longest_step(asked)))
@@ -189,6 +189,12 @@ def binding_limits(numbers: dict[str, list[float]]) -> list[str]:
 def gained(rates: dict[str, list[float]], name: str) -> list[float]:
     """Return what an architecture gains over whole prefills under each draw; NaN where either serves nothing."""
     return [one if one > 0 else NEVER for one in ratios(rates[name], rates["aggregated"])]
+
+
+def of_most(drawn: list[float]) -> list[float]:
+    """Return `interval`, or NaN where fewer than half of the draws have a number: it is about something else then."""
+    known = [one for one in drawn if isfinite(one)]
+    return interval(NEVER, drawn) if 2 * len(known) >= len(drawn) else fixed(NEVER)
 
 
 def fixed(value: float) -> list[float]:
@@ -225,21 +231,25 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
     tpot_1, batch = t_w + read, settings["aggregated"]["batch"]
     by_tpot = max_batch(tpot, tpot_1, net, read)
     by_ttft = max_batch_ttft_full(asked["ttft"] - front, steps, ttft_1, read, t_w)
-    told = {
-        "batch": min(by_tpot, min(by_ttft, numbers["batch_memory"][0])),
-        "batch_tpot": by_tpot,
-        "batch_ttft": by_ttft,
-    }
+    told: dict[str, float] = {}
+    in_mean = not asked["quantile"] > 0  # what the forms of whole prefills are about
+    if in_mean:
+        told["batch"] = min(by_tpot, min(by_ttft, numbers["batch_memory"][0]))
+        told["batch_tpot"] = by_tpot
+        told["batch_ttft"] = by_ttft
     if solved["best"] == "aggregated" and batch > 0:
         told["rate"] = request_rate(batch, steps, t_w, net, read)
+    if solved["best"] == "aggregated" and batch > 0 and in_mean:
         told["ttft"] = expected_ttft_full(batch, steps, ttft_1, read, t_w) + front
         told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / sharing(asked)
     b = settings["chunked"]["batch"]
     if settings["chunked"]["rate"] > 0:
         told["chunk"] = chunk_size(b, asked["work"]["n_in"], steps) * fresh_share(asked["work"])
-        if tpot > t_w and read > 0:
+        # The form lets a step be as long as the limit on TPOT; where that on TTFT stops it sooner, it is about nothing.
+        late = median_row(solved["each"]["chunked"])["ttft"][0] > NEARLY_LATE * asked["ttft"]
+        if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and not late:
             told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
-    if tpot > t_w and read > 0 and unfounded(asked, t_w, read) == "":
+    if tpot > t_w and read > 0 and in_mean and unfounded(asked, t_w, read) == "":
         split = pdd_split(numbers["delta_p_gross"][0], read, t_w, tpot)
         told["prefill_units"] = asked["units"] * split / (1 + split)
         told["pdd_gain"] = pdd_gain_same(net, read, t_w, tpot, steps)
@@ -255,6 +265,7 @@ def unfounded(asked: Asked, t_w: float, read: float) -> str:
     return "memory" if room < min(needed, ALWAYS) else ""
 
 
+NEARLY_LATE = 0.9  # of the limit on TTFT: it shapes what is chosen
 SWING = 0.2  # of an input, either way
 SWUNG = ["n_in", "n_out", "alpha", "ttft", "tpot", "accepted"]
 

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil, floor, inf, log
 
-from inference_math.perf.asked import computed_tokens, fresh_share, sent_bytes, steps_of, verify_tokens, whole_prompt
+from inference_math.perf.asked import (
+    computed_tokens,
+    fresh_share,
+    places,
+    sent_bytes,
+    steps_of,
+    verify_tokens,
+    whole_prompt,
+)
 from inference_math.perf.choice import CAREFUL, best_rates, chosen, scattered, tied
 from inference_math.perf.draws import median
 from inference_math.perf.engine import Request
@@ -100,7 +108,8 @@ def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
 def trials(asked: Asked, name: str, row: Row) -> list[Row]:
     """Return the rows to try: an architecture's own, with chunks up to whole prompts, or with all splits of pools.
 
-    At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps. Pools
+    At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps: so as
+    many decodes as the KV cache holds may do beside it, where at full load each step must keep the limit. Pools
     that are equally fast at full load are not at part load: prompts wait for a unit, and decodes for a place. Of the
     prompts that a row has a unit compute together, each of the unit's groups has its part.
     """
@@ -114,12 +123,20 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
             found.append(changed(asked, row, chunk, prefill))
         return found
     whole = max(n_in, row["chunk"])
-    found.append(changed(asked, row, whole, row["prefill_units"]))
+    chunks = [whole]
     for factor in LARGER:
         if factor * row["chunk"] < whole:
-            found.append(changed(asked, row, factor * row["chunk"], row["prefill_units"]))
+            chunks.append(factor * row["chunk"])
     if whole > row["chunk"]:
-        found.append(row)
+        chunks.append(row["chunk"])
+    seats = [row["batch"]]
+    if places(asked) > row["batch"]:
+        seats.append(places(asked))
+    for chunk in chunks:
+        for batch in seats:
+            other = changed(asked, row, chunk, row["prefill_units"])
+            other["batch"] = batch
+            found.append(other)
     return found
 
 

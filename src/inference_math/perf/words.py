@@ -12,10 +12,10 @@ from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, ErrorRow, Scope, StepCosts, Swing, UnitNumbers
 
 __all__ = [
-    "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "checked", "drafting_pays", "drafts_said", "front_weighs",
-    "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "missing", "outside", "promised", "remedy",
-    "runner_up", "short", "sized",
-    "sized_how", "standing_of", "swing_name", "too_long", "trusted", "verdict", "wider",
+    "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
+    "front_weighs", "gpus_of", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "missing", "outside",
+    "promised", "remedy", "runner_up", "short", "sized", "sized_how", "standing_of", "swing_name", "too_long",
+    "trusted", "verdict", "wider",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
@@ -82,7 +82,7 @@ SHORTER = {
 LONGER = {
     "n_in": "longer",
     "n_out": "longer",
-    "alpha": "larger",
+    "alpha": "larger (or all of it)",
     "ttft": "looser",
     "tpot": "looser",
     "accepted": "higher",
@@ -92,6 +92,11 @@ LONGER = {
 def swing_name(name: str) -> str:
     """Return an input that `answers.swings` moves, in words."""
     return SWING_NAMES[name]
+
+
+def as_good(lead: float) -> bool:
+    """Tell whether the next architecture loses as little as the first, as far as can be seen."""
+    return lead < VISIBLE
 
 
 def ways_to(swings: list[Swing], first: str) -> list[str]:
@@ -105,19 +110,24 @@ def ways_to(swings: list[Swing], first: str) -> list[str]:
     return ways
 
 
-def runner_up(best: str, second: str, rate: float, swings: list[Swing]) -> str:
-    """Name the second architecture and its rate, and what would make it, or the third, the best."""
+def runner_up(best: str, second: str, rate: float, swings: list[Swing], even: bool) -> str:
+    """Name the second architecture and its rate, and what would make it, or the third, the best.
+
+    `even`: both do as well, so that next to anything would, or nothing much.
+    """
     if not rate > 0:
         return "no other architecture meets the SLA"
     said = "runner-up at full load: " + second + ", " + digits(rate) + " requests/s per unit"
     turns = []
     for other in ARCHITECTURES:
         ways = ways_to(swings, other)
-        if other != best and len(ways) > 0:
+        if other != best and len(ways) > 0 and not (even and other == second):
             turns.append(other + " would be first with " + " or ".join(ways))
     lost = ways_to(swings, "")
     if len(lost) > 0:
         turns.append("nothing would meet the SLA with " + " or ".join(lost))
+    if even:
+        turns.append("next to nothing puts it first")
     if len(turns) < 1:
         turns.append("no length or limit a fifth smaller or larger would put another first")
     return said + "; " + "; ".join(turns)
@@ -134,24 +144,35 @@ def sized(
     """
     each = "one unit" if units == 1 else digits(units) + " units"
     many = "1 replica" if replicas == 1 else digits(replicas) + " replicas"
-    said = digits(gpus[0]) + " GPUs (" + digits(gpus[1]) + " to " + most_of(gpus[2]) + ") for " + digits(rate)
+    said = gpus_of(gpus[0]) + " (" + digits(gpus[1]) + " to " + most_of(gpus[2]) + ") for " + digits(rate)
     said += " requests/s: "
     if owned:
-        said = digits(rate) + " requests/s on " + digits(gpus[0]) + " GPUs: "
+        said = digits(rate) + " requests/s on " + gpus_of(gpus[0]) + ": "
     said += name + ", " + many + " of " + each
     if following == "":
         return said
     if digits(others[0]) == digits(rate if owned else gpus[0]):
         said += "; as " + ("much" if owned else "few") + " with " + following
     else:
-        said += "; " + following + (" serves " if owned else " takes ") + digits(others[0])
-        said += (" requests/s (" if owned else " GPUs (") + digits(others[1]) + " to " + most_of(others[2]) + ")"
+        unit = " requests/s" if owned else (" GPU" if others[0] == 1 else " GPUs")
+        said += "; " + following + (" serves " if owned else " takes ") + digits(others[0]) + unit
+        said += " (" + digits(others[1]) + " to " + most_of(others[2]) + ")"
     said += "; " + name + " is the best in " + percent(ahead) + " of the draws"
     if lost >= VISIBLE:
         said += "; in the mean it loses " + percent(lost) + " to the best one"
-    if tie and digits(others[0]) != digits(rate if owned else gpus[0]) and ahead < 0.5:
-        return said + ": it does best in the slow draws, by which the promise is sized, and another in most"
-    return said + (": a tie" if tie else "")
+    if not tie:
+        return said
+    if digits(others[0]) == digits(rate if owned else gpus[0]):
+        return said + ": a tie"
+    if ahead < SURE:
+        said += ": in most draws another " + ("serves more" if owned else "takes fewer")
+        return said + ", but not in the slow ones, for which a fleet is sized"
+    return said + ": a tie, for from draw to draw its lead varies by more than it is"
+
+
+def gpus_of(many: float) -> str:
+    """Return a number of GPUs in words."""
+    return digits(many) + (" GPU" if many == 1 else " GPUs")
 
 
 def apart(name: str, best: str) -> str:
@@ -188,7 +209,8 @@ def sized_how(share: float, cv: float, played: str, units: float, rate: float, f
         come += ", lengths as recorded" if played == "mix" else ", equal prompts, geometric answers"
     pools = "pools of " + digits(units) + " units together at most"
     pools += " (fewer GPUs may do in larger ones)" if pooled else ""
-    how = "promise: " + promised(share) + ", in nine of ten draws; queues counted: " + come + ", " + pools
+    how = "promise: " + promised(share) + ", in nine of ten draws; queues counted, one of each replica, which gets its "
+    how += "share in turn or by chance: " + come + ", " + pools
     more = "; at full load the same GPUs would serve " + digits(full_load) + " requests/s, of which this is "
     return how + more + percent(rate / full_load)
 
@@ -383,7 +405,8 @@ def kept_in(asked: Asked) -> list[str]:
         found.append(said + " the last so many")
     if asked["sessions"] > 0:
         size = digits(store_bytes(asked) / 1e9) + " GB"
-        found.append(digits(asked["sessions"]) + " sessions of a unit take " + size + " of store")
+        many = " session of a unit takes " if asked["sessions"] == 1 else " sessions of a unit take "
+        found.append(digits(asked["sessions"]) + many + size + " of store")
     return found
 
 

@@ -20,6 +20,7 @@ from inference_math.perf.commands import commands
 from inference_math.perf.manifests import pods_of
 from inference_math.perf.types import DrawnCoefficients, Row, Solution, Swing
 from inference_math.perf.words import (
+    as_good,
     checked,
     drafting_pays,
     drafts_said,
@@ -218,9 +219,10 @@ class Plan:
     @cached_property
     def runner_up(self) -> str:
         """The next architecture in a sentence, and what would make another the first; "" where none is."""
-        return (
-            runner_up(self.best, self.order[1], self.compared["rate"].iloc[1], list(self.swings)) if self.best else ""
-        )
+        if not self.best:
+            return ""
+        rate = self.compared["rate"].iloc[1]
+        return runner_up(self.best, self.order[1], rate, list(self.swings), as_good(self.solved["lead"]))
 
     @cached_property
     def swings(self) -> tuple[Swing, ...]:
@@ -247,7 +249,7 @@ class Plan:
     @cached_property
     def hindered(self) -> Mapping[str, str]:
         """Why an architecture meets the SLA at no rate, by its name; empty where none does, which `advice` tells."""
-        costs = self.solved["costs"][len(self.pairs) // 2]
+        costs = under(self.case)
         names = [name for name in self.order if self.best and name not in self.starts]
         return {name: hindered(self.case.asked, costs, name) for name in names}
 
