@@ -65,7 +65,8 @@ def multiplicity(table: pd.DataFrame) -> pd.DataFrame:
     far = (told["ratio"] - 1).abs() / error.clip(lower=np.finfo(float).tiny)
     chance = pd.Series(2 * stats.t.sf(far, free), index=told.index)
     clear = stats.false_discovery_control(chance.to_numpy()) <= 1 - _LEVEL
-    marked = told.assign(excludes=(told["low"] > 1) | (told["high"] < 1), significant=clear)
+    # By the chance, as below: an end that is printed as 1 may lie on either side of it.
+    marked = told.assign(excludes=chance <= 1 - _LEVEL, significant=clear)
     groups = marked.groupby(["experiment", "quantity"])
     return groups.agg(
         intervals=("ratio", "size"),

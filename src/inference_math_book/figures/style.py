@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from html import escape
 from typing import Any
 
@@ -70,7 +71,7 @@ class Shown:
     ) -> None:
         self.frame = frame
         self.name = name
-        self.numbers = numbers
+        self.numbers = re.sub(r"\{:([+ -]?)", r"{:\1z", numbers)  # nothing is printed as -0
         self.index = index
         self.search = search
 

@@ -24,3 +24,9 @@ def test_no_form_of_a_table_shows_a_digit_that_another_computer_may_not_find():
         assert Shown(here, "t", numbers)._repr_mimebundle_() == Shown(there, "t", numbers)._repr_mimebundle_()
     plain = Shown(pd.DataFrame({"time": [1250.0, float("nan")]}), "t")._repr_mimebundle_()["text/plain"]
     assert plain.split() == ["time", "1,250.0", "–"]
+
+
+def test_nothing_is_printed_as_minus_nought():
+    for numbers, words in (("{:.0f}", "0"), ("{:+.1f}", "+0.0"), ("{:,.1f}", "0.0")):
+        plain = Shown(pd.DataFrame({"time": [-0.004]}), "t", numbers)._repr_mimebundle_()["text/plain"]
+        assert plain.split() == ["time", words]
