@@ -10,7 +10,7 @@
   const table = place.querySelector("table");
   const [head, notes] = place.querySelectorAll("ul");
   const fields = [...form.elements].filter((field) => field.type === "number");
-  const TIERS = ["dram", "local_ssd"];
+  const TIERS = { hbm: "HBM of the units", dram: "host memory", local_ssd: "SSDs" };
 
   // The unit of the form above, asked with the mean lengths of the sessions, and what they are.
   const asks = (given, plan) => {
@@ -25,7 +25,7 @@
       throw new Error(`A unit must hold the longest request, ${math.digits(longest)} tokens${groups > 1 ? ` in each of ${groups} groups of attention` : ""}, beside its weights: take more GPUs a unit (TP), or shorter sessions`);
     }
     const bytes = math.kv_sent(unit, prompt) / prompt;
-    const below = TIERS.filter((name) => plan[name] > 0);
+    const below = Object.keys(TIERS).filter((name) => plan[name] > 0);
     return { own, question, below, asked: {
       turns, users: plan.users, units: plan.units, gpus: unit.gpus, front: question.front, bytes,
       tokens: [math.kv_tokens(unit, prompt), ...below.map((name) => 1e9 * plan[name] / bytes / plan.units)],
@@ -64,7 +64,7 @@
     const { digits, percent, as_gb } = math;
     const { names, asked, rows } = found;
     share.fill(table, ["up to", "size", "found", "holds users", "turns/s", "TTFT (s)", "TPOT (ms)", "prompts", "in flight"], rows.map((row, k) => [
-      data.tiers[names[k]].title, as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.rate),
+      TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.rate),
       digits(row.ttft), digits(1000 * row.tpot), percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
     ]));
     head.replaceChildren(...share.cells("li", found.head));

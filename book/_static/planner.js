@@ -311,7 +311,7 @@
     const verdict = document.getElementById("planner-verdict").textContent;
     const waits = given.goal === "have" ? `What ${given.have} GPUs serve: simulating its queues …` : `GPUs for ${given.traffic} requests/s: simulating their queues …`;
     text("planner-headline", given.goal === "unit" || !best ? verdict : waits);
-    if (!best) text("planner-verdict", "");
+    document.getElementById("planner-verdict").hidden = !best; // the headline says it
     const sized = given.goal === "unit" ? [] : [["…", "simulating queues"]];
     numbers(best ? [...sized, ...ofUnit(found), ...(asked.price > 0 ? [[`$${digits(told_.usd_per_million[0])}`, "a million output tokens, all busy"]] : [])] : []);
   };

@@ -343,7 +343,8 @@ def test_the_page_says_what_the_package_prints(open_page, changes):
             assert page.locator(f"[data-said={name}]").text_content() == text.headline(expected.answers[name])
         else:
             assert shown == "–"
-    verdict = page.locator("#planner-verdict").inner_text()
+    verdict = page.locator("#planner-verdict").text_content()
+    assert page.locator("#planner-headline").inner_text() == verdict
     assert verdict.lower() == f"{expected.verdict}.".lower()
     told = page.locator("#planner-settings").inner_text()
     assert told == (text.start(expected) if expected.settings else "")

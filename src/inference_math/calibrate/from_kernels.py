@@ -233,7 +233,7 @@ def _relative(terms: NDArray[np.float64], rows: pd.DataFrame) -> NDArray[np.floa
     return np.asarray(found)
 
 
-def _named(row: Any) -> str:
+def _named(row: pd.Series[Any]) -> str:
     return f"{row['what']} " + ", ".join(f"{name} {row[name]}" for name in SIZES if row[name])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from inference_math.calibrate.recipes import ACCEPTED, EACH, SPAN, WARM, recipe_of
+from inference_math.calibrate.recipes import ACCEPTED, EACH, SPAN, WARM, ServedRow, recipe_of
 from inference_math.simulate import benchmark
 from inference_math.unit import Unit
 from inference_math.workload import RandomLengths, Workload
@@ -49,7 +49,7 @@ def played(rows: pd.DataFrame, unit: Unit, work: Workload, front: float, seed: i
     return pd.DataFrame([known[int(users)] for users in rows["users"]], index=rows.index, columns=PLAYED)
 
 
-def play(row: Any, unit: Unit, work: Workload, front: float, seed: int = 1) -> list[float]:
+def play(row: ServedRow, unit: Unit, work: Workload, front: float, seed: int = 1) -> list[float]:
     """Return the same of one row, a mapping or a series of the columns of `served`."""
     recipe, own = recipe_of(row), drafting(row, unit)
     cost: Any = own.near(work).step_cost
@@ -65,7 +65,7 @@ def play(row: Any, unit: Unit, work: Workload, front: float, seed: int = 1) -> l
     return [float(run.requests[name].mean()) for name in ("ttft", "tpot", "latency")]
 
 
-def drafting(row: Any, unit: Unit) -> Unit:
+def drafting(row: ServedRow, unit: Unit) -> Unit:
     """Return the unit with the drafts of a row's recipe, of which so many are accepted as calibration rows say."""
     drafts = recipe_of(row).drafts
     return replace(unit, drafts=drafts, accepted=ACCEPTED) if drafts else unit

@@ -8,15 +8,21 @@ Source: SemiAnalysis InferenceX, github.com/SemiAnalysisAI/InferenceX (Apache-2.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
+
+import pandas as pd
 
 from inference_math.checks import as_one_of
 from inference_math.simulate import Chunked, Habits
 from inference_math.unit import Unit
 from inference_math.unit.shapes import MEMORY
 
-__all__ = ["ACCEPTED", "COLD", "EACH", "SPAN", "WARM", "Recipe", "recipe_of", "unit_of"]
+__all__ = ["ACCEPTED", "COLD", "EACH", "SPAN", "WARM", "Recipe", "ServedRow", "recipe_of", "unit_of"]
+
+# A row of `served`: a mapping or a series of its columns.
+ServedRow: TypeAlias = Mapping[Any, Any] | pd.Series
 
 EACH = 10  # requests of each user, all scripts: --num-prompts is ten times --max-concurrency
 SPAN = 1 / 9  # lengths are drawn from 0.8 to 1.0 of nominal, 8/9 to 10/9 of their mean: --random-range-ratio 0.8
@@ -68,19 +74,19 @@ class Recipe:
         return Chunked(self.budget, max_batch=max(1, places), habits=self.habits)
 
 
-def recipe_of(row: Any) -> Recipe:
-    """Return the recipe of a row of `served`, a mapping or a series of its columns, whose drafts may be unknown."""
+def recipe_of(row: ServedRow) -> Recipe:
+    """Return the recipe of a row of `served`, whose drafts may be unknown."""
     return _OF[as_one_of("engine", row["engine"], tuple(_OF))](row)
 
 
-def unit_of(row: Any, **changed: Any) -> Unit:
+def unit_of(row: ServedRow, **changed: Any) -> Unit:
     """Return the unit of a row of a table of served points, a mapping or a series; `changed` as `Unit.of` names it."""
     layout = {name: int(row[name]) for name in ("tp", "ep", "dp")}
     told = layout | {name: row[name] for name in ("weights", "engine", "version") if name not in changed}
     return Unit.of(row["model"], row["gpu"], **(told | changed))
 
 
-def _vllm(row: Any) -> Recipe:
+def _vllm(row: ServedRow) -> Recipe:
     """70b_fp8_h200_slurm@6ebc882, gptoss_fp4_h100@1fc5d73, kimik2.5_fp4_b200@04107b3: 8,192 tokens, also the default.
 
     minimaxm2.5_fp8_b200@43ae41b and its twins of vLLM 0.19 on Blackwell: twice the prompt's nominal tokens. Caches are
@@ -95,7 +101,7 @@ def _vllm(row: Any) -> Recipe:
     return Recipe(budget * int(row["dp"]), Habits(), "fp8" if eight else "bf16")
 
 
-def _trtllm(row: Any) -> Recipe:
+def _trtllm(row: ServedRow) -> Recipe:
     """Prompts are never cut: no script asks for chunked context. Caches are in FP8, as checkpoints and scripts say.
 
     They take a share of what the weights leave, 0.9 unless a script says 0.8.
@@ -127,7 +133,7 @@ def _trtllm(row: Any) -> Recipe:
     return Recipe(tokens * dp, habits, "fp8", drafts, memory=0.8, free=True)
 
 
-def _sglang(row: Any) -> Recipe:
+def _sglang(row: ServedRow) -> Recipe:
     """A step computes prompts or decodes: no script asks for mixed chunks. Caches are in FP8 where a script says so.
 
     dsr1_fp8_b200@16ffb65, dsr1_fp8_b200_mtp@285b662, dsr1_fp4_b200@285b662, glm5_fp8_b200@4eca3fe,

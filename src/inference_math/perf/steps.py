@@ -367,8 +367,7 @@ def parts_of(terms: Terms, spans: Spans, decodes: Numbers, prompts: Numbers, lar
 
 def kv_read(terms: Terms, context: float) -> float:
     """Return the seconds in which one decode reads its KV cache: ΔH, with what a state needs."""
-    seconds: float = terms["longer"] * spans_of(terms, context, 0.0, 0.0, min)["read"] / terms["ranks"]
-    return seconds
+    return float(terms["longer"] * spans_of(terms, context, 0.0, 0.0, min)["read"] / terms["ranks"])
 
 
 def step(terms: Terms, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:

@@ -7,7 +7,10 @@ annotations, so these types cost the page nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NotRequired, Protocol, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from inference_math.checks import Numbers
 
 __all__ = [
     "Admission",
@@ -361,22 +364,22 @@ class TierRow(TypedDict):
 class Spans(TypedDict):
     """Seconds that a step's lengths come to in its KV caches: of each decode, and of each prompt's load and pairs."""
 
-    fresh: Any  # tokens of a prompt that are computed
-    read: Any
-    load: Any
-    pairs: Any
+    fresh: Numbers  # tokens of a prompt that are computed
+    read: Numbers
+    load: Numbers
+    pairs: Numbers
 
 
 class FloorSpans(TypedDict):
     """The same at least; what decodes multiply, and of both what others have read already."""
 
-    fresh: Any
-    read: Any
-    load: Any
-    again: Any
-    multiplied: Any
-    multiplied_again: Any
-    pairs: Any
+    fresh: Numbers
+    read: Numbers
+    load: Numbers
+    again: Numbers
+    multiplied: Numbers
+    multiplied_again: Numbers
+    pairs: Numbers
 
 
 class FloorTerms(TypedDict):

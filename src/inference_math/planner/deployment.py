@@ -191,7 +191,7 @@ class Plan:
             return pd.DataFrame()
         rows = []
         for words, solved in ((drafts_said(many), self.solved), (drafts_said(0), self.undrafted)):
-            row: dict[str, Any] = {"drafts": words, "architecture": solved["best"]}
+            row: dict[str, object] = {"drafts": words, "architecture": solved["best"]}
             middle = perf.median_row(solved["each"][solved["order"][0]])
             for key in ("rate", "ttft", "tpot"):
                 ends = middle[key] if solved["best"] else [np.nan] * 3

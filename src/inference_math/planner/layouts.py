@@ -78,7 +78,7 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     return plans[order[0]], pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _row(found: Plan, tokens: Any, best_in: float, loss: float) -> dict[str, Any]:
+def _row(found: Plan, tokens: Any, best_in: float, loss: float) -> dict[str, object]:
     unit, row = found.case.unit, found.compared.iloc[0]
     middle, low, high = perf.interval(0.0, list(tokens))
     return {

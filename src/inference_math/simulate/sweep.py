@@ -58,7 +58,7 @@ def sweep(
     return pd.DataFrame(results)
 
 
-def _gathered(futures: list[Future[dict[str, object]]], bar: Any) -> list[dict[str, Any]]:
+def _gathered(futures: list[Future[dict[str, object]]], bar: Any) -> list[dict[str, object]]:
     try:
         for future in as_completed(futures):
             future.result()
@@ -70,8 +70,10 @@ def _gathered(futures: list[Future[dict[str, object]]], bar: Any) -> list[dict[s
     return [future.result() for future in futures]
 
 
-def _row(simulate: Callable[..., Any], setting: Mapping[str, object], seed: int) -> dict[str, Any]:
+def _row(simulate: Callable[..., Any], setting: Mapping[str, object], seed: int) -> dict[str, object]:
     found = simulate(seed=seed, **setting)
     summary = found.summary() if hasattr(found, "summary") else found
-    plain = {name: value for name, value in setting.items() if isinstance(value, str | int | float | np.generic)}
+    plain: dict[str, object] = {
+        name: value for name, value in setting.items() if isinstance(value, str | int | float | np.generic)
+    }
     return plain | dict(summary)

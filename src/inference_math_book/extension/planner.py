@@ -69,7 +69,7 @@ BENCHMARK: tuple[Field, ...] = (
 
 # Named as `workload.sessions.Turns` and `catalogue.tiers` name them.
 SESSIONS: tuple[Field, ...] = (
-    Field("users", "Users with a session under way", 1, 1_000_000, 1, 500),
+    Field("users", "Users with a session under way", 1, 1_000_000, 1, 100),
     Field("units", "Units that serve them", 1, 10_000, 1, 8),
     Field("turns", "Turns of a session", 1, 10_000, 1, 60),
     Field("first", "Its first prompt (tokens)", 1, 2_000_000, 1, 15_000),
@@ -77,7 +77,7 @@ SESSIONS: tuple[Field, ...] = (
     Field("answer", "Answer (tokens)", 2, 100_000, 1, 500),
     Field("shared", "All prompts begin alike for (tokens)", 0, 2_000_000, 1, 0),
     Field("think", "Thinking, in the mean (s)", 0, 1_000_000, 0.1, 20),
-    Field("dram", "Host memory of all machines (GB)", 0, 1_000_000_000, 1, 8000),
+    Field("dram", "Host memory of all machines (GB)", 0, 1_000_000_000, 1, 2000),
     Field("local_ssd", "SSDs of all machines (GB)", 0, 1_000_000_000, 1, 0),
 )
 
