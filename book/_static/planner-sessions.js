@@ -16,6 +16,8 @@
   const asks = (given, plan) => {
     const turns = { turns: plan.turns, first: plan.first, message: plan.message, answer: plan.answer, think: plan.think, cv: 1, shared: plan.shared };
     const prompt = math.prompt_of(math.session_of(turns, 1));
+    const { max } = document.querySelector("#planner-form [name=prompt]");
+    if (prompt > Number(max)) throw new Error(`Prompts must have at most ${math.digits(Number(max))} tokens in the mean, not ${math.digits(prompt)}: take fewer or shorter turns`);
     const own = { ...given, goal: "unit", prompt: String(prompt), output: String(plan.answer), lengths: "fixed", stored: "0", tier: "hbm", sessions: "0" };
     const question = page.question(own);
     const { unit } = question;
@@ -48,6 +50,7 @@
   };
 
   let found; // what is shown
+  let planning = false;
   const clear = (words) => {
     found = null;
     table.hidden = planned.hidden = true;
@@ -63,9 +66,11 @@
     }
     const { digits, percent, as_gb } = math;
     const { names, asked, rows } = found;
-    share.fill(table, ["up to", "size", "found", "holds users", "turns/s", "TTFT (s)", "TPOT (ms)", "prompts", "in flight"], rows.map((row, k) => [
+    const given = page.state();
+    const kept = ({ ttft, tpot }) => 1000 * ttft <= given.ttft && 1000 * tpot <= given.tpot;
+    share.fill(table, ["up to", "its size", "found", "holds users", "turns/s", "TTFT (s)", "TPOT (ms)", "means keep the limits", "prompts", "in flight"], rows.map((row, k) => [
       TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.rate),
-      digits(row.ttft), digits(1000 * row.tpot), percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
+      digits(row.ttft), digits(1000 * row.tpot), kept(row) ? "yes" : "no", percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
     ]));
     head.replaceChildren(...share.cells("li", found.head));
     notes.replaceChildren(...share.cells("li", found.notes));
@@ -73,14 +78,18 @@
   };
   // As `inference-math plan --turns`: means in the place of lengths, of the stored share and of the tier that finds most.
   const plan = () => {
+    show(); // of the form as it stands now
+    if (!found) return;
     const { asked, rows, names } = found;
     const last = rows[rows.length - 1];
     const most = last.found.reduce((best, share_, k) => (k > 0 && share_ > (best ? last.found[best] : 0) ? k : best), 0);
     page.write({
-      ...page.state(), lengths: "fixed", prompt: Math.round(math.prompt_of(math.session_of(asked.turns, 1))), output: asked.turns.answer,
+      ...page.state(), lengths: "fixed", traffic: Number(last.rate.toPrecision(3)), prompt: Math.round(math.prompt_of(math.session_of(asked.turns, 1))), output: asked.turns.answer,
       stored: Number((100 * last.together).toFixed(1)), tier: names[most], sessions: most ? Math.ceil(asked.users / asked.units) : 0,
     });
+    planning = true;
     document.getElementById("planner-form").dispatchEvent(new Event("input", { bubbles: true }));
+    planning = false;
     document.getElementById("planner-headline").scrollIntoView({ block: "center" });
   };
   const busy = () => { clear("Sizing it …"); setTimeout(show, 0); };
@@ -90,6 +99,6 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", () => { if (found) busy(); });
   form.addEventListener("keydown", ({ key }) => { if (key === "Enter") busy(); });
-  document.getElementById("planner-form").addEventListener("input", ({ isTrusted }) => { if (found && isTrusted) clear("The set-up has changed: size it again."); });
+  document.getElementById("planner-form").addEventListener("input", () => { if (found && !planning) clear("The set-up has changed: size it again."); });
   window.inferenceMathSessions = { size };
 })();

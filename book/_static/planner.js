@@ -354,9 +354,9 @@
     const apart = found.best ? math.apart(first.name, found.best) : "";
     if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
     const usd = math.usd_per_million(first.gpus_all[0], asked.price, first.sold * asked.work.n_out);
-    text("planner-how", sentence(math.sized_how(shareOf(given), Number(given.arrivals), mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.name === "disaggregated" && first.replicas > 1)));
+    text("planner-how", sentence(math.sized_how(shareOf(given), Number(given.arrivals), mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1)));
     numbers([
-      owned ? [digits(first.sold), `requests/s on ${digits(first.gpus_all[0])} GPUs`] : [digits(first.gpus_all[0]), `GPUs for ${given.traffic} requests/s`],
+      owned ? [digits(first.sold), `requests/s on ${math.gpus_of(first.gpus_all[0])}`] : [digits(first.gpus_all[0]), `GPU${first.gpus_all[0] === 1 ? "" : "s"} for ${given.traffic} requests/s`],
       ...(asked.price > 0 ? [[`$${digits(usd)}`, `a million output tokens at ${digits(first.sold)} requests/s`]] : []),
       [`${digits(1000 * first.ttft[0])} ms`, "mean TTFT, with queues"], [`${digits(1000 * first.tpot[0])} ms`, "mean TPOT, with queues"],
       ...(asked.watts > 0 ? [[`${digits(first.gpus_all[0] * asked.watts / 1000)} kW`, "at rated power"]] : []),
@@ -378,7 +378,9 @@
       const told_ = math.settings(of.asked, name, of.settings);
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}${replicas[name] ? ", a replica" : " at full load"}` }));
-      for (const [title, line] of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", math.pods_of(of.replicas ?? 1, asked.unit.gpus, data.gpus[given.gpu].maker, data.gpus[given.gpu].node))) {
+      const behind = name === "disaggregated" ? 1 : of.units ?? 1; // units without pools behind each router
+      const pods = math.pods_of((of.replicas ?? 1) * behind, asked.unit.gpus, data.gpus[given.gpu].maker, data.gpus[given.gpu].node);
+      for (const [title, line] of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", pods, behind)) {
         const code = Object.assign(document.createElement("pre"), { textContent: line });
         code.dataset.language = math.is_manifest(title) ? "yaml" : "bash";
         const head = Object.assign(document.createElement("p"), { textContent: `${title} ` });
@@ -469,7 +471,7 @@
       ];
     });
     const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
-    const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", "loses to the best, in the mean",
+    const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs at most` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", "loses to the best, in the mean",
       "mean TTFT (ms)", "mean TPOT (ms)", "USD per million output tokens at that"] : []),
     "requests/s of a unit, at full load", "the best in this share of draws, at full load", "loses to the best, at full load", "keeps the limits in this share of draws",
     "decodes of a unit, at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", `${of}TTFT at full load (ms)`,

@@ -54,7 +54,7 @@ SOLVE = """([given, drawn]) => {
         numbers: ends, best: found.best, settings: told, order: found.order, rates: found.rates,
         shares: [found.best_in, found.loss, found.kept], none_in: found.none_in, lead: known(found.lead),
         swings: found.best && !drawn ? math.swings(asked, draws) : [],
-        commands: found.best ? math.commands(asked, found.best, said, given.kv, math.data.memory, store, pods) : [],
+        commands: found.best ? math.commands(asked, found.best, said, given.kv, math.data.memory, store, pods, 1) : [],
         formulas: Object.fromEntries(formulas.map(([n, v]) => [n, known(v)])),
         gains: drawn ? [] : math.gains(asked, draws, speeds).map((row) => [row.where, row.rate, row.binds]),
         hindered: found.best ? Object.fromEntries(found.order.filter((name) => !(math.median(found.rates[name]) > 0))

@@ -73,6 +73,8 @@ def test_a_reader_sizes_a_store_and_plans_with_what_it_finds(open_page):
     state = page.evaluate("window.inferenceMathPlanner.state()")
     asked = {"prompt": 74_000, "output": 500, "tier": "dram", "sessions": 13, "gpu": "h100-sxm", "model": "llama-3-70b"}
     assert {name: state[name] for name in asked} == {name: str(value) for name, value in asked.items()}
+    assert float(state["traffic"]) == pytest.approx(found.tiers.rate.iloc[-1], rel=5e-3)
+    assert [row[7] for row in rows[1:]] == ["no", "no"]  # within 400 ms, the first tokens of a mean turn are not
     assert float(state["stored"]) == pytest.approx(100 * found.tiers.together.iloc[-1], abs=0.05)
     page.locator("input[name=output]").fill("300")
     assert "size it again" in page.locator(f"{SECTION} ul").first.inner_text()

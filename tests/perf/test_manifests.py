@@ -39,7 +39,7 @@ def found(engine, architecture, *, tier="", replicas=1, alpha=0.5, model="deepse
     unit = Unit.of(model, "h200-sxm", kv="fp8", engine=engine, **({"tp": 8} | layout))
     case = Case(unit, Workload(2000, 200, alpha), SLA(2, 0.1))
     told = perf.settings(case.asked, architecture, solve(case).rows[architecture])
-    made = dict(commands(case.asked, architecture, told, "fp8", 0.9, tier, replicas))
+    made = dict(commands(case.asked, architecture, told, "fp8", 0.9, tier, replicas, 1))
     forms = {form: list(yaml.safe_load_all(made[title])) for form, title in FORMS.items() if title in made}
     return forms, {title: line for title, line in made.items() if not is_manifest(title)}, told
 
@@ -140,7 +140,7 @@ def test_pools_of_several_replicas_say_that_they_are_one():
     case = Case(unit, Workload(2000, 200), SLA(2, 0.1))
     told = perf.settings(case.asked, "disaggregated", solve(case).rows["disaggregated"])
     for replicas, words in ((1, "# Both pools and what stands in front of them.\n"), (2, "one of 2 such replicas")):
-        made = dict(commands(case.asked, "disaggregated", told, "fp8", 0.9, "", replicas))
+        made = dict(commands(case.asked, "disaggregated", told, "fp8", 0.9, "", replicas, 1))
         for title in FORMS.values():
             assert words in made[title]
             documents = list(yaml.safe_load_all(made[title]))

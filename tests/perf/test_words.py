@@ -116,14 +116,14 @@ def test_a_fleet_in_a_sentence():
     assert "; as much with split" in sizes("split", (7.249, 7, 8), owned=True, rate=7.251)
     assert "promise: 90% of the requests" in sized_how(0.9, 1, "", 8, 40, 50, False)
     assert "promise: mean TTFT and mean TPOT" in sized_how(0.0, 1, "", 8, 40, 50, False)
-    assert "in turn or by chance: arrivals at random, equal prompts" in sized_how(0.9, 1, "", 8, 40, 50, False)
-    assert "a CV of 4 at each replica, lengths as recorded, pools of 6 units" in sized_how(
+    assert "counted: arrivals at random, equal prompts" in sized_how(0.9, 1, "", 8, 40, 50, False)
+    assert "a CV of 4 at each replica, lengths as recorded, in replicas of 6 units" in sized_how(
         0.9, 4, "mix", 6, 40, 50, False
     )
     assert sized_how(0.9, 1, "", 8, 40, 50, False).endswith(
-        "at full load the same GPUs would serve 50 requests/s, of which this is 80%"
+        "so set, and without limits, the same GPUs would serve 50 requests/s, of which this is 80%"
     )
-    assert "8 units together at most (fewer GPUs may do in larger ones)" in sized_how(0.9, 1, "", 8, 40, 50, True)
+    assert "8 units at most (fewer GPUs may do in larger ones)" in sized_how(0.9, 1, "", 8, 40, 50, True)
     assert "arrivals and lengths as recorded" in sized_how(0.9, 4, "trace", 8, 40, 50, False)
 
 
@@ -167,9 +167,8 @@ def test_what_a_replica_keeps_that_has_nothing_to_do():
 def test_two_winners_are_told_apart():
     assert apart("chunked", "chunked") == ""
     assert apart("chunked", "aggregated").startswith("with queues chunked comes first")
-    # Fewest GPUs in the slow draws that decide, more than another in most: no tie.
     said = sizes("split", (8, 6, 10), tie=True, ahead=0.1, lost=0.23)
-    assert said.endswith(": in most draws another takes fewer, but not in the slow ones, for which a fleet is sized")
+    assert said.endswith(": a tie, for it is the best in fewer than half of them")
     assert sizes("split", (8, 6, 10), tie=True, ahead=0.97).endswith(
         ": a tie, for from draw to draw its lead varies by more than it is"
     )

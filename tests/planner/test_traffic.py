@@ -335,9 +335,7 @@ def test_what_is_simulated_of_drafts_is_what_is_planned(architecture):
     assert system["gives"] == pytest.approx(1 + 0.6 + 0.36 + 0.216)
     assert system["brings"] == 4
     costs = found.found["costs"][0]
-    assert queues.full(case.asked, architecture, row, costs) == pytest.approx(
-        row["rate"] * queues.units_of(case.asked, architecture), rel=1e-6
-    )
+    assert queues.full(case.asked, architecture, row, costs) == pytest.approx(row["rate"] * case.units, rel=1e-6)
     if architecture != "disaggregated":
         told = perf.settings(case.asked, architecture, row)
         assert system["budget"] == told["--max-num-batched-tokens"]
@@ -380,7 +378,7 @@ def test_no_step_gives_less_than_a_token_or_more_than_all_drafts(drafts, accepte
 def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_alike(monkeypatch):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", drafts=3, accepted=0.8)
     case = Case(unit, Workload(1000, 400), SLA(2.0, 0.02), units=4)
-    system = queues.system_for(case.asked, "chunked", solve(case).rows["chunked"])
+    system = queues.system_for(queues.of_units(case.asked, 1), "chunked", solve(case).rows["chunked"])
     gaps, lengths = traffic.chances(0, 1.0)
     asked = {"gaps": gaps, "lengths": lengths, "like": [], "share": 0.9}
     pace = queues.pace_of(case.asked, *coefficients(case, None))

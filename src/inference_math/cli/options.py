@@ -152,7 +152,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     planner.add_argument(
         "--units",
         type=int,
-        help="units that disaggregation splits, of a fleet at most (default 8, and no more than --have has)",
+        help="units of a replica, at most: pools, or behind one router (default 8, and no more than --have has)",
     )
     planner.add_argument("--drafts", type=int, default=0, help="tokens drafted in each step (MTP, EAGLE; default 0)")
     planner.add_argument(

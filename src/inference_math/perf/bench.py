@@ -128,7 +128,8 @@ def bench_system(
     Of `ranks` above 1 each has prompts of its own, and all wait for the one with the most; of 1 prompts divide evenly.
     """
     return {
-        "prefill_units": 0, "groups": 1, "decode_units": 1, "transfer": 0.0, "budget": budget * unit["layout"]["dp"],
+        "engines": 1, "prefill_units": 0, "groups": 1, "decode_units": 1, "transfer": 0.0,
+        "budget": budget * unit["layout"]["dp"],
         "max_batch": max(1, max_kv_seqs(unit, work, engine)), "kv_capacity": inf, "grows": False, "load": 0.0,
         "gives": unit["gives"], "brings": ceil(1 + unit["drafts"]), "admission": admission,
         "ranks": ranks, "by_chance": False,

@@ -21,11 +21,12 @@ FILED = "# "
 
 
 def commands(
-    asked: Asked, name: str, told: dict[str, object], kv: str, memory: float, tier: str, replicas: int
+    asked: Asked, name: str, told: dict[str, object], kv: str, memory: float, tier: str, replicas: int, behind: int
 ) -> list[list[str]]:
     """Return (title, command) for each kind of server of an architecture, and for what stands in front of its pools.
 
-    The same servers follow as manifests, where a unit fits into a node.
+    The same servers follow as manifests, where a unit fits into a node. Of units without pools so many are `behind`
+    each router.
 
     `told` is what `settings` returns, `kv` the precision of the KV cache, `memory` the share of the GPUs' that the
     engine takes. Stored KV caches lie in the `tier`: "" where none are, "dram" for host memory, which engines load
@@ -46,6 +47,8 @@ def commands(
         one: Server = {"pool": ALONE, "units": 1, "line": command(asked, told, kv, memory, tier, "")}
         servers.append(one)
         found.append(["each unit", one["line"]])
+        if behind > 1:
+            found.append(["in front of each " + str(behind), asked["engine"]["balancer"]])
     found.extend(manifests(asked, servers, replicas))
     return found
 

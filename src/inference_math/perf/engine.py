@@ -275,6 +275,10 @@ class Engine:
         """Tell whether there is nothing to do."""
         return self.batch.size + self._prompts + len(self.waiting) == 0
 
+    def load(self) -> int:
+        """Return the number of requests here, waiting ones too."""
+        return self.batch.size + self._prompts + len(self.waiting)
+
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
         waiting, batch = self.waiting, self.batch

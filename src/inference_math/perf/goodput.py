@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, floor, log1p
 
 from inference_math.perf.engine import Request
-from inference_math.perf.systems import engine_of, run_engine, run_pools
+from inference_math.perf.systems import engine_of, run_balanced, run_engine, run_pools
 from inference_math.perf.types import StepTimes, System
 
 __all__ = ["Played", "Tally", "goodput", "requests_like", "requests_of", "stored_of"]
@@ -161,6 +161,8 @@ def goodput(
     users = Played(requests)
     if system["prefill_units"] > 0:
         run_pools(system, cost, users, tally, until - since)
+    elif system["engines"] > 1:
+        run_balanced(system, cost, users, tally, until - since)
     else:
         run_engine(engine_of(system, cost, tally), users, tally, until - since)
     return tally.told()

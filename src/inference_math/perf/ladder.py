@@ -105,15 +105,16 @@ def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[str]:
     """Say whose sessions these are, and how big a store must be that finds so much of what can be found."""
     law, each = session_of(asked["turns"], 1.0), asked["bytes"]
     prompt = prompt_of(law)
-    who = digits(asked["users"]) + " users who think for " + digits(asked["turns"]["think"]) + " s; prompts of "
+    many = " user who thinks for " if asked["users"] == 1 else " users who think for "
+    who = digits(asked["users"]) + many + digits(asked["turns"]["think"]) + " s; prompts of "
     parts = []
     for k in range(len(FOUND_SHARES)):
         parts.append(percent(FOUND_SHARES[k]) + " of that takes " + as_gb(sizes[k] * each / 1e9))
+    whose = who + digits(prompt) + " tokens, " + as_gb(prompt * each / 1e9) + "."
+    if not used_within(law, inf) > 0:
+        return [whose, "No prompt has anything that was there before: there is nothing to find."]
     ceiling = percent(used_within(law, inf))
-    return [
-        who + digits(prompt) + " tokens, " + as_gb(prompt * each / 1e9) + ".",
-        ceiling + " of all prompt tokens were there before; " + ", ".join(parts) + ", HBM included.",
-    ]
+    return [whose, ceiling + " of all prompt tokens were there before; " + ", ".join(parts) + ", HBM included."]
 
 
 def ladder_notes(
@@ -135,13 +136,13 @@ def ladder_notes(
         said = "With HBM alone, as many turns per second take " + digits(units) + " units: the tiers stand for "
         told.append(said + digits((units - asked["units"]) * asked["gpus"]) + " GPUs, and may cost as much as these.")
     common = law["shared"] / prompt_of(law)
-    if first["together"] < common + LOST * (ceiling - common):
+    if ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
         told.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")
     if groups > 1:
         told.append(
             digits(groups) + " groups of attention step together: where a step with a prompt lasts a hundred times "
-            "one without, turns are said to be two to three times too slow."
+            "one without, this law makes turns two to three times too slow, which the ends leave out."
         )
-    if sizes[len(sizes) - 1] < CLIFF * sizes[0]:
+    if ceiling > 0 and sizes[len(sizes) - 1] < CLIFF * sizes[0]:
         told.append("These sizes lie close together: a store clearly larger finds all, one clearly smaller nothing.")
     return told

@@ -41,7 +41,7 @@ from inference_math.perf.types import (
 
 __all__ = [
     "AFTER", "BEFORE", "DRAWN", "MEASURED", "crowd", "differ", "full", "longest_fits", "of_units", "pace_of",
-    "played", "representative", "slow_places", "standing", "system_for", "trials", "units_of",
+    "played", "representative", "slow_places", "standing", "system_for", "trials",
 ]  # fmt: skip
 
 # Prompts are let in as they come.
@@ -58,8 +58,11 @@ AT_ONCE: Admission = {
 }
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation
-BEFORE = 0.25  # of the requests that are measured: so many come before them
+BEFORE = 0.25  # of the requests that are measured: so many come before them, at least
 AFTER = 0.1  # and after them
+FILLS = 4.0  # times what is under way at once come before, so that a replica has its usual load; as many stay after
+LONGEST = 3000  # requests before, at most
+SETTLES = 20  # rounds, until decodes and their steps agree
 FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for longer than is simulated
 ACCEPTED_SD = 0.15  # between requests, of the chance that a draft is accepted: taken on trust
 LOGISTIC = 0.5513  # the scale of a logistic variable whose standard deviation is 1
@@ -76,11 +79,6 @@ ALL_TO = 32  # units of pools that are tried each; beyond, an eighth apart
 FIRST = 4  # draws, the slowest, that say whether more need be asked
 STRIDE = 1.3  # from one number of replicas to the next, until one is enough
 LEAST = 0.02  # of full load: what is sustained below it is nothing
-
-
-def units_of(asked: Asked, name: str) -> int:
-    """Return the units of a replica: both pools of a disaggregated one."""
-    return asked["units"] if name == "disaggregated" else 1
 
 
 def ranks_of(asked: Asked) -> int:
@@ -141,9 +139,12 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
 
 
 def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
-    """Return the requests/s of a replica at full load with the settings of a row, which each of its groups has."""
+    """Return the requests/s of a replica, all its units, at full load with the settings of a row.
+
+    Of pools each group of a unit's GPUs has them.
+    """
     chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
-    return loaded(asked, one, name, changed(asked, row, chunk, row["prefill_units"]))["rate"] * units_of(asked, name)
+    return loaded(asked, one, name, changed(asked, row, chunk, row["prefill_units"]))["rate"] * asked["units"]
 
 
 def system_for(asked: Asked, name: str, row: Row) -> System:
@@ -163,6 +164,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         budget = computed_tokens(asked, row) + batch * verify_tokens(asked)
         most = batch + ceil(row["chunk"] / n_in)
     return {
+        "engines": 1 if name == "disaggregated" else asked["units"],
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
         "transfer": ranks * sent_bytes(asked) / n_in / asked["pool_bw"], "budget": budget, "max_batch": most,
         "kv_capacity": kv_tokens(unit, n_in + work["n_out"]), "grows": asked["engine"]["kv_grows"], "load": waits,
@@ -208,8 +210,9 @@ def played(
     both limits (0: means must). `place` tells which arrivals: each draw has its own. No step takes `front`
     seconds of each TTFT. A score of 1 keeps the promise.
     """
-    work, since = asked["work"], floor(BEFORE * MEASURED + 0.5)
-    many = ceil(MEASURED * (1 + BEFORE + AFTER))
+    work, under_way = asked["work"], usually_under_way(asked, system, pace, rate)
+    since = min(max(floor(BEFORE * MEASURED + 0.5), ceil(FILLS * under_way)), LONGEST)
+    many = since + MEASURED + max(ceil(AFTER * MEASURED), ceil(under_way))
     gaps, lengths = shuffled(drawn["gaps"], place, many, 1.0), shuffled(drawn["lengths"], place, many, 0.0)
     if len(drawn["like"]) > 0:
         requests = requests_like(gaps, lengths, rate, drawn["like"])
@@ -220,6 +223,16 @@ def played(
     return goodput(
         system, pace, front, requests, asked["ttft"], asked["tpot"], since, since + MEASURED, drawn["share"], enough > 0
     )
+
+
+def usually_under_way(asked: Asked, system: System, pace: Pace, rate: float) -> float:
+    """Return about how many requests of a replica decode at once, by Little's law and steps without prompts."""
+    units = system["decode_units"] if system["prefill_units"] > 0 else system["engines"]
+    context, steps, each = asked["work"]["n_in"] + asked["work"]["n_out"] / 2, steps_of(asked), rate / units
+    decodes = 1.0
+    for _ in range(SETTLES):
+        decodes = min(max(each * steps * pace.bare(ceil(decodes), ceil(decodes) * context), 1.0), system["max_batch"])
+    return units * decodes
 
 
 def differ(asked: Asked, requests: list[Request], chances: list[float], place: int) -> None:
@@ -349,10 +362,8 @@ def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int, 
 
 def sizes_of(asked: Asked, name: str) -> list[int]:
     """Return the numbers of units that a replica may have: those of fewer are among those of more."""
-    if name != "disaggregated":
-        return [1]
     sizes: list[int] = []
-    units = 2
+    units = 2 if name == "disaggregated" else 1
     while units <= asked["units"]:
         sizes.append(units)
         units += 1 if units < ALL_TO else floor(units / 8)
@@ -369,16 +380,34 @@ def sure_top(host: Host, name: str, units: int, row: int, count: int) -> float:
 def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int) -> list[list[float]]:
     """Return (cost, units, row) of the replicas to try, if queues cost nothing: of pools the cheapest first.
 
-    Of chunks whole prompts come first, which queues like best.
+    Else those with most units come first, whose queues are the shortest, each with the row that is the best of one.
     """
     hopes: list[list[float]] = []
-    for units in sizes_of(asked, name):
+    sizes = sizes_of(asked, name)
+    if name != "disaggregated":
+        sizes.reverse()
+        leads = leading(host, name, 1, count)
+    for units in sizes:
         for row in range(host["rows"](name, units)):
-            top = sure_top(host, name, units, row, count)
-            hopes.append([cost(FULL * top, units * asked["unit"]["gpus"], traffic, have), units, row])
+            if name == "disaggregated" or row == leads:
+                top = sure_top(host, name, units, row, count)
+                hopes.append([cost(FULL * top, units * asked["unit"]["gpus"], traffic, have), units, row])
     if name == "disaggregated":
         hopes.sort(key=lambda hope: hope[0])
     return hopes
+
+
+def leading(host: Host, name: str, units: int, count: int) -> int:
+    """Return the row with which replicas of so many units keep the promise at the highest rate; the first, if none."""
+    best, row = 0.0, 0
+    many = host["rows"](name, units)
+    if many < 2:
+        return 0
+    for which in range(many):
+        rate = sure_rate(host, name, units, which, BEATS * best, count)
+        if rate > best:
+            best, row = rate, which
+    return row
 
 
 def cheapest(

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from inference_math.perf.engine import EVER, Batch, Engine, Ledger, Request, Room, waiting_for
 from inference_math.perf.types import StepTimes, System
 
-__all__ = ["Senders", "engine_of", "room_of", "run_engine", "run_pools"]
+__all__ = ["Senders", "engine_of", "room_of", "run_balanced", "run_engine", "run_pools"]
 
 
 class Senders(Protocol):
@@ -62,6 +62,41 @@ def run_engine(engine: Engine, users: Senders, record: Ledger, wanted: float) ->
                 else:
                     waiting.append(request)
     return batch.now
+
+
+def run_balanced(system: System, cost: StepTimes, users: Senders, record: Ledger, wanted: float) -> float:
+    """Serve with several engines behind a router, which sends a request to the one that has the fewest.
+
+    Who sends waits for nobody. An engine may be ahead of the router by a step, or to where its next place is free.
+    """
+    engines = [engine_of(system, cost, record) for _ in range(system["engines"])]
+    coming: list[tuple[float, int, Request]] = []
+    for ready, request in users.first():
+        heappush(coming, (ready, request.number, request))
+    while record.measured < wanted and len(coming) > 0:
+        now, _, request = heappop(coming)
+        for engine in engines:
+            run_to(engine, now, record, wanted)
+        taken = engines[0]
+        for engine in engines:
+            if engine.load() < taken.load():
+                taken = engine
+        if taken.idle():
+            taken.batch.now = max(taken.batch.now, now)
+        taken.waiting.append(request)
+        for ready, later in users.after_arrival():
+            heappush(coming, (ready, later.number, later))
+    end = 0.0
+    for engine in engines:
+        run_to(engine, inf, record, wanted)
+        end = max(end, engine.batch.now)
+    return end
+
+
+def run_to(engine: Engine, now: float, record: Ledger, wanted: float) -> None:
+    """Let an engine serve until a time, or until it has nothing to do, or enough was measured."""
+    while record.measured < wanted and engine.batch.now < now and not engine.idle():
+        engine.advance(now)
 
 
 class DecodeUnit:

@@ -433,6 +433,7 @@ class EngineRecord(TypedDict):
     program: str
     image: str
     router: str
+    balancer: str  # in front of units without pools
     router_each: str
     router_image: str
     router_setup: str
@@ -539,9 +540,10 @@ class System(TypedDict):
     wait, `transfer` what a prompt's token takes between two pools. A step gives each request that decodes as many
     tokens as `gives`, for which it computes as many as it `brings`: more than one where requests draft tokens. Of the
     `ranks` of an engine each has its own prompts, and its part of the budget; a request goes to the one with the
-    fewest, or to any `by_chance`.
+    fewest, or to any `by_chance`. Of several `engines` without pools each is a unit, behind a router.
     """
 
+    engines: int
     prefill_units: int
     groups: int
     decode_units: int

@@ -165,8 +165,7 @@ def sized(
     if digits(others[0]) == digits(rate if owned else gpus[0]):
         return said + ": a tie"
     if ahead < SURE:
-        said += ": in most draws another " + ("serves more" if owned else "takes fewer")
-        return said + ", but not in the slow ones, for which a fleet is sized"
+        return said + ": a tie, for it is the best in fewer than half of them"
     return said + ": a tie, for from draw to draw its lead varies by more than it is"
 
 
@@ -194,24 +193,27 @@ def promised(share: float) -> str:
     return "mean TTFT and mean TPOT within the limits"
 
 
-def sized_how(share: float, cv: float, played: str, units: float, rate: float, full_load: float, pooled: bool) -> str:
-    """Say under what that holds, and what the same GPUs would serve at full load.
+def sized_how(share: float, cv: float, played: str, units: float, rate: float, full_load: float, many: bool) -> str:
+    """Say under what that holds, and what the same GPUs with the same settings would serve at most.
 
-    `pooled`: there are several replicas of pools, which larger ones might replace.
-
-    `cv` is that of the times between arrivals; `played` what requests are: "", of equal prompts and geometric answers;
-    "mix", of drawn lengths; "trace", as recorded. `units` are the most that both pools of a replica may have.
+    `many`: there are several replicas, which larger ones might replace. `cv` is that of the times between arrivals;
+    `played` what requests are: "", of equal prompts and geometric answers; "mix", of drawn lengths; "trace", as
+    recorded. `units` are the most that a replica may have.
     """
     come = "arrivals at random" if cv == 1 else "arrivals with a CV of " + digits(cv) + " at each replica"
     if played == "trace":
         come = "arrivals and lengths as recorded"
     else:
         come += ", lengths as recorded" if played == "mix" else ", equal prompts, geometric answers"
-    pools = "pools of " + digits(units) + " units together at most"
-    pools += " (fewer GPUs may do in larger ones)" if pooled else ""
-    how = "promise: " + promised(share) + ", in nine of ten draws; queues counted, one of each replica, which gets its "
-    how += "share in turn or by chance: " + come + ", " + pools
-    more = "; at full load the same GPUs would serve " + digits(full_load) + " requests/s, of which this is "
+    size = "replicas of " + digits(units) + " units at most"
+    size += " (fewer GPUs may do in larger ones)" if many else ""
+    how = "promise: " + promised(share) + ", in nine of ten draws; queues counted: " + come + ", in " + size
+    how += ", to which requests come in turn or by chance, and in which each goes to the unit that has the fewest"
+    more = (
+        "; so set, and without limits, the same GPUs would serve "
+        + digits(full_load)
+        + " requests/s, of which this is "
+    )
     return how + more + percent(rate / full_load)
 
 

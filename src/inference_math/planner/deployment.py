@@ -370,13 +370,16 @@ def _start(found: Plan, name: str, rate: float) -> Start:
     return Start(engine_args(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row, 1))
 
 
-def lines_for(case: Case, name: str, row: Row, replicas: int) -> tuple[tuple[str, str], ...]:
-    """Return what is started for so many replicas of an architecture's row, and the command line of each."""
+def lines_for(case: Case, name: str, row: Row, replicas: int, behind: int = 1) -> tuple[tuple[str, str], ...]:
+    """Return what is started for so many replicas of an architecture's row, and the command line of each.
+
+    Of units without pools so many are `behind` each router.
+    """
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
     told = perf.settings(case.asked, name, row)
     gpu = case.unit.gpu
-    pods = pods_of(replicas, case.unit.gpus, gpu.maker, gpu.node)
-    lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, pods)
+    pods = pods_of(replicas * behind, case.unit.gpus, gpu.maker, gpu.node)
+    lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, pods, behind)
     return tuple((title, line) for title, line in lines)
 
 

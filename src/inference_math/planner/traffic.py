@@ -43,7 +43,7 @@ class Fleet:
     architecture
         What each replica is.
     replicas, units
-        Replicas; units of each (one, or both pools of a disaggregated one).
+        Replicas; units of each, behind one router (both pools of a disaggregated one).
     gpus
         GPUs of all: enough in nine of ten draws; from those that are enough in the fastest twentieth of the draws to
         those in all but the slowest twentieth, infinity where no number is.
@@ -77,7 +77,7 @@ class Fleet:
     owned
         Whether GPUs were given, not traffic.
     most_units
-        The units that both pools of a disaggregated replica may have together: those of the plan.
+        The units that a replica may have, both pools of a disaggregated one together: those of the plan.
     """
 
     architecture: str
@@ -110,9 +110,8 @@ class Fleet:
     @property
     def how(self) -> str:
         """Under what that holds, in a sentence."""
-        pooled = self.architecture == "disaggregated" and self.replicas > 1
         told = (self.share or 0.0, self.cv_arrivals, self.played, self.most_units)
-        return sized_how(*told, self.rate, self.full, pooled)
+        return sized_how(*told, self.rate, self.full, self.replicas > 1)
 
     @property
     def headline(self) -> str:
@@ -153,9 +152,9 @@ def fleet(
     the one that takes the fewest; of equal ones that which loses less to the best one in the mean over the draws.
 
     A chunked replica is tried with the plan's chunk and with larger ones: at part load they shorten the first token,
-    and a request's mean TPOT bears some long steps. Pools are tried with every split, and with fewer units, from 32 on
-    an eighth apart. Requests go to the replicas in turn or by
-    chance: a router that knows who is busy does better.
+    and a request's mean TPOT bears some long steps. Pools are tried with every split. A replica may have as many units
+    as the plan's, or fewer, from 32 on an eighth apart: requests come to it in turn or by chance, and a router in front
+    of its units sends each to the one that has the fewest (so do pools).
 
     Parameters
     ----------
@@ -279,13 +278,15 @@ def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, 
     case, row = replace(found.case, units=units), host.row(name, units, int(one["row"]))
     sold = float(one["sold"])
     plain = case.asked
+    behind = 1 if name == "disaggregated" else units
     decoding = (units - row["prefill_units"]) * replicas if name == "disaggregated" else np.nan
     return Fleet(
         name, replicas, units, _three(one["gpus_all"]), sold, _three(one["rate"]), one["full"],
         _three(one["ttft"]), _three(one["tpot"]), one["kept"],
         crowd["best_in"][name], crowd["loss"][name], crowd["none_in"],
         perf.usd_per_million(one["gpus_all"][0], case.price or 0.0, sold * case.work.n_out),
-        engine_args(case, name, row), perf.plain_settings(plain, name, row), lines_for(case, name, row, replicas), row,
+        engine_args(case, name, row), perf.plain_settings(plain, name, row),
+        lines_for(case, name, row, replicas, behind), row,
         asked.share or None, asked.cv_arrivals, asked.played, sold * perf.sent_bytes(plain) / decoding / 1e9,
         owned=owned, most_units=found.case.units,
     )  # fmt: skip
