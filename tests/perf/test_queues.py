@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_math import Unit
 from inference_math.perf import queues
+from inference_math.perf.engine import Request
+from inference_math.perf.goodput import Played, Tally, goodput, requests_of
+from inference_math.perf.systems import engine_of, run_balanced, run_engine
+from inference_math.planner.case import Case, coefficients, solve
+from inference_math.planner.traffic import chances
+from inference_math.workload import SLA, Workload
 
 
 @given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), share=st.floats(0, 1))
@@ -106,3 +113,53 @@ def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
     alone = queues.crowd({"chunked": two["chunked"]}, 10.0, 0.0, 16)
     assert (alone["best"], alone["tie"]) == ("chunked", False)
     assert queues.crowd({}, 10.0, 0.0, 16)["best"] == ""
+
+
+def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
+    """What a replica of whole prompts does with a run of its own: share within the limits, mean TTFT, mean TPOT."""
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
+    case = Case(unit, Workload(2200, n_out), SLA(0.6, 0.04), units=2)
+    asked = queues.of_units(case.asked, units)
+    row = solve(case).rows["aggregated"]
+    pace = queues.pace_of(asked, *coefficients(case, None))
+    rng, count = np.random.default_rng(seed), until + (until - since) // 2
+    requests = requests_of(rng.exponential(size=count).tolist(), rng.random(count).tolist(), rate, 2200, n_out, 0.0)
+    told = goodput(
+        queues.system_for(asked, "aggregated", row), pace, 0.0, requests, 0.6, 0.04, since, until, 0.9, False
+    )
+    return told, (asked, queues.system_for(asked, "aggregated", row), pace)
+
+
+def test_a_router_before_units_shortens_what_their_queues_alone_would_have():
+    alone, _ = replica(1, 1.2, 0)
+    pairs, _ = replica(2, 2.4, 0)
+    eight, _ = replica(8, 9.6, 0)
+    assert eight[0] > pairs[0] > alone[0]
+    assert eight[1] < pairs[1] < alone[1]
+    assert eight[1] > float(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8").prefill_time(2200))
+
+
+def test_a_router_of_one_unit_is_none():
+    requests = [Request(i, 0.3 * i, 500, 40, 0) for i in range(60)]
+    told = []
+    _, (_, system, pace) = replica(1, 1.0, 0, until=402)
+    for run in (
+        lambda s, c, u, t: run_engine(engine_of(s, c, t), u, t, 50), lambda s, c, u, t: run_balanced(s, c, u, t, 50)
+    ):  # fmt: skip
+        tally = Tally(1.0, 0.05, 0.0, 5, 55, 0.9, False)
+        run(system, pace, Played([Request(one.number, one.arrival, one.n_in, one.n_out, 0) for one in requests]), tally)
+        told.append(tally.told())
+    assert told[0] == told[1]
+
+
+def test_a_simulation_begins_with_the_usual_load(monkeypatch):
+    """Of long answers hundreds are under way before as many finish as come: empty units would flatter them."""
+    told, (asked, system, pace) = replica(4, 1.6, 3, n_out=4000.0, since=3000, until=4500)
+    usual = queues.usually_under_way(asked, system, pace, 1.6)
+    assert usual > 60
+    gaps, lengths = chances(0, 1.0)
+    drawn = {"gaps": gaps, "lengths": lengths, "like": [], "share": 0.9}
+    played = queues.played(asked, system, pace, 0.0, drawn, 0, 1.6, 0.0)
+    assert played[2] == pytest.approx(told[2], rel=0.06)
+    monkeypatch.setattr(queues, "FILLS", 0.0)
+    assert queues.played(asked, system, pace, 0.0, drawn, 0, 1.6, 0.0)[2] < played[2]
