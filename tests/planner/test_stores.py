@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from inference_math import Unit
 from inference_math.catalogue import tiers
+from inference_math.perf import sessions as law
+from inference_math.perf.queues import pace_of
 from inference_math.perf.steps import kv_sent
+from inference_math.perf.visits import Served, turns_held
 from inference_math.planner import size_store
-from inference_math.planner.loops import Habit, loop, needed
+from inference_math.planner.case import Case
+from inference_math.planner.loops import Habit, loop, needed, session_habits
 from inference_math.workload import SLA, Workload
 from inference_math.workload.sessions import Turns
 
@@ -148,3 +153,41 @@ def test_more_users_find_less_and_all_is_written():
 def test_bad_input_is_refused(change, words):
     with pytest.raises(ValueError, match=words):
         size_store(**{"unit": UNIT, "turns": AGENTS, "users": 5, "tiers": {}} | change)
+
+
+def test_what_is_asked_of_a_ladder_reaches_its_numbers():
+    """Groups, a shared beginning, fronts and answers, each where leaving it out would not show elsewhere."""
+    shared = replace(AGENTS, shared=10_000)
+    wide = size_store(SPLIT, shared, 40, {"dram": 4e12})
+    hbm = SPLIT.kv_tokens(shared.sessions(1).prompt)
+    assert wide.tiers.users.iloc[0] == pytest.approx(shared.sessions(1).border(hbm / SPLIT.dp) * SPLIT.dp)
+    means = shared.sessions(1)
+    assert means.border(means.shared + 10 * (means.again + means.brought)) == pytest.approx(10)
+    told = size_store(UNIT, shared, 400, {"dram": 8e12}, units=8)
+    assert told.tiers.together.iloc[0] == pytest.approx(
+        means.shared / means.prompt, abs=0.01
+    )  # that much is always there
+    assert any("next to nothing" in note for note in told.notes)
+
+
+def test_latencies_spread_as_the_loop_does_under_each_draw():
+    """By hand: the loop at the same hits, with a draw's steps and front."""
+    turns, users, units = AGENTS, 300, 8
+    found = size_store(UNIT, turns, users, {"dram": 8e12}, units=units)
+    case = Case(UNIT, Workload(turns.sessions(1).prompt, turns.answer), SLA(1.0, 1.0))
+    tokens = [UNIT.kv_tokens(turns.sessions(1).prompt)]
+    habits = session_habits(Habit(), cost_of(UNIT))
+    hits = [float(found.tiers.together.iloc[0]), float(found.tiers.together.iloc[1] - found.tiers.together.iloc[0])]
+    load = kv_sent(UNIT.numbers, 1e5) / 1e5 / (UNIT.gpus * tiers.tier("dram").read_bw)
+    each = []
+    for coefficients, factors in case.pairs(64):
+        front = UNIT.front.seconds * np.exp(UNIT.front.sd * factors[2])
+        served = Served(
+            replace(turns, think=turns.think + front).numbers, pace_of(case.asked, coefficients, factors), habits
+        )
+        most = turns_held(law.session_of(turns.numbers, 1.0), tokens[0])
+        seen = served.seen(users / units, hits, [0.0, load], most)
+        each.append(front + seen["ttft"] + 499 * seen["tpot"])
+    own = found.tiers.ttft.iloc[-1] + 499 * found.tiers.tpot.iloc[-1]
+    ordered = sorted(each)
+    assert found.spread == pytest.approx((ordered[3] / own, ordered[60] / own), rel=1e-6)
