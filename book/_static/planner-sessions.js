@@ -82,7 +82,7 @@
     if (!found) return;
     const { asked, rows, names } = found;
     const last = rows[rows.length - 1];
-    const most = last.found.reduce((best, share_, k) => (k > 0 && share_ > (best ? last.found[best] : 0) ? k : best), 0);
+    const most = last.found.indexOf(Math.max(...last.found));
     page.write({
       ...page.state(), lengths: "fixed", traffic: Number(last.rate.toPrecision(3)), prompt: Math.round(math.prompt_of(math.session_of(asked.turns, 1))), output: asked.turns.answer,
       stored: Number((100 * last.together).toFixed(1)), tier: names[most], sessions: most ? Math.ceil(asked.users / asked.units) : 0,

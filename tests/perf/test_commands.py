@@ -213,7 +213,7 @@ def test_the_runner_up_says_what_would_turn_the_order():
     assert lost.endswith("; nothing would meet the SLA with limit on TPOT a fifth tighter")
     even = runner_up("aggregated", "chunked", 3.0, rows, True)  # of two that are as good, hardly anything is needed
     assert "chunked would be" not in even
-    assert even.endswith("; next to nothing puts it first")
+    assert even.endswith("; next to nothing puts chunked first")
     assert runner_up("chunked", "aggregated", 0.0, rows, False) == "no other architecture meets the SLA"
 
 

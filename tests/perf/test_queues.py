@@ -14,7 +14,7 @@ from inference_math.perf import queues
 from inference_math.perf.engine import Request
 from inference_math.perf.goodput import Played, Tally, goodput, requests_of
 from inference_math.perf.systems import engine_of, run_balanced, run_engine
-from inference_math.planner.case import Case, coefficients, solve
+from inference_math.planner.case import Case, coefficients, solve, under
 from inference_math.planner.traffic import chances
 from inference_math.workload import SLA, Workload
 
@@ -163,3 +163,14 @@ def test_a_simulation_begins_with_the_usual_load(monkeypatch):
     assert played[2] == pytest.approx(told[2], rel=0.06)
     monkeypatch.setattr(queues, "FILLS", 0.0)
     assert queues.played(asked, system, pace, 0.0, drawn, 0, 1.6, 0.0)[2] < played[2]
+
+
+def test_no_row_of_chunks_serves_more_prompts_than_its_steps_compute():
+    """However many places there are: who finishes must be replaced, a chunk in each step."""
+    unit = Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", "fp8")
+    case = Case(unit, Workload(500, 300), SLA(0.4, 0.06), units=2)
+    asked, one, found = queues.of_units(case.asked, 1), under(case), solve(case)
+    for row in queues.trials(asked, "chunked", found.rows["chunked"]):
+        chunk = row["chunk"] / 500
+        most = chunk / one["mixed"](0.0, chunk)
+        assert 0 < queues.full(asked, "chunked", row, one) <= most

@@ -66,12 +66,12 @@ def test_users_beyond_the_border_collapse_where_the_formula_says():
 
 
 @settings(max_examples=20, deadline=None)
-@given(users=st.integers(2, 60), room=st.floats(0.1, 3), think=st.floats(0, 60))
-def test_little_s_law_and_limits(users, room, think):
-    turns = Turns(**(vars(AGENTS) | {"think": think}))
+@given(users=st.integers(2, 60), room=st.floats(0.1, 3), think=st.floats(0, 60), answer=st.sampled_from([2, 20, 500]))
+def test_little_s_law_and_limits(users, room, think, answer):
+    turns = Turns(**(vars(AGENTS) | {"think": think, "message": 2000 - answer, "answer": answer}))
     seen = loop(turns, users, COST, tokens=[room * 1e6])
-    length = MEANS.prompt + AGENTS.answer
-    whole = seen.rate * (think + seen.ttft + (AGENTS.answer - 1) * seen.tpot)
+    length = turns.sessions(1).prompt + answer
+    whole = seen.rate * (think + seen.ttft + (answer - 1) * seen.tpot)
     assert whole == pytest.approx(users, rel=1e-3)
     assert 0 <= seen.together <= turns.sessions(1).of(1).ceiling + 1e-9
     assert seen.in_flight <= max(1, room * 1e6 / length) * (1 + 1e-9)

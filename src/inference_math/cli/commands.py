@@ -178,10 +178,10 @@ def _put_sessions(options: argparse.Namespace) -> None:
     unit, _ = _laid_out(options)
     units = _units(options, unit)
     found = _sessions(options, unit, units)
-    below = found.tiers.assign(adds=found.tiers["together"].diff()).iloc[1:]
     options.prompt, options.output, options.alpha = found.prompt, options.answer, found.tiers["together"].iloc[-1]
-    if len(below) and below["adds"].max() > 0:
-        options.tier = str(below["tier"].iloc[int(below["adds"].to_numpy().argmax())])
+    most = max(range(len(found.shares)), key=lambda k: found.shares[k])
+    if most and found.shares[most] > 0:
+        options.tier = str(found.tiers["tier"].iloc[most])
         options.sessions = ceil(options.users / units)
     who = f"{digits(options.users)} users of {units} units of {unit.gpus} GPUs"
     said = f"{who} find {options.alpha:.0%} of their prompts of {digits(found.prompt)} tokens"

@@ -124,11 +124,11 @@ def ladder_notes(
     first, law = rows[0], session_of(asked["turns"], 1.0)
     ceiling, groups = used_within(law, inf), asked["habits"]["groups"]
     told = [
-        "Each row has the tiers up to its own. Times: "
+        "Each row has the tiers up to its own. In the last a turn lasts "
         + percent(ends[0])
         + " to "
         + percent(ends[1])
-        + " of that in nine cases of ten, if as much is found. "
+        + " of what is said in nine cases of ten, if as much is found. "
         "Prompts: their share of the engine's time, which bounds what a store can bring. "
         "In flight: turns of a unit that hold their tokens; (all): more would, and wait for room."
     ]

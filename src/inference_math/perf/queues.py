@@ -141,10 +141,14 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
 def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     """Return the requests/s of a replica, all its units, at full load with the settings of a row.
 
-    Of pools each group of a unit's GPUs has them.
+    Of pools each group of a unit's GPUs has them. No more decode beside chunks than these replace when they finish,
+    whatever places there are.
     """
     chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
-    return loaded(asked, one, name, changed(asked, row, chunk, row["prefill_units"]))["rate"] * asked["units"]
+    own = changed(asked, row, chunk, row["prefill_units"])
+    if name == "chunked":
+        own["batch"] = min(row["batch"], chunk * max(steps_of(asked) - 1, 1) / asked["work"]["n_in"])
+    return loaded(asked, one, name, own)["rate"] * asked["units"]
 
 
 def system_for(asked: Asked, name: str, row: Row) -> System:

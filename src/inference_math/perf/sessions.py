@@ -19,6 +19,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+EQUAL = 1e-3  # of a coefficient of variation: times are as good as equal
+
+
 def session_of(turns: TurnNumbers, served: float) -> SessionNumbers:
     """Return the means of sessions of equal turns, each of which waits and is served for so many seconds.
 
@@ -46,7 +49,7 @@ def prompt_of(one: SessionNumbers) -> float:
 def come_back(one: SessionNumbers, seconds: float) -> float:
     """Return the share of the turns that come within so many seconds after the answer before."""
     think = one["gap"] - one["served"]
-    if one["cv"] == 0 or think <= 0:
+    if one["cv"] < EQUAL or think <= 0:
         return 1.0 if seconds >= think else 0.0
     shape = one["cv"] ** -2
     return float(gammainc(shape, shape * seconds / think))
@@ -55,7 +58,7 @@ def come_back(one: SessionNumbers, seconds: float) -> float:
 def mean_think(one: SessionNumbers, most: float) -> float:
     """Return the mean of the times that users think, of which none counts more than so many seconds."""
     think = one["gap"] - one["served"]
-    if one["cv"] == 0 or think <= 0 or most == inf:
+    if one["cv"] < EQUAL or think <= 0 or most == inf:
         return min(think, most)
     shape = one["cv"] ** -2
     shorter = float(gammainc(shape + 1, shape * most / think))
@@ -106,7 +109,7 @@ def needed_tokens(one: SessionNumbers, users: float, share: float) -> float:
     if wanted <= 0:  # what all prompts share is enough
         return working_set(one, users, 0.0)
     think, back = one["gap"] - one["served"], wanted / one["again"]
-    if one["cv"] == 0 or think <= 0:
+    if one["cv"] < EQUAL or think <= 0:
         return working_set(one, users, think) * (1 + 1e-9)  # all of the sessions, or nothing
     last = think
     while come_back(one, last) < back:

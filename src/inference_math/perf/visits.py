@@ -17,6 +17,7 @@ __all__ = ["Served", "store_for", "thinking", "turns_held", "visits"]
 ROUNDS = 400
 HALFWAY = 0.5  # of the way to what a round says
 SETTLED = 1e-7
+LOOKED_AT = 32  # numbers of decodes, for one that keeps up
 NO_END = 1e12  # seconds, or users: what a root finder takes for infinite
 
 
@@ -133,7 +134,10 @@ class Served:
         while self._around(top, users, think, kinds) < users:
             top = 2 * top
         rate = root(lambda each: min(self._around(each, users, think, kinds), NO_END) - users, 0.0, top, 1e-12)
-        return self._pulse(rate, users, kinds)
+        at = self._pulse(rate, users, kinds)
+        # Where no more decodes keep up, who is too many waits for the first token.
+        at.first += max(users - self._around(rate, users, think, kinds), 0.0) / rate
+        return at
 
     def _around(self, rate: float, users: float, think: float, kinds: list[PromptKind]) -> float:
         """Return how many users keep up a rate."""
@@ -249,7 +253,17 @@ class Served:
         def short(decodes: float) -> float:
             return decodes - rate * self._steps * min(self._gap(rate, decodes, kinds), NO_END)
 
-        return inf if short(most) <= 0 else root(short, 0.0, most, 1e-9)
+        # Steps grow faster than decodes where prompts fill the engine: the fewest that keep up count.
+        low, high = 0.0, most
+        if short(most) <= 0:
+            high = 0.0
+            for k in range(LOOKED_AT):
+                at = most * (k + 1) / LOOKED_AT
+                if short(at) > 0:
+                    high = at
+                    break
+                low = at
+        return inf if high == 0 else root(short, low, high, 1e-9)
 
 
 class PromptKind:

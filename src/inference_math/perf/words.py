@@ -127,7 +127,7 @@ def runner_up(best: str, second: str, rate: float, swings: list[Swing], even: bo
     if len(lost) > 0:
         turns.append("nothing would meet the SLA with " + " or ".join(lost))
     if even:
-        turns.append("next to nothing puts it first")
+        turns.append("next to nothing puts " + second + " first")
     if len(turns) < 1:
         turns.append("no length or limit a fifth smaller or larger would put another first")
     return said + "; " + "; ".join(turns)

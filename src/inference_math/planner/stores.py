@@ -65,8 +65,10 @@ class Ladder:
     alone
         Units that would serve as many turns per second without any tier below HBM: what the ladder stands for.
     spread
-        Ends of the factor by which latencies, and so rates, may be off with a probability of 90 %, where hits are what
-        the law says.
+        Ends of the factor by which a turn's latency in the last row may be off with a probability of 90 %, where hits
+        are what the law says.
+    shares
+        Of all prompt tokens that each tier finds, all tiers together, HBM first.
     head, notes
         What that says in sentences: of the sessions and the size; of the rows and what follows.
     """
@@ -82,6 +84,7 @@ class Ladder:
     gpus: int
     alone: int
     spread: tuple[float, float]
+    shares: tuple[float, ...]
     head: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -218,7 +221,7 @@ def size_store(
     needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, sizes, strict=True)}
     return Ladder(
         rows, needed, whole.of(1).ceiling, whole.prompt, whole.prompt * each / 1e9, asked["users"], turns.think,
-        count, count * unit.gpus, many, (low, high), tuple(head), tuple(notes),
+        count, count * unit.gpus, many, (low, high), tuple(found[-1]["found"]), tuple(head), tuple(notes),
     )  # fmt: skip
 
 
