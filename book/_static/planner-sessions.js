@@ -58,15 +58,15 @@
     notes.replaceChildren();
   };
   const show = () => {
+    const given = page.state();
     try {
-      found = size(page.state(), share.numbersOf(fields));
+      found = size(given, share.numbersOf(fields));
     } catch ({ message }) {
       clear(message);
       return;
     }
     const { digits, percent, as_gb } = math;
     const { names, asked, rows } = found;
-    const given = page.state();
     const kept = ({ ttft, tpot }) => 1000 * ttft <= given.ttft && 1000 * tpot <= given.tpot;
     share.fill(table, ["up to", "its size", "found", "holds users", "turns/s", "TTFT (s)", "TPOT (ms)", "means keep the limits", "prompts", "in flight"], rows.map((row, k) => [
       TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.rate),
