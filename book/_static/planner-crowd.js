@@ -25,7 +25,7 @@ window.inferenceMathCrowd = (() => {
   };
 
   // The fleets of all architectures, as `planner.traffic` finds them, and which of them takes the fewest GPUs.
-  const sized = function* ({ asked, solved, drawn }, names, played, { traffic, have }) {
+  const sized = function* ({ asked, solved, drawn }, names, played, { traffic, have, cv }) {
     const places = math.representative(asked, solved.costs);
     const paces = places.map((i) => math.pace_of(asked, ...drawn[i]));
     const of = remembered((units) => math.of_units(asked, units));
@@ -34,7 +34,7 @@ window.inferenceMathCrowd = (() => {
       rows: (name, units) => rowsOf(name, units).length,
       top: remembered((name, units, row, place) => math.full(of(units), name, rowsOf(name, units)[row], solved.costs[places[place]])),
       play: remembering((name, units, row, place, rate, enough) =>
-        math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), paces[place], solved.costs[places[place]].front, played, place, rate, enough)),
+        math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), paces[place], solved.costs[places[place]].front, played, place, rate, math.replicas_sharing(cv, traffic, have, units * asked.unit.gpus, rate), enough)),
     };
     const fleets = {};
     for (const name of names) {

@@ -159,10 +159,10 @@ def test_a_simulation_begins_with_the_usual_load(monkeypatch):
     assert usual > 60
     gaps, lengths = chances(0, 1.0)
     drawn = {"gaps": gaps, "lengths": lengths, "like": [], "share": 0.9}
-    played = queues.played(asked, system, pace, 0.0, drawn, 0, 1.6, 0.0)
+    played = queues.played(asked, system, pace, 0.0, drawn, 0, 1.6, 1.0, 0.0)
     assert played[2] == pytest.approx(told[2], rel=0.06)
     monkeypatch.setattr(queues, "FILLS", 0.0)
-    assert queues.played(asked, system, pace, 0.0, drawn, 0, 1.6, 0.0)[2] < played[2]
+    assert queues.played(asked, system, pace, 0.0, drawn, 0, 1.6, 1.0, 0.0)[2] < played[2]
 
 
 def test_no_row_of_chunks_serves_more_prompts_than_its_steps_compute():

@@ -94,8 +94,9 @@ def test_of_operators_older_versions_are_all_that_was_checked():
     )
 
 
-def sizes(following="", others=(0,), owned=False, tie=False, ahead=0.8, lost=0.04, gpus=(6, 4, 9), rate=40):
-    return sized("chunked", 3, 1, list(gpus), rate, following, list(others), owned, tie, ahead, lost)
+def sizes(following="", *others, have=0, tie=False, ahead=0.8, lost=0.04, gpus=(6, 4, 9), rate=40):
+    ends = [list(one) for one in others]
+    return sized("chunked", 3, 1, list(gpus), rate, following.split(), ends, have, tie, ahead, lost)
 
 
 def test_a_fleet_in_a_sentence():
@@ -106,25 +107,36 @@ def test_a_fleet_in_a_sentence():
         "; aggregated takes 8 GPUs (6 to 10); chunked is the best in 80% of the draws; in the mean it loses 4% to the"
         " best one"
     )
-    owned = sizes("aggregated", (7.25, 6, 8), owned=True, rate=9.5, lost=0.0)
+    owned = sizes("aggregated", (7.25, 6, 8), have=6, rate=9.5, lost=0.0)
     assert owned.startswith("9.5 requests/s on 6 GPUs: chunked")
+    assert sizes(have=8, rate=9.5).startswith("9.5 requests/s on 6 of 8 GPUs: chunked")
     assert owned.endswith("; aggregated serves 7.25 requests/s (6 to 8); chunked is the best in 80% of the draws")
     assert sizes("split", (8, 8, 8), tie=True).endswith("its lead varies by more than it is")
     assert sizes("split", (6, 6, 6), tie=True).endswith("to the best one: a tie")
     assert "; split takes 1 GPU (1 to 2); " in sizes("split", (1, 1, 2))
     assert "; as few with split" in sizes("split", (6, 6, 6))
-    assert "; as much with split" in sizes("split", (7.249, 7, 8), owned=True, rate=7.251)
-    assert "promise: 90% of the requests" in sized_how(0.9, 1, "", 8, 40, 50, False)
-    assert "promise: mean TTFT and mean TPOT" in sized_how(0.0, 1, "", 8, 40, 50, False)
-    assert "counted: arrivals at random, equal prompts" in sized_how(0.9, 1, "", 8, 40, 50, False)
-    assert "a CV of 4 at each replica, lengths as recorded, in replicas of 6 units" in sized_how(
-        0.9, 4, "mix", 6, 40, 50, False
+    assert "; as much with split" in sizes("split", (7.249, 7, 8), have=6, rate=7.251)
+    assert "; as few with split and whole; chunked" in sizes("split whole", (6, 6, 6), (6, 5, 8), tie=True, lost=0)
+    assert "; as few with split; " in sizes("split whole", (6, 6, 6), (8, 5, 8))
+    assert "; split takes 8 GPUs (8 to 8); chunked" in sizes("split whole", (8, 8, 8), (8, 8, 8))
+
+
+def how(share=0.9, cvs=(1, 1), played="", units=8, many=False):
+    return sized_how(share, list(cvs), played, units, 40, 50, many)
+
+
+def test_under_what_a_fleet_holds():
+    assert "promise: 90% of the requests" in how()
+    assert "promise: mean TTFT and mean TPOT" in how(share=0.0)
+    assert "counted: arrivals at random, equal prompts" in how()
+    assert "counted: arrivals with a CV of 4, lengths as recorded, in replicas of 6 units" in how(
+        cvs=(4, 4), played="mix", units=6
     )
-    assert sized_how(0.9, 1, "", 8, 40, 50, False).endswith(
-        "so set, and without limits, the same GPUs would serve 50 requests/s, of which this is 80%"
-    )
-    assert "8 units at most (fewer GPUs may do in larger ones)" in sized_how(0.9, 1, "", 8, 40, 50, True)
-    assert "arrivals and lengths as recorded" in sized_how(0.9, 4, "trace", 8, 40, 50, False)
+    assert "a CV of 4 (1.5 at each replica), equal prompts" in how(cvs=(4, 1.5), many=True)
+    assert how().endswith("so set, and without limits, the same GPUs would serve 50 requests/s, of which this is 80%")
+    assert "8 units at most (fewer GPUs may do in larger ones), to which requests come by chance" in how(many=True)
+    assert "arrivals and lengths as recorded" in how(cvs=(4, 4), played="trace")
+    assert "to which requests come in turn" in how(played="trace")
 
 
 def test_which_gpu_is_first_is_said_by_cost_where_two_have_a_price_else_by_rate():

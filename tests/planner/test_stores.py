@@ -13,7 +13,7 @@ from inference_math.catalogue import tiers
 from inference_math.perf import sessions as law
 from inference_math.perf.queues import pace_of
 from inference_math.perf.steps import kv_sent
-from inference_math.perf.visits import Served, turns_held
+from inference_math.perf.visits import Served
 from inference_math.planner import size_store
 from inference_math.planner.case import Case
 from inference_math.planner.loops import Habit, loop, needed, session_habits
@@ -27,8 +27,14 @@ SPLIT = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
 TIERS = {"dram": 2e12, "local_ssd": 30e12}
 
 
+def waiting(turns, front):
+    """Return turns as the engine sees them: to the times that users think comes a front, which does not scatter."""
+    think = turns.think + front
+    return replace(turns, think=think, cv=turns.cv * turns.think / think)
+
+
 def waiting_of(unit):
-    return replace(AGENTS, think=AGENTS.think + unit.front.seconds)
+    return waiting(AGENTS, unit.front.seconds)
 
 
 def cost_of(unit):
@@ -182,11 +188,9 @@ def test_latencies_spread_as_the_loop_does_under_each_draw():
     each = []
     for coefficients, factors in case.pairs(64):
         front = UNIT.front.seconds * np.exp(UNIT.front.sd * factors[2])
-        served = Served(
-            replace(turns, think=turns.think + front).numbers, pace_of(case.asked, coefficients, factors), habits
-        )
-        most = turns_held(law.session_of(turns.numbers, 1.0), tokens[0])
-        seen = served.seen(users / units, hits, [0.0, load], most)
+        pace = pace_of(case.asked, coefficients, factors)
+        served = Served(waiting(turns, front).numbers, pace, habits, tokens[0])
+        seen = served.seen(users / units, hits, [0.0, load])
         each.append(front + seen["ttft"] + 499 * seen["tpot"])
     own = found.tiers.ttft.iloc[-1] + 499 * found.tiers.tpot.iloc[-1]
     ordered = sorted(each)

@@ -6,7 +6,7 @@ from math import ceil
 import numpy as np
 import pytest
 
-from inference_math import perf, planner
+from inference_math import perf, planner, theory
 from inference_math.catalogue.links import Link
 from inference_math.catalogue.tiers import tier
 from inference_math.perf import queues
@@ -41,7 +41,7 @@ def played(found, one, rate, seed=0, share=0.9):
     paces = [queues.pace_of(case.asked, *pair) for pair in found.pairs]
     fronts = [perf.under(case.asked, *pair)["front"] for pair in found.pairs]
     both = zip(paces, fronts, strict=True)
-    return [queues.played(case.asked, system, pace, front, asked, 0, rate, 0.0) for pace, front in both]
+    return [queues.played(case.asked, system, pace, front, asked, 0, rate, 1.0, 0.0) for pace, front in both]
 
 
 def test_a_fleet_is_as_many_replicas_as_the_rate_asks_for():
@@ -247,6 +247,31 @@ def test_bursts_need_more():
     counts = [fleet(FOUND, 40, architecture="aggregated", cv_arrivals=cv).gpus[0] for cv in (0, 1, 3)]
     assert counts == sorted(counts)
     assert counts[2] > counts[0]
+
+
+@pytest.mark.parametrize("cv", [0.0, 2.0, 4.0])
+@pytest.mark.parametrize("replicas", [1.5, 10.0, 1000.0])
+def test_bursts_that_are_dealt_out_by_chance_thin_out(cv, replicas):
+    gaps, lengths = traffic.chances(3, cv)
+    found = [queues.thinned(gaps, lengths, place, 3000, replicas) for place in range(8)]
+    assert np.mean(found, axis=1) == pytest.approx(1)
+    each = queues.cv_at_each(cv, replicas)
+    assert each == pytest.approx(float(theory.thinned_cv(cv_arrivals=cv, part=1 / replicas)))
+    assert np.std(found) == pytest.approx(each, rel=0.1)
+
+
+def test_who_shares_arrivals():
+    assert queues.replicas_sharing(1.0, 40, 0, 2, 4) == 1.0  # at random in any case
+    assert queues.replicas_sharing(2.0, 40, 0, 2, 4) == 10
+    assert queues.replicas_sharing(2.0, 40, 0, 2, 50) == 1.0
+    assert queues.replicas_sharing(2.0, 0, 9, 2, 4) == 4
+    gaps, lengths = traffic.chances(0, 2.0)
+    assert queues.thinned(gaps, lengths, 2, 50, 1.0) == queues.shuffled(gaps, 2, 50, 1.0)
+
+
+def test_a_large_fleet_hardly_sees_bursts():
+    calm, bursty = (fleet(FOUND, 400, architecture="aggregated", cv_arrivals=cv).gpus[0] for cv in (1, 4))
+    assert calm <= bursty < 1.3 * calm
 
 
 def test_a_store_needs_fewer():

@@ -91,10 +91,24 @@ class Window:
         ttfts = dict(zip([*first, math.inf], [*range(1, len(first) + 1), len(first)], strict=True))
         tpots = dict(zip([*gaps["gap"], math.inf], [*gaps["count"].cumsum(), gaps["count"].sum()], strict=True))
         return cls(
-            engine, "", len(rows), mean["n_in"], mean["n_out"], mean["cached"] / mean["n_in"], 0, 0, math.nan,
-            float(ran), mean["ttft"], mean["admitted"] - mean["arrival"], mean["first_token"] - mean["admitted"],
-            run.gaps.mean, 0, ttfts, tpots,
-        )  # fmt: skip
+            engine,
+            "",
+            len(rows),
+            mean["n_in"],
+            mean["n_out"],
+            mean["cached"] / mean["n_in"],
+            0,
+            0,
+            math.nan,
+            float(ran),
+            mean["ttft"],
+            mean["admitted"] - mean["arrival"],
+            mean["first_token"] - mean["admitted"],
+            run.gaps.mean,
+            0,
+            ttfts,
+            tpots,
+        )
 
     @property
     def work(self) -> Workload:

@@ -257,9 +257,12 @@ def errors() -> pd.DataFrame:
     found = score(table.assign(maker=[GPUS[name].maker for name in table["gpu"]]), by)
     left = load("served_left_out").frame
     left = left.assign(
-        kind=[kind_of(catalogue.model(name)) for name in left["model"]], source=LEFT_OUT, drafts="none",
-        maker=[GPUS[name].maker for name in left["gpu"]], inside=np.nan,
-    )  # fmt: skip
+        kind=[kind_of(catalogue.model(name)) for name in left["model"]],
+        source=LEFT_OUT,
+        drafts="none",
+        maker=[GPUS[name].maker for name in left["gpu"]],
+        inside=np.nan,
+    )
     known = pd.concat([found, left], ignore_index=True).sort_values(by, ignore_index=True)
     return known[[*by, "points", "e2e", "ttft", "inside"]].rename(columns={"e2e": "error"})
 

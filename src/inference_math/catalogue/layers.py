@@ -121,9 +121,19 @@ def grouped(
 
 
 def latent(
-    d_model: int, heads: int, *, q_lora: int, kv_lora: int, nope: int, rope: int, v_head: int, top_k: int = 0,
-    index_heads: int = 0, index_head: int = 0, indexed: bool = True,
-) -> Attention:  # fmt: skip
+    d_model: int,
+    heads: int,
+    *,
+    q_lora: int,
+    kv_lora: int,
+    nope: int,
+    rope: int,
+    v_head: int,
+    top_k: int = 0,
+    index_heads: int = 0,
+    index_head: int = 0,
+    indexed: bool = True,
+) -> Attention:
     """Return latent attention (MLA): one latent and one rotated key for all heads.
 
     With `top_k` a token sees only so many others, those that an index of one small key for each token chooses (sparse

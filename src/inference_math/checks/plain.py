@@ -8,8 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-__all__ = ["ANY_POSITIVE", "AT_LEAST_ONE", "AT_LEAST_ZERO", "EFFICIENCY", "SHARE", "Interval", "as_bool", "as_one_of",
-           "as_real", "as_whole"]  # fmt: skip
+__all__ = [
+    "ANY_POSITIVE",
+    "AT_LEAST_ONE",
+    "AT_LEAST_ZERO",
+    "EFFICIENCY",
+    "SHARE",
+    "Interval",
+    "as_bool",
+    "as_one_of",
+    "as_real",
+    "as_whole",
+]
 
 
 @dataclass(frozen=True)

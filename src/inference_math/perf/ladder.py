@@ -8,8 +8,8 @@ from inference_math.checks.numerals import digits, percent
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.draws import interval
 from inference_math.perf.sessions import border, prompt_of, session_of, used_within
-from inference_math.perf.types import LadderNumbers, StepTimes, TierRow, TurnNumbers
-from inference_math.perf.visits import Served, store_for, thinking, turns_held, visits
+from inference_math.perf.types import LadderNumbers, StepTimes, TierRow
+from inference_math.perf.visits import Served, calm, store_for, visits
 
 __all__ = [
     "FOUND_SHARES",
@@ -33,7 +33,7 @@ def tier_row(asked: LadderNumbers, cost: StepTimes, below: int) -> TierRow:
     """Return what users see with the tiers down to one, and how many of them these hold; all units together."""
     turns, units, groups = asked["turns"], asked["units"], asked["habits"]["groups"]
     tokens, loads = asked["tokens"][: below + 1], asked["loads"][: below + 1]
-    at = visits(waiting_of(turns, asked["front"]), asked["users"] / units, cost, tokens, loads, asked["habits"])
+    at = visits(calm(turns, asked["front"]), asked["users"] / units, cost, tokens, loads, asked["habits"])
     together, held = 0.0, 0.0
     for k in range(below + 1):
         together += at["found"][k]
@@ -56,14 +56,9 @@ def ladder(asked: LadderNumbers, cost: StepTimes) -> list[TierRow]:
     return [tier_row(asked, cost, k) for k in range(len(asked["tokens"]))]
 
 
-def waiting_of(turns: TurnNumbers, front: float) -> TurnNumbers:
-    """Return turns of users who seem to think for longer: what no step takes, nothing is held for."""
-    return thinking(turns, turns["think"] + front, turns["cv"])
-
-
 def sizes_for(asked: LadderNumbers, cost: StepTimes) -> list[float]:
     """Return the tokens, of HBM and stores of all units, that find so much of what can be found, by `FOUND_SHARES`."""
-    turns, users = waiting_of(asked["turns"], asked["front"]), asked["users"] / asked["units"]
+    turns, users = calm(asked["turns"], asked["front"]), asked["users"] / asked["units"]
     one, habits = asked["tokens"][0], asked["habits"]
     return [asked["units"] * store_for(turns, users, cost, share, one, habits) for share in FOUND_SHARES]
 
@@ -72,7 +67,7 @@ def units_alone(asked: LadderNumbers, cost: StepTimes, wanted: float) -> int:
     """Return the units, no fewer than there are, that serve so many turns per second with HBM alone."""
     units, goal = asked["units"], wanted * (1 - NEAR)
     most = max(units, ceil(asked["users"]))  # a unit for each user does as well as anything
-    turns, habits = waiting_of(asked["turns"], asked["front"]), asked["habits"]
+    turns, habits = calm(asked["turns"], asked["front"]), asked["habits"]
 
     def few(more: int) -> bool:
         many = units + more - 1
@@ -84,12 +79,11 @@ def units_alone(asked: LadderNumbers, cost: StepTimes, wanted: float) -> int:
 
 def latency_ends(asked: LadderNumbers, costs: list[StepTimes], fronts: list[float], row: TierRow) -> list[float]:
     """Return the factors between which a turn's latency lies in nine of ten draws, if as much is found."""
-    turns, groups, each = asked["turns"], asked["habits"]["groups"], []
+    turns, each = asked["turns"], []
     steps = max(turns["answer"] - 1, 1)
-    most = groups * turns_held(session_of(turns, 1.0), asked["tokens"][0] / groups)
     for k in range(len(costs)):
-        served = Served(waiting_of(turns, fronts[k]), costs[k], asked["habits"])
-        seen = served.seen(asked["users"] / asked["units"], row["found"], asked["loads"], most)
+        served = Served(calm(turns, fronts[k]), costs[k], asked["habits"], asked["tokens"][0])
+        seen = served.seen(asked["users"] / asked["units"], row["found"], asked["loads"])
         each.append(fronts[k] + seen["ttft"] + steps * seen["tpot"])
     whole = interval(0.0, each)
     own = row["ttft"] + steps * row["tpot"]
@@ -104,17 +98,19 @@ def as_gb(gb: float) -> str:
 def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[str]:
     """Say whose sessions these are, and how big a store must be that finds so much of what can be found."""
     law, each = session_of(asked["turns"], 1.0), asked["bytes"]
-    prompt = prompt_of(law)
+    prompt, ceiling = prompt_of(law), used_within(law, inf)
     many = " user who thinks for " if asked["users"] == 1 else " users who think for "
     who = digits(asked["users"]) + many + digits(asked["turns"]["think"]) + " s; prompts of "
     parts = []
     for k in range(len(FOUND_SHARES)):
         parts.append(percent(FOUND_SHARES[k]) + " of that takes " + as_gb(sizes[k] * each / 1e9))
     whose = who + digits(prompt) + " tokens, " + as_gb(prompt * each / 1e9) + "."
-    if not used_within(law, inf) > 0:
+    if not ceiling > 0:
         return [whose, "No prompt has anything that was there before: there is nothing to find."]
-    ceiling = percent(used_within(law, inf))
-    return [whose, ceiling + " of all prompt tokens were there before; " + ", ".join(parts) + ", HBM included."]
+    return [
+        whose,
+        percent(ceiling) + " of all prompt tokens were there before; " + ", ".join(parts) + ", HBM included.",
+    ]
 
 
 def ladder_notes(

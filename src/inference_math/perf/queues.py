@@ -7,7 +7,7 @@ drawn holds both the calibration's error and that of the sample.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, floor, inf, log
+from math import ceil, floor, inf, log, log1p
 
 from inference_math.perf.asked import (
     computed_tokens,
@@ -40,8 +40,8 @@ from inference_math.perf.types import (
 )
 
 __all__ = [
-    "AFTER", "BEFORE", "DRAWN", "MEASURED", "crowd", "differ", "full", "longest_fits", "of_units", "pace_of",
-    "played", "representative", "slow_places", "standing", "system_for", "trials",
+    "AFTER", "BEFORE", "DRAWN", "MEASURED", "crowd", "cv_at_each", "differ", "full", "longest_fits", "of_units",
+    "pace_of", "played", "replicas_sharing", "representative", "slow_places", "standing", "system_for", "trials",
 ]  # fmt: skip
 
 # Prompts are let in as they come.
@@ -205,19 +205,68 @@ def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
     return [order[floor((k + 0.5) * len(order) / many)] for k in range(many)]
 
 
+def replicas_sharing(cv: float, traffic: float, have: float, gpus: float, rate: float) -> float:
+    """Return how many replicas share the arrivals of which one gets `rate`: as many as the traffic, or the GPUs, make.
+
+    `cv` is that of the times between all arrivals; 1 where it does not matter: a part of arrivals at random is at
+    random, too.
+    """
+    if cv == 1:
+        return 1.0
+    return max(floor(have / gpus), 1.0) if have > 0 else max(traffic / rate, 1.0)
+
+
+def cv_at_each(cv: float, replicas: float) -> float:
+    """Return the CV of the times between arrivals at one of the replicas to which requests come by chance.
+
+    See `theory.thinned_cv`.
+    """
+    each: float = (1 + (cv**2 - 1) / replicas) ** 0.5
+    return each
+
+
+def thinned(gaps: list[float], chances: list[float], place: int, count: int, replicas: float) -> list[float]:
+    """Return times between arrivals, of mean 1, at one of the replicas to which requests come by chance.
+
+    Each is a sum of as many of the `gaps` as requests come until one comes here, a geometric number; see
+    `cv_at_each`. What a sum needs beyond the list begins it anew.
+    """
+    if not replicas > 1:
+        return shuffled(gaps, place, count, 1.0)
+    size, until, at, total = len(gaps), [0.0], 0, 0.0
+    for one in shuffled(gaps, place, size, 1.0):
+        until.append(until[len(until) - 1] + one)
+    found: list[float] = []
+    for chance in shuffled(chances, place + 2 * DRAWN, count, 0.0):
+        to = at + max(ceil(log1p(-chance) / log1p(-1 / replicas)), 1)
+        one = until[to % size] - until[at] + floor(to / size) * until[size]
+        found.append(one)
+        total, at = total + one, to % size
+    return [one * count / total for one in found]
+
+
 def played(
-    asked: Asked, system: System, pace: Pace, front: float, drawn: Drawn, place: int, rate: float, enough: float
+    asked: Asked,
+    system: System,
+    pace: Pace,
+    front: float,
+    drawn: Drawn,
+    place: int,
+    rate: float,
+    replicas: float,
+    enough: float,
 ) -> list[float]:
     """Return (score, mean TTFT, mean TPOT) of a replica that gets so many requests a second; see `goodput`.
 
     `drawn` has gaps, lengths and like, the tokens of recorded requests, and `share`, which of the requests must keep
-    both limits (0: means must). `place` tells which arrivals: each draw has its own. No step takes `front`
-    seconds of each TTFT. A score of 1 keeps the promise.
+    both limits (0: means must). `place` tells which arrivals: each draw has its own; so many `replicas` share them.
+    No step takes `front` seconds of each TTFT. A score of 1 keeps the promise.
     """
     work, under_way = asked["work"], usually_under_way(asked, system, pace, rate)
     since = min(max(floor(BEFORE * MEASURED + 0.5), ceil(FILLS * under_way)), LONGEST)
     many = since + MEASURED + max(ceil(AFTER * MEASURED), ceil(under_way))
-    gaps, lengths = shuffled(drawn["gaps"], place, many, 1.0), shuffled(drawn["lengths"], place, many, 0.0)
+    gaps = thinned(drawn["gaps"], drawn["lengths"], place, many, replicas)
+    lengths = shuffled(drawn["lengths"], place, many, 0.0)
     if len(drawn["like"]) > 0:
         requests = requests_like(gaps, lengths, rate, drawn["like"])
     else:

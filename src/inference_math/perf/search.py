@@ -145,8 +145,17 @@ def chunked(step: Step, places: float, n_in: float, n_out: float, tpot: float, t
     return row(highest(lambda b: row(b)["rate"], few, most))
 
 
-def disaggregated(step: Step, capacity: float, places: float, n_in: float, n_out: float, tpot: float, ttft: float,
-                  units: int, sent: float) -> Row:  # fmt: skip
+def disaggregated(
+    step: Step,
+    capacity: float,
+    places: float,
+    n_in: float,
+    n_out: float,
+    tpot: float,
+    ttft: float,
+    units: int,
+    sent: float,
+) -> Row:
     """Take the pools of which the slower one finishes most, prompts computed together as far as that helps.
 
     A request keeps the link of a unit busy for `sent` seconds, on either side.

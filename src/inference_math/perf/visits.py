@@ -12,7 +12,7 @@ from math import floor, inf
 from inference_math.perf.sessions import found_by, needed_tokens, prompt_of, root, session_of, used_within
 from inference_math.perf.types import SessionHabits, SessionNumbers, StepTimes, TurnNumbers, Visit
 
-__all__ = ["Served", "store_for", "thinking", "turns_held", "visits"]
+__all__ = ["Served", "calm", "store_for", "visits"]
 
 ROUNDS = 400
 HALFWAY = 0.5  # of the way to what a round says
@@ -21,28 +21,17 @@ LOOKED_AT = 32  # numbers of decodes, for one that keeps up
 NO_END = 1e12  # seconds, or users: what a root finder takes for infinite
 
 
+def calm(turns: TurnNumbers, wait: float) -> TurnNumbers:
+    """Return turns of users who wait for so long beside their thinking: meanwhile they hold nothing."""
+    other, think = turns.copy(), turns["think"] + wait
+    other["think"] = think
+    other["cv"] = turns["cv"] * turns["think"] / max(think, 1e-12)
+    return other
+
+
 def turns_held(one: SessionNumbers, hbm: float) -> float:
     """Return the turns that HBM has room for; what all prompts share, they hold together."""
     return max(1.0, (hbm - one["shared"]) / (one["again"] + one["brought"]))
-
-
-def thinking(turns: TurnNumbers, think: float, cv: float) -> TurnNumbers:
-    """Return the same turns of users who think for another time."""
-    return {
-        "turns": turns["turns"],
-        "first": turns["first"],
-        "message": turns["message"],
-        "answer": turns["answer"],
-        "think": think,
-        "cv": cv,
-        "shared": turns["shared"],
-    }
-
-
-def calm(turns: TurnNumbers, wait: float) -> TurnNumbers:
-    """Return turns of users who wait so long before they are let in: while they wait, they hold nothing."""
-    think = turns["think"] + wait
-    return thinking(turns, think, turns["cv"] * turns["think"] / max(think, 1e-12))
 
 
 def tiers_find(turns: TurnNumbers, users: float, times: list[float], sizes: list[float]) -> list[float]:
@@ -57,21 +46,21 @@ def tiers_find(turns: TurnNumbers, users: float, times: list[float], sizes: list
     return found
 
 
-def visits(turns: TurnNumbers, users: float, cost: StepTimes, tokens: list[float], loads: list[float],
-           habits: SessionHabits) -> Visit:  # fmt: skip
+def visits(
+    turns: TurnNumbers, users: float, cost: StepTimes, tokens: list[float], loads: list[float], habits: SessionHabits
+) -> Visit:
     """Return what users in a closed loop see of one engine with chunked prefill and a ladder of stores.
 
     HBM has the first of the `tokens`, whose load is 0: seconds that a token takes to come.
     """
-    groups, served = habits["groups"], Served(turns, cost, habits)
-    most = groups * turns_held(session_of(turns, 1.0), tokens[0] / groups)
+    groups, served = habits["groups"], Served(turns, cost, habits, tokens[0])
     parts = max(1.0, min(groups, users))  # a user has all of a group's part, and others stay empty
     sizes = [size / groups for size in tokens]
-    seen = served.seen(users, [0.0 for _ in tokens], loads, most)
+    seen = served.seen(users, [0.0 for _ in tokens], loads)
     times = [seen["waits"], seen["holds"]]
     for _ in range(ROUNDS):
         found = tiers_find(turns, users / parts, times, sizes)
-        seen = served.seen(users, found, loads, most)
+        seen = served.seen(users, found, loads)
         moved = [seen["waits"] - times[0], seen["holds"] - times[1]]
         if abs(moved[0]) + abs(moved[1]) <= SETTLED * (seen["waits"] + seen["holds"]):
             break
@@ -88,26 +77,30 @@ def store_for(
     """
     groups, law = habits["groups"], session_of(turns, 1.0)
     found = share * used_within(law, inf)
-    seen = Served(turns, cost, habits).seen(users, [found], [0.0], groups * turns_held(law, hbm / groups))
+    seen = Served(turns, cost, habits, hbm).seen(users, [found], [0.0])
     law = session_of(calm(turns, seen["waits"]), seen["holds"])
     return groups * needed_tokens(law, users / max(1.0, min(groups, users)), share)
 
 
 class Served:
-    """One engine, its sessions' prompts, and what a loop of users around it sees at given hits."""
+    """One engine, its sessions' prompts, and what a loop of users around it sees at given hits.
 
-    def __init__(self, turns: TurnNumbers, cost: StepTimes, habits: SessionHabits) -> None:
+    Of its HBM, so many tokens, turns in flight take what they need.
+    """
+
+    def __init__(self, turns: TurnNumbers, cost: StepTimes, habits: SessionHabits, hbm: float) -> None:
         self._turns = turns
         self._cost = cost
         self._habits = habits
         self._whole = session_of(turns, 1.0)
         self._prompt = prompt_of(self._whole)
+        self._most = habits["groups"] * turns_held(self._whole, hbm / habits["groups"])
         self._context = self._prompt + turns["answer"] / 2
         self._steps = max(turns["answer"] - 1, 1) / habits["gives"]
 
-    def seen(self, users: float, found: list[float], loads: list[float], most: float) -> Visit:
-        """Return what users see, of whose turns HBM holds so many at most; and how long one waits, and holds."""
-        think, wait = self._turns["think"], 0.0
+    def seen(self, users: float, found: list[float], loads: list[float]) -> Visit:
+        """Return what users see, and how long a turn waits, and holds."""
+        most, think, wait = self._most, self._turns["think"], 0.0
         at = self._loop(users, think, found, loads)
         in_flight = users - at.rate * think
         full = in_flight > most
@@ -136,13 +129,16 @@ class Served:
         rate = root(lambda each: min(self._around(each, users, think, kinds), NO_END) - users, 0.0, top, 1e-12)
         at = self._pulse(rate, users, kinds)
         # Where no more decodes keep up, who is too many waits for the first token.
-        at.first += max(users - self._around(rate, users, think, kinds), 0.0) / rate
+        at.first += max(users - self._users_of(at, think), 0.0) / rate
         return at
 
     def _around(self, rate: float, users: float, think: float, kinds: list[PromptKind]) -> float:
         """Return how many users keep up a rate."""
-        at = self._pulse(rate, users, kinds)
-        return rate * (think + at.first + self._steps * at.gap) if at.first < inf else inf
+        return self._users_of(self._pulse(rate, users, kinds), think)
+
+    def _users_of(self, at: Pulse, think: float) -> float:
+        """Return how many users a pulse is of."""
+        return at.rate * (think + at.first + self._steps * at.gap) if at.first < inf else inf
 
     def _pulse(self, rate: float, users: float, kinds: list[PromptKind]) -> Pulse:
         """Return the times at a rate, infinite where it is not kept up, and the prompts' share of the time."""

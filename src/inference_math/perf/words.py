@@ -15,7 +15,7 @@ __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
     "front_weighs", "gpus_of", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "missing", "outside",
     "promised", "remedy", "runner_up", "short", "sized", "sized_how", "standing_of", "swing_name", "too_long",
-    "trusted", "verdict", "wider",
+    "trusted", "used_of", "verdict", "wider",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
@@ -134,35 +134,38 @@ def runner_up(best: str, second: str, rate: float, swings: list[Swing], even: bo
 
 
 def sized(
-    name: str, replicas: float, units: float, gpus: list[float], rate: float, following: str, others: list[float],
-    owned: bool, tie: bool, ahead: float, lost: float,
+    name: str, replicas: float, units: float, gpus: list[float], rate: float, following: list[str],
+    others: list[list[float]], have: float, tie: bool, ahead: float, lost: float,
 ) -> str:  # fmt: skip
-    """Say what a fleet serves, and what follows it: by its GPUs, or where these are `owned` by its requests/s.
+    """Say what a fleet serves, and what follows it: by its GPUs, or of those that there are, if not 0, by its requests/s.
 
-    `gpus` are those of the fleet and both ends of what the traffic needs, `others` the same of what follows, or its
-    requests/s and their ends; `following` is "" where no other does it.
+    `gpus` are those of the fleet and both ends of what the traffic needs, `others` the same of each that is
+    `following`, the nearest first, or its requests/s and their ends.
     """
     each = "one unit" if units == 1 else digits(units) + " units"
     many = "1 replica" if replicas == 1 else digits(replicas) + " replicas"
     said = gpus_of(gpus[0]) + " (" + digits(gpus[1]) + " to " + most_of(gpus[2]) + ") for " + digits(rate)
     said += " requests/s: "
+    owned = have > 0
     if owned:
-        said = digits(rate) + " requests/s on " + gpus_of(gpus[0]) + ": "
+        said = digits(rate) + " requests/s on " + used_of(gpus[0], have) + ": "
     said += name + ", " + many + " of " + each
-    if following == "":
+    if len(following) < 1:
         return said
-    if digits(others[0]) == digits(rate if owned else gpus[0]):
-        said += "; as " + ("much" if owned else "few") + " with " + following
+    second, own = others[0], digits(rate if owned else gpus[0])
+    equal = [following[i] for i in range(len(following)) if digits(others[i][0]) == own]
+    if len(equal) > 0:
+        said += "; as " + ("much" if owned else "few") + " with " + " and ".join(equal)
     else:
-        unit = " requests/s" if owned else (" GPU" if others[0] == 1 else " GPUs")
-        said += "; " + following + (" serves " if owned else " takes ") + digits(others[0]) + unit
-        said += " (" + digits(others[1]) + " to " + most_of(others[2]) + ")"
+        unit = " requests/s" if owned else (" GPU" if second[0] == 1 else " GPUs")
+        said += "; " + following[0] + (" serves " if owned else " takes ") + digits(second[0]) + unit
+        said += " (" + digits(second[1]) + " to " + most_of(second[2]) + ")"
     said += "; " + name + " is the best in " + percent(ahead) + " of the draws"
     if lost >= VISIBLE:
         said += "; in the mean it loses " + percent(lost) + " to the best one"
     if not tie:
         return said
-    if digits(others[0]) == digits(rate if owned else gpus[0]):
+    if len(equal) > 0:
         return said + ": a tie"
     if ahead < SURE:
         return said + ": a tie, for it is the best in fewer than half of them"
@@ -172,6 +175,11 @@ def sized(
 def gpus_of(many: float) -> str:
     """Return a number of GPUs in words."""
     return digits(many) + (" GPU" if many == 1 else " GPUs")
+
+
+def used_of(many: float, have: float) -> str:
+    """Return the GPUs that are used of those that there are."""
+    return (digits(many) + " of " if many < have else "") + gpus_of(have)
 
 
 def apart(name: str, best: str) -> str:
@@ -193,14 +201,19 @@ def promised(share: float) -> str:
     return "mean TTFT and mean TPOT within the limits"
 
 
-def sized_how(share: float, cv: float, played: str, units: float, rate: float, full_load: float, many: bool) -> str:
+def sized_how(
+    share: float, cvs: list[float], played: str, units: float, rate: float, full_load: float, many: bool
+) -> str:
     """Say under what that holds, and what the same GPUs with the same settings would serve at most.
 
-    `many`: there are several replicas, which larger ones might replace. `cv` is that of the times between arrivals;
-    `played` what requests are: "", of equal prompts and geometric answers; "mix", of drawn lengths; "trace", as
-    recorded. `units` are the most that a replica may have.
+    `many`: there are several replicas, which larger ones might replace. `cvs` are those of the times between all
+    arrivals, and between those at each replica; `played` what requests are: "", of equal prompts and geometric
+    answers; "mix", of drawn lengths; "trace", as recorded. `units` are the most that a replica may have.
     """
-    come = "arrivals at random" if cv == 1 else "arrivals with a CV of " + digits(cv) + " at each replica"
+    come = "arrivals at random"
+    if cvs[0] != 1:
+        come = "arrivals with a CV of " + digits(cvs[0])
+        come += " (" + digits(cvs[1]) + " at each replica)" if many else ""
     if played == "trace":
         come = "arrivals and lengths as recorded"
     else:
@@ -208,7 +221,11 @@ def sized_how(share: float, cv: float, played: str, units: float, rate: float, f
     size = "replicas of " + digits(units) + " units at most"
     size += " (fewer GPUs may do in larger ones)" if many else ""
     how = "promise: " + promised(share) + ", in nine of ten draws; queues counted: " + come + ", in " + size
-    how += ", to which requests come in turn or by chance, and in which each goes to the unit that has the fewest"
+    how += (
+        ", to which requests come "
+        + ("in turn" if played == "trace" else "by chance")
+        + ", and in which each goes to the unit that has the fewest"
+    )
     more = (
         "; so set, and without limits, the same GPUs would serve "
         + digits(full_load)
@@ -380,9 +397,16 @@ def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[str]:
         seen = [row for row in rows if row["drafts"] == "mtp"]
         for row in seen:
             found.append(
-                "with drafts predictions were " + percent(row["error"]) + " off on " + digits(row["points"])
-                + " served points (" + served_where([row]) + " under " + row["engine"] + ")"
-            )  # fmt: skip
+                "with drafts predictions were "
+                + percent(row["error"])
+                + " off on "
+                + digits(row["points"])
+                + " served points ("
+                + served_where([row])
+                + " under "
+                + row["engine"]
+                + ")"
+            )
         found.append(
             "commands have the model draft by itself (MTP); one that cannot needs a drafter, as for EAGLE"
             + ("; across pipeline stages engines may refuse to draft" if layout["pp"] > 1 else "")

@@ -17,6 +17,24 @@ from inference_math.planner.stores import Ladder, size_store
 from inference_math.planner.traffic import Fleet, capacity, fleet
 
 __all__ = [
-    "Answer", "Case", "Fleet", "Foreseen", "Ladder", "Plan", "across", "batches", "cadences", "capacity", "fleet",
-    "foresee", "frontier", "layouts", "offloading", "plan", "search", "sensitivity", "size_store", "sweep",
-]  # fmt: skip
+    "Answer",
+    "Case",
+    "Fleet",
+    "Foreseen",
+    "Ladder",
+    "Plan",
+    "across",
+    "batches",
+    "cadences",
+    "capacity",
+    "fleet",
+    "foresee",
+    "frontier",
+    "layouts",
+    "offloading",
+    "plan",
+    "search",
+    "sensitivity",
+    "size_store",
+    "sweep",
+]

@@ -74,8 +74,8 @@ class Fleet:
         GB/s into each decode unit; NaN without pools.
     others
         The other architectures' fleets, the fewest GPUs or the most requests/s first; not those that keep no promise.
-    owned
-        Whether GPUs were given, not traffic.
+    have
+        The GPUs that there are; 0 where traffic was given.
     most_units
         The units that a replica may have, both pools of a disaggregated one together: those of the plan.
     """
@@ -104,25 +104,38 @@ class Fleet:
     link_gb_s: float
     tie: bool = False
     others: tuple[Fleet, ...] = ()
-    owned: bool = False
+    have: int = 0
     most_units: int = 2
+
+    @property
+    def owned(self) -> bool:
+        """Whether GPUs were given, not traffic."""
+        return self.have > 0
 
     @property
     def how(self) -> str:
         """Under what that holds, in a sentence."""
-        told = (self.share or 0.0, self.cv_arrivals, self.played, self.most_units)
+        cvs = [self.cv_arrivals, queues.cv_at_each(self.cv_arrivals, self.replicas)]
+        told = (self.share or 0.0, cvs, self.played, self.most_units)
         return sized_how(*told, self.rate, self.full, self.replicas > 1)
 
     @property
     def headline(self) -> str:
         """The answer in a sentence, as on the planner's page."""
-        following = self.others[0] if self.others else None
-        value = (0.0,) if following is None else following.span if self.owned else following.gpus
+        others = [list(one.span if self.owned else one.gpus) for one in self.others]
         return sized(
-            self.architecture, self.replicas, self.units, list(self.gpus), self.rate,
-            following.architecture if following else "", list(value), self.owned, self.tie, self.best_in,
+            self.architecture,
+            self.replicas,
+            self.units,
+            list(self.gpus),
+            self.rate,
+            [one.architecture for one in self.others],
+            others,
+            self.have,
+            self.tie,
+            self.best_in,
             self.expected_loss,
-        )  # fmt: skip
+        )
 
     def __str__(self) -> str:
         return f"{self.headline}; {self.how}.\nStart each replica with: {in_line(self.settings)}"
@@ -142,9 +155,9 @@ def fleet(
     """Return how many replicas of a plan's architecture keep its limits for the share `quantile` of the requests.
 
     Requests arrive at random, `traffic` of them per second, with equal prompts and geometric answers or with the
-    lengths of a `mix`; or a trace is played, whose requests go to the replicas in turn, the first of which is
-    simulated. Prompts that differ take more GPUs than equal ones of the same mean, for short ones wait for long ones;
-    of pools the less, the longer the limit on TTFT is beside the longest prompts.
+    lengths of a `mix`, and come to replicas by chance; or a trace is played, whose requests go to the replicas in
+    turn, the first of which is simulated. Prompts that differ take more GPUs than equal ones of the same mean, for
+    short ones wait for long ones; of pools the less, the longer the limit on TTFT is beside the longest prompts.
 
     Sixteen draws of the calibration stand for all, each with arrivals of its own, the same for all architectures. In
     each of them one replica of each architecture is simulated at rates that are tried, up to nearly what it serves at
@@ -153,7 +166,7 @@ def fleet(
 
     A chunked replica is tried with the plan's chunk and with larger ones: at part load they shorten the first token,
     and a request's mean TPOT bears some long steps. Pools are tried with every split. A replica may have as many units
-    as the plan's, or fewer, from 32 on an eighth apart: requests come to it in turn or by chance, and a router in front
+    as the plan's, or fewer, from 32 on an eighth apart: requests come to it by chance, and a router in front
     of its units sends each to the one that has the fewest (so do pools).
 
     Parameters
@@ -167,8 +180,9 @@ def fleet(
     quantile
         The share of the requests whose TTFT and whose mean TPOT must both be within the limits; None: their means must.
     cv_arrivals
-        Standard deviation of the times between arrivals over their mean, up to 10: 1 for arrivals at random (Poisson),
-        more in bursts. ``vllm bench serve --burstiness`` is 1/cv_arrivals².
+        Standard deviation of the times between all arrivals over their mean, up to 10: 1 for arrivals at random
+        (Poisson), more in bursts. Each replica gets its part of them by chance, of which the squared CV is 1 +
+        (cv_arrivals² − 1) / replicas. ``vllm bench serve --burstiness`` is 1/cv_arrivals².
     mix
         Requests whose lengths, and stored tokens, the simulated ones have, each drawn at random: a `workload.Trace`, or
         one of `workload.mixes`. The plan is best made of its `Workload.from_trace`. Not beside a trace to play.
@@ -184,7 +198,7 @@ def fleet(
         cache of a unit has no room for, and traffic whose tail no number of replicas brings within the SLA.
     """
     rate = _rate(traffic)
-    return _chosen(found, architecture, _asked(traffic, quantile, cv_arrivals, mix, seed), rate, 0, workers)
+    return _chosen(found, architecture, _asked(traffic, quantile, cv_arrivals, mix, seed, 0), rate, 0, workers)
 
 
 def capacity(
@@ -209,7 +223,7 @@ def capacity(
         As `fleet`, and for fewer GPUs than a replica of any architecture takes.
     """
     most = as_whole("gpus", gpus, 1, 1_000_000)
-    return _chosen(found, architecture, _asked(1.0, quantile, cv_arrivals, mix, seed), 0.0, most, workers)
+    return _chosen(found, architecture, _asked(0.0, quantile, cv_arrivals, mix, seed, most), 0.0, most, workers)
 
 
 def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int, workers: int) -> Fleet:
@@ -229,7 +243,7 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
         keeps = [idle(name, fleets[name]["idle"]) for name in names]
         told = short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps)
         raise ValueError(f"traffic must be what replicas can serve; {told}")
-    first, *others = [_fleet(found, crowd, host, name, asked, rate, bool(have)) for name in ordered]
+    first, *others = [_fleet(found, crowd, host, name, asked, rate, have) for name in ordered]
     others.sort(key=lambda one: -one.rate if have else one.gpus[0])
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))
 
@@ -271,7 +285,7 @@ def _host(found: Plan, asked: _Asked) -> _Host:
     return _Host(found, asked)
 
 
-def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, rate: float, owned: bool) -> Fleet:
+def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, rate: float, have: int) -> Fleet:
     """Return an architecture's part of the answer."""
     one = crowd["fleets"][name]
     units, replicas = int(one["units"]), int(one["replicas"])
@@ -288,7 +302,7 @@ def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, 
         engine_args(case, name, row), perf.plain_settings(plain, name, row),
         lines_for(case, name, row, replicas, behind), row,
         asked.share or None, asked.cv_arrivals, asked.played, sold * perf.sent_bytes(plain) / decoding / 1e9,
-        owned=owned, most_units=found.case.units,
+        have=have, most_units=found.case.units,
     )  # fmt: skip
 
 
@@ -297,19 +311,26 @@ def _three(ends: list[float]) -> tuple[float, float, float]:
     return value, low, high
 
 
-def _asked(traffic: float | Trace, quantile: float | None, cv_arrivals: float, mix: Trace | None, seed: int) -> _Asked:
+def _asked(
+    traffic: float | Trace, quantile: float | None, cv_arrivals: float, mix: Trace | None, seed: int, have: int
+) -> _Asked:
     if mix is not None and (not isinstance(mix, Trace) or isinstance(traffic, Trace)):
         raise TypeError(f"mix must be a Trace, beside requests per second as traffic, not {mix!r:.80}")
     share = 0.0 if quantile is None else as_number("quantile", quantile, SHARE)
     scatter, begin = as_number("cv_arrivals", cv_arrivals, _BURSTS), as_whole("seed", seed, 0)
-    return _asked_once(traffic if isinstance(traffic, Trace) else None, mix, share, begin, scatter)
+    if isinstance(traffic, Trace):
+        return _asked_once(traffic, None, share, begin, scatter, 0.0, 0)
+    # Of arrivals at random a replica's do not hang on what all get: what was simulated serves for any traffic.
+    return _asked_once(None, mix, share, begin, scatter, *((0.0, 0) if scatter == 1 else (traffic, have)))
 
 
 @lru_cache(maxsize=12)
-def _asked_once(trace: Trace | None, mix: Trace | None, share: float, seed: int, scatter: float) -> _Asked:
+def _asked_once(
+    trace: Trace | None, mix: Trace | None, share: float, seed: int, scatter: float, traffic: float, have: int
+) -> _Asked:
     rows = mix if trace is None else trace
     like = [] if rows is None else list(zip(*(column.tolist() for column in rows.rows()), strict=True))
-    return _Asked(trace, share, *chances(seed, scatter), like, scatter)
+    return _Asked(trace, share, *chances(seed, scatter), like, scatter, traffic, have)
 
 
 def chances(seed: int, cv_arrivals: float) -> tuple[list[float], list[float]]:
@@ -339,6 +360,8 @@ class _Asked:
     lengths: list[float]
     like: list[tuple[int, int, int]]
     cv_arrivals: float
+    traffic: float
+    have: int
 
     @property
     def played(self) -> str:
@@ -387,7 +410,9 @@ class _Host:
         system, pace = queues.system_for(case.asked, name, rows[row]), self._paces[place]
         front = self._solved["costs"][self.places[place]]["front"]
         if not self._asked.trace:
-            return queues.played(case.asked, system, pace, front, self._drawn, place, rate, enough)
+            whose = self._asked.cv_arrivals, self._asked.traffic, self._asked.have
+            among = queues.replicas_sharing(*whose, units * case.unit.gpus, rate)
+            return queues.played(case.asked, system, pace, front, self._drawn, place, rate, among, enough)
         requests = _part(self._asked.trace, rate)
         queues.differ(case.asked, requests, self._asked.lengths, place)
         limits = case.sla.ttft, case.sla.tpot

@@ -128,6 +128,7 @@ cv_arrivals = _define(
     AT_LEAST_ZERO,
     "coefficient of variation of the times between arrivals: 1 for arrivals at random, more for bursts",
 )
+part = _define("part", "p", "1", SHARE, "share of all requests that come, by chance, to one of several replicas")
 p_wait = _define("p_wait", r"P_{\mathrm{wait}}", "1", SHARE, "share of the prompts that find all prefill units busy")
 mean_wait = _define("mean_wait", r"\overline{w}", "s", AT_LEAST_ZERO, "mean wait of a prompt for a prefill unit")
 turns = _define("turns", "K", "1", AT_LEAST_ONE, "turns of a conversation")

@@ -20,6 +20,7 @@ from inference_math.theory.notation import (
     mean_wait,
     n_out,
     p_wait,
+    part,
     prefill_units,
     q,
     rate,
@@ -27,7 +28,15 @@ from inference_math.theory.notation import (
     ttft_1,
 )
 
-__all__ = ["gap_deviation", "littles_law", "pool_wait", "prefill_utilisation", "prefill_wait", "wait_quantile"]
+__all__ = [
+    "gap_deviation",
+    "littles_law",
+    "pool_wait",
+    "prefill_utilisation",
+    "prefill_wait",
+    "thinned_cv",
+    "wait_quantile",
+]
 
 _spread = (1 + cv_in**2) / 2  # mean rest of a prefill that an arrival finds under way, over the mean prefill
 
@@ -71,6 +80,16 @@ pool_wait = Formula(
     source=BOOK,
     meaning="mean wait for a pool of prefill units with one queue (Allen and Cunneen); with arrivals at random exact "
     "for one unit, and for exponential prefill times",
+)
+thinned_cv = Formula(
+    name="thinned_cv",
+    arguments=(cv_arrivals, part),
+    expr=sp.sqrt(1 + part * (cv_arrivals**2 - 1)),
+    latex_name=r"c_{\mathrm{a},p}",
+    unit="1",
+    claim="C34",
+    source=BOOK,
+    meaning="coefficient of variation of the times between arrivals at a replica that gets a share of them by chance",
 )
 wait_quantile = Formula(
     name="wait_quantile",

@@ -77,9 +77,19 @@ class RooflineBound:
         new, decodes = work.n_in - known, users * (work.n_out - 1) / self._most
         passes = 1 + (work.n_out - 1) / self._most
         together = self._least(
-            passes, passes, users * work.n_out, users * (new + gaps), decodes, context, users, new, known, 1.0,
-            decodes - gaps / self._most, work.n_in,
-        )  # fmt: skip
+            passes,
+            passes,
+            users * work.n_out,
+            users * (new + gaps),
+            decodes,
+            context,
+            users,
+            new,
+            known,
+            1.0,
+            decodes - gaps / self._most,
+            work.n_in,
+        )
         alone = self.ttft(work, 1) + gaps * self.tpot(work, 1)
         return as_scalar(np.maximum(together, alone))
 

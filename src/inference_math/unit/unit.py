@@ -184,11 +184,22 @@ class Unit:
             most = most_uneven(shape_of(of, layout["tp"])["idle"])
             found = found.counted(as_number("expert_imbalance", expert_imbalance, Interval(0, most)))
         return cls(
-            model=of, gpu=on, weights=precision, kv=cache, engine=under, calibration=found,
-            tp=layout["tp"], ep=layout["ep"], dp=layout["dp"], pp=layout["pp"], memory=share, version=version,
-            drafts=as_whole("drafts", drafts, 0, MOST_DRAFTS), accepted=as_number("accepted", accepted, SHARE),
+            model=of,
+            gpu=on,
+            weights=precision,
+            kv=cache,
+            engine=under,
+            calibration=found,
+            tp=layout["tp"],
+            ep=layout["ep"],
+            dp=layout["dp"],
+            pp=layout["pp"],
+            memory=share,
+            version=version,
+            drafts=as_whole("drafts", drafts, 0, MOST_DRAFTS),
+            accepted=as_number("accepted", accepted, SHARE),
             expert_imbalance=expert_imbalance,
-        )  # fmt: skip
+        )
 
     @property
     def at_datasheet(self) -> Unit:
@@ -456,9 +467,20 @@ class Unit:
             seconds = unit._step(decodes, context, new, cached, prompts)
             sampling, given = np.minimum(decodes + np.floor(prompts), 1.0), decodes * self.tokens_a_step
             return unit._possible(
-                seconds, floor_of, least, spans, 1.0, sampling, given, given + prompts * new, decodes, prompts, prompts,
-                0.0, np.maximum,
-            )  # fmt: skip
+                seconds,
+                floor_of,
+                least,
+                spans,
+                1.0,
+                sampling,
+                given,
+                given + prompts * new,
+                decodes,
+                prompts,
+                prompts,
+                0.0,
+                np.maximum,
+            )
 
         # Of accepted drafts a request needs fewer steps, and others prefill beside more of them.
         steps = answer_steps(self.numbers, work.n_out)

@@ -107,9 +107,12 @@ def gains() -> pd.DataFrame:
         if pair.startswith(_SLOW):
             from_tier = stored["found"] - (stored["found_hbm"] if pd.notna(stored["found_hbm"]) else plain["found"])
             left = prefill_left(
-                missed=missed, missed_without=before, loaded=from_tier,
-                e=1e6 * seconds / path["load_us"], write=path["write_us"] / (1e6 * seconds),
-            )  # fmt: skip
+                missed=missed,
+                missed_without=before,
+                loaded=from_tier,
+                e=1e6 * seconds / path["load_us"],
+                write=path["write_us"] / (1e6 * seconds),
+            )
             row["path"] = float(store_gain(prompt_share=share, left=left)) - 1
             link = 1e-6 * plain["n_in"] * (from_tier * path["load_us"] + missed * path["write_us"])
             away = plain["users"] / plain["rate"] / (1 + row["free"])
@@ -196,9 +199,13 @@ def crowded(
             for source, style in (("law", "-"), ("simulated", mark)):
                 some = frame[(frame["tier"] == name) & (frame["from"] == source)]
                 ax.plot(
-                    some["users"], scale * some[column], style, color=explore.COLOURS[k], mfc="none",
+                    some["users"],
+                    scale * some[column],
+                    style,
+                    color=explore.COLOURS[k],
+                    mfc="none",
                     label=f"{name}, {source}",
-                )  # fmt: skip
+                )
         ax.set(xlabel="users of a unit", ylabel=label)
     axes[2].set_yscale("log")
     axes[0].legend(fontsize=7)
@@ -211,9 +218,11 @@ def gain_live() -> Any:
     left = to_vega(prefill_left.expr, datum=names)
     gain = to_vega(store_gain.expr, datum=names)
     steps = {
-        "found": "datum.i / 100", "missed_without": "1 - hbm", "missed": "1 - max(datum.found, hbm)",
+        "found": "datum.i / 100",
+        "missed_without": "1 - hbm",
+        "missed": "1 - max(datum.found, hbm)",
         "prompt_share": "psi",
-    }  # fmt: skip
+    }
     chart = alt.Chart(alt.sequence(0, 100, 1, as_="i"))
     for name, formula in steps.items():
         chart = chart.transform_calculate(**{name: formula})

@@ -150,11 +150,14 @@ def seen(cost: StepCost, **first: float) -> Any:
         .transform_calculate(until="min(datum.end, now)")
         .mark_rect(stroke="white", strokeWidth=0.5)
         .encode(
-            x=x, x2="until:Q", y=y, y2="y2:Q",
+            x=x,
+            x2="until:Q",
+            y=y,
+            y2="y2:Q",
             color=alt.Color("curve:N", legend=alt.Legend(title=None, orient="top"), scale=colours),
             tooltip=["architecture:N", "request:O", "curve:N", alt.Tooltip("value:Q", title="ms")],
         )
-    )  # fmt: skip
+    )
     words = (
         "datum.architecture + ' (ms): ' + (datum.firsts > 0 ? 'TTFT ' + format(datum.ttft, ',.0f') : 'no token yet')"
         " + (datum.gaps > 0 ? ', gaps ' + format(datum.gap, ',.0f') + ', longest '"
