@@ -10,7 +10,6 @@ import pytest
 
 from inference_math import Unit
 from inference_math.catalogue import tiers
-from inference_math.perf import sessions as law
 from inference_math.perf.queues import pace_of
 from inference_math.perf.steps import kv_sent
 from inference_math.perf.visits import Served

@@ -137,7 +137,7 @@ def sized(
     name: str, replicas: float, units: float, gpus: list[float], rate: float, following: list[str],
     others: list[list[float]], have: float, tie: bool, ahead: float, lost: float,
 ) -> str:  # fmt: skip
-    """Say what a fleet serves, and what follows it: by its GPUs, or of those that there are, if not 0, by its requests/s.
+    """Say what a fleet serves, and what follows it: by its GPUs, or if there are so many by its requests/s.
 
     `gpus` are those of the fleet and both ends of what the traffic needs, `others` the same of each that is
     `following`, the nearest first, or its requests/s and their ends.
