@@ -10,6 +10,7 @@
   const table = place.querySelector("table");
   const [head, notes] = place.querySelectorAll("ul");
   const fields = [...form.elements].filter((field) => field.type === "number");
+  const PREFIX = "sessions."; // of what a link says of these fields
   const TIERS = { hbm: "HBM of the units", dram: "host memory", local_ssd: "SSDs" };
 
   // The unit of the form above, asked with the mean lengths of the sessions, and what they are.
@@ -75,6 +76,7 @@
     head.replaceChildren(...share.cells("li", found.head));
     notes.replaceChildren(...share.cells("li", found.notes));
     table.hidden = planned.hidden = false;
+    page.remember(); // in the link, too
   };
   // As `inference-math plan --turns`: means in the place of lengths, of the stored share and of the tier that finds most.
   const plan = () => {
@@ -99,6 +101,16 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", () => { if (found) busy(); });
   form.addEventListener("keydown", ({ key }) => { if (key === "Enter") busy(); });
+  // What a link carries, once it was asked; and what a link asks.
+  const linked = () => (found ? Object.fromEntries(fields.map(({ name, value }) => [PREFIX + name, value])) : {});
+  const follow = () => {
+    const { id, state = {} } = share.parse() ?? {};
+    const named = fields.filter(({ name }) => id === "plan" && PREFIX + name in state);
+    for (const field of named) field.value = state[PREFIX + field.name];
+    if (named.length) busy();
+  };
+  window.addEventListener("hashchange", follow);
   document.getElementById("planner-form").addEventListener("input", () => { if (found && !planning) clear("The set-up has changed: size it again."); });
-  window.inferenceMathSessions = { size };
+  window.inferenceMathSessions = { size, linked };
+  follow();
 })();

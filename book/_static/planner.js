@@ -60,7 +60,9 @@
   };
 
   // What a link carries: of recorded requests their name, and their means as the form shows them.
-  const linked = () => Object.fromEntries(Object.entries(state()).map(([name, value]) => [name, ["prompt", "output"].includes(name) ? at(name).value : value]));
+  const linked = () => Object.fromEntries(Object.entries(state()).map(([name, value]) => [name, ["prompt", "output"].includes(name) ? at(name).value : value]).concat(Object.entries(window.inferenceMathSessions?.linked() ?? {})));
+
+  const remember = () => history.replaceState(null, "", share.hash("plan", linked()));
 
   // The page begins with the first set-up, the talks' own.
   const begin = () => {
@@ -549,7 +551,7 @@
       if (!best) document.getElementById("planner-notes").append(...list(remedies(given)));
       if (given.goal === "unit") starts(found, solved.order.filter((name) => best && rows[name].rate[0] > 0), {});
       sheet.classList.remove("planner-waiting");
-      history.replaceState(null, "", share.hash("plan", linked()));
+      remember();
       const names = solved.order.filter((name) => rows[name].rate[0] > 0);
       const like = (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
       if (best && !math.longest_fits(like, math.system_for(asked, best, solved.settings[best]))) {
@@ -705,7 +707,7 @@
   const follow = (link) => {
     const strange = write(link.state).filter((name) => !(name in PASTED && absent(name, link.state[name])));
     const said = strange.length ? [`The link names what this page does not have: ${strange.map((name) => `${name} ${link.state[name]} (now ${at(name).value})`).join(", ")}.`] : [];
-    const unknown = Object.keys(link.state).filter((name) => !NAMES.includes(name) && name !== "preset");
+    const unknown = Object.keys(link.state).filter((name) => !NAMES.includes(name) && name !== "preset" && !name.startsWith("sessions."));
     if (unknown.length) said.push(`No field here is called ${unknown.join(" or ")}: the link says it for nothing.`);
     for (const [name, what] of Object.entries(PASTED)) {
       if (!absent(name, link.state[name])) continue;
@@ -721,6 +723,6 @@
   const opened = share.parse();
   if (opened?.id === "plan") follow(opened); else begin();
   window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { follow(link); at("preset").value = ""; answer(); } });
-  window.inferenceMathPlanner = { question, coefficients, calibration, draws, spreadOf, state, write, asPython, asMarkdown, views: pictures.views };
+  window.inferenceMathPlanner = { question, coefficients, calibration, draws, spreadOf, state, write, remember, asPython, asMarkdown, views: pictures.views };
   answer();
 })();

@@ -80,6 +80,21 @@ def test_a_reader_sizes_a_store_and_plans_with_what_it_finds(open_page):
     assert "size it again" in page.locator(f"{SECTION} ul").first.inner_text()
 
 
+def test_a_link_carries_what_was_sized(open_page):
+    page = open_page(PAGE)
+    page.locator(f"{SECTION} input[name=users]").fill("64")
+    page.locator(f"{SECTION} button", has_text="Size it").click()
+    page.wait_for_function("location.hash.includes('sessions.users=64')")
+    rows = page.locator(f"{SECTION} table").inner_text()
+    other = open_page(PAGE + page.evaluate("location.hash"))
+    other.wait_for_selector(f"{SECTION} table:not([hidden])")
+    assert other.locator(f"{SECTION} input[name=users]").input_value() == "64"
+    assert other.locator(f"{SECTION} table").inner_text() == rows
+    assert other.locator("#planner-link").inner_text() == ""
+    other.wait_for_selector("#planner-form[data-complete]")
+    assert "sessions.users=64" in other.evaluate("location.hash")
+
+
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [

@@ -35,9 +35,9 @@ def gain_map(ax: Axes, points: Mapping[str, tuple[float, float]], n_out: float) 
     gain = theory.pdd_gain_same(delta_p=grid_rho / 400, delta_h=1 / 400, t_w=1 - grid_u, sla_tpot=1, n_out=n_out)
     lines = ax.contour(rho, u, gain, levels=[0.8, 0.9, 1, 1.25, 1.5, 2, 3], colors=COLOURS[0], linewidths=1.2)
     ax.clabel(lines, fmt="%g", fontsize=9)
-    for name, (x, y) in points.items():
+    for i, (name, (x, y)) in enumerate(points.items()):
         ax.plot(x, y, "o", color=COLOURS[1], markersize=6)
-        label_line(ax, x, y, name, COLOURS[1])
+        label_line(ax, x, y, name, COLOURS[1], up=8.0 * (-1) ** i)  # neighbours' names do not meet
     ax.set(xscale="log", xlabel="ρ = ΔP/ΔH (no unit)", ylabel="u = 1 − t_w/S (no unit)", ylim=(0.2, 1))
     return pd.DataFrame({"rho": grid_rho.ravel(), "u": grid_u.ravel(), "gain": gain.ravel()})
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.ticker import LogLocator, NullLocator
 
 from inference_math import catalogue, theory
 from inference_math.theory import latency
@@ -25,29 +26,28 @@ from inference_math_book.figures.style import label_line
 
 __all__ = ["batch_by_limit", "batch_by_prompt", "binding_map", "catalogue_limits", "efficiency"]
 
-_MARKERS = {"TPOT": "o", "TTFT": "^", "memory": "s"}
-
 
 def batch_by_prompt(
     ax: Axes, plain: WorkloadCosts, alphas: Sequence[float], e: float, sla_tpot: float, sla_ttft: float
 ) -> pd.DataFrame:
-    """Draw P02: the largest batch against the prompt length for each stored share; markers tell what binds."""
+    """Draw P02: the largest batch that the limits allow, by the prompt length and stored share, and that HBM holds."""
     tables = []
     for alpha, colour in zip(alphas, COLOURS, strict=False):
         faster = plain.with_prefill(theory.speedup_layerwise(alpha=alpha, e=e))
         frame = faster.batch_limits(sla_tpot, sla_ttft).assign(alpha=alpha, n_in=plain.n_in)
-        shown = frame[frame.batch > 0]
-        ax.loglog(shown.n_in, shown.batch, color=colour, linewidth=1.6)
-        for binding, marker in _MARKERS.items():
-            part = shown[shown.binding == binding]
-            ax.loglog(part.n_in, part.batch, marker, color=colour, markersize=6)
-        last = shown.iloc[-1]
-        label_line(ax, last.n_in, last.batch, f"α = {alpha:g}", colour)
+        allowed = frame[["TPOT", "TTFT"]].min(axis=1)
+        shown = frame[allowed > 0]
+        ax.loglog(shown.n_in, allowed[allowed > 0], color=colour, marker="o", markersize=4)
+        label_line(ax, shown.n_in.iloc[-1], allowed[allowed > 0].iloc[-1], f"α = {alpha:g}", colour)
         tables.append(frame)
-    for binding, marker in _MARKERS.items():
-        ax.loglog([], [], marker, color="black", label=f"{binding} binds")
+    held = tables[0]
+    ax.loglog(held.n_in, held["memory"], color="black", linewidth=2.2, linestyle="--")
+    label_line(ax, held.n_in.iloc[-1], held["memory"].iloc[-1], "HBM holds", "black")
     ax.set(xlabel="prompt length (token)", ylabel="largest batch (requests)")
-    ax.legend()
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:,.0f}")
+        axis.set_minor_locator(NullLocator())
     return pd.concat(tables, ignore_index=True)
 
 

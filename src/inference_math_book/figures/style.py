@@ -37,9 +37,9 @@ def use_book_style() -> None:
     )
 
 
-def label_line(ax: Axes, x: float, y: float, text: str, colour: str) -> None:
-    """Write `text` beside the point (x, y) of a curve, in the curve's colour."""
-    ax.annotate(text, (x, y), xytext=(5, 0), textcoords="offset points", color=colour, va="center", clip_on=False)
+def label_line(ax: Axes, x: float, y: float, text: str, colour: str, up: float = 0.0) -> None:
+    """Write `text` beside the point (x, y) of a curve, in the curve's colour, some points further up."""
+    ax.annotate(text, (x, y), xytext=(5, up), textcoords="offset points", color=colour, va="center", clip_on=False)
 
 
 class Download:
@@ -58,6 +58,9 @@ class Download:
             f"Download the numbers of this figure ({self.name}.csv)</a></p>"
         )
         return {"text/html": link, "text/plain": f"{self.name}.csv: {len(self.frame)} rows"}
+
+
+_LARGE = 10_000  # in a table
 
 
 class Shown:
@@ -81,11 +84,18 @@ class Shown:
         left: Any = [{"selector": f".col{i}", "props": "text-align: left"} for i in words]
         # The name replaces the random ids of the cells.
         table = self.frame.style.set_uuid(self.name).set_table_styles(left)
-        table = table.format(self.numbers, subset=decimals, na_rep="–")
+        table = table.format(self._printed, subset=decimals, na_rep="–")
         html = (table if self.index else table.hide()).to_html()
         return {
             "text/html": f'<div class="table-search" data-label="{escape(self.search)}">{html}</div>'
             if self.search
             else html,
-            "text/plain": self.frame.to_string(index=self.index, float_format=self.numbers.format, na_rep="–"),
+            "text/plain": self.frame.to_string(index=self.index, float_format=self._printed, na_rep="–"),
         }
+
+    def _printed(self, value: float) -> str:
+        """Return a number for reading: a large one has neither decimals nor an exponent."""
+        text = self.numbers.format(value)
+        return (
+            f"{float(text.replace(',', '')):,.0f}" if "e+" in text or (abs(value) >= _LARGE and "." in text) else text
+        )

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import matplotlib as mpl
 import numpy as np
-import pytest
 from matplotlib.figure import Figure
 
 from inference_math import catalogue
@@ -66,8 +65,10 @@ def test_every_pair_of_the_catalogue_has_a_verdict():
     assert frame.set_index(["model", "gpu"]).loc[("deepseek-v3", "h100-sxm"), "binding"] == "does not fit"
 
 
-@pytest.mark.parametrize("limit", ["TPOT", "TTFT", "memory"])
-def test_each_limit_has_a_marker(limit):
+def test_what_the_limits_allow_stands_beside_what_memory_holds():
     ax = axes()
-    sla.batch_by_prompt(ax, numbers(np.array([500, 1000])), (0,), 9, 0.04, 0.4)
-    assert f"{limit} binds" in [text.get_text() for text in ax.get_legend().get_texts()]
+    frame = sla.batch_by_prompt(ax, numbers(np.array([500, 1000])), (0, 0.9), 9, 0.04, 0.4)
+    *allowed, held = [line.get_ydata() for line in ax.lines]
+    assert [text.get_text() for text in ax.texts] == ["α = 0", "α = 0.9", "HBM holds"]
+    assert (allowed[1] > allowed[0]).all()
+    assert (np.minimum(allowed[1], held) == frame[frame.alpha == 0.9].batch).all()

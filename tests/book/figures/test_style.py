@@ -30,3 +30,13 @@ def test_nothing_is_printed_as_minus_nought():
     for numbers, words in (("{:.0f}", "0"), ("{:+.1f}", "+0.0"), ("{:,.1f}", "0.0")):
         plain = Shown(pd.DataFrame({"time": [-0.004]}), "t", numbers)._repr_mimebundle_()["text/plain"]
         assert plain.split() == ["time", words]
+
+
+def test_large_numbers_have_neither_decimals_nor_an_exponent():
+    shown = {"{:,.1f}": "131,072", "{:.2g}": "130,000", "{:.3g}": "131,000"}
+    for numbers, said in shown.items():
+        told = Shown(pd.DataFrame({"bytes": [131_072.0, 1.25]}), "t", numbers)._repr_mimebundle_()
+        assert f">{said}<" in told["text/html"]
+        assert said in told["text/plain"]
+        assert ">1.2<" in told["text/html"] or ">1.25<" in told["text/html"]
+    assert ">100<" in Shown(pd.DataFrame({"ms": [102.0]}), "t", "{:.2g}")._repr_mimebundle_()["text/html"]
