@@ -33,7 +33,7 @@
       turns, users: plan.users, units: plan.units, gpus: unit.gpus, front: question.front, bytes,
       tokens: [math.kv_tokens(unit, prompt), ...below.map((name) => 1e9 * plan[name] / bytes / plan.units)],
       loads: [0, ...below.map((name) => bytes * groups / (unit.gpus * data.tiers[name].read_bw))],
-      habits: { budget: data.budget, groups, blocking: true, gives: unit.gives, brings: 1 + unit.drafts },
+      habits: { budget: data.budget, groups, blocking: true, lifetime: plan.lifetime, gives: unit.gives, brings: 1 + unit.drafts },
     } };
   };
   // What `planner.size_store` returns.

@@ -13,11 +13,12 @@ PAGE = "book/planner.html"
 SECTION = "#planner-users"
 SIZE = """([changes, plan]) => {
     const page = window.inferenceMathPlanner;
-    return window.inferenceMathSessions.size({ ...page.state(), ...changes }, plan);
+    const asked = { ...plan, lifetime: plan.lifetime ?? Infinity };
+    return window.inferenceMathSessions.size({ ...page.state(), ...changes }, asked);
 }"""
 PLAN = {
     "users": 500, "units": 8, "turns": 60, "first": 15_000, "message": 1500, "answer": 500, "shared": 0, "think": 20,
-    "dram": 8000, "local_ssd": 0,
+    "dram": 8000, "local_ssd": 0, "lifetime": None,
 }  # fmt: skip
 WIDE = {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "experts": "whole", "kv": "bf16"}
 
@@ -32,7 +33,7 @@ def sized(given, plan):
         *(plan[name] for name in ("turns", "first", "message", "answer", "think")), shared=plan["shared"]
     )  # fmt: skip
     tiers = {name: 1e9 * plan[name] for name in ("dram", "local_ssd") if plan[name]}
-    return size_store(unit, turns, plan["users"], tiers, plan["units"])
+    return size_store(unit, turns, plan["users"], tiers, plan["units"], lifetime=plan["lifetime"])
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,7 @@ def sized(given, plan):
         (WIDE | {"engine": "sglang"}, {"users": 300, "units": 2}),
         ({"tp": "4", "drafts": "2"}, {"users": 100, "units": 4, "turns": 1, "dram": 500, "shared": 3000}),
         ({"tp": "4", "gpu": "b200", "engine": "trtllm"}, {"think": 1.5, "users": 64}),
+        ({"tp": "4"}, {"lifetime": 25}),
     ],
 )  # fmt: skip
 def test_a_ladder_is_that_of_the_package(open_page, changes, plan):

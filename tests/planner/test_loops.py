@@ -16,12 +16,12 @@ AGENTS = Turns(turns=20, first=20_000, message=1500, answer=500, think=20.0)
 MEANS = AGENTS.sessions(0)
 
 
-def played(turns, users, tokens, cost=COST, load=0.0, blocking=True, ranks=1, budget=8192):
+def played(turns, users, tokens, cost=COST, load=0.0, blocking=True, ranks=1, budget=8192, lifetime=None):
     hbm, *below = tokens
     engine = simulate.Chunked(budget * ranks, kv_capacity=hbm, ranks=ranks, by_chance=ranks > 1)
     return simulate.with_stores(
         turns, cost, users=users, requests=800, warmup=400, block_tokens=64, scheduler=engine,
-        tiers=[simulate.StoreTier(size, load) for size in below], blocking=blocking,
+        tiers=[simulate.StoreTier(size, load) for size in below], blocking=blocking, lifetime=lifetime,
     )  # fmt: skip
 
 
@@ -40,6 +40,16 @@ def test_hits_rates_and_gaps_are_those_of_a_simulated_engine(users, tokens, wait
     assert said.rate == pytest.approx(run.run.request_rate, rel=0.06)
     assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.12)
     assert said.ttft == pytest.approx(run.run.requests.ttft.mean(), rel=waits)
+
+
+@pytest.mark.parametrize("lifetime", [10.0, 30.0])
+def test_a_lifetime_costs_what_comes_later(lifetime):
+    tokens = [1e6, 3e6]
+    run = played(AGENTS, 25, tokens, load=2e-6, lifetime=lifetime)
+    said = loop(AGENTS, 25, COST, tokens=tokens, loads=[2e-6], habit=Habit(lifetime=lifetime))
+    assert said.together == pytest.approx(run.tiers.found.sum(), abs=0.04)
+    assert said.rate == pytest.approx(run.run.request_rate, rel=0.06)
+    assert said.together < loop(AGENTS, 25, COST, tokens=tokens, loads=[2e-6]).together - 0.1
 
 
 def test_spread_of_thinking_moves_hits_as_in_the_simulated_engine():
@@ -238,7 +248,13 @@ def test_each_group_keeps_its_own_users():
 
 
 @pytest.mark.parametrize(
-    ("change", "error"), [({"budget": 0}, ValueError), ({"groups": 0}, ValueError), ({"blocking": 1}, TypeError)]
+    ("change", "error"),
+    [
+        ({"budget": 0}, ValueError),
+        ({"groups": 0}, ValueError),
+        ({"blocking": 1}, TypeError),
+        ({"lifetime": 0}, ValueError),
+    ],
 )
 def test_habits_are_checked(change, error):
     with pytest.raises(error, match=f"{next(iter(change))} must be"):

@@ -175,6 +175,16 @@ def test_what_is_asked_of_a_ladder_reaches_its_numbers():
     assert any("next to nothing" in note for note in told.notes)
 
 
+def test_a_lifetime_is_of_all_that_is_said():
+    asked = {"units": 8, "tiers": {"dram": 8e12}}
+    short, long = (size_store(UNIT, AGENTS, 40, lifetime=seconds, **asked) for seconds in (30.0, None))
+    assert short.ceiling == pytest.approx(AGENTS.sessions(1).of(1).within(30))
+    assert short.tiers.together.iloc[-1] == pytest.approx(short.ceiling, abs=0.06)
+    assert "used within 30 s before" in short.head[1]
+    assert "were there before" in long.head[1]
+    assert short.needed[0.99] < long.needed[0.99]  # whoever keeps less long needs less
+
+
 def test_latencies_spread_as_the_loop_does_under_each_draw():
     """By hand: the loop at the same hits, with a draw's steps and front."""
     turns, users, units = AGENTS, 300, 8

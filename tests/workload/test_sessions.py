@@ -31,6 +31,16 @@ def test_a_store_that_is_played_finds_what_the_law_says(cv, shared):
     assert max(played) - min(played) > 0.3  # a range that tells
 
 
+@pytest.mark.parametrize(("lifetime", "size"), [(3.0, 10_000), (12.0, 10_000), (12.0, 1500)])
+def test_a_lifetime_ends_what_a_store_keeps(lifetime, size):
+    stream = drawn(**TURNS, gap=10.0, cv=1.0, users=60, seconds=400.0)
+    law = Sessions.of_turns(**TURNS, gap=10.0, cv=1.0).of(60)
+    played = sum(play(stream, [size], skip=len(stream) // 3, lifetime=lifetime))
+    assert law.found(size, lifetime) == pytest.approx(played, abs=0.02)
+    assert law.found(size, lifetime) == min(law.found(size), law.within(lifetime))
+    assert law.found(size, None) == law.found(size)
+
+
 def test_with_equal_gaps_a_store_finds_all_or_nothing():
     stream = drawn(**TURNS, gap=10.0, cv=0, users=40, seconds=300.0)
     law = Sessions.of_turns(**TURNS, gap=10.0, cv=0)

@@ -60,6 +60,13 @@ def test_a_store_that_knows_what_will_come_finds_the_most_of_all_choices(seed, s
     ]
 
 
+def test_what_nobody_used_for_its_lifetime_is_lost():
+    requests = [(0.0, 2, "ab"), (4.0, 2, "ab"), (9.5, 2, "ab"), (14.5, 2, "ab")]
+    assert play(requests, [2], lifetime=5) == [0.5]  # after 4 and after 5 seconds, not after 5.5
+    assert play(requests, [2]) == [0.75]
+    assert play([(0.0, 1, "a"), (1.0, 1, "b"), (5.5, 1, "a")], [1, 1], lifetime=5) == [0.0, 0.0]  # below, it ages on
+
+
 def test_drawn_sessions_grow_by_message_and_answer_and_follow_each_other():
     stream = drawn(turns=3, first=10, message=3, answer=4, gap=5.0, cv=0, users=1, seconds=60.0, shared=2)
     lengths = [turn.n_in for turn in stream]
@@ -76,6 +83,7 @@ def test_drawn_sessions_grow_by_message_and_answer_and_follow_each_other():
     [
         (lambda: play([(0.0, 1, ["a"])], [-1]), "tiers must be"),
         (lambda: play([(0.0, 1, ["a"])], [1], skip=1), "skip must leave a request"),
+        (lambda: play([(0.0, 1, ["a"])], [1], lifetime=0), "lifetime must be"),
         (lambda: drawn(0, 1, 1, 1, 1.0, 1.0, 1, 1.0), "turns must be"),
         (lambda: drawn(1, 1, 1, 1, 0.0, 1.0, 1, 1.0), "gap must be"),
     ],

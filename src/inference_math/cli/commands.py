@@ -196,7 +196,9 @@ def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | No
         raise ValueError(f"--{missing[0]} must be given with --turns")
     turns = Turns(**{name: getattr(options, name) for name in names})
     sizes = dict(_sized(named) for named in options.tiers)
-    return size_store(unit, turns, options.users, sizes, units, sla=sla, blocking=options.blocking)
+    return size_store(
+        unit, turns, options.users, sizes, units, sla=sla, blocking=options.blocking, lifetime=options.lifetime
+    )
 
 
 def _print_all(found: Plan, many: Fleet | None, tried: pd.DataFrame | None) -> None:

@@ -71,6 +71,7 @@ def _add_sessions(command: argparse.ArgumentParser, *, required: bool) -> None:
     asked.add_argument(
         "--tiers", nargs="*", default=[], metavar="NAME=GB", help="below HBM, fastest first, e.g. dram=2000"
     )
+    asked.add_argument("--lifetime", type=float, help="seconds after which what nobody used is dropped (default never)")
     asked.add_argument(
         "--async-loads",
         dest="blocking",

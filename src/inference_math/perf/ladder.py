@@ -98,7 +98,8 @@ def as_gb(gb: float) -> str:
 def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[str]:
     """Say whose sessions these are, and how big a store must be that finds so much of what can be found."""
     law, each = session_of(asked["turns"], 1.0), asked["bytes"]
-    prompt, ceiling = prompt_of(law), used_within(law, inf)
+    prompt, lifetime = prompt_of(law), asked["habits"]["lifetime"]
+    ceiling = used_within(law, lifetime)
     many = " user who thinks for " if asked["users"] == 1 else " users who think for "
     who = digits(asked["users"]) + many + digits(asked["turns"]["think"]) + " s; prompts of "
     parts = []
@@ -107,10 +108,8 @@ def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[str]:
     whose = who + digits(prompt) + " tokens, " + as_gb(prompt * each / 1e9) + "."
     if not ceiling > 0:
         return [whose, "No prompt has anything that was there before: there is nothing to find."]
-    return [
-        whose,
-        percent(ceiling) + " of all prompt tokens were there before; " + ", ".join(parts) + ", HBM included.",
-    ]
+    there = "there before; " if lifetime == inf else "used within " + digits(lifetime) + " s before; "
+    return [whose, percent(ceiling) + " of all prompt tokens were " + there + ", ".join(parts) + ", HBM included."]
 
 
 def ladder_notes(
@@ -118,7 +117,7 @@ def ladder_notes(
 ) -> list[str]:
     """Say what the rows mean, and what follows: `units` with HBM alone would do as much; `ends` are the latencies'."""
     first, law = rows[0], session_of(asked["turns"], 1.0)
-    ceiling, groups = used_within(law, inf), asked["habits"]["groups"]
+    ceiling, groups = used_within(law, asked["habits"]["lifetime"]), asked["habits"]["groups"]
     told = [
         "Each row has the tiers up to its own. In the last a turn lasts "
         + percent(ends[0])

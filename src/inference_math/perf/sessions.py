@@ -94,18 +94,21 @@ def used_within(one: SessionNumbers, seconds: float) -> float:
     return (one["shared"] + one["again"] * come_back(one, seconds)) / prompt_of(one)
 
 
-def found_by(one: SessionNumbers, users: float, capacity: float) -> float:
-    """Return the share of all prompt tokens that a store of so many tokens finds [E05]."""
+def found_by(one: SessionNumbers, users: float, capacity: float, lifetime: float) -> float:
+    """Return the share of all prompt tokens that a store of so many tokens finds [E05].
+
+    It drops what was not used for longest, and what was not used for its `lifetime` in seconds.
+    """
     if capacity < one["shared"]:
         return 0.0
     if capacity < working_set(one, users, 0.0):  # turns in flight have no room, and leave none
         return one["shared"] / prompt_of(one)
-    return used_within(one, kept_for(one, users, capacity))
+    return used_within(one, min(kept_for(one, users, capacity), lifetime))
 
 
-def needed_tokens(one: SessionNumbers, users: float, share: float) -> float:
-    """Return the tokens of a store that finds a share of what one finds which drops nothing."""
-    wanted = share * used_within(one, inf) * prompt_of(one) - one["shared"]
+def needed_tokens(one: SessionNumbers, users: float, share: float, lifetime: float) -> float:
+    """Return the tokens of a store that finds a share of what one finds which drops nothing before its `lifetime`."""
+    wanted = share * used_within(one, lifetime) * prompt_of(one) - one["shared"]
     if wanted <= 0:  # what all prompts share is enough
         return working_set(one, users, 0.0)
     think, back = one["gap"] - one["served"], wanted / one["again"]

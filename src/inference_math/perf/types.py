@@ -315,6 +315,7 @@ class SessionHabits(TypedDict):
     budget: float
     groups: int
     blocking: bool
+    lifetime: float
     gives: float
     brings: float
 

@@ -34,13 +34,15 @@ def turns_held(one: SessionNumbers, hbm: float) -> float:
     return max(1.0, (hbm - one["shared"]) / (one["again"] + one["brought"]))
 
 
-def tiers_find(turns: TurnNumbers, users: float, times: list[float], sizes: list[float]) -> list[float]:
+def tiers_find(
+    turns: TurnNumbers, users: float, times: list[float], sizes: list[float], lifetime: float
+) -> list[float]:
     """Return the share of all prompt tokens that each tier finds, whose turns wait and hold for such times."""
     law = session_of(calm(turns, times[0]), times[1])
     found, above, together = [], 0.0, 0.0
     for size in sizes:
         together += size
-        here = found_by(law, users, together)
+        here = found_by(law, users, together, lifetime)
         found.append(here - above)
         above = here
     return found
@@ -59,7 +61,7 @@ def visits(
     seen = served.seen(users, [0.0 for _ in tokens], loads)
     times = [seen["waits"], seen["holds"]]
     for _ in range(ROUNDS):
-        found = tiers_find(turns, users / parts, times, sizes)
+        found = tiers_find(turns, users / parts, times, sizes, habits["lifetime"])
         seen = served.seen(users, found, loads)
         moved = [seen["waits"] - times[0], seen["holds"] - times[1]]
         if abs(moved[0]) + abs(moved[1]) <= SETTLED * (seen["waits"] + seen["holds"]):
@@ -76,10 +78,10 @@ def store_for(
     Of them HBM has `hbm`, which turns in flight take.
     """
     groups, law = habits["groups"], session_of(turns, 1.0)
-    found = share * used_within(law, inf)
+    found = share * used_within(law, habits["lifetime"])
     seen = Served(turns, cost, habits, hbm).seen(users, [found], [0.0])
     law = session_of(calm(turns, seen["waits"]), seen["holds"])
-    return groups * needed_tokens(law, users / max(1.0, min(groups, users)), share)
+    return groups * needed_tokens(law, users / max(1.0, min(groups, users)), share, habits["lifetime"])
 
 
 class Served:

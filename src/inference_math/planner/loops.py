@@ -12,6 +12,7 @@ from inference_math.perf.types import SessionHabits
 from inference_math.perf.visits import store_for, visits
 from inference_math.simulate.cost import Cost, timed
 from inference_math.workload.sessions import Turns
+from inference_math.workload.stores import as_lifetime
 
 __all__ = ["Habit", "Loop", "loop", "needed", "session_habits"]
 
@@ -63,16 +64,20 @@ class Habit:
     blocking
         Whether the engine loads layer by layer beside its computing, and waits for the slower of the two. If not, a
         prompt holds its room and waits for its group's one link, and the engine goes on.
+    lifetime
+        Seconds after which HBM and all tiers drop what nobody used (a time to live); None: never.
     """
 
     budget: int = 8192
     groups: int = 1
     blocking: bool = True
+    lifetime: float | None = None
 
     def __post_init__(self) -> None:
         as_whole("budget", self.budget)
         as_whole("groups", self.groups)
         as_bool("blocking", self.blocking)
+        as_lifetime(self.lifetime)
 
 
 PLAIN = Habit()
@@ -157,6 +162,7 @@ def session_habits(habit: Habit, cost: Cost) -> SessionHabits:
         "budget": habit.budget,
         "groups": habit.groups,
         "blocking": habit.blocking,
+        "lifetime": as_lifetime(habit.lifetime),
         "gives": float(getattr(cost, "gives", 1)),
         "brings": float(getattr(cost, "brings", 1)),
     }

@@ -35,6 +35,7 @@ from inference_math.unit import Unit
 from inference_math.unit.unit import Steps
 from inference_math.workload import SLA, Workload
 from inference_math.workload.sessions import Turns
+from inference_math.workload.stores import as_lifetime
 
 __all__ = ["Ladder", "size_store"]
 
@@ -55,7 +56,7 @@ class Ladder:
     needed
         GB that find so much of `ceiling`, by `perf.ladder.FOUND_SHARES`.
     ceiling
-        Share of all prompt tokens that a store finds which drops nothing.
+        Share of all prompt tokens that a store finds which drops nothing before its lifetime.
     prompt
         Mean tokens of a prompt.
     gb
@@ -149,6 +150,7 @@ def size_store(
     sla: SLA | None = None,
     budget: int = BUDGET,
     blocking: bool = True,
+    lifetime: float | None = None,
 ) -> Ladder:
     """Return what HBM and the tiers below it find for sessions of so many users at once, and what that brings.
 
@@ -164,8 +166,8 @@ def size_store(
         copy of a token is stored.
     sla
         Limits on the mean TTFT and TPOT, for `Ladder.kept`; its quantile is not asked for.
-    budget, blocking
-        Tokens of a step, and how tiers are loaded; see `loops.Habit`.
+    budget, blocking, lifetime
+        Tokens of a step, how tiers are loaded, and when what nobody used is dropped; see `loops.Habit`.
 
     Raises
     ------
@@ -186,7 +188,7 @@ def size_store(
     count = as_whole("units", units, 1)
     if not isinstance(turns, Turns):
         raise TypeError(f"turns must be Turns, not {turns!r:.80}")
-    habit, whole = Habit(budget, unit.dp, blocking), turns.sessions(1.0)
+    habit, whole = Habit(budget, unit.dp, blocking, lifetime), turns.sessions(1.0)
     places = [(name, tier(name), as_number(f"size of {name}", size, AT_LEAST_ZERO)) for name, size in tiers.items()]
     if any(size > _MOST for _, _, size in places):
         raise ValueError(f"tiers must have at most {_MOST:g} bytes each")
@@ -218,9 +220,10 @@ def size_store(
     many = units_alone(asked, cost, found[-1]["rate"]) if places else count
     low, high = latency_ends(asked, *_drawn(case), found[-1])
     head, notes = ladder_head(asked, sizes), ladder_notes(asked, found, sizes, many, [low, high])
+    ceiling = whole.of(1).within(as_lifetime(lifetime))
     needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, sizes, strict=True)}
     return Ladder(
-        rows, needed, whole.of(1).ceiling, whole.prompt, whole.prompt * each / 1e9, asked["users"], turns.think,
+        rows, needed, ceiling, whole.prompt, whole.prompt * each / 1e9, asked["users"], turns.think,
         count, count * unit.gpus, many, (low, high), tuple(found[-1]["found"]), tuple(head), tuple(notes),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from inference_math.checks import AT_LEAST_ZERO, as_bool, as_number, as_whole
-from inference_math.perf.engine import EVER, Engine, Request, Room
+from inference_math.perf.engine import EVER, Batch, Engine, Request, Room
 from inference_math.perf.goodput import Played
 from inference_math.perf.systems import run_engine
 from inference_math.perf.types import StepTimes, System
@@ -20,7 +20,7 @@ from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, system_of
 from inference_math.workload.lines import BLOCK_TOKENS
 from inference_math.workload.sessions import Turns
-from inference_math.workload.stores import Stores
+from inference_math.workload.stores import Stores, as_lifetime
 from inference_math.workload.traces import Read
 
 __all__ = ["StoreTier", "StoredRun", "with_stores"]
@@ -86,6 +86,7 @@ def with_stores(
     scheduler: Aggregated | Chunked,
     block_tokens: int = BLOCK_TOKENS,
     blocking: bool = True,
+    lifetime: float | None = None,
     warmup: int = 0,
     seed: int = 0,
     every_gap: bool = False,
@@ -111,6 +112,8 @@ def with_stores(
         Whether the engine loads layer by layer beside its own computing: a step in which prompts begin takes what these
         load and have written, or what they compute, whichever is longer. If not, a prompt holds its room and waits for
         the one link, which serves one after the other, and the engine goes on.
+    lifetime
+        Seconds after which HBM and all tiers lose what nobody used; None: never.
 
     The others are those of `closed_loop`.
 
@@ -145,13 +148,14 @@ def with_stores(
     if not as_bool("blocking", blocking) and isinstance(scheduler, Chunked) and scheduler.ranks > 1:
         raise ValueError(f"scheduler must have one rank where blocking is False, not {scheduler.ranks}")
     record = Record(as_whole("warmup", warmup, 0), every_gap, log)
-    room = _KeptRoom(scheduler, tokens, below, record)
+    room = _KeptRoom(scheduler, tokens, below, record, as_lifetime(lifetime))
     rng = np.random.default_rng(as_whole("seed", seed, 0))
     senders = (
         _Sessions(source, as_whole("users", users), room, rng) if isinstance(source, Turns) else _sent(source, room)
     )
     system = system_of(scheduler, None, getattr(cost, "gives", 1), getattr(cost, "brings", 1))
     engine = (Engine if blocking else _Fetching)(timed(cost), record, room, system)
+    room.clock = engine.batch
     end = run_engine(engine, senders, record, as_whole("requests", requests))
     return StoredRun(record.result(end), room.told(end - record.start))
 
@@ -197,15 +201,21 @@ class _KeptRoom(Room):
     """Room of an engine whose free tokens keep what finished requests leave, above tiers that take what it drops."""
 
     def __init__(
-        self, scheduler: Aggregated | Chunked, block_tokens: int, below: list[StoreTier], record: Record
+        self,
+        scheduler: Aggregated | Chunked,
+        block_tokens: int,
+        below: list[StoreTier],
+        record: Record,
+        lifetime: float,
     ) -> None:
         super().__init__(scheduler.max_batch, scheduler.kv_capacity, False)
         self.block_tokens = block_tokens
         self.finished: deque[int] = deque()  # numbers of requests
+        self.clock: Batch  # of the engine that has this room
         self._below = below
         self._record = record
         self._whole = int(scheduler.kv_capacity) // block_tokens
-        self._stores = Stores([self._whole, *(int(tier.tokens) // block_tokens for tier in below)])
+        self._stores = Stores([self._whole, *(int(tier.tokens) // block_tokens for tier in below)], lifetime)
         self._held: Counter[Hashable] = Counter()  # blocks of requests in flight
         self._nameless = 0  # blocks that they hold besides: no other request can use them
         self._blocks: dict[int, tuple[Sequence[Hashable], int]] = {}  # and how many of them are the prompt's
@@ -249,7 +259,7 @@ class _KeptRoom(Room):
             self._held[block] -= 1
             if not self._held[block]:
                 del self._held[block]
-                self._stores.put(block)
+                self._stores.put(block, self.clock.now)
         self._nameless -= self._all(request) - len(blocks)
         self.places += 1
         self.finished.append(request.number)
@@ -266,7 +276,7 @@ class _KeptRoom(Room):
         """Return the tiers of the blocks that a prompt begins with; what others hold lies in HBM."""
         places = []
         for block in blocks:
-            place = 0 if block in self._held else self._stores.place(block)
+            place = 0 if block in self._held else self._stores.place(block, self.clock.now)
             if place < 0:
                 break
             places.append(place)

@@ -25,6 +25,7 @@ from inference_math.theory.notation import (
     rate,
     rounds,
     share_off,
+    sla_tpot,
     steady,
     t_w,
     together,
@@ -39,6 +40,7 @@ __all__ = [
     "prompts_beside_wave",
     "prompts_met",
     "rounds_needed",
+    "second_class_rate",
     "ttft_benchmark",
     "ttft_burst",
     "ttft_open",
@@ -147,6 +149,17 @@ open_step = Formula(
     source=BOOK,
     meaning="mean step, and TPOT, of one engine at which requests arrive at random",
     domain=filled < 1,
+)
+second_class_rate = Formula(
+    name="second_class_rate",
+    arguments=(sla_tpot, t_w, filled, ttft_1, n_out, delta_h),
+    expr=sp.Max(0, 1 - t_w / sla_tpot - filled) / (ttft_1 + (n_out - 1) * delta_h),
+    latex_name=r"\lambda_{2}",
+    unit="1/s",
+    claim="E11",
+    source=BOOK,
+    meaning="requests per second of a second class, of its own prompts and answers, beside which the mean TPOT of a "
+    "first class that fills the engine to a share still keeps its limit",
 )
 ttft_open = Formula(
     name="ttft_open",

@@ -10,6 +10,7 @@ import numpy as np
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, Interval, as_number, as_whole
 from inference_math.perf import sessions as law
 from inference_math.perf.types import SessionNumbers, TurnNumbers
+from inference_math.workload.stores import as_lifetime
 
 __all__ = ["Sessions", "SessionsOf", "Turns"]
 
@@ -247,9 +248,12 @@ class SessionsOf:
         """
         return law.used_within(self.sessions.numbers, seconds)
 
-    def found(self, capacity: float) -> float:
-        """Return the share of all prompt tokens that a store of so many tokens finds."""
-        return law.found_by(self.sessions.numbers, self.users, capacity)
+    def found(self, capacity: float, lifetime: float | None = None) -> float:
+        """Return the share of all prompt tokens that a store of so many tokens finds.
+
+        With a lifetime it drops what nobody used for so many seconds, too.
+        """
+        return law.found_by(self.sessions.numbers, self.users, capacity, as_lifetime(lifetime))
 
     def found_from_empty(self, capacity: float, seconds: float) -> float:
         """Return the same of the first so many seconds, from an empty store, for turns of no length."""
@@ -263,4 +267,4 @@ class SessionsOf:
     def size_for(self, share: float) -> float:
         """Return the tokens of a store that finds a share of what one finds which drops nothing."""
         most = as_number("share", share, Interval(0, 0.9999))
-        return law.needed_tokens(self.sessions.numbers, self.users, most)
+        return law.needed_tokens(self.sessions.numbers, self.users, most, inf)

@@ -5,35 +5,46 @@ from __future__ import annotations
 import heapq
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 
-__all__ = ["Stores", "Turn", "clairvoyant", "drawn", "play"]
+__all__ = ["Stores", "Turn", "as_lifetime", "clairvoyant", "drawn", "play"]
+
+
+def as_lifetime(lifetime: float | None) -> float:
+    """Return the seconds after which a store drops what nobody used; None: never."""
+    return inf if lifetime is None else as_number("lifetime", lifetime, ANY_POSITIVE)
 
 
 class Stores:
     """Tiers, each of which drops what was not used for longest to the one below it, and the last one for good.
 
-    No block lies in two of them. `sizes` in blocks may change; `written` counts what came into each from above.
+    No block lies in two of them. `sizes` in blocks may change; `written` counts what came into each from above. What
+    was not used for its `lifetime` in seconds is not found any more; it is also what goes first.
     """
 
-    def __init__(self, sizes: Sequence[int]) -> None:
+    def __init__(self, sizes: Sequence[int], lifetime: float = inf) -> None:
         self.sizes = list(sizes)
         self.written = [0] * len(self.sizes)
-        self._kept: list[OrderedDict[Hashable, None]] = [OrderedDict() for _ in self.sizes]
+        self._lifetime = lifetime
+        self._kept: list[OrderedDict[Hashable, float]] = [OrderedDict() for _ in self.sizes]  # since when
 
-    def place(self, block: Hashable) -> int:
+    def place(self, block: Hashable, now: float = 0.0) -> int:
         """Return the tier that has a block, 0 for the first; -1 where none has it."""
-        return next((k for k, kept in enumerate(self._kept) if block in kept), -1)
+        for k, kept in enumerate(self._kept):
+            if block in kept:
+                return k if now - kept[block] <= self._lifetime else -1
+        return -1
 
-    def found(self, blocks: Iterable[Hashable]) -> list[int]:
+    def found(self, blocks: Iterable[Hashable], now: float = 0.0) -> list[int]:
         """Return the tiers of the blocks that a prompt begins with, up to the first that no tier has."""
         places = []
         for block in blocks:
-            place = self.place(block)
+            place = self.place(block, now)
             if place < 0:
                 break
             places.append(place)
@@ -42,21 +53,21 @@ class Stores:
     def take(self, block: Hashable) -> None:
         """Take a block out, wherever it is."""
         for kept in self._kept:
-            if kept.pop(block, self) is None:
+            if kept.pop(block, None) is not None:
                 return
 
-    def put(self, block: Hashable) -> None:
+    def put(self, block: Hashable, now: float = 0.0) -> None:
         """Put a block into the first tier, as the one that was used last."""
         self.take(block)
-        self._kept[0][block] = None
+        self._kept[0][block] = now
 
     def settle(self) -> None:
         """Move what a tier has no room for to the next one, the longest unused first."""
         for k, (size, kept) in enumerate(zip(self.sizes, self._kept, strict=True)):
             while len(kept) > size:
-                block, _ = kept.popitem(last=False)
+                block, since = kept.popitem(last=False)
                 if k + 1 < len(self.sizes):
-                    self._kept[k + 1][block] = None
+                    self._kept[k + 1][block] = since
                     self.written[k + 1] += 1
 
 
@@ -119,10 +130,16 @@ def drawn(
     return found
 
 
-def play(requests: Iterable[tuple[float, int, Sequence[Hashable]]], tiers: Sequence[int], skip: int = 0) -> list[float]:
+def play(
+    requests: Iterable[tuple[float, int, Sequence[Hashable]]],
+    tiers: Sequence[int],
+    skip: int = 0,
+    lifetime: float | None = None,
+) -> list[float]:
     """Return the share of prompt tokens that each tier of a ladder finds, from empty, not counting `skip` requests.
 
-    Each tier drops what was not used for longest, to the one below it; sizes are in blocks of one token. Of a prompt
+    Each tier drops what was not used for longest, to the one below it; sizes are in blocks of one token. What nobody
+    used for a `lifetime` in seconds is lost. Of a prompt
     its beginning is found, up to the first block that no tier has; all blocks of a request are then used, the last
     first.
 
@@ -131,15 +148,15 @@ def play(requests: Iterable[tuple[float, int, Sequence[Hashable]]], tiers: Seque
     TypeError, ValueError
         For sizes that are no whole numbers, or no request that counts.
     """
-    stores = Stores([as_whole("tiers", size, 0) for size in tiers])
+    stores = Stores([as_whole("tiers", size, 0) for size in tiers], as_lifetime(lifetime))
     hits, asked = [0] * len(stores.sizes), 0
-    for number, (_, n_in, blocks) in enumerate(requests):
+    for number, (now, n_in, blocks) in enumerate(requests):
         if number >= skip:
             asked += n_in
-            for place in stores.found(blocks[:n_in]):
+            for place in stores.found(blocks[:n_in], now):
                 hits[place] += 1
         for block in reversed(blocks):
-            stores.put(block)
+            stores.put(block, now)
         stores.settle()
     if not asked:
         raise ValueError(f"skip must leave a request that counts, not {skip}")

@@ -77,6 +77,7 @@ SESSIONS: tuple[Field, ...] = (
     Field("answer", "Answer (tokens)", 2, 100_000, 1, 500),
     Field("shared", "Beginning that all prompts share, besides (tokens)", 0, 2_000_000, 1, 0),
     Field("think", "Thinking, in the mean (s)", 0, 1_000_000, 0.1, 20),
+    Field("lifetime", "Dropped if not used for (s)", 1, 10_000_000, 1, None),
     Field("dram", "Host memory of all machines (GB)", 0, 1_000_000_000, 1, 2000),
     Field("local_ssd", "SSDs of all machines (GB)", 0, 1_000_000_000, 1, 0),
 )

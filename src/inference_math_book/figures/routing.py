@@ -1,4 +1,4 @@
-"""Figures of routers: how requests spread over units, and what a home for each session is worth."""
+"""Figures of routers: how requests spread over units, what a home for each session is worth, what a class costs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from inference_math.theory import reuse_conversation, reuse_local, routed_step, spread_of
+from inference_math import simulate
+from inference_math.theory import engine_load, open_step, reuse_conversation, reuse_local, routed_step, spread_of
+from inference_math.workload import Trace
 from inference_math_book import explore
 
-__all__ = ["ROUTERS", "played", "rates", "routers", "spreads"]
+__all__ = ["ROUTERS", "load_of", "played", "rates", "routers", "spreads", "two_classes"]
 
 ROUTERS = ("at random", "fewest requests", "home, drawn", "home, filled evenly")
 
@@ -94,3 +96,66 @@ def routers(axes: Sequence[Axes], units: Sequence[int], each: int, **costs: floa
     axes[1].set(xlabel="units", ylabel="tokens/s of a unit", ylim=(0, None))
     axes[1].legend(fontsize=8)
     return frame
+
+
+def two_classes(
+    axes: Sequence[Axes], first: ClassOf, second: ClassOf, rates: Sequence[float], cost: simulate.StepCost, budget: int
+) -> pd.DataFrame:
+    """Draw what a second class, so many requests/s of it, does to the mean TPOT and TTFT of the first on one engine.
+
+    A class is (requests/s, prompt tokens, answer tokens), answers geometric. Where a step computes whole prompts the
+    law stands beside; chunks have a `budget` of tokens.
+    """
+    rows = []
+    for rate in rates:
+        classes = (first, (rate, *second[1:]))
+        law = open_step(t_w=cost.t_w, filled=sum(load_of(one, cost) for one in classes))
+        for name, engine in (("whole prompts", _WHOLE), ("chunks", simulate.Chunked(budget))):
+            seen = _served(classes, cost, engine)
+            rows.append({"rate": rate, "engine": name, "law": law, "tpot": seen["tpot"], "ttft": seen["ttft"]})
+    frame = pd.DataFrame(rows)
+    for k, (name, some) in enumerate(frame.groupby("engine", sort=False)):
+        for ax, column in zip(axes, ("tpot", "ttft"), strict=True):
+            ax.plot(some["rate"], 1e3 * some[column], "os"[k], color=explore.COLOURS[k], mfc="none", label=name)
+    axes[0].plot(rates, 1e3 * frame["law"].iloc[::2], color=explore.COLOURS[0], label="law")
+    for ax, words in zip(axes, ("mean TPOT of the first class (ms)", "its mean TTFT (ms)"), strict=True):
+        ax.set(xlabel="requests/s of the second class", ylabel=words, ylim=(0, None))
+    axes[0].legend(fontsize=8)
+    return frame
+
+
+ClassOf = tuple[float, int, int]
+_WHOLE = simulate.Chunked(10**7, habits=simulate.Habits(whole=True))
+_SECONDS = 3000.0
+
+
+def load_of(one: ClassOf, cost: simulate.StepCost) -> float:
+    """Return the share of an engine that a class fills: (requests/s, prompt tokens, answer tokens)."""
+    rate, n_in, n_out = one
+    context = n_in + n_out / 2
+    prompt = cost.T * n_in
+    return float(engine_load(rate=rate, ttft_1=prompt, n_out=n_out, delta_h=cost.delta_h + cost.kv_read * context))
+
+
+def _served(classes: Sequence[ClassOf], cost: simulate.StepCost, engine: simulate.Chunked) -> pd.Series[float]:
+    """Return what the first class sees on average, after a tenth of the time."""
+    rng = np.random.default_rng(1)
+    parts = []
+    for number, (rate, n_in, n_out) in enumerate(classes):
+        many = rng.poisson(rate * _SECONDS)
+        parts.append(
+            pd.DataFrame(
+                {
+                    "arrival": rng.uniform(0, _SECONDS, many), "n_in": n_in,
+                    "n_out": rng.geometric(1 / n_out, many), "of": number,
+                }
+            )
+        )  # fmt: skip
+    sent = pd.concat(parts).sort_values("arrival", ignore_index=True)
+    run = simulate.replay(Trace.from_frame(sent), cost, scheduler=engine)
+    found = run.requests.merge(sent[["arrival", "of"]], on="arrival")
+    ours = found[(found["of"] == 0) & (found["arrival"] > _SECONDS / 10)]
+    weights = ours["n_out"] - 1  # a gap counts once
+    return pd.Series(
+        {"tpot": float(np.average(ours["tpot"].fillna(0.0), weights=weights)), "ttft": ours["ttft"].mean()}
+    )

@@ -93,8 +93,9 @@ class Shown:
             "text/plain": self.frame.to_string(index=self.index, float_format=self._printed, na_rep="–"),
         }
 
-    def _printed(self, value: float) -> str:
+    def _printed(self, value: object) -> str:
         """Return a number for reading: a large one has neither decimals nor an exponent."""
+        assert isinstance(value, float)
         text = self.numbers.format(value)
         return (
             f"{float(text.replace(',', '')):,.0f}" if "e+" in text or (abs(value) >= _LARGE and "." in text) else text

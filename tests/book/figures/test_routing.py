@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pytest
 
-from inference_math import theory
+from inference_math import simulate, theory
 from inference_math_book.figures import routing
 
 
@@ -36,4 +36,18 @@ def test_figures_draw_what_they_return():
     frame = routing.routers([two, three], [1, 2], 4, t_w=0.01, delta_p=0.01, delta_h=0.001, turns=10)
     assert set(frame.router) == set(routing.ROUTERS)
     assert len(two.lines) == len(three.lines) == 4
+    plt.close(fig)
+
+
+def test_what_a_second_class_costs_is_its_load_whatever_the_engine():
+    fig, axes = plt.subplots(1, 2)
+    cost, users = simulate.StepCost(t_w=0.02, T=50e-6, kv_read=2e-8), (2.0, 1000, 100)
+    frame = routing.two_classes(axes, users, (0.0, 4000, 200), [0.0, 0.6], cost, 1024)
+    assert (frame.tpot / frame.law - 1).abs().max() < 0.03
+    batch = {"ttft_1": 0.2, "n_out": 200, "delta_h": 2e-8 * 4100}
+    own = routing.load_of(users, cost)
+    rate = theory.second_class_rate(sla_tpot=0.03, t_w=0.02, filled=own, **batch)
+    both = own + routing.load_of((rate, 4000, 200), cost)
+    assert theory.open_step(filled=both, t_w=0.02) == pytest.approx(0.03)
+    assert theory.second_class_rate(sla_tpot=0.02, t_w=0.02, filled=own, **batch) == 0
     plt.close(fig)
