@@ -114,7 +114,8 @@ def two_classes(
             seen = _served(classes, cost, engine)
             rows.append({"rate": rate, "engine": name, "law": law, "tpot": seen["tpot"], "ttft": seen["ttft"]})
     frame = pd.DataFrame(rows)
-    for k, (name, some) in enumerate(frame.groupby("engine", sort=False)):
+    for k, name in enumerate(("whole prompts", "chunks")):
+        some = frame[frame["engine"] == name]
         for ax, column in zip(axes, ("tpot", "ttft"), strict=True):
             ax.plot(some["rate"], 1e3 * some[column], "os"[k], color=explore.COLOURS[k], mfc="none", label=name)
     axes[0].plot(rates, 1e3 * frame["law"].iloc[::2], color=explore.COLOURS[0], label="law")
