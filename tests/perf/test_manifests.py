@@ -124,10 +124,19 @@ def test_tensorrt_llm_s_router_reads_a_file_of_both_pools():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_fleet_of_units_is_one_manifest(engine):
     forms, lines, _ = found(engine, "chunked", replicas=3)
-    pods, service = map(validated, forms["kubernetes"])
-    assert (pods["kind"], pods["spec"]["replicas"]) == ("Deployment", 3)
-    assert service["spec"]["sessionAffinity"] == "ClientIP"  # half of the prompts is stored
-    assert "clusterIP" not in service["spec"]  # one address for all
+    pods, service, *front = map(validated, forms["kubernetes"])
+    assert pods["spec"]["replicas"] == 3
+    if engine == "trtllm":  # has no router of its own: one address for all
+        assert not front
+        assert pods["kind"] == "Deployment"
+        assert "clusterIP" not in service["spec"]
+    else:
+        router, _ = front
+        assert pods["kind"] == "StatefulSet"
+        assert service["spec"]["clusterIP"] == "None"
+        line = router["spec"]["template"]["spec"]["containers"][0]["args"][0].splitlines()[-1]
+        assert "--policy cache_aware" in line  # half of the prompts is stored
+        assert shlex.split(line)[-9:-6] == [f"http://engine-{at}.engine:8000" for at in range(3)]
     (container,) = pods["spec"]["template"]["spec"]["containers"]
     assert container["args"] == [lines["each unit"] + " --host 0.0.0.0 --port 8000"]
     assert {one["name"] for one in container["env"]} == {"MODEL", "HF_TOKEN"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import ceil
 
 from inference_math.perf.asked import store_bytes, verify_tokens
-from inference_math.perf.manifests import ALONE, manifests
+from inference_math.perf.manifests import ALONE, balanced, manifests
 from inference_math.perf.steps import longest_request
 from inference_math.perf.types import Asked, EngineRecord, Server
 
@@ -48,7 +48,7 @@ def commands(
         servers.append(one)
         found.append(["each unit", one["line"]])
         if behind > 1:
-            found.append(["in front of each " + str(behind), asked["engine"]["balancer"]])
+            found.append(["in front of each " + str(behind), balanced(asked)])
     found.extend(manifests(asked, servers, replicas))
     return found
 

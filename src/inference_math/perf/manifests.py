@@ -12,7 +12,7 @@ from math import ceil
 from inference_math.perf.types import Asked, EngineRecord, Server
 from inference_math.perf.words import CALIBRATED
 
-__all__ = ["ALONE", "FORMS", "is_manifest", "manifests", "pods_of"]
+__all__ = ["ALONE", "FORMS", "balanced", "is_manifest", "manifests", "pods_of"]
 
 FORMS = {"kubernetes": "as a Kubernetes manifest", "dynamo": "as a Dynamo graph", "llm-d": "as values of llm-d's chart"}
 ALONE = "engine"  # the name of servers that are no pool
@@ -70,7 +70,6 @@ FRONT  selector: {app: POOL}
 NAMED = "  serviceName: POOL\n  podManagementPolicy: Parallel\n"
 # A name for each pod, which the router asks for, while its model loads, too.
 HEADLESS = "  clusterIP: None\n  publishNotReadyAddresses: true\n"
-STICKY = "  sessionAffinity: ClientIP  # or a router by prefix: each pod keeps its own caches\n"
 ROUTER = """---
 apiVersion: apps/v1
 kind: Deployment
@@ -219,7 +218,7 @@ def manifests(asked: Asked, servers: list[Server], replicas: int) -> list[list[s
 def whole(servers: list[Server], replicas: int) -> str:
     """Return the line that says how much of a deployment a manifest holds."""
     if len(servers) == 1:
-        return "# " + str(replicas) + (" replicas of a unit.\n" if replicas > 1 else " unit.\n")
+        return "# " + str(replicas) + (" units, a pod each.\n" if replicas > 1 else " unit.\n")
     said = "# Both pools and what stands in front of them"
     return said + (", one of " + str(replicas) + " such replicas: a namespace for each.\n" if replicas > 1 else ".\n")
 
@@ -230,23 +229,24 @@ def many(servers: list[Server], server: Server, replicas: int) -> str:
 
 
 def kubernetes(asked: Asked, servers: list[Server], replicas: int) -> str:
-    """Return sets of pods with a service each, and a router in front of pools, which knows each pod by its name."""
+    """Return sets of pods with a service each, and a router in front of several, which knows each pod by its name.
+
+    Where an engine has none for units without pools, their service sends to any.
+    """
     engine, parts, pools = asked["engine"], [], len(servers) > 1
-    sticky = STICKY if asked["work"]["alpha"] > 0 else ""
+    router = pools or (replicas > 1 and engine["balancer"].find("#") != 0)
     for one in servers:
-        said = SERVERS.replace("KIND", "StatefulSet" if pools else "Deployment").replace(
-            "KNOWN", NAMED if pools else ""
-        )
-        said = said.replace("FRONT", HEADLESS if pools else sticky)
+        said = SERVERS.replace("KIND", "StatefulSet" if router else "Deployment")
+        said = said.replace("KNOWN", NAMED if router else "").replace("FRONT", HEADLESS if router else "")
         said = said.replace("REPLICAS", many(servers, one, replicas)).replace("IMAGE", engine["image"])
         said = said.replace("GRACE", str(under_way(asked) + STOPS)).replace("DRAIN", str(under_way(asked)))
         parts.append(filled(said, asked, one, one["line"] + " " + OPEN + "8000"))
-    if len(servers) == 1:
-        return parts[0]
+    if not router:
+        return parts[0] if replicas < 2 else balanced(asked) + "\n" + parts[0]
     image = engine["image"] if engine["router_image"] == "" else engine["router_image"]
-    router = ROUTER.replace("IMAGE", image)
-    router = router.replace("COMMAND", indented(routed(engine, servers), router, "COMMAND"))
-    return "---\n".join(parts) + router
+    front = ROUTER.replace("IMAGE", image)
+    line = routed(engine, servers) if pools else in_front(asked, replicas)
+    return "---\n".join(parts) + front.replace("COMMAND", indented(line, front, "COMMAND"))
 
 
 def under_way(asked: Asked) -> int:
@@ -256,6 +256,20 @@ def under_way(asked: Asked) -> int:
     if work["longest"] > 0:
         longest = work["longest"] - work["n_in"] if work["longest"] - work["n_in"] > work["n_out"] else work["n_out"]
     return ceil(asked["ttft"] + longest * asked["tpot"])
+
+
+def balanced(asked: Asked) -> str:
+    """Return what stands in front of units without pools: it looks at requests, or where caches are stored at these."""
+    engine = asked["engine"]
+    return engine["balancer"].replace("POLICY", engine["policies"][1 if asked["work"]["alpha"] > 0 else 0])
+
+
+def in_front(asked: Asked, replicas: int) -> str:
+    """Return the command of one router for so many units, with the address of each pod."""
+    urls = ["http://" + ALONE + "-" + str(at) + "." + ALONE + ":8000" for at in range(replicas)]
+    engine = asked["engine"]
+    line = balanced(asked).replace("$UNIT_URLS", " ".join(urls))
+    return engine["router_setup"] + line + engine["router_open"]
 
 
 def routed(engine: EngineRecord, servers: list[Server]) -> str:

@@ -435,6 +435,7 @@ class EngineRecord(TypedDict):
     image: str
     router: str
     balancer: str  # in front of units without pools
+    policies: list[str]  # by requests, by what is stored
     router_each: str
     router_image: str
     router_setup: str

@@ -429,6 +429,11 @@ def kept_in(asked: Asked) -> list[str]:
             "HBM has room for " + digits(places(asked)) + " requests: it finds nothing of a session that is not among"
         )
         found.append(said + " the last so many")
+    if asked["units"] > 1:
+        found.append(
+            "in a fleet units keep what is stored each for itself: a router must send a request to the one that has its"
+            " past, while queues are counted with one that looks at numbers of requests alone"
+        )
     if asked["sessions"] > 0:
         size = digits(store_bytes(asked) / 1e9) + " GB"
         many = " session of a unit takes " if asked["sessions"] == 1 else " sessions of a unit take "
