@@ -343,6 +343,7 @@
       const all = Object.values(fleets);
       const draws_ = all[0].each.length;
       text("planner-headline", sentence(math.short(shareOf(given), draws_, math.slow_places(draws_) + 1, all.map((one) => math.idle(one.name, one.idle)))));
+      text("planner-settings", "");
       numbers(ofUnit(found));
       return;
     }
@@ -352,7 +353,7 @@
     starts(found, [first.name], { [first.name]: first });
     text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.asked, given, first.name, first.settings)}`);
     text("planner-headline", sentence(math.sized(first.name, first.replicas, first.units, first.gpus_all, first.sold, others.map(({ name }) => name), others.map((one) => (owned ? one.rate : one.gpus_all)), owned ? Number(given.have) : 0, crowded.tie && held.length > 1, crowded.best_in[first.name], crowded.loss[first.name])));
-    const apart = found.best ? math.apart(first.name, found.best) : "";
+    const apart = found.best ? math.apart(first.name, found.best, 2 * asked.unit.gpus, owned ? Number(given.have) : 0) : "";
     if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
     const usd = math.usd_per_million(first.gpus_all[0], asked.price, first.sold * asked.work.n_out);
     text("planner-how", sentence(math.sized_how(shareOf(given), [Number(given.arrivals), math.cv_at_each(Number(given.arrivals), first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1)));

@@ -11,7 +11,7 @@ import pytest
 
 from inference_math import SLA, Unit, Workload, plan
 from inference_math.checks.numerals import digits
-from inference_math_book.extension.planner import Field, Select, inputs
+from inference_math_book.extension.planner import SESSIONS, Field, Select, inputs
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "book" / "questions.md").read_text(encoding="utf-8")
@@ -48,6 +48,7 @@ def test_each_answer_leads_on(question, answer):
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link[:60])
 def test_a_link_names_fields_of_the_form_and_what_they_take(link):
     fields = {field.name: field for group in inputs() for field in (*group.fields, *group.more)}
+    fields |= {f"sessions.{field.name}": field for field in SESSIONS}
     for name, value in parse_qsl(link, strict_parsing=True):
         field = fields[name]
         if isinstance(field, Field):

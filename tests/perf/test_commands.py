@@ -189,6 +189,7 @@ def test_sglang_takes_whole_pages(model, gpu, page):
             (size,) = (value for key, value in told.items() if key.endswith("--chunked-prefill-size"))
             assert size % page == 0
             assert size >= page
+            assert size >= n_in or not found.rows[name]["chunk"] >= n_in  # a whole prompt stays whole
 
 
 def test_the_longest_request_may_be_longer_than_the_mean():

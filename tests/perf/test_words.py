@@ -177,12 +177,17 @@ def test_what_a_replica_keeps_that_has_nothing_to_do():
 
 
 def test_two_winners_are_told_apart():
-    assert apart("chunked", "chunked") == ""
-    assert apart("chunked", "aggregated").startswith("with queues chunked comes first")
+    assert apart("chunked", "chunked", 4, 3) == ""
+    assert apart("chunked", "aggregated", 4, 3).startswith("with queues chunked comes first")
+    for have in (0, 4):
+        assert apart("chunked", "disaggregated", 4, have).startswith("with queues chunked comes first")
+    assert apart("chunked", "disaggregated", 4, 3).startswith(
+        "chunked comes first of what 3 GPUs allow, for pools take 4, two units; with"
+    )
     said = sizes("split", (8, 6, 10), tie=True, ahead=0.1, lost=0.23)
-    assert said.endswith(": a tie, for it is the best in fewer than half of them")
+    assert said.endswith(": not sure, for it is the best in fewer than half of them")
     assert sizes("split", (8, 6, 10), tie=True, ahead=0.97).endswith(
-        ": a tie, for from draw to draw its lead varies by more than it is"
+        ": not sure, for from draw to draw its lead varies by more than it is"
     )
 
 

@@ -70,6 +70,7 @@ STRATA = 50  # chances, evenly spread, that stand for all
 BISECTIONS = 30
 IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
 BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
+APART = 4  # times as many places: between them another number is tried
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
 WIDE = 1.12  # rates in a row, where it is looked from which on limits are missed
 NARROW = 1.04  # and how near two must be in the end, between which what is sustained is taken to lie
@@ -104,17 +105,24 @@ def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
 
 
 def trials(asked: Asked, name: str, row: Row) -> list[Row]:
-    """Return the rows to try: an architecture's own, with chunks up to whole prompts, or with all splits of pools.
+    """Return the rows to try: an architecture's own, with more decodes, chunks up to whole prompts, or all splits.
 
     At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps: so as
-    many decodes as the KV cache holds may do beside it, where at full load each step must keep the limit. Pools
-    that are equally fast at full load are not at part load: prompts wait for a unit, and decodes for a place. Of the
-    prompts that a row has a unit compute together, each of the unit's groups has its part.
+    many decodes as the KV cache holds may do beside prompts, where at full load each step must keep the limit, or a
+    quantile of the gaps. Pools that are equally fast at full load are not at part load: prompts wait for a unit, and
+    decodes for a place. Of the prompts that a row has a unit compute together, each of the unit's groups has its part.
     """
     n_in = asked["work"]["n_in"]
-    if name == "aggregated":
-        return [row]
     found: list[Row] = []
+    seats = [row["batch"]]
+    if places(asked) > row["batch"]:
+        seats.append(places(asked))
+    if name == "aggregated":
+        if len(seats) > 1 and seats[1] >= APART * seats[0]:
+            seats.append(ceil((seats[0] * seats[1]) ** 0.5))
+        for batch in seats:
+            found.append(seated(row, batch))
+        return found
     if name == "disaggregated":
         chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
         for prefill in range(1, asked["units"], max(1, floor(asked["units"] / SPLITS))):
@@ -127,15 +135,17 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
             chunks.append(factor * row["chunk"])
     if whole > row["chunk"]:
         chunks.append(row["chunk"])
-    seats = [row["batch"]]
-    if places(asked) > row["batch"]:
-        seats.append(places(asked))
     for chunk in chunks:
         for batch in seats:
-            other = changed(asked, row, chunk, row["prefill_units"])
-            other["batch"] = batch
-            found.append(other)
+            found.append(seated(changed(asked, row, chunk, row["prefill_units"]), batch))
     return found
+
+
+def seated(row: Row, batch: float) -> Row:
+    """Return a row with so many places for decodes."""
+    other = row.copy()
+    other["batch"] = batch
+    return other
 
 
 def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:

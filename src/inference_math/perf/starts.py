@@ -17,10 +17,10 @@ def page_of(engine: EngineRecord, kind: str, generation: str) -> int:
     return engine["page_blackwell"] if generation == "Blackwell" else engine["page"]
 
 
-def paged(asked: Asked, tokens: int) -> int:
-    """Return the tokens of a chunk in whole pages, one at least."""
-    page = asked["page"]
-    return max(floor(tokens / page) * page, page)
+def paged(asked: Asked, row: Row) -> int:
+    """Return the tokens that a row's step computes in whole pages, one at least; of whole prompts none is cut."""
+    page, pages = asked["page"], computed_tokens(asked, row) / asked["page"]
+    return max(ceil(pages) if row["chunk"] >= asked["work"]["n_in"] else floor(pages), 1) * page
 
 
 def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
@@ -33,12 +33,12 @@ def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
     if name == "aggregated":
         whole = whole_prompt(asked) + batch * verify_tokens(asked) if asked["engine"]["counts_decodes"] else None
         return {"chunk": None, "max_num_seqs": batch, "token_budget": whole}
-    computed = computed_tokens(asked, row)
+    computed = paged(asked, row)
     if name == "chunked":
-        seqs, chunk = batch + ceil(row["chunk"] / asked["work"]["n_in"]), paged(asked, computed)
+        seqs, chunk = batch + ceil(row["chunk"] / asked["work"]["n_in"]), computed
         budget = chunk + batch * verify_tokens(asked) if asked["engine"]["counts_decodes"] else None
         return {"chunk": chunk, "max_num_seqs": seqs, "token_budget": budget}
-    return {"chunk": paged(asked, computed), "max_num_seqs": batch, "token_budget": None}
+    return {"chunk": computed, "max_num_seqs": batch, "token_budget": None}
 
 
 def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
@@ -60,7 +60,7 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
             told[tokens] = whole_prompt(asked) + decoded
         told.update(engine["whole_prompts"])
         return told
-    computed = paged(asked, computed_tokens(asked, row))
+    computed = paged(asked, row)
     if name == "chunked":
         told[seqs] = (batch + ceil(row["chunk"] / n_in)) * together  # prompts under way hold places, too
         told[tokens] = computed + decoded if engine["counts_decodes"] else computed * together

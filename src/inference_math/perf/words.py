@@ -27,6 +27,7 @@ SET_ASIDE = "set aside"  # the source of points that are of the same source as t
 OURS = {"set aside": "chose nothing", "left out": "were left out of the fit with their engine on that GPU"}
 FRONT_MUCH = 0.1  # of a limit on TTFT that the front may take before it is spoken of
 VISIBLE = 0.005  # of a rate: less is printed as nothing
+MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too small to matter
 
 
 def verdict(
@@ -57,7 +58,7 @@ def verdict(
     else:
         said += "; " + second + " loses as little"
     if not tie:
-        return said if lead >= VISIBLE else said + ": either will do"
+        return said if lead >= MATTERS else said + ": either will do"
     if ahead < SURE:
         return said + ": a tie, for it is the best in fewer than half of them"
     return said + ": a tie, for from draw to draw that varies by " + percent(scatter)
@@ -96,7 +97,7 @@ def swing_name(name: str) -> str:
 
 def as_good(lead: float) -> bool:
     """Tell whether the next architecture loses as little as the first, as far as can be seen."""
-    return lead < VISIBLE
+    return lead < MATTERS
 
 
 def ways_to(swings: list[Swing], first: str) -> list[str]:
@@ -168,8 +169,8 @@ def sized(
     if len(equal) > 0:
         return said + ": a tie"
     if ahead < SURE:
-        return said + ": a tie, for it is the best in fewer than half of them"
-    return said + ": a tie, for from draw to draw its lead varies by more than it is"
+        return said + ": not sure, for it is the best in fewer than half of them"
+    return said + ": not sure, for from draw to draw its lead varies by more than it is"
 
 
 def gpus_of(many: float) -> str:
@@ -182,10 +183,16 @@ def used_of(many: float, have: float) -> str:
     return (digits(many) + " of " if many < have else "") + gpus_of(have)
 
 
-def apart(name: str, best: str) -> str:
-    """Say that queues choose another architecture than full load does; "" where they do not."""
+def apart(name: str, best: str, pools: float, have: float) -> str:
+    """Say that queues choose another architecture than full load does; "" where they do not.
+
+    Of the GPUs that there are, if not 0, there may be too few for `pools`, two units.
+    """
     if name == best:
         return ""
+    if best == "disaggregated" and 0 < have < pools:
+        few = name + " comes first of what " + gpus_of(have) + " allow, for pools take " + digits(pools)
+        return few + ", two units; with as many, at full load, it is " + best
     return "with queues " + name + " comes first; at full load, where nobody waits for anything, it is " + best
 
 
@@ -249,9 +256,10 @@ def idle(name: str, kept: float) -> str:
 def linked(asked: Asked, rate: float, title: str, measured: bool) -> str:
     """Say what the link into each decode unit carries at so many requests/s of it, and whether that was measured."""
     needs = rate * sent_bytes(asked) / 1e9
-    said = "each decode unit takes " + digits(needs) + " GB/s of KV caches at full load, of the "
-    said += digits(asked["pool_bw"] / 1e9) + (" that were measured" if measured else " of the datasheet")
-    said += " for its link: " + title
+    said = "pools at full load: each decode unit takes in " + digits(needs) + " GB/s of KV caches, of the "
+    said += digits(asked["pool_bw"] / 1e9) + " that the links of its GPUs carry at the rate "
+    said += "measured" if measured else "of the datasheet"
+    said += ": " + title
     return said if measured else said + "; no engine's transfer over it was measured"
 
 
