@@ -224,11 +224,13 @@ def sized(page):
     "changes",
     [
         {}, {"goal": "have", "have": "24"}, {"goal": "have", "have": "6"},
-        {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200"},
-        {"ttft": "2000", "tpot": "50", "traffic": "8", "arrivals": "4", "promise": "0.99", "price": "0"},
-        {"model": "gpt-oss-120b", "weights": "mxfp4", "kv": "bf16", "gpu": "h100-sxm", "stored": "70", "tier": "own"},
-        {"lengths": "azure-code", "ttft": "1500", "stored": "25", "tier": "dram"}, {"prompt": "200"},
-        {"promise": "means", "link": "tcp", "sessions": "100", "front": "15"},
+        {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200", "units": "4"},
+        {"ttft": "2000", "tpot": "50", "traffic": "8", "arrivals": "4", "promise": "0.99", "price": "0", "units": "3"},
+        {"model": "gpt-oss-120b", "weights": "mxfp4", "kv": "bf16", "gpu": "h100-sxm", "stored": "70", "tier": "own",
+         "units": "3"},
+        {"lengths": "azure-code", "ttft": "1500", "stored": "25", "tier": "dram", "units": "3"},
+        {"prompt": "200", "units": "4"},
+        {"promise": "means", "link": "tcp", "sessions": "100", "front": "15", "units": "3"},
     ],
 )  # fmt: skip
 def test_queues_are_those_of_the_package(open_page, changes):
@@ -535,7 +537,7 @@ def test_what_is_no_deployment_is_refused_in_words(open_page, changes, complaint
 
 def test_the_copied_lines_give_the_same_plan(open_page, capsys):
     page = open_page(PAGE)
-    put(page, stored="50", promise="0.9", tier="local_ssd")
+    put(page, stored="50", promise="0.9", tier="local_ssd", units="3")
     sized(page)
     exec(page.evaluate("window.inferenceMathPlanner.asPython()"), {})
     printed = capsys.readouterr().out

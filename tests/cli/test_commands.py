@@ -51,7 +51,7 @@ def test_it_says_its_version_and_what_it_returns(capsys):
 
 def test_commands_are_written_as_a_script(tmp_path):
     path = tmp_path / "serve.sh"
-    assert main(["plan", *UNIT, *SENT, "--rate", "5", "--commands", str(path)]) == 0
+    assert main(["plan", *UNIT, *SENT, "--rate", "5", "--units", "2", "--commands", str(path)]) == 0
     script = path.read_text()
     assert "vllm serve $MODEL --tensor-parallel-size 2" in script
     subprocess.run(["sh", "-n", str(path)], check=True)
@@ -99,7 +99,24 @@ def test_drafted_tokens_are_planned(capsys):
 
 def test_a_plan_in_json_with_a_fleet(capsys):
     assert (
-        main(["plan", *UNIT, *SENT, "--json", "--rate", "20", "--price", "2.5", "--alpha", "0.5", "--tier", "dram"])
+        main(
+            [
+                "plan",
+                *UNIT,
+                *SENT,
+                "--json",
+                "--rate",
+                "20",
+                "--units",
+                "3",
+                "--price",
+                "2.5",
+                "--alpha",
+                "0.5",
+                "--tier",
+                "dram",
+            ]
+        )
         == 0
     )
     content = json.loads(capsys.readouterr().out)
@@ -114,7 +131,25 @@ def test_a_plan_in_json_with_a_fleet(capsys):
 
 
 def test_a_plan_of_recorded_requests(tmp_path, capsys):
-    assert main(["plan", *UNIT, *SENT[4:], "--lengths", "azure-code", "--alpha", "0.2", "--rate", "5", "--json"]) == 0
+    assert (
+        main(
+            [
+                "plan",
+                *UNIT,
+                *SENT[4:],
+                "--lengths",
+                "azure-code",
+                "--alpha",
+                "0.2",
+                "--rate",
+                "5",
+                "--units",
+                "2",
+                "--json",
+            ]
+        )
+        == 0
+    )
     told = json.loads(capsys.readouterr().out)
     assert told["workload"]["n_in"] == pytest.approx(2048, rel=0.01)
     assert told["workload"]["alpha"] == pytest.approx(0.2, rel=0.01)

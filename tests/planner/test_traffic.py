@@ -74,9 +74,9 @@ def test_a_fleet_holds_in_nine_of_ten_draws_with_other_arrivals(drawn):
 
 def test_more_room_and_looser_limits_never_cost_gpus():
     """The same draws and arrivals stand for all that is asked, and all splits of all sizes are candidates."""
-    room = [fleet(planner.plan(UNIT, WORK, SLA(0.4, 0.04), units=units), 40).gpus[0] for units in (4, 8, 12)]
-    loose = [fleet(planner.plan(UNIT, WORK, SLA(0.4, tpot)), 40).gpus[0] for tpot in (0.04, 0.1)]
-    late = [fleet(planner.plan(UNIT, WORK, SLA(ttft, 0.04)), 40).gpus[0] for ttft in (0.4, 0.6)]
+    room = [fleet(planner.plan(UNIT, WORK, SLA(0.4, 0.04), units=units), 40).gpus[0] for units in (2, 4, 8)]
+    loose = [fleet(planner.plan(UNIT, WORK, SLA(0.4, tpot), units=4), 40).gpus[0] for tpot in (0.04, 0.1)]
+    late = [fleet(planner.plan(UNIT, WORK, SLA(ttft, 0.04), units=4), 40).gpus[0] for ttft in (0.4, 0.6)]
     for gpus in (room, loose, late):
         assert gpus == sorted(gpus, reverse=True)
 
@@ -95,7 +95,8 @@ def test_no_smaller_fleet_keeps_the_promise():
 
 
 def test_no_rival_of_a_fleet_takes_fewer_gpus():
-    found = planner.plan(Unit.of("gpt-oss-120b", "h200-sxm", weights="mxfp4"), Workload(2000, 500), SLA(1, 0.03))
+    unit = Unit.of("gpt-oss-120b", "h200-sxm", weights="mxfp4")
+    found = planner.plan(unit, Workload(2000, 500), SLA(1, 0.03), units=4)
     best = fleet(found, 40)
     assert all(best.gpus[0] <= one.gpus[0] for one in best.others)
     assert best.tie or best.best_in >= 0.5
