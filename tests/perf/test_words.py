@@ -15,6 +15,7 @@ from inference_math.perf.words import (
     hindered,
     idle,
     missed,
+    outside,
     short,
     sized,
     sized_how,
@@ -241,3 +242,19 @@ def test_a_front_is_spoken_of_where_it_is_unsure_and_much(sd, high, says):
     assert len(said) == says
     if says:
         assert said[0].startswith("of 1,000 ms to the first token the front takes 100 (50 to 900)")
+
+
+def test_what_is_out_of_range_is_said_with_the_range():
+    scope = {"n_in": (100, 4000), "gpu": ("h100-sxm", "h200-sxm")}
+    assert outside(scope, {"n_in": (5000, 5000), "gpu": "h100-sxm"}) == [
+        "n_in 5,000 is outside the calibrated range, 100 to 4,000"
+    ]
+    told = outside(scope, {"n_in": (50, 5000), "gpu": "l4"})
+    assert told[0].startswith("n_in 50 to 5,000 is outside")
+    assert told[1] == "gpu l4 is not among the calibrated: h100-sxm, h200-sxm"
+
+
+def test_that_no_fleet_keeps_a_promise_counts_draws():
+    assert "it takes 15 of 16 draws; with next to nothing to do, a, b; loosen" in short(0.9, 16, 15, ["a", "b"])
+    assert "it takes 1 of 1 draw; " in short(0.9, 1, 1, ["a"])
+    assert "it takes 2 of 2 draws; " in short(0.9, 2, 2, ["a"])

@@ -316,3 +316,10 @@ def test_a_share_of_the_turns_waits_for_the_link():
     run = played(turns, 6, [8.2e4, 1e6], free, load=5e-5, blocking=False)
     said = loop(turns, 6, free, tokens=[8.2e4, 1e6], loads=[5e-5], habit=Habit(blocking=False))
     assert said.ttft == pytest.approx(run.run.requests.ttft.mean(), rel=0.25)
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_prompts_that_cost_nothing_take_no_share_of_the_time(groups):
+    free = loop(AGENTS, 8, simulate.StepCost(t_w=0.02), tokens=[6e7], habit=Habit(groups=groups))
+    assert free.prompts == pytest.approx(0, abs=1e-9)
+    assert free.tpot == pytest.approx(0.02, rel=1e-9)

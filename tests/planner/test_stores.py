@@ -183,6 +183,10 @@ def test_a_lifetime_is_of_all_that_is_said():
     assert "used within 30 s before" in short.head[1]
     assert "were there before" in long.head[1]
     assert short.needed[0.99] < long.needed[0.99]  # whoever keeps less long needs less
+    crowded = size_store(UNIT, AGENTS, 500, lifetime=30.0, **asked)
+    assert crowded.tiers.together.iloc[-1] < 0.01
+    assert any("longer than what is stored lives" in note for note in crowded.notes)
+    assert not any("longer than what is stored lives" in note for note in (*short.notes, *long.notes))
 
 
 def test_latencies_spread_as_the_loop_does_under_each_draw():

@@ -133,6 +133,11 @@ def ladder_notes(
     common = law["shared"] / prompt_of(law)
     if ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
         told.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")
+    if rows[len(rows) - 1]["ttft"] > asked["habits"]["lifetime"]:
+        told.append(
+            "Turns wait for longer than what is stored lives, so next to nothing of it is found; users who come little"
+            " by little may find it before waits grow."
+        )
     if groups > 1:
         told.append(
             digits(groups) + " groups of attention step together: where a step with a prompt lasts a hundred times "
