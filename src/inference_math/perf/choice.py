@@ -20,6 +20,7 @@ from inference_math.perf.types import Asked, Ranking, Row, Solution, Step, StepC
 
 __all__ = [
     "CAREFUL",
+    "RESOLVED",
     "chosen",
     "chosen_settings",
     "decide",
@@ -32,6 +33,7 @@ __all__ = [
 
 CAREFUL = 0.9  # of the draws must keep the limits with the settings that are chosen
 MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyond, engines run out of workspace
+RESOLVED = 1.04  # times a rate: what simulations do not tell apart
 SURE = 0.5  # of the draws must name the chosen architecture as the best, or it is a tie
 MOST_FED = 0.97  # of what a prefill unit computes at most: fewer prompts together wait less for each other
 TENTHS = 9  # of the draws keep the limits beside a chunk, or as many fewer as there must be

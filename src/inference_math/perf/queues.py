@@ -18,7 +18,7 @@ from inference_math.perf.asked import (
     verify_tokens,
     whole_prompt,
 )
-from inference_math.perf.choice import CAREFUL, best_rates, chosen, scattered, tied
+from inference_math.perf.choice import CAREFUL, RESOLVED, best_rates, chosen, scattered, tied
 from inference_math.perf.draws import median
 from inference_math.perf.engine import Request
 from inference_math.perf.goodput import goodput, requests_like, requests_of
@@ -73,7 +73,7 @@ BEYOND = 2  # times what a KV cache has room for: more tokens are never held, ev
 APART = 4  # times as many places: between them another number is tried
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
 WIDE = 1.12  # rates in a row, where it is looked from which on limits are missed
-NARROW = 1.04  # and how near two must be in the end, between which what is sustained is taken to lie
+NARROW = RESOLVED  # and how near two must be in the end, between which what is sustained is taken to lie
 BEATS = 1 + 1e-6  # as much as another, and more
 SPLITS = 64  # of a size that are tried, about
 ALL_TO = 32  # units of pools that are tried each; beyond, an eighth apart
@@ -597,8 +597,8 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
 def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) -> Solution:
     """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
 
-    Equal ones are ordered by what they lose over the draws. It is a tie if the next is as good, or if over the draws
-    it is one by `choice.tied`.
+    Equal ones are ordered by what they lose over the draws, as are rates that are not told apart. It is a tie if the
+    next is as good, or if over the draws it is one by `choice.tied`.
     """
     rates: dict[str, list[float]] = {}
     costs: dict[str, float] = {}
@@ -610,13 +610,22 @@ def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) 
             costs[name] = -one["sold"] if have > 0 else one["gpus_all"][0]
     solution = chosen(rates)
     order = solution["order"]
-    order.sort(key=lambda name: costs[name] if costs[name] < inf else 1e300)
+    least = inf
+    for name in ARCHITECTURES:
+        least = min(least, costs[name])
+
+    def rank(name: str) -> float:
+        if have > 0 and costs[name] <= least / RESOLVED:
+            return least
+        return costs[name] if costs[name] < inf else 1e300
+
+    order.sort(key=rank)
     first, second = order[0], order[1]
     lead = solution["loss"][second] - solution["loss"][first]
     scatter = scattered(best_rates(rates), rates[first], rates[second])
     solution["best"] = first if costs[first] < inf else ""
     solution["lead"], solution["scatter"] = lead, scatter
-    equal = costs[second] - costs[first] <= 1e-9 * max(costs[first], -costs[first])
+    equal = rank(second) - rank(first) <= 1e-9 * max(costs[first], -costs[first])
     both = costs[first] < inf and costs[second] < inf
     solution["tie"] = both and (equal or tied(solution["best_in"][first], lead, scatter))
     solution["fleets"] = fleets

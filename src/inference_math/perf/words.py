@@ -6,7 +6,7 @@ from math import isfinite
 
 from inference_math.checks.numerals import digits, percent
 from inference_math.perf.asked import longest_step, mixes, places, sent_bytes, sharing, store_bytes, wait
-from inference_math.perf.choice import SURE
+from inference_math.perf.choice import RESOLVED, SURE
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, ErrorRow, Scope, StepCosts, Swing, UnitNumbers
@@ -153,8 +153,9 @@ def sized(
     said += name + ", " + many + " of " + each
     if len(following) < 1:
         return said
-    second, own = others[0], digits(rate if owned else gpus[0])
-    equal = [following[i] for i in range(len(following)) if digits(others[i][0]) == own]
+    second, own = others[0], rate if owned else gpus[0]
+    near = RESOLVED if owned else 1.0
+    equal = [following[i] for i in range(len(following)) if others[i][0] <= near * own and own <= near * others[i][0]]
     if len(equal) > 0:
         said += "; as " + ("much" if owned else "few") + " with " + " and ".join(equal)
     else:
