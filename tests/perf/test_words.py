@@ -258,3 +258,35 @@ def test_that_no_fleet_keeps_a_promise_counts_draws():
     assert "it takes 15 of 16 draws; with next to nothing to do, a, b; loosen" in short(0.9, 16, 15, ["a", "b"])
     assert "it takes 1 of 1 draw; " in short(0.9, 1, 1, ["a"])
     assert "it takes 2 of 2 draws; " in short(0.9, 2, 2, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "said"),
+    [
+        (
+            "chunked",
+            lambda b, p: 0.04 * b + (0.02 if 0 < p < 1 else 0.3 * p),
+            "TPOT: a step with the smallest chunk takes 60 ms",
+        ),
+        (
+            "chunked",
+            lambda b, p: 0.04 * b + 0.3 * p,
+            "TTFT: in chunks that keep the limit on TPOT, a prompt takes longer than 500 ms",
+        ),
+        (
+            "aggregated",
+            lambda b, p: 0.04 * b + 0.3 * p,
+            "the limits, or the memory, leave no room for one request beside another's prompt",
+        ),
+        ("disaggregated", lambda b, p: 0.04 * b + 0.3 * p, "the memory, or the limits, leave no room for one request"),
+        (
+            "aggregated",
+            lambda b, p: 0.04 * b + 0.6 * p,
+            "TTFT: a request alone takes 700 ms, 40% over the limit of 500 ms",
+        ),
+        ("aggregated", lambda b, p: 0.06 * b, "TPOT: a request alone takes 60 ms, 20% over the limit of 50 ms"),
+    ],
+)
+def test_each_architecture_says_what_hinders_it(name, step, said):
+    asked = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(0.5, 0.05)).asked
+    assert hindered(asked, {"mixed": step, "front": 0.1}, name) == said

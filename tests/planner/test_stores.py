@@ -208,3 +208,13 @@ def test_latencies_spread_as_the_loop_does_under_each_draw():
     own = found.tiers.ttft.iloc[-1] + 499 * found.tiers.tpot.iloc[-1]
     ordered = sorted(each)
     assert found.spread == pytest.approx((ordered[3] / own, ordered[60] / own), rel=1e-6)
+
+
+def test_units_that_do_as_much_with_hbm_alone_are_the_fewest():
+    """One by one, where HBM finds a part of it."""
+    found = size_store(UNIT, AGENTS, 40, {"dram": 2e12}, units=2)
+    assert 0.2 < found.tiers.together.iloc[0] < 0.9
+    hbm, cost, turns = UNIT.kv_tokens(AGENTS.sessions(1).prompt), cost_of(UNIT), waiting_of(UNIT)
+    rates = [n * loop(turns, 40 / n, cost, tokens=[hbm]).rate for n in range(2, 6)]
+    enough = [n for n, rate in zip(range(2, 6), rates, strict=True) if rate >= 0.98 * found.tiers.rate.iloc[-1]]
+    assert found.alone == enough[0] > 2

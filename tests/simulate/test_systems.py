@@ -393,3 +393,10 @@ def test_little_s_law(case):
         assert (log.seconds * log.decodes).sum() == pytest.approx(decoding)
     if not isinstance(case[2], Chunked):  # a chunk is only a part of a prompt
         assert (log.seconds * log.prefills).sum() == pytest.approx(prefilling)
+
+
+def test_a_prefill_unit_waits_for_what_its_prompts_load():
+    trace = Trace([1000, 1000], [3, 3], arrival=[0.0, 0.0], alpha=[0.5, 0.0])
+    cost = StepCost(t_w=0.01, T=1e-5)
+    run = replay(trace, cost, scheduler=Disaggregated(1, 1), reuse=Reuse(R=1e-3))
+    assert run.requests.ttft.tolist() == pytest.approx([0.51, 0.53])  # 500 tokens of a millisecond beside a weight read
