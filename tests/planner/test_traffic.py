@@ -37,7 +37,7 @@ def played(found, one, rate, seed=0, share=0.9):
     case = replace(found.case, units=one.units)
     system = queues.system_for(case.asked, one.architecture, one.row)
     gaps, lengths = traffic.chances(seed, one.cv_arrivals)
-    asked = {"gaps": gaps, "lengths": lengths, "like": [], "share": share}
+    asked = {"gaps": gaps, "cv": one.cv_arrivals, "lengths": lengths, "like": [], "share": share}
     paces = [queues.pace_of(case.asked, *pair) for pair in found.pairs]
     fronts = [perf.under(case.asked, *pair)["front"] for pair in found.pairs]
     both = zip(paces, fronts, strict=True)
@@ -253,12 +253,14 @@ def test_bursts_need_more():
 @pytest.mark.parametrize("cv", [0.0, 2.0, 4.0])
 @pytest.mark.parametrize("replicas", [1.5, 10.0, 1000.0])
 def test_bursts_that_are_dealt_out_by_chance_thin_out(cv, replicas):
-    gaps, lengths = traffic.chances(3, cv)
-    found = [queues.thinned(gaps, lengths, place, 3000, replicas) for place in range(8)]
+    found = [queues.thinned(cv, (seed + 0.5) / 8, 3000, replicas) for seed in range(8)]
     assert np.mean(found, axis=1) == pytest.approx(1)
     each = queues.cv_at_each(cv, replicas)
     assert each == pytest.approx(float(theory.thinned_cv(cv_arrivals=cv, part=1 / replicas)))
     assert np.std(found) == pytest.approx(each, rel=0.1)
+    # Times are independent: sums of many scatter as those do that the theorem of the mean has.
+    sums = np.reshape(found, (-1, 20)).sum(axis=1)
+    assert np.std(sums) == pytest.approx(each * 20**0.5, rel=0.15)
 
 
 def test_who_shares_arrivals():
@@ -266,8 +268,7 @@ def test_who_shares_arrivals():
     assert queues.replicas_sharing(2.0, 40, 0, 2, 4) == 10
     assert queues.replicas_sharing(2.0, 40, 0, 2, 50) == 1.0
     assert queues.replicas_sharing(2.0, 0, 9, 2, 4) == 4
-    gaps, lengths = traffic.chances(0, 2.0)
-    assert queues.thinned(gaps, lengths, 2, 50, 1.0) == queues.shuffled(gaps, 2, 50, 1.0)
+    assert fleet(FOUND, np.float64(10), architecture="aggregated", cv_arrivals=2).rate == 10
 
 
 def test_a_large_fleet_hardly_sees_bursts():
@@ -406,7 +407,7 @@ def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_ali
     case = Case(unit, Workload(1000, 400), SLA(2.0, 0.02), units=4)
     system = queues.system_for(queues.of_units(case.asked, 1), "chunked", solve(case).rows["chunked"])
     gaps, lengths = traffic.chances(0, 1.0)
-    asked = {"gaps": gaps, "lengths": lengths, "like": [], "share": 0.9}
+    asked = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
     pace = queues.pace_of(case.asked, *coefficients(case, None))
 
     def told(sd):

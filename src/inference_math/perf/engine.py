@@ -10,13 +10,13 @@ from heapq import heappop, heappush
 from math import ceil, floor, inf, nan, sqrt
 from typing import Protocol
 
+from inference_math.perf.chance import PRIME
 from inference_math.perf.types import StepTimes, System
 
 __all__ = ["EVER", "Batch", "Engine", "Ledger", "Request", "Room", "waiting_for"]
 
 
 UNKNOWN = (-1.0, -1.0, 1.0, 0.0)  # a line that nobody has asked for: it holds nowhere
-PRIME = 2**31 - 1  # of the generator of Park and Miller, whose numbers are exact in every language
 EVER = 10**15  # more steps than anybody runs
 UNSEEN = (0, 0.0, 0.0)  # nobody has looked ahead since something changed
 

@@ -7,13 +7,14 @@ from math import ceil, inf
 from inference_math.checks.numerals import digits, percent
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.draws import interval
-from inference_math.perf.sessions import border, prompt_of, session_of, used_within
+from inference_math.perf.sessions import border, found_within, prompt_of, session_of
 from inference_math.perf.types import LadderNumbers, StepTimes, TierRow
 from inference_math.perf.visits import Served, calm, store_for, visits
 
 __all__ = [
     "FOUND_SHARES",
     "as_gb",
+    "ceiling_of",
     "ladder",
     "ladder_head",
     "ladder_notes",
@@ -90,6 +91,13 @@ def latency_ends(asked: LadderNumbers, costs: list[StepTimes], fronts: list[floa
     return [min(whole[1] / own, 1.0), max(whole[2] / own, 1.0)]
 
 
+def ceiling_of(asked: LadderNumbers) -> float:
+    """Return the share of all prompt tokens that stores find which drop nothing before its lifetime."""
+    users, groups = asked["users"] / asked["units"], asked["habits"]["groups"]
+    each = users / max(1.0, min(groups, users))
+    return found_within(session_of(asked["turns"], 1.0), each, asked["habits"]["lifetime"])
+
+
 def as_gb(gb: float) -> str:
     """Return a size in words."""
     return digits(gb / 1e3) + " TB" if gb >= 1e3 else digits(gb) + " GB"
@@ -99,7 +107,7 @@ def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[str]:
     """Say whose sessions these are, and how big a store must be that finds so much of what can be found."""
     law, each = session_of(asked["turns"], 1.0), asked["bytes"]
     prompt, lifetime = prompt_of(law), asked["habits"]["lifetime"]
-    ceiling = used_within(law, lifetime)
+    ceiling = ceiling_of(asked)
     many = " user who thinks for " if asked["users"] == 1 else " users who think for "
     who = digits(asked["users"]) + many + digits(asked["turns"]["think"]) + " s; prompts of "
     parts = []
@@ -108,7 +116,9 @@ def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[str]:
     whose = who + digits(prompt) + " tokens, " + as_gb(prompt * each / 1e9) + "."
     if not ceiling > 0:
         return [whose, "No prompt has anything that was there before: there is nothing to find."]
-    there = "there before; " if lifetime == inf else "used within " + digits(lifetime) + " s before; "
+    there = "there before; "
+    if lifetime < inf:
+        there = "used within " + digits(lifetime) + " s before, if turns do not wait for room; "
     return [whose, percent(ceiling) + " of all prompt tokens were " + there + ", ".join(parts) + ", HBM included."]
 
 
@@ -117,7 +127,7 @@ def ladder_notes(
 ) -> list[str]:
     """Say what the rows mean, and what follows: `units` with HBM alone would do as much; `ends` are the latencies'."""
     first, law = rows[0], session_of(asked["turns"], 1.0)
-    ceiling, groups = used_within(law, asked["habits"]["lifetime"]), asked["habits"]["groups"]
+    ceiling, groups = ceiling_of(asked), asked["habits"]["groups"]
     told = [
         "Each row has the tiers up to its own. In the last a turn lasts "
         + percent(ends[0])

@@ -18,6 +18,7 @@ from inference_math.perf.asked import (
     verify_tokens,
     whole_prompt,
 )
+from inference_math.perf.chance import Dice, gamma_of
 from inference_math.perf.choice import CAREFUL, RESOLVED, best_rates, chosen, scattered, tied
 from inference_math.perf.draws import median
 from inference_math.perf.engine import Request
@@ -38,11 +39,14 @@ from inference_math.perf.types import (
     StepCosts,
     System,
 )
+from inference_math.theory import thinned_cv as _thinned_cv
 
 __all__ = [
     "AFTER", "BEFORE", "DRAWN", "MEASURED", "crowd", "cv_at_each", "differ", "full", "longest_fits", "of_units",
     "pace_of", "played", "replicas_sharing", "representative", "slow_places", "standing", "system_for", "trials",
 ]  # fmt: skip
+
+thinned_cv = _thinned_cv.plain
 
 # Prompts are let in as they come.
 AT_ONCE: Admission = {
@@ -68,6 +72,7 @@ ACCEPTED_SD = 0.15  # between requests, of the chance that a draft is accepted: 
 LOGISTIC = 0.5513  # the scale of a logistic variable whose standard deviation is 1
 STRATA = 50  # chances, evenly spread, that stand for all
 BISECTIONS = 30
+STEADY = 1e-6  # a squared CV: arrivals are as good as equally spaced
 IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
 BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
 APART = 4  # times as many places: between them another number is tried
@@ -227,31 +232,25 @@ def replicas_sharing(cv: float, traffic: float, have: float, gpus: float, rate: 
 
 
 def cv_at_each(cv: float, replicas: float) -> float:
-    """Return the CV of the times between arrivals at one of the replicas to which requests come by chance.
-
-    See `theory.thinned_cv`.
-    """
-    each: float = (1 + (cv**2 - 1) / replicas) ** 0.5
+    """Return the CV of the times between arrivals at one of the replicas to which requests come by chance."""
+    each: float = thinned_cv(cv, 1 / replicas)
     return each
 
 
-def thinned(gaps: list[float], chances: list[float], place: int, count: int, replicas: float) -> list[float]:
+def thinned(cv: float, seed: float, count: int, replicas: float) -> list[float]:
     """Return times between arrivals, of mean 1, at one of the replicas to which requests come by chance.
 
-    Each is a sum of as many of the `gaps` as requests come until one comes here, a geometric number; see
-    `cv_at_each`. What a sum needs beyond the list begins it anew.
+    Times between all arrivals are gamma distributed, so a time here is a sum of as many as come until one comes here,
+    a geometric number; see `cv_at_each`.
     """
-    if not replicas > 1:
-        return shuffled(gaps, place, count, 1.0)
-    size, until, at, total = len(gaps), [0.0], 0, 0.0
-    for one in shuffled(gaps, place, size, 1.0):
-        until.append(until[len(until) - 1] + one)
+    dice, varied = Dice(seed), cv**2
     found: list[float] = []
-    for chance in shuffled(chances, place + 2 * DRAWN, count, 0.0):
-        to = at + max(ceil(log1p(-chance) / log1p(-1 / replicas)), 1)
-        one = until[to % size] - until[at] + floor(to / size) * until[size]
+    total = 0.0
+    for _ in range(count):
+        passed = max(ceil(log1p(-dice.roll()) / log1p(-1 / replicas)), 1)
+        one = varied * gamma_of(passed / varied, dice) if varied > STEADY else passed
         found.append(one)
-        total, at = total + one, to % size
+        total += one
     return [one * count / total for one in found]
 
 
@@ -275,8 +274,11 @@ def played(
     work, under_way = asked["work"], usually_under_way(asked, system, pace, rate)
     since = min(max(floor(BEFORE * MEASURED + 0.5), ceil(FILLS * under_way)), LONGEST)
     many = since + MEASURED + max(ceil(AFTER * MEASURED), ceil(under_way))
-    gaps = thinned(drawn["gaps"], drawn["lengths"], place, many, replicas)
     lengths = shuffled(drawn["lengths"], place, many, 0.0)
+    # The times between all arrivals were drawn before; a part of them is drawn anew.
+    gaps = (
+        thinned(drawn["cv"], lengths[0], many, replicas) if replicas > 1 else shuffled(drawn["gaps"], place, many, 1.0)
+    )
     if len(drawn["like"]) > 0:
         requests = requests_like(gaps, lengths, rate, drawn["like"])
     else:

@@ -6,7 +6,7 @@ Plain Python, but for two functions of SciPy that the page has of its own: the b
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import exp, inf
 
 from scipy.optimize import brentq
 from scipy.special import gammainc
@@ -14,8 +14,8 @@ from scipy.special import gammainc
 from inference_math.perf.types import SessionNumbers, TurnNumbers
 
 __all__ = [
-    "border", "come_back", "found_by", "kept_for", "mean_think", "needed_tokens", "prompt_of", "root", "session_of",
-    "used_within", "working_set",
+    "border", "come_back", "found_by", "found_within", "kept_for", "mean_think", "needed_tokens", "prompt_of", "root",
+    "session_of", "used_within", "working_set",
 ]  # fmt: skip
 
 
@@ -94,6 +94,15 @@ def used_within(one: SessionNumbers, seconds: float) -> float:
     return (one["shared"] + one["again"] * come_back(one, seconds)) / prompt_of(one)
 
 
+def found_within(one: SessionNumbers, users: float, lifetime: float) -> float:
+    """Return the share of all prompt tokens that a store finds which drops what was not used for its lifetime.
+
+    What all prompts share is there if any turn came within it.
+    """
+    common = one["shared"] * (1 - exp(-users * lifetime / one["gap"]))
+    return (common + one["again"] * come_back(one, lifetime)) / prompt_of(one)
+
+
 def found_by(one: SessionNumbers, users: float, capacity: float, lifetime: float) -> float:
     """Return the share of all prompt tokens that a store of so many tokens finds [E05].
 
@@ -103,12 +112,13 @@ def found_by(one: SessionNumbers, users: float, capacity: float, lifetime: float
         return 0.0
     if capacity < working_set(one, users, 0.0):  # turns in flight have no room, and leave none
         return one["shared"] / prompt_of(one)
-    return used_within(one, min(kept_for(one, users, capacity), lifetime))
+    kept = kept_for(one, users, capacity)
+    return used_within(one, kept) if kept <= lifetime else found_within(one, users, lifetime)
 
 
 def needed_tokens(one: SessionNumbers, users: float, share: float, lifetime: float) -> float:
     """Return the tokens of a store that finds a share of what one finds which drops nothing before its `lifetime`."""
-    wanted = share * used_within(one, lifetime) * prompt_of(one) - one["shared"]
+    wanted = share * found_within(one, users, lifetime) * prompt_of(one) - one["shared"]
     if wanted <= 0:  # what all prompts share is enough
         return working_set(one, users, 0.0)
     think, back = one["gap"] - one["served"], wanted / one["again"]

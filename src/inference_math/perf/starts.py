@@ -18,8 +18,12 @@ def page_of(engine: EngineRecord, kind: str, generation: str) -> int:
 
 
 def paged(asked: Asked, row: Row) -> int:
-    """Return the tokens that a row's step computes in whole pages, one at least; of whole prompts none is cut."""
-    page, pages = asked["page"], computed_tokens(asked, row) / asked["page"]
+    """Return the tokens that an engine counts of a row's step in whole pages, one at least; whole prompts are not cut.
+
+    Some count what is stored, too.
+    """
+    tokens = ceil(row["chunk"]) if asked["engine"]["counts_stored"] else computed_tokens(asked, row)
+    page, pages = asked["page"], tokens / asked["page"]
     return max(ceil(pages) if row["chunk"] >= asked["work"]["n_in"] else floor(pages), 1) * page
 
 
@@ -67,7 +71,7 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
         told.update(engine["in_chunks"])
         return told
     told["prefill units"] = row["prefill_units"]
-    told["prefill " + tokens] = ceil(row["chunk"]) if engine["counts_stored"] else computed * together
+    told["prefill " + tokens] = computed * together
     told["decode units"] = asked["units"] - row["prefill_units"]
     told["decode " + seqs] = batch * together
     return told

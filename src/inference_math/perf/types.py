@@ -683,9 +683,10 @@ class Host(TypedDict):
 
 
 class Drawn(TypedDict):
-    """What requests are made of: times between them, chances of lengths, rows to be like; `share`: of the promise."""
+    """What requests are made of: times between them and their CV, chances of lengths, rows to be like, the promise."""
 
     gaps: list[float]
+    cv: float
     lengths: list[float]
     like: list[tuple[int, int, int]]
     share: float

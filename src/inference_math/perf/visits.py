@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import floor, inf
 
-from inference_math.perf.sessions import found_by, needed_tokens, prompt_of, root, session_of, used_within
+from inference_math.perf.sessions import found_by, found_within, needed_tokens, prompt_of, root, session_of
 from inference_math.perf.types import SessionHabits, SessionNumbers, StepTimes, TurnNumbers, Visit
 
 __all__ = ["Served", "calm", "store_for", "visits"]
@@ -75,13 +75,15 @@ def store_for(
 ) -> float:
     """Return the tokens of HBM and stores that find a share of what can be found, with loads that nobody waits for.
 
-    Of them HBM has `hbm`, which turns in flight take.
+    Of them HBM has `hbm`, which turns in flight take. Where stores drop what is old, it is what can be found by turns
+    that do not wait for room.
     """
-    groups, law = habits["groups"], session_of(turns, 1.0)
-    found = share * used_within(law, habits["lifetime"])
+    groups, lifetime = habits["groups"], habits["lifetime"]
+    each = users / max(1.0, min(groups, users))
+    found = share * found_within(session_of(turns, 1.0), each, lifetime)
     seen = Served(turns, cost, habits, hbm).seen(users, [found], [0.0])
-    law = session_of(calm(turns, seen["waits"]), seen["holds"])
-    return groups * needed_tokens(law, users / max(1.0, min(groups, users)), share, habits["lifetime"])
+    law = session_of(calm(turns, seen["waits"]) if lifetime == inf else turns, seen["holds"])
+    return groups * needed_tokens(law, each, share, lifetime)
 
 
 class Served:

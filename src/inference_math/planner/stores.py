@@ -18,6 +18,7 @@ from inference_math.perf.bench import BUDGET
 from inference_math.perf.ladder import (
     FOUND_SHARES,
     as_gb,
+    ceiling_of,
     ladder,
     ladder_head,
     ladder_notes,
@@ -35,7 +36,6 @@ from inference_math.unit import Unit
 from inference_math.unit.unit import Steps
 from inference_math.workload import SLA, Workload
 from inference_math.workload.sessions import Turns
-from inference_math.workload.stores import as_lifetime
 
 __all__ = ["Ladder", "size_store"]
 
@@ -220,10 +220,9 @@ def size_store(
     many = units_alone(asked, cost, found[-1]["rate"]) if places else count
     low, high = latency_ends(asked, *_drawn(case), found[-1])
     head, notes = ladder_head(asked, sizes), ladder_notes(asked, found, sizes, many, [low, high])
-    ceiling = whole.of(1).within(as_lifetime(lifetime))
     needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, sizes, strict=True)}
     return Ladder(
-        rows, needed, ceiling, whole.prompt, whole.prompt * each / 1e9, asked["users"], turns.think,
+        rows, needed, ceiling_of(asked), whole.prompt, whole.prompt * each / 1e9, asked["users"], turns.think,
         count, count * unit.gpus, many, (low, high), tuple(found[-1]["found"]), tuple(head), tuple(notes),
     )  # fmt: skip
 

@@ -198,7 +198,8 @@ def fleet(
         cache of a unit has no room for, and traffic whose tail no number of replicas brings within the SLA.
     """
     rate = _rate(traffic)
-    return _chosen(found, architecture, _asked(traffic, quantile, cv_arrivals, mix, seed, 0), rate, 0, workers)
+    sent = traffic if isinstance(traffic, Trace) else rate
+    return _chosen(found, architecture, _asked(sent, quantile, cv_arrivals, mix, seed, 0), rate, 0, workers)
 
 
 def capacity(
@@ -380,7 +381,13 @@ class _Host:
         pairs = found.pairs
         self.places = queues.representative(self._case.asked, self._solved["costs"])
         self._paces = [queues.pace_of(self._case.asked, *pairs[i]) for i in self.places]
-        self._drawn: Drawn = {"gaps": asked.gaps, "lengths": asked.lengths, "like": asked.like, "share": asked.share}
+        self._drawn: Drawn = {
+            "gaps": asked.gaps,
+            "cv": asked.cv_arrivals,
+            "lengths": asked.lengths,
+            "like": asked.like,
+            "share": asked.share,
+        }
         for name in found.starts:
             row = self._solved["settings"][name]
             if not queues.longest_fits(asked.like, queues.system_for(self._case.asked, name, row)):

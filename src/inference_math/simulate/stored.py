@@ -289,7 +289,7 @@ class _KeptRoom(Room):
         """Drop what HBM has no room for; return the seconds that this takes to write."""
         before = list(self._stores.written)
         self._stores.sizes[0] = self._whole - len(self._held) - self._nameless
-        self._stores.settle()
+        self._stores.settle(self.clock.now)
         came = zip(self._below, self._stores.written[1:], before[1:], strict=True)
         return sum(tier.write * (now - then) for tier, now, then in came) * self.block_tokens
 

@@ -13,6 +13,7 @@ from inference_math.theory._talks import BOOK
 from inference_math.theory.formula import Formula
 from inference_math.theory.notation import (
     B,
+    alone_step,
     burst,
     cv,
     delta_h,
@@ -41,6 +42,7 @@ __all__ = [
     "prompts_met",
     "rounds_needed",
     "second_class_rate",
+    "seen_step",
     "ttft_benchmark",
     "ttft_burst",
     "ttft_open",
@@ -147,19 +149,31 @@ open_step = Formula(
     unit="s",
     claim="C14",
     source=BOOK,
-    meaning="mean step, and TPOT, of one engine at which requests arrive at random",
+    meaning="mean step of one engine at which requests arrive at random; what requests see is a little longer (E11)",
     domain=filled < 1,
 )
 second_class_rate = Formula(
     name="second_class_rate",
-    arguments=(sla_tpot, t_w, filled, ttft_1, n_out, delta_h),
-    expr=sp.Max(0, 1 - t_w / sla_tpot - filled) / (ttft_1 + (n_out - 1) * delta_h),
+    arguments=(sla_tpot, alone_step, filled, ttft_1, n_out, delta_h),
+    expr=sp.Max(0, 1 - alone_step / sla_tpot - filled) / (ttft_1 + (n_out - 1) * delta_h),
     latex_name=r"\lambda_{2}",
     unit="1/s",
     claim="E11",
     source=BOOK,
-    meaning="requests per second of a second class, of its own prompts and answers, beside which the mean TPOT of a "
+    meaning="requests per second of a second class, of its own prompts and answers, beside which the mean gap of a "
     "first class that fills the engine to a share still keeps its limit",
+)
+seen_step = Formula(
+    name="seen_step",
+    arguments=(filled, alone_step),
+    expr=alone_step / (1 - filled),
+    latex_name=r"\mathrm{E}[\mathrm{gap}]",
+    unit="s",
+    claim="E11",
+    source=BOOK,
+    meaning="mean gap between tokens that requests see of one engine at which they arrive at random: exact for one "
+    "class whose prompts are spread over their answers",
+    domain=filled < 1,
 )
 ttft_open = Formula(
     name="ttft_open",

@@ -249,6 +249,13 @@ filled = _define(
     SHARE,
     "request rate of an engine over the one at which its steps would grow without end",
 )
+alone_step = _define(
+    "alone_step",
+    r"t_{1}",
+    "s",
+    ANY_POSITIVE,
+    "mean step of a request alone, its prompt spread over its answer: t_w + ΔP + ΔH",
+)
 on_prompts = _define("on_prompts", r"\ell_{p}", "1", SHARE, "share of its time that an engine spends on prompts")
 share_off = _define(
     "share_off",

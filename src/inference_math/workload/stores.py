@@ -61,12 +61,12 @@ class Stores:
         self.take(block)
         self._kept[0][block] = now
 
-    def settle(self) -> None:
-        """Move what a tier has no room for to the next one, the longest unused first."""
+    def settle(self, now: float = 0.0) -> None:
+        """Move what a tier has no room for to the next one, the longest unused first, unless its time is over."""
         for k, (size, kept) in enumerate(zip(self.sizes, self._kept, strict=True)):
             while len(kept) > size:
                 block, since = kept.popitem(last=False)
-                if k + 1 < len(self.sizes):
+                if k + 1 < len(self.sizes) and now - since <= self._lifetime:
                     self._kept[k + 1][block] = since
                     self.written[k + 1] += 1
 
@@ -139,9 +139,8 @@ def play(
     """Return the share of prompt tokens that each tier of a ladder finds, from empty, not counting `skip` requests.
 
     Each tier drops what was not used for longest, to the one below it; sizes are in blocks of one token. What nobody
-    used for a `lifetime` in seconds is lost. Of a prompt
-    its beginning is found, up to the first block that no tier has; all blocks of a request are then used, the last
-    first.
+    used for a `lifetime` in seconds is lost. Of a prompt its beginning is found, up to the first block that no tier
+    has; all blocks of a request are then used, the last first.
 
     Raises
     ------
@@ -157,7 +156,7 @@ def play(
                 hits[place] += 1
         for block in reversed(blocks):
             stores.put(block, now)
-        stores.settle()
+        stores.settle(now)
     if not asked:
         raise ValueError(f"skip must leave a request that counts, not {skip}")
     return [hit / asked for hit in hits]

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from inference_math import simulate
-from inference_math.theory import engine_load, open_step, reuse_conversation, reuse_local, routed_step, spread_of
+from inference_math.theory import engine_load, reuse_conversation, reuse_local, routed_step, seen_step, spread_of
 from inference_math.workload import Trace
 from inference_math_book import explore
 
-__all__ = ["ROUTERS", "load_of", "played", "rates", "routers", "spreads", "two_classes"]
+__all__ = ["ROUTERS", "alone_of", "load_of", "played", "rates", "routers", "spreads", "two_classes"]
 
 ROUTERS = ("at random", "fewest requests", "home, drawn", "home, filled evenly")
 
@@ -103,23 +103,23 @@ def two_classes(
 ) -> pd.DataFrame:
     """Draw what a second class, so many requests/s of it, does to the mean TPOT and TTFT of the first on one engine.
 
-    A class is (requests/s, prompt tokens, answer tokens), answers geometric. Where a step computes whole prompts the
-    law stands beside; chunks have a `budget` of tokens.
+    A class is (requests/s, prompt tokens, answer tokens), answers geometric; chunks have a `budget` of tokens. The law
+    stands beside, for what was sent. A TPOT is the mean over gaps, `each` that over requests.
     """
     rows = []
     for rate in rates:
         classes = (first, (rate, *second[1:]))
-        law = open_step(t_w=cost.t_w, filled=sum(load_of(one, cost) for one in classes))
+        sent = _sent(classes)
+        law = seen_step(alone_step=alone_of(first, cost), filled=_work(sent, cost) / _SECONDS)
         for name, engine in (("whole prompts", _WHOLE), ("chunks", simulate.Chunked(budget))):
-            seen = _served(classes, cost, engine)
-            rows.append({"rate": rate, "engine": name, "law": law, "tpot": seen["tpot"], "ttft": seen["ttft"]})
+            rows.append({"rate": rate, "engine": name, "law": law} | _served(sent, cost, engine))
     frame = pd.DataFrame(rows)
     for k, name in enumerate(("whole prompts", "chunks")):
         some = frame[frame["engine"] == name]
         for ax, column in zip(axes, ("tpot", "ttft"), strict=True):
             ax.plot(some["rate"], 1e3 * some[column], "os"[k], color=explore.COLOURS[k], mfc="none", label=name)
     axes[0].plot(rates, 1e3 * frame["law"].iloc[::2], color=explore.COLOURS[0], label="law")
-    for ax, words in zip(axes, ("mean TPOT of the first class (ms)", "its mean TTFT (ms)"), strict=True):
+    for ax, words in zip(axes, ("mean gap of the first class (ms)", "its mean TTFT (ms)"), strict=True):
         ax.set(xlabel="requests/s of the second class", ylabel=words, ylim=(0, None))
     axes[0].legend(fontsize=8)
     return frame
@@ -127,36 +127,46 @@ def two_classes(
 
 ClassOf = tuple[float, int, int]
 _WHOLE = simulate.Chunked(10**7, habits=simulate.Habits(whole=True))
-_SECONDS = 3000.0
+_SECONDS = 8000.0
 
 
 def load_of(one: ClassOf, cost: simulate.StepCost) -> float:
     """Return the share of an engine that a class fills: (requests/s, prompt tokens, answer tokens)."""
     rate, n_in, n_out = one
-    context = n_in + n_out / 2
-    prompt = cost.T * n_in
-    return float(engine_load(rate=rate, ttft_1=prompt, n_out=n_out, delta_h=cost.delta_h + cost.kv_read * context))
+    return float(engine_load(rate=rate, ttft_1=cost.T * n_in, n_out=n_out, delta_h=_read(one, cost)))
 
 
-def _served(classes: Sequence[ClassOf], cost: simulate.StepCost, engine: simulate.Chunked) -> pd.Series[float]:
-    """Return what the first class sees on average, after a tenth of the time."""
-    rng = np.random.default_rng(1)
-    parts = []
+def alone_of(one: ClassOf, cost: simulate.StepCost) -> float:
+    """Return the mean step of a request of a class alone, its prompt spread over its answer."""
+    _, n_in, n_out = one
+    return cost.t_w + cost.T * n_in / n_out + _read(one, cost)
+
+
+def _read(one: ClassOf, cost: simulate.StepCost) -> float:
+    """Return the seconds of a decode's read: of geometric answers, long ones are read most."""
+    return cost.delta_h + cost.kv_read * (one[1] + one[2])
+
+
+def _sent(classes: Sequence[ClassOf]) -> pd.DataFrame:
+    """Return requests of all classes in the order of their arrivals; which class each is `of`."""
+    rng, parts = np.random.default_rng(1), []
     for number, (rate, n_in, n_out) in enumerate(classes):
         many = rng.poisson(rate * _SECONDS)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "arrival": rng.uniform(0, _SECONDS, many), "n_in": n_in,
-                    "n_out": rng.geometric(1 / n_out, many), "of": number,
-                }
-            )
-        )  # fmt: skip
-    sent = pd.concat(parts).sort_values("arrival", ignore_index=True)
+        arrival, answers = rng.uniform(0, _SECONDS, many), rng.geometric(1 / n_out, many)
+        parts.append(pd.DataFrame({"arrival": arrival, "n_in": n_in, "n_out": answers, "of": number}))
+    return pd.concat(parts).sort_values("arrival", ignore_index=True)
+
+
+def _work(sent: pd.DataFrame, cost: simulate.StepCost) -> float:
+    """Return the seconds of an engine that requests take beside its weight reads."""
+    reads = cost.delta_h + cost.kv_read * (sent["n_in"] + sent["n_out"] / 2)
+    return float((cost.T * sent["n_in"] + (sent["n_out"] - 1) * reads).sum())
+
+
+def _served(sent: pd.DataFrame, cost: simulate.StepCost, engine: simulate.Chunked) -> dict[str, float]:
+    """Return what the first class sees on average, after a tenth of the time."""
     run = simulate.replay(Trace.from_frame(sent), cost, scheduler=engine)
     found = run.requests.merge(sent[["arrival", "of"]], on="arrival")
-    ours = found[(found["of"] == 0) & (found["arrival"] > _SECONDS / 10)]
-    weights = ours["n_out"] - 1  # a gap counts once
-    return pd.Series(
-        {"tpot": float(np.average(ours["tpot"].fillna(0.0), weights=weights)), "ttft": ours["ttft"].mean()}
-    )
+    ours = found[(found["of"] == 0) & (found["arrival"] > _SECONDS / 10) & (found["n_out"] > 1)]
+    gaps = float(np.average(ours["tpot"], weights=ours["n_out"] - 1))
+    return {"tpot": gaps, "each": float(ours["tpot"].mean()), "ttft": float(ours["ttft"].mean())}
