@@ -172,6 +172,7 @@ def test_a_request_longer_than_the_model_was_made_for_is_told_how():
     words = shlex.split(line)
     rope = json.loads(words[words.index("--hf-overrides") + 1])["rope_scaling"]
     assert rope["factor"] * rope["original_max_position_embeddings"] >= 60300
+    assert (rope["factor"] - 0.1) * rope["original_max_position_embeddings"] < 60300  # and no more than it takes
     short, *_ = lines("vllm", "chunked")
     assert "--hf-overrides" not in short["each unit"]
 

@@ -11,6 +11,7 @@ import pytest
 
 from inference_math import Unit, Workload, simulate
 from inference_math.perf import bench, queues
+from inference_math.perf.bench import bench_lengths
 from inference_math.perf.engine import Request
 from inference_math.planner import cadences, foresee, traffic
 from inference_math.simulate.cost import timed
@@ -193,3 +194,10 @@ def test_a_cadence_of_one_on_one_rank_that_plans_no_step_ahead_is_the_benchmark(
 def test_cadences_that_are_none_are_named(every, words):
     with pytest.raises((ValueError, TypeError), match=words):
         cadences(UNIT, 1000, 200, prompts=10, every=every)
+
+
+def test_lengths_of_a_benchmark_are_even_between_rounded_ends():
+    assert bench_lengths(10, 0.13, [0.0, 0.999]) == [9, 11]
+    assert bench_lengths(10, 0.0, [0.0, 0.999]) == [10, 10]
+    assert bench_lengths(3, 0.99, [0.0, 0.999]) == [1, 6]
+    assert sorted(set(bench_lengths(10, 0.2, [0.1, 0.3, 0.5, 0.7, 0.9]))) == [8, 9, 10, 11, 12]

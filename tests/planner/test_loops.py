@@ -323,3 +323,12 @@ def test_prompts_that_cost_nothing_take_no_share_of_the_time(groups):
     free = loop(AGENTS, 8, simulate.StepCost(t_w=0.02), tokens=[6e7], habit=Habit(groups=groups))
     assert free.prompts == pytest.approx(0, abs=1e-9)
     assert free.tpot == pytest.approx(0.02, rel=1e-9)
+
+
+def test_prompts_take_what_they_compute_of_the_time():
+    """Everything is found: of a turn its message is computed, of a first one all."""
+    seen = loop(AGENTS, 20, simulate.StepCost(t_w=0.01, T=4e-5), tokens=[6e7])
+    fresh = (AGENTS.first + (AGENTS.turns - 1) * AGENTS.message) / AGENTS.turns
+    assert seen.together == pytest.approx(AGENTS.sessions(1).of(1).ceiling, abs=0.001)
+    assert seen.prompts == pytest.approx(seen.rate * 4e-5 * fresh, rel=1e-4)  # a few come late
+    assert seen.tpot == pytest.approx(0.01 / (1 - seen.prompts), rel=1e-6)

@@ -218,3 +218,10 @@ def test_units_that_do_as_much_with_hbm_alone_are_the_fewest():
     rates = [n * loop(turns, 40 / n, cost, tokens=[hbm]).rate for n in range(2, 6)]
     enough = [n for n, rate in zip(range(2, 6), rates, strict=True) if rate >= 0.98 * found.tiers.rate.iloc[-1]]
     assert found.alone == enough[0] > 2
+
+
+def test_a_row_has_the_tiers_up_to_its_own():
+    both, alone = (size_store(UNIT, AGENTS, 200, tiers, units=4).tiers for tiers in (TIERS, {}))
+    assert both.iloc[0].together == alone.iloc[0].together
+    first = size_store(UNIT, AGENTS, 200, {"dram": TIERS["dram"]}, units=4).tiers
+    assert both.iloc[1].rate == first.iloc[1].rate

@@ -400,3 +400,10 @@ def test_a_prefill_unit_waits_for_what_its_prompts_load():
     cost = StepCost(t_w=0.01, T=1e-5)
     run = replay(trace, cost, scheduler=Disaggregated(1, 1), reuse=Reuse(R=1e-3))
     assert run.requests.ttft.tolist() == pytest.approx([0.51, 0.53])  # 500 tokens of a millisecond beside a weight read
+
+
+def test_a_step_of_a_prefill_unit_costs_as_if_all_its_groups_had_a_prompt():
+    trace = Trace([1000], [3], arrival=[0.0])
+    cost = StepCost(t_w=0.01, T=1e-5, prompt=0.1)
+    run = replay(trace, cost, scheduler=Disaggregated(1, 1, groups=2))
+    assert run.requests.ttft[0] == pytest.approx(0.01 + 2 * (0.1 + 0.01))
