@@ -107,7 +107,9 @@
     const { id, state = {} } = share.parse() ?? {};
     const named = fields.filter(({ name }) => id === "plan" && PREFIX + name in state);
     for (const field of named) field.value = state[PREFIX + field.name];
-    if (named.length) busy();
+    if (!named.length) return;
+    busy();
+    place.scrollIntoView();
   };
   window.addEventListener("hashchange", follow);
   document.getElementById("planner-form").addEventListener("input", () => { if (found && !planning) clear("The set-up has changed: size it again."); });

@@ -257,7 +257,7 @@
     const checked = ["served", "operators"].includes(mode) ? [math.checked(given.model, given.gpu, given.weights, kind, given.engine, data.gpus[given.gpu].maker, mode === "operators", errors)] : [];
     const prefill = solved.settings.disaggregated.prefill_units;
     const { title, measured } = data.links[given.link];
-    const linked = best === "disaggregated" ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
+    const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, centre, name)}`) : [];
     return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);

@@ -138,7 +138,7 @@ def ladder_notes(
         "In flight: turns of a unit that hold their tokens; (all): more would, and wait for room."
     ]
     if units != asked["units"]:
-        said = "With HBM alone, as many turns per second take " + digits(units) + " units: the tiers stand for "
+        said = "With HBM alone, about as many turns per second take " + digits(units) + " units: the tiers stand for "
         told.append(said + digits((units - asked["units"]) * asked["gpus"]) + " GPUs, and may cost as much as these.")
     common = law["shared"] / prompt_of(law)
     if ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
@@ -153,6 +153,10 @@ def ladder_notes(
             digits(groups) + " groups of attention step together: where a step with a prompt lasts a hundred times "
             "one without, this law makes turns two to three times too slow, which the ends leave out."
         )
-    if ceiling > 0 and sizes[len(sizes) - 1] < CLIFF * sizes[0]:
+    if (
+        ceiling > 0
+        and sizes[len(sizes) - 1] < CLIFF * sizes[0]
+        and rows[len(rows) - 1]["ttft"] <= asked["habits"]["lifetime"]
+    ):
         told.append("These sizes lie close together: a store clearly larger finds all, one clearly smaller nothing.")
     return told

@@ -77,6 +77,7 @@ IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
 BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
 APART = 4  # times as many places: between them another number is tried
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
+FURTHER = [4, 3, 2, 1]  # times as far as simulations tell rates apart
 WIDE = 1.12  # rates in a row, where it is looked from which on limits are missed
 NARROW = RESOLVED  # and how near two must be in the end, between which what is sustained is taken to lie
 BEATS = 1 + 1e-6  # as much as another, and more
@@ -515,6 +516,10 @@ def sure_rate(host: Host, name: str, units: int, row: int, least: float, count: 
     if least > 0 and not good(least):
         return 0.0
     rate = highest_rate(top, 0.7, NARROW, good)  # from the same guess, whoever was tried before
+    # Arrivals are a sample: somewhat more may keep the promise where a little more does not.
+    for more in FURTHER:
+        if rate > 0 and rate * NARROW**more <= FULL * top and good(rate * NARROW**more):
+            return rate * NARROW**more
     return rate if rate <= 0 or good(rate) else rate / NARROW**0.5
 
 
@@ -658,7 +663,7 @@ def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int)
     return {
         "replicas": fits,
         "gpus_all": [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed_at(gpus),
-        "rate": [rate, served[0], served[1]] if have > 0 else fixed_at(rate),
+        "rate": [rate, min(served[0], rate), max(served[1], rate)] if have > 0 else fixed_at(rate),
         "sold": rate,
         "full": median(full_loads),
         "ttft": middle_of(first),

@@ -459,8 +459,8 @@ def _cautions(found: Plan) -> Iterator[str]:
     yield from trusted(unit.numbers, rows)
     yield from front_weighs(case.asked, found.numbers["front"])
     yield from kept_in(case.asked)
-    if found.best == "disaggregated":
-        row = perf.median_row(found.solved["each"]["disaggregated"])
+    row = perf.median_row(found.solved["each"]["disaggregated"])
+    if row["rate"][0] > 0:
         prefill = found.solved["settings"]["disaggregated"]["prefill_units"]
         each = row["rate"][0] * case.units / (case.units - prefill)
         over = as_link("link", case.link)
