@@ -20,7 +20,7 @@
     const system = math.bench_system(question.unit, work, data.engines[given.engine], plan["max-num-batched-tokens"], habits, ranks);
     return { question, pace, system, asked: {
       n_in: work.n_in, n_out: work.n_out, span: plan["random-range-ratio"] / 100, users: Math.min(plan["max-concurrency"], plan["num-prompts"]),
-      count: plan["num-prompts"], rate: plan["request-rate"], front: question.front, gaps: data.crowd.gaps["1"], chances: data.crowd.lengths,
+      count: plan["num-prompts"], rate: plan["request-rate"], front: question.front, gaps: data.crowd.gaps, chances: data.crowd.lengths,
     } };
   };
   // What `planner.cadences` returns.

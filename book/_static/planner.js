@@ -559,7 +559,7 @@
         text("planner-headline", "The longest of the requests does not fit the KV cache of a unit.");
         numbers(ofUnit(found));
       } else if (best && given.goal !== "unit") {
-        const played = { gaps: data.crowd.gaps[given.arrivals], cv: Number(given.arrivals), lengths: data.crowd.lengths, like, share: shareOf(given) };
+        const played = { gaps: data.crowd.gaps, cv: Number(given.arrivals), lengths: data.crowd.lengths, like, share: shareOf(given) };
         answerGoal(found, yield* crowd.sized(found, names, played, goalOf(given)));
       }
       text("planner-said", document.getElementById("planner-headline").textContent);

@@ -158,7 +158,7 @@ def test_a_simulation_begins_with_the_usual_load(monkeypatch):
     usual = queues.usually_under_way(asked, system, pace, 1.6)
     assert usual > 60
     gaps, lengths = chances(0, 1.0)
-    drawn = {"gaps": gaps, "lengths": lengths, "like": [], "share": 0.9}
+    drawn = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
     played = queues.played(asked, system, pace, 0.0, drawn, 0, 1.6, 1.0, 0.0)
     assert played[2] == pytest.approx(told[2], rel=0.06)
     monkeypatch.setattr(queues, "FILLS", 0.0)

@@ -248,7 +248,7 @@ def thinned(cv: float, seed: float, count: int, replicas: float) -> list[float]:
     found: list[float] = []
     total = 0.0
     for _ in range(count):
-        passed = max(ceil(log1p(-dice.roll()) / log1p(-1 / replicas)), 1)
+        passed = max(ceil(log1p(-dice.roll()) / log1p(-1 / replicas)), 1) if replicas > 1 else 1
         one = varied * gamma_of(passed / varied, dice) if varied > STEADY else passed
         found.append(one)
         total += one
@@ -276,10 +276,9 @@ def played(
     since = min(max(floor(BEFORE * MEASURED + 0.5), ceil(FILLS * under_way)), LONGEST)
     many = since + MEASURED + max(ceil(AFTER * MEASURED), ceil(under_way))
     lengths = shuffled(drawn["lengths"], place, many, 0.0)
-    # The times between all arrivals were drawn before; a part of them is drawn anew.
-    gaps = (
-        thinned(drawn["cv"], lengths[0], many, replicas) if replicas > 1 else shuffled(drawn["gaps"], place, many, 1.0)
-    )
+    # At random, they are those of all replicas; else a part of all is drawn.
+    cv, seed = drawn["cv"], lengths[0]
+    gaps = shuffled(drawn["gaps"], place, many, 1.0) if cv == 1 else thinned(cv, seed, many, replicas)
     if len(drawn["like"]) > 0:
         requests = requests_like(gaps, lengths, rate, drawn["like"])
     else:

@@ -331,7 +331,7 @@ def _asked_once(
 ) -> _Asked:
     rows = mix if trace is None else trace
     like = [] if rows is None else list(zip(*(column.tolist() for column in rows.rows()), strict=True))
-    return _Asked(trace, share, *chances(seed, scatter), like, scatter, traffic, have)
+    return _Asked(trace, share, *chances(seed, 1.0), like, scatter, traffic, have)
 
 
 def chances(seed: int, cv_arrivals: float) -> tuple[list[float], list[float]]:

@@ -37,7 +37,6 @@ from inference_math_book.explore.pictures import pictures
 __all__ = ["data", "script"]
 
 _MODULES = [import_module(f"{perf.__name__}.{module.name}") for module in iter_modules(perf.__path__)]
-BURSTS = (1, 2, 4)
 """Coefficients of variation of the times between arrivals that the page knows; see `planner.fleet`."""
 # What Python's built-ins, its modules math, heapq and collections, and two functions of SciPy are in JavaScript, where
 # a name is passed on, too: a root by Ridders' method, and the regularised incomplete gamma function by its series, or
@@ -235,9 +234,8 @@ def _kernels() -> dict[str, Any]:
 
 def _crowd() -> dict[str, Any]:
     """Return the chances that simulated requests come from: times between arrivals, lengths; and the usual promise."""
-    drawn = {str(cv): chances(0, cv) for cv in BURSTS}
-    gaps = {cv: gaps for cv, (gaps, _) in drawn.items()}
-    return {"gaps": gaps, "lengths": drawn["1"][1], "share": SHARED}
+    gaps, lengths = chances(0, 1.0)
+    return {"gaps": gaps, "lengths": lengths, "share": SHARED}
 
 
 def _coefficients(calibration: Calibration) -> dict[str, Any]:
