@@ -347,18 +347,19 @@
       numbers(ofUnit(found));
       return;
     }
-    const owned = given.goal === "have";
+    const { have, cv } = goalOf(given);
+    const owned = have > 0;
     const [first, ...others] = held.map((name) => fleets[name]);
     others.sort((a, b) => (owned ? b.sold - a.sold : a.gpus_all[0] - b.gpus_all[0]));
     starts(found, [first.name], { [first.name]: first });
     text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.asked, given, first.name, first.settings)}`);
-    text("planner-headline", sentence(math.sized(first.name, first.replicas, first.units, first.gpus_all, first.sold, others.map(({ name }) => name), others.map((one) => (owned ? one.rate : one.gpus_all)), owned ? Number(given.have) : 0, crowded.tie && held.length > 1, crowded.best_in[first.name], crowded.loss[first.name])));
-    const apart = found.best ? math.apart(first.name, found.best, 2 * asked.unit.gpus, owned ? Number(given.have) : 0) : "";
+    text("planner-headline", sentence(math.sized(first.name, first.replicas, first.units, first.gpus_all, first.sold, others.map(({ name }) => name), others.map((one) => (owned ? one.rate : one.gpus_all)), have, crowded.tie && held.length > 1, crowded.best_in[first.name], crowded.loss[first.name])));
+    const apart = found.best ? math.apart(first.name, found.best, 2 * asked.unit.gpus, have) : "";
     if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
     const usd = math.usd_per_million(first.gpus_all[0], asked.price, first.sold * asked.work.n_out);
-    text("planner-how", sentence(math.sized_how(shareOf(given), [Number(given.arrivals), math.cv_at_each(Number(given.arrivals), first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1)));
+    text("planner-how", sentence(math.sized_how(shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1)));
     numbers([
-      owned ? [digits(first.sold), `requests/s on ${math.used_of(first.gpus_all[0], Number(given.have))}`] : [digits(first.gpus_all[0]), `GPU${first.gpus_all[0] === 1 ? "" : "s"} for ${given.traffic} requests/s`],
+      owned ? [digits(first.sold), `requests/s on ${math.used_of(first.gpus_all[0], have)}`] : [digits(first.gpus_all[0]), `GPU${first.gpus_all[0] === 1 ? "" : "s"} for ${given.traffic} requests/s`],
       ...(asked.price > 0 ? [[`$${digits(usd)}`, `a million output tokens at ${digits(first.sold)} requests/s`]] : []),
       [`${digits(1000 * first.ttft[0])} ms`, "mean TTFT, with queues"], [`${digits(1000 * first.tpot[0])} ms`, "mean TPOT, with queues"],
       ...(asked.watts > 0 ? [[`${digits(first.gpus_all[0] * asked.watts / 1000)} kW`, "at rated power"]] : []),
