@@ -9,9 +9,10 @@ of the times; the newest table of each engine counts. Sizes whose weights or cac
 model that goes through all its layers reads HBM.
 
 Which tables count was written down before a served point was predicted with them. A table is *host-bound* where its
-median time at up to 64 rows is more than `HOST_BOUND` times the fastest engine's on the same sizes: such times are
+median time at up to 64 rows or decodes is more than `HOST_BOUND` times the fastest engine's on the same sizes: such times are
 those of a launch, which an engine's graphs hide. A table is *unlike its form* where the median error is above `UNLIKE`.
-Both stay in the table, with the reason.
+Both stay in the table, with the reason. Experts that tokens choose by a power law are there where their even choice does
+not count, and on two GPUs, to compare.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ UNLIKE = 0.2
 FEW = 64  # rows, at which a table shows what a launch takes
 LEAST = 20  # points of a curve
 SHOWN = 14  # points of a curve that are drawn
+UNEVEN, COMPARED = "power_law_1.2", ("h100-sxm", "b200")
 LAUNCH = 1e-6  # seconds at least, of any kernel: where the points tell no more
 GPUS = {
     "a100_sxm": "a100-80gb",
@@ -63,6 +65,7 @@ BYTES = {
 NAMES = {"bfloat16": "bf16", "int4_wo": "int4", "w4a16_mxfp4": "mxfp4", "w4a8_mxfp4_mxfp8": "mxfp4 x mxfp8"}
 INPUTS = {"fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "w4a8_mxfp4_mxfp8": 1.0}  # all others in BF16
 RATES = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4", "w4a8_mxfp4_mxfp8": "fp8"}
+TIMED_HOSTS = ("matrix product", "latent block, decode", "sparse block, decode")  # kinds that tell so
 Floats = NDArray[np.float64]
 
 
@@ -78,14 +81,25 @@ class Kind:
     exponent: float
 
 
-KINDS = {
+KINDS = {  # a block is attention with its projections
     "matrix product": Kind("gemm", "gemm", 2.0),
     "attention, decode": Kind("attention", "generation_attention", 2.0),
     "attention, prefill": Kind("attention", "context_attention", 1.0),
     "MLA, decode": Kind("mla", "generation_mla", 2.0),
     "MLA, prefill": Kind("mla", "context_mla", 1.0),
+    "latent block, decode": Kind("mla", "mla_generation_module", 2.0),
+    "latent block, prefill": Kind("mla", "mla_context_module", 1.0),
+    "sparse block, decode": Kind("sparse_attention", "dsa_generation_module", 2.0),
+    "linear attention, decode": Kind("linear_attention", "gdn", 1.0),
+    "linear attention, prefill": Kind("linear_attention", "gdn", 1.0),
     "experts": Kind("moe", "moe", 2.0),
+    "quantisation": Kind("quantize", "scale_matrix", 1.0),
     "all-reduce": Kind("comm", "custom_allreduce", 1.0),
+    "dispatch": Kind("comm", "moe_a2a", 1.0),
+    "combine": Kind("comm", "moe_a2a", 1.0),
+    "all-gather": Kind("comm", "nccl", 1.0),
+    "reduce-scatter": Kind("comm", "nccl", 1.0),
+    "all-to-all": Kind("comm", "nccl", 1.0),
 }
 
 
@@ -108,7 +122,7 @@ def derived(source: Path) -> pd.DataFrame:
     for kind in KINDS:
         for gpu in GPUS.values():
             tables = dict(newest(source, kind, gpu))
-            slow = host_bound(tables) if kind == "matrix product" else {}
+            slow = host_bound(tables) if kind in TIMED_HOSTS else {}
             for (engine, version), table in tables.items():
                 named = {"kind": kind, "gpu": gpu, "engine": engine, "version": version}
                 for (precision, variant), points in table.groupby(["precision", "variant"]):
@@ -119,14 +133,18 @@ def derived(source: Path) -> pd.DataFrame:
                     curve = fitted(points, KINDS[kind].exponent)
                     counts = reason(behind, curve["error"])
                     rows.append({**named, **what, **curve, "behind": behind, "counts": counts})
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    key = ["gpu", "engine", "version", "precision"]
+    even = table[(table["variant"] == "balanced") & (table["counts"] == "yes")].set_index(key).index
+    spare = (table["variant"] == UNEVEN) & ~table["gpu"].isin(COMPARED) & table.set_index(key).index.isin(even)
+    return table[~spare].reset_index(drop=True)
 
 
 def drawn(source: Path) -> pd.DataFrame:
     """Return some points of each kind on two GPUs, spread evenly over what the datasheet allows, all in seconds."""
     tables = []
     for kind, (precisions, variant) in DRAWN.items():
-        for gpu in ("h100-sxm", "b200"):
+        for gpu in COMPARED:
             for (engine, _), points in newest(source, kind, gpu):
                 own = points[points["precision"].isin(precisions) & (points["variant"] == variant)]
                 if len(own):
@@ -150,7 +168,7 @@ def newest(source: Path, kind: str, gpu: str) -> Iterator[tuple[tuple[str, str],
     """Yield (engine, version) and the points of each engine: of each precision those of its newest table."""
     of = KINDS[kind]
     (folder,) = [name for name, ours in GPUS.items() if ours == gpu]
-    for engine in ("vllm", "sglang", "trtllm"):
+    for engine in ("vllm", "sglang", "trtllm", "nccl"):
         found = (source / folder / of.folder / engine).glob(f"*/{of.table}_perf.parquet")
         seen: set[str] = set()
         for path in sorted(found, key=lambda one: release(one.parent.name), reverse=True):
@@ -330,7 +348,7 @@ def experts(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     raw = raw.astype({"moe_dtype": str, "distribution": str})
     # What engines run in a node; narrower experts, of many GPUs, are padded.
     raw = raw[(raw["moe_ep_size"] <= 8) & (raw["inter_size"] / raw["moe_tp_size"] >= 256)]
-    raw = raw[raw["distribution"].isin(["balanced", "power_law_1.2"])]
+    raw = raw[raw["distribution"].isin(["balanced", UNEVEN])]
     columns = ["num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size"]
     # Of several kernels for the same experts an engine takes the faster.
     raw = raw.groupby([*columns, "moe_dtype", "distribution"])[["latency"]].min().reset_index()
@@ -350,6 +368,196 @@ def experts(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     )
     kept: pd.DataFrame = table.loc[(held >= l2(gpu)) & (peak > 0)]
     return kept
+
+
+QUERY, WIDTH = 1536, 7168  # of DeepSeek-V3: its queries' latent, its hidden size
+
+
+@dataclass(frozen=True)
+class Latent:
+    """Sizes of a model with latent attention; where `top` is above 0, an index chooses so many tokens."""
+
+    hidden: float
+    query: float
+    nope: float
+    value: float
+    index_heads: float = 0.0
+    top: float = np.inf
+
+    def projections(self, heads: Floats) -> tuple[Floats, Floats]:
+        """Return parameters of a layer's projections on one GPU, and of those that stand for keys and values."""
+        down = self.hidden * (self.query + LATENT + ROTARY)
+        index = self.index_heads * INDEX * self.query + (self.hidden * INDEX if self.index_heads else 0.0)
+        across = self.query * heads * (self.nope + ROTARY) + heads * self.value * self.hidden
+        return down + index + across, LATENT * heads * (self.nope + self.value)
+
+
+INDEX = 128  # values of an index's key, in FP8, with a scale in FP32
+DEEPSEEK = Latent(WIDTH, QUERY, HEAD, HEAD)
+SPARSE = {  # by the architecture that a table names
+    "DeepseekV32ForCausalLM": Latent(WIDTH, QUERY, HEAD, HEAD, 64, 2048),
+    "GlmMoeDsaForCausalLM": Latent(6144, 2048, 192, 256, 32, 2048),
+}
+
+
+def latent_decode(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return decodes of latent attention with its projections, of weights and caches beyond L2."""
+    raw = raw[raw["model"] == "deepseek-ai/DeepSeek-V3"]
+    return _block(raw, gpu, DEEPSEEK, decodes=True)
+
+
+def latent_prefill(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return prompts of the same, of 64 tokens or more."""
+    raw = raw[(raw["model"] == "deepseek-ai/DeepSeek-V3") & (raw["isl"] >= 64)]
+    return _block(raw, gpu, DEEPSEEK, decodes=False)
+
+
+def sparse_decode(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return decodes whose index chooses the tokens that are read, of all models together."""
+    own = raw[raw["op_name"] == "dsa_generation_module"]
+    return pd.concat([_block(rows, gpu, SPARSE[str(name)], decodes=True) for name, rows in own.groupby("architecture")])
+
+
+def _block(raw: pd.DataFrame, gpu: str, of: Latent, decodes: bool) -> pd.DataFrame:
+    """Return a block's bytes and FLOPs: projections in their precision, attention in BF16, the index in FP8.
+
+    Of several kernels for the same sizes an engine takes the faster. A decode stands for keys and values by two
+    products in BF16.
+    """
+    sizes = ["num_heads", "batch_size", "isl", "step"]
+    raw = raw[raw["gemm_type"].isin(RATES) & raw["kv_cache_dtype"].isin(["bfloat16"] if decodes else ["bfloat16", "fp8"])]
+    raw = raw.astype({"gemm_type": str, "kv_cache_dtype": str})
+    raw = raw[raw["gemm_type"].map(lambda name: rate(gpu, name) > 0)]
+    raw = raw.groupby([*sizes, "gemm_type", "kv_cache_dtype"])[["latency"]].min().reset_index()
+    heads, batch, new, known = raw[sizes].to_numpy(float).T
+    own, width = catalogue.gpu(gpu), raw["gemm_type"].map(BYTES).to_numpy(float)
+    peak = raw["gemm_type"].map(lambda name: rate(gpu, name)).to_numpy(float)
+    eight = own.fp8_flops or own.bf16_flops
+    entry = raw["kv_cache_dtype"].map(BYTES).to_numpy(float) * (LATENT + ROTARY)
+    across, stands = of.projections(heads)
+    if decodes:
+        context = known + 1
+        seen, tokens = batch * np.minimum(context, of.top), batch
+        held = batch * context * (INDEX + 4) * (of.index_heads > 0) + seen * entry
+        attended = 2 * seen * heads * (2 * LATENT + ROTARY)
+        looked = batch * context
+    else:
+        tokens = batch * new
+        pairs = batch * (new**2 / 2 + new * known)
+        held = batch * (known + new) * entry
+        attended = 2 * pairs * heads * (of.nope + ROTARY + of.value)
+        looked = pairs
+    moved = width * across + BYTES["bfloat16"] * stands
+    index = 2 * looked * of.index_heads * INDEX / eight
+    table = _framed(
+        raw,
+        memory=(moved + held) / own.hbm_bw,
+        compute=2 * tokens * across / peak + (2 * tokens * stands + attended) / own.bf16_flops + index,
+        precision=raw["gemm_type"].to_numpy(),
+        variant="all",
+        rows=batch,
+        size=[f"{int(a)} heads, {int(b)}" for a, b in zip(heads, known, strict=True)],
+    )
+    kept: pd.DataFrame = table.loc[(moved + held >= l2(gpu)) | (not decodes)]
+    return kept
+
+
+STATE = 4  # bytes of a state's value
+
+
+def linear_decode(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return decodes of the gated delta rule: each reads and writes its state, beyond L2."""
+    return _linear(raw[raw["phase"] == "generation"], gpu)
+
+
+def linear_prefill(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return prompts of the gated delta rule, of 64 tokens or more, computed in pieces of 64."""
+    return _linear(raw[(raw["phase"] == "context") & (raw["seq_len"] >= 64)], gpu)
+
+
+def _linear(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return the convolution and the recurrence together; of several kernels for either the faster."""
+    sizes = ["batch_size", "seq_len", "num_k_heads", "num_v_heads", "head_k_dim", "head_v_dim"]
+    parts = raw["kernel_source"].astype(str).str.startswith("causal_conv1d").rename("convolution")
+    raw = raw.groupby([*sizes, parts])[["latency"]].min().reset_index()
+    both = raw.groupby(sizes)["latency"].agg(["sum", "size"]).reset_index()
+    both = both[both["size"] == 2].rename(columns={"sum": "latency"})
+    batch, length, keys, values, key, value = both[sizes].to_numpy(float).T
+    tokens, piece = batch * length, 64
+    state = batch * values * key * value
+    # Inputs pass the convolution, and come back as outputs.
+    passed = tokens * 2 * (2 * keys * key + values * value) + tokens * values * value
+    moved = 2 * STATE * state + 2 * passed
+    # A token meets its state twice, and on average half of its piece.
+    within = np.where(length > 1, piece / 2 * (key + value), 0.0)
+    computed = 2 * tokens * values * (2 * key * value + 2 * within)
+    of = catalogue.gpu(gpu)
+    table = _framed(
+        both, memory=moved / of.hbm_bw, compute=computed / of.bf16_flops, precision="bfloat16", variant="all"
+    )
+    kept: pd.DataFrame = table.loc[(2 * STATE * state >= l2(gpu)) | (length > 1)]
+    return kept
+
+
+def quantisation(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return the pass that reads activations in BF16 and writes them in FP8, beyond L2."""
+    size = raw["m"].to_numpy(float) * raw["k"].to_numpy(float)
+    table = _framed(
+        raw, memory=3 * size / catalogue.gpu(gpu).hbm_bw, compute=0.0, precision="fp8", variant="all"
+    )
+    return table[3 * size >= l2(gpu)]
+
+
+def dispatch(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return tokens' way to the GPUs that have their experts, each GPU's own tokens, over its link."""
+    return _exchange(raw[raw["phase"] == "dispatch"], gpu)
+
+
+def combine(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return their way back."""
+    return _exchange(raw[raw["phase"] == "combine"], gpu)
+
+
+def _exchange(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    raw = raw[raw["comm_dtype"].isin(["bfloat16", "default"])]
+    columns = ["num_tokens", "hidden_size", "topk", "ep_size"]
+    tokens, hidden, chosen, many = raw[columns].to_numpy(float).T
+    others = (many - 1) * (1 - (1 - 1 / many) ** chosen)  # that have an expert of a token
+    table = _framed(
+        raw.assign(latency=raw["latency"] / 1e3),  # in microseconds, unlike the others
+        memory=2 * tokens * hidden * others / catalogue.gpu(gpu).link_bw,
+        compute=0.0,
+        precision="bfloat16",
+        variant=raw["comm_backend"].astype(str).str.removeprefix("trtllm_").to_numpy(),
+    )
+    return table.groupby(["precision", "variant", "memory"], as_index=False).min()
+
+
+def gathered(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return NCCL's all-gathers of four and eight GPUs: a ring's bytes over the link of a GPU."""
+    return _collective(raw[raw["op_name"] == "all_gather"], gpu)
+
+
+def scattered(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return NCCL's reduce-scatters of the same."""
+    return _collective(raw[raw["op_name"] == "reduce_scatter"], gpu)
+
+
+def exchanged(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return NCCL's all-to-alls of the same."""
+    return _collective(raw[raw["op_name"] == "alltoall"], gpu)
+
+
+def _collective(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    raw = raw[(raw["nccl_dtype"] == "half") & raw["num_gpus"].isin([4, 8])]
+    many, size = raw[["num_gpus", "message_size"]].to_numpy(float).T
+    return _framed(
+        raw,
+        memory=(many - 1) / many * 2 * size / catalogue.gpu(gpu).link_bw,
+        compute=0.0,
+        precision="bfloat16",
+        variant=[f"{int(one)} GPUs" for one in many],
+    )
 
 
 def all_reduce(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
@@ -386,6 +594,12 @@ DRAWN = {
     "MLA, decode": (("bfloat16",), "all"),
     "experts": (("fp8_block",), "balanced"),
     "all-reduce": (("bfloat16",), "8 GPUs"),
+    "latent block, decode": (("bfloat16",), "all"),
+    "sparse block, decode": (("bfloat16",), "all"),
+    "linear attention, decode": (("bfloat16",), "all"),
+    "linear attention, prefill": (("bfloat16",), "all"),
+    "dispatch": (("bfloat16",), "deepep_ll"),
+    "all-gather": (("bfloat16",), "8 GPUs"),
 }
 
 POINTS = {
@@ -394,8 +608,19 @@ POINTS = {
     "attention, prefill": prefill_attention,
     "MLA, decode": decode_mla,
     "MLA, prefill": prefill_mla,
+    "latent block, decode": latent_decode,
+    "latent block, prefill": latent_prefill,
+    "sparse block, decode": sparse_decode,
+    "linear attention, decode": linear_decode,
+    "linear attention, prefill": linear_prefill,
     "experts": experts,
+    "quantisation": quantisation,
     "all-reduce": all_reduce,
+    "dispatch": dispatch,
+    "combine": combine,
+    "all-gather": gathered,
+    "reduce-scatter": scattered,
+    "all-to-all": exchanged,
 }
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ class Operators(TypedDict):
 
     name: str
     kind: str
-    heads: str  # of the attention: "MLA", or the size of its heads
+    heads: str  # of the attention: "MLA", "sparse" where an index chooses, or the size of its heads
     products: float  # matrix products of a layer, on average
     mixed: float  # share of the layers that have routed experts
     fine: dict[str, dict[str, str]]

@@ -6,7 +6,8 @@ Which curve stands for what, by rules that were written before a served point wa
   next precision does, then another engine's.
 * Launches, the time that a kernel takes however little it does, are those of BF16 products, since engines fuse the
   quantisation that tables of other precisions time; of attention those of the fastest engine, in whose graphs they
-  hide; of experts the engine's own.
+  hide; of experts the engine's own. Latent attention whose index chooses tokens is timed with its projections, and
+  launches them all.
 * Experts are those of tables whose tokens choose all alike, or, where none counts, by a power law; how unevenly a model
   chooses is a coefficient of its own, and counts twice then.
 * A GPU without tables has those of another one of its generation, and any other those of the H100.
@@ -23,15 +24,16 @@ from inference_math.evidence import load
 from inference_math.perf.types import AttentionKernel, Kernel, Kernels
 from inference_math.unit.rates import rates_of
 
-__all__ = ["ENGINES", "TABLED", "kernels", "like"]
+__all__ = ["ENGINES", "PROJECTIONS", "TABLED", "kernels", "like"]
 
 ENGINES = ("vllm", "sglang", "trtllm")
 TABLED = ("a100-80gb", "h100-sxm", "h200-sxm", "b200", "b300", "gb200", "gb300", "l40s", "rtx-pro-6000")
 _ANY = "h100-sxm"
+PROJECTIONS = 5  # products of latent attention: down, up, two that stand for the heads' keys and values, out
 # Keys of products and experts, and the tables' precisions that may stand for each, the nearest first.
 _PRODUCTS = {"bf16": ("bf16",), "fp8": ("fp8", "fp8_block"), "fp8 blocks": ("fp8_block", "fp8"), "nvfp4": ("nvfp4",)}
 _EXPERTS = _PRODUCTS | {"mxfp4": ("mxfp4 x mxfp8", "mxfp4"), "int4": ("int4",)}
-_HEADS = {"head 64": "attention", "head 128": "attention", "MLA": "MLA"}
+_HEADS = {"head 64": "attention", "head 128": "attention", "MLA": "MLA", "sparse": "MLA"}
 _RATES = {"fp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4", "mxfp4 x mxfp8": "fp8"}  # all others run at BF16's
 _ASKED = {"fp8": "fp8", "fp8 blocks": "fp8", "nvfp4": "fp4", "mxfp4": "fp4"}  # that the law asks for
 
@@ -142,10 +144,18 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
                     "compute": prefill.compute,
                     # Decodes of grouped queries read, whatever was measured: their curves tell no share of the compute.
                     "decode": decode.compute if kind == "MLA" else prefill.compute,
-                    "launch": least,
+                    "launch": _block(engine, gpu, least) if heads == "sparse" else least,
                     "rate": "bf16",
                 }
     return found
+
+
+def _block(engine: str, gpu: str, attention: float) -> float:
+    """Return the launches of sparse attention and its projections: as measured together, else those of its parts."""
+    if (block := _first("sparse block, decode", gpu, engine, ("bf16",), ("all",))) is not None:
+        return block.launch
+    product = _first("matrix product", gpu, engine, ("bf16",), ("all",))
+    return attention + (PROJECTIONS * product.launch if product is not None else 0.0)
 
 
 def _decode(kind: str, gpu: str, engine: str, kv: str, variants: tuple[str, ...]) -> tuple[Curve, str]:

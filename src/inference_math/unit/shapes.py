@@ -100,21 +100,24 @@ def kind_of(model: Model) -> str:
 def operators_of(model: Model) -> Operators:
     """Return which kernels a layer of a model launches, on average, for `perf.calibrate.standpoint_of`.
 
-    Products: two of attention, or five where it is latent (down, up, two that stand for the heads' keys and values,
-    out); two of an FFN that every token passes; the router.
+    Products: two of attention, five where it is latent (down, up, two that stand for the heads' keys and values, out),
+    none where an index chooses its tokens, since that is launched as a whole; two of an FFN that every token passes;
+    the router.
     """
     latent = model.attention == "mla"
+    sparse = latent and any(cache.reach for layer in model.layers for cache in layer.attention.caches)
+    projections = 0 if sparse else 5 if latent else 2
     products, mixed = 0, 0
     for layer in model.layers:
         ffn = layer.ffn
         router = model.d_model * ffn.experts
         works = (2 if ffn.shared > router else 0) + (1 if router else 0)
-        products += layer.count * ((5 if latent else 2) + works)
+        products += layer.count * (projections + works)
         mixed += layer.count if ffn.experts else 0
     return {
         "name": model.name,
         "kind": kind_of(model),
-        "heads": "MLA" if latent else "head 64" if model.head_size == 64 else "head 128",
+        "heads": "sparse" if sparse else "MLA" if latent else "head 64" if model.head_size == 64 else "head 128",
         "products": products / model.n_layers,
         "mixed": mixed / model.n_layers,
         "fine": {name: model.precisions(name) for name in PRECISIONS},
