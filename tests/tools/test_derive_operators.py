@@ -49,6 +49,7 @@ def test_slow_at_few_rows_is_host_bound_whatever_large_ones_take():
     assert derive.reason(behind["slow", "fp8_block"], 0.05) == "host-bound"
     assert derive.reason(behind["quick", "fp8"], 0.05) == "yes"
     assert derive.reason(np.nan, 0.3) == "unlike its form"
+    assert derive.reason(np.nan, 0.01, 0.6) == "beats the datasheet"
     assert derive.host_bound({}) == {}
 
 
@@ -68,5 +69,7 @@ def test_the_committed_table_follows_the_rules():
     assert set(TABLE["gpu"]) == set(derive.GPUS.values()) <= set(catalogue.GPUS)
     said = [derive.reason(row.behind, row.error) for row in TABLE.itertuples()]
     unsure = np.isclose(TABLE["error"], derive.UNLIKE, rtol=1e-3)  # the table has four digits
-    assert (pd.Series(said) == TABLE["counts"])[~unsure].all()
+    quick = TABLE["counts"] == "beats the datasheet"
+    assert set(TABLE["kind"][quick]) == {"linear attention, decode"}
+    assert (pd.Series(said) == TABLE["counts"])[~unsure & ~quick].all()
     assert (TABLE[["memory", "compute"]].fillna(1) <= 1).all(axis=None)

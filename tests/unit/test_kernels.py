@@ -13,7 +13,7 @@ from inference_math.evidence import load
 from inference_math.perf.calibrate import MOST, kernel_values
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import SHARES
-from inference_math.unit.kernels import ENGINES, TABLED, kernels, like
+from inference_math.unit.kernels import ENGINES, PROJECTIONS, TABLED, kernels, like
 from inference_math.unit.nearest import levels, standpoint
 from inference_math.workload import Workload
 
@@ -34,7 +34,7 @@ def row(**key):
 
 def test_the_gpus_and_engines_are_those_of_the_table():
     assert set(TABLED) == set(TABLE.gpu)
-    assert set(ENGINES) == set(TABLE.engine)
+    assert {*ENGINES, "nccl"} == set(TABLE.engine)  # whose collectives are in no unit
     assert set(KERNELS["like"]) == set(catalogue.GPUS)
     assert {engine_record(name)["like"] or name for name in engines()} <= set(ENGINES)
 
@@ -103,6 +103,21 @@ def test_latent_attention_has_five_products_and_its_own_kernels():
     # Shared experts everywhere, a router where experts are: 5 + 2 + mixed products.
     products = (7 + mixed) * plain.a0_us * 1e-6
     assert told["launch"] == pytest.approx(products + mla + mixed * experts)
+
+
+def test_attention_with_an_index_launches_its_block_and_no_projection_besides():
+    """GLM-5 has one; where no block was timed it has the launches of its parts."""
+    plain = row(kind="matrix product", gpu="h200-sxm", engine="sglang", precision="bf16")
+    blocks = TABLE[(TABLE.kind == "sparse block, decode") & (TABLE.gpu == "h200-sxm") & (TABLE.counts == "yes")]
+    told, model = found("glm-5", "h200-sxm", "fp8", "sglang"), catalogue.model("glm-5")
+    mixed = sum(layer.count for layer in model.layers if layer.ffn.experts) / model.n_layers
+    experts = KERNELS["experts"]["sglang"]["h200-sxm"]["fp8 blocks"]["launch"]
+    others = (2 + mixed) * plain.a0_us * 1e-6 + mixed * experts
+    assert told["launch"] == pytest.approx(others + 1e-6 * blocks.a0_us.min())
+    for engine in ENGINES:
+        own = KERNELS["attention"][engine]["l40s"]
+        product = KERNELS["products"][engine]["l40s"]["bf16"]["launch"]
+        assert own["sparse, bf16"]["launch"] == pytest.approx(own["MLA, bf16"]["launch"] + PROJECTIONS * product)
 
 
 @pytest.mark.parametrize("engine", list(engines()))

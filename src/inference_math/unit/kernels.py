@@ -110,6 +110,11 @@ def _own(kind: str, gpu: str, engine: str, precisions: Iterable[str], variants: 
     return None
 
 
+def _all(kind: str, gpu: str, variant: str) -> list[Curve]:
+    """Return the curves of all engines and precisions."""
+    return [curve for key, curve in _curves().items() if key[:2] == (kind, gpu) and key[4] == variant]
+
+
 def _products(engine: str, gpu: str) -> dict[str, Kernel]:
     plain = _first("matrix product", gpu, engine, ("bf16",), ("all",))
     found = {name: _first("matrix product", gpu, engine, all_of, ("all",)) for name, all_of in _PRODUCTS.items()}
@@ -135,8 +140,7 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
             decode, on = _decode(kind, gpu, engine, kv, variants)
             prefill = _first(f"{kind}, prefill", on, engine, told, variants)
             shown = variants[0]
-            same = [curve for key, curve in _curves().items() if key[:2] == (f"{kind}, decode", on) and key[4] == shown]
-            same = same or [decode]
+            same = _all(f"{kind}, decode", on, shown) or [decode]
             if prefill is not None:
                 least = min(curve.launch for curve in same)
                 found[f"{heads}, {kv}"] = {
@@ -144,7 +148,7 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
                     "compute": prefill.compute,
                     # Decodes of grouped queries read, whatever was measured: their curves tell no share of the compute.
                     "decode": decode.compute if kind == "MLA" else prefill.compute,
-                    "launch": _block(engine, gpu, least) if heads == "sparse" else least,
+                    "launch": _block(engine, on, least) if heads == "sparse" else least,
                     "rate": "bf16",
                 }
     return found
@@ -152,8 +156,8 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
 
 def _block(engine: str, gpu: str, attention: float) -> float:
     """Return the launches of sparse attention and its projections: as measured together, else those of its parts."""
-    if (block := _first("sparse block, decode", gpu, engine, ("bf16",), ("all",))) is not None:
-        return block.launch
+    if blocks := _all("sparse block, decode", gpu, "all"):
+        return min(block.launch for block in blocks)
     product = _first("matrix product", gpu, engine, ("bf16",), ("all",))
     return attention + (PROJECTIONS * product.launch if product is not None else 0.0)
 

@@ -15,20 +15,34 @@ from matplotlib.ticker import NullFormatter
 from numpy.typing import NDArray
 
 from inference_math.evidence import load
+from inference_math.unit.kernels import PROJECTIONS, kernels
 from inference_math_book.explore.live import COLOURS
 
-__all__ = ["KINDS", "curve", "reached", "times"]
+__all__ = ["BLOCKS", "KINDS", "blocks", "curve", "reached", "times"]
 
 KINDS = ("matrix product", "attention, decode", "attention, prefill", "MLA, decode", "experts", "all-reduce")
-_ADDED = ("attention, prefill", "MLA, prefill", "all-reduce")  # kinds whose reads and compute add; others: quadrature
-_ENGINES = {"vllm": (COLOURS[0], "o"), "sglang": (COLOURS[1], "s"), "trtllm": (COLOURS[2], "^")}
+# Attention with its projections, attention whose state does not grow, and what goes between GPUs.
+BLOCKS = (
+    "latent block, decode", "sparse block, decode", "linear attention, decode",
+    "linear attention, prefill", "dispatch", "all-gather",
+)  # fmt: skip
+# Kinds whose reads and compute share the time in quadrature; of all others they add.
+_SHARED = (
+    "matrix product", "experts", "attention, decode", "MLA, decode", "latent block, decode", "sparse block, decode",
+)  # fmt: skip
+_ENGINES = {
+    "vllm": (COLOURS[0], "o"),
+    "sglang": (COLOURS[1], "s"),
+    "trtllm": (COLOURS[2], "^"),
+    "nccl": (COLOURS[3], "D"),
+}
 
 
 def curve(row: Mapping[Any, Any], kind: str, memory: object, compute: object) -> NDArray[np.float64]:
     """Return the seconds of a curve of table `operators` for seconds of bytes and of FLOPs at the datasheet's rates."""
     read = np.asarray(memory) / row["memory"]
     done = np.asarray(compute) / (row["compute"] if np.isfinite(row["compute"]) else 1.0)
-    together = read + done if kind in _ADDED else np.hypot(read, done)
+    together = np.hypot(read, done) if kind in _SHARED else read + done
     return np.asarray(1e-6 * row["a0_us"] + together)
 
 
@@ -57,8 +71,39 @@ def times(axes: Mapping[str, Axes], gpu: str) -> pd.DataFrame:
         ax.set(title=kind, xlabel="datasheet (µs)", ylabel="measured (µs)", xlim=ends, ylim=(low, None))
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_minor_formatter(NullFormatter())
-    next(iter(axes.values())).legend(fontsize=8)
+    handles = {text: line for ax in axes.values() for line, text in zip(*ax.get_legend_handles_labels(), strict=True)}
+    next(iter(axes.values())).legend(handles.values(), handles.keys(), fontsize=8)
     return pd.concat(tables, ignore_index=True)
+
+
+def blocks() -> pd.DataFrame:
+    """Return by GPU and engine what blocks and exchanges reach, shares in per cent, times in µs; empty: nothing counts.
+
+    `parts` is what a latent block's launches come to as those of its kernels, one by one.
+    """
+    frame = load("operators").frame.query("counts == 'yes'").set_index(["gpu", "engine"])
+    columns = {
+        "latent block (µs)": ("latent block, decode", "bf16", "all", "a0_us"),
+        "sparse block (µs)": ("sparse block, decode", "bf16", "all", "a0_us"),
+        "linear, decode: bandwidth": ("linear attention, decode", "bf16", "all", "memory"),
+        "linear, prefill: compute": ("linear attention, prefill", "bf16", "all", "compute"),
+        "quantisation: bandwidth": ("quantisation", "fp8", "all", "memory"),
+        "dispatch (µs)": ("dispatch", "bf16", "deepep_ll", "a0_us"),
+        "combine (µs)": ("combine", "bf16", "deepep_ll", "a0_us"),
+    }
+    found = {}
+    for name, (*key, column) in columns.items():
+        own = frame[(frame[["kind", "precision", "variant"]] == key).all(axis=1)]
+        found[name] = own[column] * (1 if column == "a0_us" else 100)
+    table = pd.DataFrame(found).rename_axis(["gpu", "engine"]).sort_index().reset_index()
+    known = kernels()
+    parts = [
+        1e6 * (PROJECTIONS * known["products"][engine][gpu]["bf16"]["launch"] + told["MLA, bf16"]["launch"])
+        for gpu, engine in zip(table["gpu"], table["engine"], strict=True)
+        for told in [known["attention"][engine][gpu]]
+    ]
+    table.insert(3, "its parts (µs)", parts)
+    return table
 
 
 def reached() -> pd.DataFrame:
