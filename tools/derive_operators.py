@@ -438,7 +438,9 @@ def _block(raw: pd.DataFrame, gpu: str, of: Latent, decodes: bool) -> pd.DataFra
     products in BF16.
     """
     sizes = ["num_heads", "batch_size", "isl", "step"]
-    raw = raw[raw["gemm_type"].isin(RATES) & raw["kv_cache_dtype"].isin(["bfloat16"] if decodes else ["bfloat16", "fp8"])]
+    raw = raw[
+        raw["gemm_type"].isin(RATES) & raw["kv_cache_dtype"].isin(["bfloat16"] if decodes else ["bfloat16", "fp8"])
+    ]
     raw = raw.astype({"gemm_type": str, "kv_cache_dtype": str})
     raw = raw[raw["gemm_type"].map(lambda name: rate(gpu, name) > 0)]
     raw = raw.groupby([*sizes, "gemm_type", "kv_cache_dtype"])[["latency"]].min().reset_index()
@@ -515,9 +517,7 @@ def _linear(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
 def quantisation(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     """Return the pass that reads activations in BF16 and writes them in FP8, beyond L2."""
     size = raw["m"].to_numpy(float) * raw["k"].to_numpy(float)
-    table = _framed(
-        raw, memory=3 * size / catalogue.gpu(gpu).hbm_bw, compute=0.0, precision="fp8", variant="all"
-    )
+    table = _framed(raw, memory=3 * size / catalogue.gpu(gpu).hbm_bw, compute=0.0, precision="fp8", variant="all")
     return table[3 * size >= l2(gpu)]
 
 

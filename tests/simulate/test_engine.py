@@ -20,18 +20,20 @@ from inference_math.simulate import (
     Disaggregated,
     Reuse,
     StepCost,
+    benchmark,
     closed_loop,
     open_loop,
 )
 from inference_math.simulate.cost import timed
 from inference_math.simulate.record import Record
 from inference_math.simulate.schedulers import system_of
-from inference_math.workload import Workload
+from inference_math.workload import Trace, Workload
 
 COST = StepCost(t_w=0.02, T=4e-5, T_decode=9e-5, prompt=1e-3, pair=2e-9, delta_h=3e-5, kv_read=4e-8)
 SCHEDULERS = [
     Aggregated(),
     Aggregated(max_batch=5, kv_capacity=6000),
+    Aggregated(kv_capacity=6000, grows=True),
     Chunked(256),
     Chunked(12, max_batch=9),
     Disaggregated(prefill_units=2, decode_units=3, transfer=1e-6, max_batch=4, kv_capacity=5000),
@@ -107,8 +109,9 @@ def test_a_growing_room_takes_tokens_as_they_come_and_gives_all_back():
             assert not room.grow(1)
         room.give_back(request, 0)
         assert (room.places, room.tokens) == (3, 1000)
-    assert Room(1, 120.0, True).fits(request)
-    assert not Room(1, 120.0, False).fits(request)
+    assert Room(1, 120.0, True).fits(request, 19)
+    assert not Room(1, 120.0, True).fits(request, 20)
+    assert not Room(1, 120.0, False).fits(request, 0)
 
 
 class Drafting:
@@ -239,7 +242,7 @@ def test_windows_bend_the_steps_of_drafts_where_they_fill_up():
     np.testing.assert_allclose(quick, slow, rtol=1e-9)
 
 
-def test_growing_caches_admit_more_and_say_when_they_were_too_full():
+def test_growing_caches_admit_more_and_preempt_who_came_last():
     cost, work = StepCost(t_w=0.02, prompt=0.03, delta_h=1e-5), Workload(100, 400, lengths="geometric")
 
     def run(batch, grows):
@@ -249,7 +252,55 @@ def test_growing_caches_admit_more_and_say_when_they_were_too_full():
 
     most = int(theory.max_batch_growing(kv_capacity=90_000, n_in=100, n_out=400, cv=1))
     reserved, growing, greedy = run(250, False), run(most, True), run(250, True)
-    assert reserved.overfull == 0
+    assert reserved.preempted == 0
     assert growing.request_rate > 1.1 * reserved.request_rate
-    assert growing.overfull < 0.1 * growing.seconds
-    assert greedy.overfull > 0.3 * greedy.seconds
+    assert growing.overfull == greedy.overfull == 0
+    assert growing.preempted < 0.01 * len(growing.requests)
+    # Who takes all that fit at first computes most of them twice.
+    assert greedy.preempted > len(greedy.requests)
+    assert greedy.request_rate < 0.75 * growing.request_rate
+
+
+def test_who_is_preempted_keeps_its_tokens_and_is_computed_again_with_its_prompt():
+    """Two requests of 10 + 10 tokens and room for 30, a step a second: the second has to go after five tokens."""
+
+    class Second:
+        def __call__(self, decodes, context, prefills=0.0, tokens=0, pairs=0.0):
+            return 1.0
+
+    run = benchmark(
+        Trace(np.array([10, 10]), np.array([10, 10])), Second(), concurrency=2, requests=2,
+        scheduler=Aggregated(2, 30, True), log=True, every_gap=True,
+    )  # fmt: skip
+    assert run.preempted == 1
+    prompts = run.log[run.log.tokens > 0]
+    # Both at once; then, when the first is done, the second's prompt and the five tokens that it has.
+    assert prompts[["start", "tokens"]].to_numpy().tolist() == [[0, 20], [10, 15]]
+    first, second = run.requests.sort_values("finished").itertuples()
+    assert (first.first_token, first.finished) == (1, 10)
+    assert (second.admitted, second.first_token, second.finished) == (0, 1, 15)
+    assert sorted(run.every_gap) == [1] * 17 + [6]  # its user waits from the fifth second to the eleventh
+
+
+@pytest.mark.parametrize("gives", [1, 2.3])
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=12),
+    spare=st.integers(0, 60),
+    budget=st.integers(8, 64),
+)
+def test_whoever_is_preempted_everybody_is_served_and_the_room_is_whole_again(gives, sizes, spare, budget):
+    capacity = max(sum(size) for size in sizes) + spare + 4
+    record = Record(0, False, True)
+    cost = timed(StepCost(t_w=0.01, prompt=0.002))
+    engine = engine_of(system_of(Chunked(budget, inf, capacity, True), None, gives, 1), cost, record)
+    engine.waiting.extend(Request(i, 0.0, n_in, n_out, 0) for i, (n_in, n_out) in enumerate(sizes))
+    steps = 0
+    while not engine.idle():
+        engine.advance(inf)
+        steps += 1
+        assert steps < 10_000
+    found = record.result(engine.batch.now).requests
+    assert sorted(zip(found.n_in, found.n_out, strict=True)) == sorted(sizes)
+    assert engine.batch.room.tokens == pytest.approx(capacity)
+    assert (engine.batch.size, engine.batch.context) == (0, pytest.approx(0, abs=1e-9))
+    assert (found.finished >= found.first_token).all() and (found.first_token >= found.admitted).all()

@@ -90,6 +90,7 @@ class Noted:
         self.logs = False
         self.measured = 0
         self.overfull = 0.0
+        self.preempted = 0
         self.sent: list[float] = []
         self.ttft: list[float] = []
         self.tpot: list[float] = []

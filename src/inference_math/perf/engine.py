@@ -25,7 +25,9 @@ class Request:
     """One request: a running number, when its user sent it, prompt, output and stored prompt tokens.
 
     `gives` is how many tokens a step gives it, where requests draft and differ in that; 0: as many as the system says.
-    `rank` is where its engine has put it, `load` what that waits for its stored tokens besides (s).
+    `rank` is where its engine has put it, `load` what that waits for its stored tokens besides (s). Of one that was
+    preempted, `kept` are the tokens that its user has: they are computed again with the prompt; `admitted`, `first` and
+    `left` are when it was first admitted, had its first token, and its last one.
     """
 
     def __init__(self, number: int, arrival: float, n_in: int, n_out: int, cached: int) -> None:
@@ -37,6 +39,14 @@ class Request:
         self.gives = 0.0
         self.load = 0.0
         self.rank = 0
+        self.kept = 0
+        self.admitted = 0.0
+        self.first = 0.0
+        self.left = 0.0
+
+    def length(self) -> int:
+        """Return the tokens to compute, stored ones included, before it decodes."""
+        return self.n_in + self.kept
 
 
 class Ledger(Protocol):
@@ -45,6 +55,7 @@ class Ledger(Protocol):
     logs: bool
     measured: int
     overfull: float
+    preempted: int
 
     def run(self, first: float, rise: float, steps: int, decodes: int) -> None:
         """Note `steps` steps in a row: the first takes `first` seconds, each one after it `rise` more."""
@@ -65,8 +76,8 @@ class Room:
     """Places and tokens of KV cache that are free.
 
     A request reserves all its tokens when it is admitted; where caches grow, only its prompt and first token, and what
-    its answer adds is taken as it comes (`Batch` tells). Nobody is preempted: what is held beyond the capacity shows as
-    a negative number of tokens.
+    its answer adds is taken as it comes (`Batch` tells). What is held beyond the capacity shows as a negative number of
+    tokens: in pools, where nobody is preempted.
     """
 
     def __init__(self, places: float, tokens: float, grows: bool) -> None:
@@ -74,9 +85,9 @@ class Room:
         self.tokens = tokens
         self.grows = grows
 
-    def fits(self, request: Request) -> bool:
-        """Tell whether there is room for `request` now."""
-        return self.places >= 1 and self.tokens >= self._first(request)
+    def fits(self, request: Request, beside: float) -> bool:
+        """Tell whether there is room for `request` now, and for so many tokens `beside` that others will add."""
+        return self.places >= 1 and self.tokens >= self._first(request) + (beside if self.grows else 0)
 
     def take(self, request: Request) -> None:
         """Reserve the room of `request`."""
@@ -94,8 +105,13 @@ class Room:
         self.places += 1
         self.tokens += request.n_in + request.n_out + (beyond if self.grows else 0)
 
+    def drop(self, tokens: float) -> None:
+        """Free the room of a request that holds so many tokens, and does not go on."""
+        self.places += 1
+        self.tokens += tokens
+
     def _first(self, request: Request) -> int:
-        return request.n_in + (1 if self.grows else request.n_out)
+        return request.length() + 1 if self.grows else request.n_in + request.n_out
 
 
 class Batch:
@@ -195,11 +211,42 @@ class Batch:
             self.size -= 1
             self._giving = self._giving - self._given(request) if self.size > 0 else 0  # nothing is left of rounding
             self.context -= request.n_in + request.n_out + beyond
-            self.record.request(request, admitted, first_token, self.now)
+            self.record.request(request, admitted, request.first if request.kept > 0 else first_token, self.now)
             self.room.give_back(request, beyond)
             done.append(request)
             self._coming = UNSEEN
         return done
+
+    def preempted(self) -> list[Request]:
+        """Take out who came last until the next step's tokens fit; return them, who came first at the end."""
+        away: list[Request] = []
+        while self.room.grows and self.size > 1 and self.room.tokens < self._giving:
+            newest = 0
+            for place in range(1, len(self._ends)):
+                if self._ends[place][1] > self._ends[newest][1]:
+                    newest = place
+            last, _, admitted, first_token, request, beyond = self._ends[newest]
+            others = self._ends
+            self._ends = []
+            for place in range(len(others)):
+                if place != newest:
+                    heappush(self._ends, others[place])
+            done = request.n_out + beyond - (last - self.step) * self._given(request)
+            if request.kept == 0:
+                request.admitted, request.first = admitted, first_token
+            request.kept, request.left = floor(done + 1e-9), self.now
+            self.size -= 1
+            self._giving -= self._given(request)
+            self.context -= request.n_in + done
+            self.room.drop(request.n_in + done)
+            self.record.preempted += 1
+            self._coming = UNSEEN
+            away.append(request)
+        return away
+
+    def fits(self, request: Request) -> bool:
+        """Tell whether there is room for a request beside what the next step adds."""
+        return self.room.fits(request, self._giving)
 
     def _ahead(self) -> tuple[int, float, float]:
         """Return the steps to the next event, the seconds of the first, and by how much each next is longer."""
@@ -221,6 +268,8 @@ class Batch:
         steps = 1 if len(self._fresh) > 0 else self._ends[0][0] - self.step
         if high < inf:
             steps = min(steps, floor((high - self.context) / self._giving) + 1)
+        if self.room.grows and self._giving <= self.room.tokens < steps * self._giving:
+            steps = floor(self.room.tokens / self._giving)  # then somebody is preempted
         return steps, fixed + per_token * self.context, per_token * self._giving
 
     def _log(self, steps: int, first: float, rise: float) -> None:
@@ -246,7 +295,9 @@ class Engine:
     """A batch with a queue before it: who is admitted, and which prompt tokens the next step computes.
 
     Prompts are computed in the order of arrival, beside the decodes, at most the `budget` of tokens of both in a step.
-    A request is admitted when a place and room for its KV cache are free, to the rank that has the fewest; all ranks
+    Where caches grow and the next step's tokens have no room, who came last is preempted: it waits before all others,
+    and is computed again, with what it has of its answer. Prompts that are under way keep their room. A request is
+    admitted when a place and room for its KV cache are free, to the rank that has the fewest; all ranks
     step together. The `load` of the system is what the engine waits for a stored token, in seconds, while it computes
     others; `admission` is how it lets prompts into its steps, see `schedulers.Habits`.
     """
@@ -282,8 +333,12 @@ class Engine:
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
         waiting, batch = self.waiting, self.batch
+        away = batch.preempted()
+        for request in away:
+            self._ranks[request.rank].requests -= 1
+            waiting.appendleft(request)
         planned = self._known if self._admission["ahead"] and batch.size + self._prompts > 0 else len(waiting)
-        while planned > 0 and batch.room.fits(waiting[0]):
+        while planned > 0 and len(away) == 0 and batch.fits(waiting[0]):
             self._admit(waiting.popleft())
             planned -= 1
         self._known = len(waiting)
@@ -323,7 +378,7 @@ class Engine:
         fresh = 0
         for rank in self._ranks:
             for request in rank.prompts:
-                fresh += request.n_in - request.cached
+                fresh += request.length() - request.cached
         enough = fresh + batch.size * self._brings >= habits["wait_tokens"]
         return 0 if enough else habits["wait_steps"] - self._waited
 
@@ -366,7 +421,7 @@ class Engine:
             batch.decode(until, held if held > 0 else EVER)
             self._waited += batch.step - before
             return
-        if self._admission["ahead"] and len(self.waiting) > 0 and batch.room.fits(self.waiting[0]):
+        if self._admission["ahead"] and len(self.waiting) > 0 and batch.fits(self.waiting[0]):
             batch.decode(until, 1)  # the next step has them
             return
         # Who comes while there is no place will not start before somebody finishes.
@@ -403,7 +458,10 @@ class Engine:
         else:
             batch.after(seconds, decodes)
         for request, admitted in complete:
-            batch.join(request, admitted, batch.now, 1)
+            if request.kept > 0:
+                self._record.gap(batch.now - request.left)
+                admitted = request.admitted
+            batch.join(request, admitted, batch.now, request.kept + 1)
         self._looked = batch.step
         self._waited = 0
         self._drained = self._prompts == 0
@@ -417,7 +475,7 @@ class Engine:
         while len(prompts) > 0 and budget >= 1:
             request = prompts[0]
             start = rank.progress
-            end = start + self._part(request.n_in - start, budget, tokens)
+            end = start + self._part(request.length() - start, budget, tokens)
             if end == start:
                 break
             if start == request.cached:
@@ -426,9 +484,9 @@ class Engine:
             budget -= end - start
             tokens += end - start
             pairs += (end * end - start * start) / 2
-            prefills += (end - start) / (request.n_in - request.cached)
+            prefills += (end - start) / (request.length() - request.cached)
             rank.progress = end
-            if end == request.n_in:
+            if end == request.length():
                 complete.append((prompts.popleft(), rank.started))
                 self._prompts -= 1
                 rank.progress = prompts[0].cached if len(prompts) > 0 else 0

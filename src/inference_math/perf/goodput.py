@@ -48,6 +48,7 @@ class Tally:
         self.logs = False
         self.measured = 0
         self.overfull = 0.0
+        self.preempted = 0
         self._ttft = ttft
         self._tpot = tpot
         self._front = front

@@ -133,7 +133,7 @@ class DecodeUnit:
     def admit(self) -> None:
         """Let join who fits."""
         room = self.batch.room
-        while len(self.queue) > 0 and room.fits(self.queue[0][0]):
+        while len(self.queue) > 0 and room.fits(self.queue[0][0], 0.0):
             request, admitted, first_token = self.queue.popleft()
             room.take(request)
             self.batch.join(request, admitted, first_token, 1)

@@ -84,7 +84,10 @@ class Run:
     log
         Every step, if asked for: engine, start, seconds, decodes, context, prefills, tokens.
     overfull
-        Seconds, of all engines together, in which growing KV caches held more than there is: a real engine preempts.
+        Seconds, of all decode units of pools together, in which growing KV caches held more than there is: a real one
+        preempts.
+    preempted
+        How often a request of an engine with growing KV caches was thrown out, to be computed again.
     """
 
     requests: pd.DataFrame
@@ -94,6 +97,7 @@ class Run:
     every_gap: NDArray[np.float64] | None
     log: pd.DataFrame | None
     overfull: float = 0.0
+    preempted: int = 0
 
     @property
     def request_rate(self) -> float:
@@ -127,6 +131,7 @@ class Record:
         self._pending = 0  # steps in them
         self.steps = 0
         self.overfull = 0.0
+        self.preempted = 0
         self.histogram = GapHistogram()
         self._every: list[NDArray[np.float64]] | None = [] if every_gap else None
         self._log: list[tuple[object, ...]] | None = [] if log else None
@@ -181,6 +186,7 @@ class Record:
             every_gap=None if self._every is None else np.concatenate([np.empty(0), *self._every]),
             log=None if self._log is None else pd.DataFrame(self._log, columns=names),
             overfull=self.overfull,
+            preempted=self.preempted,
         )
 
     def _flush(self) -> None:
@@ -202,6 +208,7 @@ class Record:
         self._runs, self._pending = array("d"), 0
         self.steps = 0
         self.overfull = 0.0
+        self.preempted = 0
         self.histogram = GapHistogram()
         if self._every is not None:
             self._every = []

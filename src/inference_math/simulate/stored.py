@@ -232,8 +232,8 @@ class _KeptRoom(Room):
             raise ValueError(f"kv_capacity must hold the longest request, {told}")
         self._blocks[request.number] = blocks, prompt
 
-    def fits(self, request: Request) -> bool:
-        """Tell whether there is room for `request` now."""
+    def fits(self, request: Request, beside: float) -> bool:
+        """Tell whether there is room for `request` now; whole answers are reserved, so none grows beside it."""
         blocks, _ = self._blocks[request.number]
         needed = self._all(request) - len(blocks) + sum(block not in self._held for block in blocks)
         return self.places >= 1 and needed <= self._whole - len(self._held) - self._nameless

@@ -45,7 +45,7 @@ _PRELUDE = """
 var exp = Math.exp, max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
 var sqrt = Math.sqrt, log = Math.log, log1p = Math.log1p, inf = Infinity, nan = NaN;
 function keys_of(x) { return typeof x === "object" && !Array.isArray(x) ? Object.keys(x) : x; }
-function deque() { var queue = []; queue.popleft = queue.shift; return queue; }
+function deque() { var queue = []; queue.popleft = queue.shift; queue.appendleft = queue.unshift; return queue; }
 function before(a, b) { return a[0] < b[0] || (a[0] === b[0] && a[1] < b[1]); }
 function heappush(heap, row) {
   var i = heap.length;
