@@ -28,7 +28,7 @@ def main() -> None:
     """Write the tables; print what was written."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("data"))
-    arguments.add_argument("--levels", action="store_true", help="the levels alone, a tenth of the time")
+    arguments.add_argument("--levels", action="store_true", help="the levels alone, a third of the time")
     options = arguments.parse_args()
     points = served.points("calibration").query("left_out == ''")
     loops = from_served.loops_of(list(served.loops(points, DATASHEET)))
@@ -67,7 +67,7 @@ def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
     for pair in pairs:
         apart = [(loop.unit.engine, loop.unit.gpu.name) == pair for loop in loops]
         others = [loop for loop, left in zip(loops, apart, strict=True) if not left]
-        levels = from_served.fit(others, found, most=8).levels
+        levels = from_served.fit(others, found, most=20).levels
         tables += [predicted(loop, levels) for loop, left in zip(loops, apart, strict=True) if left]
     return pd.concat(tables, ignore_index=True)
 

@@ -60,6 +60,7 @@ TPOT = 0.5  # weight of a TPOT beside its e2e, of which it is most
 NINE_TENTHS = 1.645  # standard deviations on either side of the middle that hold so much of a normal distribution
 EQUAL = 20  # points of a group that count in full; more share that weight
 _STEP = 1e-5  # of a logarithm, for slopes
+STARTS, SCATTER = 3, 0.3  # places besides nothing that a fit starts from, in standard deviations of what it finds
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,18 +112,24 @@ def loops_of(found: Sequence[Loop]) -> list[Loop]:
     return [Loop(loop.unit, loop.work, loop.rows[free]) for loop, free in kept if free.any()]
 
 
-def fit(found: Sequence[Loop], start: Fit | None = None, most: int = 25) -> Fit:
-    """Fit all levels to closed loops, from another fit where there is one; `most` evaluations of the slopes."""
+def fit(found: Sequence[Loop], start: Fit | None = None, most: int = 60) -> Fit:
+    """Fit all levels to closed loops; `most` evaluations of the slopes.
+
+    From another fit where there is one. Else from nothing and from `STARTS` random places, of which the best counts:
+    coefficients at their bounds make several maxima.
+    """
     sizes: dict[tuple[object, ...], int] = {}
     for loop in found:
         key = tuple(loop.rows[GROUP].iloc[0])
         sizes[key] = sizes.get(key, 0) + len(loop.rows)
     asked = [Asked(loop, weight_of(sizes[tuple(loop.rows[GROUP].iloc[0])]) ** 0.5) for loop in found]
     names = start.names if start else tuple(sorted({pair for one in asked for pair in one.levels.items()}))
-    begin = start.moves if start else np.zeros((len(names) + 1, len(COEFFICIENTS)))
-    problem = _Problem(asked, names)
-    solved = least_squares(problem.misses, begin.ravel(), jac=problem.slopes, max_nfev=most)
-    moves = solved.x.reshape(begin.shape)
+    problem, shape = _Problem(asked, names), (len(names) + 1, len(COEFFICIENTS))
+    rng = np.random.default_rng(STARTS)
+    begins = [start.moves] if start else [np.zeros(shape), *(SCATTER * rng.normal(size=(STARTS, *shape)))]
+    tried = [least_squares(problem.misses, begin.ravel(), jac=problem.slopes, max_nfev=most) for begin in begins]
+    solved = min(tried, key=lambda one: one.cost)
+    moves = solved.x.reshape(shape)
     return Fit(problem.levels(moves, problem.widths(solved.jac)), moves, names)
 
 
