@@ -75,6 +75,30 @@ def test_kubernetes_accepts_both_pools_and_their_router(engine, tier):
     assert front["spec"]["selector"] == router["spec"]["template"]["metadata"]["labels"]
 
 
+@pytest.mark.parametrize(("engine", "names"), [
+    ("vllm", {"LMCACHE_LOCAL_DISK": "file:///store/", "LMCACHE_MAX_LOCAL_DISK_SIZE": "of-each-pod"}),
+    ("sglang", {"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": "/store"}),
+])  # fmt: skip
+@pytest.mark.parametrize("architecture", ["chunked", "disaggregated"])
+def test_pods_name_and_mount_the_place_that_a_connector_loads_from(architecture, engine, names):
+    forms, _, _ = found(engine, architecture, tier="local_ssd")
+    pods = validated(forms["kubernetes"][0])["spec"]["template"]["spec"]
+    env = {one["name"]: one.get("value") for one in pods["containers"][0]["env"]}
+    assert names.items() <= env.items()
+    assert {"name": "store", "mountPath": "/store"} in pods["containers"][0]["volumeMounts"]
+    assert {"name": "store", "emptyDir": {}} in pods["volumes"]
+    for tier in ("dram", ""):
+        forms, _, _ = found(engine, architecture, tier=tier)
+        pods = forms["kubernetes"][0]["spec"]["template"]["spec"]
+        assert not names.keys() & {one["name"] for one in pods["containers"][0]["env"]}
+        assert [one["name"] for one in pods["volumes"]] == ["shm"]
+    if architecture == "disaggregated":  # who decodes loads nothing
+        (decode,) = found(engine, architecture, tier="local_ssd")[0]["kubernetes"][2]["spec"]["template"]["spec"][
+            "containers"
+        ]
+        assert not names.keys() & {one["name"] for one in decode["env"]}
+
+
 @pytest.mark.parametrize(
     ("work", "seconds"),
     [
@@ -87,7 +111,7 @@ def test_kubernetes_accepts_both_pools_and_their_router(engine, tier):
 def test_pods_end_once_their_requests_have(work, seconds):
     asked = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1)).asked
     asked = {**asked, "work": {**asked["work"], "cv": 0.0, **work}}
-    servers = [{"pool": "engine", "units": 1, "line": "serve"}]
+    servers = [{"pool": "engine", "units": 1, "line": "serve", "env": []}]
     pods, _ = map(validated, yaml.safe_load_all(kubernetes(asked, servers, 1)))
     spec = pods["spec"]["template"]["spec"]
     assert spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", str(seconds)]

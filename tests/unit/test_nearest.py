@@ -35,6 +35,16 @@ def test_generations_of_engines(engine, version, name):
     assert engine_generation(engine, version) == name
 
 
+def test_a_version_of_unknown_age_is_today_s_is_said_and_widens():
+    work = Workload(1000, 200)
+    known, other = (Unit.of("gpt-oss-120b", "b200", version=version) for version in ("0.19.0", "nightly-5b8c30d"))
+    assert known.coefficients == other.coefficients
+    assert not any("engine" in one for one in known.outside(work, 8))
+    assert any("engine vllm nightly-5b8c30d is not among the calibrated" in one for one in other.outside(work, 8))
+    sure, unsure = known.predict("tpot", work, 8), other.predict("tpot", work, 8)
+    assert unsure.high / unsure.low > sure.high / sure.low
+
+
 def test_an_unknown_engine_is_refused():
     with pytest.raises(ValueError, match="engine must be one of"):
         engine_generation("tgi")

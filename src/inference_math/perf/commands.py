@@ -44,7 +44,8 @@ def commands(
             found.append([str(told[pool + " units"]) + " x " + pool, servers[-1]["line"]])
         found.append(["in front of them", asked["engine"]["router"]])
     else:
-        one: Server = {"pool": ALONE, "units": 1, "line": command(asked, told, kv, memory, tier, "")}
+        line = command(asked, told, kv, memory, tier, "")
+        one: Server = {"pool": ALONE, "units": 1, "line": line, "env": store_env(asked, tier)}
         servers.append(one)
         found.append(["each unit", one["line"]])
         if behind > 1:
@@ -60,7 +61,15 @@ def pooled(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: 
         if key.startswith(pool + " ") and key != pool + " units":
             own[key.replace(pool + " ", "")] = told[key]
     units = int(str(told[pool + " units"]))
-    return {"pool": pool, "units": units, "line": command(asked, own, kv, memory, tier, pool)}
+    line = command(asked, own, kv, memory, tier, pool)
+    return {"pool": pool, "units": units, "line": line, "env": store_env(asked, tier)}
+
+
+def store_env(asked: Asked, tier: str) -> list[str]:
+    """Return what a pod's environment says of a store that a connector loads from."""
+    if tier == "" or tier == "dram":
+        return []
+    return [store_sized(asked, line) for line in asked["engine"]["away_env"]]
 
 
 def store_sized(asked: Asked, option: str) -> str:

@@ -21,6 +21,10 @@ LONG = 5  # mean answers: of geometric ones one in 150 is longer
 STOPS = 30  # seconds that an engine may take to stop, as Kubernetes grants by itself
 BEHIND = 8200  # where llm-d's sidecar looks for a decode server
 STORES = ["STORE_GB_OF_A_GPU", "STORE_GB", "STORE_BYTES", "BACKEND"]  # a longer name first
+UNKNOWN_SIZE = "of-each-pod"
+FOLDER = "/store"  # where a pod mounts what a connector loads from
+SHARED_MOUNT = "- {name: shm, mountPath: /dev/shm}"
+SHARED_VOLUME = "- {name: shm, emptyDir: {medium: Memory}}"
 
 SERVERS = """apiVersion: apps/v1
 kind: KIND
@@ -328,11 +332,21 @@ def filled(said: str, asked: Asked, server: Server, line: str) -> str:
     for name in STORES:
         if "$" + name in rest:
             rest = rest.replace("$" + name, "")
-            env.append("- {name: " + name + ', value: "of-each-pod"}')
+            env.append("- {name: " + name + ', value: "' + UNKNOWN_SIZE + '"}')
+    for one in server["env"]:
+        env.append(one.replace("FOLDER", FOLDER).replace("$STORE_GB", UNKNOWN_SIZE))
     if asked["engine"]["pod_env"] != "" and server["pool"] != ALONE:
         env.append(asked["engine"]["pod_env"])
-    told = said.replace("ENV", indented("\n".join(env), said, "ENV")).replace("POOL", server["pool"])
+    form = said if len(server["env"]) == 0 else mounted(said)
+    told = form.replace("ENV", indented("\n".join(env), said, "ENV")).replace("POOL", server["pool"])
     return told.replace("GPUS", str(asked["unit"]["gpus"])).replace("COMMAND", indented(line, said, "COMMAND"))
+
+
+def mounted(said: str) -> str:
+    """Return a form that mounts a folder for what is stored, where it mounts anything."""
+    mount, volume = "\n- {name: store, mountPath: " + FOLDER + "}", "\n- {name: store, emptyDir: {}}  # or a claim"
+    told = said.replace(SHARED_MOUNT, SHARED_MOUNT + indented(mount, said, SHARED_MOUNT))
+    return told.replace(SHARED_VOLUME, SHARED_VOLUME + indented(volume, said, SHARED_VOLUME))
 
 
 def indented(line: str, said: str, mark: str) -> str:

@@ -455,6 +455,7 @@ class EngineRecord(TypedDict):
     store: str
     away: str
     away_note: str
+    away_env: list[str]
     pool: str
     pool_store: str
     pool_away: str
@@ -468,11 +469,15 @@ class EngineRecord(TypedDict):
 
 
 class Server(TypedDict):
-    """Servers of one kind: the pool's name, how many units of a replica, the command line of each."""
+    """Servers of one kind: the pool's name, how many units of a replica, the command line of each.
+
+    `env` is what its environment says of a store that lies elsewhere than in host memory.
+    """
 
     pool: str
     units: int
     line: str
+    env: list[str]
 
 
 class Asked(TypedDict):

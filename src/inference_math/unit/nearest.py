@@ -20,6 +20,7 @@ __all__ = [
     "SERVED_SCOPE",
     "TOGETHER",
     "alike",
+    "as_dated",
     "engine_generation",
     "levels",
     "select_calibration",
@@ -60,6 +61,15 @@ def engine_generation(engine: str, version: str = "") -> str:
     if older and (said := _numbers(version)) and said < _numbers(older["below"]):
         return older["name"]
     return alike(engine)
+
+
+def as_dated(engine: str, version: str = "") -> str:
+    """Return an engine's name, with a version that tells no age, which no calibration knows.
+
+    >>> as_dated("vllm", "0.19.0"), as_dated("vllm", "nightly-5b8c30d")
+    ('vllm', 'vllm nightly-5b8c30d')
+    """
+    return engine if not version or _numbers(version) else f"{engine} {version}"
 
 
 def _numbers(version: str) -> tuple[int, int] | tuple[()]:

@@ -57,7 +57,7 @@ from inference_math.unit.costs import WorkloadCosts
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
 from inference_math.unit.mean import as_scalar, mean_seen
-from inference_math.unit.nearest import select_calibration
+from inference_math.unit.nearest import as_dated, select_calibration
 from inference_math.unit.rates import rates_of
 from inference_math.unit.shapes import MEMORY, kind_of, shape_of
 from inference_math.workload import Workload
@@ -129,7 +129,8 @@ class Unit:
         kv
             "bf16", what engines do unless told otherwise, or "fp8".
         version
-            The engine's version, "0.11.2"; today's where it is left out.
+            The engine's version, "0.11.2"; today's where it is left out. One that tells no age ("nightly") is taken
+            for today's, said to be unknown, and widens what is predicted.
         memory
             Share of the GPUs' memory that the engine takes for weights and KV caches (gpu-memory-utilization).
         drafts, accepted
@@ -443,7 +444,7 @@ class Unit:
     def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, object]:
         """Return what a calibration's scope names."""
         return {
-            "engine": self.engine,
+            "engine": as_dated(self.engine, self.version),
             "model": self.model.name,
             "kind": self.kind,
             "gpu": self.gpu.name,
