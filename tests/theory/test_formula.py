@@ -95,3 +95,18 @@ def test_outside_its_domain_a_formula_says_what_it_needs():
     assert theory.chunked_gain_sla(**numbers, sla_tpot=0.03) > 1
     with pytest.raises(ValueError, match=r"chunked_gain_sla needs sla_tpot > t_w, not .*t_w=0.02, sla_tpot=0.02"):
         theory.chunked_gain_sla(**numbers, sla_tpot=[0.03, 0.02])
+
+
+def test_parts_with_a_symbol_of_their_own_are_printed_and_put_in():
+    """Nobody calls the formula with them, and its expression does not have them."""
+    formula = theory.max_batch_growing
+    assert {symbol.name for symbol in formula.where} == {"m", "sigma", "z"}
+    assert not set(formula.where) & formula.expr.free_symbols
+    assert formula.latex.count(r",\quad ") == 3
+    assert r"\sqrt{\sigma^{2} z^{2} + 4 C_{\mathrm{KV}} m}" in formula.latex
+    held, deviation = 400.0, 2.33 * 300 * (2 * 6 / 12) ** 0.5
+    # Room for 117 of them and 2.33 deviations: (√(d² + 4mC) - d)² / 4m² of them.
+    found = formula(kv_capacity=60_000, n_in=100, n_out=300, cv=1)
+    assert found == int(((deviation**2 + 4 * held * 60_000) ** 0.5 - deviation) ** 2 / (4 * held**2))
+    assert theory.crossover.where == {}
+    assert theory.crossover.latex == r"\alpha^{*} = \frac{e}{1 + e}"

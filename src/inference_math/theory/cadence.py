@@ -42,6 +42,8 @@ __all__ = [
     "ttft_cadence",
 ]
 
+_tiny = sp.Symbol("epsilon", positive=True)
+
 let_in_share = Formula(
     name="let_in_share",
     arguments=(every, n_out),
@@ -98,13 +100,14 @@ prompts_beside_gap = Formula(
 every_for = Formula(
     name="every_for",
     arguments=(q, free),
-    expr=sp.Max(1, sp.ceiling((1 - free) / (1 - q) - sp.Float("1e-9"))),  # 1 − 0.9 is a little less than a tenth
+    expr=sp.Max(1, sp.ceiling((1 - free) / (1 - q) - _tiny)),
     latex_name=r"N_{q}",
     unit="1",
     claim="E01",
     source=BOOK,
     meaning="N that is enough for the quantile q of the gaps to be a step of decodes alone, with p0 of that N",
     domain=q < 1,
+    where={_tiny: sp.Float("1e-9")},  # 1 − 0.9 is a little less than a tenth
 )
 rate_cadence = Formula(
     name="rate_cadence",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
@@ -32,7 +32,7 @@ class Formula:
     arguments
         The symbols of `notation` that the expression contains, in the order of the signature.
     expr
-        The right-hand side.
+        The right-hand side; it may have the symbols of `where`, which are put in.
     latex_name
         The left-hand side, in LaTeX.
     unit
@@ -43,6 +43,8 @@ class Formula:
         One plain sentence.
     domain
         A condition on the arguments without which the formula means nothing, for example ``sla_tpot > t_w``.
+    where
+        Parts with a symbol of their own, by which the equation is printed.
 
     Examples
     --------
@@ -60,8 +62,14 @@ class Formula:
     source: str
     meaning: str
     domain: sp.Basic = sp.true
+    where: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    latex: str = field(init=False)  # the equation, left and right side
 
     def __post_init__(self) -> None:
+        parts = [f"{to_latex(symbol)} = {to_latex(part)}" for symbol, part in self.where.items()]
+        printed = r",\quad ".join([f"{self.latex_name} = {to_latex(self.expr)}", *parts])
+        object.__setattr__(self, "latex", printed)
+        object.__setattr__(self, "expr", self.expr.subs(self.where))
         if set(self.arguments) != self.expr.free_symbols or not self.domain.free_symbols <= set(self.arguments):
             raise ValueError(f"{self.name}: the arguments are not the symbols of the expression")
 
@@ -132,11 +140,6 @@ class Formula:
         where = np.unravel_index(np.argmax(bad), bad.shape)
         values = (np.broadcast_to(a, bad.shape)[where] for a in given)
         return ", ".join(f"{n}={v:g}" for n, v in zip(names, values, strict=True))
-
-    @property
-    def latex(self) -> str:
-        """The equation in LaTeX, left and right side."""
-        return f"{self.latex_name} = {to_latex(self.expr)}"
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {self.latex}$"

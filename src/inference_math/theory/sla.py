@@ -108,10 +108,13 @@ max_batch_memory = Formula(
 # Who is met in a batch has a longer answer than who comes: n_out (1 + cv²) tokens on average, and half of them are
 # there. The spread of what is there is that of a random moment in a gamma-distributed answer.
 _met = n_out * (1 + cv**2)
-_held = n_in + _met / 2
-_spread = n_out * sp.sqrt((1 + cv**2) * (1 + 5 * cv**2) / 12)
-_SURE = sp.Rational(233, 100)  # standard deviations: full in one moment of a hundred
-_root = (sp.sqrt((_SURE * _spread) ** 2 + 4 * _held * _kv_capacity) - _SURE * _spread) / (2 * _held)
+_held, _spread, _sure = sp.symbols("m sigma z", positive=True)
+_GROWING = {
+    _held: n_in + _met / 2,
+    _spread: n_out * sp.sqrt((1 + cv**2) * (1 + 5 * cv**2) / 12),
+    _sure: sp.Rational(233, 100),  # standard deviations: full in one moment of a hundred
+}
+_root = (sp.sqrt((_sure * _spread) ** 2 + 4 * _held * _kv_capacity) - _sure * _spread) / (2 * _held)
 max_batch_reserved = Formula(
     name="max_batch_reserved",
     arguments=(_kv_capacity, n_in, n_out, cv),
@@ -132,6 +135,7 @@ max_batch_growing = Formula(
     source=BOOK,
     meaning="the same where caches grow block by block: what is there on average, and room for 2.33 standard "
     "deviations of it: for dozens of requests they are too full in about one moment of a hundred",
+    where=_GROWING,
 )
 sla_ttft_matching = Formula(
     name="sla_ttft_matching",
