@@ -9,11 +9,11 @@ of the times; the newest table of each engine counts. Sizes whose weights or cac
 model that goes through all its layers reads HBM.
 
 Which tables count was written down before a served point was predicted with them. A table is *host-bound* where its
-median time at up to 64 rows or decodes is more than `HOST_BOUND` times the fastest engine's on the same sizes: such times are
-those of a launch, which an engine's graphs hide. A table is *unlike its form* where the median error is above `UNLIKE`.
-(Later, of linear attention: it *beats the datasheet* where more than half of its times do, since it has other bytes.)
-They stay in the table, with the reason. Experts that tokens choose by a power law are there where their even choice does
-not count, and on two GPUs, to compare.
+median time at up to 64 rows or decodes is more than `HOST_BOUND` times the fastest engine's on the same sizes: such
+times are those of a launch, which an engine's graphs hide. A table is *unlike its form* where the median error is above
+`UNLIKE`. (Later, of linear attention: it *beats the datasheet* where more than half of its times do, since it has other
+bytes.) They stay in the table, with the reason. Experts that tokens choose by a power law are there where their even
+choice does not count, and on two GPUs, to compare.
 """
 
 from __future__ import annotations
@@ -423,12 +423,11 @@ def latent_prefill(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
 
 def sparse_decode(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     """Return decodes whose index chooses the tokens that are read, of all models together."""
-    own = raw[raw["op_name"] == "dsa_generation_module"]
-    models = [
-        _block(rows, gpu, SPARSE[str(name)], decodes=True).assign(size=lambda table, name=name: name + table["size"])
-        for name, rows in own.groupby("architecture")
-    ]
-    return pd.concat(models)
+    tables = []
+    for name, rows in raw[raw["op_name"] == "dsa_generation_module"].groupby("architecture"):
+        table = _block(rows, gpu, SPARSE[str(name)], decodes=True)
+        tables.append(table.assign(size=f"{name}, " + table["size"]))
+    return pd.concat(tables)
 
 
 def _block(raw: pd.DataFrame, gpu: str, of: Latent, decodes: bool) -> pd.DataFrame:
@@ -438,9 +437,8 @@ def _block(raw: pd.DataFrame, gpu: str, of: Latent, decodes: bool) -> pd.DataFra
     products in BF16.
     """
     sizes = ["num_heads", "batch_size", "isl", "step"]
-    raw = raw[
-        raw["gemm_type"].isin(RATES) & raw["kv_cache_dtype"].isin(["bfloat16"] if decodes else ["bfloat16", "fp8"])
-    ]
+    caches = ["bfloat16"] if decodes else ["bfloat16", "fp8"]  # a prompt hardly reads them
+    raw = raw[raw["gemm_type"].isin(RATES) & raw["kv_cache_dtype"].isin(caches)]
     raw = raw.astype({"gemm_type": str, "kv_cache_dtype": str})
     raw = raw[raw["gemm_type"].map(lambda name: rate(gpu, name) > 0)]
     raw = raw.groupby([*sizes, "gemm_type", "kv_cache_dtype"])[["latency"]].min().reset_index()
@@ -518,7 +516,8 @@ def quantisation(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     """Return the pass that reads activations in BF16 and writes them in FP8, beyond L2."""
     size = raw["m"].to_numpy(float) * raw["k"].to_numpy(float)
     table = _framed(raw, memory=3 * size / catalogue.gpu(gpu).hbm_bw, compute=0.0, precision="fp8", variant="all")
-    return table[3 * size >= l2(gpu)]
+    kept: pd.DataFrame = table.loc[3 * size >= l2(gpu)]
+    return kept
 
 
 def dispatch(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:

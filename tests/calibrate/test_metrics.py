@@ -120,8 +120,8 @@ def test_vllm_s_own_page_is_read():
     run = simulate.open_loop(Workload(1500, 150), UNIT.step_cost, rate=6.0, requests=300, seed=1)
     own, read = Window.of_run(run), window(Path(__file__).with_name("vllm_metrics.txt"))
     assert (read.engine, read.model, read.requests) == ("vllm", "llama-3-8b", 300)
-    for name in ("n_in", "n_out", "queue", "first"):
-        assert getattr(read, name) == pytest.approx(getattr(own, name))
+    for name in ("n_in", "n_out", "queue", "first"):  # the page is of a fit of the unit that differs in its fifth digit
+        assert getattr(read, name) == pytest.approx(getattr(own, name), rel=1e-4)
     # Requests that were under way at the end have first tokens and gaps on the page.
     for name in ("ttft", "tpot", "in_flight"):
         assert getattr(read, name) == pytest.approx(getattr(own, name), rel=0.03)

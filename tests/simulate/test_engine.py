@@ -303,4 +303,5 @@ def test_whoever_is_preempted_everybody_is_served_and_the_room_is_whole_again(gi
     assert sorted(zip(found.n_in, found.n_out, strict=True)) == sorted(sizes)
     assert engine.batch.room.tokens == pytest.approx(capacity)
     assert (engine.batch.size, engine.batch.context) == (0, pytest.approx(0, abs=1e-9))
-    assert (found.finished >= found.first_token).all() and (found.first_token >= found.admitted).all()
+    assert (found.finished >= found.first_token).all()
+    assert (found.first_token >= found.admitted).all()

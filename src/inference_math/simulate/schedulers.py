@@ -16,8 +16,8 @@ class Aggregated:
     """One engine, prefill first: whoever is admitted has the whole prompt computed in the next step.
 
     `max_batch` requests at most; `kv_capacity` tokens, of which a request reserves n_in + n_out on admission. With
-    `grows` it takes its prompt and one token, and the others as they come (vLLM): where they have no room, who came last
-    is preempted, and computed again. The run tells how often.
+    `grows` it takes its prompt and one token, and the others as they come (vLLM): where they have no room, who came
+    last is preempted, and computed again. The run tells how often.
     """
 
     max_batch: float = inf
