@@ -41,7 +41,9 @@ class FormulaDirective(MathDirective):
         if name not in theory.CATALOGUE:
             raise self.error(f"no formula {name!r} in the catalogue")
         formula = theory.CATALOGUE[name]
-        self.arguments = [formula.latex]
+        lines = formula.latex.split(r",\quad ")  # parts with a symbol of their own stand below it
+        rows = r"\begin{array}{l} " + r" \\ ".join(lines) + r" \end{array}"
+        self.arguments = [rows if len(lines) > 1 else formula.latex]
         self.options["label"] = name
         note = nodes.paragraph(classes=["formula-note"])
         own = formula.source == BOOK
