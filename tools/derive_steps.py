@@ -39,7 +39,7 @@ def main() -> None:
         (options.data / entry["path"]).write_bytes(raw.read_bytes())
         package["resources"] = [r for r in package["resources"] if r["name"] != entry["name"]] + [entry]
         print(entry["path"])
-    descriptor.write_text(json.dumps(package, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    descriptor.write_text(json.dumps(package, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def described(resource: dict[str, Any], day: str) -> dict[str, Any]:

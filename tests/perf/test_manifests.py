@@ -76,7 +76,7 @@ def test_kubernetes_accepts_both_pools_and_their_router(engine, tier):
 
 
 @pytest.mark.parametrize(("engine", "names"), [
-    ("vllm", {"LMCACHE_LOCAL_DISK": "file:///store/", "LMCACHE_MAX_LOCAL_DISK_SIZE": "of-each-pod"}),
+    ("vllm", {"LMCACHE_LOCAL_DISK": "file:///store/", "LMCACHE_MAX_LOCAL_DISK_SIZE": "of-each-gpu", "PYTHONHASHSEED": "0"}),
     ("sglang", {"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": "/store"}),
 ])  # fmt: skip
 @pytest.mark.parametrize("architecture", ["chunked", "disaggregated"])

@@ -22,6 +22,7 @@ STOPS = 30  # seconds that an engine may take to stop, as Kubernetes grants by i
 BEHIND = 8200  # where llm-d's sidecar looks for a decode server
 STORES = ["STORE_GB_OF_A_GPU", "STORE_GB", "STORE_BYTES", "BACKEND"]  # a longer name first
 UNKNOWN_SIZE = "of-each-pod"
+UNKNOWN_PART = "of-each-gpu"
 FOLDER = "/store"  # where a pod mounts what a connector loads from
 SHARED_MOUNT = "- {name: shm, mountPath: /dev/shm}"
 SHARED_VOLUME = "- {name: shm, emptyDir: {medium: Memory}}"
@@ -334,7 +335,7 @@ def filled(said: str, asked: Asked, server: Server, line: str) -> str:
             rest = rest.replace("$" + name, "")
             env.append("- {name: " + name + ', value: "' + UNKNOWN_SIZE + '"}')
     for one in server["env"]:
-        env.append(one.replace("FOLDER", FOLDER).replace("$STORE_GB", UNKNOWN_SIZE))
+        env.append(one.replace("FOLDER", FOLDER).replace("$STORE_GB_OF_A_GPU", UNKNOWN_PART))
     if asked["engine"]["pod_env"] != "" and server["pool"] != ALONE:
         env.append(asked["engine"]["pod_env"])
     form = said if len(server["env"]) == 0 else mounted(said)
