@@ -18,6 +18,7 @@ from inference_math.simulate import (
     Aggregated,
     Chunked,
     Disaggregated,
+    Habits,
     Reuse,
     StepCost,
     benchmark,
@@ -305,3 +306,74 @@ def test_whoever_is_preempted_everybody_is_served_and_the_room_is_whole_again(gi
     assert (engine.batch.size, engine.batch.context) == (0, pytest.approx(0, abs=1e-9))
     assert (found.finished >= found.first_token).all()
     assert (found.first_token >= found.admitted).all()
+
+
+def reference(sizes, room, budget, alone):
+    """Serve step by step as vLLM does, at a time of a step of 10 ms and 2 ms a prompt token; return ends and gaps."""
+    waiting, running, tokens, now = list(range(len(sizes))), [], {}, 0.0
+    given, computed, times, preempted = dict.fromkeys(waiting, 0), dict.fromkeys(waiting, 0), {}, 0
+    for number in waiting:
+        times[number] = []
+    while waiting or running:
+        decoding = [one for one in running if tokens[one] is None]
+        prompts = [one for one in running if tokens[one] is not None]
+        away, stands = False, alone and bool(prompts)
+        held = lambda: sum(  # noqa: E731
+            sizes[one][0] + given[one] if tokens[one] is None else tokens[one] + 1 for one in running
+        )
+        while not stands and decoding and held() + len(decoding) > room and len(running) > 1:
+            last = max(running)
+            running.remove(last)
+            (decoding if last in decoding else prompts).remove(last)
+            computed[last] = 0
+            waiting.insert(0, last)
+            away, preempted = True, preempted + 1
+        while waiting and not away:
+            length = sizes[waiting[0]][0] + given[waiting[0]]
+            if held() + len(decoding) + length + 1 > room:
+                break
+            one = waiting.pop(0)
+            running.append(one)
+            prompts.append(one)
+            tokens[one] = length
+        left, fresh, done = budget - (0 if alone and prompts else len(decoding)), 0, []
+        for one in sorted(prompts):
+            part = max(min(left, tokens[one] - computed[one]), 0)
+            computed[one] += part
+            left, fresh = left - part, fresh + part
+            if computed[one] == tokens[one] and part:
+                done.append(one)
+        now += 0.01 + 0.002 * fresh
+        for one in ([] if alone and fresh else decoding) + done:
+            given[one] += 1
+            times[one].append(now)
+            tokens[one] = None
+            if given[one] == sizes[one][1]:
+                running.remove(one)
+    gaps = sorted(gap for each in times.values() for gap in np.diff(each))
+    return {number: (each[0], each[-1]) for number, each in times.items()}, gaps, preempted
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=8),
+    spare=st.integers(0, 40),
+    budget=st.integers(9, 64),
+)
+def test_engines_preempt_as_one_does_that_is_written_step_by_step(alone, sizes, spare, budget):
+    """First tokens, ends, each gap, and how often somebody had to go."""
+    room = max(sum(size) for size in sizes) + 1 + spare
+    record = Record(0, True, False)
+    scheduler = Chunked(budget, inf, room, True, Habits(alone=alone))
+    engine = engine_of(system_of(scheduler, None), timed(StepCost(t_w=0.01, T=0.002, T_decode=0.0, overlap="none")), record)
+    engine.waiting.extend(Request(i, 0.0, n_in, n_out, 0) for i, (n_in, n_out) in enumerate(sizes))
+    while not engine.idle():
+        engine.advance(inf)
+        numbers = [request.number for request in engine.waiting]
+        assert numbers == sorted(numbers)
+    run = record.result(engine.batch.now)
+    ends, gaps, preempted = reference(sizes, room, budget, alone)
+    found = sorted(zip(run.requests.first_token, run.requests.finished, strict=True))
+    np.testing.assert_allclose(found, sorted(ends.values()), atol=1e-9)
+    np.testing.assert_allclose(sorted(run.every_gap), gaps, atol=1e-9)
+    assert (run.preempted, run.overfull) == (preempted, 0)

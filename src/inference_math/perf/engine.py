@@ -19,6 +19,7 @@ __all__ = ["EVER", "Batch", "Engine", "Ledger", "Request", "Room", "waiting_for"
 UNKNOWN = (-1.0, -1.0, 1.0, 0.0)  # a line that nobody has asked for: it holds nowhere
 EVER = 10**15  # more steps than anybody runs
 UNSEEN = (0, 0.0, 0.0)  # nobody has looked ahead since something changed
+TINY = 1e-6  # tokens: what rounding may add up to where a step gives parts of them
 
 
 class Request:
@@ -87,7 +88,7 @@ class Room:
 
     def fits(self, request: Request, beside: float) -> bool:
         """Tell whether there is room for `request` now, and for so many tokens `beside` that others will add."""
-        return self.places >= 1 and self.tokens >= self._first(request) + (beside if self.grows else 0)
+        return self.places >= 1 and self.tokens + TINY >= self._first(request) + (beside if self.grows else 0)
 
     def take(self, request: Request) -> None:
         """Reserve the room of `request`."""
@@ -98,7 +99,7 @@ class Room:
         """Take what the answers of a step add, where caches grow; tell whether that is more than there is."""
         if self.grows:
             self.tokens -= tokens
-        return self.tokens < 0
+        return self.tokens < -TINY
 
     def give_back(self, request: Request, beyond: float) -> None:
         """Free the room of `request`, whose answer is complete; it grew by so many tokens `beyond` the answer's."""
@@ -109,6 +110,10 @@ class Room:
         """Free the room of a request that holds so many tokens, and does not go on."""
         self.places += 1
         self.tokens += tokens
+
+    def untake(self, request: Request) -> None:
+        """Free the room of a request that has been admitted and has not decoded since."""
+        self.drop(self._first(request))
 
     def _first(self, request: Request) -> int:
         return request.length() + 1 if self.grows else request.n_in + request.n_out
@@ -136,6 +141,7 @@ class Batch:
         self._ends: list[tuple[int, int, float, float, Request, float]] = []
         # First tokens of those who come from elsewhere: their next gap began before they joined.
         self._fresh: list[float] = []
+        self._decoded = 0.0  # when all of them had a token last
         self._lines: list[tuple[float, float, float, float] | None] = []  # by the number of decodes
         self._coming = UNSEEN  # what `_ahead` found, until something changes
 
@@ -150,6 +156,7 @@ class Batch:
         self.context += request.n_in + done
         if first_token < self.now:
             self._fresh.append(first_token)
+        request.left = self.now
         self._coming = UNSEEN
 
     def _given(self, request: Request) -> float:
@@ -159,6 +166,7 @@ class Batch:
         """Move the clock over one step in which `decodes` requests decoded: all of them."""
         self.now += seconds
         self.step += 1
+        self._decoded = self.now
         self.context += self._giving
         self._coming = UNSEEN
         if self.room.grow(self._giving):
@@ -200,6 +208,7 @@ class Batch:
             self.record.overfull += lasts
         self.now += lasts
         self.step += steps
+        self._decoded = self.now
         self.context += steps * self._giving
         self._coming = UNSEEN
 
@@ -217,32 +226,49 @@ class Batch:
             self._coming = UNSEEN
         return done
 
-    def preempted(self) -> list[Request]:
-        """Take out who came last until the next step's tokens fit; return them, who came first at the end."""
-        away: list[Request] = []
-        while self.room.grows and self.size > 1 and self.room.tokens < self._giving:
-            newest = 0
-            for place in range(1, len(self._ends)):
-                if self._ends[place][1] > self._ends[newest][1]:
-                    newest = place
-            last, _, admitted, first_token, request, beyond = self._ends[newest]
-            others = self._ends
-            self._ends = []
-            for place in range(len(others)):
-                if place != newest:
-                    heappush(self._ends, others[place])
-            done = request.n_out + beyond - (last - self.step) * self._given(request)
-            if request.kept == 0:
-                request.admitted, request.first = admitted, first_token
-            request.kept, request.left = floor(done + 1e-9), self.now
-            self.size -= 1
-            self._giving -= self._given(request)
-            self.context -= request.n_in + done
-            self.room.drop(request.n_in + done)
-            self.record.preempted += 1
-            self._coming = UNSEEN
-            away.append(request)
-        return away
+    def short(self) -> bool:
+        """Tell whether the next step's tokens have no room."""
+        return self.room.grows and self.size > 0 and self.room.tokens + TINY < self._giving
+
+    def newest(self) -> int:
+        """Return the number of who came last of those that decode."""
+        number = self._ends[0][1]
+        for end in self._ends:
+            number = max(number, end[1])
+        return number
+
+    def preempt(self, number: int) -> Request:
+        """Take a request out that does not go on now; it keeps the tokens that its user has."""
+        others = self._ends
+        self._ends = []
+        found = others[0]
+        for end in others:
+            if end[1] == number:
+                found = end
+            else:
+                heappush(self._ends, end)
+        last, _, admitted, first_token, request, beyond = found
+        done = request.n_out + beyond - (last - self.step) * self._given(request)
+        if request.kept == 0:
+            request.admitted, request.first = admitted, first_token
+        # Its last token: of the last step in which all decoded, or of its prompt. Those who stood still since have
+        # their gap still to come; it has its own later.
+        request.left = max(request.left, self._decoded)
+        still = self._fresh
+        self._fresh = []
+        gone = False
+        for since in still:
+            if since == request.left and not gone:
+                gone = True
+            else:
+                self._fresh.append(since)
+        request.kept = floor(done + TINY)
+        self.size -= 1
+        self._giving = self._giving - self._given(request) if self.size > 0 else 0
+        self.context -= request.n_in + done
+        self.room.drop(request.n_in + done)
+        self._coming = UNSEEN
+        return request
 
     def fits(self, request: Request) -> bool:
         """Tell whether there is room for a request beside what the next step adds."""
@@ -268,8 +294,9 @@ class Batch:
         steps = 1 if len(self._fresh) > 0 else self._ends[0][0] - self.step
         if high < inf:
             steps = min(steps, floor((high - self.context) / self._giving) + 1)
-        if self.room.grows and self._giving <= self.room.tokens < steps * self._giving:
-            steps = floor(self.room.tokens / self._giving)  # then somebody is preempted
+        room = self.room.tokens + TINY
+        if self.room.grows and self._giving <= room < steps * self._giving:
+            steps = floor(room / self._giving)  # then somebody is preempted
         return steps, fixed + per_token * self.context, per_token * self._giving
 
     def _log(self, steps: int, first: float, rise: float) -> None:
@@ -295,9 +322,9 @@ class Engine:
     """A batch with a queue before it: who is admitted, and which prompt tokens the next step computes.
 
     Prompts are computed in the order of arrival, beside the decodes, at most the `budget` of tokens of both in a step.
-    Where caches grow and the next step's tokens have no room, who came last is preempted: it waits before all others,
-    and is computed again, with what it has of its answer. Prompts that are under way keep their room. A request is
-    admitted when a place and room for its KV cache are free, to the rank that has the fewest; all ranks
+    Where caches grow and the next step's tokens have no room, who came last is preempted, be it a prompt: it waits
+    before all others, and is computed again, with what it has of its answer. (An engine may find some of that in its
+    prefix cache; here nothing is found.) A request is admitted when a place and room for its KV cache are free, to the rank that has the fewest; all ranks
     step together. The `load` of the system is what the engine waits for a stored token, in seconds, while it computes
     others; `admission` is how it lets prompts into its steps, see `schedulers.Habits`.
     """
@@ -333,12 +360,9 @@ class Engine:
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
         waiting, batch = self.waiting, self.batch
-        away = batch.preempted()
-        for request in away:
-            self._ranks[request.rank].requests -= 1
-            waiting.appendleft(request)
+        away = self._preempt()
         planned = self._known if self._admission["ahead"] and batch.size + self._prompts > 0 else len(waiting)
-        while planned > 0 and len(away) == 0 and batch.fits(waiting[0]):
+        while planned > 0 and away == 0 and batch.fits(waiting[0]):
             self._admit(waiting.popleft())
             planned -= 1
         self._known = len(waiting)
@@ -350,6 +374,38 @@ class Engine:
         for request in done:
             self._ranks[request.rank].requests -= 1
         return done
+
+    def _preempt(self) -> int:
+        """Send who came last back to wait until the next step's tokens fit; return how many."""
+        away = 0
+        if self._admission["alone"] and self.computes():
+            return away  # decodes stand still
+        while self.batch.short() and self.batch.size + self._prompts > 1:
+            last = self._ranks[0]
+            for rank in self._ranks:
+                if len(rank.prompts) > 0 and (
+                    len(last.prompts) == 0 or _number(rank.prompts) > _number(last.prompts)
+                ):
+                    last = rank
+            newest = self.batch.newest()
+            if len(last.prompts) > 0 and _number(last.prompts) > newest:
+                request = self._put_off(last)
+            else:
+                request = self.batch.preempt(newest)
+            self._ranks[request.rank].requests -= 1
+            self.waiting.appendleft(request)
+            self._record.preempted += 1
+            away += 1
+        return away
+
+    def _put_off(self, rank: Rank) -> Request:
+        """Take the last prompt of a rank back, and what is there of it."""
+        request = rank.prompts.pop()
+        self._prompts -= 1
+        if len(rank.prompts) == 0:
+            rank.progress = 0
+        self.batch.room.untake(request)
+        return request
 
     def computes(self) -> bool:
         """Tell whether the next step computes tokens of a prompt."""
@@ -421,7 +477,7 @@ class Engine:
             batch.decode(until, held if held > 0 else EVER)
             self._waited += batch.step - before
             return
-        if self._admission["ahead"] and len(self.waiting) > 0 and batch.fits(self.waiting[0]):
+        if len(self.waiting) > 0 and batch.fits(self.waiting[0]):
             batch.decode(until, 1)  # the next step has them
             return
         # Who comes while there is no place will not start before somebody finishes.
@@ -499,6 +555,11 @@ class Engine:
         if self._admission["whole"]:
             return 0 if taken > 0 else left
         return floor(budget)
+
+
+def _number(prompts: deque[Request]) -> int:
+    """Return the number of the last of some prompts."""
+    return prompts[len(prompts) - 1].number
 
 
 def waiting_for(load: float, seconds: float, cost: StepTimes, decodes: int, context: float) -> float:
