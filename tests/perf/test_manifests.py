@@ -75,10 +75,12 @@ def test_kubernetes_accepts_both_pools_and_their_router(engine, tier):
     assert front["spec"]["selector"] == router["spec"]["template"]["metadata"]["labels"]
 
 
-@pytest.mark.parametrize(("engine", "names"), [
-    ("vllm", {"LMCACHE_LOCAL_DISK": "file:///store/", "LMCACHE_MAX_LOCAL_DISK_SIZE": "of-each-gpu", "PYTHONHASHSEED": "0"}),
-    ("sglang", {"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": "/store"}),
-])  # fmt: skip
+LMCACHE = {"LMCACHE_LOCAL_DISK": "file:///store/", "LMCACHE_MAX_LOCAL_DISK_SIZE": "of-each-gpu", "PYTHONHASHSEED": "0"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "names"), [("vllm", LMCACHE), ("sglang", {"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": "/store"})]
+)
 @pytest.mark.parametrize("architecture", ["chunked", "disaggregated"])
 def test_pods_name_and_mount_the_place_that_a_connector_loads_from(architecture, engine, names):
     forms, _, _ = found(engine, architecture, tier="local_ssd")

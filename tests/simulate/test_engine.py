@@ -7,7 +7,7 @@ from math import ceil, inf
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from inference_math import Unit, theory
@@ -308,8 +308,22 @@ def test_whoever_is_preempted_everybody_is_served_and_the_room_is_whole_again(gi
     assert (found.first_token >= found.admitted).all()
 
 
+def test_of_drafted_tokens_who_is_preempted_keeps_whole_ones():
+    system = system_of(Aggregated(2, 40, True), None, 2.5, 1)
+    engine = engine_of(system, timed(StepCost(t_w=0.01)), Record(0, False, False))
+    engine.waiting.extend(Request(i, 0.0, 10, 25, 0) for i in range(2))
+    while not engine.waiting or not engine.waiting[0].kept:
+        engine.advance(inf)
+    # 18 of 40 tokens are left after the prompts; a step gives both 5: after three they have 1 + 7.5.
+    assert (engine.waiting[0].number, engine.waiting[0].kept) == (1, 8)
+    assert engine.batch.room.tokens == pytest.approx(40 - 10 - 8.5 - 2.5)
+
+
 def reference(sizes, room, budget, alone):
-    """Serve step by step as vLLM does, at a time of a step of 10 ms and 2 ms a prompt token; return ends and gaps."""
+    """Serve step by step as vLLM does; return first tokens and ends, gaps, and how often somebody had to go.
+
+    A step takes 10 ms, 2 ms a prompt token, and 30 ms a prompt, of which a chunk is a part.
+    """
     waiting, running, tokens, now = list(range(len(sizes))), [], {}, 0.0
     given, computed, times, preempted = dict.fromkeys(waiting, 0), dict.fromkeys(waiting, 0), {}, 0
     for number in waiting:
@@ -336,14 +350,14 @@ def reference(sizes, room, budget, alone):
             running.append(one)
             prompts.append(one)
             tokens[one] = length
-        left, fresh, done = budget - (0 if alone and prompts else len(decoding)), 0, []
+        left, fresh, parts, done = budget - (0 if alone and prompts else len(decoding)), 0, 0.0, []
         for one in sorted(prompts):
             part = max(min(left, tokens[one] - computed[one]), 0)
             computed[one] += part
-            left, fresh = left - part, fresh + part
+            left, fresh, parts = left - part, fresh + part, parts + part / tokens[one]
             if computed[one] == tokens[one] and part:
                 done.append(one)
-        now += 0.01 + 0.002 * fresh
+        now += 0.01 + 0.002 * fresh + 0.03 * parts
         for one in ([] if alone and fresh else decoding) + done:
             given[one] += 1
             times[one].append(now)
@@ -360,12 +374,16 @@ def reference(sizes, room, budget, alone):
     spare=st.integers(0, 40),
     budget=st.integers(9, 64),
 )
+@example(sizes=[(15, 16), (27, 5), (22, 25)], spare=19, budget=20)
+@example(sizes=[(29, 7), (10, 20), (12, 30)], spare=3, budget=30)
 def test_engines_preempt_as_one_does_that_is_written_step_by_step(alone, sizes, spare, budget):
     """First tokens, ends, each gap, and how often somebody had to go."""
     room = max(sum(size) for size in sizes) + 1 + spare
     record = Record(0, True, False)
     scheduler = Chunked(budget, inf, room, True, Habits(alone=alone))
-    engine = engine_of(system_of(scheduler, None), timed(StepCost(t_w=0.01, T=0.002, T_decode=0.0, overlap="none")), record)
+    engine = engine_of(
+        system_of(scheduler, None), timed(StepCost(t_w=0.01, T=0.002, T_decode=0.0, prompt=0.03)), record
+    )
     engine.waiting.extend(Request(i, 0.0, n_in, n_out, 0) for i, (n_in, n_out) in enumerate(sizes))
     while not engine.idle():
         engine.advance(inf)

@@ -100,13 +100,27 @@ def test_outside_its_domain_a_formula_says_what_it_needs():
 def test_parts_with_a_symbol_of_their_own_are_printed_and_put_in():
     """Nobody calls the formula with them, and its expression does not have them."""
     formula = theory.max_batch_growing
-    assert {symbol.name for symbol in formula.where} == {"m", "sigma", "z"}
+    assert {symbol.name for symbol in formula.where} == {"kbar", "sigma", "zeta"}
     assert not set(formula.where) & formula.expr.free_symbols
     assert formula.latex.count(r",\quad ") == 3
-    assert r"\sqrt{\sigma^{2} z^{2} + 4 C_{\mathrm{KV}} m}" in formula.latex
+    assert r"\bar{k} = N_{\mathrm{in}} +" in formula.latex
     held, deviation = 400.0, 2.33 * 300 * (2 * 6 / 12) ** 0.5
     # Room for 117 of them and 2.33 deviations: (√(d² + 4mC) - d)² / 4m² of them.
     found = formula(kv_capacity=60_000, n_in=100, n_out=300, cv=1)
     assert found == int(((deviation**2 + 4 * held * 60_000) ** 0.5 - deviation) ** 2 / (4 * held**2))
     assert theory.crossover.where == {}
+    part = sp.Symbol("part")
+    told = {
+        "name": "a",
+        "arguments": (n_in,),
+        "latex_name": "a",
+        "unit": "1",
+        "claim": "C01",
+        "source": "",
+        "meaning": "",
+    }
+    for where in ({n_in: n_in + 1}, {part: n_in}):
+        with pytest.raises(ValueError, match="the symbols of where"):
+            Formula(expr=2 * n_in, where=where, **told)
+    assert Formula(expr=2 * part, where={part: n_in}, **told).expr == 2 * n_in
     assert theory.crossover.latex == r"\alpha^{*} = \frac{e}{1 + e}"

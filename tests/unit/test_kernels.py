@@ -114,6 +114,11 @@ def test_attention_with_an_index_launches_its_block_and_no_projection_besides():
     experts = KERNELS["experts"]["sglang"]["h200-sxm"]["fp8 blocks"]["launch"]
     others = (2 + mixed) * plain.a0_us * 1e-6 + mixed * experts
     assert told["launch"] == pytest.approx(others + 1e-6 * blocks.a0_us.min())
+    for gpu in ("h200-sxm", "b200", "l40s"):  # beside its launches it is latent attention
+        own = KERNELS["attention"]["sglang"][gpu]
+        for kv in ("bf16", "fp8"):
+            assert own[f"sparse, {kv}"] | {"launch": 0} == own[f"MLA, {kv}"] | {"launch": 0}
+    assert PROJECTIONS == 5
     for engine in ENGINES:
         own = KERNELS["attention"][engine]["l40s"]
         product = KERNELS["products"][engine]["l40s"]["bf16"]["launch"]

@@ -324,8 +324,8 @@ class Engine:
     Prompts are computed in the order of arrival, beside the decodes, at most the `budget` of tokens of both in a step.
     Where caches grow and the next step's tokens have no room, who came last is preempted, be it a prompt: it waits
     before all others, and is computed again, with what it has of its answer. (An engine may find some of that in its
-    prefix cache; here nothing is found.) A request is admitted when a place and room for its KV cache are free, to the rank that has the fewest; all ranks
-    step together. The `load` of the system is what the engine waits for a stored token, in seconds, while it computes
+    prefix cache; here nothing is found.) A request is admitted when a place and room for its KV cache are free, to the
+    rank that has the fewest; all ranks step together. The `load` of the system is what the engine waits for a stored token, in seconds, while it computes
     others; `admission` is how it lets prompts into its steps, see `schedulers.Habits`.
     """
 
@@ -383,9 +383,7 @@ class Engine:
         while self.batch.short() and self.batch.size + self._prompts > 1:
             last = self._ranks[0]
             for rank in self._ranks:
-                if len(rank.prompts) > 0 and (
-                    len(last.prompts) == 0 or _number(rank.prompts) > _number(last.prompts)
-                ):
+                if len(rank.prompts) > 0 and (len(last.prompts) == 0 or _number(rank.prompts) > _number(last.prompts)):
                     last = rank
             newest = self.batch.newest()
             if len(last.prompts) > 0 and _number(last.prompts) > newest:
@@ -402,8 +400,6 @@ class Engine:
         """Take the last prompt of a rank back, and what is there of it."""
         request = rank.prompts.pop()
         self._prompts -= 1
-        if len(rank.prompts) == 0:
-            rank.progress = 0
         self.batch.room.untake(request)
         return request
 

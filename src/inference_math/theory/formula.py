@@ -67,6 +67,9 @@ class Formula:
 
     def __post_init__(self) -> None:
         parts = [f"{to_latex(symbol)} = {to_latex(part)}" for symbol, part in self.where.items()]
+        unused = set(self.where) - self.expr.free_symbols
+        if unused or set(self.where) & set(self.arguments):
+            raise ValueError(f"{self.name}: the symbols of where are not the expression's own")
         printed = r",\quad ".join([f"{self.latex_name} = {to_latex(self.expr)}", *parts])
         object.__setattr__(self, "latex", printed)
         object.__setattr__(self, "expr", self.expr.subs(self.where))

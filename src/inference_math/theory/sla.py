@@ -108,7 +108,7 @@ max_batch_memory = Formula(
 # Who is met in a batch has a longer answer than who comes: n_out (1 + cv²) tokens on average, and half of them are
 # there. The spread of what is there is that of a random moment in a gamma-distributed answer.
 _met = n_out * (1 + cv**2)
-_held, _spread, _sure = sp.symbols("m sigma z", positive=True)
+_held, _spread, _sure = sp.symbols("kbar sigma zeta", positive=True)
 _GROWING = {
     _held: n_in + _met / 2,
     _spread: n_out * sp.sqrt((1 + cv**2) * (1 + 5 * cv**2) / 12),
