@@ -325,8 +325,9 @@ class Engine:
     Where caches grow and the next step's tokens have no room, who came last is preempted, be it a prompt: it waits
     before all others, and is computed again, with what it has of its answer. (An engine may find some of that in its
     prefix cache; here nothing is found.) A request is admitted when a place and room for its KV cache are free, to the
-    rank that has the fewest; all ranks step together. The `load` of the system is what the engine waits for a stored token, in seconds, while it computes
-    others; `admission` is how it lets prompts into its steps, see `schedulers.Habits`.
+    rank that has the fewest; all ranks step together. The `load` of the system is what the engine waits for a stored
+    token, in seconds, while it computes others; `admission` is how it lets prompts into its steps, see
+    `schedulers.Habits`.
     """
 
     def __init__(self, cost: StepTimes, record: Ledger, room: Room, system: System) -> None:
