@@ -19,8 +19,9 @@ choice does not count, and on two GPUs, to compare.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -387,7 +388,7 @@ QUERY, WIDTH = 1536, 7168  # of DeepSeek-V3: its queries' latent, its hidden siz
 
 @dataclass(frozen=True)
 class Latent:
-    """Sizes of a model with latent attention; where `top` is above 0, an index chooses so many tokens."""
+    """Sizes of a model with latent attention; where it has an index, that chooses `top` tokens at most."""
 
     hidden: float
     query: float
@@ -441,14 +442,14 @@ def _block(raw: pd.DataFrame, gpu: str, of: Latent, decodes: bool) -> pd.DataFra
     """
     sizes = ["num_heads", "batch_size", "isl", "step"]
     raw = raw[raw["gemm_type"].isin(RATES) & (raw["kv_cache_dtype"] == "bfloat16")]  # FP8 changes the attention, too
-    raw = raw.astype({"gemm_type": str, "kv_cache_dtype": str})
+    raw = raw.astype({"gemm_type": str})
     raw = raw[raw["gemm_type"].map(lambda name: rate(gpu, name) > 0)]
-    raw = raw.groupby([*sizes, "gemm_type", "kv_cache_dtype"])[["latency"]].min().reset_index()
+    raw = raw.groupby([*sizes, "gemm_type"])[["latency"]].min().reset_index()
     heads, batch, new, known = raw[sizes].to_numpy(float).T
     own, width = catalogue.gpu(gpu), raw["gemm_type"].map(BYTES).to_numpy(float)
     peak = raw["gemm_type"].map(lambda name: rate(gpu, name)).to_numpy(float)
     eight = own.fp8_flops or own.bf16_flops
-    entry = raw["kv_cache_dtype"].map(BYTES).to_numpy(float) * (LATENT + ROTARY)
+    entry = BYTES["bfloat16"] * (LATENT + ROTARY)
     across, stands = of.projections(heads)
     if decodes:
         context = known + 1
@@ -524,18 +525,9 @@ def quantisation(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     return kept
 
 
-def dispatch(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
-    """Return tokens' way to the GPUs that have their experts, each GPU's own tokens, over its link."""
-    return _exchange(raw[raw["phase"] == "dispatch"], gpu)
-
-
-def combine(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
-    """Return their way back."""
-    return _exchange(raw[raw["phase"] == "combine"], gpu)
-
-
-def _exchange(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
-    raw = raw[raw["comm_dtype"].isin(["bfloat16", "default"])]
+def exchanged(phase: str, raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return tokens' way to the GPUs that have their experts ("dispatch"), or back, each GPU's own, over its link."""
+    raw = raw[(raw["phase"] == phase) & raw["comm_dtype"].isin(["bfloat16", "default"])]
     columns = ["num_tokens", "hidden_size", "topk", "ep_size"]
     tokens, hidden, chosen, many = raw[columns].to_numpy(float).T
     # That have an expert of a token; for few tokens a copy goes to each expert.
@@ -551,23 +543,9 @@ def _exchange(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     return table.groupby(["precision", "variant", "memory"], as_index=False).min()
 
 
-def gathered(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
-    """Return NCCL's all-gathers of four and eight GPUs: a ring's bytes over the link of a GPU."""
-    return _collective(raw[raw["op_name"] == "all_gather"], gpu)
-
-
-def scattered(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
-    """Return NCCL's reduce-scatters of the same."""
-    return _collective(raw[raw["op_name"] == "reduce_scatter"], gpu)
-
-
-def exchanged(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
-    """Return NCCL's all-to-alls of the same."""
-    return _collective(raw[raw["op_name"] == "alltoall"], gpu)
-
-
-def _collective(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
-    raw = raw[(raw["nccl_dtype"] == "half") & raw["num_gpus"].isin([4, 8])]
+def collective(name: str, raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return one of NCCL's collectives of four and eight GPUs: a ring's bytes over the link of a GPU."""
+    raw = raw[(raw["op_name"] == name) & (raw["nccl_dtype"] == "half") & raw["num_gpus"].isin([4, 8])]
     many, size = raw[["num_gpus", "message_size"]].to_numpy(float).T
     return _framed(
         raw,
@@ -620,7 +598,7 @@ DRAWN = {
     "all-gather": (("bfloat16",), "8 GPUs"),
 }
 
-POINTS = {
+POINTS: dict[str, Callable[[pd.DataFrame, str], pd.DataFrame]] = {
     "matrix product": products,
     "attention, decode": decode_attention,
     "attention, prefill": prefill_attention,
@@ -634,11 +612,11 @@ POINTS = {
     "experts": experts,
     "quantisation": quantisation,
     "all-reduce": all_reduce,
-    "dispatch": dispatch,
-    "combine": combine,
-    "all-gather": gathered,
-    "reduce-scatter": scattered,
-    "all-to-all": exchanged,
+    "dispatch": partial(exchanged, "dispatch"),
+    "combine": partial(exchanged, "combine"),
+    "all-gather": partial(collective, "all_gather"),
+    "reduce-scatter": partial(collective, "reduce_scatter"),
+    "all-to-all": partial(collective, "alltoall"),
 }
 
 if __name__ == "__main__":

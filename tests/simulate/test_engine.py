@@ -328,14 +328,15 @@ def reference(sizes, room, budget, alone):
     given, computed, times, preempted = dict.fromkeys(waiting, 0), dict.fromkeys(waiting, 0), {}, 0
     for number in waiting:
         times[number] = []
+
+    def held(there):
+        return sum(sizes[one][0] + given[one] if tokens[one] is None else tokens[one] + 1 for one in there)
+
     while waiting or running:
         decoding = [one for one in running if tokens[one] is None]
         prompts = [one for one in running if tokens[one] is not None]
         away, stands = False, alone and bool(prompts)
-        held = lambda: sum(  # noqa: E731
-            sizes[one][0] + given[one] if tokens[one] is None else tokens[one] + 1 for one in running
-        )
-        while not stands and decoding and held() + len(decoding) > room and len(running) > 1:
+        while not stands and decoding and held(running) + len(decoding) > room and len(running) > 1:
             last = max(running)
             running.remove(last)
             (decoding if last in decoding else prompts).remove(last)
@@ -344,7 +345,7 @@ def reference(sizes, room, budget, alone):
             away, preempted = True, preempted + 1
         while waiting and not away:
             length = sizes[waiting[0]][0] + given[waiting[0]]
-            if held() + len(decoding) + length + 1 > room:
+            if held(running) + len(decoding) + length + 1 > room:
                 break
             one = waiting.pop(0)
             running.append(one)

@@ -105,7 +105,7 @@ def test_parts_with_a_symbol_of_their_own_are_printed_and_put_in():
     assert formula.latex.count(r",\quad ") == 3
     assert r"\bar{k} = N_{\mathrm{in}} +" in formula.latex
     held, deviation = 400.0, 2.33 * 300 * (2 * 6 / 12) ** 0.5
-    # Room for 117 of them and 2.33 deviations: (√(d² + 4mC) - d)² / 4m² of them.
+    # Room for B of them and 2.33 deviations: m·B + d·√B = C, a quadratic in √B.
     found = formula(kv_capacity=60_000, n_in=100, n_out=300, cv=1)
     assert found == int(((deviation**2 + 4 * held * 60_000) ** 0.5 - deviation) ** 2 / (4 * held**2))
     assert theory.crossover.where == {}

@@ -81,7 +81,6 @@ def blocks() -> pd.DataFrame:
 
     `parts` is what a latent block's launches come to as those of its kernels, one by one.
     """
-    frame = load("operators").frame.query("counts == 'yes'").set_index(["gpu", "engine"])
     columns = {
         "latent block (µs)": ("latent block, decode", "bf16", "all", "a0_us"),
         "sparse block (µs)": ("sparse block, decode", "bf16", "all", "a0_us"),
@@ -91,11 +90,7 @@ def blocks() -> pd.DataFrame:
         "dispatch (µs)": ("dispatch", "bf16", "deepep_ll", "a0_us"),
         "combine (µs)": ("combine", "bf16", "deepep_ll", "a0_us"),
     }
-    found = {}
-    for name, (*key, column) in columns.items():
-        own = frame[(frame[["kind", "precision", "variant"]] == key).all(axis=1)]
-        found[name] = own[column] * (1 if column == "a0_us" else 100)
-    table = pd.DataFrame(found).rename_axis(["gpu", "engine"]).sort_index().reset_index()
+    table = _told(columns)
     known = kernels()
     parts = [
         1e6 * (PROJECTIONS * known["products"][engine][gpu]["bf16"]["launch"] + told["MLA, bf16"]["launch"])
@@ -108,7 +103,6 @@ def blocks() -> pd.DataFrame:
 
 def reached() -> pd.DataFrame:
     """Return by GPU and engine what kernels reach: shares in per cent, launches in µs; empty where nothing counts."""
-    frame = load("operators").frame.query("counts == 'yes'")
     columns = {
         "bandwidth, BF16": ("matrix product", "bf16", "all", "memory"),
         "compute, BF16": ("matrix product", "bf16", "all", "compute"),
@@ -121,8 +115,14 @@ def reached() -> pd.DataFrame:
         "link": ("all-reduce", "bf16", "8 GPUs", "memory"),
         "a launch (µs)": ("matrix product", "bf16", "all", "a0_us"),
     }
-    rows = {}
+    return _told(columns)
+
+
+def _told(columns: Mapping[str, tuple[str, str, str, str]]) -> pd.DataFrame:
+    """Return of curves that count, by GPU and engine, a column each of (kind, precision, variant, what it tells)."""
+    frame = load("operators").frame.query("counts == 'yes'")
+    found = {}
     for name, (*key, column) in columns.items():
         own = frame[(frame[["kind", "precision", "variant"]] == key).all(axis=1)]
-        rows[name] = own.set_index(["gpu", "engine"])[column] * (1 if column == "a0_us" else 100)
-    return pd.DataFrame(rows).rename_axis(["gpu", "engine"]).sort_index().reset_index()
+        found[name] = own.set_index(["gpu", "engine"])[column] * (1 if column == "a0_us" else 100)
+    return pd.DataFrame(found).rename_axis(["gpu", "engine"]).sort_index().reset_index()
