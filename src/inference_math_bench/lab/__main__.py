@@ -19,7 +19,8 @@ from tqdm import tqdm
 from inference_math import evidence
 from inference_math.checks import ANY_POSITIVE, Interval, as_number, as_one_of, as_whole
 from inference_math_bench.lab import analysis, machine, session, shape, vllm_engine
-from inference_math_bench.lab.experiments import EXPERIMENTS, Bench
+from inference_math_bench.lab.engines import ALL_AT_ONCE
+from inference_math_bench.lab.experiments import EXPERIMENTS, Bench, experiments
 from inference_math_bench.lab.pools import Two
 from inference_math_bench.lab.record import Book, read
 
@@ -49,6 +50,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", default=",".join(names), metavar="NAMES", help=f"of {', '.join(names)} (default all)")
     parser.add_argument("--model", default="lab", help="lab, or a dense model of the catalogue (default lab)")
     parser.add_argument("--seconds", type=float, default=1.5, help="of a trial (default 1.5)")
+    parser.add_argument("--scale", type=int, default=1, help="of prompts and contexts, for a GPU: 8 (default 1)")
+    host = "GiB of host memory for vLLM's own offloading, on a GPU: for host, which needs it"
+    parser.add_argument("--host", type=float, metavar="GIB", help=host)
     parser.add_argument("--cache", type=float, default=2, help="GiB of KV cache of an engine on a CPU (default 2)")
     parser.add_argument("--seed", type=int, default=0, help="of lengths, tokens and order (default 0)")
     flag = "an argument of vLLM's engine"
@@ -72,6 +76,8 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> None:
     seconds, cache = (as_number(name, getattr(options, name), ANY_POSITIVE) for name in ("seconds", "cache"))
     minutes, seed = as_number("minutes", options.minutes, _MINUTES), as_whole("seed", options.seed, 0)
+    scale = as_whole("scale", options.scale, 1)
+    host = None if options.host is None else as_number("host", options.host, ANY_POSITIVE)
     only = {as_one_of("only", name.strip(), [x.name for x in EXPERIMENTS] + [_TWO]) for name in options.only.split(",")}
     model, flags, out = shape.chosen(options.model), _flags(options.flag), Path(options.out)
     if out.suffix != ".jsonl" or not out.parent.is_dir():
@@ -93,7 +99,10 @@ def _run(options: argparse.Namespace) -> None:
     looks = "{l_bar}{bar}| {n:.0f}/{total:.0f} s{postfix}"
     with ExitStack() as stack, tqdm(total=60 * minutes, unit="s", bar_format=looks) as bar:
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=_memory()))
-        make = partial(vllm_engine.build, shape.config(model, _LONGEST), _LONGEST, cpu, flags)
+        longest = scale * _LONGEST
+        kept = {} if host is None else {"kv_offloading_size": host}
+        flags = {"max_num_batched_tokens": scale * ALL_AT_ONCE, **kept, **flags}
+        make = partial(vllm_engine.build, shape.config(model, longest), longest, cpu, flags)
         engine = make(Path(folder))
         begin = engine.now()
         bench = Bench(
@@ -103,8 +112,16 @@ def _run(options: argparse.Namespace) -> None:
             layers=model.n_layers,
             kv_bytes=float(shape.kv_bytes(model, value_bytes)),
             repeats=3 if options.quick else 5,
+            scale=scale,
+            watch=machine.Watch if cpu else machine.Alone,  # a GPU shares no core
         )
-        head = {"model": model.name, "engine": dict(engine.description), "machine": machine.description(), "seed": seed}
+        head = {
+            "model": model.name,
+            "engine": dict(engine.description),
+            "machine": {**machine.description(), **engine.device},
+            "seed": seed,
+            "scale": scale,
+        }
         book = Book(out, head)
         bench.rng = np.random.default_rng([seed, book.number])  # gone on with, it draws anew
 
@@ -113,7 +130,8 @@ def _run(options: argparse.Namespace) -> None:
             bar.update(min(engine.now() - begin, bar.total) - bar.n)
 
         until = begin + 60 * minutes * (1 - _POOLS if pools else 1)
-        tried = [x for x in EXPERIMENTS if x.name in only and (cpu or x.name != "store")]  # the store is for CPUs
+        runs = {"store": cpu, "host": host is not None and not cpu}  # the store is for CPUs, host memory for GPUs
+        tried = [x for x in experiments(scale) if x.name in only and runs.get(x.name, True)]
         short = {"most": 1, "thin": 2} if options.quick else {}
         if tried:
             session.rounds(bench, book, tried, until=until, progress=progress, **short)

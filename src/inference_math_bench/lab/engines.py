@@ -97,6 +97,15 @@ class Engine(Protocol):
         """Drop all requests."""
         ...
 
+    @property
+    def link(self) -> float:
+        """Bytes/s from host memory."""
+        ...
+
+    def forget(self) -> None:
+        """Drop the engine's own cache; what host memory keeps stays there."""
+        ...
+
 
 @dataclass
 class _Request:
@@ -123,6 +132,7 @@ class Played:
     block: int = 32
     budget: int = ALL_AT_ONCE
     cadence: int = 1
+    link: float = 1e9
     description: Mapping[str, Any] = field(default_factory=lambda: {"engine": "played"})
 
     def __post_init__(self) -> None:
@@ -133,6 +143,7 @@ class Played:
         self._waiting: dict[int, _Request] = {}
         self._running: dict[int, _Request] = {}
         self._families: set[int] = set()
+        self._kept: set[int] = set()  # in host memory alone
 
     def now(self) -> float:
         """Return the clock, in seconds."""
@@ -152,6 +163,11 @@ class Played:
         """Drop all requests."""
         self._waiting.clear()
         self._running.clear()
+
+    def forget(self) -> None:
+        """Drop the engine's own cache; what host memory keeps stays there."""
+        self._kept |= self._families
+        self._families.clear()
 
     def step(self) -> Step | None:
         """Run one step, if there is anything to do."""
@@ -181,6 +197,9 @@ class Played:
             request.cached = min(prompt.shared, prompt.n_in - 1) // self.block * self.block
         elif prompt.family is not None:
             self._families.add(prompt.family)
+            if prompt.family in self._kept:
+                request.cached = min(prompt.shared, prompt.n_in - 1) // self.block * self.block
+                self._clock += request.cached * self.kv_bytes / self.link
         if prompt.stored is not None:
             request.cached = min(prompt.stored.tokens, prompt.n_in - 1)
             seconds = request.cached * self.kv_bytes / prompt.stored.bandwidth

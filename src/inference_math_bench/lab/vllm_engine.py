@@ -7,6 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,8 @@ class Vllm:
         from vllm.v1.engine.llm_engine import LLMEngine
 
         (folder / "config.json").write_text(json.dumps(dict(config)), encoding="utf-8")
-        cpu = vllm.platforms.current_platform.is_cpu()
+        cpu = self._cpu = vllm.platforms.current_platform.is_cpu()
+        self._link: float | None = None
         self.flags = {**_FLAGS, **(_ON_A_CPU if cpu else {}), "max_model_len": max_model_len, **flags}
         if store is not None:
             self.flags["kv_transfer_config"] = {
@@ -100,6 +102,17 @@ class Vllm:
         """Name, version and flags."""
         shown = {name: value for name, value in self.flags.items() if name != "kv_transfer_config"}
         return {"engine": "vLLM", "version": self._version, "flags": shown}
+
+    @property
+    def device(self) -> Mapping[str, Any]:
+        """The GPU, its memory and PyTorch; nothing on a CPU."""
+        if self._cpu:
+            return {}
+        import torch
+
+        found = torch.cuda.get_device_properties(0)
+        software = f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}"
+        return {"device": found.name, "memory_bytes": found.total_memory, "software": software}
 
     @property
     def budget(self) -> int:
@@ -169,6 +182,24 @@ class Vllm:
             self._engine.step()
         self._requests.clear()
 
+    @property
+    def link(self) -> float:
+        """Bytes/s from pinned host memory, measured once; infinite where the model runs on the CPU."""
+        if self._link is None:
+            self._link = inf if self._cpu else _copied()
+        return self._link
+
+    def forget(self) -> None:
+        """Drop the engine's own cache; what host memory keeps stays there.
+
+        Raises
+        ------
+        RuntimeError
+            Where requests hold on to it.
+        """
+        if not self._engine.reset_prefix_cache():
+            raise RuntimeError("the engine's cache cannot be dropped: requests hold it")
+
     def _tokens(self, prompt: Prompt) -> list[int]:
         own: list[int] = self._random.integers(_FIRST, _VOCAB, prompt.n_in - prompt.shared).tolist()
         if not prompt.shared:
@@ -224,6 +255,22 @@ class Vllm:
             return found
 
         return timed
+
+
+def _copied() -> float:
+    """Return the bytes/s of a copy of half a GiB from pinned host memory, the best of a few."""
+    import torch
+
+    there = torch.empty(2**29, dtype=torch.uint8, pin_memory=True)
+    here, seconds = torch.empty_like(there, device="cuda"), []
+    for _ in range(5):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        here.copy_(there, non_blocking=True)
+        end.record()
+        torch.cuda.synchronize()
+        seconds.append(start.elapsed_time(end) / 1e3)
+    return float(there.numel() / min(seconds))
 
 
 def prepare() -> None:

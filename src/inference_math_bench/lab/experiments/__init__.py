@@ -21,6 +21,7 @@ from inference_math_bench.lab.experiments.bench import (
 from inference_math_bench.lab.experiments.cadence import Cadence
 from inference_math_bench.lab.experiments.chunks import Chunks
 from inference_math_bench.lab.experiments.cold import ColdStart
+from inference_math_bench.lab.experiments.host import Host
 from inference_math_bench.lab.experiments.interference import Counts, Interference
 from inference_math_bench.lab.experiments.limit import Limit
 from inference_math_bench.lab.experiments.queues import OpenLoop
@@ -40,6 +41,7 @@ __all__ = [
     "Counts",
     "Experiment",
     "Found",
+    "Host",
     "InsideAStep",
     "Interference",
     "Limit",
@@ -49,9 +51,16 @@ __all__ = [
     "Values",
     "alone",
     "calibration",
+    "experiments",
     "load_and_compute",
 ]
 
-EXPERIMENTS: tuple[Experiment, ...] = (
-    InsideAStep(), Interference(), ColdStart(), Cadence(), Counts(), Limit(), Reuse(), Store(), Chunks(), OpenLoop(),
-)  # fmt: skip
+_ALL = (InsideAStep, Interference, ColdStart, Cadence, Counts, Limit, Reuse, Store, Host, Chunks, OpenLoop)
+
+
+def experiments(scale: int = 1) -> tuple[Experiment, ...]:
+    """Return all experiments, with prompts and contexts `scale` times those of the laboratory's own model."""
+    return tuple(kind(scale) for kind in _ALL)
+
+
+EXPERIMENTS = experiments()

@@ -13,7 +13,7 @@ from inference_math_bench.lab.drive import Ask, Observed, bare_steps, closed_loo
 from inference_math_bench.lab.engines import Engine, Prompt, Step
 from inference_math_bench.lab.machine import Watch
 
-__all__ = ["N_IN", "N_OUT", "Arm", "Bench", "Experiment", "Found", "Values", "alone", "calibration"]
+__all__ = ["N_IN", "N_OUT", "Arm", "Bench", "Experiment", "Found", "Scaled", "Values", "alone", "calibration"]
 
 Arm = dict[str, Any]
 Values = dict[str, float]
@@ -32,6 +32,7 @@ class Bench:
     layers: int = 6
     block: int = 32
     repeats: int = 6
+    scale: int = 1  # of prompts and contexts: an engine on a GPU computes more tokens while it reads its weights
     scatter: Any = field(default_factory=lambda: np.ones(1))  # of bare steps around their mean: `costs.noise`
     bare: list[Step] = field(default_factory=list)  # the steps that the costs are from
     watch: type[Watch] = Watch
@@ -63,6 +64,13 @@ class Found:
 
     values: Values
     observed: list[Observed]
+
+
+class Scaled:
+    """An experiment whose prompts and contexts are `scale` times those of the laboratory's own model."""
+
+    def __init__(self, scale: int = 1) -> None:
+        self.scale = scale
 
 
 class Experiment(Protocol):
@@ -105,11 +113,12 @@ def calibration(bench: Bench) -> list[Step]:
     """Return bare steps that tell the costs: prompts alone, decodes alone, both together."""
     steps: list[Step] = []
     for n_in in (16, 32, 64, 128, 256, 512, 1024):
-        few = bench.repeats if n_in < 512 else 2
-        pairs = bare_steps(bench.engine, decodes=0, context=0, prompts=[Prompt(n_in)], repeats=few)
+        few, prompt = bench.repeats if n_in < 512 else 2, Prompt(bench.scale * n_in)
+        pairs = bare_steps(bench.engine, decodes=0, context=0, prompts=[prompt], repeats=few)
         steps += [beside for _, beside in pairs]
-    for decodes, context in ((1, 64), (8, 64), (32, 64), (8, 1024), (16, 512)):
-        pairs = bare_steps(bench.engine, decodes=decodes, context=context, prompts=[Prompt(128)], repeats=bench.repeats)
+    for decodes, short in ((1, 64), (8, 64), (32, 64), (8, 1024), (16, 512)):
+        context, prompt = bench.scale * short, Prompt(bench.scale * 128)
+        pairs = bare_steps(bench.engine, decodes=decodes, context=context, prompts=[prompt], repeats=bench.repeats)
         steps += [step for pair in pairs for step in pair]
     return steps
 

@@ -10,17 +10,22 @@ from inference_math.theory.laws import Law
 from inference_math.theory.rounds import ClosedRounds
 from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
-from inference_math_bench.lab.experiments.bench import N_IN, Arm, Bench, Found, Values
+from inference_math_bench.lab.experiments.bench import N_IN, Arm, Bench, Found, Scaled, Values
 
 __all__ = ["Cadence"]
 
 
-class Cadence:
+class Cadence(Scaled):
     """Users in a closed loop whose prompts wait for every N-th step."""
 
     name, claims, every = "cadence", ("E01",), 1
     timed = True
     users, n_out = 16, 32
+
+    @property
+    def n_in(self) -> int:
+        """Tokens of a prompt."""
+        return N_IN * self.scale
 
     def arms(self) -> list[Arm]:
         """Steps from prompts to prompts."""
@@ -28,12 +33,12 @@ class Cadence:
 
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:
         """Return the share of clean gaps, mean and quantiles of the gaps, requests/s."""
-        one = laws.means(cost, N_IN, self.n_out, self.users, cv=float(np.sqrt(1 - 1 / self.n_out)))
+        one = laws.means(cost, self.n_in, self.n_out, self.users, cv=float(np.sqrt(1 - 1 / self.n_out)))
         law = ClosedRounds(
             self.users,
             self.n_out,
             t_w=cost.t_w,
-            ttft_1=laws.own_time(cost, N_IN),
+            ttft_1=laws.own_time(cost, self.n_in),
             delta_h=one["delta_h"],
             every=arm["cadence"],
         )
@@ -48,7 +53,7 @@ class Cadence:
 
     def run(self, arm: Arm, said: Values, bench: Bench) -> Found:
         """Run the loop; a gap is clean where its step has no prompt."""
-        source = Workload(N_IN, self.n_out, lengths="geometric")
+        source = Workload(self.n_in, self.n_out, lengths="geometric")
         seen = bench.loop(source, self.users, cadence=arm["cadence"], warmup=0.1 * bench.seconds)
         log = seen.log
         clean = log.decodes[log.tokens == 0].sum() / log.decodes.sum()

@@ -12,22 +12,29 @@ from inference_math.theory.laws import Law
 from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.engines import ALL_AT_ONCE
-from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Values
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values
 
 __all__ = ["Chunks"]
 
 
-class Chunks:
+class Chunks(Scaled):
     """Token budgets from small to whole prompts, at equal batch."""
 
     name, claims, every = "chunks", ("C22", "C23", "C24", "C25"), 1
     timed = True
-    users, n_in = 16, 128
+    users = 16
+
+    @property
+    def n_in(self) -> int:
+        """Tokens of a prompt."""
+        return 128 * self.scale
 
     def arms(self) -> list[Arm]:
-        """Budgets, at three lengths of the answer; 144 is the one that keeps up at the middle length."""
-        budgets: list[Arm] = [{"budget": b, "n_out": 16} for b in (80, 112, 144, 208, ALL_AT_ONCE)]
-        return budgets + [{"budget": b, "n_out": n} for n in (4, 64) for b in (144, ALL_AT_ONCE)]
+        """Budgets, at three lengths of the answer; a chunk of 128 keeps up at the middle length."""
+        *small, fair, large = (self.users + self.scale * chunk for chunk in (64, 96, 128, 192))
+        whole = self.scale * ALL_AT_ONCE
+        budgets: list[Arm] = [{"budget": b, "n_out": 16} for b in (*small, fair, large, whole)]
+        return budgets + [{"budget": b, "n_out": n} for n in (4, 64) for b in (fair, whole)]
 
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:
         """Play the scheduler with the cost, under each model of overlap."""

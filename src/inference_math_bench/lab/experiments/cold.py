@@ -12,7 +12,7 @@ from inference_math.simulate import StepCost
 from inference_math.workload import Requests, Source, Workload
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import benchmark
-from inference_math_bench.lab.experiments.bench import N_IN, Arm, Bench, Found, Values
+from inference_math_bench.lab.experiments.bench import N_IN, Arm, Bench, Found, Scaled, Values
 
 __all__ = ["ColdStart", "Spread"]
 
@@ -36,12 +36,17 @@ class Spread:
         return Requests(np.full(count, self.n_in), n_out, np.zeros_like(n_out))
 
 
-class ColdStart:
+class ColdStart(Scaled):
     """All users begin together, so that no phase is drawn from the law: TTFT of the burst, and of what follows."""
 
     name, claims, every = "cold", ("C12", "C13"), 1
     timed = True
     users, rounds, n_out = 16, 10, 32
+
+    @property
+    def n_in(self) -> int:
+        """Tokens of a prompt."""
+        return N_IN * self.scale
 
     def arms(self) -> list[Arm]:
         """How far answers differ, and how many prompts the tokens of a step have room for."""
@@ -50,14 +55,14 @@ class ColdStart:
     def source(self, lengths: str) -> Source:
         """Return who sends: equal answers, some that differ by a fifth at most, geometric ones."""
         if lengths == "geometric":
-            return Workload(N_IN, self.n_out, lengths="geometric")
-        return Spread(N_IN, self.n_out, 0 if lengths == "equal" else self.n_out // 5)
+            return Workload(self.n_in, self.n_out, lengths="geometric")
+        return Spread(self.n_in, self.n_out, 0 if lengths == "equal" else self.n_out // 5)
 
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:
         """Return the mean TTFT of the burst, of all requests, and of all after the first of each user."""
         cv = self.source(arm["lengths"]).cv  # type: ignore[attr-defined]
-        one = laws.means(cost, N_IN, self.n_out, self.users, cv)
-        parts = {"t_w": cost.t_w, "ttft_1": laws.own_time(cost, N_IN), "delta_h": one["delta_h"]}
+        one = laws.means(cost, self.n_in, self.n_out, self.users, cv)
+        parts = {"t_w": cost.t_w, "ttft_1": laws.own_time(cost, self.n_in), "delta_h": one["delta_h"]}
         burst = theory.ttft_burst(B=self.users, together=arm["together"], **parts)
         steady = theory.expected_ttft_full(B=self.users, n_out=self.n_out, **parts)
         asked = {"B": self.users, "rounds": self.rounds, "together": arm["together"], "n_out": self.n_out, "cv": cv}
@@ -69,7 +74,7 @@ class ColdStart:
 
     def run(self, arm: Arm, said: Values, bench: Bench) -> Found:
         """Run the benchmark; the budget of a step has room for the decodes besides."""
-        budget = arm["together"] * N_IN + self.users
+        budget = arm["together"] * self.n_in + self.users
         source = self.source(arm["lengths"])
         seen, waves = benchmark(bench.engine, source, self.users, self.rounds, rng=bench.rng, budget=budget)
         times = seen.ttfts

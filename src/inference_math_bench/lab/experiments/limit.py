@@ -10,12 +10,12 @@ from inference_math import theory
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
-from inference_math_bench.lab.experiments.bench import N_IN, N_OUT, Arm, Bench, Found, Values
+from inference_math_bench.lab.experiments.bench import N_IN, N_OUT, Arm, Bench, Found, Scaled, Values
 
 __all__ = ["Limit"]
 
 
-class Limit:
+class Limit(Scaled):
     """The largest number of users whose mean, or whose P99, keeps a limit on TPOT: found by bisection."""
 
     name, claims, every = "limit", ("C15", "C16", "C17"), 2
@@ -24,11 +24,12 @@ class Limit:
 
     def arms(self) -> list[Arm]:
         """Limits in weight reads; a mean with and without most of the prompt in the cache."""
+        short, long, cached = (self.scale * tokens for tokens in (N_IN, 512, 448))
         return [
-            {"of": "mean", "times": 2.5, "n_in": N_IN, "cached": 0},
-            {"of": "p99", "times": 6.0, "n_in": N_IN, "cached": 0},
-            {"of": "mean", "times": 3.0, "n_in": 512, "cached": 0},
-            {"of": "mean", "times": 3.0, "n_in": 512, "cached": 448, "prefixes": 8},
+            {"of": "mean", "times": 2.5, "n_in": short, "cached": 0},
+            {"of": "p99", "times": 6.0, "n_in": short, "cached": 0},
+            {"of": "mean", "times": 3.0, "n_in": long, "cached": 0},
+            {"of": "mean", "times": 3.0, "n_in": long, "cached": cached, "prefixes": 8},
         ]
 
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:

@@ -11,18 +11,22 @@ from inference_math.theory import waiting
 from inference_math.theory.laws import Law
 from inference_math.workload import Workload
 from inference_math_bench.lab.drive import Observed, open_loop
-from inference_math_bench.lab.engines import ALL_AT_ONCE, Prompt
-from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Values, alone
+from inference_math_bench.lab.engines import Prompt
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values, alone
 
 __all__ = ["OpenLoop"]
 
 
-class OpenLoop:
+class OpenLoop(Scaled):
     """Requests that come at random: queues before the first token, and Little's law."""
 
     name, claims, every = "open", ("C36",), 1
     timed = True
-    n_in = 16
+
+    @property
+    def n_in(self) -> int:
+        """Tokens of a prompt."""
+        return 16 * self.scale
 
     def arms(self) -> list[Arm]:
         """Loads and burstiness of prompts one after the other; requests with answers."""
@@ -52,7 +56,8 @@ class OpenLoop:
         """Send at random; one prompt in a step."""
         service = said["service"]
         rate = arm["load"] / service / (1 if arm["n_out"] == 1 else 2)
-        bench.engine.budget = self.n_in if arm["n_out"] == 1 else ALL_AT_ONCE
+        before = bench.engine.budget
+        bench.engine.budget = self.n_in if arm["n_out"] == 1 else before
         try:
             seen = open_loop(
                 bench.engine,
@@ -63,7 +68,7 @@ class OpenLoop:
                 rng=bench.rng,
             )
         finally:
-            bench.engine.budget = ALL_AT_ONCE
+            bench.engine.budget = before
         ttfts = seen.ttfts
         if arm["n_out"] > 1:
             return Found({"little": _little(seen)}, [seen])

@@ -11,23 +11,27 @@ from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import Observed
 from inference_math_bench.lab.engines import Prompt
-from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Found, Values, alone
+from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Found, Scaled, Values, alone
 
 __all__ = ["Reuse"]
 
 
-class Reuse:
+class Reuse(Scaled):
     """Prefixes from the engine's own cache: how much faster a prefill gets, how much less a user weighs."""
 
     name, claims, every = "reuse", ("C05", "C16", "C17"), 1
     timed = True
-    n_in = 1024
+
+    @property
+    def n_in(self) -> int:
+        """Tokens of a prompt."""
+        return 1024 * self.scale
 
     def arms(self) -> list[Arm]:
         """Cached tokens of a prompt; alone, and in a closed loop whose users have a few prefixes or all the same."""
-        single: list[Arm] = [{"what": "prefill", "cached": c} for c in (256, 512, 768, 896, 992)]
-        users: list[Arm] = [{"what": "users", "cached": c, "prefixes": 8} for c in (0, 512, 768, 896, 992)]
-        return [*single, *users, {"what": "users", "cached": 992, "prefixes": 1}]
+        single: list[Arm] = [{"what": "prefill", "cached": c * self.scale} for c in (256, 512, 768, 896, 992)]
+        users: list[Arm] = [{"what": "users", "cached": c * self.scale, "prefixes": 8} for c in (0, 512, 768, 896, 992)]
+        return [*single, *users, {"what": "users", "cached": 992 * self.scale, "prefixes": 1}]
 
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:
         """Return the speedup of a prefill alone, or what a further user adds to a gap."""
@@ -49,7 +53,7 @@ class Reuse:
         """Measure pairs of prefills, or closed loops of one and of eight users."""
         prompt = Prompt(self.n_in, 700, arm["cached"])
         if arm["what"] == "prefill":
-            bench.engine.submit(replace(prompt, shared=992), 1)  # into the cache
+            bench.engine.submit(replace(prompt, shared=992 * self.scale), 1)  # into the cache
             bench.engine.step()
             ratios, steps = [], []
             for _ in range(3):

@@ -8,12 +8,12 @@ from inference_math.simulate import StepCost
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import Observed, bare_steps
 from inference_math_bench.lab.engines import Prompt
-from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Values
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values
 
 __all__ = ["InsideAStep"]
 
 
-class InsideAStep:
+class InsideAStep(Scaled):
     """What is in a step, and whether it adds up."""
 
     name, claims, every = "step", ("C02", "C03", "C14", "C18", "C20", "C23", "C24", "C35"), 1
@@ -21,11 +21,11 @@ class InsideAStep:
 
     def arms(self) -> list[Arm]:
         """Prompts alone, two prompts, decodes by context, mixed steps."""
-        alone: list[Arm] = [{"prompts": 1, "n_in": n} for n in (16, 64, 256, 1024, 2048, 3584)]
-        two: list[Arm] = [{"prompts": k, "n_in": 128} for k in (1, 2, 4)]
-        decodes: list[Arm] = [{"decodes": d, "context": c} for d in (1, 4, 16, 32) for c in (64, 1024)]
+        alone: list[Arm] = [{"prompts": 1, "n_in": n * self.scale} for n in (16, 64, 256, 1024, 2048, 3584)]
+        two: list[Arm] = [{"prompts": k, "n_in": 128 * self.scale} for k in (1, 2, 4)]
+        decodes: list[Arm] = [{"decodes": d, "context": c * self.scale} for d in (1, 4, 16, 32) for c in (64, 1024)]
         mixed: list[Arm] = [
-            {"decodes": d, "context": c, "prompts": 1, "n_in": n}
+            {"decodes": d, "context": c * self.scale, "prompts": 1, "n_in": n * self.scale}
             for d, c in ((8, 64), (8, 1024), (32, 64))
             for n in (32, 256)
         ]
@@ -45,7 +45,7 @@ class InsideAStep:
     def run(self, arm: Arm, said: Values, bench: Bench) -> Found:
         """Measure the mean of a few steps."""
         prompts = [Prompt(arm["n_in"])] * arm.get("prompts", 0) if arm.get("prompts") else []
-        repeats = bench.repeats if arm.get("n_in", 0) < 1024 else 2
+        repeats = bench.repeats if arm.get("n_in", 0) < 1024 * self.scale else 2
         pairs = bare_steps(
             bench.engine, decodes=arm.get("decodes", 0), context=arm.get("context", 0), prompts=prompts, repeats=repeats
         )
