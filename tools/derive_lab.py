@@ -2,10 +2,11 @@
 
     python tools/derive_lab.py lab.jsonl [again.jsonl ...]
     python tools/derive_lab.py --add new.jsonl
+    python tools/derive_lab.py --gpu lab.jsonl host.jsonl
 
 `make lab` writes the file; the tables are of one machine, which datapackage.json names. Of an experiment that several
 files have, the last one counts. With --add the laws keep what they have of other experiments, and the tables of bare
-steps, counts and gaps stay as they are.
+steps, counts and gaps stay as they are. With --gpu the files are of one GPU, for tables data/measured/lab_gpu_*.csv.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import numpy as np
 import pandas as pd
 from tables import write
 
-from inference_math_bench.lab import analysis, pools
-from inference_math_bench.lab.experiments import EXPERIMENTS, Counts, Limit
-from inference_math_bench.lab.record import Laboratory, arm_name, read
+from inference_math_bench.lab import analysis, costs, pools
+from inference_math_bench.lab.experiments import Counts, Limit, experiments
+from inference_math_bench.lab.record import Laboratory, arm_name, read, steps_of
 
 GAPS = [{"users": users, "lengths": "geometric"} for users in (1, 8, 32)]
 COEFFICIENTS = ("t_w", "T_decode", "kv_read", "prompt", "T", "pair")
@@ -34,9 +35,15 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("raw", type=Path, nargs="+", help="files that `inference-math lab` wrote")
     arguments.add_argument("--out", type=Path, default=Path("data/measured"))
+    arguments.add_argument("--gpu", action="store_true", help="files of a GPU, with tables of their own")
     arguments.add_argument("--add", action="store_true", help="only add or replace experiments")
     options = arguments.parse_args()
-    lab = _joined([read(path) for path in options.raw])
+    labs = [read(path) for path in options.raw]
+    if options.gpu:
+        for name, table in of_gpu(labs).items():
+            write(table, options.out / f"{name}.csv")
+        return
+    lab = _joined(labs)
     if options.add:
         for name, table in judged(lab).items():
             path = options.out / f"{name}.csv"
@@ -65,10 +72,49 @@ def derive(*labs: Laboratory) -> Mapping[str, pd.DataFrame]:
     }
 
 
+def of_gpu(labs: Sequence[Laboratory]) -> Mapping[str, pd.DataFrame]:
+    """Return the tables of an engine on a GPU: found and predicted, other forms of the law, bare steps by kind."""
+    tables = {name.replace("lab_", "lab_gpu_"): table for name, table in judged(_joined(labs)).items()}
+    return {**tables, "lab_gpu_steps": _steps(labs)}
+
+
+def _steps(labs: Sequence[Laboratory]) -> pd.DataFrame:
+    """Return bare steps by what was in them: medians and quartiles of their time, and the median of the model's part.
+
+    Contexts grow by a token a step; what is alike to a tenth is of one kind, as for the costs.
+    """
+    rows = []
+    for lab in labs:
+        offloading = int("kv_offloading_size" in lab.head["engine"]["flags"])
+        bare = [step for line in lab.costs for step in steps_of(line["rows"])]
+        bare += [s for t in lab.trials if t.experiment == "step" for seen in t.observed for s in seen.steps]
+        for kind in costs.kinds(bare).values():
+            seconds, model = (np.array([getattr(s, name) for s in kind]) for name in ("seconds", "model"))
+            first, low, high = kind[0], *np.quantile(seconds, [0.25, 0.75])
+            context = np.median([s.context for s in kind]) / max(1, first.decodes)
+            what = (offloading, first.decodes, round(context), round(first.prefills), first.tokens, first.cached)
+            rows.append((*what, *(1e3 * x for x in (np.median(seconds), low, high, np.median(model))), len(kind)))
+    names = [
+        "offloading",
+        "decodes",
+        "context",
+        "prompts",
+        "tokens",
+        "cached",
+        "step_ms",
+        "low_ms",
+        "high_ms",
+        "model_ms",
+    ]
+    table = pd.DataFrame(rows, columns=[*names, "steps"]).sort_values(names[:6])
+    return _rounded(table, names[6:])
+
+
 def judged(lab: Laboratory) -> Mapping[str, pd.DataFrame]:
     """Return what was found and predicted, and other forms of the law."""
     table = lab.table[~lab.table.experiment.isin(TOGETHER)]
-    arms = [arm_name(arm) for experiment in EXPERIMENTS for arm in experiment.arms()]
+    every = experiments(lab.head.get("scale", 1))
+    arms = [arm_name(arm) for experiment in every for arm in experiment.arms()]
     table = table[table.quantity != "limit"]  # what bisection kept to, and nothing that was found
     table = table[table.arm.isin([*arms, *(arm_name(arm) for arm in pools.arms())])]
     # Where no batch that was tried broke the limit, bisection says nothing.

@@ -19,7 +19,7 @@ import pandas as pd
 from inference_math_bench.lab.drive import Observed, Request
 from inference_math_bench.lab.engines import Emitted, Step
 
-__all__ = ["Book", "Trial", "read"]
+__all__ = ["Book", "Trial", "read", "steps_of"]
 
 VERSION = 1
 _SAME = ("version", "model", "engine", "machine", "seed")  # what a file that is gone on with must agree in
@@ -207,6 +207,11 @@ def _compact(step: Step) -> list[Any]:
     return [*times, *(round(value, 6) for value in step[3:-1]), emitted]
 
 
+def steps_of(rows: Sequence[Sequence[Any]]) -> list[Step]:
+    """Return steps from their rows in a file, those of `costs` too."""
+    return [Step._make([*row[:-1], tuple(Emitted(abs(n), n < 0) for n in row[-1])]) for row in rows]
+
+
 def _flat(request: Request) -> list[Any]:
     values = asdict(request)
     values["gaps"] = [round(gap, 6) for gap in request.gaps]
@@ -214,7 +219,7 @@ def _flat(request: Request) -> list[Any]:
 
 
 def _observed(part: Mapping[str, Any]) -> Observed:
-    steps = [Step._make([*row[:-1], tuple(Emitted(abs(n), n < 0) for n in row[-1])]) for row in part["steps"]["rows"]]
+    steps = steps_of(part["steps"]["rows"])
     names = list(Request.__dataclass_fields__)
     requests = []
     for row in part["requests"]["rows"]:

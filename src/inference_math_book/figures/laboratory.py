@@ -14,7 +14,8 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from inference_math.theory.laws import Law
-from inference_math_bench.lab import analysis
+from inference_math_bench.lab import analysis, costs
+from inference_math_bench.lab.engines import Step
 from inference_math_book.explore.live import COLOURS
 
 __all__ = [
@@ -22,8 +23,10 @@ __all__ = [
     "chunked",
     "counts",
     "gap_curves",
+    "judged_steps",
     "limits",
     "means",
+    "mixed_kinds",
     "mixed_steps",
     "pairs",
     "parts",
@@ -94,6 +97,41 @@ def mixed_steps(ax: Axes, table: pd.DataFrame, laws: pd.DataFrame) -> pd.DataFra
     ax.set_yticks(range(len(order)), labels)
     ax.legend(fontsize="small")
     return drawn
+
+
+def judged_steps(table: pd.DataFrame) -> pd.DataFrame:
+    """Return how far four models of overlap are from kinds of bare steps: a row for each model and kind.
+
+    `table` is as `lab_gpu_steps`. Each model is fitted to the kinds with prompts alone and with decodes alone; `mixed`
+    are the others, which judge it. `error` is what the model says over what was measured, less one.
+    """
+    steps = [
+        Step(0.0, r.step_ms / _MS, r.model_ms / _MS, r.decodes, r.decodes * r.context, float(r.prompts), r.tokens,
+             r.cached, r.tokens**2 / 2 / max(1, r.prompts), 0, ())
+        for r in table.itertuples()
+    ]  # fmt: skip
+    drawn = []
+    for law in ("none", "quadrature", "serial-kv", "full"):
+        cost = costs.fit_alone(steps, law)
+        said = np.array([cost(s.decodes, s.context, s.prefills, s.tokens, s.pairs) for s in steps])
+        one = table[["decodes", "context", "prompts", "tokens", "step_ms"]].assign(law=law, said_ms=_MS * said)
+        drawn.append(one.assign(mixed=(one.decodes > 0) & (one.tokens > 0), error=one.said_ms / one.step_ms - 1))
+    return pd.concat(drawn, ignore_index=True)
+
+
+def mixed_kinds(ax: Axes, judged: pd.DataFrame) -> pd.DataFrame:
+    """Draw mixed kinds of steps over what each model of overlap says of them."""
+    mixed = judged[judged.mixed].assign(found=lambda t: 1 / (1 + t.error))
+    mixed = mixed.assign(kind=[f"{r.decodes} × {r.context:,} + {r.tokens:,}" for r in mixed.itertuples()])
+    order = mixed[mixed.law == "none"].sort_values(["tokens", "decodes", "context"]).kind.tolist()
+    for i, (law, label) in enumerate(OVERLAPS.items()):
+        one = mixed[mixed.law == (law or "none")].set_index("kind").found.reindex(order)
+        ax.plot(one.to_numpy(), np.arange(len(order)) + 0.12 * (i - 1.5), "osD^"[i], color=COLOURS[i], label=label)
+    ax.axvline(1, color="black", linewidth=0.8)
+    ax.set(xlabel="step of vLLM over what the model says", ylabel="decodes × context + prompt")
+    ax.set_yticks(range(len(order)), order)
+    ax.legend(fontsize="small")
+    return mixed
 
 
 def counts(axes: Mapping[str, Axes], table: pd.DataFrame, n_out: int) -> pd.DataFrame:

@@ -69,8 +69,10 @@ class Found:
 class Scaled:
     """An experiment whose prompts and contexts are `scale` times those of the laboratory's own model."""
 
+    n_in = N_IN
+
     def __init__(self, scale: int = 1) -> None:
-        self.scale = scale
+        self.scale, self.n_in = scale, scale * self.n_in
 
 
 class Experiment(Protocol):

@@ -10,7 +10,7 @@ from inference_math.theory.laws import Law
 from inference_math.theory.rounds import ClosedRounds
 from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
-from inference_math_bench.lab.experiments.bench import N_IN, Arm, Bench, Found, Scaled, Values
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values
 
 __all__ = ["Cadence"]
 
@@ -21,11 +21,6 @@ class Cadence(Scaled):
     name, claims, every = "cadence", ("E01",), 1
     timed = True
     users, n_out = 16, 32
-
-    @property
-    def n_in(self) -> int:
-        """Tokens of a prompt."""
-        return N_IN * self.scale
 
     def arms(self) -> list[Arm]:
         """Steps from prompts to prompts."""

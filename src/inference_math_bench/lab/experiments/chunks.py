@@ -23,11 +23,7 @@ class Chunks(Scaled):
     name, claims, every = "chunks", ("C22", "C23", "C24", "C25"), 1
     timed = True
     users = 16
-
-    @property
-    def n_in(self) -> int:
-        """Tokens of a prompt."""
-        return 128 * self.scale
+    n_in = 128
 
     def arms(self) -> list[Arm]:
         """Budgets, at three lengths of the answer; a chunk of 128 keeps up at the middle length."""

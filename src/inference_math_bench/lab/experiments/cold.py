@@ -12,7 +12,7 @@ from inference_math.simulate import StepCost
 from inference_math.workload import Requests, Source, Workload
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import benchmark
-from inference_math_bench.lab.experiments.bench import N_IN, Arm, Bench, Found, Scaled, Values
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values
 
 __all__ = ["ColdStart", "Spread"]
 
@@ -42,11 +42,6 @@ class ColdStart(Scaled):
     name, claims, every = "cold", ("C12", "C13"), 1
     timed = True
     users, rounds, n_out = 16, 10, 32
-
-    @property
-    def n_in(self) -> int:
-        """Tokens of a prompt."""
-        return N_IN * self.scale
 
     def arms(self) -> list[Arm]:
         """How far answers differ, and how many prompts the tokens of a step have room for."""

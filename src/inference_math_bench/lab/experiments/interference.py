@@ -9,7 +9,7 @@ from inference_math import theory
 from inference_math.simulate import StepCost
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import closed_loop
-from inference_math_bench.lab.experiments.bench import N_IN, N_OUT, Arm, Bench, Found, Scaled, Values
+from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Found, Scaled, Values
 from inference_math_bench.lab.experiments.sources import SOURCES, Geometric, cv_of
 
 __all__ = ["Counts", "Interference"]
@@ -31,11 +31,10 @@ class Interference(Scaled):
         """Return means, quantiles of the gap, and shares of time and steps."""
         if arm["lengths"] == "locked":
             return self._locked(arm, cost)
-        n_in = N_IN * self.scale
-        source, users = SOURCES[arm["lengths"]](n_in, N_OUT), arm["users"]
+        source, users = SOURCES[arm["lengths"]](self.n_in, N_OUT), arm["users"]
         cv = cv_of(source)
-        prompts = source.prompts if isinstance(source, Geometric) else (n_in,)
-        mean, gaps = laws.means(cost, n_in, N_OUT, users, cv), laws.gap_law(cost, prompts, N_OUT, users, cv)
+        prompts = source.prompts if isinstance(source, Geometric) else (self.n_in,)
+        mean, gaps = laws.means(cost, self.n_in, N_OUT, users, cv), laws.gap_law(cost, prompts, N_OUT, users, cv)
         share = theory.prefill_share(B=users, n_out=N_OUT, **{k: mean[k] for k in ("t_w", "delta_p", "delta_h")})
         printed = theory.expected_ttft(B=users, n_out=N_OUT, ttft_1=mean["delta_p"] * N_OUT)
         said = {name: mean[name] for name in ("ttft", "tpot")}
@@ -45,13 +44,13 @@ class Interference(Scaled):
         return said | {
             "undisturbed": float(theory.undisturbed_share(B=users, n_out=N_OUT)),
             "no_prompt": float((1 - 1 / N_OUT) ** users),
-            "context": float(theory.mean_context(n_in=n_in, n_out=N_OUT, cv=cv)),
+            "context": float(theory.mean_context(n_in=self.n_in, n_out=N_OUT, cv=cv)),
         }
 
     def run(self, arm: Arm, said: Values, bench: Bench) -> Found:
         """Watch a closed loop."""
         locked = arm["lengths"] == "locked"
-        source = SOURCES["fixed" if locked else arm["lengths"]](N_IN * self.scale, N_OUT)
+        source = SOURCES["fixed" if locked else arm["lengths"]](self.n_in, N_OUT)
         share = 4.0 if arm["users"] in (8, 16, 32) and arm["lengths"] == "geometric" else 2.0
         seen = bench.loop(source, arm["users"], share=share, together=locked)
         log, gaps = seen.log, seen.gaps
@@ -72,14 +71,13 @@ class Interference(Scaled):
 
     def _locked(self, arm: Arm, cost: StepCost) -> Values:
         """Return the law of equal answers that begin together: they end together, too, and no gap has a prompt."""
-        users, n_in = arm["users"], N_IN * self.scale
-        one = laws.means(cost, n_in, N_OUT, 1)
+        users, one = arm["users"], laws.means(cost, self.n_in, N_OUT, 1)
         return {
             "tpot": cost.t_w + users * one["delta_h"],
-            "ttft": cost.t_w + users * laws.own_time(cost, n_in),
+            "ttft": cost.t_w + users * laws.own_time(cost, self.n_in),
             "undisturbed": 1.0,
             "no_prompt": 1 - 1 / N_OUT,
-            "tpot@printed": laws.means(cost, n_in, N_OUT, users)["tpot"],
+            "tpot@printed": laws.means(cost, self.n_in, N_OUT, users)["tpot"],
         }
 
 

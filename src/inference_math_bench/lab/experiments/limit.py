@@ -10,7 +10,7 @@ from inference_math import theory
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
-from inference_math_bench.lab.experiments.bench import N_IN, N_OUT, Arm, Bench, Found, Scaled, Values
+from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Found, Scaled, Values
 
 __all__ = ["Limit"]
 
@@ -24,7 +24,7 @@ class Limit(Scaled):
 
     def arms(self) -> list[Arm]:
         """Limits in weight reads; a mean with and without most of the prompt in the cache."""
-        short, long, cached = (self.scale * tokens for tokens in (N_IN, 512, 448))
+        short, long, cached = self.n_in, self.scale * 512, self.scale * 448
         return [
             {"of": "mean", "times": 2.5, "n_in": short, "cached": 0},
             {"of": "p99", "times": 6.0, "n_in": short, "cached": 0},

@@ -22,11 +22,7 @@ class OpenLoop(Scaled):
 
     name, claims, every = "open", ("C36",), 1
     timed = True
-
-    @property
-    def n_in(self) -> int:
-        """Tokens of a prompt."""
-        return 16 * self.scale
+    n_in = 16
 
     def arms(self) -> list[Arm]:
         """Loads and burstiness of prompts one after the other; requests with answers."""

@@ -21,11 +21,7 @@ class Reuse(Scaled):
 
     name, claims, every = "reuse", ("C05", "C16", "C17"), 1
     timed = True
-
-    @property
-    def n_in(self) -> int:
-        """Tokens of a prompt."""
-        return 1024 * self.scale
+    n_in = 1024
 
     def arms(self) -> list[Arm]:
         """Cached tokens of a prompt; alone, and in a closed loop whose users have a few prefixes or all the same."""
