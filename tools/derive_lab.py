@@ -90,7 +90,7 @@ def _steps(labs: Sequence[Laboratory]) -> pd.DataFrame:
         bare += [s for t in lab.trials if t.experiment == "step" for seen in t.observed for s in seen.steps]
         for kind in costs.kinds(bare).values():
             seconds, model = (np.array([getattr(s, name) for s in kind]) for name in ("seconds", "model"))
-            first, low, high = kind[0], *np.quantile(seconds, [0.25, 0.75])
+            first, (low, high) = kind[0], np.quantile(seconds, [0.25, 0.75])
             context = np.median([s.context for s in kind]) / max(1, first.decodes)
             what = (offloading, first.decodes, round(context), round(first.prefills), first.tokens, first.cached)
             rows.append((*what, *(1e3 * x for x in (np.median(seconds), low, high, np.median(model))), len(kind)))

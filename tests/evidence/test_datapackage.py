@@ -50,7 +50,9 @@ def test_every_column_and_origin_is_described(resource: dict[str, Any]) -> None:
 
 def test_the_data_stay_small_and_portable() -> None:
     files = [path for path in data_dir().rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 1_900_000  # with five GPUs' own steps, round by round
+    assert (
+        sum(path.stat().st_size for path in files) < 1_980_000
+    )  # with GPUs' own steps, round by round, and an engine's on one
     assert not [path.name for path in files if b"\r" in path.read_bytes()]
 
 

@@ -63,7 +63,7 @@ class Watch:
 
 
 class Alone(Watch):
-    """The watch of an engine that only plays: nothing is ever beside it."""
+    """The watch of an engine that only plays, or whose steps a GPU takes: what other cores do is not beside it."""
 
     def beside(self) -> float:
         """Return 0."""

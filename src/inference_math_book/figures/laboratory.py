@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -105,11 +106,8 @@ def judged_steps(table: pd.DataFrame) -> pd.DataFrame:
     `table` is as `lab_gpu_steps`. Each model is fitted to the kinds with prompts alone and with decodes alone; `mixed`
     are the others, which judge it. `error` is what the model says over what was measured, less one.
     """
-    steps = [
-        Step(0.0, r.step_ms / _MS, r.model_ms / _MS, r.decodes, r.decodes * r.context, float(r.prompts), r.tokens,
-             r.cached, r.tokens**2 / 2 / max(1, r.prompts), 0, ())
-        for r in table.itertuples()
-    ]  # fmt: skip
+    rows: list[dict[str, Any]] = table.to_dict("records")  # type: ignore[assignment]
+    steps = [_as_step(**row) for row in rows]
     drawn = []
     for law in ("none", "quadrature", "serial-kv", "full"):
         cost = costs.fit_alone(steps, law)
@@ -117,6 +115,16 @@ def judged_steps(table: pd.DataFrame) -> pd.DataFrame:
         one = table[["decodes", "context", "prompts", "tokens", "step_ms"]].assign(law=law, said_ms=_MS * said)
         drawn.append(one.assign(mixed=(one.decodes > 0) & (one.tokens > 0), error=one.said_ms / one.step_ms - 1))
     return pd.concat(drawn, ignore_index=True)
+
+
+def _as_step(
+    decodes: int, context: int, prompts: int, tokens: int, cached: int, step_ms: float, model_ms: float, **_: Any
+) -> Step:
+    """Return a step of that kind; what its prompts compute are pairs of tokens, half of a square each."""
+    pairs = tokens**2 / 2 / max(1, prompts)
+    return Step(
+        0.0, step_ms / _MS, model_ms / _MS, decodes, decodes * context, float(prompts), tokens, cached, pairs, 0, ()
+    )
 
 
 def mixed_kinds(ax: Axes, judged: pd.DataFrame) -> pd.DataFrame:

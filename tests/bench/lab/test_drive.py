@@ -12,7 +12,7 @@ from inference_math.simulate import StepCost
 from inference_math.workload import Workload
 from inference_math_bench.lab.drive import bare_steps, benchmark, closed_loop, open_loop
 from inference_math_bench.lab.engines import ALL_AT_ONCE, Played, Prompt, Stored
-from inference_math_bench.lab.experiments import Bench, Cadence, ColdStart
+from inference_math_bench.lab.experiments import Bench, Cadence, ColdStart, Host, experiments
 from inference_math_bench.lab.experiments.cold import Spread
 
 COST = StepCost(t_w=0.007, T=0.0002, T_decode=0.0003, kv_read=6e-7)
@@ -172,3 +172,38 @@ def test_without_requests_there_is_no_step() -> None:
     engine.submit(Prompt(8), 2)
     engine.clear()
     assert engine.step() is None
+
+
+def test_longer_prompts_are_longer_in_every_setting_of_an_experiment() -> None:
+    """A scale multiplies prompts, contexts, cached tokens and budgets for them; users, answers and limits stay."""
+    plain = {x.name: x.arms() for x in experiments()}
+    for experiment in experiments(8):
+        for arm, one in zip(experiment.arms(), plain[experiment.name], strict=True):
+            for name, value in arm.items():
+                if name in ("n_in", "context", "cached", "stored") and experiment.name != "store":
+                    assert value == 8 * one[name], (experiment.name, arm)
+                elif name == "budget":
+                    users = 16 if value < ALL_AT_ONCE else 0
+                    assert value - users == 8 * (one[name] - users), arm
+                else:
+                    assert value == one[name], (experiment.name, arm)
+
+
+def test_a_prefix_from_host_memory_is_predicted_before_it_comes() -> None:
+    """On an engine with a known cost and link, everything first; what the GPU forgets is all that is loaded."""
+    host = Host()
+    for arm in host.arms():
+        engine = Played(COST, kv_bytes=2000.0, link=4e7)
+        bench = Bench(engine, np.random.default_rng(1), kv_bytes=2000.0)
+        said, found = host.predict(arm, COST, bench), host.run(arm, {}, bench)
+        assert found.values["seconds"] == pytest.approx(said["seconds"], rel=0.02), arm
+        assert found.values["speedup"] == pytest.approx(said["speedup"], rel=0.02), arm
+        assert said["speedup@printed"] > said["speedup"]
+        assert {step.cached for step in found.observed[0].steps} == {0, arm["stored"]}
+
+
+def test_an_engine_that_keeps_nothing_in_host_memory_is_found_out() -> None:
+    engine = Played(COST)
+    engine.forget = lambda: engine._families.clear()  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="128 tokens must come from host memory, and 0 did"):
+        Host().run({"n_in": 512, "stored": 128}, {}, Bench(engine, np.random.default_rng(1)))

@@ -43,7 +43,9 @@ class Host(Scaled):
     def run(self, arm: Arm, said: Values, bench: Bench) -> Found:
         """Compute and keep prompts, forget them on the GPU, ask again."""
         n_in, stored, engine = arm["n_in"], arm["stored"], bench.engine
-        whole, seconds, steps = [], [], []
+        whole: list[float] = []
+        seconds: list[float] = []
+        steps: list[Step] = []
         for _ in range(3):
             family = _FAMILIES + int(bench.rng.integers(2**31))
             first = alone(bench, Prompt(n_in, family, stored))
@@ -62,7 +64,8 @@ class Host(Scaled):
 
 def _until_token(engine: Engine, prompt: Prompt) -> list[Step]:
     """Return the steps from sending a prompt to its token; the first begins when it is sent."""
-    sent, steps = engine.now(), []
+    sent = engine.now()
+    steps: list[Step] = []
     engine.submit(prompt, 1)
     while not steps or not steps[-1].emitted:
         step = engine.step()
