@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math import Unit, evidence
+from inference_math import Unit, Workload, evidence
 from inference_math_bench.lab import analysis
 from inference_math_bench.lab.experiments import experiments
 from inference_math_bench.lab.record import arm_name
 from inference_math_book.figures import laboratory as plots
+from inference_math_book.release import accuracy
 
 STEPS = evidence.load("lab_gpu_steps").frame
 ARMS, LAWS = evidence.load("lab_gpu_arms").frame, evidence.load("lab_gpu_laws").frame
@@ -80,8 +81,11 @@ def test_offloading_lengthens_every_kind_of_step() -> None:
 
 
 def test_the_form_that_ships_is_too_short_for_an_engine_that_is_watched() -> None:
-    plain = STEPS[STEPS.offloading == 0]
-    said = np.array([UNIT.step_time(r.decodes, r.context, r.tokens, r.cached) for r in plain.itertuples()], dtype=float)
-    off = 1e3 * said / plain.step_ms - 1
+    steps, loops = accuracy.watched_steps(), accuracy.watched_loops()
+    off = steps.predicted / steps.measured - 1
     assert off.between(-0.3, 0).all()
     assert off.mean() == pytest.approx(-0.13, abs=0.03)
+    assert (loops.predicted < loops.measured).all()
+    one = loops[(loops.quantity == "tpot") & (loops.users == 16)].iloc[0]
+    work = Workload(512, 16, lengths="geometric")
+    assert one.predicted == pytest.approx(float(UNIT.tpot(work, 16)))

@@ -20,12 +20,15 @@ from inference_math.simulate import Chunked, benchmark
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math.workload import RandomLengths, Workload
+from inference_math_bench.lab.analysis import expanded
+from inference_math_bench.lab.experiments import N_IN, N_OUT
 
 __all__ = [
     "LADDER", "coverage", "held", "ladder", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_runs",
-    "silybench_tails", "splitwise",
+    "silybench_tails", "splitwise", "watched_loops", "watched_steps",
 ]  # fmt: skip
 
+SCALE = 8  # of prompts and contexts, in the laboratory's run on an H100
 _CHAT = 512  # tokens of ML.ENERGY's prompts, whose length is not given
 
 
@@ -176,6 +179,37 @@ def published(level: float | None = None) -> pd.DataFrame:
             row["low"], row["high"] = _interval(unit, ask, level, n_in=n_in)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def watched_steps() -> pd.DataFrame:
+    """Predict every kind of bare step of our own vLLM [Llama-3-8B in BF16, one H100], which nothing is fitted to.
+
+    Columns: those of `lab_gpu_steps` without offloading; measured, model (its part of a step), predicted, in seconds.
+    """
+    table, unit = load("lab_gpu_steps").frame.query("offloading == 0"), _watched()
+    predicted = unit.step_time(*(table[name].to_numpy(float) for name in ("decodes", "context", "tokens", "cached")))
+    return table.assign(measured=table.step_ms / 1e3, model=table.model_ms / 1e3, predicted=predicted)
+
+
+def watched_loops(level: float = 0.9) -> pd.DataFrame:
+    """Predict mean TTFT and TPOT of its closed loops with geometric answers.
+
+    Columns: quantity, users; measured, predicted, low, high (s); law and ratio, what the laboratory's own law said
+    before, from bare steps, and what was found over it.
+    """
+    rows, unit = expanded(load("lab_gpu_arms").frame, "interference"), _watched()
+    rows = rows[(rows.lengths == "geometric") & rows.quantity.isin(["ttft", "tpot"])]
+    work = Workload(SCALE * N_IN, N_OUT, lengths="geometric")
+    tables = []
+    for quantity, group in rows.groupby("quantity"):
+        said = unit.predict(str(quantity), work, group.users.to_numpy(float), level)
+        table = group[["quantity", "users", "ratio"]].assign(measured=group.found, law=group.predicted)
+        tables.append(table.assign(predicted=said.value, low=said.low, high=said.high))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _watched() -> Unit:
+    return Unit.of("llama-3-8b", "h100-sxm", 1, "bf16")
 
 
 def held(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
