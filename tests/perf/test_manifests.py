@@ -75,7 +75,12 @@ def test_kubernetes_accepts_both_pools_and_their_router(engine, tier):
     assert front["spec"]["selector"] == router["spec"]["template"]["metadata"]["labels"]
 
 
-LMCACHE = {"LMCACHE_LOCAL_DISK": "file:///store/", "LMCACHE_MAX_LOCAL_DISK_SIZE": "of-each-gpu", "PYTHONHASHSEED": "0"}
+LMCACHE = {
+    "LMCACHE_LOCAL_DISK": "file:///store/",
+    "LMCACHE_MAX_LOCAL_DISK_SIZE": "of-each-gpu",
+    "LMCACHE_USE_LAYERWISE": "True",
+    "PYTHONHASHSEED": "0",
+}
 
 
 @pytest.mark.parametrize(
@@ -99,6 +104,23 @@ def test_pods_name_and_mount_the_place_that_a_connector_loads_from(architecture,
             "containers"
         ]
         assert not names.keys() & {one["name"] for one in decode["env"]}
+
+
+@pytest.mark.parametrize("tier", ["local_ssd", "dram"])
+@pytest.mark.parametrize("architecture", ["chunked", "disaggregated"])
+def test_a_graph_s_workers_mount_what_they_load_from(architecture, tier):
+    forms, _, _ = found("vllm", architecture, tier=tier)
+    (graph,) = forms["dynamo"]
+    pods = {one["name"]: one["podTemplate"]["spec"] for one in graph["spec"]["components"]}
+    loads = {"prefill"} if architecture == "disaggregated" else {"engine"}
+    for name, pod in pods.items():
+        mounts = pod["containers"][0].get("volumeMounts", [])
+        if name in loads and tier == "local_ssd":
+            assert mounts == [{"name": "store", "mountPath": "/store"}]
+            assert pod["volumes"] == [{"name": "store", "emptyDir": {}}]
+        else:
+            assert not mounts
+            assert "volumes" not in pod
 
 
 @pytest.mark.parametrize(

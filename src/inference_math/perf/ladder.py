@@ -139,7 +139,11 @@ def ladder_notes(
     ]
     if units != asked["units"]:
         said = "With HBM alone, about as many turns per second take " + digits(units) + " units: the tiers stand for "
-        told.append(said + digits((units - asked["units"]) * asked["gpus"]) + " GPUs, and may cost as much as these.")
+        told.append(
+            said
+            + digits((units - asked["units"]) * asked["gpus"])
+            + " GPUs in turns per second, whatever limits say, and may cost as much as these."
+        )
     common = law["shared"] / prompt_of(law)
     if ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
         told.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")

@@ -144,6 +144,12 @@ COMPONENT = """    - name: POOL
               resources:
                 limits: {nvidia.com/gpu: "GPUS"}
 """
+# What the operator mounts besides is its own, shared memory too.
+STORED_COMPONENT = """              volumeMounts:
+                - {name: store, mountPath: FOLDER}
+          volumes:
+            - {name: store, emptyDir: {}}  # or a claim
+"""
 MODEL_SERVICE = """modelArtifacts:
   name: your-checkpoint  # as in the requests
   uri: hf://your-checkpoint
@@ -301,7 +307,8 @@ def graph(asked: Asked, servers: list[Server], replicas: int) -> str:
     parts = [front.replace("ENV", indented("\n".join(ENV), front, "ENV"))]
     for one in servers:
         kind = "worker" if len(servers) == 1 else one["pool"]
-        said = COMPONENT.replace("KIND", kind).replace("REPLICAS", many(servers, one, replicas))
+        form = COMPONENT if len(one["env"]) == 0 else COMPONENT + STORED_COMPONENT.replace("FOLDER", FOLDER)
+        said = form.replace("KIND", kind).replace("REPLICAS", many(servers, one, replicas))
         line = one["line"].replace(engine["program"], engine["dynamo"]["program"])
         for word in engine["dynamo_words"]:
             line = line.replace(word, engine["dynamo_words"][word])

@@ -45,6 +45,8 @@ def stands_behind(unit: Unit) -> str:
 def matrix(gpus: Iterable[str] = (), engines: Iterable[str] = ("vllm", "sglang", "trtllm")) -> pd.DataFrame:
     """Return what stands behind each kind of model on each GPU, under each engine in each precision; and its error.
 
+    `points` are the served points that the error is of.
+
     The error is of e2e, in per cent: of rows that chose nothing where there are such, else of the calibration rows of
     the engine on the GPU, left out of the fit; empty where nothing was served.
     """
@@ -53,15 +55,17 @@ def matrix(gpus: Iterable[str] = (), engines: Iterable[str] = ("vllm", "sglang",
     for kind, name in FAMILIES.items():
         model = catalogue.model(name)
         for gpu in asked:
-            for weights in dict.fromkeys(("bf16", "fp8", "nvfp4", model.stored)):
+            for weights in dict.fromkeys(("bf16", "fp8", "nvfp4", "int4", model.stored)):
                 for engine in engines:
-                    said, off = "refused", None
+                    said, off = "refused", (None, None)
                     if (unit := _smallest(name, gpu, weights, engine)) is not None:
                         said = stands_behind(unit)
-                        off = errors.get((kind, gpu, engine, weights)) if unit.calibration.mode == "served" else None
+                        off = (
+                            errors.get((kind, gpu, engine, weights), off) if unit.calibration.mode == "served" else off
+                        )
                     key: dict[str, object] = {"model": kind, "gpu": gpu, "weights": weights, "engine": engine}
-                    rows.append(key | {"stands": said, "error": off})
-    return pd.DataFrame(rows)
+                    rows.append(key | {"stands": said, "error": off[0], "points": off[1]})
+    return pd.DataFrame(rows).astype({"points": "Int64"})
 
 
 def _smallest(name: str, gpu: str, weights: str, engine: str) -> Unit | None:
@@ -74,13 +78,16 @@ def _smallest(name: str, gpu: str, weights: str, engine: str) -> Unit | None:
     return None
 
 
-def _errors() -> dict[Key, float]:
-    """Return errors of e2e in per cent by kind, GPU, engine and precision; those of the blind part count."""
-    found: dict[Key, float] = {}
+def _errors() -> dict[Key, tuple[float, int]]:
+    """Return errors of e2e in per cent, and of how many points, by kind, GPU, engine and precision.
+
+    Those of the blind part count, where there are any.
+    """
+    found: dict[Key, tuple[float, int]] = {}
     table = load("served_error").frame.query("drafts == 'none'")
     for source in (LEFT_OUT, SET_ASIDE):
         off = table[table["source"] == source].assign(sum=table["error"] * table["points"])
         groups = off.groupby(["kind", "gpu", "engine", "weights"])[["sum", "points"]].sum().reset_index()
         for kind, gpu, engine, weights, total, count in groups.itertuples(index=False):
-            found[kind, gpu, engine, weights] = 100 * total / count
+            found[kind, gpu, engine, weights] = 100 * total / count, int(count)
     return found

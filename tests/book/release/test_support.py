@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from inference_math import Unit, catalogue
+from inference_math.catalogue.precisions import PRECISIONS
 from inference_math_book.release import support
 
 TABLE = support.matrix()
@@ -39,6 +40,16 @@ def test_errors_are_those_that_are_published_and_only_where_something_was_served
     scaled = TABLE[TABLE.stands.isin(["scaled", "refused"])]
     assert scaled.error.isna().all()
     assert TABLE[TABLE.stands == "calibrated"].error.notna().mean() > 0.7
+
+
+def test_an_error_says_of_how_many_points_it_is():
+    assert (TABLE.points.notna() == TABLE.error.notna()).all()
+    assert TABLE.points.dropna().min() >= 1
+    assert row("dense", "b200", "trtllm", "fp8")["points"] > 1
+
+
+def test_every_precision_is_there():
+    assert set(PRECISIONS) <= set(TABLE.weights)
 
 
 def test_a_unit_of_one_s_own_gpu_is_scaled():
