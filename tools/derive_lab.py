@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from tables import write
 
-from inference_math_bench.lab import analysis, costs, pools
+from inference_math_bench.lab import analysis, pools
 from inference_math_bench.lab.experiments import Counts, Limit, experiments
 from inference_math_bench.lab.record import Laboratory, arm_name, read, steps_of
 
@@ -81,33 +81,29 @@ def of_gpu(labs: Sequence[Laboratory]) -> Mapping[str, pd.DataFrame]:
 def _steps(labs: Sequence[Laboratory]) -> pd.DataFrame:
     """Return bare steps by what was in them: medians and quartiles of their time, and the median of the model's part.
 
-    Contexts grow by a token a step; what is alike to a tenth is of one kind, as for the costs.
+    Contexts grow by a token a step; what is alike to a hundred tokens is of one kind.
     """
     rows = []
     for lab in labs:
         offloading = int("kv_offloading_size" in lab.head["engine"]["flags"])
         bare = [step for line in lab.costs for step in steps_of(line["rows"])]
         bare += [s for t in lab.trials if t.experiment == "step" for seen in t.observed for s in seen.steps]
-        for kind in costs.kinds(bare).values():
-            seconds, model = (np.array([getattr(s, name) for s in kind]) for name in ("seconds", "model"))
-            first, (low, high) = kind[0], np.quantile(seconds, [0.25, 0.75])
-            context = np.median([s.context for s in kind]) / max(1, first.decodes)
-            what = (offloading, first.decodes, round(context), round(first.prefills), first.tokens, first.cached)
-            rows.append((*what, *(1e3 * x for x in (np.median(seconds), low, high, np.median(model))), len(kind)))
-    names = [
-        "offloading",
-        "decodes",
-        "context",
-        "prompts",
-        "tokens",
-        "cached",
-        "step_ms",
-        "low_ms",
-        "high_ms",
-        "model_ms",
-    ]
-    table = pd.DataFrame(rows, columns=[*names, "steps"]).sort_values(names[:6])
-    return _rounded(table, names[6:])
+        for s in bare:
+            context = s.context / max(1, s.decodes)
+            what = (offloading, s.decodes, round(context / 100), round(s.prefills), s.tokens, s.cached)
+            rows.append((*what, context, 1e3 * s.seconds, 1e3 * s.model))
+    kind = ["offloading", "decodes", "hundreds", "prompts", "tokens", "cached"]
+    found = pd.DataFrame(rows, columns=[*kind, "context", "ms", "model"]).groupby(kind)
+    table = found.agg(
+        context=("context", lambda x: round(x.median())),
+        step_ms=("ms", "median"),
+        low_ms=("ms", lambda x: x.quantile(0.25)),
+        high_ms=("ms", lambda x: x.quantile(0.75)),
+        model_ms=("model", "median"),
+        steps=("ms", "size"),
+    ).reset_index()
+    table = table[["offloading", "decodes", "context", *kind[3:], "step_ms", "low_ms", "high_ms", "model_ms", "steps"]]
+    return _rounded(table, ["step_ms", "low_ms", "high_ms", "model_ms"])
 
 
 def judged(lab: Laboratory) -> Mapping[str, pd.DataFrame]:

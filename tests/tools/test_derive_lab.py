@@ -12,7 +12,7 @@ from inference_math import evidence
 from inference_math.simulate import StepCost
 from inference_math_bench.lab import analysis, pools, session
 from inference_math_bench.lab.engines import Played
-from inference_math_bench.lab.experiments import EXPERIMENTS, Bench, Counts
+from inference_math_bench.lab.experiments import EXPERIMENTS, Bench, Counts, InsideAStep, Limit
 from inference_math_bench.lab.machine import Alone
 from inference_math_bench.lab.record import Book, read
 
@@ -40,6 +40,28 @@ def test_the_tables_have_the_columns_and_settings_of_the_committed_ones(tables) 
     assert set(zip(tables["lab_arms"].arm, tables["lab_arms"].quantity, strict=True)) == set(
         zip(ours.arm, ours.quantity, strict=True)
     )
+
+
+def test_bare_steps_of_a_gpu_are_told_by_what_was_in_them(tmp_path) -> None:
+    """An engine with a known cost, once with offloading: every kind has that cost, its quartiles and its flag."""
+    labs = []
+    for i, flags in enumerate(({}, {"kv_offloading_size": 16})):
+        bench = Bench(Played(COST), np.random.default_rng(i), seconds=1.0, repeats=3, watch=Alone)
+        book = Book(tmp_path / f"{i}.jsonl", {"model": "played", "engine": {"flags": flags}, "machine": {}, "seed": i})
+        session.rounds(bench, book, [InsideAStep(), Limit()], until=1e9, progress=None, most=1)
+        labs.append(read(tmp_path / f"{i}.jsonl"))
+    tables = derive_lab.of_gpu(labs)
+    assert {name: list(table.columns) for name, table in tables.items()} == {
+        name: list(evidence.load(name).frame.columns) for name in tables
+    }
+    steps = tables["lab_gpu_steps"]
+    assert set(steps.offloading) == {0, 1}
+    assert not steps.duplicated(["offloading", "decodes", "context", "prompts", "tokens", "cached"]).any()
+    for row in steps.itertuples():
+        cost = 1e3 * COST(row.decodes, row.decodes * row.context, row.prompts, row.tokens, row.tokens**2 / 2)
+        for name in ("step_ms", "low_ms", "high_ms", "model_ms"):
+            assert float(getattr(row, name)) == pytest.approx(cost, rel=2e-3), (row, name)
+    assert steps[steps.offloading == 1].steps.sum() > 100
 
 
 def test_an_experiment_that_is_added_replaces_only_itself() -> None:

@@ -14,18 +14,7 @@ from inference_math.theory import latency
 from inference_math.theory.laws import Law
 from inference_math_bench.lab.engines import Step
 
-__all__ = [
-    "coefficients",
-    "fit",
-    "fit_alone",
-    "gap_law",
-    "kinds",
-    "means",
-    "noise",
-    "noisy_quantile",
-    "own_time",
-    "step_error",
-]
+__all__ = ["coefficients", "fit", "fit_alone", "gap_law", "means", "noise", "noisy_quantile", "own_time", "step_error"]
 
 _TERMS = ("t_w", "T_decode", "kv_read", "prompt", "T", "pair")
 
@@ -42,7 +31,7 @@ def fit(steps: Sequence[Step]) -> StepCost:
     """
     if len(steps) < 12:
         raise ValueError(f"steps must be at least 12 bare steps, not {len(steps)}")
-    alike = list(kinds(steps).values())
+    alike = list(_kinds(steps).values())
     rows = np.array([_rows(kind).mean(axis=0) for kind in alike])
     seconds = np.array([np.mean([step.seconds for step in kind]) for kind in alike])
     weights = np.sqrt([len(kind) for kind in alike])
@@ -71,7 +60,7 @@ def fit_alone(steps: Sequence[Step], overlap: str) -> StepCost:
     """
     unmixed = [step for step in steps if not (step.decodes and step.tokens)]
     start = fit(unmixed)
-    alike = list(kinds(unmixed).values())
+    alike = list(_kinds(unmixed).values())
     rows = np.array([_rows(kind).mean(axis=0) for kind in alike])
     seconds = np.array([np.mean([step.seconds for step in kind]) for kind in alike])
     scale = np.maximum([getattr(start, name) for name in _TERMS], 1e-9)
@@ -87,7 +76,7 @@ def fit_alone(steps: Sequence[Step], overlap: str) -> StepCost:
     return of(optimize.least_squares(off, np.ones(len(_TERMS)), bounds=(0, np.inf)).x)
 
 
-def kinds(steps: Sequence[Step]) -> dict[tuple[int, int, float, int], list[Step]]:
+def _kinds(steps: Sequence[Step]) -> dict[tuple[int, int, float, int], list[Step]]:
     """Return steps of one kind together; a context grows by a token a step, and what is alike to a tenth is of one."""
     found: dict[tuple[int, int, float, int], list[Step]] = {}
     for step in steps:
@@ -140,7 +129,7 @@ def noise(looks: Sequence[Sequence[Step]]) -> np.ndarray[tuple[int], np.dtype[np
     """Return how steps of the same kind scatter: seconds over their mean, for the steps of decodes in each look."""
     found: list[float] = []
     for steps in looks:
-        for kind in kinds(steps).values():
+        for kind in _kinds(steps).values():
             if not kind[0].decodes or len(kind) < 3:
                 continue
             seconds = np.array([step.seconds for step in kind])

@@ -167,6 +167,9 @@ def means(ax: Axes, table: pd.DataFrame) -> pd.DataFrame:
         drawn.append(rows)
     ax.set(xscale="log", yscale="log", xlabel="users (requests in the system)", ylabel="mean time (ms)")
     ax.set_xticks([1, 2, 4, 8, 16, 32, 64], ["1", "2", "4", "8", "16", "32", "64"])
+    ticks = [ms for ms in (5, 10, 20, 50, 100, 200, 500) if ax.get_ylim()[0] <= ms <= ax.get_ylim()[1]]
+    ax.set_yticks(ticks, [str(ms) for ms in ticks])
+    ax.minorticks_off()
     ax.legend(fontsize="small")
     return pd.concat(drawn)
 

@@ -57,7 +57,8 @@ def matrix(gpus: Iterable[str] = (), engines: Iterable[str] = ("vllm", "sglang",
         for gpu in asked:
             for weights in dict.fromkeys(("bf16", "fp8", "nvfp4", "int4", model.stored)):
                 for engine in engines:
-                    said, off = "refused", (None, None)
+                    said = "refused"
+                    off: tuple[float | None, int | None] = (None, None)
                     if (unit := _smallest(name, gpu, weights, engine)) is not None:
                         said = stands_behind(unit)
                         off = (
