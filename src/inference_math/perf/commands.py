@@ -36,6 +36,8 @@ def commands(
     found, servers = [], []
     if tier != "" and tier != "dram":
         found.append(["what is stored", asked["engine"]["away_note"]])
+    if tier == "dram" and asked["engine"]["store_note"] != "":
+        found.append(["what is stored", asked["engine"]["store_note"]])
     if asked["unit"]["drafts"] > 0:
         found.append(["what drafts", asked["engine"]["drafter"]])
     if name == "disaggregated":

@@ -455,6 +455,7 @@ class EngineRecord(TypedDict):
     store: str
     away: str
     away_note: str
+    store_note: str
     away_env: list[str]
     pool: str
     pool_store: str
