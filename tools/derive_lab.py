@@ -21,7 +21,7 @@ import pandas as pd
 from tables import write
 
 from inference_math_bench.lab import analysis, pools
-from inference_math_bench.lab.experiments import Counts, Limit, experiments
+from inference_math_bench.lab.experiments import Counts, Interference, Limit, experiments
 from inference_math_bench.lab.record import Laboratory, arm_name, read, steps_of
 
 GAPS = [{"users": users, "lengths": "geometric"} for users in (1, 8, 32)]
@@ -73,37 +73,61 @@ def derive(*labs: Laboratory) -> Mapping[str, pd.DataFrame]:
 
 
 def of_gpu(labs: Sequence[Laboratory]) -> Mapping[str, pd.DataFrame]:
-    """Return the tables of an engine on a GPU: found and predicted, other forms of the law, bare steps by kind."""
+    """Return the tables of an engine on a GPU: found and predicted, other forms, bare steps, one prompt in loops."""
     tables = {name.replace("lab_", "lab_gpu_"): table for name, table in judged(_joined(labs)).items()}
-    return {**tables, "lab_gpu_steps": _steps(labs)}
+    bare, loops = pd.concat([_bare(lab) for lab in labs]), pd.concat([_looped(lab) for lab in labs])
+    kind = ["offloading", "round", "decodes", "hundreds", "after", "prompts", "tokens"]
+    steps = _timed(bare, kind).drop(columns="hundreds")
+    steps.insert(3, "context", steps.pop("context"))
+    return {**tables, "lab_gpu_steps": steps, "lab_gpu_loops": _timed(loops, ["round", "tokens", "least", "most"])}
 
 
-def _steps(labs: Sequence[Laboratory]) -> pd.DataFrame:
-    """Return bare steps by what was in them: medians and quartiles of their time, and the median of the model's part.
+def _bare(lab: Laboratory) -> pd.DataFrame:
+    """Return bare steps, a row each: what was in them, and whether decodes alone come right after a prompt.
 
-    Contexts grow by a token a step; what is alike to a hundred tokens is of one kind.
+    What that prompt computed may be on its way to host memory then. Contexts grow by a token a step; what is alike to a
+    hundred tokens is of one kind.
     """
-    rows = []
-    for lab in labs:
-        offloading = int("kv_offloading_size" in lab.head["engine"]["flags"])
-        bare = [step for line in lab.costs for step in steps_of(line["rows"])]
-        bare += [s for t in lab.trials if t.experiment == "step" for seen in t.observed for s in seen.steps]
-        for s in bare:
+    looks = [(line["round"], steps_of(line["rows"])) for line in lab.costs]
+    looks += [(t.round, seen.steps) for t in lab.trials if t.experiment == "step" for seen in t.observed]
+    offloading, rows = int("kv_offloading_size" in lab.head["engine"]["flags"]), []
+    for number, steps in looks:
+        for before, s in zip([None, *steps], steps, strict=False):
+            after = s.tokens == 0 and before is not None and before.tokens > 0 and before.decodes == s.decodes
             context = s.context / max(1, s.decodes)
-            what = (offloading, s.decodes, round(context / 100), round(s.prefills), s.tokens, s.cached)
-            rows.append((*what, context, 1e3 * s.seconds, 1e3 * s.model))
-    kind = ["offloading", "decodes", "hundreds", "prompts", "tokens", "cached"]
-    found = pd.DataFrame(rows, columns=[*kind, "context", "ms", "model"]).groupby(kind)
-    table = found.agg(
-        context=("context", lambda x: round(x.median())),
-        step_ms=("ms", "median"),
-        low_ms=("ms", lambda x: x.quantile(0.25)),
-        high_ms=("ms", lambda x: x.quantile(0.75)),
-        model_ms=("model", "median"),
-        steps=("ms", "size"),
-    ).reset_index()
-    table = table[["offloading", "decodes", "context", *kind[3:], "step_ms", "low_ms", "high_ms", "model_ms", "steps"]]
-    return _rounded(table, ["step_ms", "low_ms", "high_ms", "model_ms"])
+            rows.append(
+                {
+                    "offloading": offloading, "round": number, "decodes": s.decodes, "hundreds": round(context / 100),
+                    "context": context, "after": int(after), "prompts": round(s.prefills), "tokens": s.tokens,
+                    "step": s.seconds, "model": s.model,
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _looped(lab: Laboratory) -> pd.DataFrame:
+    """Return steps of closed loops with one whole prompt of the usual length, by how many decode beside it."""
+    n_in, rows = Interference(lab.head.get("scale", 1)).n_in, []
+    for trial in lab.trials:
+        seen = [s for one in trial.observed for s in one.steps] if trial.experiment == Interference.name else []
+        for s in seen:
+            least = 0 if s.decodes == 0 else 2 ** int(np.log2(s.decodes))
+            if s.prefills == 1 and s.tokens == n_in and not s.cached:
+                row = {"round": trial.round, "tokens": n_in, "least": least, "most": max(0, 2 * least - 1)}
+                rows.append({**row, "step": s.seconds, "model": s.model})
+    whole, times = ["round", "tokens", "least", "most"], ["step", "model"]
+    return pd.DataFrame(rows, columns=[*whole, *times]).astype(dict.fromkeys(whole, int) | dict.fromkeys(times, float))
+
+
+def _timed(steps: pd.DataFrame, kind: list[str]) -> pd.DataFrame:
+    """Return steps by kind: medians and quartiles of their time, the median of the model's part, how many."""
+    groups = steps.groupby(kind)
+    low, high = groups.step.quantile(0.25), groups.step.quantile(0.75)
+    times = {"step_ms": groups.step.median(), "low_ms": low, "high_ms": high, "model_ms": groups.model.median()}
+    table = pd.DataFrame({name: 1e3 * value for name, value in times.items()})
+    if "context" in steps:
+        table.insert(0, "context", groups.context.median().round().astype(int))
+    return _rounded(table.assign(steps=groups.size()).reset_index(), list(times))
 
 
 def judged(lab: Laboratory) -> Mapping[str, pd.DataFrame]:

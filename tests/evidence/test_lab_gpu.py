@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,29 +32,38 @@ def test_all_settings_are_those_of_the_laboratory_at_eight_times_its_lengths() -
 
 def test_no_step_beats_the_hardware() -> None:
     plain = STEPS[STEPS.prompts <= 1]
-    sheet = UNIT.at_datasheet
-    floor = [1e3 * float(sheet.step_time(r.decodes, r.context, r.tokens, r.cached)) for r in plain.itertuples()]
+    floor = [1e3 * float(UNIT.at_datasheet.step_time(r.decodes, r.context, r.tokens)) for r in plain.itertuples()]
     assert (plain.low_ms > np.array(floor)).all()
     assert (STEPS.model_ms <= STEPS.step_ms).all()
     assert ((STEPS.low_ms <= STEPS.step_ms) & (STEPS.step_ms <= STEPS.high_ms)).all()
 
 
-def test_mixed_steps_are_the_root_of_weight_read_and_compute_with_reads_on_top() -> None:
-    """Fitted to unmixed steps alone; the mixed ones judge."""
+def test_mixed_steps_are_nearest_to_the_root_with_reads_on_top() -> None:
+    """Fitted to unmixed steps alone, of all or of one round; the mixed ones judge."""
+    bare = STEPS[STEPS.offloading == 0]
+    one, two = (bare[bare["round"] == number] for number in (1, 2))
+    for fitted, judges in ((bare, bare), (one, two), (two, one)):
+        judged = plots.judged_steps(fitted, judges)
+        off = judged[judged.mixed].groupby("law").error.apply(lambda e: e.abs().mean())
+        assert off["quadrature"] < 0.025 < off["none"] < 0.06 < off["serial-kv"] < off["full"]
+    assert judged[judged.mixed].error.groupby(judged.law).max()["full"] > 0.3
+
+
+def test_a_figure_s_marks_are_the_step_over_what_is_said() -> None:
     judged = plots.judged_steps(STEPS[STEPS.offloading == 0])
-    off = judged[judged.mixed].groupby("law").error.apply(lambda e: e.abs().mean())
-    worst = judged[judged.mixed].groupby("law").error.apply(lambda e: e.abs().max())
-    assert off["quadrature"] < 0.02 < off["none"] < off["serial-kv"] < off["full"]
-    assert worst["quadrature"] < 0.04
-    assert worst["full"] > 0.3
+    drawn = plots.mixed_kinds(plt.figure().add_subplot(), judged)
+    assert len(drawn) == 4 * 11
+    far = drawn[(drawn.law == "full") & (drawn.decodes == 32) & (drawn.tokens == 256)]
+    assert far.found.iloc[0] < 0.75  # said to be longer than it is
+    plt.close()
 
 
 def test_reads_of_decodes_add_to_a_prompt_in_full() -> None:
     """Eight decodes at 8,192 tokens add to a step with a prompt what they add to one without."""
-    plain = STEPS[STEPS.offloading == 0].assign(long=lambda t: t.context > 8000)
-    eight = plain[(plain.decodes == 8) & plain.tokens.isin([0, 1024, 2048])].groupby(["tokens", "long"]).step_ms.mean()
-    added = eight.xs(True, level="long") - eight.xs(False, level="long")
-    assert added.to_numpy() == pytest.approx(added[0], rel=0.1)
+    eight = STEPS[(STEPS.offloading == 0) & (STEPS.decodes == 8) & STEPS.tokens.isin([0, 1024])]
+    middle = eight.groupby(["tokens", eight.context > 8000]).step_ms.median()
+    added = [middle[tokens, True] - middle[tokens, False] for tokens in (0, 1024)]
+    assert added[1] == pytest.approx(added[0], rel=0.15)
 
 
 def test_the_laws_hold_to_a_tenth_on_average() -> None:
@@ -71,20 +81,30 @@ def test_loading_is_slower_than_printed_and_near_the_complete_form() -> None:
     assert (most / found.found[most.index] > 1.6).all()
 
 
-def test_offloading_lengthens_every_kind_of_step() -> None:
-    key = ["decodes", "prompts", "tokens", "kind"]
-    kinds = STEPS.assign(kind=STEPS.context.round(-2))
-    on, off = (kinds[kinds.offloading == i].groupby(key).step_ms.median() for i in (1, 0))
-    both = on.index.intersection(off.index)
-    assert len(both) > 10
-    assert (on[both] > off[both]).all()
+def test_offloading_lengthens_decodes_while_a_prompt_is_written() -> None:
+    kinds = STEPS[(STEPS.tokens == 0) & (STEPS.context < 1000)]
+    middle = kinds.groupby(["offloading", "after", "decodes"]).step_ms.median()
+    beside = middle[1, 1] / middle[0, 1]
+    assert beside.dropna().between(1.1, 1.4).all()
+    quiet = (middle[1, 0] - middle[0, 0]).dropna()
+    assert quiet.between(-0.5, 1.1).all()
+
+
+def test_a_step_just_above_what_graphs_cover_is_longer() -> None:
+    loops = evidence.load("lab_gpu_loops").frame
+    alone = loops[loops.least == 0].set_index("round").step_ms
+    one = loops[loops.least == 1].set_index("round").step_ms
+    assert (one > 1.15 * alone).all()
 
 
 def test_the_form_that_ships_is_too_short_for_an_engine_that_is_watched() -> None:
     steps, loops = accuracy.watched_steps(), accuracy.watched_loops()
     off = steps.predicted / steps.measured - 1
-    assert off.between(-0.3, 0).all()
-    assert off.mean() == pytest.approx(-0.13, abs=0.03)
+    assert off.mean() == pytest.approx(-0.14, abs=0.03)
+    assert (off < 0.01).all()
+    assert loops.measured.between(loops.low, loops.high).sum() == 4
+    narrow = accuracy.watched_loops(0.5)
+    assert (narrow.high - narrow.low < 0.6 * (loops.high - loops.low)).all()
     assert (loops.predicted < loops.measured).all()
     one = loops[(loops.quantity == "tpot") & (loops.users == 16)].iloc[0]
     work = Workload(512, 16, lengths="geometric")

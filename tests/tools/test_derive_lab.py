@@ -11,8 +11,8 @@ from scipy import stats
 from inference_math import evidence
 from inference_math.simulate import StepCost
 from inference_math_bench.lab import analysis, pools, session
-from inference_math_bench.lab.engines import Played
-from inference_math_bench.lab.experiments import EXPERIMENTS, Bench, Counts, InsideAStep, Limit
+from inference_math_bench.lab.engines import ALL_AT_ONCE, Played
+from inference_math_bench.lab.experiments import EXPERIMENTS, Bench, Counts, InsideAStep, Interference, Limit
 from inference_math_bench.lab.machine import Alone
 from inference_math_bench.lab.record import Book, read
 
@@ -43,25 +43,36 @@ def test_the_tables_have_the_columns_and_settings_of_the_committed_ones(tables) 
 
 
 def test_bare_steps_of_a_gpu_are_told_by_what_was_in_them(tmp_path) -> None:
-    """An engine with a known cost, once with offloading: every kind has that cost, its quartiles and its flag."""
+    """An engine with a known cost, at eight times the lengths, once with offloading: every kind has that cost."""
     labs = []
     for i, flags in enumerate(({}, {"kv_offloading_size": 16})):
-        bench = Bench(Played(COST), np.random.default_rng(i), seconds=1.0, repeats=3, watch=Alone)
-        book = Book(tmp_path / f"{i}.jsonl", {"model": "played", "engine": {"flags": flags}, "machine": {}, "seed": i})
-        session.rounds(bench, book, [InsideAStep(), Limit()], until=1e9, progress=None, most=1)
+        engine = Played(COST, noise=0.05, budget=8 * ALL_AT_ONCE)
+        bench = Bench(engine, np.random.default_rng(i), seconds=9.0, scale=8, watch=Alone)
+        head = {"model": "played", "engine": {"flags": flags}, "machine": {}, "seed": i, "scale": 8}
+        tried = [InsideAStep(8), Interference(8)] if i == 0 else [Limit(8)]
+        session.rounds(bench, Book(tmp_path / f"{i}.jsonl", head), tried, until=1e9, progress=None, most=1)
         labs.append(read(tmp_path / f"{i}.jsonl"))
     tables = derive_lab.of_gpu(labs)
     assert {name: list(table.columns) for name, table in tables.items()} == {
         name: list(evidence.load(name).frame.columns) for name in tables
     }
+    assert set(tables["lab_gpu_arms"].experiment) == {"step", "interference", "limit"}
     steps = tables["lab_gpu_steps"]
-    assert set(steps.offloading) == {0, 1}
-    assert not steps.duplicated(["offloading", "decodes", "context", "prompts", "tokens", "cached"]).any()
-    for row in steps.itertuples():
+    assert not steps.duplicated(["offloading", "round", "decodes", "context", "after", "prompts", "tokens"]).any()
+    assert 28672 in set(steps.tokens)  # of the experiment, not of a look at bare steps
+    assert set(steps[steps.offloading == 0].prompts) == {0, 1, 2, 4}
+    assert set(steps[steps.offloading == 1].prompts) == {0, 1}
+    assert set(steps[steps.after == 1].tokens) == {0}
+    for row in steps[steps.steps > 20].itertuples():
         cost = 1e3 * COST(row.decodes, row.decodes * row.context, row.prompts, row.tokens, row.tokens**2 / 2)
-        for name in ("step_ms", "low_ms", "high_ms", "model_ms"):
-            assert float(getattr(row, name)) == pytest.approx(cost, rel=2e-3), (row, name)
-    assert steps[steps.offloading == 1].steps.sum() > 100
+        assert float(row.low_ms) < float(row.step_ms) < float(row.high_ms)
+        assert float(row.step_ms) == pytest.approx(cost, rel=0.05), row
+    loops = tables["lab_gpu_loops"]
+    assert set(loops.tokens) == {512}
+    assert (loops.least <= loops.most).all()
+    for row in loops[loops.steps > 30].itertuples():
+        low, high = (1e3 * COST(d, d * 500, 1, 512, 0) for d in (row.least, row.most))
+        assert 0.95 * low < float(row.step_ms) < 1.05 * high, row
 
 
 def test_an_experiment_that_is_added_replaces_only_itself() -> None:

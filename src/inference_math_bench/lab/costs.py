@@ -16,6 +16,7 @@ from inference_math_bench.lab.engines import Step
 
 __all__ = ["coefficients", "fit", "fit_alone", "gap_law", "means", "noise", "noisy_quantile", "own_time", "step_error"]
 
+_STARTS = 12  # besides the additive fit
 _TERMS = ("t_w", "T_decode", "kv_read", "prompt", "T", "pair")
 
 
@@ -59,11 +60,13 @@ def fit_alone(steps: Sequence[Step], overlap: str) -> StepCost:
     Each model has coefficients of its own, so that a mixed step judges the models and not the fit of one of them.
     """
     unmixed = [step for step in steps if not (step.decodes and step.tokens)]
-    start = fit(unmixed)
     alike = list(_kinds(unmixed).values())
     rows = np.array([_rows(kind).mean(axis=0) for kind in alike])
     seconds = np.array([np.mean([step.seconds for step in kind]) for kind in alike])
-    scale = np.maximum([getattr(start, name) for name in _TERMS], 1e-9)
+    # A term that the additive fit has at nought gets a size, too: the share of a middling step in its largest row.
+    sizes = np.median(seconds) / np.where(rows.max(axis=0) > 0, rows.max(axis=0), 1.0)
+    start = fit(unmixed)
+    scale = np.maximum([getattr(start, name) for name in _TERMS], 0.1 * sizes)
 
     def of(x: np.ndarray[tuple[int], np.dtype[np.float64]]) -> StepCost:
         return StepCost(**dict(zip(_TERMS, (x * scale).tolist(), strict=True)), overlap=overlap)
@@ -73,7 +76,10 @@ def fit_alone(steps: Sequence[Step], overlap: str) -> StepCost:
         said = [cost(*(row[1], row[2], row[3], row[4], row[5])) for row in rows]
         return np.asarray(np.array(said) / seconds - 1)
 
-    return of(optimize.least_squares(off, np.ones(len(_TERMS)), bounds=(0, np.inf)).x)
+    # The longer of two terms is flat in the shorter one, so that a single start may stay where it is.
+    starts = [np.ones(len(_TERMS)), *np.random.default_rng(0).lognormal(0, 1, (_STARTS, len(_TERMS)))]
+    ends = [optimize.least_squares(off, one, bounds=(0, np.inf)) for one in starts]
+    return of(min(ends, key=lambda end: end.cost).x)
 
 
 def _kinds(steps: Sequence[Step]) -> dict[tuple[int, int, float, int], list[Step]]:

@@ -10,6 +10,7 @@ from inference_math.simulate import Cost
 
 __all__ = ["ALL_AT_ONCE", "Emitted", "Engine", "Played", "Prompt", "Step", "Stored"]
 
+_TOGETHER = 5  # blocks that come from host memory in a step of one that only plays
 ALL_AT_ONCE = 8192  # prompt tokens of a step: so many that no prompt here is cut
 
 
@@ -144,6 +145,7 @@ class Played:
         self._running: dict[int, _Request] = {}
         self._families: set[int] = set()
         self._kept: set[int] = set()  # in host memory alone
+        self._loaded_of: dict[int, int] = {}  # by request, tokens that came from there
 
     def now(self) -> float:
         """Return the clock, in seconds."""
@@ -173,6 +175,8 @@ class Played:
         """Run one step, if there is anything to do."""
         if not self._waiting and not self._running:
             return None
+        if (loading := self._from_host()) is not None:
+            return loading
         left, load, parts = self.budget, 0.0, []
         for number, request in self._running.items():
             new = min(left, max(1, request.prompt.n_in - request.computed))
@@ -190,6 +194,21 @@ class Played:
             left -= new
         return self._run([part for part in parts if part[2] > 0], load)
 
+    def _from_host(self) -> Step | None:
+        """Return a step that computes nothing while a part of a waiting request's blocks comes; None where all came."""
+        for number, request in self._waiting.items():
+            prompt = request.prompt
+            if prompt.family not in self._kept or prompt.family in self._families:
+                continue
+            blocks = min(prompt.shared, prompt.n_in - 1) // self.block
+            if (there := self._loaded_of.get(number, 0)) < blocks:
+                part = min(_TOGETHER, blocks - there)
+                self._loaded_of[number] = there + part
+                start, seconds = self._clock, part * self.block * self.kv_bytes / self.link
+                self._clock += seconds
+                return Step(start, seconds, 0.0, 0, 0, 0.0, 0, 0, 0.0, len(self._waiting), ())
+        return None
+
     def _admit(self, request: _Request) -> float:
         """Find what is cached; return the seconds that the store needs for it, negative where they come first."""
         prompt, seconds = request.prompt, 0.0
@@ -199,7 +218,6 @@ class Played:
             self._families.add(prompt.family)
             if prompt.family in self._kept:
                 request.cached = min(prompt.shared, prompt.n_in - 1) // self.block * self.block
-                self._clock += request.cached * self.kv_bytes / self.link
         if prompt.stored is not None:
             request.cached = min(prompt.stored.tokens, prompt.n_in - 1)
             seconds = request.cached * self.kv_bytes / prompt.stored.bandwidth

@@ -100,38 +100,37 @@ def mixed_steps(ax: Axes, table: pd.DataFrame, laws: pd.DataFrame) -> pd.DataFra
     return drawn
 
 
-def judged_steps(table: pd.DataFrame) -> pd.DataFrame:
+def judged_steps(table: pd.DataFrame, judges: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return how far four models of overlap are from kinds of bare steps: a row for each model and kind.
 
-    `table` is as `lab_gpu_steps`. Each model is fitted to the kinds with prompts alone and with decodes alone; `mixed`
-    are the others, which judge it. `error` is what the model says over what was measured, less one.
+    Tables are as `lab_gpu_steps`. Each model is fitted to the kinds of `table` with prompts or with decodes alone, and
+    tried on `judges` (default: the same table), where `mixed` are the others. `error` is what the model says over
+    what was measured, less one.
     """
     rows: list[dict[str, Any]] = table.to_dict("records")  # type: ignore[assignment]
-    steps = [_as_step(**row) for row in rows]
-    drawn = []
+    tried = table if judges is None else judges
+    asked: list[dict[str, Any]] = tried.to_dict("records")  # type: ignore[assignment]
+    steps, drawn = [_as_step(**row) for row in asked], []
     for law in ("none", "quadrature", "serial-kv", "full"):
-        cost = costs.fit_alone(steps, law)
-        said = np.array([cost(s.decodes, s.context, s.prefills, s.tokens, s.pairs) for s in steps])
-        one = table[["decodes", "context", "prompts", "tokens", "step_ms"]].assign(law=law, said_ms=_MS * said)
+        cost = costs.fit_alone([_as_step(**row) for row in rows], law)
+        said = _MS * np.array([cost(s.decodes, s.context, s.prefills, s.tokens, s.pairs) for s in steps])
+        one = tried[["decodes", "context", "prompts", "tokens", "step_ms"]].assign(law=law, said_ms=said)
         drawn.append(one.assign(mixed=(one.decodes > 0) & (one.tokens > 0), error=one.said_ms / one.step_ms - 1))
     return pd.concat(drawn, ignore_index=True)
 
 
-def _as_step(
-    decodes: int, context: int, prompts: int, tokens: int, cached: int, step_ms: float, model_ms: float, **_: Any
-) -> Step:
+def _as_step(decodes: int, context: int, prompts: int, tokens: int, step_ms: float, model_ms: float, **_: Any) -> Step:
     """Return a step of that kind; what its prompts compute are pairs of tokens, half of a square each."""
     pairs = tokens**2 / 2 / max(1, prompts)
-    return Step(
-        0.0, step_ms / _MS, model_ms / _MS, decodes, decodes * context, float(prompts), tokens, cached, pairs, 0, ()
-    )
+    return Step(0.0, step_ms / _MS, model_ms / _MS, decodes, decodes * context, float(prompts), tokens, 0, pairs, 0, ())
 
 
 def mixed_kinds(ax: Axes, judged: pd.DataFrame) -> pd.DataFrame:
     """Draw mixed kinds of steps over what each model of overlap says of them."""
-    mixed = judged[judged.mixed].assign(found=lambda t: 1 / (1 + t.error))
+    each = judged[judged.mixed].assign(found=lambda t: 1 / (1 + t.error))
+    mixed = each.groupby(["law", "tokens", "decodes", each.context.round(-2)])[["found"]].mean().reset_index()
     mixed = mixed.assign(kind=[f"{r.decodes} × {r.context:,} + {r.tokens:,}" for r in mixed.itertuples()])
-    order = mixed[mixed.law == "none"].sort_values(["tokens", "decodes", "context"]).kind.tolist()
+    order = mixed[mixed.law == "none"].kind.tolist()
     for i, (law, label) in enumerate(OVERLAPS.items()):
         one = mixed[mixed.law == (law or "none")].set_index("kind").found.reindex(order)
         ax.plot(one.to_numpy(), np.arange(len(order)) + 0.12 * (i - 1.5), "osD^"[i], color=COLOURS[i], label=label)

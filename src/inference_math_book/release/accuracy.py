@@ -184,10 +184,11 @@ def published(level: float | None = None) -> pd.DataFrame:
 def watched_steps() -> pd.DataFrame:
     """Predict every kind of bare step of our own vLLM [Llama-3-8B in BF16, one H100], which nothing is fitted to.
 
-    Columns: those of `lab_gpu_steps` without offloading; measured, model (its part of a step), predicted, in seconds.
+    Columns: those of `lab_gpu_steps` without offloading, with one prompt at most; measured, model (its part of a step),
+    predicted, in seconds.
     """
-    table, unit = load("lab_gpu_steps").frame.query("offloading == 0"), _watched()
-    predicted = unit.step_time(*(table[name].to_numpy(float) for name in ("decodes", "context", "tokens", "cached")))
+    table, unit = load("lab_gpu_steps").frame.query("offloading == 0 and prompts <= 1"), _watched()
+    predicted = unit.step_time(*(table[name].to_numpy(float) for name in ("decodes", "context", "tokens")))
     return table.assign(measured=table.step_ms / 1e3, model=table.model_ms / 1e3, predicted=predicted)
 
 

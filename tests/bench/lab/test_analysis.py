@@ -12,7 +12,7 @@ from scipy import stats
 from inference_math.simulate import StepCost
 from inference_math_bench.lab import analysis, costs, session
 from inference_math_bench.lab.engines import Played
-from inference_math_bench.lab.experiments import Bench, Counts, Interference
+from inference_math_bench.lab.experiments import Bench, Counts, Interference, calibration
 from inference_math_bench.lab.machine import Alone
 from inference_math_bench.lab.record import Book, read
 
@@ -83,7 +83,6 @@ def test_the_right_means_pass_and_a_missing_weight_read_is_found(tmp_path, monke
 
 
 def test_a_bare_look_tells_the_cost_it_was_played_with() -> None:
-    from inference_math_bench.lab.experiments import calibration
 
     cost = StepCost(t_w=0.006, T=0.0002, T_decode=0.0004, kv_read=8e-7, pair=2e-8, prompt=0.001)
     found = costs.fit(calibration(Bench(Played(cost), np.random.default_rng(0))))
@@ -141,9 +140,25 @@ def test_many_intervals_are_judged_together() -> None:
 
 
 def test_scatter_is_that_of_the_steps() -> None:
-    from inference_math_bench.lab.experiments import calibration
 
     bench = Bench(Played(COST, noise=0.1, seed=3), np.random.default_rng(0), repeats=40)
     scatter = costs.noise([calibration(bench)])
     assert scatter.std() == pytest.approx(0.1, rel=0.15)
     assert scatter.mean() == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("overlap", ["none", "quadrature", "serial-kv", "full"])
+def test_a_model_of_overlap_is_found_from_steps_of_its_own(overlap) -> None:
+    """Also where a term is nought, at which the additive fit begins; the mixed steps are not in the fit."""
+    known = StepCost(t_w=0.0075, T=2.4e-5, T_decode=1e-4, kv_read=4.6e-8, prompt=0.0013, pair=9e-10, overlap=overlap)
+    steps = calibration(Bench(Played(known), np.random.default_rng(0), scale=8))
+    found = costs.fit_alone(steps, overlap)
+    mixed = [step for step in steps if step.decodes and step.tokens]
+    unmixed = [step for step in steps if not (step.decodes and step.tokens)]
+    for step in unmixed:
+        said = found(step.decodes, step.context, step.prefills, step.tokens, step.pairs)
+        assert said == pytest.approx(step.seconds, rel=0.01)
+    if overlap in ("none", "quadrature"):  # of the others no unmixed step tells the shorter side
+        for step in mixed:
+            said = found(step.decodes, step.context, step.prefills, step.tokens, step.pairs)
+            assert said == pytest.approx(step.seconds, rel=0.02)

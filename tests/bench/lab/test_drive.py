@@ -12,7 +12,7 @@ from inference_math.simulate import StepCost
 from inference_math.workload import Workload
 from inference_math_bench.lab.drive import bare_steps, benchmark, closed_loop, open_loop
 from inference_math_bench.lab.engines import ALL_AT_ONCE, Played, Prompt, Stored
-from inference_math_bench.lab.experiments import Bench, Cadence, ColdStart, Host, experiments
+from inference_math_bench.lab.experiments import Bench, Cadence, ColdStart, Host, calibration, experiments
 from inference_math_bench.lab.experiments.cold import Spread
 
 COST = StepCost(t_w=0.007, T=0.0002, T_decode=0.0003, kv_read=6e-7)
@@ -174,6 +174,15 @@ def test_without_requests_there_is_no_step() -> None:
     assert engine.step() is None
 
 
+def test_bare_steps_have_longer_contexts_and_prompts_by_a_scale() -> None:
+    for scale in (1, 8):
+        steps = calibration(Bench(Played(COST), np.random.default_rng(0), scale=scale, repeats=1))
+        assert {step.tokens for step in steps if not step.decodes} == {scale * 2**i for i in range(4, 11)}
+        contexts = sorted({round(step.context / step.decodes / scale / 64) for step in steps if step.decodes})
+        assert contexts == [1, 8, 16]
+        assert {step.tokens for step in steps if step.decodes} == {0, 128 * scale}
+
+
 def test_longer_prompts_are_longer_in_every_setting_of_an_experiment() -> None:
     """A scale multiplies prompts, contexts, cached tokens and budgets for them; users, answers and limits stay."""
     plain = {x.name: x.arms() for x in experiments()}
@@ -198,7 +207,11 @@ def test_a_prefix_from_host_memory_is_predicted_before_it_comes() -> None:
         said, found = host.predict(arm, COST, bench), host.run(arm, {}, bench)
         assert found.values["seconds"] == pytest.approx(said["seconds"], rel=0.02), arm
         assert found.values["speedup"] == pytest.approx(said["speedup"], rel=0.02), arm
+        e = (COST.T * arm["n_in"]) / arm["n_in"] * 4e7 / 2000  # no prompt constant, no pairs
+        alpha = arm["stored"] / arm["n_in"]
+        assert said["speedup@printed"] == pytest.approx(1 / (1 - alpha + alpha / e))
         assert said["speedup@printed"] > said["speedup"]
+        assert len(found.observed[0].steps) > 6  # a load takes steps of its own
         assert {step.cached for step in found.observed[0].steps} == {0, arm["stored"]}
 
 

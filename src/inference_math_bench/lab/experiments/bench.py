@@ -126,9 +126,11 @@ def calibration(bench: Bench) -> list[Step]:
 
 
 def alone(bench: Bench, prompt: Prompt) -> Step:
-    """Return the step that computes a prompt alone."""
+    """Return the step that computes a prompt alone; steps that wait for what is loaded of it come before."""
     bench.engine.submit(prompt, 1)
     step = bench.engine.step()
+    while step is not None and not step.tokens and not step.decodes:
+        step = bench.engine.step()
     if step is None or step.prefills != 1:
         raise RuntimeError(f"a prompt of {prompt.n_in} tokens must be one step of its own, and was {step}")
     return step

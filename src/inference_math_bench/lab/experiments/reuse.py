@@ -49,8 +49,7 @@ class Reuse(Scaled):
         """Measure pairs of prefills, or closed loops of one and of eight users."""
         prompt = Prompt(self.n_in, 700, arm["cached"])
         if arm["what"] == "prefill":
-            bench.engine.submit(replace(prompt, shared=992 * self.scale), 1)  # into the cache
-            bench.engine.step()
+            alone(bench, replace(prompt, shared=992 * self.scale))  # into the cache
             ratios, steps = [], []
             for _ in range(3):
                 whole, rest = alone(bench, Prompt(self.n_in)), alone(bench, prompt)
