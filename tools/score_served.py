@@ -16,7 +16,7 @@ from pathlib import Path
 from tables import write
 
 from inference_math.calibrate import served
-from inference_math_book.release import saturated, scores
+from inference_math_book.release import accuracy, saturated, scores
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("data"))
     options = arguments.parse_args()
-    found = served.errors()
+    found = served.errors(accuracy.watched_results())
     write(found, options.out / "served_error.csv", "error", "ttft", "inside")
     print(found.to_string(index=False))
     points = served.scored(served.points("validation").query("left_out != 'queue'"))

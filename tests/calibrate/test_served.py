@@ -14,7 +14,7 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET, SHARES
 from inference_math.unit.nearest import levels
 from inference_math.workload import Workload
-from inference_math_book.release import from_served
+from inference_math_book.release import accuracy, from_served
 
 FITTED, TRIED = served.points("calibration"), served.points("validation")
 
@@ -130,8 +130,11 @@ def test_intervals_of_mixtures_are_as_wide_as_another_source_asks():
 def test_errors_name_what_was_set_aside_and_who_else_published(monkeypatch):
     known = all_scored()
     monkeypatch.setattr(served, "scored", lambda frame: known.loc[frame.index])
-    found = served.errors()
-    assert set(found["source"]) == {"set aside", "left out", "ML.ENERGY", "SGLang cookbook", "ATOM recipes"}
+    own = accuracy.watched_results()
+    found = served.errors(own)
+    others = {"ML.ENERGY", "SGLang cookbook", "ATOM recipes", *own["source"]}
+    assert set(found["source"]) == {"set aside", "left out", *others}
+    assert (found[found["source"] == own["source"].iloc[0]]["points"] == len(own)).all()
     assert set(found[found["maker"] == "AMD"]["engine"]) == {"sglang", "atom"}
     shipped = load("served_error").frame
     blind = TRIED.query("left_out != 'queue' and part == 'blind'")

@@ -25,7 +25,8 @@ from inference_math_bench.lab.experiments import N_IN, N_OUT
 
 __all__ = [
     "LADDER", "coverage", "held", "ladder", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_runs",
-    "silybench_tails", "splitwise", "watched_loops", "watched_steps",
+    "silybench_tails", "splitwise", "watched_loops",
+    "watched_results", "watched_steps",
 ]  # fmt: skip
 
 SCALE = 8  # of prompts and contexts, in the laboratory's run on an H100
@@ -207,6 +208,16 @@ def watched_loops(level: float = 0.9) -> pd.DataFrame:
         table = group[["quantity", "users", "ratio"]].assign(measured=group.found, law=group.predicted)
         tables.append(table.assign(predicted=said.value, low=said.low, high=said.high))
     return pd.concat(tables, ignore_index=True)
+
+
+def watched_results() -> pd.DataFrame:
+    """Return their TPOT as a source of points beside others: rows as `calibrate.served.external_results` has them."""
+    loops, unit = watched_loops().query("quantity == 'tpot'"), _watched()
+    rows = loops.rename(columns={"measured": "tpot_s", "predicted": "tpot"})[["users", "tpot_s", "tpot", "low", "high"]]
+    return rows.assign(
+        source="our own run, watched step by step", model=unit.model.name, gpu=unit.gpu.name, engine=unit.engine,
+        weights=unit.weights, kind=unit.kind,
+    )  # fmt: skip
 
 
 def _watched() -> Unit:
