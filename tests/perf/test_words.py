@@ -148,6 +148,10 @@ def test_which_gpu_is_first_is_said_by_cost_where_two_have_a_price_else_by_rate(
     said = gpus_said(["b", "a", "c"], [2.0, 3.0, 9.0], [0.25, 0.5, nan])
     assert said == "an output token costs least on b ($0.25 a million), then a ($0.5 a million)"
     assert gpus_said(["a"], [0.0], [nan]) == ""
+    below = "gb200 stands below b200: different measurements tell of them"
+    assert gpus_said(["b200", "gb200"], [3.0, 2.0], [nan, nan]).endswith(f"b200 (3), then gb200 (2); {below}")
+    assert "below" not in gpus_said(["gb200", "b200"], [3.0, 2.0], [nan, nan])
+    assert "below" not in gpus_said(["b200", "gb200"], [3.0, 0.0], [nan, nan])
 
 
 def test_a_verdict_says_how_often_and_what_it_costs_elsewhere():
@@ -271,7 +275,7 @@ def test_that_no_fleet_keeps_a_promise_counts_draws():
         (
             "chunked",
             lambda b, p: 0.04 * b + 0.3 * p,
-            "TTFT: in chunks that keep the limit on TPOT, a prompt takes longer than 500 ms",
+            "TTFT: in chunks that keep the limit on TPOT at full load, a prompt takes longer than 500 ms",
         ),
         (
             "aggregated",

@@ -278,7 +278,7 @@ def hindered(asked: Asked, each: StepCosts, name: str) -> str:
         least = step(1.0, 1 / asked["work"]["n_in"])
         if least > tpot:
             return "TPOT: a step with the smallest chunk takes " + digits(1e3 * least) + " ms"
-        late = "TTFT: in chunks that keep the limit on TPOT, a prompt takes longer than "
+        late = "TTFT: in chunks that keep the limit on TPOT at full load, a prompt takes longer than "
         return late + digits(1e3 * asked["ttft"]) + " ms"
     if name == "aggregated":
         return "the limits, or the memory, leave no room for one request beside another's prompt"
@@ -386,7 +386,15 @@ def gpus_said(names: list[str], rates: list[float], costs: list[float]) -> str:
     if len(told) == 0:
         return ""
     said = "an output token costs least on " if priced else "one GPU serves most requests/s on "
-    return said + told[0] + (", then " + told[1] if len(told) > 1 else "")
+    said += told[0] + (", then " + told[1] if len(told) > 1 else "")
+    for i in range(len(names)):
+        for j in range(len(names)):
+            # A superchip has the GPU of its name, and yet other measurements behind it.
+            if names[i] == "g" + names[j] and rates[i] > 0 and rates[j] > rates[i]:
+                said += (
+                    "; " + names[i] + " stands below " + names[j] + ": different measurements tell of them"
+                )
+    return said
 
 
 def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[str]:
