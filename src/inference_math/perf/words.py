@@ -391,9 +391,7 @@ def gpus_said(names: list[str], rates: list[float], costs: list[float]) -> str:
         for j in range(len(names)):
             # A superchip has the GPU of its name, and yet other measurements behind it.
             if names[i] == "g" + names[j] and rates[i] > 0 and rates[j] > rates[i]:
-                said += (
-                    "; " + names[i] + " stands below " + names[j] + ": different measurements tell of them"
-                )
+                said += "; " + names[i] + " stands below " + names[j] + ": different measurements tell of them"
     return said
 
 

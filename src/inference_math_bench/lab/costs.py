@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 
 from inference_math import theory
@@ -32,10 +33,8 @@ def fit(steps: Sequence[Step]) -> StepCost:
     """
     if len(steps) < 12:
         raise ValueError(f"steps must be at least 12 bare steps, not {len(steps)}")
-    alike = list(_kinds(steps).values())
-    rows = np.array([_rows(kind).mean(axis=0) for kind in alike])
-    seconds = np.array([np.mean([step.seconds for step in kind]) for kind in alike])
-    weights = np.sqrt([len(kind) for kind in alike])
+    rows, seconds, counts = _middles(steps)
+    weights = np.sqrt(counts)
     scale = rows.max(axis=0)
     scale[scale == 0] = 1.0
     found, _ = optimize.nnls(rows / scale / seconds[:, None] * weights[:, None], weights)
@@ -60,9 +59,7 @@ def fit_alone(steps: Sequence[Step], overlap: str) -> StepCost:
     Each model has coefficients of its own, so that a mixed step judges the models and not the fit of one of them.
     """
     unmixed = [step for step in steps if not (step.decodes and step.tokens)]
-    alike = list(_kinds(unmixed).values())
-    rows = np.array([_rows(kind).mean(axis=0) for kind in alike])
-    seconds = np.array([np.mean([step.seconds for step in kind]) for kind in alike])
+    rows, seconds, _ = _middles(unmixed)
     # A term that the additive fit has at nought gets a size, too: the share of a middling step in its largest row.
     sizes = np.median(seconds) / np.where(rows.max(axis=0) > 0, rows.max(axis=0), 1.0)
     start = fit(unmixed)
@@ -80,6 +77,14 @@ def fit_alone(steps: Sequence[Step], overlap: str) -> StepCost:
     starts = [np.ones(len(_TERMS)), *np.random.default_rng(0).lognormal(0, 1, (_STARTS, len(_TERMS)))]
     ends = [optimize.least_squares(off, one, bounds=(0, np.inf)) for one in starts]
     return of(min(ends, key=lambda end: end.cost).x)
+
+
+def _middles(steps: Sequence[Step]) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
+    """Return of each kind of steps the mean of its rows and seconds, and how many they are."""
+    kinds = list(_kinds(steps).values())
+    rows = np.array([_rows(kind).mean(axis=0) for kind in kinds])
+    seconds = np.array([np.mean([step.seconds for step in kind]) for kind in kinds])
+    return rows, seconds, [len(kind) for kind in kinds]
 
 
 def _kinds(steps: Sequence[Step]) -> dict[tuple[int, int, float, int], list[Step]]:

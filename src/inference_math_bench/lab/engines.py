@@ -145,7 +145,7 @@ class Played:
         self._running: dict[int, _Request] = {}
         self._families: set[int] = set()
         self._kept: set[int] = set()  # in host memory alone
-        self._loaded_of: dict[int, int] = {}  # by request, tokens that came from there
+        self._loaded_of: dict[int, int] = {}  # by request, blocks that came from there
 
     def now(self) -> float:
         """Return the clock, in seconds."""
@@ -200,7 +200,7 @@ class Played:
             prompt = request.prompt
             if prompt.family not in self._kept or prompt.family in self._families:
                 continue
-            blocks = min(prompt.shared, prompt.n_in - 1) // self.block
+            blocks = self._shared(prompt) // self.block
             if (there := self._loaded_of.get(number, 0)) < blocks:
                 part = min(_TOGETHER, blocks - there)
                 self._loaded_of[number] = there + part
@@ -209,15 +209,17 @@ class Played:
                 return Step(start, seconds, 0.0, 0, 0, 0.0, 0, 0, 0.0, len(self._waiting), ())
         return None
 
+    def _shared(self, prompt: Prompt) -> int:
+        """Return the tokens of whole blocks that a prompt has in common with its family."""
+        return min(prompt.shared, prompt.n_in - 1) // self.block * self.block
+
     def _admit(self, request: _Request) -> float:
         """Find what is cached; return the seconds that the store needs for it, negative where they come first."""
         prompt, seconds = request.prompt, 0.0
-        if prompt.family in self._families:
-            request.cached = min(prompt.shared, prompt.n_in - 1) // self.block * self.block
-        elif prompt.family is not None:
+        if prompt.family in self._families | self._kept:
+            request.cached = self._shared(prompt)
+        if prompt.family is not None:
             self._families.add(prompt.family)
-            if prompt.family in self._kept:
-                request.cached = min(prompt.shared, prompt.n_in - 1) // self.block * self.block
         if prompt.stored is not None:
             request.cached = min(prompt.stored.tokens, prompt.n_in - 1)
             seconds = request.cached * self.kv_bytes / prompt.stored.bandwidth

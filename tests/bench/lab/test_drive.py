@@ -189,7 +189,7 @@ def test_longer_prompts_are_longer_in_every_setting_of_an_experiment() -> None:
     for experiment in experiments(8):
         for arm, one in zip(experiment.arms(), plain[experiment.name], strict=True):
             for name, value in arm.items():
-                if name in ("n_in", "context", "cached", "stored") and experiment.name != "store":
+                if name in ("n_in", "context", "cached", "stored"):
                     assert value == 8 * one[name], (experiment.name, arm)
                 elif name == "budget":
                     users = 16 if value < ALL_AT_ONCE else 0

@@ -27,14 +27,14 @@ class Store(Scaled):
 
     def arms(self) -> list[Arm]:
         """Accelerations and stored shares, layer by layer and whole first; a load cut at the crossover; writes."""
-        shares = (128, 256, 384, 448, 480)
+        shares = [self.scale * tokens for tokens in (128, 256, 384, 448, 480)]
         loads: list[Arm] = [
             {"what": "load", "e": e, "stored": s, "layerwise": w}
             for e in (1, 3, 9)
             for s in shares
             for w in (True, False)
         ]
-        capped: list[Arm] = [{"what": "cap", "e": e, "stored": 480, "layerwise": True} for e in (1, 3, 9)]
+        capped: list[Arm] = [{"what": "cap", "e": e, "stored": shares[-1], "layerwise": True} for e in (1, 3, 9)]
         return [*loads, *capped, {"what": "write"}]
 
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:
