@@ -38,8 +38,8 @@ def _costs(side: str, stored: bool) -> WorkloadCosts:
     """Return what requests cost by the datasheet, by measured operators, or by the fitted form."""
     if side == "kernels":
         found = measured(Operators(UNIT.model, tp=2, weights="fp8", kv="fp8"), WORK.n_in, WORK.n_out)
-        speedup = theory.speedup_layerwise(alpha=STORED, e=_e(found))
-        return found.with_prefill(speedup) if stored else found
+        load = STORED * (found.ttft_1 + found.t_w) / _e(found)
+        return found.with_store(STORED, load) if stored else found
     unit = UNIT.calibrated(DATASHEET) if side == "datasheet" else UNIT
     work = Workload(WORK.n_in, WORK.n_out, STORED if stored else 0.0)
     return unit.costs(work, 2 * tier(_STORE).read_bw if stored else 0.0)
@@ -48,6 +48,12 @@ def _costs(side: str, stored: bool) -> WorkloadCosts:
 def _e(alone: WorkloadCosts) -> float:
     """Return e of the SSDs of both GPUs, by what a prompt costs that nothing is stored of."""
     return float(tier(_STORE).acceleration((alone.ttft_1 + alone.t_w) / WORK.n_in, UNIT.model.kv_token("fp8"), 2))
+
+
+def _beside() -> float:
+    """Return what a step takes beside a prompt alone, over the prompt's own part of it."""
+    alone = _costs("fitted", False)
+    return float(alone.t_w / alone.ttft_1)
 
 
 @lru_cache
@@ -176,6 +182,7 @@ def numbers() -> dict[str, str]:
         "case_wait": f"{1e3 * WAIT:.0f}",
         "case_stored_share": f"{100 * STORED:.0f}",
         "case_stored_law_speedup": f"{theory.speedup_layerwise(alpha=STORED, e=loaded['e']):.0f}",
+        "case_stored_step_speedup": f"{theory.speedup_step(alpha=STORED, e=loaded['e'], beside=_beside()):.0f}",
         "case_plan_e": digits(loaded["e"]),
         "case_stored_plan_speedup": f"{loaded['speedup']:.0f}",
     }

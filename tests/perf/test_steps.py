@@ -55,16 +55,15 @@ def test_one_number_and_arrays_of_them_agree(unit, decodes, context, fresh, cach
 def test_a_slow_store_makes_prefills_wait_and_a_fast_one_hides(read_bw):
     in_hbm, loaded = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, bw, 1.0, 1.0) for bw in (0.0, read_bw))
     load = UNIT.numbers["kv_token"] / read_bw * 0.5 * 2200
-    bare, mixed = loaded["mixed"](8, 0), loaded["mixed"](8, 1)
-    assert mixed - bare == pytest.approx(max(load, in_hbm["mixed"](8, 1) - bare))
+    for decodes in (0, 8, 200):  # it hides under all that the step does, weight read and decodes with it
+        assert loaded["mixed"](decodes, 1) == pytest.approx(max(load, in_hbm["mixed"](decodes, 1)))
 
 
 def test_every_gpu_loads_its_own_copy():
     deep, work = Unit.of("deepseek-v3", "h200-sxm", 8, "fp8", "fp8"), Workload(2200, 170, 0.9)
     slow = steps.costs(deep.numbers, terms(deep), work.plain, 8 * 1e8, 1.0, 1.0)
     bytes_of_all = 8 * deep.model.kv_token("fp8") * 0.9 * 2200
-    waits = slow["mixed"](0, 1) - slow["mixed"](0, 0)
-    assert waits == pytest.approx(bytes_of_all / (8 * 1e8))
+    assert slow["mixed"](0, 1) == pytest.approx(bytes_of_all / (8 * 1e8))
 
 
 @pytest.mark.parametrize("unit", [UNIT, MIXTURE, Unit.of("deepseek-v3", "b200", 8, "fp8", "fp8")])
@@ -212,7 +211,7 @@ def test_a_step_s_factor_and_a_prompt_s_are_two():
     assert slow_step["mixed"](8, 1) - slow_step["mixed"](8, 0) == pytest.approx(added)
     assert slow_prompt["mixed"](8, 1) - slow_prompt["mixed"](8, 0) == pytest.approx(2 * added)
     waits = costs(1.0, 1.0, 1e9), costs(1.0, 2.0, 1e9)
-    once, twice = (one["mixed"](0, 1) - one["mixed"](0, 0) for one in waits)
+    once, twice = (one["mixed"](0, 1) for one in waits)
     assert twice == pytest.approx(2 * once)  # waiting for a store belongs to the prompt
     for name in ("delta_h", "own", "t_w"):
         assert slow_step[name] == pytest.approx(2 * plain[name])

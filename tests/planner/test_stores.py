@@ -84,7 +84,8 @@ def test_times_spread_as_a_prediction_does_and_more_where_turns_wait_for_each_ot
     within = UNIT.predict("e2e", Workload(AGENTS.sessions(1).prompt, 500, few.tiers.together.iloc[-1]), at)
     assert few.spread == pytest.approx((within.low / within.value, within.high / within.value), rel=0.15)
     assert many.tiers.full.iloc[-1]
-    assert many.spread[0] <= few.spread[0] < 1 < few.spread[1] < many.spread[1]
+    assert max(few.spread[0], many.spread[0]) < 1 < few.spread[1] < many.spread[1]
+    assert many.spread[1] / many.spread[0] > few.spread[1] / few.spread[0]
 
 
 def test_a_ladder_stands_for_units():

@@ -33,6 +33,15 @@ def test_a_blocking_store_speeds_a_request_up_as_the_layerwise_form_says(schedul
 
 
 @pytest.mark.parametrize("scheduler", SYSTEMS, ids=repr)
+@given(stored=st.integers(0, N_IN - 1), e=st.floats(0.1, 100), t_w=st.floats(0, 0.1))
+def test_a_whole_step_is_faster_by_what_its_form_says(scheduler, stored, e, t_w):
+    alpha, cost = stored / N_IN, StepCost(t_w=t_w, T=T)
+    speedup = (t_w + N_IN * T) / alone(alpha, Reuse(R=T / e), scheduler, cost)
+    beside = t_w / (N_IN * T)
+    assert speedup == pytest.approx(theory.speedup_step(alpha=alpha, e=e, beside=beside), rel=1e-9)
+
+
+@pytest.mark.parametrize("scheduler", SYSTEMS, ids=repr)
 def test_at_the_crossover_the_speedup_is_1_plus_e(scheduler):
     assert theory.crossover(e=9) == 0.9
     assert alone(0.9, Reuse(R=T / 9), scheduler) == pytest.approx(N_IN * T / 10)
@@ -56,13 +65,13 @@ def test_the_pipe_of_the_store_caps_the_throughput(scheduler):
 
 
 def test_a_blocking_store_holds_up_the_decodes_beside_it():
-    """The step that computes the second prompt lasts as long as its load, beyond what the decode takes."""
+    """The step that computes the second prompt lasts as long as its load."""
     cost = StepCost(t_w=0.02, T=1e-4, delta_h=1e-3)
     trace = Trace([100, 100], [9, 9], arrival=[0.0, 0.6], alpha=0.5)
     run = replay(trace, cost, reuse=Reuse(0.01), log=True)
     second = run.log[run.log.tokens > 0].iloc[1]
     assert second.decodes == 1
-    assert second.seconds == pytest.approx(0.02 + 0.001 + 50 * 0.01)
+    assert second.seconds == pytest.approx(50 * 0.01)  # under which it decodes
 
 
 def test_stored_tokens_cost_nothing_without_a_store():

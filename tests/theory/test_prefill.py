@@ -30,6 +30,20 @@ def test_no_share_beats_the_crossover(alpha, e):
     assert t.speedup_layerwise(alpha=alpha, e=e) <= peak * (1 + 1e-9)
 
 
+@given(alpha=share, e=acceleration, beside=st.floats(0, 10))
+def test_a_whole_step_peaks_as_high_and_later(alpha, e, beside):
+    star = t.crossover_step(e=e, beside=beside)
+    peak = t.speedup_step(alpha=star, e=e, beside=beside)
+    assert star >= t.crossover(e=e) * (1 - 1e-12)
+    assert t.speedup_step(alpha=alpha, e=e, beside=beside) <= peak * (1 + 1e-9)
+    if beside <= 1 / e:
+        assert peak == pytest.approx(1 + e, rel=1e-9)
+    else:  # all loading hides
+        assert star == 1
+        assert peak == pytest.approx(1 + 1 / beside, rel=1e-9)
+    assert t.speedup_step(alpha=alpha, e=e, beside=0) == pytest.approx(t.speedup_layerwise(alpha=alpha, e=e), rel=1e-9)
+
+
 @given(alpha=share, e=acceleration, phi=share)
 def test_the_causal_form_is_between_the_linear_one_and_half_of_it(alpha, e, phi):
     linear = t.speedup_layerwise(alpha=alpha, e=e)

@@ -135,6 +135,22 @@ def test_a_shorter_prompt_is_a_part_of_one_and_a_decode_stays_whole():
     assert after(0, 4) == pytest.approx(before(0, 1))
 
 
+def test_a_load_hides_under_all_that_a_step_does():
+    numbers = costs.measured(operators(), 2048, 170)
+    step = numbers.mixed(8, 0.5)
+    assert numbers.with_store(0.5, 0.99 * step).mixed(8, 1) == step
+    assert numbers.with_store(0.5, 1.01 * step).mixed(8, 1) == pytest.approx(1.01 * step)
+    slow = numbers.with_store(0.5, 1.0)
+    assert slow.ttft_1 + slow.t_w == 1.0
+    assert slow.mixed(8, 0) == numbers.mixed(8, 0)
+    # The same as the form's own account of a slow store.
+    unit = Unit.of(LLAMA, H100, 2, "fp8", "fp8")
+    read_bw = 5e8
+    load = theory.kv_load_time(kv_token=LLAMA.kv_token("fp8"), io_bw=read_bw) * 0.5 * 2200
+    said = unit.costs(Workload(2200, 170, 0.5), read_bw)
+    assert unit.costs(Workload(2200, 170)).with_store(0.5, load).mixed(8, 1) == pytest.approx(said.mixed(8, 1))
+
+
 def test_the_fewest_gpus():
     assert costs.smallest_tp(LLAMA, H100, "fp8", share=1) == 1
     assert costs.smallest_tp(LLAMA, H100, "fp8") == 2

@@ -13,7 +13,7 @@ from typing import Protocol
 from inference_math.perf.chance import PRIME
 from inference_math.perf.types import StepTimes, System
 
-__all__ = ["EVER", "Batch", "Engine", "Ledger", "Request", "Room", "waiting_for"]
+__all__ = ["EVER", "Batch", "Engine", "Ledger", "Request", "Room"]
 
 
 UNKNOWN = (-1.0, -1.0, 1.0, 0.0)  # a line that nobody has asked for: it holds nowhere
@@ -501,8 +501,7 @@ class Engine:
         if many > 1 and most > 0:  # a rank's chunk is a prompt of its own
             prefills = many * max(prefills, 1.0)
         seconds = self._cost.seconds(decodes, context, prefills, many * most, many * pairs)
-        if load > 0:
-            seconds = waiting_for(load, seconds, self._cost, decodes, context)
+        seconds = max(seconds, load)  # layers come while the step computes those before them
         if self._record.logs:
             self._record.step(0, batch.now, seconds, decodes, context, prefills, many * most)
         if alone:
@@ -557,12 +556,6 @@ class Engine:
 def _number(prompts: deque[Request]) -> int:
     """Return the number of the last of some prompts."""
     return prompts[len(prompts) - 1].number
-
-
-def waiting_for(load: float, seconds: float, cost: StepTimes, decodes: int, context: float) -> float:
-    """Return the seconds of a step whose prompts need `load` from the store while they compute, layer by layer."""
-    alone = cost.bare(decodes, context)
-    return alone + max(seconds - alone, load)
 
 
 def _steps_to(seconds: float, first: float, rise: float) -> int:

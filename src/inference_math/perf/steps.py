@@ -483,9 +483,9 @@ def costs(
     others are read off it: `t_w` what a step takes however little it does; `ttft_1` what a prompt adds to it, net of
     t_w; `delta_h` the read of one more decode, `own` what else it adds, on average up to 64. The share alpha of the
     prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by layer, every GPU its own
-    copy, waiting where that takes longer than computing the rest [C05]. A step is `factor` times as long, what prompts
-    add to it `prompt_factor` times; neither is below the floor. A chunk counts as its share of the prompt's cached
-    read; an engine reads all before it in each chunk, which the simulator counts.
+    copy, so that a step waits where that takes longer than all else in it [C05]. A step is `factor` times as long, what
+    prompts add to it and what they load `prompt_factor` times; neither is below the floor. A chunk counts as its share
+    of the prompt's cached read; an engine reads all before it in each chunk, which the simulator counts.
     """
     n_in, n_out = work["n_in"], work["n_out"]
     context = mean_context(n_in * work["pairing"], max(n_out, 1.001), work["cv"])
@@ -509,7 +509,7 @@ def costs(
         seconds = factor * bare
         if prompts > 0:
             added = step_of(terms, spans, decodes, prompts) - bare
-            seconds += prompt_factor * max(added, load * prompts)
+            seconds = max(seconds + prompt_factor * added, prompt_factor * load * prompts)
         return max(seconds, floor_step_of(floor, least, decodes, prompts))
 
     def empty(decodes: float) -> float:

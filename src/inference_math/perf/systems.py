@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any, Protocol
 
-from inference_math.perf.engine import EVER, Batch, Engine, Ledger, Request, Room, waiting_for
+from inference_math.perf.engine import EVER, Batch, Engine, Ledger, Request, Room
 from inference_math.perf.types import StepTimes, System
 
 __all__ = ["Senders", "engine_of", "room_of", "run_balanced", "run_engine", "run_pools"]
@@ -187,8 +187,7 @@ class PrefillPool:
             cached += request.cached
         beside = self._groups
         seconds = self._cost.seconds(0, 0, 1.0 * beside * len(prompts), beside * tokens, beside * pairs)
-        if self._load * cached > 0:
-            seconds = waiting_for(self._load * cached, seconds, self._cost, 0, 0)
+        seconds = max(seconds, self._load * cached)
         self._record.run(seconds, 0.0, 1, 0)
         if self._record.logs:
             self._record.step(group, now, seconds, 0, 0, 1.0 * len(prompts), tokens)

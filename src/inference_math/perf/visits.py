@@ -193,7 +193,8 @@ class Served:
         pairs = (kind.n_in**2 - (kind.n_in - kind.fresh) ** 2) / 2
         prompts = 1 / needs if groups == 1 else groups  # as the engine counts them: a group's chunk is a prompt
         step = self._step(decodes, prompts, groups * kind.fresh / needs, groups * pairs / needs)
-        beside = max(needs * (step - bare), kind.load if self._habits["blocking"] else 0.0)
+        waits = max(0.0, kind.load - step) if self._habits["blocking"] else 0.0  # its first step does, for all of it
+        beside = needs * (step - bare) + waits
         return [beside, beside + (needs - 1) * bare, needs]
 
     def _gap(self, rate: float, decodes: float, kinds: list[PromptKind]) -> float:

@@ -62,7 +62,7 @@ class Habit:
     groups
         Of attention data parallelism. Each keeps its own users and its own part of every store, and all step together.
     blocking
-        Whether the engine loads layer by layer beside its computing, and waits for the slower of the two. If not, a
+        Whether the engine loads layer by layer beside its step, and waits for the slower of the two. If not, a
         prompt holds its room and waits for its group's one link, and the engine goes on.
     lifetime
         Seconds after which HBM and all tiers drop what nobody used (a time to live); None: never.

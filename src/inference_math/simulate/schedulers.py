@@ -155,7 +155,7 @@ class Disaggregated:
 class Reuse:
     """How the stored share of a prompt is loaded: `R` seconds a token.
 
-    Blocking: the engine loads layer by layer beside its own computing and waits for the slower of the two.
+    Blocking: the engine loads layer by layer beside its own step and waits for the slower of the two.
     Not blocking: requests wait for the store's one pipe, one after the other, and the engine goes on.
     """
 

@@ -110,7 +110,7 @@ def with_stores(
         Tokens of a block of sessions; a trace has its own.
     blocking
         Whether the engine loads layer by layer beside its own computing: a step in which prompts begin takes what these
-        load and have written, or what they compute, whichever is longer. If not, a prompt holds its room and waits for
+        load and have written, or all that it computes and reads, whichever is longer. If not, a prompt holds its room and waits for
         the one link, which serves one after the other, and the engine goes on.
     lifetime
         Seconds after which HBM and all tiers lose what nobody used; None: never.

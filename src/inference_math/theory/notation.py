@@ -101,6 +101,13 @@ alpha = _define("alpha", r"\alpha", "1", SHARE, "share of the prompt whose KV ca
 alpha_star = _define(
     "alpha_star", r"\alpha^{*}", "1", SHARE, "crossover: the share at which loading and computing take equally long"
 )
+beside = _define(
+    "beside",
+    r"\kappa",
+    "1",
+    AT_LEAST_ZERO,
+    "what a step takes beside a prompt, over the prompt's compute: for a prompt alone t_w/(N_in T)",
+)
 phi = _define("phi", r"\varphi", "1", SHARE, "share of attention in the prefill time of the full prompt")
 x = _define("x", "x", "1", ANY_POSITIVE, "prefill speedup")
 

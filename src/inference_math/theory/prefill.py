@@ -10,13 +10,14 @@ import sympy as sp
 
 from inference_math.theory._talks import BOOK, A, B, C
 from inference_math.theory.formula import Formula
-from inference_math.theory.notation import T, W, alpha, e, n_in, n_layers, phi, turns, units
+from inference_math.theory.notation import T, W, alpha, beside, e, n_in, n_layers, phi, turns, units
 
 __all__ = [
     "acceleration_needed",
     "crossover",
     "crossover_causal",
     "crossover_shared_link",
+    "crossover_step",
     "pipelining_gain",
     "pipelining_gain_layers",
     "reuse_conversation",
@@ -25,6 +26,7 @@ __all__ = [
     "speedup_layerwise_causal",
     "speedup_mixed",
     "speedup_pipelined",
+    "speedup_step",
     "speedup_whole",
     "ttft_kv",
     "ttft_vanilla",
@@ -97,6 +99,26 @@ crossover_causal = Formula(
     claim="C06",
     source=BOOK,
     meaning="the crossover when the computed suffix attends to the loaded prefix",
+)
+speedup_step = Formula(
+    name="speedup_step",
+    arguments=(alpha, e, beside),
+    expr=(1 + beside) / sp.Max(beside + _compute, _load),
+    latex_name=r"x_{\mathrm{step}}",
+    unit="1",
+    claim="C05",
+    source=BOOK,
+    meaning="speedup of a prompt's whole step: nobody saves what it takes beside the prompt, and loading hides under it",
+)
+crossover_step = Formula(
+    name="crossover_step",
+    arguments=(e, beside),
+    expr=sp.Min(1, (1 + beside) * e / (1 + e)),
+    latex_name=r"\alpha^{*}_{\mathrm{step}}",
+    unit="1",
+    claim="C06",
+    source=BOOK,
+    meaning="the crossover when loading also hides under what a step takes beside the prompt; 1 where all of it hides",
 )
 speedup_mixed = Formula(
     name="speedup_mixed",

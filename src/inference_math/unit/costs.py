@@ -163,6 +163,14 @@ class WorkloadCosts:
             faster = {"ttft_1": np.array([one.ttft_1 for one in each])}
         return replace(self, **faster, compute=self.compute / speedup, each=each)
 
+    def with_store(self, alpha: float, load: float) -> WorkloadCosts:
+        """Return the same for one prompt length with a share of the prompts loaded in `load` seconds a prompt [C05].
+
+        Layer by layer: a step waits where that takes longer than all else in it.
+        """
+        mixed = partial(_stored, self.step, alpha, load)
+        return replace(self, mixed=mixed, ttft_1=mixed(0.0, 1.0) - self.t_w, compute=self.compute * (1 - alpha))
+
     def overlapping(self, overlap: str) -> Step:
         """Return the step of these numbers under an overlap model of `perf.overlap`; decodes have matrices, too."""
         t_w, prompt, read = float(self.t_w), float(self.compute), float(self.delta_h)
@@ -311,6 +319,10 @@ def _of_kernels(kernels: Kernels, context: float, n_in: float, decodes: float, p
 
 def _shorter(mixed: Step, speedup: float, decodes: float, prompts: float) -> float:
     return mixed(decodes, prompts / speedup)
+
+
+def _stored(mixed: Step, alpha: float, load: float, decodes: float, prompts: float) -> float:
+    return max(mixed(decodes, (1 - alpha) * prompts), load * prompts)
 
 
 def _on_arrays(step: Step) -> Callable[[Any, Any], Any]:
