@@ -397,7 +397,7 @@ def test_a_prefill_unit_waits_for_what_its_prompts_load():
     run = replay(trace, cost, scheduler=Disaggregated(1, 1), reuse=Reuse(R=1e-3))
     assert run.requests.ttft.tolist() == pytest.approx(
         [0.5, 0.52]
-    )  # 500 tokens of a millisecond, above a weight read of 10
+    )  # 500 tokens of a millisecond
 
 
 def test_a_step_of_a_prefill_unit_costs_as_if_all_its_groups_had_a_prompt():

@@ -109,9 +109,9 @@ def with_stores(
     block_tokens
         Tokens of a block of sessions; a trace has its own.
     blocking
-        Whether the engine loads layer by layer beside its own computing: a step in which prompts begin takes what these
-        load and have written, or all that it computes and reads, whichever is longer. If not, a prompt holds its room and waits for
-        the one link, which serves one after the other, and the engine goes on.
+        Whether the engine loads layer by layer beside its own step: one in which prompts begin takes what these load
+        and have written, or all that it computes and reads, whichever is longer. If not, a prompt holds its room and
+        waits for the one link, which serves one after the other, and the engine goes on.
     lifetime
         Seconds after which HBM and all tiers lose what nobody used; None: never.
 

@@ -108,7 +108,7 @@ speedup_step = Formula(
     unit="1",
     claim="C05",
     source=BOOK,
-    meaning="speedup of a prompt's whole step: nobody saves what it takes beside the prompt, and loading hides under it",
+    meaning="speedup of a prompt's whole step: what it takes beside the prompt is not saved, and hides loading",
 )
 crossover_step = Formula(
     name="crossover_step",
