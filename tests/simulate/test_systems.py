@@ -395,9 +395,7 @@ def test_a_prefill_unit_waits_for_what_its_prompts_load():
     trace = Trace([1000, 1000], [3, 3], arrival=[0.0, 0.0], alpha=[0.5, 0.0])
     cost = StepCost(t_w=0.01, T=1e-5)
     run = replay(trace, cost, scheduler=Disaggregated(1, 1), reuse=Reuse(R=1e-3))
-    assert run.requests.ttft.tolist() == pytest.approx(
-        [0.5, 0.52]
-    )  # 500 tokens of a millisecond
+    assert run.requests.ttft.tolist() == pytest.approx([0.5, 0.52])  # 500 tokens of a millisecond
 
 
 def test_a_step_of_a_prefill_unit_costs_as_if_all_its_groups_had_a_prompt():

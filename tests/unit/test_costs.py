@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from inference_math import catalogue, simulate, theory
@@ -149,6 +151,19 @@ def test_a_load_hides_under_all_that_a_step_does():
     load = theory.kv_load_time(kv_token=LLAMA.kv_token("fp8"), io_bw=read_bw) * 0.5 * 2200
     said = unit.costs(Workload(2200, 170, 0.5), read_bw)
     assert unit.costs(Workload(2200, 170)).with_store(0.5, load).mixed(8, 1) == pytest.approx(said.mixed(8, 1))
+
+
+@given(alpha=st.floats(0, 1), e=st.floats(0.2, 50), B=st.integers(1, 200))
+@settings(max_examples=25)
+def test_waiting_lies_between_not_waiting_and_all_of_it_on_top(alpha, e, B):
+    """The mean of a maximum: at least the larger mean, at most the reads and the larger part of each prompt."""
+    one = costs.measured(operators(), 2048, 170).additive
+    load = alpha * one.ttft_1 / e
+    waits = one.with_store(alpha, load).tpot(B)
+    met = (B - 1) / 170
+    computed = one.t_w + B * one.read + met * ((1 - alpha) * one.ttft_1 - one.read)
+    assert waits >= max(computed, met * load) * (1 - 1e-9)
+    assert waits <= (computed + met * max(0.0, load - (1 - alpha) * one.ttft_1)) * (1 + 1e-9)
 
 
 def test_the_fewest_gpus():
