@@ -260,7 +260,7 @@
     const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, centre, name)}`) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
   };
 
   // Where nothing meets the SLA: which units would.

@@ -19,6 +19,7 @@ from inference_math.perf.words import (
     short,
     sized,
     sized_how,
+    to_choose,
     trusted,
     verdict,
 )
@@ -217,6 +218,23 @@ def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
     assert len(found) == len(said)
     for sentence, words in zip(found, said, strict=True):
         assert words in sentence
+
+
+def test_what_else_tells_two_apart_is_said():
+    row = {"rate": 1.0, "decodes": 1.0, "tpot": 0.03, "step": 0.03}
+    each = {name: [row | {"ttft": ttft}] for name, ttft in (("chunked", 0.38), ("disaggregated", 0.12))}
+    solved = {
+        "best": "chunked", "order": ["chunked", "disaggregated", "aggregated"], "tie": False, "lead": 0.2, "each": each,
+        "settings": {"chunked": {"chunk": 300.0}},
+    }  # fmt: skip
+    asked = {"quantile": 0, "work": {"n_in": 2200}}
+    (tiles,) = to_choose(asked, solved)
+    assert "multiple of 256 below" in tiles
+    for change in ({"tie": True}, {"lead": 0.01}):
+        assert to_choose(asked, solved | change)[0].endswith("mean TTFT is chunked 380 ms, disaggregated 120 ms")
+    assert "P90 of TTFT is" in to_choose(asked | {"quantile": 0.9}, solved | {"tie": True})[0]
+    assert to_choose(asked, solved | {"settings": {"chunked": {"chunk": 2200.0}}}) == []
+    assert to_choose(asked, solved | {"best": "", "tie": True}) == []
 
 
 def test_whether_drafts_pay_is_said():

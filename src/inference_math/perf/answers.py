@@ -337,8 +337,8 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
     """Return what loading the stored share of the prompts gains, by where it lies: "nowhere", then each tier.
 
     where, binds ("computing" or "loading", what a prompt alone waits for), rate (requests/s of a unit, of the best
-    architecture, with low and high), speedup (of a prompt alone) and gain (of rate), over computing all, in the medians
-    of the draws.
+    architecture, with low and high) and speedup (of a prompt alone), over computing all, in the medians of the draws;
+    gain, the ratio of two such rates.
     """
     work = asked["work"]
     whole = work.copy()
@@ -349,16 +349,16 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
             where.append((name, work, read_bws[name]))
     told: list[StoreGain] = []
     firsts: list[float] = []
-    rates: list[float] = []
+    base = NEVER
     for name, sent, read_bw in where:
         there = stored_at(asked, sent, read_bw)
         solved = solve(there, draws)
         alone = [one["mixed"](0.0, 1.0) for one in solved["costs"]]
         quick = [one["mixed"](0.0, 1.0) for one in drawn_costs(stored_at(asked, sent, 0.0), draws)]
         each = solved["rates"][solved["order"][0]]
-        if name == "nowhere":
-            firsts, rates = alone, each
         span = interval(0.0, each)
+        if name == "nowhere":
+            firsts, base = alone, span[0]
         told.append(
             {
                 "where": name,
@@ -366,7 +366,7 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
                 "rate_low": span[1],
                 "rate_high": span[2],
                 "speedup": interval(NEVER, ratios(firsts, alone))[0],
-                "gain": interval(NEVER, ratios(each, rates))[0],
+                "gain": span[0] / base if base > 0 else NEVER,
                 "binds": "loading" if mean_of(alone) > mean_of(quick) * NEARLY else "computing",
             }
         )

@@ -6,16 +6,16 @@ from math import isfinite
 
 from inference_math.checks.numerals import digits, percent
 from inference_math.perf.asked import longest_step, mixes, places, sent_bytes, sharing, store_bytes, wait
-from inference_math.perf.choice import RESOLVED, SURE
+from inference_math.perf.choice import RESOLVED, SURE, median_row
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.steps import kv_tokens
-from inference_math.perf.types import Asked, ErrorRow, Scope, StepCosts, Swing, UnitNumbers
+from inference_math.perf.types import Asked, ErrorRow, Scope, Solution, StepCosts, Swing, UnitNumbers
 
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
     "front_weighs", "gpus_of", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "missing", "outside",
-    "promised", "remedy", "runner_up", "short", "sized", "sized_how", "standing_of", "swing_name", "too_long",
-    "trusted", "used_of", "verdict", "wider",
+    "promised", "remedy", "runner_up", "short", "sized", "sized_how", "standing_of", "swing_name",
+    "to_choose", "too_long", "trusted", "used_of", "verdict", "wider",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
@@ -62,6 +62,30 @@ def verdict(
     if ahead < SURE:
         return said + ": a tie, for it is the best in fewer than half of them"
     return said + ": a tie, for from draw to draw that varies by " + percent(scatter)
+
+
+def to_choose(asked: Asked, solved: Solution) -> list[str]:
+    """Say what tells two architectures apart that serve as much, and what the form does not know of a chunk."""
+    found: list[str] = []
+    first, second = solved["order"][0], solved["order"][1]
+    if solved["best"] == "":
+        return found
+    if solved["tie"] or solved["lead"] < MATTERS:
+        said = "where two serve as much, the first token may decide: at full load "
+        said += "mean TTFT" if asked["quantile"] == 0 else "P" + digits(100 * asked["quantile"]) + " of TTFT"
+        both = [name + " " + in_ms(median_row(solved["each"][name])["ttft"][0]) for name in [first, second]]
+        found.append(said + " is " + both[0] + ", " + both[1])
+    if first == "chunked" and solved["settings"][first]["chunk"] < asked["work"]["n_in"]:
+        found.append(
+            "chunks: kernels work in tiles, of which the form knows nothing; where a step of 257 tokens takes visibly"
+            " longer than one of 256, set the budget to the multiple of 256 below"
+        )
+    return found
+
+
+def in_ms(seconds: float) -> str:
+    """Return a time in ms."""
+    return digits(1e3 * seconds) + " ms"
 
 
 SWING_NAMES = {

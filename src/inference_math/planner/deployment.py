@@ -31,6 +31,7 @@ from inference_math.perf.words import (
     missed,
     remedy,
     runner_up,
+    to_choose,
     trusted,
 )
 from inference_math.perf.words import verdict as verdict_of
@@ -456,6 +457,7 @@ def known_errors() -> list[Any]:
 def _cautions(found: Plan) -> Iterator[str]:
     case, unit = found.case, found.case.unit
     rows = known_errors()
+    yield from to_choose(case.asked, found.solved)
     yield from trusted(unit.numbers, rows)
     yield from front_weighs(case.asked, found.numbers["front"])
     yield from kept_in(case.asked)
