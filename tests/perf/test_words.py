@@ -221,20 +221,28 @@ def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
 
 
 def test_what_else_tells_two_apart_is_said():
-    row = {"rate": 1.0, "decodes": 1.0, "tpot": 0.03, "step": 0.03}
-    each = {name: [row | {"ttft": ttft}] for name, ttft in (("chunked", 0.38), ("disaggregated", 0.12))}
-    solved = {
-        "best": "chunked", "order": ["chunked", "disaggregated", "aggregated"], "tie": False, "lead": 0.2, "each": each,
-        "settings": {"chunked": {"chunk": 300.0}},
-    }  # fmt: skip
-    asked = {"quantile": 0, "work": {"n_in": 2200}}
-    (tiles,) = to_choose(asked, solved)
-    assert "multiple of 256 below" in tiles
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
+    solved = perf.solve(case.asked, case.pairs(0))
+    first, second, _ = solved["order"]
+    alone = {name: 1e3 * perf.median_row(solved["each"][name])["ttft"][0] for name in (first, second)}
     for change in ({"tie": True}, {"lead": 0.01}):
-        assert to_choose(asked, solved | change)[0].endswith("mean TTFT is chunked 380 ms, disaggregated 120 ms")
-    assert "P90 of TTFT is" in to_choose(asked | {"quantile": 0.9}, solved | {"tie": True})[0]
-    assert to_choose(asked, solved | {"settings": {"chunked": {"chunk": 2200.0}}}) == []
-    assert to_choose(asked, solved | {"best": "", "tie": True}) == []
+        said = to_choose(case.asked, solved | {"tie": False, "lead": 1.0} | change)[0]
+        assert said.endswith(f"mean TTFT is {first} {digits(alone[first])} ms, {second} {digits(alone[second])} ms")
+    tail = case.asked | {"quantile": 0.9}
+    assert "P90 of TTFT is" in to_choose(tail, solved | {"tie": True})[0]
+    assert to_choose(case.asked, solved | {"best": "", "tie": True}) == []
+
+
+@pytest.mark.parametrize(("chunk", "said"), [(100.0, False), (206.0, False), (207.0, True), (462.0, False)])
+def test_a_chunk_above_a_tile_is_said(chunk, said):
+    """With fifty decodes: below the first tile, full, above it, and two full ones."""
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
+    solved = perf.solve(case.asked, case.pairs(0)) | {"best": "chunked", "tie": False, "lead": 1.0}
+    solved["order"] = ["chunked", "disaggregated", "aggregated"]
+    solved["settings"] = solved["settings"] | {"chunked": {"batch": 50.0, "chunk": chunk, "rate": 1.0}}
+    found = to_choose(case.asked, solved)
+    assert bool(found) == said
+    assert all("a step of 257 tokens" in one for one in found)
 
 
 def test_whether_drafts_pay_is_said():

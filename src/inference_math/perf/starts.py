@@ -7,7 +7,7 @@ from math import ceil, floor
 from inference_math.perf.asked import computed_tokens, verify_tokens, whole_prompt
 from inference_math.perf.types import Asked, EngineRecord, Row
 
-__all__ = ["page_of", "plain_settings", "settings"]
+__all__ = ["page_of", "plain_settings", "settings", "tokens_at_once"]
 
 
 def page_of(engine: EngineRecord, kind: str, generation: str) -> int:
@@ -25,6 +25,11 @@ def paged(asked: Asked, row: Row) -> int:
     tokens = ceil(row["chunk"]) if asked["engine"]["counts_stored"] else computed_tokens(asked, row)
     page, pages = asked["page"], tokens / asked["page"]
     return max(ceil(pages) if row["chunk"] >= asked["work"]["n_in"] else floor(pages), 1) * page
+
+
+def tokens_at_once(asked: Asked, row: Row) -> int:
+    """Return the tokens that a group's step computes in chunks: of prompts, and of the decodes beside them."""
+    return paged(asked, row) + ceil(row["batch"] / asked["unit"]["layout"]["dp"]) * verify_tokens(asked)
 
 
 def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
@@ -67,7 +72,7 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
     computed = paged(asked, row)
     if name == "chunked":
         told[seqs] = (batch + ceil(row["chunk"] / n_in)) * together  # prompts under way hold places, too
-        told[tokens] = computed + decoded if engine["counts_decodes"] else computed * together
+        told[tokens] = tokens_at_once(asked, row) if engine["counts_decodes"] else computed * together
         told.update(engine["in_chunks"])
         return told
     told["prefill units"] = row["prefill_units"]

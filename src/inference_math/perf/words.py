@@ -8,6 +8,7 @@ from inference_math.checks.numerals import digits, percent
 from inference_math.perf.asked import longest_step, mixes, places, sent_bytes, sharing, store_bytes, wait
 from inference_math.perf.choice import RESOLVED, SURE, median_row
 from inference_math.perf.search import ARCHITECTURES
+from inference_math.perf.starts import tokens_at_once
 from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, ErrorRow, Scope, Solution, StepCosts, Swing, UnitNumbers
 
@@ -26,6 +27,7 @@ LEFT_OUT = "left out"  # the source of points that were, with all of their engin
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
 OURS = {"set aside": "chose nothing", "left out": "were left out of the fit with their engine on that GPU"}
 FRONT_MUCH = 0.1  # of a limit on TTFT that the front may take before it is spoken of
+TILE = 256  # rows of a tile of vLLM's FP8 products, the coarsest measured
 VISIBLE = 0.005  # of a rate: less is printed as nothing
 MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too small to matter
 
@@ -75,11 +77,11 @@ def to_choose(asked: Asked, solved: Solution) -> list[str]:
         said += "mean TTFT" if asked["quantile"] == 0 else "P" + digits(100 * asked["quantile"]) + " of TTFT"
         both = [name + " " + in_ms(median_row(solved["each"][name])["ttft"][0]) for name in [first, second]]
         found.append(said + " is " + both[0] + ", " + both[1])
-    if first == "chunked" and solved["settings"][first]["chunk"] < asked["work"]["n_in"]:
-        found.append(
-            "chunks: kernels work in tiles, of which the form knows nothing; where a step of 257 tokens takes visibly"
-            " longer than one of 256, set the budget to the multiple of 256 below"
-        )
+    tokens = tokens_at_once(asked, solved["settings"][first]) if first == "chunked" else 0
+    if tokens > TILE and tokens % TILE > 0:
+        said = "chunks: kernels work in tiles, of which the form knows nothing; with vLLM's in FP8 a step of "
+        said += str(tokens)
+        found.append(said + " tokens takes as long as one of the next multiple of " + str(TILE) + ": try the one below")
     return found
 
 
