@@ -32,7 +32,7 @@
     return { own, question, below, asked: {
       turns, users: plan.users, units: plan.units, gpus: unit.gpus, front: question.front, bytes,
       tokens: [math.kv_tokens(unit, prompt), ...below.map((name) => 1e9 * plan[name] / bytes / plan.units)],
-      loads: [0, ...below.map((name) => bytes * groups / (unit.gpus * data.tiers[name].read_bw))],
+      loads: [0, ...below.map((name) => math.kv_loaded(unit, prompt, unit.gpus * data.tiers[name].read_bw) / prompt)],
       habits: { budget: data.budget, groups, blocking: true, lifetime: plan.lifetime, gives: unit.gives, brings: 1 + unit.drafts },
     } };
   };

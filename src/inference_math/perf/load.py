@@ -6,7 +6,7 @@ from math import floor
 
 from inference_math.perf.asked import NEARLY, fresh_share, longest_step, sent_seconds, sharing, steps_of
 from inference_math.perf.batch import round_trip, seen
-from inference_math.perf.search import ALWAYS, NEVER, chunk_size, edge
+from inference_math.perf.search import ALWAYS, NEVER, chunk_size, edge, gap_beside
 from inference_math.perf.types import Asked, Row, Step, StepCosts
 
 __all__ = ["loaded", "pools_each", "pools_rate", "settings_row", "strain"]
@@ -40,13 +40,14 @@ def loaded(asked: Asked, one: StepCosts, name: str, row: Row) -> Row:
         first, gap = seen(step, floor(batch), steps, 1, quantile), seen(step, floor(batch), steps, 0, quantile)
         return done(asked, row, batch / whole, batch, front + first, whole / steps, gap)
     if name == "chunked":
-        bare, mixed = step(batch, 0.0), step(batch, chunk / n_in)
+        prompts = chunk / n_in
+        bare, mixed = step(batch, 0.0), step(batch, prompts)
         # Where the chunk is larger than it must be, not every step has one.
         often = min(1.0, chunk_size(batch, n_in, steps - 1) / chunk)
         mean = bare + often * (mixed - bare)
         gap = mean
         if quantile > 0:
-            gap = mixed if often > 1 - quantile else bare
+            gap = gap_beside(mixed, one["load"], often * min(prompts, 1.0), quantile) if often > 1 - quantile else bare
         return done(asked, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * mixed, mean, gap)
     prefill = row["prefill_units"]
     rate = pools_rate(asked, step, row, prefill)
@@ -102,8 +103,8 @@ def strain(asked: Asked, one: StepCosts, name: str, row: Row) -> float:
     if name == "aggregated":
         gap, first = seen(step, floor(batch), steps, 0, quantile), seen(step, floor(batch), steps, 1, quantile)
     elif name == "chunked":
-        gap = step(batch, prompts)
-        first = (1 / prompts + 1) * gap
+        mixed = step(batch, prompts)
+        gap, first = gap_beside(mixed, one["load"], prompts, quantile), (1 / prompts + 1) * mixed
     else:
         gap, first = step(batch, 0.0) + sent_seconds(asked) / (steps - 1), step(0.0, prompts)
     part: float = max(gap / tpot, (one["front"] + first) / asked["ttft"])

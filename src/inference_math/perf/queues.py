@@ -26,7 +26,7 @@ from inference_math.perf.goodput import goodput, requests_like, requests_of
 from inference_math.perf.load import loaded
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES
-from inference_math.perf.steps import draft_yield, floor_terms, kv_held, kv_tokens, stored_tokens, unit_terms
+from inference_math.perf.steps import draft_yield, floor_terms, kv_loaded, kv_tokens, stored_tokens, unit_terms
 from inference_math.perf.types import (
     Admission,
     Asked,
@@ -173,7 +173,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     ranks = ranks_of(asked)
     n_in, batch = work["n_in"], ceil(row["batch"])
     cached = stored_tokens(n_in, work["alpha"])
-    waits = kv_held(unit, cached) / cached / asked["read_bw"] if asked["read_bw"] > 0 and cached > 0 else 0.0
+    waits = kv_loaded(unit, cached, asked["read_bw"]) / cached if asked["read_bw"] > 0 and cached > 0 else 0.0
     prefill = row["prefill_units"] if name == "disaggregated" else 0
     budget, most = inf, batch
     if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens

@@ -13,7 +13,7 @@ from inference_math.perf.batch import MOST_TOGETHER, largest_whole, round_trip, 
 from inference_math.perf.types import Row, Step
 from inference_math.theory import chunk_size as _chunk_size
 
-__all__ = ["ARCHITECTURES", "NONE", "aggregated", "chunked", "disaggregated", "edge"]
+__all__ = ["ARCHITECTURES", "NONE", "aggregated", "chunked", "disaggregated", "edge", "gap_beside"]
 
 chunk_size = _chunk_size.plain
 
@@ -96,8 +96,20 @@ def aggregated(step: Step, batch: int, n_out: float, quantile: float) -> Row:
     }
 
 
-def chunked(step: Step, places: float, n_in: float, n_out: float, tpot: float, ttft: float) -> Row:
-    """Take the mean number of decodes with the highest rate, and the smallest chunk that feeds them within limits."""
+def gap_beside(seconds: float, load: float, prompts: float, quantile: float) -> float:
+    """Return the gap that a promise is about, where each step has a chunk: the mean step, or at a quantile such a one.
+
+    There it is one that begins a prompt, and waits for what that loads, if the others are fewer than the quantile.
+    """
+    begins = quantile > 0 and min(prompts, 1.0) > 1 - quantile
+    return max(seconds, load) if begins else seconds
+
+
+def chunked(step: Step, gap: Step, places: float, n_in: float, n_out: float, tpot: float, ttft: float) -> Row:
+    """Take the mean number of decodes with the highest rate, and the smallest chunk that feeds them within limits.
+
+    `gap` is what the limit on TPOT is for; see `gap_beside`.
+    """
     decoded = n_out - 1  # the first token is the prompt's
     room = min(places, MOST_TOGETHER)
 
@@ -111,11 +123,11 @@ def chunked(step: Step, places: float, n_in: float, n_out: float, tpot: float, t
         if balance > free * n_in or not free > 0:
             return 0.0
         least: float = max(balance, max(balance / free, 1.0))
-        if step(b, least / n_in) > tpot:
+        if gap(b, least / n_in) > tpot:
             return 0.0
         if prompt(b, least) <= ttft:
             return least
-        most = edge(lambda chunk: step(b, chunk / n_in) <= tpot, least, max(4 * n_in, least))
+        most = edge(lambda chunk: gap(b, chunk / n_in) <= tpot, least, max(4 * n_in, least))
         quickest = highest(lambda chunk: -prompt(b, chunk), least, most)
         if prompt(b, quickest) > ttft:
             return 0.0

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PARTS", "answer_steps", "busiest", "costs", "draft_yield", "drafting", "floor_of", "floor_spans", "floor_step",
-    "floor_step_of", "floor_terms", "kv_held", "kv_read", "kv_sent", "kv_tokens", "longest_request", "most_uneven",
-    "pairs_of", "parts", "parts_of", "read_by_busiest", "seen_of", "spans_of", "step", "step_of", "stored_tokens",
-    "unit_numbers", "unit_terms", "unread",
+    "floor_step_of", "floor_terms", "kv_held", "kv_loaded", "kv_read", "kv_sent", "kv_tokens", "loading",
+    "longest_request", "most_uneven", "pairs_of", "parts", "parts_of", "read_by_busiest", "seen_of", "spans_of",
+    "step", "step_of", "stored_tokens", "unit_numbers", "unit_terms", "unread",
 ]  # fmt: skip
 
 allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
@@ -191,6 +191,15 @@ def kv_held(unit: UnitNumbers, tokens: float) -> float:
     for cache in unit["caches"]:
         held += cache["bytes"] * cache["copies"] * (min(tokens, cache["reach"]) if cache["evicts"] else tokens)
     return held
+
+
+def kv_loaded(unit: UnitNumbers, tokens: float, read_bw: float) -> float:
+    """Return the seconds in which stored tokens of a request come, over links that bring a unit `read_bw` bytes/s.
+
+    A group of GPUs loads over its own links, every GPU its own copy.
+    """
+    seconds: float = kv_load_time(kv_held(unit, tokens), read_bw / unit["layout"]["dp"])
+    return seconds
 
 
 def kv_sent(unit: UnitNumbers, tokens: float) -> float:
@@ -474,6 +483,16 @@ def floor_step_of(floor: FloorTerms, spans: FloorSpans, decodes: float, prompts:
     return seconds
 
 
+def loading(seconds: float, load: float, prompts: float, groups: float) -> float:
+    """Return the seconds of a step whose prompts need `load` each from a store, layer by layer: the longer of both.
+
+    Each of the `groups` of GPUs loads its own prompts. Of chunks it is the mean step: a prompt loads with the first of
+    its own [C05].
+    """
+    begun: float = min(prompts, 1.0)
+    return seconds + begun * max(0.0, load * max(prompts / groups, 1.0) - seconds)
+
+
 def costs(
     unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: float, prompt_factor: float
 ) -> StepCosts:
@@ -483,15 +502,17 @@ def costs(
     others are read off it: `t_w` what a step takes however little it does; `ttft_1` what a prompt adds to it, net of
     t_w; `delta_h` the read of one more decode, `own` what else it adds, on average up to 64. The share alpha of the
     prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by layer, every GPU its own
-    copy, so that a step waits where that takes longer than all else in it [C05]. A step is `factor` times as long, what
-    prompts add to it and what they load `prompt_factor` times; neither is below the floor. A chunk counts as its share
-    of the prompt's cached read; an engine reads all before it in each chunk, which the simulator counts.
+    copy, `load` seconds a prompt, for which a step waits where it is shorter; see `loading`. A step is
+    `factor` times as long, what prompts add to it and what they load `prompt_factor` times; neither is below the floor.
+    A chunk counts as its share of the prompt's cached read; an engine reads all before it in each chunk, which the
+    simulator counts.
     """
     n_in, n_out = work["n_in"], work["n_out"]
     context = mean_context(n_in * work["pairing"], max(n_out, 1.001), work["cv"])
     cached = stored_tokens(n_in, work["alpha"])
     fresh = n_in - cached
-    load = kv_load_time(kv_held(unit, cached), read_bw) if read_bw > 0 and cached > 0 else 0.0
+    load = prompt_factor * kv_loaded(unit, cached, read_bw) if read_bw > 0 and cached > 0 else 0.0
+    groups = unit["layout"]["dp"]
     floor = floor_terms(unit)
     spans, least = (
         spans_of(terms, context, fresh, cached, min),
@@ -509,7 +530,7 @@ def costs(
         seconds = factor * bare
         if prompts > 0:
             added = step_of(terms, spans, decodes, prompts) - bare
-            seconds = max(seconds + prompt_factor * added, prompt_factor * load * prompts)
+            seconds = loading(seconds + prompt_factor * added, load, prompts, groups)
         return max(seconds, floor_step_of(floor, least, decodes, prompts))
 
     def empty(decodes: float) -> float:
@@ -524,5 +545,6 @@ def costs(
         "delta_h": factor * kv_read(terms, context),
         "own": own,
         "front": 0.0,
+        "load": load,
         "mixed": mixed,
     }

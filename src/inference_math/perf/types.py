@@ -510,6 +510,7 @@ class StepCosts(TypedDict):
     delta_h: float
     own: float
     front: float
+    load: float
     mixed: Step
 
 

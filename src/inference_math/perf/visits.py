@@ -1,13 +1,15 @@
 """Users in a closed loop with stores: what they find, how fast it goes, and how one makes the other [E05, E07, E09].
 
 Turns in flight hold their tokens. What they leave of a store keeps those who think, so the longer turns take, the less
-is found; and the less is found, the longer they take. The loop is closed here. Plain Python: the book prints it as
-JavaScript.
+is found; and the less is found, the longer they take. The loop is closed here. Plain Python, but for a function of
+SciPy that the page has of its own: the book prints it as JavaScript.
 """
 
 from __future__ import annotations
 
 from math import floor, inf
+
+from scipy.special import gammainc
 
 from inference_math.perf.sessions import found_by, found_within, needed_tokens, prompt_of, root, session_of
 from inference_math.perf.types import SessionHabits, SessionNumbers, StepTimes, TurnNumbers, Visit
@@ -151,7 +153,8 @@ class Served:
             return Pulse(rate, inf, inf, inf)
         own = users / self._habits["groups"]
         others = max(own - 1, 0.0) / own  # of a group's turns, those of others
-        first, gap = self._first(rate, others, decodes, kinds), self._gap(rate, decodes, kinds)
+        gap = self._gap(rate, decodes, kinds)
+        first = self._first(rate, others, decodes, kinds, gap)
         if not self._habits["blocking"]:
             line, fetched = queue_of(rate / self._habits["groups"], [[kind.share, kind.load] for kind in kinds])
             loaded = 0.0
@@ -184,7 +187,7 @@ class Served:
         return kinds
 
     def _taken(self, kind: PromptKind, decodes: float, bare: float) -> list[float]:
-        """Return what a prompt takes beside what its steps take without it; in all, but for its last step; and steps.
+        """Return its steps, what one takes beside what it takes without the prompt, and what its load takes more.
 
         A step is as long as the group with the most prompt tokens takes, and costs as if all had so many.
         """
@@ -193,9 +196,7 @@ class Served:
         pairs = (kind.n_in**2 - (kind.n_in - kind.fresh) ** 2) / 2
         prompts = 1 / needs if groups == 1 else groups  # as the engine counts them: a group's chunk is a prompt
         step = self._step(decodes, prompts, groups * kind.fresh / needs, groups * pairs / needs)
-        waits = max(0.0, kind.load - step) if self._habits["blocking"] else 0.0  # its first step does, for all of it
-        beside = needs * (step - bare) + waits
-        return [beside, beside + (needs - 1) * bare, needs]
+        return [needs, step - bare, max(0.0, kind.load - (step - bare)) if self._habits["blocking"] else 0.0]
 
     def _gap(self, rate: float, decodes: float, kinds: list[PromptKind]) -> float:
         """Return the mean seconds of a step at so many turns per second; infinite where it does not keep up.
@@ -204,32 +205,46 @@ class Served:
         where that is more: a little too long where chunks of several bunch, which they do after long steps.
         """
         bare, beside, needs, fresh = self._step(decodes, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0
+        loads: list[list[float]] = []  # share of the prompts, and by how much what they load outlasts their first chunk
+        longest = 0.0
         for kind in kinds:
             taken = self._taken(kind, decodes, bare)
-            beside += kind.share * taken[0]
-            needs += kind.share * taken[2]
+            beside += kind.share * taken[0] * taken[1]
+            needs += kind.share * taken[0]
             fresh += kind.share * kind.fresh
+            if taken[2] > 0:
+                loads.append([kind.share, taken[2]])
+                longest += kind.share * taken[2]
         groups = self._habits["groups"]
-        if groups == 1:
-            return bare / (1 - rate * beside) if rate * beside < 1 else inf
-        if rate * beside >= groups:
+        each, most = rate / groups, rate * (beside + longest) / groups
+        if most >= 1:
             return inf
-        longer, each = beside / needs, rate * needs / groups  # chunks of a group in a second
+        if groups == 1 and longest == 0:
+            return bare / (1 - most)
 
         def more(seconds: float) -> float:
-            chunks = each * seconds
-            return bare + longer * (max(1.0, chunks) - max(0.0, 1 - chunks) ** groups) - seconds
+            own = beside
+            for share, outlasts in loads:
+                own += share * waits_of(outlasts, bare, each * share * seconds)
+            if groups == 1:
+                return bare + rate * own * seconds - seconds
+            chunks = each * needs * seconds  # of a group
+            return bare + own / needs * (max(1.0, chunks) - max(0.0, 1 - chunks) ** groups) - seconds
 
-        most = max(bare + longer, bare / (1 - rate * beside / groups)) * (1 + SETTLED)
-        gap = root(more, 0.0, most, 1e-15) if bare > 0 else 0.0
-        return gap if rate / groups * fresh * gap < self._room(decodes) else inf
+        end = max(bare + (beside + longest) / needs, bare / (1 - most)) * (1 + SETTLED)
+        gap = root(more, 0.0, end, 1e-15) if bare > 0 else 0.0
+        return gap if groups == 1 or each * fresh * gap < self._room(decodes) else inf
 
-    def _first(self, rate: float, others: float, decodes: float, kinds: list[PromptKind]) -> float:
+    def _first(self, rate: float, others: float, decodes: float, kinds: list[PromptKind], gap: float) -> float:
         """Return the mean seconds to a first token, of a rate that is kept up; infinite where prompts wait for ever."""
         bare, groups = self._step(decodes, 0.0, 0.0, 0.0), self._habits["groups"]
-        wholes = [[kind.share, self._taken(kind, decodes, bare)[1]] for kind in kinds]
+        wholes: list[list[float]] = []
+        for kind in kinds:  # all of its time, but for its last step
+            needs, longer, outlasts = self._taken(kind, decodes, bare)
+            waits = waits_of(outlasts, bare, rate / groups * kind.share * gap) if outlasts > 0 and gap < inf else 0.0
+            wholes.append([kind.share, needs * longer + waits + (needs - 1) * bare])
         wait, busy = queue_of(rate / groups, wholes)
-        step = bare if groups == 1 else self._gap(rate, decodes, kinds)  # of which others' chunks make a part longer
+        step = bare if groups == 1 else gap  # of which others' chunks make a part longer
         return others * wait + busy + bare + (others if groups == 1 else 1.0) * step / 2
 
     def _room(self, decodes: float) -> float:
@@ -285,6 +300,21 @@ class Pulse:
         self.first = first
         self.gap = gap
         self.busy = busy
+
+
+def waits_of(outlasts: float, hidden: float, begun: float) -> float:
+    """Return what a prompt waits in the mean whose load outlasts its own computing, beside others that do.
+
+    So many begin in the mean step, at random: the excess of the sum of their loads over what is `hidden` under the
+    step, over their number. Few hide all of theirs that they can; many share it.
+    """
+    if begun < SETTLED:
+        return max(0.0, outlasts - hidden)
+    border = hidden / outlasts
+    least = floor(border) + 1  # as many do not hide
+    others = 1.0 if least == 1 else float(gammainc(least - 1, begun))  # chance that one fewer begin
+    waits: float = outlasts * (others - border * float(gammainc(least, begun)) / begun)
+    return max(0.0, waits)
 
 
 def queue_of(rate: float, jobs: list[list[float]]) -> tuple[float, float]:

@@ -28,7 +28,7 @@ from inference_math.perf.ladder import (
     units_alone,
 )
 from inference_math.perf.queues import pace_of
-from inference_math.perf.steps import kv_sent
+from inference_math.perf.steps import kv_loaded, kv_sent
 from inference_math.perf.types import LadderNumbers, StepTimes
 from inference_math.planner.case import DRAWS, Case
 from inference_math.planner.loops import Habit, session_habits
@@ -204,8 +204,10 @@ def size_store(
         "gpus": unit.gpus,
         "front": unit.front.seconds,
         "tokens": [unit.kv_tokens(whole.prompt), *(size / each / count for _, _, size in places)],
-        # A group has its own GPUs' links.
-        "loads": [0.0, *(each * unit.dp / (unit.gpus * one.read_bw) for _, one, _ in places)],
+        "loads": [
+            0.0,
+            *(kv_loaded(unit.numbers, whole.prompt, unit.gpus * one.read_bw) / whole.prompt for _, one, _ in places),
+        ],
         "bytes": each,
         "habits": session_habits(habit, cost),
     }

@@ -23,7 +23,7 @@ from inference_math.checks import AT_LEAST_ONE, Numbers, as_numbers
 from inference_math.perf.asked import max_kv_seqs
 from inference_math.perf.batch import MOST_TOGETHER, largest_within
 from inference_math.perf.overlap import overlapped_time
-from inference_math.perf.steps import kv_tokens, unit_numbers
+from inference_math.perf.steps import kv_tokens, loading, unit_numbers
 from inference_math.perf.types import Layout, Step, StepCosts, UnitNumbers, Work
 from inference_math.simulate import Cost, StepCost
 from inference_math.unit.mean import as_scalar, mean_seen
@@ -66,6 +66,8 @@ class WorkloadCosts:
         such that it adds `ttft_1` to a step where weight read and compute share in quadrature.
     T
         Compute of one token, a decode's there, too. None: the prompt's, spread over its tokens.
+    load
+        What a prompt loads from a store, as long as it takes; the step waits for it.
     each
         The same for each prompt length, where there are several.
     """
@@ -81,6 +83,7 @@ class WorkloadCosts:
     mixed: Step | None = None
     compute: Any = None
     T: Any = None
+    load: float = 0.0
     each: tuple[WorkloadCosts, ...] = ()
 
     def __post_init__(self) -> None:
@@ -102,6 +105,7 @@ class WorkloadCosts:
             kv_capacity=kv_capacity,
             places=places,
             mixed=found["mixed"],
+            load=found["load"],
         )
 
     @property
@@ -169,7 +173,8 @@ class WorkloadCosts:
         Layer by layer: a step waits where that takes longer than all else in it.
         """
         mixed = partial(_stored, self.step, alpha, load)
-        return replace(self, mixed=mixed, ttft_1=mixed(0.0, 1.0) - self.t_w, compute=self.compute * (1 - alpha))
+        ttft_1, compute = mixed(0.0, 1.0) - self.t_w, self.compute * (1 - alpha)
+        return replace(self, mixed=mixed, ttft_1=ttft_1, compute=compute, load=load)
 
     def overlapping(self, overlap: str) -> Step:
         """Return the step of these numbers under an overlap model of `perf.overlap`; decodes have matrices, too."""
@@ -322,7 +327,7 @@ def _shorter(mixed: Step, speedup: float, decodes: float, prompts: float) -> flo
 
 
 def _stored(mixed: Step, alpha: float, load: float, decodes: float, prompts: float) -> float:
-    return max(mixed(decodes, (1 - alpha) * prompts), load * prompts)
+    return loading(mixed(decodes, (1 - alpha) * prompts), load, prompts, 1)
 
 
 def _on_arrays(step: Step) -> Callable[[Any, Any], Any]:
