@@ -41,6 +41,7 @@
     const { own, question, below, asked } = asks(given, plan);
     const cost = math.pace_of(question, page.coefficients(own), [1, 1, 0]);
     const rows = math.ladder(asked, cost);
+    rows.forEach((row, k) => { row.kept = math.users_kept(asked, cost, k, own.ttft / 1000, own.tpot / 1000); });
     const last = rows[rows.length - 1];
     const sizes = math.sizes_for(asked, cost);
     const units = below.length ? math.units_alone(asked, cost, last.rate) : asked.units;
@@ -69,9 +70,9 @@
     const { digits, percent, as_gb } = math;
     const { names, asked, rows } = found;
     const kept = ({ ttft, tpot }) => 1000 * ttft <= given.ttft && 1000 * tpot <= given.tpot;
-    share.fill(table, ["up to", "its size", "found", "holds users", "turns/s", "TTFT (s)", "TPOT (ms)", "means keep the limits", "prompts", "in flight"], rows.map((row, k) => [
+    share.fill(table, ["up to", "its size", "found", "holds users", "turns/s", "TTFT (s)", "TPOT (ms)", "means keep the limits", "users within them", "prompts", "in flight"], rows.map((row, k) => [
       TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.rate),
-      digits(row.ttft), digits(1000 * row.tpot), kept(row) ? "yes" : "no", percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
+      digits(row.ttft), digits(1000 * row.tpot), kept(row) ? "yes" : "no", digits(row.kept), percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
     ]));
     head.replaceChildren(...share.cells("li", found.head));
     notes.replaceChildren(...share.cells("li", found.notes));

@@ -260,7 +260,7 @@
     const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, centre, name)}`) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(centre, math.whole_alone(asked, coefficients(given), [1, 1, 0])), ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
   };
 
   // Where nothing meets the SLA: which units would.
@@ -490,7 +490,7 @@
       const one = ofGpu({ ...given, tp });
       if (one.best || one.said === "none meets the SLA") rows.push([tp, one.best ?? one.said, one.each ? ended(one.each) : ""]);
     }
-    table("planner-sizes", ["GPUs of a unit (TP)", "best architecture", "requests/s of a GPU, at full load"], rows);
+    table("planner-sizes", ["TP of a unit", "best architecture", "requests/s of a GPU, at full load"], rows);
   };
 
   // What drafts bring, and what would be without them.
@@ -510,7 +510,7 @@
     const speeds = Object.fromEntries(Object.entries(all).map(([name, tier]) => [name, name === "hbm" ? 0 : asked.unit.gpus * tier.read_bw]));
     const found = asked.work.alpha > 0 ? math.gains(asked, drawn, speeds) : [];
     const rows = found.map((row) => [
-      row.where === "nowhere" ? "nowhere: all is computed" : (row.where === "hbm" ? "HBM of the unit" : all[row.where].title), row.binds, digits(row.speedup),
+      row.where === "nowhere" ? "nowhere: all is computed" : (row.where === "hbm" ? "HBM of the unit" : all[row.where].title), row.binds, Number.isFinite(row.speedup) ? digits(row.speedup) : "–",
       row.rate > 0 ? withSpan(row.rate, row.rate_low, row.rate_high) : "none", Number.isFinite(row.gain) ? digits(row.gain) : "–",
     ]);
     table("planner-tiers", ["where", "a prompt alone waits for", "prefill speedup", "requests/s of a unit", "gain"], rows);

@@ -14,6 +14,7 @@ from inference_math import theory
 from inference_math.catalogue.engines import engines as records
 from inference_math.catalogue.tiers import tier
 from inference_math.checks.numerals import digits
+from inference_math.perf.words import as_good
 from inference_math.planner.architectures import compare
 from inference_math.planner.deployment import Plan, plan
 from inference_math.unit import Unit
@@ -30,6 +31,7 @@ WAIT = LIMITS.ttft - UNIT.front.seconds  # what the limit of a client leaves to 
 LENGTHS = (WORK.n_in, WORK.n_out)  # tokens in and out, of which every chapter's worked numbers are
 _STORE = "local_ssd"
 _AHEAD = "rate ahead of the next (%)"
+_EVEN = {True: "either will do", False: "no tie"}
 _SIDES = ("datasheet", "kernels", "fitted")
 
 
@@ -50,10 +52,11 @@ def _e(alone: WorkloadCosts) -> float:
     return float(tier(_STORE).acceleration((alone.ttft_1 + alone.t_w) / WORK.n_in, UNIT.model.kv_token("fp8"), 2))
 
 
-def _beside() -> float:
-    """Return what a step takes beside a prompt alone, over the prompt's own part of it."""
+def _step_speedup(e: float) -> float:
+    """Return how much faster a prompt alone is by `theory.speedup_step`, whose e is of its own part of the step."""
     alone = _costs("fitted", False)
-    return float(alone.t_w / alone.ttft_1)
+    beside = float(alone.t_w / alone.ttft_1)
+    return float(theory.speedup_step(alpha=STORED, e=e / (1 + beside), beside=beside))
 
 
 @lru_cache
@@ -173,7 +176,7 @@ def numbers() -> dict[str, str]:
             f"case{mark}_plan_margin": f"{100 * found['margin']:.0f}",
             f"case{mark}_plan_scatter": f"{100 * found.solved['scatter']:.1f}",
             f"case{mark}_plan_lead": f"{100 * found.solved['lead']:.1f}",
-            f"case{mark}_plan_tie": "a tie" if found.tie else "no tie",
+            f"case{mark}_plan_tie": "a tie" if found.tie else _EVEN[as_good(found.solved["lead"])],
             f"case{mark}_plan_sure": f"{100 * rates.best_in[found.best]:.0f}",
         }
     loaded = _stored()
@@ -182,7 +185,7 @@ def numbers() -> dict[str, str]:
         "case_wait": f"{1e3 * WAIT:.0f}",
         "case_stored_share": f"{100 * STORED:.0f}",
         "case_stored_law_speedup": f"{theory.speedup_layerwise(alpha=STORED, e=loaded['e']):.0f}",
-        "case_stored_step_speedup": f"{theory.speedup_step(alpha=STORED, e=loaded['e'], beside=_beside()):.0f}",
+        "case_stored_step_speedup": f"{_step_speedup(loaded['e']):.0f}",
         "case_plan_e": digits(loaded["e"]),
         "case_stored_plan_speedup": f"{loaded['speedup']:.0f}",
     }

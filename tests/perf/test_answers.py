@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from math import ceil
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math import perf, plan
+from inference_math import perf, plan, simulate
 from inference_math.catalogue.engines import engines
-from inference_math.catalogue.tiers import tier
+from inference_math.catalogue.tiers import Tier, tier
 from inference_math.perf.load import loaded, strain
 from inference_math.planner.case import Case
 from inference_math.unit import Unit
@@ -260,6 +263,54 @@ def test_a_closed_form_stands_only_beside_what_it_is_about():
     assert {"batch", "batch_tpot", "batch_ttft", "chunked_gain", "pdd_gain"} <= set(told["wide"])
     assert "chunked_gain" not in told["late"]
     assert not {"batch", "batch_tpot", "batch_ttft", "chunked_gain", "pdd_gain", "ttft"} & set(told["tail"])
+
+
+@pytest.mark.parametrize("bandwidth", [4e9, 2e9, 1e9])
+def test_chunks_serve_from_a_slow_store_what_the_simulator_plays(bandwidth):
+    work = Workload(2200, 170, 0.9, lengths="geometric")
+    case = Case(UNIT, work, SLA(1.0, 0.06), tier=Tier.of_bandwidth(bandwidth))
+    solved = perf.solve(case.asked, case.pairs(0))
+    row, rate = solved["settings"]["chunked"], solved["rates"]["chunked"][0]
+    decodes, chunk = row["batch"], row["chunk"]
+    places = ceil(decodes) + ceil(chunk / 2200)
+    engine = simulate.Chunked(perf.computed_tokens(case.asked, row) + ceil(decodes), max_batch=places)
+    reuse = simulate.Reuse(UNIT.model.kv_token("fp8") / (2 * bandwidth))
+    run = simulate.closed_loop(
+        work,
+        UNIT.near(work).step_cost,
+        concurrency=places,
+        requests=3000,
+        warmup=300,
+        scheduler=engine,
+        reuse=reuse,
+        seed=3,
+    )
+    assert rate == pytest.approx(run.request_rate, rel=0.04)
+
+
+def test_a_quantile_of_gaps_sees_the_loads_of_chunks():
+    """Steps in which a prompt begins last as long as its load: if they are more than one in a hundred, P99 is."""
+    case = Case(UNIT, Workload(2200, 170, 0.9), SLA(1.0, 0.06), tier=Tier.of_bandwidth(1e9))
+    each = perf.under(case.asked, UNIT.found(case.work), [1.0, 1.0, 0.0])
+    row = {"batch": 20.0, "chunk": 300.0, "prefill_units": 0.0}
+    gaps = {q: loaded(case.asked | {"quantile": q}, each, "chunked", row)["tpot"] for q in (0, 0.5, 0.99)}
+    assert gaps[0.99] == pytest.approx(each["load"])
+    assert gaps[0.5] < gaps[0] < gaps[0.99]
+    tail = case.asked | {"quantile": 0.99}
+    assert strain(tail, each, "chunked", row) == pytest.approx(each["load"] / 0.06)
+    assert perf.solve(tail, case.pairs(0))["settings"]["chunked"]["rate"] == 0  # no chunk makes the load shorter
+
+
+def test_gains_are_of_the_rates_beside_them_and_of_stores_that_hold_the_sessions():
+    case = replace(CASE, work=Workload(2200, 170, 0.9))
+    rows = {row["where"]: row for row in perf.gains(case.asked, case.pairs(8), {"hbm": 0.0, "slow": 4e9})}
+    for row in rows.values():
+        assert row["gain"] == row["rate"] / rows["nowhere"]["rate"]
+    many = case.asked | {"sessions": 10_000}
+    held = {row["where"]: row for row in perf.gains(many, case.pairs(0), {"hbm": 0.0, "slow": 4e9})}
+    assert held["hbm"]["rate"] == 0
+    assert "does not hold the sessions" in held["hbm"]["binds"]
+    assert held["slow"]["rate"] > 0
 
 
 def test_what_few_draws_have_is_no_number():

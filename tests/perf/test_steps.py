@@ -59,6 +59,26 @@ def test_a_slow_store_makes_prefills_wait_and_a_fast_one_hides(read_bw):
         assert loaded["mixed"](decodes, 1) == pytest.approx(max(load, in_hbm["mixed"](decodes, 1)))
 
 
+@given(seconds=st.floats(0.001, 1), load=st.floats(0, 2), groups=st.sampled_from([1, 4]))
+def test_a_chunk_waits_for_its_share_of_the_prompts_that_begin(seconds, load, groups):
+    assert steps.loading(seconds, load, 1.0, groups) == pytest.approx(max(seconds, load))
+    quarter = steps.loading(seconds, load, 0.25, groups)
+    assert quarter == pytest.approx(0.75 * seconds + 0.25 * max(seconds, load))
+    for prompts in (2.0, 8.0):  # groups load at the same time, each its own
+        assert steps.loading(seconds, load, prompts, groups) == pytest.approx(
+            max(seconds, load * max(prompts / groups, 1))
+        )
+
+
+def test_groups_load_over_their_own_links():
+    deep, work = Unit.of("deepseek-v3", "h200-sxm", 1, "fp8", "fp8", dp=8, ep=8), Workload(2200, 170, 0.9)
+    slow = steps.costs(deep.numbers, terms(deep), work.plain, 8 * 1e8, 1.0, 1.0)
+    alone = deep.model.kv_token("fp8") * 0.9 * 2200 / 1e8  # by the link of its GPU
+    assert slow["load"] == pytest.approx(alone)
+    assert slow["mixed"](0, 1) == pytest.approx(alone)
+    assert slow["mixed"](0, 16) == pytest.approx(2 * alone)
+
+
 def test_every_gpu_loads_its_own_copy():
     deep, work = Unit.of("deepseek-v3", "h200-sxm", 8, "fp8", "fp8"), Workload(2200, 170, 0.9)
     slow = steps.costs(deep.numbers, terms(deep), work.plain, 8 * 1e8, 1.0, 1.0)

@@ -19,6 +19,7 @@ from inference_math.perf.words import (
     short,
     sized,
     sized_how,
+    slow_store,
     to_choose,
     trusted,
     verdict,
@@ -227,7 +228,7 @@ def test_what_else_tells_two_apart_is_said():
     alone = {name: 1e3 * perf.median_row(solved["each"][name])["ttft"][0] for name in (first, second)}
     for change in ({"tie": True}, {"lead": 0.01}):
         said = to_choose(case.asked, solved | {"tie": False, "lead": 1.0} | change)[0]
-        assert said.endswith(f"mean TTFT is {first} {digits(alone[first])} ms, {second} {digits(alone[second])} ms")
+        assert f"mean TTFT is {first} {digits(alone[first])} ms, {second} {digits(alone[second])} ms" in said
     tail = case.asked | {"quantile": 0.9}
     assert "P90 of TTFT is" in to_choose(tail, solved | {"tie": True})[0]
     assert to_choose(case.asked, solved | {"best": "", "tie": True}) == []
@@ -243,6 +244,14 @@ def test_a_chunk_above_a_tile_is_said(chunk, said):
     found = to_choose(case.asked, solved)
     assert bool(found) == said
     assert all("a step of 257 tokens" in one for one in found)
+
+
+@pytest.mark.parametrize(("load", "said"), [(0.0, False), (0.05, False), (0.2, True)])
+def test_a_store_slower_than_computing_is_said(load, said):
+    each = {"load": load, "mixed": lambda decodes, prompts: max(0.03, load)}
+    found = slow_store(each, 0.1)
+    assert bool(found) == said
+    assert all("200 ms with what it loads, and 100 ms computed: do not load" in one for one in found)
 
 
 def test_whether_drafts_pay_is_said():

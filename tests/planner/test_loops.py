@@ -210,8 +210,23 @@ def test_loads_beside_the_engine_take_the_link_and_not_its_steps(users, load):
     assert said.rate == pytest.approx(run.run.request_rate, rel=0.08)
     assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.08)
     assert said.together == pytest.approx(run.tiers.found.sum(), abs=0.02)
+    # Who waits for the link holds room meanwhile, which a load that hides under a step does not.
     assert said.rate >= 0.995 * loop(AGENTS, users, COST, tokens=tokens, loads=[load]).rate
     assert said.rate < theory.link_rate(again=MEANS.again, R=load)
+
+
+SHORT = Turns(turns=20, first=2000, message=200, answer=100, think=5.0)
+
+
+@pytest.mark.parametrize(("users", "load"), [(160, 3e-5), (200, 3e-5), (200, 4e-5)])
+def test_steps_of_many_prompts_hide_loads_once(users, load):
+    """A long weight read hides a load; with several in each step it does so for all of them together."""
+    cost, tokens = simulate.StepCost(t_w=0.05, T=40e-6, kv_read=2e-8), [0.6e6, 3e6]
+    run = played(SHORT, users, tokens, cost, load=load).run
+    said = loop(SHORT, users, cost, tokens=tokens, loads=[load])
+    assert said.rate == pytest.approx(run.request_rate, rel=0.04)
+    assert said.tpot == pytest.approx(run.requests.tpot.mean(), rel=0.03)
+    assert said.rate < theory.link_rate(again=SHORT.sessions(0).again, R=load)
 
 
 def test_a_slow_path_costs_twice_as_much_where_the_engine_waits():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from inference_math import theory as t
@@ -42,6 +42,16 @@ def test_a_whole_step_peaks_as_high_and_later(alpha, e, beside):
         assert star == 1
         assert peak == pytest.approx(1 + 1 / beside, rel=1e-9)
     assert t.speedup_step(alpha=alpha, e=e, beside=0) == pytest.approx(t.speedup_layerwise(alpha=alpha, e=e), rel=1e-9)
+
+
+@given(alpha=st.floats(0, 0.99), beside=st.floats(0, 10))
+def test_a_whole_step_needs_less_of_a_store(alpha, beside):
+    needed = t.acceleration_needed_step(alpha=alpha, beside=beside)
+    assert needed <= t.acceleration_needed(alpha=alpha) * (1 + 1e-12)
+    at, faster = (t.speedup_step(alpha=alpha, e=max(needed, 1e-6) * by, beside=beside) for by in (1, 100))
+    assert at == pytest.approx(faster)
+    assume(alpha > 0.01)
+    assert t.speedup_step(alpha=alpha, e=needed / 1.1, beside=beside) < at
 
 
 @given(alpha=share, e=acceleration, phi=share)

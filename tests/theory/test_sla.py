@@ -67,7 +67,7 @@ def test_up_to_the_undisturbed_batch_the_quantile_sees_no_prefill(q, n_out):
 
 @given(delta_p=times, delta_h=times, alpha=st.floats(0, 1), e=st.floats(0.1, 100))
 def test_gains_are_ordered(delta_p, delta_h, alpha, e):
-    """Waiting ≤ not waiting ≤ bound; waiting ≤ what the best speedup, 1 + e, would give."""
+    """All waiting on top ≤ not waiting ≤ bound; the former ≤ what the best speedup, 1 + e, would give."""
     x = theory.speedup_layerwise(alpha=alpha, e=e)
     waiting = theory.batch_gain(delta_p=delta_p, delta_h=delta_h, x=x)
     not_waiting = theory.batch_gain_async(delta_p=delta_p, delta_h=delta_h, alpha=alpha, e=e)

@@ -142,6 +142,9 @@ def test_a_load_hides_under_all_that_a_step_does():
     step = numbers.mixed(8, 0.5)
     assert numbers.with_store(0.5, 0.99 * step).mixed(8, 1) == step
     assert numbers.with_store(0.5, 1.01 * step).mixed(8, 1) == pytest.approx(1.01 * step)
+    assert numbers.with_store(1.0, 0.0).ttft_1 > 0
+    with pytest.raises(ValueError, match="overlap must be None for numbers with a store"):
+        numbers.with_store(0.5, 1.0).overlapping("full")
     slow = numbers.with_store(0.5, 1.0)
     assert slow.ttft_1 + slow.t_w == 1.0
     assert slow.mixed(8, 0) == numbers.mixed(8, 0)

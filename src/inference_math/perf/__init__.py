@@ -19,6 +19,7 @@ from inference_math.perf.answers import (
     under,
     undrafted,
     usd_per_million,
+    whole_alone,
 )
 from inference_math.perf.asked import computed_tokens, max_kv_seqs, sent_bytes
 from inference_math.perf.choice import decide, layouts_near, layouts_ranked, median_row, tokens_of
@@ -51,4 +52,5 @@ __all__ = [
     "under",
     "undrafted",
     "usd_per_million",
+    "whole_alone",
 ]

@@ -12,6 +12,7 @@ from math import exp, isfinite
 from inference_math.perf.asked import (
     NEARLY,
     computed_tokens,
+    crowded,
     fresh_share,
     longest_step,
     places,
@@ -52,6 +53,7 @@ from inference_math.theory import request_rate as _request_rate
 __all__ = [
     "batch_curve", "batch_limits", "best_rate", "binding_limits", "by_formula", "gains", "gpus_ranked", "numbers_of",
     "ratios", "solve", "swing_of", "swings", "swung_inputs", "under", "undrafted", "usd_per_million",
+    "whole_alone",
 ]  # fmt: skip
 
 concurrent_prefills, delta_p, gain_bound = _concurrent_prefills.plain, _delta_p.plain, _gain_bound.plain
@@ -338,7 +340,7 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
 
     where, binds ("computing" or "loading", what a prompt alone waits for), rate (requests/s of a unit, of the best
     architecture, with low and high) and speedup (of a prompt alone), over computing all, in the medians of the draws;
-    gain, the ratio of two such rates.
+    gain, the ratio of two such rates. HBM that does not hold the sessions gains nothing, and serves nothing.
     """
     work = asked["work"]
     whole = work.copy()
@@ -352,6 +354,19 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
     base = NEVER
     for name, sent, read_bw in where:
         there = stored_at(asked, sent, read_bw)
+        if crowded(there) != "":
+            told.append(
+                {
+                    "where": name,
+                    "rate": 0.0,
+                    "rate_low": NEVER,
+                    "rate_high": NEVER,
+                    "speedup": NEVER,
+                    "gain": NEVER,
+                    "binds": "room: it does not hold the sessions",
+                }
+            )
+            continue
         solved = solve(there, draws)
         alone = [one["mixed"](0.0, 1.0) for one in solved["costs"]]
         quick = [one["mixed"](0.0, 1.0) for one in drawn_costs(stored_at(asked, sent, 0.0), draws)]
@@ -371,6 +386,13 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
             }
         )
     return told
+
+
+def whole_alone(asked: Asked, found: CoefficientValues, factors: list[float]) -> float:
+    """Return the seconds of a prompt alone of which nothing is stored."""
+    work = asked["work"].copy()
+    work["alpha"] = 0.0
+    return under(stored_at(asked, work, 0.0), found, factors)["mixed"](0.0, 1.0)
 
 
 def stored_at(asked: Asked, work: Work, read_bw: float) -> Asked:

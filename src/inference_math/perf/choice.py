@@ -132,7 +132,7 @@ def chunked_alone(asked: Asked, one: StepCosts) -> Row:
     step = one["mixed"]
 
     def gap(decodes: float, prompts: float) -> float:
-        return gap_beside(step(decodes, prompts), one["load"], prompts, asked["quantile"])
+        return gap_beside(step(decodes, prompts), one["load"], prompts, 1.0, asked["quantile"])
 
     row = chunked(step, gap, places(asked), n_in, steps, longest_step(asked), wait(asked, one))
     return settings_row(row["batch"], row["chunk"], NEVER) if row["rate"] > 0 else NONE

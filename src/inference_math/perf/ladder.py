@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, inf
+from math import ceil, floor, inf
 
 from inference_math.checks.numerals import digits, percent
 from inference_math.perf.batch import largest_whole
@@ -22,12 +22,15 @@ __all__ = [
     "sizes_for",
     "tier_row",
     "units_alone",
+    "users_kept",
 ]
 
 FOUND_SHARES = [0.5, 0.9, 0.99]  # of what a store finds that drops nothing: the sizes that an answer names
 LOST = 0.1  # of what can be found: next to nothing
 CLIFF = 1.25  # the size that finds nearly all over the one that finds half
 NEAR = 0.02  # by which a rate is as good
+MOST_USERS = 2**20  # of a unit, within limits
+GROWS = 1.1  # so small are steps that look for the first miss
 
 
 def tier_row(asked: LadderNumbers, cost: StepTimes, below: int) -> TierRow:
@@ -50,6 +53,25 @@ def tier_row(asked: LadderNumbers, cost: StepTimes, below: int) -> TierRow:
         "full": at["full"],
         "prompts": at["prompts"],
     }
+
+
+def users_kept(asked: LadderNumbers, cost: StepTimes, below: int, ttft: float, tpot: float) -> float:
+    """Return how many users with the tiers down to one have means within limits, up to the first that miss them.
+
+    Behind a cliff limits may hold again, since HBM caps who is served: so it looks in small steps.
+    """
+    units, last, ahead = asked["units"], 0, 1
+
+    def keeps(users: int) -> bool:
+        other = asked.copy()
+        other["users"] = units * users
+        row = tier_row(other, cost, below)
+        return row["ttft"] <= ttft and row["tpot"] <= tpot
+
+    while last < MOST_USERS and keeps(ahead):
+        last = ahead
+        ahead = max(ahead + 1, floor(GROWS * ahead))
+    return units * (last + largest_whole(ahead - last - 1, lambda more: keeps(last + more)))
 
 
 def ladder(asked: LadderNumbers, cost: StepTimes) -> list[TierRow]:
@@ -135,7 +157,10 @@ def ladder_notes(
         + percent(ends[1])
         + " of what is said in nine cases of ten, if as much is found. "
         "Prompts: their share of the engine's time, which bounds what a store can bring. "
-        "In flight: turns of a unit that hold their tokens; (all): more would, and wait for room."
+        "In flight: turns of a unit that hold their tokens; (all): more would, and wait for room. "
+        "Prompts are computed beside decodes, in steps of at most "
+        + digits(asked["habits"]["budget"])
+        + " tokens: not in the chunks that a plan for one unit names."
     ]
     if units != asked["units"]:
         said = "With HBM alone, about as many turns per second take " + digits(units) + " units: the tiers stand for "

@@ -47,7 +47,7 @@ def loaded(asked: Asked, one: StepCosts, name: str, row: Row) -> Row:
         mean = bare + often * (mixed - bare)
         gap = mean
         if quantile > 0:
-            gap = gap_beside(mixed, one["load"], often * min(prompts, 1.0), quantile) if often > 1 - quantile else bare
+            gap = gap_beside(mixed, one["load"], prompts, often, quantile) if often > 1 - quantile else bare
         return done(asked, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * mixed, mean, gap)
     prefill = row["prefill_units"]
     rate = pools_rate(asked, step, row, prefill)
@@ -104,7 +104,7 @@ def strain(asked: Asked, one: StepCosts, name: str, row: Row) -> float:
         gap, first = seen(step, floor(batch), steps, 0, quantile), seen(step, floor(batch), steps, 1, quantile)
     elif name == "chunked":
         mixed = step(batch, prompts)
-        gap, first = gap_beside(mixed, one["load"], prompts, quantile), (1 / prompts + 1) * mixed
+        gap, first = gap_beside(mixed, one["load"], prompts, 1.0, quantile), (1 / prompts + 1) * mixed
     else:
         gap, first = step(batch, 0.0) + sent_seconds(asked) / (steps - 1), step(0.0, prompts)
     part: float = max(gap / tpot, (one["front"] + first) / asked["ttft"])

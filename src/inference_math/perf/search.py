@@ -96,13 +96,17 @@ def aggregated(step: Step, batch: int, n_out: float, quantile: float) -> Row:
     }
 
 
-def gap_beside(seconds: float, load: float, prompts: float, quantile: float) -> float:
-    """Return the gap that a promise is about, where each step has a chunk: the mean step, or at a quantile such a one.
+def gap_beside(seconds: float, load: float, prompts: float, often: float, quantile: float) -> float:
+    """Return the gap that a promise is about, beside chunks that so often are there: their mean step, `seconds`.
 
-    There it is one that begins a prompt, and waits for what that loads, if the others are fewer than the quantile.
+    Or at a quantile that of a step which begins a prompt, and waits for what that loads, if such ones are more than the
+    quantile leaves; else that of one which does not.
     """
-    begins = quantile > 0 and min(prompts, 1.0) > 1 - quantile
-    return max(seconds, load) if begins else seconds
+    begun = min(prompts, 1.0)
+    if not (quantile > 0 and load > seconds and begun < 1):
+        return seconds
+    own: float = (seconds - begun * load) / (1 - begun)  # of which `seconds` are the mean with those that wait
+    return load if often * begun > 1 - quantile else own
 
 
 def chunked(step: Step, gap: Step, places: float, n_in: float, n_out: float, tpot: float, ttft: float) -> Row:

@@ -15,7 +15,7 @@ from inference_math.perf.types import Asked, ErrorRow, Scope, Solution, StepCost
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
     "front_weighs", "gpus_of", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "missing", "outside",
-    "promised", "remedy", "runner_up", "short", "sized", "sized_how", "standing_of", "swing_name",
+    "promised", "remedy", "runner_up", "short", "sized", "sized_how", "slow_store", "standing_of", "swing_name",
     "to_choose", "too_long", "trusted", "used_of", "verdict", "wider",
 ]  # fmt: skip
 
@@ -69,14 +69,15 @@ def verdict(
 def to_choose(asked: Asked, solved: Solution) -> list[str]:
     """Say what tells two architectures apart that serve as much, and what the form does not know of a chunk."""
     found: list[str] = []
-    first, second = solved["order"][0], solved["order"][1]
+    first = solved["order"][0]
     if solved["best"] == "":
         return found
     if solved["tie"] or solved["lead"] < MATTERS:
-        said = "where two serve as much, the first token may decide: at full load "
+        said = "where rates tell little, the first token may decide: at full load "
         said += "mean TTFT" if asked["quantile"] == 0 else "P" + digits(100 * asked["quantile"]) + " of TTFT"
-        both = [name + " " + in_ms(median_row(solved["each"][name])["ttft"][0]) for name in [first, second]]
-        found.append(said + " is " + both[0] + ", " + both[1])
+        able = [name for name in solved["order"] if median_row(solved["each"][name])["rate"][0] > 0]
+        each = [name + " " + in_ms(median_row(solved["each"][name])["ttft"][0]) for name in able]
+        found.append(said + " is " + ", ".join(each))
     tokens = tokens_at_once(asked, solved["settings"][first]) if first == "chunked" else 0
     if tokens > TILE and tokens % TILE > 0:
         said = "chunks: kernels work in tiles, of which the form knows nothing; with vLLM's in FP8 a step of "
@@ -452,12 +453,26 @@ def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[str]:
             "commands have the model draft by itself (MTP); one that cannot needs a drafter, as for EAGLE"
             + ("; across pipeline stages engines may refuse to draft" if layout["pp"] > 1 else "")
         )
+    if layout["dp"] > 1:
+        found.append(
+            "attention is split by requests into " + digits(layout["dp"]) + " groups, each with a budget and a link of"
+            " its own; tables are of the whole unit, where one prompt keeps one group"
+        )
     if layout["tp"] * layout["dp"] > 1 and unit["link_bw"] * unit["gpus"] <= unit["pcie_bw"]:
         found.append(
             "the GPUs work together over PCIe: no link as slow was calibrated, and where one was run, steps took longer"
             " than predicted"
         )
     return found
+
+
+def slow_store(each: StepCosts, whole: float) -> list[str]:
+    """Say that loading what is stored takes a prompt alone longer than computing it, which takes `whole` seconds."""
+    alone = each["mixed"](0.0, 1.0)
+    if not (each["load"] > 0 and alone > whole):
+        return []
+    said = "a prompt alone takes " + in_ms(alone) + " with what it loads, and " + in_ms(whole) + " computed: do not"
+    return [said + " load from this store, or no more than comes while the rest is computed"]
 
 
 def kept_in(asked: Asked) -> list[str]:

@@ -82,7 +82,7 @@ def compare(
     largest = largest_within(step, places, n_out, tpot, ttft, share)
 
     def gap(decodes: float, prompts: float) -> float:
-        return search.gap_beside(step(decodes, prompts), numbers.load, prompts, share)
+        return search.gap_beside(step(decodes, prompts), numbers.load, prompts, 1.0, share)
 
     return as_frame(
         {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, nan
 from textwrap import fill
@@ -24,8 +23,8 @@ from inference_math.perf.ladder import (
     ladder_notes,
     latency_ends,
     sizes_for,
-    tier_row,
     units_alone,
+    users_kept,
 )
 from inference_math.perf.queues import pace_of
 from inference_math.perf.steps import kv_loaded, kv_sent
@@ -33,7 +32,6 @@ from inference_math.perf.types import LadderNumbers, StepTimes
 from inference_math.planner.case import DRAWS, Case
 from inference_math.planner.loops import Habit, session_habits
 from inference_math.unit import Unit
-from inference_math.unit.unit import Steps
 from inference_math.workload import SLA, Workload
 from inference_math.workload.sessions import Turns
 
@@ -136,8 +134,6 @@ class Ladder:
 
 
 _WIDTH = 84
-_USERS = 2**20  # of a unit, within limits
-_GROWS = 1.1
 
 
 def size_store(
@@ -216,7 +212,7 @@ def size_store(
     rows.insert(0, "tier", ["hbm", *tiers])
     rows.insert(1, "gb", [count * held * each / 1e9 for held in asked["tokens"]])
     rows.insert(2, "tokens", [count * held for held in asked["tokens"]])
-    rows["kept"] = [_kept(asked, cost, sla, k) for k in range(len(found))]
+    rows["kept"] = [users_kept(asked, cost, k, sla.ttft, sla.tpot) if sla else nan for k in range(len(found))]
     sizes = sizes_for(asked, cost)
     # Whoever looks at HBM alone asks for nothing that would stand for it.
     many = units_alone(asked, cost, found[-1]["rate"]) if places else count
@@ -234,26 +230,3 @@ def _drawn(case: Case) -> tuple[list[StepTimes], list[float]]:
     pairs = case.pairs(DRAWS)
     fronts = [case.fronted.seconds * exp(case.fronted.sd * factors[2]) for _, factors in pairs]
     return [pace_of(case.asked, *pair) for pair in pairs], fronts
-
-
-def _kept(asked: LadderNumbers, cost: Steps, sla: SLA | None, below: int) -> float:
-    """Return how many users with the tiers down to one are within the limits; NaN without any."""
-    if sla is None:
-        return nan
-
-    def keeps(users: int) -> bool:
-        row = tier_row({**asked, "users": float(asked["units"] * users)}, cost, below)
-        return row["ttft"] <= sla.ttft and row["tpot"] <= sla.tpot
-
-    return asked["units"] * _most(keeps)
-
-
-def _most(keeps: Callable[[int], bool]) -> int:
-    """Return the most users up to whom all see what is to be kept; 0 where not one does.
-
-    Behind a cliff limits may hold again, since HBM caps who is served: so it looks in small steps, for the first miss.
-    """
-    last, next_ = 0, 1
-    while last < _USERS and keeps(next_):
-        last, next_ = next_, max(next_ + 1, int(_GROWS * next_))
-    return last + bisect_left(range(last + 1, next_), True, key=lambda many: not keeps(many))

@@ -14,6 +14,7 @@ from inference_math.theory.notation import T, W, alpha, beside, e, n_in, n_layer
 
 __all__ = [
     "acceleration_needed",
+    "acceleration_needed_step",
     "crossover",
     "crossover_causal",
     "crossover_shared_link",
@@ -149,6 +150,16 @@ acceleration_needed = Formula(
     claim="C09",
     source=BOOK,
     meaning="token acceleration from which faster IO brings nothing more, with perfect overlap",
+)
+acceleration_needed_step = Formula(
+    name="acceleration_needed_step",
+    arguments=(alpha, beside),
+    expr=alpha / (1 - alpha + beside),
+    latex_name=r"e_{\min,\mathrm{step}}",
+    unit="1",
+    claim="C09",
+    source=BOOK,
+    meaning="token acceleration from which faster IO brings nothing more when loading hides under the whole step",
 )
 speedup_whole = Formula(
     name="speedup_whole",

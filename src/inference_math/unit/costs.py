@@ -173,11 +173,13 @@ class WorkloadCosts:
         Layer by layer: a step waits where that takes longer than all else in it.
         """
         mixed = partial(_stored, self.step, alpha, load)
-        ttft_1, compute = mixed(0.0, 1.0) - self.t_w, self.compute * (1 - alpha)
+        ttft_1, compute = max(mixed(0.0, 1.0) - self.t_w, 1e-9), self.compute * (1 - alpha)
         return replace(self, mixed=mixed, ttft_1=ttft_1, compute=compute, load=load)
 
     def overlapping(self, overlap: str) -> Step:
         """Return the step of these numbers under an overlap model of `perf.overlap`; decodes have matrices, too."""
+        if self.load > 0:
+            raise ValueError("overlap must be None for numbers with a store, whose loads hide under the whole step")
         t_w, prompt, read = float(self.t_w), float(self.compute), float(self.delta_h)
         decode = float(self.T)
 
