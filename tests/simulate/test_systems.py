@@ -403,3 +403,19 @@ def test_a_step_of_a_prefill_unit_costs_as_if_all_its_groups_had_a_prompt():
     cost = StepCost(t_w=0.01, T=1e-5, prompt=0.1)
     run = replay(trace, cost, scheduler=Disaggregated(1, 1, groups=2))
     assert run.requests.ttft[0] == pytest.approx(0.01 + 2 * (0.1 + 0.01))
+
+
+def test_prompts_of_a_rank_share_its_link_and_ranks_have_their_own():
+    trace = Trace([1000, 1000], [3, 3], arrival=[0.0, 0.0], alpha=0.5)
+    cost, reuse = StepCost(t_w=0.01, T=1e-5), Reuse(R=1e-3)
+    for ranks, seconds in ((1, 1.0), (2, 0.5)):
+        run = replay(trace, cost, scheduler=Chunked(2000 * ranks, ranks=ranks), reuse=reuse, log=True)
+        assert run.log.seconds[0] == pytest.approx(seconds)
+
+
+def test_groups_of_a_pool_have_links_of_their_own_and_prompts_of_one_share_it():
+    trace = Trace([1000] * 4, [1] * 4, arrival=[0.0, 0.0, 0.0, 0.0], alpha=0.5)
+    cost, reuse = StepCost(t_w=0.01, T=1e-5), Reuse(R=1e-3)
+    for budget, ttft in ((500, [0.5, 0.5, 1.0, 1.0]), (1000, [0.5, 0.5, 1.5, 1.5])):  # the last two one by one, or together
+        run = replay(trace, cost, scheduler=Disaggregated(1, 1, groups=2, budget=budget), reuse=reuse)
+        assert sorted(run.requests.ttft) == pytest.approx(ttft)
