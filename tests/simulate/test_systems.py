@@ -416,6 +416,6 @@ def test_prompts_of_a_rank_share_its_link_and_ranks_have_their_own():
 def test_groups_of_a_pool_have_links_of_their_own_and_prompts_of_one_share_it():
     trace = Trace([1000] * 4, [1] * 4, arrival=[0.0, 0.0, 0.0, 0.0], alpha=0.5)
     cost, reuse = StepCost(t_w=0.01, T=1e-5), Reuse(R=1e-3)
-    for budget, ttft in ((500, [0.5, 0.5, 1.0, 1.0]), (1000, [0.5, 0.5, 1.5, 1.5])):  # the last two one by one, or together
+    for budget, ttft in ((500, [0.5, 0.5, 1.0, 1.0]), (1000, [0.5, 0.5, 1.5, 1.5])):  # one by one, or by two
         run = replay(trace, cost, scheduler=Disaggregated(1, 1, groups=2, budget=budget), reuse=reuse)
         assert sorted(run.requests.ttft) == pytest.approx(ttft)
