@@ -70,7 +70,7 @@
     const { digits, percent, as_gb } = math;
     const { names, asked, rows } = found;
     const kept = ({ ttft, tpot }) => 1000 * ttft <= given.ttft && 1000 * tpot <= given.tpot;
-    share.fill(table, ["up to", "its size", "found", "holds users", "turns/s", "TTFT (s)", "TPOT (ms)", "means keep the limits", "users within them", "prompts", "in flight"], rows.map((row, k) => [
+    share.fill(table, ["up to", "its size", "found", "holds users", "turns/s", "TTFT (s)", "TPOT (ms)", "means keep the limits", "users within them (whole ones of a unit)", "prompts", "in flight"], rows.map((row, k) => [
       TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.rate),
       digits(row.ttft), digits(1000 * row.tpot), kept(row) ? "yes" : "no", digits(row.kept), percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
     ]));

@@ -510,7 +510,7 @@
     const speeds = Object.fromEntries(Object.entries(all).map(([name, tier]) => [name, name === "hbm" ? 0 : asked.unit.gpus * tier.read_bw]));
     const found = asked.work.alpha > 0 ? math.gains(asked, drawn, speeds) : [];
     const rows = found.map((row) => [
-      row.where === "nowhere" ? "nowhere: all is computed" : (row.where === "hbm" ? "HBM of the unit" : all[row.where].title), row.binds, Number.isFinite(row.speedup) ? digits(row.speedup) : "–",
+      row.where === "nowhere" ? "nowhere: all is computed" : (row.where === "hbm" ? (asked.sessions > 0 ? "HBM of the unit" : "HBM of the unit, if it holds what is stored") : all[row.where].title), row.binds, Number.isFinite(row.speedup) ? digits(row.speedup) : "–",
       row.rate > 0 ? withSpan(row.rate, row.rate_low, row.rate_high) : "none", Number.isFinite(row.gain) ? digits(row.gain) : "–",
     ]);
     table("planner-tiers", ["where", "a prompt alone waits for", "prefill speedup", "requests/s of a unit", "gain"], rows);

@@ -181,8 +181,9 @@ def numbers() -> dict[str, str]:
         }
     loaded = _stored()
     return told | {
-        "case_front": f"{1e3 * UNIT.front.seconds:.0f}",
-        "case_wait": f"{1e3 * WAIT:.0f}",
+        "case_front": digits(1e3 * UNIT.front.seconds),
+        "case_plan_front": digits(1e3 * planned()["front"]),
+        "case_wait": digits(1e3 * WAIT),
         "case_stored_share": f"{100 * STORED:.0f}",
         "case_stored_law_speedup": f"{theory.speedup_layerwise(alpha=STORED, e=loaded['e']):.0f}",
         "case_stored_step_speedup": f"{_step_speedup(loaded['e']):.0f}",

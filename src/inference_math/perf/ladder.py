@@ -160,7 +160,7 @@ def ladder_notes(
         "In flight: turns of a unit that hold their tokens; (all): more would, and wait for room. "
         "Prompts are computed beside decodes, in steps of at most "
         + digits(asked["habits"]["budget"])
-        + " tokens: not in the chunks that a plan for one unit names."
+        + " tokens: not in the chunks that a plan for one unit names, which may serve fewer."
     ]
     if units != asked["units"]:
         said = "With HBM alone, about as many turns per second take " + digits(units) + " units: the tiers stand for "

@@ -455,8 +455,8 @@ def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[str]:
         )
     if layout["dp"] > 1:
         found.append(
-            "attention is split by requests into " + digits(layout["dp"]) + " groups, each with a budget and a link of"
-            " its own; tables are of the whole unit, where one prompt keeps one group"
+            "attention is split by requests into " + digits(layout["dp"]) + " groups, each with a link of its own;"
+            " a prompt keeps one of them, so a command lets each compute in a step what a table says of the whole unit"
         )
     if layout["tp"] * layout["dp"] > 1 and unit["link_bw"] * unit["gpus"] <= unit["pcie_bw"]:
         found.append(
@@ -487,8 +487,8 @@ def kept_in(asked: Asked) -> list[str]:
         found.append(said + " the last so many")
     if asked["units"] > 1:
         found.append(
-            "in a fleet units keep what is stored each for itself: a router must send a request to the one that has its"
-            " past, while queues are counted with one that looks at numbers of requests alone"
+            "in a fleet, unless units share the store, a router must send a request to the one that has its past, while"
+            " queues are counted with one that looks at numbers of requests alone"
         )
     if asked["sessions"] > 0:
         size = digits(store_bytes(asked) / 1e9) + " GB"

@@ -128,7 +128,7 @@ class Ladder:
         notes[0] += f" All together: --alpha {rows['together'].iloc[-1]:.2f} for inference-math plan."
         if rows["kept"].notna().all():
             shown["within limits"] = rows["kept"].map(digits)
-            notes.insert(1, "Within limits: users whose mean TTFT and TPOT keep them.")
+            notes.insert(1, "Within limits: users whose mean TTFT and TPOT keep them, in whole ones of a unit.")
         parts = [*self.head, shown.to_string(index=False), *notes]
         return "\n\n".join(part if "\n" in part else fill(part, _WIDTH) for part in parts)
 
