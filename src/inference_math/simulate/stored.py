@@ -135,7 +135,7 @@ def with_stores(
     ...     found = simulate.with_stores(agents, cost, scheduler=engine, tiers=tiers, **asked)
     ...     print(found.tiers.found.round(2).tolist(), f"{found.run.request_rate:.2f} requests/s")
     [0.0, 0.0] 0.50 requests/s
-    [0.05, 0.88] 1.30 requests/s
+    [0.03, 0.89] 1.29 requests/s
     """
     if not isinstance(source, Turns | Read):
         raise TypeError(f"source must be Turns or a Read trace, not {source!r:.80}")

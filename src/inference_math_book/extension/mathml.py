@@ -16,7 +16,7 @@ from sphinx.writers.html5 import HTML5Translator
 __all__ = ["CHARACTERS", "font", "mathml", "setup"]
 
 # What formulas may consist of: ASCII, Greek, signs, and the italic letters that browsers put for single ones.
-_GREEK, _SIGNS = "ΔΛΣΦΨΩαβγδεζηθλμνξπρστφχψωϕϵϑ", "ℓ∑∏√∞≤≥≠≈∼·×−±∈→⌊⌋⌈⌉∂∗′…⋯|‖‾¯―ℎ"
+_GREEK, _SIGNS = "ΔΛΣΦΨΩαβγδεζηθκλμνξπρστφχψωϕϵϑ", "ℓ∑∏√∞≤≥≠≈∼·×−±∈→⌊⌋⌈⌉∂∗′…⋯|‖‾¯―ℎ"
 _ITALIC = (*range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C))
 CHARACTERS = frozenset([*map(chr, (*range(32, 127), *_ITALIC)), *_GREEK, *_SIGNS])
 
