@@ -80,8 +80,7 @@ def best_by_grid(places, n_in, n_out, tpot, ttft):
 @given(lengths, limits, st.sampled_from([1, 5, 40, 200]))
 def test_chunks_beat_every_candidate_of_a_grid(length, limit, places):
     n_in, n_out = length
-    each = [lambda d, p: step(d, p, n_in)] * 2
-    row = search.chunked(*each, places, n_in, n_out, *limit)
+    row = search.chunked(lambda d, p: step(d, p, n_in), 0.0, 0.0, places, n_in, n_out, *limit)
     grid = best_by_grid(places, n_in, n_out, *limit)
     assert row["rate"] >= grid * (1 - 1e-6)
     if not row["rate"]:

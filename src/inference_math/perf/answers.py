@@ -342,18 +342,14 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
     architecture, with low and high) and speedup (of a prompt alone), over computing all, in the medians of the draws;
     gain, the ratio of two such rates. HBM that does not hold the sessions gains nothing, and serves nothing.
     """
-    work = asked["work"]
-    whole = work.copy()
-    whole["alpha"] = 0.0
-    where: list[tuple[str, Work, float]] = [("nowhere", whole, 0.0)]
-    if work["alpha"] > 0:
+    where: list[tuple[str, Asked]] = [("nowhere", all_computed(asked))]
+    if asked["work"]["alpha"] > 0:
         for name in read_bws:
-            where.append((name, work, read_bws[name]))
+            where.append((name, stored_at(asked, asked["work"], read_bws[name])))
     told: list[StoreGain] = []
     firsts: list[float] = []
     base = NEVER
-    for name, sent, read_bw in where:
-        there = stored_at(asked, sent, read_bw)
+    for name, there in where:
         if crowded(there) != "":
             told.append(
                 {
@@ -369,7 +365,7 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
             continue
         solved = solve(there, draws)
         alone = [one["mixed"](0.0, 1.0) for one in solved["costs"]]
-        quick = [one["mixed"](0.0, 1.0) for one in drawn_costs(stored_at(asked, sent, 0.0), draws)]
+        quick = [one["mixed"](0.0, 1.0) for one in drawn_costs(stored_at(there, there["work"], 0.0), draws)]
         each = solved["rates"][solved["order"][0]]
         span = interval(0.0, each)
         if name == "nowhere":
@@ -390,9 +386,14 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
 
 def whole_alone(asked: Asked, found: CoefficientValues, factors: list[float]) -> float:
     """Return the seconds of a prompt alone of which nothing is stored."""
+    return under(all_computed(asked), found, factors)["mixed"](0.0, 1.0)
+
+
+def all_computed(asked: Asked) -> Asked:
+    """Return the question with nothing stored."""
     work = asked["work"].copy()
     work["alpha"] = 0.0
-    return under(stored_at(asked, work, 0.0), found, factors)["mixed"](0.0, 1.0)
+    return stored_at(asked, work, 0.0)
 
 
 def stored_at(asked: Asked, work: Work, read_bw: float) -> Asked:

@@ -14,7 +14,7 @@ from inference_math.perf.asked import NEARLY, longest_step, mixes, places, sent_
 from inference_math.perf.batch import MOST_TOGETHER, largest_from, largest_whole, seen
 from inference_math.perf.draws import interval, median
 from inference_math.perf.load import loaded, pools_each, settings_row, strain
-from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, chunk_size, chunked, edge, gap_beside, highest, peak
+from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, chunk_size, chunked, edge, highest, peak
 from inference_math.perf.steps import kv_tokens
 from inference_math.perf.types import Asked, Ranking, Row, Solution, Step, StepCosts
 
@@ -129,12 +129,9 @@ def strain_of_most(asked: Asked, drawn: list[StepCosts], chunk: float, share: fl
 def chunked_alone(asked: Asked, one: StepCosts) -> Row:
     """Return the settings of chunks for one draw."""
     n_in, steps = asked["work"]["n_in"], steps_of(asked)
-    step = one["mixed"]
-
-    def gap(decodes: float, prompts: float) -> float:
-        return gap_beside(step(decodes, prompts), one["load"], prompts, 1.0, asked["quantile"])
-
-    row = chunked(step, gap, places(asked), n_in, steps, longest_step(asked), wait(asked, one))
+    row = chunked(
+        one["mixed"], one["load"], asked["quantile"], places(asked), n_in, steps, longest_step(asked), wait(asked, one)
+    )
     return settings_row(row["batch"], row["chunk"], NEVER) if row["rate"] > 0 else NONE
 
 

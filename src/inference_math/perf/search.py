@@ -109,13 +109,19 @@ def gap_beside(seconds: float, load: float, prompts: float, often: float, quanti
     return load if often * begun > 1 - quantile else own
 
 
-def chunked(step: Step, gap: Step, places: float, n_in: float, n_out: float, tpot: float, ttft: float) -> Row:
+def chunked(
+    step: Step, load: float, quantile: float, places: float, n_in: float, n_out: float, tpot: float, ttft: float
+) -> Row:
     """Take the mean number of decodes with the highest rate, and the smallest chunk that feeds them within limits.
 
-    `gap` is what the limit on TPOT is for; see `gap_beside`.
+    The limit on TPOT is for `gap_beside` prompts that need `load` seconds each from a store.
     """
     decoded = n_out - 1  # the first token is the prompt's
     room = min(places, MOST_TOGETHER)
+
+    def in_limit(b: float, chunk: float) -> bool:
+        prompts = chunk / n_in
+        return gap_beside(step(b, prompts), load, prompts, 1.0, quantile) <= tpot
 
     def prompt(b: float, chunk: float) -> float:
         seconds: float = (n_in / chunk + 1) * step(b, chunk / n_in)
@@ -127,11 +133,11 @@ def chunked(step: Step, gap: Step, places: float, n_in: float, n_out: float, tpo
         if balance > free * n_in or not free > 0:
             return 0.0
         least: float = max(balance, max(balance / free, 1.0))
-        if gap(b, least / n_in) > tpot:
+        if not in_limit(b, least):
             return 0.0
         if prompt(b, least) <= ttft:
             return least
-        most = edge(lambda chunk: gap(b, chunk / n_in) <= tpot, least, max(4 * n_in, least))
+        most = edge(lambda chunk: in_limit(b, chunk), least, max(4 * n_in, least))
         quickest = highest(lambda chunk: -prompt(b, chunk), least, most)
         if prompt(b, quickest) > ttft:
             return 0.0

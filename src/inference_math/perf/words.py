@@ -304,9 +304,9 @@ def hindered(asked: Asked, each: StepCosts, name: str) -> str:
     if name == "chunked":
         least = step(1.0, 1 / asked["work"]["n_in"])
         if least > tpot:
-            return "TPOT: a step with the smallest chunk takes " + digits(1e3 * least) + " ms"
+            return "TPOT: a step with the smallest chunk takes " + in_ms(least)
         late = "TTFT: in chunks that keep the limit on TPOT at full load, a prompt takes longer than "
-        return late + digits(1e3 * asked["ttft"]) + " ms"
+        return late + in_ms(asked["ttft"])
     if name == "aggregated":
         return "the limits, or the memory, leave no room for one request beside another's prompt"
     return "the memory, or the limits, leave no room for one request"
@@ -542,8 +542,8 @@ def missed(asked: Asked, each: StepCosts) -> list[str]:
 
 def over(name: str, alone: float, limit: float) -> str:
     """Return the sentence for one limit, in ms."""
-    excess = percent(alone / limit - 1) + " over the limit of " + digits(1e3 * limit) + " ms"
-    return name + ": a request alone takes " + digits(1e3 * alone) + " ms, " + excess
+    excess = percent(alone / limit - 1) + " over the limit of " + in_ms(limit)
+    return name + ": a request alone takes " + in_ms(alone) + ", " + excess
 
 
 def remedy(tp: int, gpus: int, precision: str, rate: float) -> str:

@@ -80,14 +80,10 @@ def compare(
         float(value) for value in (numbers.n_in, numbers.n_out, numbers.kv_capacity, numbers.places)
     )
     largest = largest_within(step, places, n_out, tpot, ttft, share)
-
-    def gap(decodes: float, prompts: float) -> float:
-        return search.gap_beside(step(decodes, prompts), numbers.load, prompts, 1.0, share)
-
     return as_frame(
         {
             "aggregated": search.aggregated(step, largest, n_out, share),
-            "chunked": search.chunked(step, gap, places, n_in, n_out, tpot, ttft),
+            "chunked": search.chunked(step, numbers.load, share, places, n_in, n_out, tpot, ttft),
             "disaggregated": search.disaggregated(step, capacity, places, n_in, n_out, tpot, ttft, pool, 0.0),
         }
     )
