@@ -25,11 +25,12 @@ window.inferenceMathCrowd = (() => {
   };
 
   // The fleets of all architectures, as `planner.traffic` finds them, and which of them takes the fewest GPUs.
-  const sized = function* ({ asked, solved, drawn }, names, played, { traffic, have, cv }) {
+  const sized = function* ({ asked, solved, drawn }, played, { traffic, have, cv }) {
     const places = math.representative(asked, solved.costs);
     const paces = places.map((i) => math.pace_of(asked, ...drawn[i]));
     const of = remembered((units) => math.of_units(asked, units));
-    const rowsOf = remembered((name, units) => math.trials(of(units), name, solved.settings[name]));
+    const candidates = math.candidates(asked, solved);
+    const rowsOf = remembered((name, units) => math.trials(of(units), name, candidates[name]));
     const host = {
       rows: (name, units) => rowsOf(name, units).length,
       top: remembered((name, units, row, place) => math.full(of(units), name, rowsOf(name, units)[row], solved.costs[places[place]])),
@@ -37,7 +38,7 @@ window.inferenceMathCrowd = (() => {
         math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), paces[place], solved.costs[places[place]].front, played, place, rate, math.replicas_sharing(cv, traffic, have, units * asked.unit.gpus, rate), enough)),
     };
     const fleets = {};
-    for (const name of names) {
+    for (const name of Object.keys(candidates)) {
       while (!fleets[name]) {
         try {
           const one = math.standing(asked, host, name, traffic, have, places.length);

@@ -554,14 +554,13 @@
       if (given.goal === "unit") starts(found, solved.order.filter((name) => best && rows[name].rate[0] > 0), {});
       sheet.classList.remove("planner-waiting");
       remember();
-      const names = solved.order.filter((name) => rows[name].rate[0] > 0);
       const like = (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
       if (best && !math.longest_fits(like, math.system_for(asked, best, solved.settings[best]))) {
         text("planner-headline", "The longest of the requests does not fit the KV cache of a unit.");
         numbers(ofUnit(found));
       } else if (best && given.goal !== "unit") {
         const played = { gaps: data.crowd.gaps, cv: Number(given.arrivals), lengths: data.crowd.lengths, like, share: shareOf(given) };
-        answerGoal(found, yield* crowd.sized(found, names, played, goalOf(given)));
+        answerGoal(found, yield* crowd.sized(found, played, goalOf(given)));
       }
       text("planner-said", document.getElementById("planner-headline").textContent);
       form.dataset.sized = "true";

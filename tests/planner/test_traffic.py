@@ -94,6 +94,24 @@ def test_no_smaller_fleet_keeps_the_promise():
     assert queues.keeps(host, "disaggregated", best.units, row, 12 / best.replicas, queues.DRAWN, queues.DRAWN)
 
 
+def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
+    """Half a second for the first token, and 10 ms beside it: in chunks so short a prompt is late, whole it is not."""
+    found = planner.plan(Unit.of("gpt-oss-120b", "h100-sxm"), Workload(2000, 500), SLA(0.5, 0.010), intervals=False)
+    assert "at full load" in found.hindered["chunked"]
+    both = [fleet(found, 20, architecture=name) for name in ("chunked", "aggregated")]
+    assert both[0].row["chunk"] == 2000
+    assert both[0].settings["--max-num-batched-tokens"] > 2000
+    assert both[0].kept >= 0.9
+    # Decodes go on beside a prompt where they would stop for it: the same steps, and no more GPUs.
+    assert both[0].gpus[0] <= both[1].gpus[0]
+
+
+def test_chunks_are_tried_of_no_engine_that_mixes_none():
+    unit = Unit.of("qwen3-32b", "h100-sxm", tp=2, engine="sglang", drafts=3)
+    found = planner.plan(unit, Workload(2000, 500), SLA(1, 0.05), intervals=False)
+    assert set(queues.candidates(found.case.asked, found.solved)) == {"aggregated", "disaggregated"}
+
+
 def test_no_rival_of_a_fleet_takes_fewer_gpus():
     unit = Unit.of("gpt-oss-120b", "h200-sxm", weights="mxfp4")
     found = planner.plan(unit, Workload(2000, 500), SLA(1, 0.03), units=4)

@@ -173,10 +173,10 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     found["prefill_units"] = fixed(pools["prefill_units"])
     found["chunked_gain"] = of_most(gained(rates, "chunked"))
     found["pdd_gain"] = of_most(gained(rates, "disaggregated"))
-    found["concurrent_prefills"] = fixed(concurrent_prefills(max(whole["batch"], 1), steps))
-    left = max(asked["ttft"] - asked["front"], 0.0)
-    found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, longest_step(asked)))
     if best != "":
+        left = max(asked["ttft"] - asked["front"], 0.0)
+        found["concurrent_prefills"] = fixed(concurrent_prefills(max(whole["batch"], 1), steps))
+        found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, longest_step(asked)))
         found.update(lead(asked, solved))
     return found
 

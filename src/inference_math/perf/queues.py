@@ -12,6 +12,7 @@ from math import ceil, floor, inf, log, log1p
 from inference_math.perf.asked import (
     computed_tokens,
     fresh_share,
+    mixes,
     places,
     sent_bytes,
     steps_of,
@@ -23,9 +24,9 @@ from inference_math.perf.choice import CAREFUL, RESOLVED, best_rates, chosen, sc
 from inference_math.perf.draws import median
 from inference_math.perf.engine import Request
 from inference_math.perf.goodput import goodput, requests_like, requests_of
-from inference_math.perf.load import loaded
+from inference_math.perf.load import loaded, settings_row
 from inference_math.perf.pace import Pace
-from inference_math.perf.search import ARCHITECTURES
+from inference_math.perf.search import ARCHITECTURES, NEVER
 from inference_math.perf.steps import draft_yield, floor_terms, kv_loaded, kv_tokens, stored_tokens, unit_terms
 from inference_math.perf.types import (
     Admission,
@@ -42,8 +43,9 @@ from inference_math.perf.types import (
 from inference_math.theory import thinned_cv as _thinned_cv
 
 __all__ = [
-    "AFTER", "BEFORE", "DRAWN", "MEASURED", "crowd", "cv_at_each", "differ", "full", "longest_fits", "of_units",
-    "pace_of", "played", "replicas_sharing", "representative", "slow_places", "standing", "system_for", "trials",
+    "AFTER", "BEFORE", "DRAWN", "MEASURED", "candidates", "crowd", "cv_at_each", "differ", "full", "longest_fits",
+    "of_units", "pace_of", "played", "replicas_sharing", "representative", "slow_places", "standing", "system_for",
+    "trials",
 ]  # fmt: skip
 
 thinned_cv = _thinned_cv.plain
@@ -108,6 +110,21 @@ def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
     other["computed"] = chunk * fresh_share(asked["work"])
     other["prefill_units"] = prefill
     return other
+
+
+def candidates(asked: Asked, solved: Solution) -> dict[str, Row]:
+    """Return the architectures that fleets are made of, with their settings: all that meet the SLA at full load.
+
+    And prompts whole beside decodes, wherever whole prompts before them do. At full load each step has its part of a
+    prompt and must keep the limit on TPOT, which no chunk may do; below it the mean TPOT of a request bears long steps.
+    """
+    found: dict[str, Row] = {}
+    for name in ARCHITECTURES:
+        if solved["settings"][name]["rate"] > 0:
+            found[name] = solved["settings"][name]
+    if "aggregated" in found and "chunked" not in found and mixes(asked):
+        found["chunked"] = settings_row(places(asked), asked["work"]["n_in"], NEVER)
+    return found
 
 
 def trials(asked: Asked, name: str, row: Row) -> list[Row]:

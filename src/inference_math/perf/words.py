@@ -304,7 +304,7 @@ def hindered(asked: Asked, each: StepCosts, name: str) -> str:
     if name == "chunked":
         least = step(1.0, 1 / asked["work"]["n_in"])
         if least > tpot:
-            return "TPOT: a step with the smallest chunk takes " + in_ms(least)
+            return "TPOT: at full load a step with the smallest chunk takes " + in_ms(least)
         late = "TTFT: in chunks that keep the limit on TPOT at full load, a prompt takes longer than "
         return late + in_ms(asked["ttft"])
     if name == "aggregated":

@@ -230,7 +230,7 @@ def capacity(
 def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int, workers: int) -> Fleet:
     if not found.feasible:
         raise ValueError("found must be a plan that some architecture meets: " + "; ".join(found.advice))
-    names = list(found.starts)
+    names = list(queues.candidates(found.case.asked, found.solved))
     if architecture is not None:
         names = [as_one_of("architecture", architecture, names)]
     least = min(found.case.unit.gpus * (2 if name == "disaggregated" else 1) for name in names)
@@ -388,8 +388,8 @@ class _Host:
             "like": asked.like,
             "share": asked.share,
         }
-        for name in found.starts:
-            row = self._solved["settings"][name]
+        self._settings = queues.candidates(self._case.asked, self._solved)
+        for name, row in self._settings.items():
             if not queues.longest_fits(asked.like, queues.system_for(self._case.asked, name, row)):
                 raise ValueError("traffic must have requests that a unit's KV cache holds; its longest is longer")
         self._of = cache(self._rows)
@@ -406,7 +406,7 @@ class _Host:
 
     def _rows(self, name: str, units: int) -> tuple[Case, list[Row]]:
         case = replace(self._case, units=units)
-        return case, queues.trials(case.asked, name, self._solved["settings"][name])
+        return case, queues.trials(case.asked, name, self._settings[name])
 
     def _full(self, name: str, units: int, row: int, place: int) -> float:
         case, rows = self._of(name, units)
