@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_math import Unit, simulate, theory
+from inference_math.perf.visits import room_wait
 from inference_math.planner.loops import Habit, loop, needed
 from inference_math.workload import Workload
 from inference_math.workload.sessions import Turns
@@ -59,6 +60,34 @@ def test_spread_of_thinking_moves_hits_as_in_the_simulated_engine():
         assert said.together == pytest.approx(played(turns, 40, [1.5e6]).tiers.found.sum(), abs=off)
 
 
+@pytest.mark.parametrize(("users", "load"), [(30, 2e-6), (33, 2e-6), (36, 2e-6), (30, 1e-5), (33, 1e-5), (24, 3e-5)])
+def test_turns_wait_for_room_before_their_mean_fills_it(users, load):
+    """Most of HBM is held in the mean, and now and then all: waits grow well before means meet."""
+    run = played(AGENTS, users, [0.6e6, 9e6], load=load)
+    said = loop(AGENTS, users, COST, tokens=[0.6e6, 9e6], loads=[load])
+    late = run.run.requests.ttft.mean()
+    assert said.rate == pytest.approx(run.run.request_rate, rel=0.06)
+    assert late / 2.5 < said.ttft < 1.1 * late
+
+
+def test_the_wait_for_room_is_that_of_a_finite_source():
+    """Two users, one place, by hand: alone half of the time each thinks and holds; and limits."""
+    assert room_wait(2, 1, 1.0, 1.0) == pytest.approx(0.5)  # states 0, 1, 2 with chances 1, 2, 2
+    assert room_wait(40, 40, 1.0, 1.0) == 0
+    assert room_wait(40, 10, 0.0, 3.0) == pytest.approx(9.0)  # who thinks for no time always waits for three others
+    assert room_wait(1e5, 100, 1.0, 2.0) == pytest.approx(1e3 * 2.0 - 3.0, rel=1e-6)
+    assert room_wait(30.5, 10, 20.0, 9.0) == pytest.approx(
+        (room_wait(30, 10, 20.0, 9.0) + room_wait(31, 10, 20.0, 9.0)) / 2
+    )
+
+
+@given(users=st.integers(1, 80), places=st.floats(1, 60), think=st.floats(0, 50), holds=st.floats(0.01, 50))
+def test_nobody_waits_less_than_means_say_or_than_fewer_do(users, places, think, holds):
+    wait = room_wait(users, places, think, holds)
+    assert wait >= max(users * holds / places - holds - think, 0) - 1e-6 * (think + holds)
+    assert wait <= room_wait(users + 1, places, think, holds) + 1e-9 * holds
+
+
 def test_turns_in_flight_make_a_cliff_where_gaps_are_exponential():
     """A store for two thirds of the sessions finds most if turns took no time, and nothing where they fill it."""
     held, law = loop(AGENTS, 40, COST, tokens=[1.0e6]), AGENTS.sessions(0).of(40)
@@ -85,7 +114,8 @@ def test_little_s_law_and_limits(users, room, think, answer):
     assert whole == pytest.approx(users, rel=1e-3)
     assert 0 <= seen.together <= turns.sessions(1).of(1).ceiling + 1e-9
     assert seen.in_flight <= max(1, room * 1e6 / length) * (1 + 1e-9)
-    assert not seen.full or seen.in_flight == pytest.approx(max(1, room * 1e6 / length))
+    # Where more turns than fit are on their way, nearly all places are held, but for those asked for by chance.
+    assert not seen.full or seen.in_flight > 0.7 * max(1, room * 1e6 / length)
     assert 0 < seen.prompts < 1
 
 

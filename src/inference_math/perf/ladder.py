@@ -9,7 +9,7 @@ from inference_math.perf.batch import largest_whole
 from inference_math.perf.draws import interval
 from inference_math.perf.sessions import border, found_within, prompt_of, session_of
 from inference_math.perf.types import LadderNumbers, StepTimes, TierRow
-from inference_math.perf.visits import Served, calm, store_for, visits
+from inference_math.perf.visits import Served, calm, store_for, turns_held, visits
 
 __all__ = [
     "FOUND_SHARES",
@@ -30,6 +30,8 @@ LOST = 0.1  # of what can be found: next to nothing
 CLIFF = 1.25  # the size that finds nearly all over the one that finds half
 NEAR = 0.02  # by which a rate is as good
 MOST_USERS = 2**20  # of a unit, within limits
+MOSTLY = 0.6  # of HBM taken by turns in flight: simulated waits for room were longer than their law's
+BRIM = 0.95  # from here on the law holds again
 GROWS = 1.1  # so small are steps that look for the first miss
 
 
@@ -172,6 +174,12 @@ def ladder_notes(
     common = law["shared"] / prompt_of(law)
     if ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
         told.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")
+    most = groups * turns_held(law, asked["tokens"][0] / groups)
+    if len([row for row in rows if MOSTLY * most < row["in_flight"] < BRIM * most]) > 0:
+        told.append(
+            "Turns in flight take most of HBM, and now and then all of it: simulated first tokens were up to two and a"
+            " half times as late there as these means."
+        )
     if rows[len(rows) - 1]["ttft"] > asked["habits"]["lifetime"]:
         told.append(
             "Turns wait for longer than what is stored lives, so next to nothing of it is found; users who come little"

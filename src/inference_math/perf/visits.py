@@ -14,11 +14,12 @@ from scipy.special import gammainc
 from inference_math.perf.sessions import found_by, found_within, needed_tokens, prompt_of, root, session_of
 from inference_math.perf.types import SessionHabits, SessionNumbers, StepTimes, TurnNumbers, Visit
 
-__all__ = ["Served", "calm", "store_for", "visits"]
+__all__ = ["Served", "calm", "room_wait", "store_for", "turns_held", "visits"]
 
 ROUNDS = 400
 HALFWAY = 0.5  # of the way to what a round says
 SETTLED = 1e-7
+RARE = 1e-12  # times the likeliest chance: it does not count
 LOOKED_AT = 32  # numbers of decodes, for one that keeps up
 NO_END = 1e12  # seconds, or users: what a root finder takes for infinite
 
@@ -105,46 +106,40 @@ class Served:
         self._steps = max(turns["answer"] - 1, 1) / habits["gives"]
 
     def seen(self, users: float, found: list[float], loads: list[float]) -> Visit:
-        """Return what users see, and how long a turn waits, and holds."""
-        most, think, wait = self._most, self._turns["think"], 0.0
-        at = self._loop(users, think, found, loads)
-        in_flight = users - at.rate * think
-        full = in_flight > most
-        if full:
-            at = self._loop(most, 0.0, found, loads)
-            in_flight = most
-            wait = (users - most) / at.rate - think
+        """Return what users see, and how long a turn waits for room, and holds it."""
+        most, think = self._most, self._turns["think"]
+        kinds, placed = self._kinds(found, loads), min(users, self._most)
+        groups = self._habits["groups"]
+        own = users / max(1.0, min(groups, users))  # of a group, whose room others do not take
+
+        def around(rate: float) -> float:
+            """Return how many users keep up a rate."""
+            holds = self._holds(self._pulse(rate, placed, kinds))
+            return rate * (think + holds + room_wait(own, most / groups, think, holds)) if holds < NO_END else NO_END
+
+        top = 1.0
+        while around(top) < users:
+            top = 2 * top
+        rate = root(lambda each: around(each) - users, 0.0, top, 1e-12)
+        at = self._pulse(rate, placed, kinds)
+        lasts = users / rate - think  # with its wait
+        # Where no more decodes keep up, who is too many waits for the first token, in HBM as far as it has room.
+        holds = min(lasts - room_wait(own, most / groups, think, self._holds(at)), most / rate)
         return {
             "found": found,
-            "rate": at.rate,
-            "ttft": at.first + wait,
+            "rate": rate,
+            "ttft": lasts - self._steps * at.gap,
             "tpot": at.gap / self._habits["gives"],
-            "in_flight": in_flight,
-            "full": full,
+            "in_flight": rate * holds,
+            "full": rate * lasts > most,
             "prompts": at.busy,
-            "waits": wait,
-            "holds": in_flight / at.rate,
+            "waits": lasts - holds,
+            "holds": holds,
         }
 
-    def _loop(self, users: float, think: float, found: list[float], loads: list[float]) -> Pulse:
-        """Return the pulse of a loop without a limit of room."""
-        kinds = self._kinds(found, loads)
-        top = 1.0
-        while self._around(top, users, think, kinds) < users:
-            top = 2 * top
-        rate = root(lambda each: min(self._around(each, users, think, kinds), NO_END) - users, 0.0, top, 1e-12)
-        at = self._pulse(rate, users, kinds)
-        # Where no more decodes keep up, who is too many waits for the first token.
-        at.first += max(users - self._users_of(at, think), 0.0) / rate
-        return at
-
-    def _around(self, rate: float, users: float, think: float, kinds: list[PromptKind]) -> float:
-        """Return how many users keep up a rate."""
-        return self._users_of(self._pulse(rate, users, kinds), think)
-
-    def _users_of(self, at: Pulse, think: float) -> float:
-        """Return how many users a pulse is of."""
-        return at.rate * (think + at.first + self._steps * at.gap) if at.first < inf else inf
+    def _holds(self, at: Pulse) -> float:
+        """Return how long a turn holds its room; infinite where its rate is not kept up."""
+        return at.first + self._steps * at.gap if at.first < inf else inf
 
     def _pulse(self, rate: float, users: float, kinds: list[PromptKind]) -> Pulse:
         """Return the times at a rate, infinite where it is not kept up, and the prompts' share of the time."""
@@ -300,6 +295,45 @@ class Pulse:
         self.first = first
         self.gap = gap
         self.busy = busy
+
+
+def room_wait(users: float, places: float, think: float, holds: float) -> float:
+    """Return the mean wait for room of users who think, ask for one of so many places, and hold it for so long.
+
+    The queue of a finite source (machine repair, M/M/c//N): who waits does not ask again, so queues stay short until
+    nearly all places are held. Of a fraction of a user it is interpolated.
+    """
+    if users <= places or not holds > 0 or holds == inf:
+        return 0.0
+    low = floor(users)
+    here, above = queued(low, places, think, holds), queued(low + 1, places, think, holds)
+    return here + (users - low) * (above - here)
+
+
+def queued(users: int, places: float, think: float, holds: float) -> float:
+    """Return `room_wait` of whole users: summed over how many ask or hold, from the likeliest number outwards."""
+    if users <= places:
+        return 0.0
+    all_held = users * holds / places - holds - think  # where all places are held all the time
+    if think < SETTLED * holds:
+        return max(all_held, 0.0)
+    likely = users - places * think / holds if all_held > 0 else users * holds / (think + holds)
+    start = min(max(floor(likely), 0), users)
+    waiting, held, chance, k = 0.0, 0.0, 1.0, start
+    while k <= users and chance > RARE:
+        waiting += chance * max(k - places, 0.0)
+        held += chance * min(k, places)
+        chance *= (users - k) / think * holds / min(k + 1, places)
+        k += 1
+    chance, k = 1.0, start
+    while k > 0:
+        chance *= min(k, places) / holds * think / (users - k + 1)
+        if chance <= RARE:
+            break
+        k -= 1
+        waiting += chance * max(k - places, 0.0)
+        held += chance * min(k, places)
+    return waiting / held * holds
 
 
 def waits_of(outlasts: float, hidden: float, begun: float) -> float:
