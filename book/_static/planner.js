@@ -210,7 +210,7 @@
   // Words and numbers as Python prints them.
   const { digits, percent } = math;
   const withSpan = (value, low, high, scale = 1, word = "") => {
-    const [middle, from, to] = [value, low, high].map((x) => digits(scale * x));
+    const [middle, from, to] = [value, low, high].map((x) => math.most_of(scale * x));
     return middle + (from === middle && to === middle ? "" : ` (${from} to ${to})`) + word;
   };
   const text = (id, words) => { document.getElementById(id).textContent = words; };
@@ -298,7 +298,7 @@
       const [value, low, high] = told_[name] ?? [NaN, NaN, NaN];
       const known = Number.isFinite(value);
       const printed = data.printed[unit] || [1, ` ${unit}`];
-      cell("why", name, fill(best ? why : why.split(",")[0], words));
+      cell("why", name, known ? fill(best ? why : why.split(",")[0], words) : "");
       cell("value", name, known ? withSpan(value, low, high, ...printed) : "–");
       cell("by", name, by);
       const said = formulas[name];
@@ -456,25 +456,26 @@
     const optional = (value) => (Number.isFinite(value) ? digits(value) : "");
     const three = ([value, low, high], scale = 1) => (Number.isFinite(high) ? withSpan(value, low, high, scale) : `${digits(scale * value)} (${digits(scale * low)} to no number)`);
     const loaded = (name) => {
-      if (!crowded) return ["…", "…", "…", "…", "…", "…"];
+      if (!crowded) return ["…", "…", "…", "…", "…", "…", "…"];
       const one = crowded.fleets[name];
-      if (!one?.replicas) return ["none", "", "", "", "", ""];
+      if (!one?.replicas) return ["none", "", "", "", "", "", ""];
       const cost = math.usd_per_million(one.gpus_all[0], asked.price, one.sold * asked.work.n_out);
-      return [have ? three(one.rate) : three(one.gpus_all), percent(crowded.best_in[name]), percent(crowded.loss[name]), three(one.ttft, 1000), three(one.tpot, 1000), optional(cost)];
+      return [have ? three(one.rate) + (one.gpus_all[0] < have ? `, on ${digits(one.gpus_all[0])}` : "") : three(one.gpus_all), percent(crowded.best_in[name]), percent(crowded.loss[name]), percent(one.kept), three(one.ttft, 1000), three(one.tpot, 1000), optional(cost)];
     };
     // The first of them stands beside the labels, where a phone shows it.
     const names = (crowded ?? solved).order;
     const asksFleet = given.goal !== "unit";
     const columns = names.map((name) => {
       const [row, own] = [rows[name], solved.settings[name]];
-      if (!(row.rate[0] > 0)) return ["none"];
+      const sized = asksFleet ? loaded(name) : [];
+      if (!(row.rate[0] > 0)) return [...sized, "none"];
       return [
-        ...(asksFleet ? loaded(name) : []), three(row.rate), percent(solved.best_in[name]), percent(solved.loss[name]), percent(solved.kept[name]),
+        ...sized, three(row.rate), percent(solved.best_in[name]), percent(solved.loss[name]), percent(solved.kept[name]),
         digits(row.decodes[0]), own.chunk > 0 ? digits(math.computed_tokens(asked, own)) : "", optional(own.prefill_units), three(row.ttft, 1000), three(row.tpot, 1000),
       ];
     });
     const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
-    const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs at most` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", "loses to the best, in the mean",
+    const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs at most` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", "loses to the best, in the mean", "keeps the promise in this share of draws",
       "mean TTFT (ms)", "mean TPOT (ms)", "USD per million output tokens at that"] : []),
     "requests/s of a unit, at full load", "the best in this share of draws, at full load", "loses to the best, at full load", "keeps the limits in this share of draws",
     "decodes of a unit, at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", `${of}TTFT at full load (ms)`,

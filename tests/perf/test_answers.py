@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from inference_math import perf, plan, simulate
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.tiers import Tier, tier
+from inference_math.perf.choice import held_by_most
 from inference_math.perf.load import loaded, strain
 from inference_math.planner.case import Case
 from inference_math.unit import Unit
@@ -60,7 +61,7 @@ def test_the_lead_is_of_the_first_over_the_second():
     assert found["best"] == first
     assert told["rate"][0] == perf.median(found["rates"][first])
     leads = sorted(a / b - 1 for a, b in zip(found["rates"][first], found["rates"][second], strict=True))
-    assert told["margin"] == [leads[1], leads[0], leads[2]]
+    assert told["margin"] == pytest.approx([leads[1], leads[0], leads[2]])
 
 
 def test_one_draw_is_its_own_best():
@@ -314,6 +315,30 @@ def test_gains_are_of_the_rates_beside_them_and_of_stores_that_hold_the_sessions
 
 
 def test_what_few_draws_have_is_no_number():
-    nan = float("nan")
-    assert perf.answers.of_most([1.2, 1.3, nan, nan]) == pytest.approx([1.2, 1.2, 1.3])
-    assert all(np.isnan(perf.answers.of_most([1.2, nan, nan, nan])))
+    """A gain is the ratio of the two medians, and of nothing where one of them is nothing."""
+    gained = perf.answers.gained
+    assert gained([2.0, 3.0, 4.0], [1.0, 2.0, 2.0]) == pytest.approx([1.5, 1.5, 2.0])
+    assert gained([2.0, 3.0, 4.0], [0.0, 2.0, 2.0]) == pytest.approx([1.5, 1.5, 2.0])
+    assert all(np.isnan(gained([0.0, 0.0, 4.0], [1.0, 2.0, 2.0])))
+    assert all(np.isnan(gained([2.0, 3.0, 4.0], [0.0, 0.0, 2.0])))
+
+
+def test_what_is_spent_on_a_token_is_that_of_the_rates_beside_it():
+    """Where some draws serve nothing, a token costs without end in these, and the middle is that of all."""
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8"), Workload(2200, 170), SLA(0.23, 0.04), price=2.5)
+    found = perf.solve(case.asked, case.pairs(64))
+    told = perf.numbers_of(case.asked, found)
+    assert 0.1 < found["none_in"] < 0.5
+    assert told["tokens_per_gpu"][1] == 0
+    for name, spent in (("usd_per_million", 2.5e6 / 3600), ("joules_per_token", 700)):
+        assert told[name][0] == pytest.approx(spent / told["tokens_per_gpu"][0])
+        assert told[name][1] == pytest.approx(spent / told["tokens_per_gpu"][2])
+        assert told[name][2] == float("inf")
+
+
+def test_settings_that_nine_in_ten_do_not_keep_are_those_of_as_many_as_can_be():
+    assert held_by_most([3] * 9 + [0]) == 3
+    assert held_by_most([3] * 7 + [1] * 1 + [0] * 2) == 1
+    assert held_by_most([3] * 7 + [0] * 3) == 3  # not the least of those that some draw has
+    assert held_by_most([4] * 1 + [0] * 9) == 4
+    assert held_by_most([0] * 10) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from inference_math import SLA, Unit, Workload, perf
@@ -118,7 +120,7 @@ def test_a_fleet_in_a_sentence():
     assert sizes("split", (6, 6, 6), tie=True).endswith("to the best one: a tie")
     assert "; split takes 1 GPU (1 to 2); " in sizes("split", (1, 1, 2))
     assert "; as few with split" in sizes("split", (6, 6, 6))
-    assert "; as much with split" in sizes("split", (7.249, 7, 8), have=6, rate=7.251)
+    assert "; within 4 %, as much with split" in sizes("split", (7.249, 7, 8), have=6, rate=7.251)
     assert "; as few with split and whole; chunked" in sizes("split whole", (6, 6, 6), (6, 5, 8), tie=True, lost=0)
     assert "; as few with split; " in sizes("split whole", (6, 6, 6), (8, 5, 8))
     assert "; split takes 8 GPUs (8 to 8); chunked" in sizes("split whole", (8, 8, 8), (8, 8, 8))
@@ -243,7 +245,14 @@ def test_a_chunk_above_a_tile_is_said(chunk, said):
     solved["settings"] = solved["settings"] | {"chunked": {"batch": 50.0, "chunk": chunk, "rate": 1.0}}
     found = to_choose(case.asked, solved)
     assert bool(found) == said
-    assert all("a step of 257 tokens" in one for one in found)
+    assert all("257 tokens in a step" in one for one in found)
+    others = (
+        Unit.of("llama-3-70b", "h100-sxm", 2, "bf16"),
+        Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", engine="sglang"),
+    )
+    for unit in others:  # whose tiles nobody measured
+        case = replace(case, unit=unit)
+        assert to_choose(case.asked, solved) == []
 
 
 @pytest.mark.parametrize(("load", "said"), [(0.0, False), (0.05, False), (0.2, True)])
@@ -305,7 +314,7 @@ def test_that_no_fleet_keeps_a_promise_counts_draws():
         (
             "chunked",
             lambda b, p: 0.04 * b + (0.02 if 0 < p < 1 else 0.3 * p),
-            "TPOT: a step with the smallest chunk takes 60 ms",
+            "TPOT: at full load a step with the smallest chunk takes 60 ms",
         ),
         (
             "chunked",

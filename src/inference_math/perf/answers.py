@@ -7,7 +7,7 @@ draw is a pair of both.
 
 from __future__ import annotations
 
-from math import exp, isfinite
+from math import exp, inf, isfinite
 
 from inference_math.perf.asked import (
     NEARLY,
@@ -169,11 +169,11 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
         found[name] = interval(NEVER, told[name])
     chunk, pools, whole = [solved["settings"][name] for name in ["chunked", "disaggregated", "aggregated"]]
     found["batch_memory"] = fixed(places(asked))
-    found["chunk"] = fixed(computed_tokens(asked, chunk) if chunk["rate"] > 0 else NEVER)
-    found["prefill_units"] = fixed(pools["prefill_units"])
-    found["chunked_gain"] = of_most(gained(rates, "chunked"))
-    found["pdd_gain"] = of_most(gained(rates, "disaggregated"))
     if best != "":
+        found["chunk"] = fixed(computed_tokens(asked, chunk) if chunk["rate"] > 0 else NEVER)
+        found["prefill_units"] = fixed(pools["prefill_units"])
+        found["chunked_gain"] = gained(rates["chunked"], rates["aggregated"])
+        found["pdd_gain"] = gained(rates["disaggregated"], rates["aggregated"])
         left = max(asked["ttft"] - asked["front"], 0.0)
         found["concurrent_prefills"] = fixed(concurrent_prefills(max(whole["batch"], 1), steps))
         found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, longest_step(asked)))
@@ -188,15 +188,16 @@ def binding_limits(numbers: dict[str, list[float]]) -> list[str]:
     return [name for name in keys if numbers[keys[name]][0] == least]
 
 
-def gained(rates: dict[str, list[float]], name: str) -> list[float]:
-    """Return what an architecture gains over whole prefills under each draw; NaN where either serves nothing."""
-    return [one if one > 0 else NEVER for one in ratios(rates[name], rates["aggregated"])]
+def gained(top: list[float], bottom: list[float]) -> list[float]:
+    """Return the ratio of the rates that are printed of two architectures, and its ends over the draws.
 
-
-def of_most(drawn: list[float]) -> list[float]:
-    """Return `interval`, or NaN where fewer than half of the draws have a number: it is about something else then."""
-    known = [one for one in drawn if isfinite(one)]
-    return interval(NEVER, drawn) if 2 * len(known) >= len(drawn) else fixed(NEVER)
+    NaN where either serves nothing in most draws: it would be about something else.
+    """
+    if not median(top) > 0 or not median(bottom) > 0:
+        return fixed(NEVER)
+    of_rates = median(top) / median(bottom)
+    ends = interval(of_rates, [one if one > 0 else NEVER for one in ratios(top, bottom)])
+    return [of_rates, min(ends[1], of_rates), max(ends[2], of_rates)]
 
 
 def fixed(value: float) -> list[float]:
@@ -209,16 +210,22 @@ def lead(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     best, second, rates = solved["best"], solved["order"][1], solved["rates"]
     rows = [row for row in solved["each"][best] if row["rate"] > 0]
     tokens = [rate * asked["work"]["n_out"] / asked["unit"]["gpus"] for rate in rates[best]]
+    usd = asked["price"] / 3600 * 1e6
     watts = asked["watts"] if asked["watts"] > 0 else NEVER
     return {
         "rate": interval(NEVER, rates[best]),
-        "margin": interval(NEVER, [one - 1 for one in ratios(rates[best], rates[second])]),
+        "margin": [one - 1 for one in gained(rates[best], rates[second])],
         "tokens_per_gpu": interval(NEVER, tokens),
-        "usd_per_million": interval(NEVER, [usd_per_million(1, asked["price"], one) for one in tokens]),
-        "joules_per_token": interval(NEVER, [watts / one if one > 0 else NEVER for one in tokens]),
+        "usd_per_million": for_each(interval(NEVER, tokens), usd if usd > 0 else NEVER),
+        "joules_per_token": for_each(interval(NEVER, tokens), watts),
         "ttft": interval(NEVER, [row["ttft"] for row in rows]),
         "tpot": interval(NEVER, [row["tpot"] for row in rows]),
     }
+
+
+def for_each(tokens: list[float], spent: float) -> list[float]:
+    """Return what one of the tokens/s takes, in the middle and both ends; without end where there may be none."""
+    return [spent / tokens[0], spent / tokens[2], spent / tokens[1] if tokens[1] > 0 else inf]
 
 
 def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) -> dict[str, float]:

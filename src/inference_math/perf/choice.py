@@ -65,14 +65,17 @@ def within(step: Step, steps: float, tpot: float, ttft: float, quantile: float) 
 
 
 def held_by_most(values: list[int]) -> int:
-    """Return the largest number that nine in ten of the numbers reach, or else all of those above 0."""
+    """Return the largest number that nine in ten of the numbers reach; where that is 0, as many tenths as reach more.
+
+    0 where not one in ten does.
+    """
     ordered = list(values)
     ordered.sort(key=lambda one: -one)
-    most = ordered[ceil(CAREFUL * len(ordered)) - 1]
-    if most > 0:
-        return most
-    some = [one for one in ordered if one > 0]
-    return some[len(some) - 1] if len(some) > 0 else 0
+    for k in range(TENTHS):
+        most = ordered[ceil((TENTHS - k) / 10 * len(ordered) - 1e-9) - 1]
+        if most > 0:
+            return most
+    return 0
 
 
 def chosen_settings(asked: Asked, name: str, drawn: list[StepCosts]) -> Row:

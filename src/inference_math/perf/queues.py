@@ -27,6 +27,7 @@ from inference_math.perf.goodput import goodput, requests_like, requests_of
 from inference_math.perf.load import loaded, settings_row
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES, NEVER
+from inference_math.perf.starts import seats_beside
 from inference_math.perf.steps import draft_yield, floor_terms, kv_loaded, kv_tokens, stored_tokens, unit_terms
 from inference_math.perf.types import (
     Admission,
@@ -199,7 +200,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         budget = computed_tokens(asked, row)
     if name == "chunked":  # prompts under way hold places, too
         budget = computed_tokens(asked, row) + batch * verify_tokens(asked)
-        most = batch + ceil(row["chunk"] / n_in)
+        most = seats_beside(asked, row)
     return {
         "engines": 1 if name == "disaggregated" else asked["units"],
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
@@ -367,10 +368,11 @@ def shuffled(values: list[float], place: int, count: int, mean: float) -> list[f
     return found
 
 
-def highest_rate(top: float, guess: float, narrow: float, good: Callable[[float], bool]) -> float:
-    """Return about the highest rate that is good, looked for from a guess outwards; 0 where none is.
+def highest_rates(top: float, guess: float, narrow: float, good: Callable[[float], bool]) -> tuple[float, float]:
+    """Return the highest rate that was good, and the lowest above it that was not, or 0 twice where none is.
 
-    `top` is what a replica serves at full load; queues grow for longer than is simulated beyond `FULL` of it.
+    Looked for from a guess outwards; both are the same where all that is looked at is good. `top` is what a replica
+    serves at full load; queues grow for longer than is simulated beyond `FULL` of it.
     """
     most, wide = FULL * top, WIDE
     low, high = 0.0, inf
@@ -379,12 +381,12 @@ def highest_rate(top: float, guess: float, narrow: float, good: Callable[[float]
         if good(at):
             low = at
             if at >= most:
-                return at
+                return at, at
             at = min(at * wide, most)
         else:
             high = at
             if at < LEAST * top:
-                return 0.0
+                return 0.0, 0.0
             at = at / wide
         wide = min(wide * wide, 3.0)
     while high / low > narrow:
@@ -393,8 +395,7 @@ def highest_rate(top: float, guess: float, narrow: float, good: Callable[[float]
             low = at
         else:
             high = at
-    between_both: float = (low * high) ** 0.5
-    return between_both
+    return low, high
 
 
 def cost(each: float, gpus: float, traffic: float, have: float) -> float:
@@ -407,14 +408,6 @@ def cost(each: float, gpus: float, traffic: float, have: float) -> float:
     return -each * floor(have / gpus) if have > 0 else ceil(traffic / each) * gpus
 
 
-def worth(each: float, gpus: float, traffic: float, have: float) -> float:
-    """Return the requests/s of a GPU that is there, or that is bought: what is compared; 0 for what is not possible."""
-    its = cost(each, gpus, traffic, have)
-    if its == inf:
-        return 0.0
-    return -its / have if have > 0 else traffic / its
-
-
 def slow_places(count: int) -> int:
     """Return the place, of values from the best to the worst, that a fleet is sized for: nine in ten are no worse."""
     return ceil(CAREFUL * count) - 1
@@ -423,7 +416,9 @@ def slow_places(count: int) -> int:
 def rate_at(host: Host, name: str, units: int, row: int, place: int, guess: float) -> float:
     """Return about what a replica with one of its rows sustains in a draw."""
     top: float = host["top"](name, units, row, place)
-    return highest_rate(top, guess, NARROW, lambda rate: host["play"](name, units, row, place, rate, 1.0)[0] >= 1)
+    low, high = highest_rates(top, guess, NARROW, lambda rate: host["play"](name, units, row, place, rate, 1.0)[0] >= 1)
+    between_both: float = (low * high) ** 0.5
+    return between_both
 
 
 def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int, looked: int) -> bool:
@@ -520,7 +515,7 @@ def cheapest(
 
 
 def sure_rate(host: Host, name: str, units: int, row: int, least: float, count: int) -> float:
-    """Return about the highest rate at which a replica keeps the promise in nine of ten draws, and not more.
+    """Return about the highest rate at which a replica keeps the promise in nine of ten draws: one that was tried.
 
     0 where it is not `least`, if that is more than 0.
     """
@@ -531,12 +526,12 @@ def sure_rate(host: Host, name: str, units: int, row: int, least: float, count: 
 
     if least > 0 and not good(least):
         return 0.0
-    rate = highest_rate(top, 0.7, NARROW, good)  # from the same guess, whoever was tried before
+    rate, _ = highest_rates(top, 0.7, NARROW, good)  # from the same guess, whoever was tried before
     # Arrivals are a sample: somewhat more may keep the promise where a little more does not.
     for more in FURTHER:
         if rate > 0 and rate * NARROW**more <= FULL * top and good(rate * NARROW**more):
             return rate * NARROW**more
-    return rate if rate <= 0 or good(rate) else rate / NARROW**0.5
+    return rate
 
 
 def fewest(host: Host, name: str, units: int, row: int, traffic: float, most: int, count: int) -> int:
@@ -620,8 +615,10 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
 def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) -> Solution:
     """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
 
-    Equal ones are ordered by what they lose over the draws, as are rates that are not told apart. It is a tie if the
-    next is as good, or if over the draws it is one by `choice.tied`.
+    Equal ones are ordered by what a GPU of theirs loses over the draws, as are rates that are not told apart. It is a
+    tie if the next is as good, or if over the draws it is one by `choice.tied`. A GPU of a replica that serves more
+    than all the traffic does no more than its part of that; else what remains of whole replicas does not count: it
+    would tell their sizes, and not the architecture.
     """
     rates: dict[str, list[float]] = {}
     costs: dict[str, float] = {}
@@ -629,7 +626,7 @@ def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) 
         rates[name], costs[name] = [0.0 for _ in range(count)], inf
         if name in fleets and fleets[name]["replicas"] > 0:
             one = fleets[name]
-            rates[name] = [worth(each, one["gpus"], traffic, have) for each in one["each"]]
+            rates[name] = [min(each, traffic if traffic > 0 else inf) / one["gpus"] for each in one["each"]]
             costs[name] = -one["sold"] if have > 0 else one["gpus_all"][0]
     solution = chosen(rates)
     order = solution["order"]

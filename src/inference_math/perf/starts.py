@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import ceil, floor
 
-from inference_math.perf.asked import computed_tokens, verify_tokens, whole_prompt
+from inference_math.perf.asked import computed_tokens, places, verify_tokens, whole_prompt
 from inference_math.perf.types import Asked, EngineRecord, Row
 
-__all__ = ["page_of", "plain_settings", "settings", "tokens_at_once"]
+__all__ = ["page_of", "plain_settings", "seats_beside", "settings", "tokens_at_once"]
 
 
 def page_of(engine: EngineRecord, kind: str, generation: str) -> int:
@@ -32,6 +32,11 @@ def tokens_at_once(asked: Asked, row: Row) -> int:
     return paged(asked, row) + ceil(row["batch"] / asked["unit"]["layout"]["dp"]) * verify_tokens(asked)
 
 
+def seats_beside(asked: Asked, row: Row) -> int:
+    """Return the requests of a unit at once that a row of chunks has: decodes, and prompts under way, if they fit."""
+    return min(ceil(row["batch"]) + ceil(row["chunk"] / asked["work"]["n_in"]), places(asked))
+
+
 def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
     """Return the numbers behind `settings`, by names of our own: for a unit, or of pools for each of theirs.
 
@@ -44,7 +49,7 @@ def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
         return {"chunk": None, "max_num_seqs": batch, "token_budget": whole}
     computed = paged(asked, row)
     if name == "chunked":
-        seqs, chunk = batch + ceil(row["chunk"] / asked["work"]["n_in"]), computed
+        seqs, chunk = seats_beside(asked, row), computed
         budget = chunk + batch * verify_tokens(asked) if asked["engine"]["counts_decodes"] else None
         return {"chunk": chunk, "max_num_seqs": seqs, "token_budget": budget}
     return {"chunk": computed, "max_num_seqs": batch, "token_budget": None}

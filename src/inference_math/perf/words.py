@@ -56,7 +56,7 @@ def verdict(
     if not isfinite(lead):
         return said
     if lead >= VISIBLE:
-        said += "; " + second + " loses " + percent(lead) + " more"
+        said += "; " + second + " loses " + percent(lead) + (" more" if lost >= VISIBLE else "")
     else:
         said += "; " + second + " loses as little"
     if not tie:
@@ -69,7 +69,6 @@ def verdict(
 def to_choose(asked: Asked, solved: Solution) -> list[str]:
     """Say what tells two architectures apart that serve as much, and what the form does not know of a chunk."""
     found: list[str] = []
-    first = solved["order"][0]
     if solved["best"] == "":
         return found
     if solved["tie"] or solved["lead"] < MATTERS:
@@ -78,12 +77,23 @@ def to_choose(asked: Asked, solved: Solution) -> list[str]:
         able = [name for name in solved["order"] if median_row(solved["each"][name])["rate"][0] > 0]
         each = [name + " " + in_ms(median_row(solved["each"][name])["ttft"][0]) for name in able]
         found.append(said + " is " + ", ".join(each))
-    tokens = tokens_at_once(asked, solved["settings"][first]) if first == "chunked" else 0
+    for name in solved["order"]:
+        if solved["best_in"][name] >= MATTERS and not median_row(solved["each"][name])["rate"][0] > 0:
+            said = "where steps are faster than said, " + name + " meets the limits, too, and is the best in "
+            found.append(said + percent(solved["best_in"][name]) + " of the draws")
+    chunks = solved["settings"]["chunked"]
+    tokens = tokens_at_once(asked, chunks) if chunks["rate"] > 0 and tiled(asked) else 0
     if tokens > TILE and tokens % TILE > 0:
-        said = "chunks: kernels work in tiles, of which the form knows nothing; with vLLM's in FP8 a step of "
-        said += str(tokens)
-        found.append(said + " tokens takes as long as one of the next multiple of " + str(TILE) + ": try the one below")
+        said = "chunks at full load: kernels work in tiles, of which the form knows nothing; vLLM's in FP8 take for "
+        said += str(tokens) + " tokens in a step as long as for the next multiple of " + str(TILE)
+        found.append(said + ": try the one below")
     return found
+
+
+def tiled(asked: Asked) -> bool:
+    """Tell whether steps of a unit are products of FP8 by vLLM, whose tiles were measured."""
+    products = [one["rate"] for one in asked["unit"]["groups"]]
+    return asked["engine"]["title"] == "vLLM" and "fp8" in products
 
 
 def in_ms(seconds: float) -> str:
@@ -184,7 +194,7 @@ def sized(
     near = RESOLVED if owned else 1.0
     equal = [following[i] for i in range(len(following)) if others[i][0] <= near * own and own <= near * others[i][0]]
     if len(equal) > 0:
-        said += "; as " + ("much" if owned else "few") + " with " + " and ".join(equal)
+        said += ("; within 4 %, as much" if owned else "; as few") + " with " + " and ".join(equal)
     else:
         unit = " requests/s" if owned else (" GPU" if second[0] == 1 else " GPUs")
         said += "; " + following[0] + (" serves " if owned else " takes ") + digits(second[0]) + unit

@@ -12,7 +12,7 @@ import pandas as pd
 from inference_math.checks import as_one_of
 from inference_math.checks.numerals import digits
 from inference_math.perf.manifests import FORMS, is_manifest
-from inference_math.perf.words import GUESSED, gpus_said
+from inference_math.perf.words import GUESSED, gpus_said, most_of
 from inference_math.workload import SLA, Workload
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ PRINTED = {"s": (1e3, " ms"), "1": (1, ""), "fraction": (100, " %")}
 
 def shown(answer: Answer) -> str:
     scale, unit = PRINTED.get(answer.unit, (1, f" {answer.unit}"))
-    value, low, high = (digits(scale * number) for number in (answer.value, answer.low, answer.high))
+    value, low, high = (most_of(scale * number) for number in (answer.value, answer.low, answer.high))
     span = "" if low == high == value else f" ({low} to {high})"
     return f"{value}{span}{unit}"
 
