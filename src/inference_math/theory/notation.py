@@ -203,7 +203,7 @@ ttft_alone = _define(
 )
 tpot_1 = _define("tpot_1", r"\mathrm{TPOT}(1)", "s", ANY_POSITIVE, "time per output token of a request alone")
 delta_p = _define(
-    "delta_p", r"\Delta P", "s", AT_LEAST_ZERO, "what one more request adds to every step through its prefill"
+    "delta_p", r"\Delta P", "s", AT_LEAST_ZERO, "what one more request adds to the mean step through its prefill"
 )
 delta_p_gross = _define(
     "delta_p_gross",
