@@ -213,6 +213,7 @@
     const [middle, from, to] = [value, low, high].map((x) => math.most_of(scale * x));
     return middle + (from === middle && to === middle ? "" : ` (${from} to ${to})`) + word;
   };
+  const three = ([value, low, high], scale = 1) => withSpan(value, low, high, scale);
   const text = (id, words) => { document.getElementById(id).textContent = words; };
   const cell = (kind, name, words) => { sheet.querySelector(`[data-${kind}="${name}"]`).textContent = words; };
   const fill = (template, words) => template.replace(/\{(\w+)\}/g, (_, name) => words[name]);
@@ -454,7 +455,6 @@
   const architectures = ({ given, asked, solved, rows }, crowded) => {
     const { have } = goalOf(given);
     const optional = (value) => (Number.isFinite(value) ? digits(value) : "");
-    const three = ([value, low, high], scale = 1) => (Number.isFinite(high) ? withSpan(value, low, high, scale) : `${digits(scale * value)} (${digits(scale * low)} to no number)`);
     const loaded = (name) => {
       if (!crowded) return ["…", "…", "…", "…", "…", "…", "…"];
       const one = crowded.fleets[name];
@@ -497,7 +497,6 @@
   // What drafts bring, and what would be without them.
   const drafting = ({ given, asked, solved, undrafted }) => {
     const each = asked.unit.drafts > 0 ? [[Number(given.drafts), solved], [0, undrafted]] : [];
-    const three = ([value, low, high], scale = 1) => withSpan(value, low, high, scale);
     table("planner-drafting", ["drafts", "best architecture", "requests/s of a unit, at full load", "TTFT at full load (ms)", "TPOT at full load (ms)"],
       each.map(([many, one]) => {
         const row = math.median_row(one.each[one.order[0]]);

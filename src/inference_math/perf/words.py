@@ -14,9 +14,9 @@ from inference_math.perf.types import Asked, ErrorRow, Scope, Solution, StepCost
 
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
-    "front_weighs", "gpus_of", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "missing", "outside",
-    "promised", "remedy", "runner_up", "short", "sized", "sized_how", "slow_store", "standing_of", "swing_name",
-    "to_choose", "too_long", "trusted", "used_of", "verdict", "wider",
+    "front_weighs", "gpus_of", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "missing", "most_of",
+    "outside", "promised", "remedy", "runner_up", "short", "sized", "sized_how", "slow_store", "standing_of",
+    "swing_name", "to_choose", "too_long", "trusted", "used_of", "verdict", "wider",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
