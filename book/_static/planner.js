@@ -52,7 +52,6 @@
     unfold();
     return strange;
   };
-  // What is not as usual is seen.
   const unfold = () => {
     for (const one of form.querySelectorAll("details")) {
       one.open ||= [...one.querySelectorAll("[name]")].some(({ name, value }) => value !== defaults[name]);
@@ -64,7 +63,6 @@
 
   const remember = () => history.replaceState(null, "", share.hash("plan", linked()));
 
-  // The page begins with the first set-up, the talks' own.
   const begin = () => {
     const [first] = Object.keys(presets);
     write(presets[first]);
@@ -207,7 +205,6 @@
   const draws = (given) => math.drawn(data.coefficients, coefficients(given), calibration(given).root, normals, spreadOf(given));
   const solve = (given, asked) => math.solve(asked, draws(given));
 
-  // Words and numbers as Python prints them.
   const { digits, percent } = math;
   const withSpan = (value, low, high, scale = 1, word = "") => {
     const [middle, from, to] = [value, low, high].map((x) => math.most_of(scale * x));
@@ -290,7 +287,6 @@
 
   const list = (words) => words.map((one) => Object.assign(document.createElement("li"), { textContent: one }));
 
-  // One unit at full load.
   const show = (found) => {
     const { given, asked, solved, rows, numbers: told_, best, first, second } = found;
     const words = { binding: math.binding_limits(told_).join(" and "), units: asked.units, best: first, second };
@@ -319,7 +315,6 @@
     numbers(best ? [...sized, ...ofUnit(found), ...(asked.price > 0 ? [[`$${digits(told_.usd_per_million[0])}`, "a million output tokens, all busy"]] : [])] : []);
   };
 
-  // The few numbers that decide, large.
   const ofUnit = ({ asked, numbers: told_ }) => [
     [digits(told_.rate[0]), "requests/s of a unit, at full load"], [`${digits(1000 * told_.ttft[0])} ms`, asked.quantile ? `P${100 * asked.quantile} of TTFT` : "mean TTFT"],
     [`${digits(1000 * told_.tpot[0])} ms`, asked.quantile ? `P${100 * asked.quantile} of the gaps` : "mean TPOT"],
@@ -367,7 +362,6 @@
     ]);
   };
 
-  // A manifest is long: it opens at a click.
   const folded = (title, code) => {
     if (code.dataset.language !== "yaml") return [code];
     const made = document.createElement("details");
@@ -404,7 +398,6 @@
     return math.standing_of(mode, math.missing(scope, inputs(given, 1)), ...whose, errors);
   };
 
-  // What one GPU of a question does at full load, or why not.
   const ofGpu = (given) => {
     try {
       const asked = question({ ...given, goal: "unit" });
@@ -483,7 +476,6 @@
     table("planner-architectures", ["", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));
   };
 
-  // The same question for units of other sizes.
   const sizes = function* (given) {
     const rows = [];
     for (const tp of ["1", "2", "4", "8"]) {
@@ -494,7 +486,6 @@
     table("planner-sizes", ["TP of a unit", "best architecture", "requests/s of a GPU, at full load"], rows);
   };
 
-  // What drafts bring, and what would be without them.
   const drafting = ({ given, asked, solved, undrafted }) => {
     const each = asked.unit.drafts > 0 ? [[Number(given.drafts), solved], [0, undrafted]] : [];
     table("planner-drafting", ["drafts", "best architecture", "requests/s of a unit, at full load", "TTFT at full load (ms)", "TPOT at full load (ms)"],

@@ -177,8 +177,8 @@ def ladder_notes(
     most = groups * turns_held(law, asked["tokens"][0] / groups)
     if len([row for row in rows if MOSTLY * most < row["in_flight"] < BRIM * most]) > 0:
         told.append(
-            "Turns in flight take most of HBM, and now and then all of it: simulated first tokens were up to two and a"
-            " half times as late there as these means."
+            "Where turns in flight take most of HBM, simulated first tokens were up to two and a"
+            " half times as late as these means."
         )
     if rows[len(rows) - 1]["ttft"] > asked["habits"]["lifetime"]:
         told.append(

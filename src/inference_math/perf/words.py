@@ -84,9 +84,10 @@ def to_choose(asked: Asked, solved: Solution) -> list[str]:
     chunks = solved["settings"]["chunked"]
     tokens = tokens_at_once(asked, chunks) if chunks["rate"] > 0 and tiled(asked) else 0
     if tokens > TILE and tokens % TILE > 0:
-        said = "chunks at full load: kernels work in tiles, of which the form knows nothing; vLLM's in FP8 take for "
-        said += str(tokens) + " tokens in a step as long as for the next multiple of " + str(TILE)
-        found.append(said + ": try the one below")
+        said = (
+            "chunks at full load: vLLM's FP8 kernels take as long for " + str(tokens) + " tokens in a step as for the "
+        )
+        found.append(said + "next multiple of " + str(TILE) + ": try the one below")
     return found
 
 
