@@ -257,7 +257,7 @@
     const { title, measured } = data.links[given.link];
     const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
-    const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name}: ${math.hindered(asked, centre, name)}`) : [];
+    const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${math.hindered(asked, centre, name)}`) : [];
     return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(centre, math.whole_alone(asked, coefficients(given), [1, 1, 0])), ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
   };
 
@@ -429,19 +429,19 @@
     }
     const prices = pricesOf(given);
     const price = prices[given.gpu] ?? 0;
-    const cost = ({ gpu, each }) => (each ?? []).map((rate) => math.usd_per_million(1, prices[gpu] ?? 0, rate * Number(given.output)));
-    const middle = (each) => math.interval(NaN, each)[0];
-    const order = math.gpus_ranked(found.map((one) => one.middle), found.map((one) => middle(cost(one))), found.map((one) => one.never === data.guessed));
-    const joules = ({ gpu, each }) => (data.gpus[gpu].watts > 0 ? ended(each.map((rate) => data.gpus[gpu].watts / (rate * Number(given.output)))) : "power not stated");
+    const spent = ({ each }, of) => math.spent_on((each ?? []).map((rate) => rate * Number(given.output)), of);
+    const cost = (one) => spent(one, (prices[one.gpu] ?? NaN) / 3600 * 1e6);
+    const order = math.gpus_ranked(found.map((one) => one.middle), found.map((one) => cost(one)[0]), found.map((one) => one.never === data.guessed));
+    const joules = (one) => (data.gpus[one.gpu].watts > 0 ? three(spent(one, data.gpus[one.gpu].watts)) : "power not stated");
     const told = order.filter((i) => found[i].never !== data.guessed);
-    const said = math.gpus_said(...[({ gpu }) => gpu, (one) => one.middle, (one) => middle(cost(one))].map((of) => told.map((i) => of(found[i]))));
+    const said = math.gpus_said(...[({ gpu }) => gpu, (one) => one.middle, (one) => cost(one)[0]].map((of) => told.map((i) => of(found[i]))));
     document.querySelector("#planner-gpus p").textContent = said ? sentence(said) : "";
     table("planner-gpus", ["GPU", "stands on", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
       order.map((i) => {
         const one = found[i];
         if (!one.each) return [one.gpu, one.never, one.said, "", "", "", "", "", ""];
         const ratios = here.length ? math.ratios(one.each, here) : [];
-        return [one.gpu, one.never, one.best, ended(one.each), ended(ratios), price > 0 ? ended(ratios, price) : "", prices[one.gpu] ? digits(prices[one.gpu]) : "", ended(cost(one)), joules(one)];
+        return [one.gpu, one.never, one.best, ended(one.each), ended(ratios), price > 0 ? ended(ratios, price) : "", prices[one.gpu] ? digits(prices[one.gpu]) : "", prices[one.gpu] ? three(cost(one)) : "", joules(one)];
       }));
   };
 
@@ -460,7 +460,7 @@
     const asksFleet = given.goal !== "unit";
     const columns = names.map((name) => {
       const [row, own] = [rows[name], solved.settings[name]];
-      const sized = asksFleet ? loaded(name) : [];
+      const sized = asksFleet && solved.best ? loaded(name) : [];
       if (!(row.rate[0] > 0)) return [...sized, "none"];
       return [
         ...sized, three(row.rate), percent(solved.best_in[name]), percent(solved.loss[name]), percent(solved.kept[name]),

@@ -362,7 +362,7 @@ def test_the_page_says_what_the_package_prints(open_page, changes):
         assert one.locator("pre").evaluate_all("all => all.map(p => p.textContent)") == [c for _, c in start.commands]
     notes = page.locator("#planner-notes li").all_inner_texts()
     never = [f"not calibrated: {line}" for line in expected.outside]
-    never += [f"no {name}: {reason}" for name, reason in expected.hindered.items()]
+    never += [f"no {name} at full load: {reason}" for name, reason in expected.hindered.items()]
     said = [*expected.advice, *never, *expected.cautions]
     assert sorted(note.lower() for note in notes) == sorted(f"{line}.".lower() for line in said)
 

@@ -110,10 +110,12 @@ def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
     even = queues.crowd(two, 40.0, 0.0, 16)
     assert even["order"][0] == "aggregated"  # which loses less
     assert even["tie"]
-    # Large replicas are no worse because the last of them has little to do: 12 of 20 are the 40 GPUs of 10 of 24.
-    large = {"chunked": standing("chunked", 4, [24.0] * 16), "aggregated": standing("aggregated", 20, [121.0] * 16)}
-    assert queues.crowd(large, 240.0, 0.0, 16)["best_in"]["aggregated"] == 1.0
-    assert queues.crowd(large, 0.0, 40.0, 16)["best_in"]["aggregated"] == 1.0
+    # One replica of 14 GPUs is enough; two of 10 are needed, though each GPU of theirs would serve more.
+    small = {
+        "disaggregated": standing("disaggregated", 14, [15.0] * 16),
+        "aggregated": standing("aggregated", 10, [11.0] * 16),
+    }
+    assert queues.crowd(small, 15.0, 0.0, 16)["best_in"]["disaggregated"] == 1.0
     alone = queues.crowd({"chunked": two["chunked"]}, 10.0, 0.0, 16)
     assert (alone["best"], alone["tie"]) == ("chunked", False)
     assert queues.crowd({}, 10.0, 0.0, 16)["best"] == ""

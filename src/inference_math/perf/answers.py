@@ -52,7 +52,7 @@ from inference_math.theory import request_rate as _request_rate
 
 __all__ = [
     "batch_curve", "batch_limits", "best_rate", "binding_limits", "by_formula", "gains", "gpus_ranked", "numbers_of",
-    "ratios", "solve", "swing_of", "swings", "swung_inputs", "under", "undrafted", "usd_per_million",
+    "ratios", "solve", "spent_on", "swing_of", "swings", "swung_inputs", "under", "undrafted", "usd_per_million",
     "whole_alone",
 ]  # fmt: skip
 
@@ -216,16 +216,17 @@ def lead(asked: Asked, solved: Solution) -> dict[str, list[float]]:
         "rate": interval(NEVER, rates[best]),
         "margin": [one - 1 for one in gained(rates[best], rates[second])],
         "tokens_per_gpu": interval(NEVER, tokens),
-        "usd_per_million": for_each(interval(NEVER, tokens), usd if usd > 0 else NEVER),
-        "joules_per_token": for_each(interval(NEVER, tokens), watts),
+        "usd_per_million": spent_on(tokens, usd if usd > 0 else NEVER),
+        "joules_per_token": spent_on(tokens, watts),
         "ttft": interval(NEVER, [row["ttft"] for row in rows]),
         "tpot": interval(NEVER, [row["tpot"] for row in rows]),
     }
 
 
-def for_each(tokens: list[float], spent: float) -> list[float]:
-    """Return what one of the tokens/s takes, in the middle and both ends; without end where there may be none."""
-    return [spent / tokens[0], spent / tokens[2], spent / tokens[1] if tokens[1] > 0 else inf]
+def spent_on(tokens: list[float], spent: float) -> list[float]:
+    """Return what one of the tokens/s of the draws takes, in their middle and at both ends; infinite where none is."""
+    ends = interval(NEVER, tokens)
+    return [spent / one if one > 0 else inf for one in [ends[0], ends[2], ends[1]]]
 
 
 def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) -> dict[str, float]:
@@ -258,7 +259,7 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
         late = median_row(solved["each"]["chunked"])["ttft"][0] > NEARLY_LATE * asked["ttft"]
         if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and not late:
             told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
-    if tpot > t_w and read > 0 and in_mean and unfounded(asked, t_w, read) == "":
+    if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(asked, t_w, read) == "":
         split = pdd_split(numbers["delta_p_gross"][0], read, t_w, tpot)
         told["prefill_units"] = asked["units"] * split / (1 + split)
         told["pdd_gain"] = pdd_gain_same(net, read, t_w, tpot, steps)

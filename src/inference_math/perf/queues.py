@@ -398,6 +398,14 @@ def highest_rates(top: float, guess: float, narrow: float, good: Callable[[float
     return low, high
 
 
+def worth(each: float, gpus: float, traffic: float, have: float) -> float:
+    """Return the requests/s of a GPU that is there, or that is bought: what is compared; 0 for what is not possible."""
+    its = cost(each, gpus, traffic, have)
+    if its == inf:
+        return 0.0
+    return -its / have if have > 0 else traffic / its
+
+
 def cost(each: float, gpus: float, traffic: float, have: float) -> float:
     """Return the GPUs that a traffic takes, or where there are GPUs, minus the requests/s that they serve.
 
@@ -616,9 +624,8 @@ def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) 
     """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
 
     Equal ones are ordered by what a GPU of theirs loses over the draws, as are rates that are not told apart. It is a
-    tie if the next is as good, or if over the draws it is one by `choice.tied`. A GPU of a replica that serves more
-    than all the traffic does no more than its part of that; else what remains of whole replicas does not count: it
-    would tell their sizes, and not the architecture.
+    tie if the next is as good, or if over the draws it is one by `choice.tied`. Replicas are whole
+    in each draw, too, and of the size that was chosen for nine in ten.
     """
     rates: dict[str, list[float]] = {}
     costs: dict[str, float] = {}
@@ -626,7 +633,7 @@ def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) 
         rates[name], costs[name] = [0.0 for _ in range(count)], inf
         if name in fleets and fleets[name]["replicas"] > 0:
             one = fleets[name]
-            rates[name] = [min(each, traffic if traffic > 0 else inf) / one["gpus"] for each in one["each"]]
+            rates[name] = [worth(each, one["gpus"], traffic, have) for each in one["each"]]
             costs[name] = -one["sold"] if have > 0 else one["gpus_all"][0]
     solution = chosen(rates)
     order = solution["order"]

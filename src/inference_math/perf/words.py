@@ -203,10 +203,8 @@ def sized(
     said += "; " + name + " is the best in " + percent(ahead) + " of the draws"
     if lost >= VISIBLE:
         said += "; in the mean it loses " + percent(lost) + " to the best one"
-    if not tie:
+    if not tie or len(equal) > 0:
         return said
-    if len(equal) > 0:
-        return said + ": a tie"
     if ahead < SURE:
         return said + ": not sure, for it is the best in fewer than half of them"
     return said + ": not sure, for from draw to draw its lead varies by more than it is"
@@ -315,8 +313,8 @@ def hindered(asked: Asked, each: StepCosts, name: str) -> str:
     if name == "chunked":
         least = step(1.0, 1 / asked["work"]["n_in"])
         if least > tpot:
-            return "TPOT: at full load a step with the smallest chunk takes " + in_ms(least)
-        late = "TTFT: in chunks that keep the limit on TPOT at full load, a prompt takes longer than "
+            return "TPOT: a step with the smallest chunk takes " + in_ms(least)
+        late = "TTFT: in chunks that keep the limit on TPOT, a prompt takes longer than "
         return late + in_ms(asked["ttft"])
     if name == "aggregated":
         return "the limits, or the memory, leave no room for one request beside another's prompt"

@@ -126,11 +126,16 @@ def _row(found: Plan | None, gpu: Gpu, here: list[float], own: float, prices: Ma
     if here:
         ratios = perf.ratios(each, here)
         row |= _three("ratio", ratios) | _three("break_even", [own * one for one in ratios])
-    row |= _three("usd_per_million", [perf.usd_per_million(1, prices.get(gpu.name, 0), one * tokens) for one in each])
+    made = [one * tokens for one in each]
+    row |= _ends("usd_per_million", perf.spent_on(made, prices.get(gpu.name, np.nan) / 3600 * 1e6))
     if gpu.tdp:
-        row["joules"] = perf.interval(np.nan, [gpu.tdp / (one * tokens) for one in each if one > 0])[0]
+        row["joules"] = perf.spent_on(made, gpu.tdp)[0]
     return row
 
 
 def _three(name: str, each: list[float]) -> dict[str, float]:
-    return dict(zip((name, f"{name}_low", f"{name}_high"), perf.interval(np.nan, each), strict=True))
+    return _ends(name, perf.interval(np.nan, each))
+
+
+def _ends(name: str, three: list[float]) -> dict[str, float]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), three, strict=True))

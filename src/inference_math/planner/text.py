@@ -45,7 +45,7 @@ def as_text(found: Plan) -> str:
     if found.runner_up:
         lines.append(f"{_capital(found.runner_up)}.")
     lines += [f"! {line}" for line in found.advice]
-    lines += [f"No {name}: {reason}." for name, reason in found.hindered.items()]
+    lines += [f"No {name} at full load: {reason}." for name, reason in found.hindered.items()]
     if found.settings:
         lines.append(start(found))
     lines.append("")
@@ -89,7 +89,7 @@ def as_short(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | No
         lines.append(f"One unit at full load, without queues, {_means(found)}: {found.verdict}.")
     else:
         lines += [f"{_capital(found.verdict)}.", start(found) + "."]
-    lines += [f"No {name}: {reason}." for name, reason in found.hindered.items()]
+    lines += [f"No {name} at full load: {reason}." for name, reason in found.hindered.items()]
     notes = [f"not calibrated: {'; '.join(found.outside)}"] if found.outside else []
     lines += [f"! {one}" for one in [*notes, *found.cautions[:3]]]
     return "\n".join(
@@ -108,7 +108,7 @@ def _seen(fleet: Fleet) -> str:
 
 
 def _span(ends: Sequence[float], scale: float = 1.0) -> str:
-    value, low, high = (digits(scale * one) for one in ends)
+    value, low, high = (most_of(scale * one) for one in ends)
     return value if low == high == value else f"{value} ({low} to {high})"
 
 
@@ -199,7 +199,7 @@ def as_html(found: Plan) -> str:
     if found.runner_up:
         parts.append(f"<p>{escape(_capital(found.runner_up))}.</p>")
     parts += [f"<p>{escape(line)}</p>" for line in found.advice]
-    parts += [f"<p>No {name}: {escape(reason)}.</p>" for name, reason in found.hindered.items()]
+    parts += [f"<p>No {name} at full load: {escape(reason)}.</p>" for name, reason in found.hindered.items()]
     if found.settings:
         parts.append(f"<p>{escape(start(found))}</p>")
     parts.append(
@@ -229,7 +229,7 @@ def as_markdown(found: Plan, fleet: Fleet | None = None) -> str:
         parts.append(f"{_capital(found.runner_up)}.")
     if found.settings:
         parts.append(start(found))
-    notes = [*found.advice, *(f"no {name}: {reason}" for name, reason in found.hindered.items())]
+    notes = [*found.advice, *(f"no {name} at full load: {reason}" for name, reason in found.hindered.items())]
     notes += [*(f"not calibrated: {line}" for line in found.outside), *found.cautions]
     parts += ["\n".join(f"* {_capital(line)}." for line in notes)] if notes else []
     for title, table in _tables(found).items():
