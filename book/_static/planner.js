@@ -58,7 +58,6 @@
     }
   };
 
-  // What a link carries: of recorded requests their name, and their means as the form shows them.
   const linked = () => Object.fromEntries(Object.entries(state()).map(([name, value]) => [name, ["prompt", "output"].includes(name) ? at(name).value : value]).concat(Object.entries(window.inferenceMathSessions?.linked() ?? {})));
 
   const remember = () => history.replaceState(null, "", share.hash("plan", linked()));
@@ -147,17 +146,14 @@
     if (crowded) refuse("sessions", crowded);
     return asked;
   };
-  // What no step takes of a TTFT: as it was fitted, and as unsure, or as somebody measured it.
   const frontOf = ({ engine, model, gpu, front }, { kind }) => (front === ""
     ? { front: math.fronted(data.fronts, math.front_levels(engine, kind, model, gpu)), front_sd: data.fronts.sd.all }
     : { front: front / 1000, front_sd: 0 });
-  // Of recorded requests whole tokens are stored.
   const storedOf = (given) => {
     const alpha = Number(given.stored) / 100;
     const rows = mixOf(given)?.rows;
     return rows ? rows.reduce((sum, [n_in]) => sum + math.stored_of(n_in, alpha), 0) / rows.reduce((sum, [n_in]) => sum + n_in, 0) : alpha;
   };
-  // Whether long prompts have long answers.
   const pairingOf = (rows) => {
     if (!rows) return 1;
     const [n_in, n_out, both] = rows.reduce((sums, [prompt, answer]) => [sums[0] + prompt, sums[1] + answer, sums[2] + prompt * answer], [0, 0, 0]);
@@ -261,7 +257,6 @@
     return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(centre, math.whole_alone(asked, coefficients(given), [1, 1, 0])), ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
   };
 
-  // Where nothing meets the SLA: which units would.
   const remedies = (given) => {
     const found = [];
     for (const weights of new Set([given.weights, "fp8", data.gpus[given.gpu].fp4_flops ? "nvfp4" : "int4"])) {

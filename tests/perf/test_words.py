@@ -236,6 +236,16 @@ def test_what_else_tells_two_apart_is_said():
     assert to_choose(case.asked, solved | {"best": "", "tie": True}) == []
 
 
+def test_who_is_the_best_in_few_draws_is_named():
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
+    solved = perf.solve(case.asked, case.pairs(0)) | {"tie": False, "lead": 1.0}
+    none = solved["each"]["chunked"][0] | {"rate": 0.0}
+    solved |= {"each": solved["each"] | {"chunked": [none]}, "settings": solved["settings"] | {"chunked": none}}
+    for share, said in ((0.3, True), (0.01, False)):
+        told = to_choose(case.asked, solved | {"best_in": solved["best_in"] | {"chunked": share}})
+        assert any("chunked meets the limits, too, and is the best in 30%" in one for one in told) == said
+
+
 @pytest.mark.parametrize(("chunk", "said"), [(100.0, False), (206.0, False), (207.0, True), (462.0, False)])
 def test_a_chunk_above_a_tile_is_said(chunk, said):
     """With fifty decodes: below the first tile, full, above it, and two full ones."""

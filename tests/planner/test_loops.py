@@ -76,9 +76,15 @@ def test_the_wait_for_room_is_that_of_a_finite_source():
     assert room_wait(40, 40, 1.0, 1.0) == 0
     assert room_wait(40, 10, 0.0, 3.0) == pytest.approx(9.0)  # who thinks for no time always waits for three others
     assert room_wait(1e5, 100, 1.0, 2.0) == pytest.approx(1e3 * 2.0 - 3.0, rel=1e-6)
+    assert room_wait(5, 2, 1e300, 1e-3) == 0
     assert room_wait(30.5, 10, 20.0, 9.0) == pytest.approx(
         (room_wait(30, 10, 20.0, 9.0) + room_wait(31, 10, 20.0, 9.0)) / 2
     )
+
+
+def test_who_thinks_for_a_week_is_answered_as_soon_as_who_thinks_for_an_hour():
+    said = [loop(Turns(1, 2000, 0, 500, think), 3, COST, tokens=[1e6]).ttft for think in (3600.0, 604_800.0)]
+    assert said[1] == pytest.approx(said[0], rel=1e-3)
 
 
 @given(users=st.integers(1, 80), places=st.floats(1, 60), think=st.floats(0, 50), holds=st.floats(0.01, 50))

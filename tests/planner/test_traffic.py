@@ -100,6 +100,9 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
     assert "a prompt takes longer" in found.hindered["chunked"]
     both = [fleet(found, 20, architecture=name) for name in ("chunked", "aggregated")]
     assert both[0].row["chunk"] == 2000
+    places = perf.asked.places(found.case.asked)
+    run = queues.system_for(found.case.asked, "chunked", both[0].row)
+    assert both[0].settings["--max-num-seqs"] == both[0].plain["max_num_seqs"] == run["max_batch"] <= places
     assert both[0].settings["--max-num-batched-tokens"] > 2000
     assert both[0].kept >= 0.9
     # Decodes go on beside a prompt where they would stop for it: the same steps, and no more GPUs.

@@ -246,7 +246,7 @@ def decide(asked: Asked, drawn: list[StepCosts]) -> Solution:
                 rows.append(loaded(asked, one, name, own))
                 held += 1
             else:
-                rows.append(alone(asked, one, name))
+                rows.append(alone(asked, one, name) if own["rate"] > 0 else NONE)
         each[name] = rows
         kept[name] = held / len(drawn)
         rates[name] = [row["rate"] for row in rows]

@@ -76,7 +76,8 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
         return told
     computed = paged(asked, row)
     if name == "chunked":
-        told[seqs] = (batch + ceil(row["chunk"] / n_in)) * together  # prompts under way hold places, too
+        under_way = batch + ceil(row["chunk"] / n_in)  # prompts hold places, too
+        told[seqs] = min(under_way, ceil(places(asked) / groups)) * together
         told[tokens] = tokens_at_once(asked, row) if engine["counts_decodes"] else computed * together
         told.update(engine["in_chunks"])
         return told

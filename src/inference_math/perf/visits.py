@@ -122,18 +122,20 @@ class Served:
             top = 2 * top
         rate = root(lambda each: around(each) - users, 0.0, top, 1e-12)
         at = self._pulse(rate, placed, kinds)
-        lasts = users / rate - think  # with its wait
+        served = self._holds(at)
+        wait = room_wait(own, most / groups, think, served)
         # Where no more decodes keep up, who is too many waits for the first token, in HBM as far as it has room.
-        holds = min(lasts - room_wait(own, most / groups, think, self._holds(at)), most / rate)
+        more = max(users / rate - think - served - wait, 0.0)
+        holds = min(served + more, most / rate)
         return {
             "found": found,
             "rate": rate,
-            "ttft": lasts - self._steps * at.gap,
+            "ttft": at.first + wait + more,
             "tpot": at.gap / self._habits["gives"],
             "in_flight": rate * holds,
-            "full": rate * lasts > most,
+            "full": rate * (served + wait + more) > most,
             "prompts": at.busy,
-            "waits": lasts - holds,
+            "waits": served + wait + more - holds,
             "holds": holds,
         }
 
@@ -300,8 +302,8 @@ class Pulse:
 def room_wait(users: float, places: float, think: float, holds: float) -> float:
     """Return the mean wait for room of users who think, ask for one of so many places, and hold it for so long.
 
-    The queue of a finite source (machine repair, M/M/c//N): who waits does not ask again, so queues stay short until
-    nearly all places are held. Of a fraction of a user it is interpolated.
+    The queue of a finite source (machine repair, M/M/c//N): who waits does not ask again. Simulated engines make turns
+    wait longer where most places are held, for all that hold one slow each other. A fraction of a user is interpolated.
     """
     if users <= places or not holds > 0 or holds == inf:
         return 0.0
@@ -333,7 +335,7 @@ def queued(users: int, places: float, think: float, holds: float) -> float:
         k -= 1
         waiting += chance * max(k - places, 0.0)
         held += chance * min(k, places)
-    return waiting / held * holds
+    return waiting / held * holds if held > 0 else 0.0
 
 
 def waits_of(outlasts: float, hidden: float, begun: float) -> float:

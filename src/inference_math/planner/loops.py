@@ -32,7 +32,7 @@ class Loop:
     in_flight
         Turns that hold their tokens.
     full
-        Whether turns wait because HBM has no room for more of them.
+        Whether more turns than HBM has room for are under way in the mean; some wait for room before that.
     prompts
         Share of the time that prompts take of the engine, beside what its steps take without: ψ of claim E07.
     """
