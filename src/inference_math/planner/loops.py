@@ -125,7 +125,7 @@ def loop(
     ...     seen = loop(agents, users, cost, tokens=[1.2e6])
     ...     print(f"{seen.together:.2f} found, {seen.rate:.2f} turns/s, TTFT {seen.ttft:.1f} s")
     0.85 found, 0.93 turns/s, TTFT 0.4 s
-    0.00 found, 0.47 turns/s, TTFT 5.3 s
+    0.08 found, 0.50 turns/s, TTFT 6.3 s
     """
     count = as_number("users", users, ANY_POSITIVE)
     sizes = np.asarray(as_numbers("tokens", tokens, AT_LEAST_ZERO), dtype=np.float64)
