@@ -425,7 +425,7 @@
     const prices = pricesOf(given);
     const price = prices[given.gpu] ?? 0;
     const spent = ({ each }, of) => math.spent_on((each ?? []).map((rate) => rate * Number(given.output)), of);
-    const cost = (one) => spent(one, (prices[one.gpu] ?? NaN) / 3600 * 1e6);
+    const cost = (one) => spent(one, math.usd_per_million(1, prices[one.gpu] ?? 0, 1));
     const order = math.gpus_ranked(found.map((one) => one.middle), found.map((one) => cost(one)[0]), found.map((one) => one.never === data.guessed));
     const joules = (one) => (data.gpus[one.gpu].watts > 0 ? three(spent(one, data.gpus[one.gpu].watts)) : "power not stated");
     const told = order.filter((i) => found[i].never !== data.guessed);

@@ -210,13 +210,12 @@ def lead(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     best, second, rates = solved["best"], solved["order"][1], solved["rates"]
     rows = [row for row in solved["each"][best] if row["rate"] > 0]
     tokens = [rate * asked["work"]["n_out"] / asked["unit"]["gpus"] for rate in rates[best]]
-    usd = asked["price"] / 3600 * 1e6
     watts = asked["watts"] if asked["watts"] > 0 else NEVER
     return {
         "rate": interval(NEVER, rates[best]),
         "margin": [one - 1 for one in gained(rates[best], rates[second])],
         "tokens_per_gpu": interval(NEVER, tokens),
-        "usd_per_million": spent_on(tokens, usd if usd > 0 else NEVER),
+        "usd_per_million": spent_on(tokens, usd_per_million(1, asked["price"], 1)),
         "joules_per_token": spent_on(tokens, watts),
         "ttft": interval(NEVER, [row["ttft"] for row in rows]),
         "tpot": interval(NEVER, [row["tpot"] for row in rows]),

@@ -200,7 +200,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         budget = computed_tokens(asked, row)
     if name == "chunked":  # prompts under way hold places, too
         budget = computed_tokens(asked, row) + batch * verify_tokens(asked)
-        most = seats_beside(asked, row)
+        most = seats_beside(asked, row, 1)
     return {
         "engines": 1 if name == "disaggregated" else asked["units"],
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
@@ -398,14 +398,6 @@ def highest_rates(top: float, guess: float, narrow: float, good: Callable[[float
     return low, high
 
 
-def worth(each: float, gpus: float, traffic: float, have: float) -> float:
-    """Return the requests/s of a GPU that is there, or that is bought: what is compared; 0 for what is not possible."""
-    its = cost(each, gpus, traffic, have)
-    if its == inf:
-        return 0.0
-    return -its / have if have > 0 else traffic / its
-
-
 def cost(each: float, gpus: float, traffic: float, have: float) -> float:
     """Return the GPUs that a traffic takes, or where there are GPUs, minus the requests/s that they serve.
 
@@ -414,6 +406,14 @@ def cost(each: float, gpus: float, traffic: float, have: float) -> float:
     if each <= 0 or (have > 0 and gpus > have):
         return inf
     return -each * floor(have / gpus) if have > 0 else ceil(traffic / each) * gpus
+
+
+def worth(each: float, gpus: float, traffic: float, have: float) -> float:
+    """Return the requests/s of a GPU that is there, or that is bought: what is compared; 0 for what is not possible."""
+    its = cost(each, gpus, traffic, have)
+    if its == inf:
+        return 0.0
+    return -its / have if have > 0 else traffic / its
 
 
 def slow_places(count: int) -> int:
@@ -623,9 +623,9 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
 def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) -> Solution:
     """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
 
-    Equal ones are ordered by what a GPU of theirs loses over the draws, as are rates that are not told apart. It is a
-    tie if the next is as good, or if over the draws it is one by `choice.tied`. Replicas are whole
-    in each draw, too, and of the size that was chosen for nine in ten.
+    Equal ones are ordered by what they lose over the draws, as are rates that are not told apart. It is a tie if the
+    next is as good, or if over the draws it is one by `choice.tied`. Replicas are whole in each draw, too, and of the
+    size that was chosen for nine in ten.
     """
     rates: dict[str, list[float]] = {}
     costs: dict[str, float] = {}

@@ -32,9 +32,13 @@ def tokens_at_once(asked: Asked, row: Row) -> int:
     return paged(asked, row) + ceil(row["batch"] / asked["unit"]["layout"]["dp"]) * verify_tokens(asked)
 
 
-def seats_beside(asked: Asked, row: Row) -> int:
-    """Return the requests of a unit at once that a row of chunks has: decodes, and prompts under way, if they fit."""
-    return min(ceil(row["batch"]) + ceil(row["chunk"] / asked["work"]["n_in"]), places(asked))
+def seats_beside(asked: Asked, row: Row, groups: int) -> int:
+    """Return the requests at once of one of so many groups that a row of chunks has.
+
+    Decodes, its part of all, and prompts under way, which hold places, too; no more than fit.
+    """
+    under_way = ceil(row["batch"] / groups) + ceil(row["chunk"] / asked["work"]["n_in"])
+    return min(under_way, ceil(places(asked) / groups))
 
 
 def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
@@ -49,7 +53,7 @@ def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
         return {"chunk": None, "max_num_seqs": batch, "token_budget": whole}
     computed = paged(asked, row)
     if name == "chunked":
-        seqs, chunk = seats_beside(asked, row), computed
+        seqs, chunk = seats_beside(asked, row, 1), computed
         budget = chunk + batch * verify_tokens(asked) if asked["engine"]["counts_decodes"] else None
         return {"chunk": chunk, "max_num_seqs": seqs, "token_budget": budget}
     return {"chunk": computed, "max_num_seqs": batch, "token_budget": None}
@@ -62,7 +66,7 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
     of attention by itself, SGLang for all. Decodes are spread over the groups; a prompt keeps one of them busy, so that
     each may compute what the plan has in a step. A decode counts with the tokens that it drafts.
     """
-    engine, n_in, groups = asked["engine"], asked["work"]["n_in"], asked["unit"]["layout"]["dp"]
+    engine, groups = asked["engine"], asked["unit"]["layout"]["dp"]
     seqs, tokens = engine["seqs"], engine["tokens"]
     together = groups if engine["counts_together"] else 1  # groups that a limit is for
     batch = ceil(row["batch"] / groups)
@@ -76,8 +80,7 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
         return told
     computed = paged(asked, row)
     if name == "chunked":
-        under_way = batch + ceil(row["chunk"] / n_in)  # prompts hold places, too
-        told[seqs] = min(under_way, ceil(places(asked) / groups)) * together
+        told[seqs] = seats_beside(asked, row, groups) * together
         told[tokens] = tokens_at_once(asked, row) if engine["counts_decodes"] else computed * together
         told.update(engine["in_chunks"])
         return told

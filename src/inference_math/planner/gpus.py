@@ -127,7 +127,7 @@ def _row(found: Plan | None, gpu: Gpu, here: list[float], own: float, prices: Ma
         ratios = perf.ratios(each, here)
         row |= _three("ratio", ratios) | _three("break_even", [own * one for one in ratios])
     made = [one * tokens for one in each]
-    row |= _ends("usd_per_million", perf.spent_on(made, prices.get(gpu.name, np.nan) / 3600 * 1e6))
+    row |= _ends("usd_per_million", perf.spent_on(made, perf.usd_per_million(1, prices.get(gpu.name, 0), 1)))
     if gpu.tdp:
         row["joules"] = perf.spent_on(made, gpu.tdp)[0]
     return row
