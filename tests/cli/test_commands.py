@@ -49,6 +49,7 @@ def test_it_says_its_version_and_what_it_returns(capsys):
         assert words in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_commands_are_written_as_a_script(tmp_path):
     path = tmp_path / "serve.sh"
     assert main(["plan", *UNIT, *SENT, "--rate", "5", "--units", "2", "--commands", str(path)]) == 0
@@ -97,6 +98,7 @@ def test_drafted_tokens_are_planned(capsys):
     assert any(one.endswith("these drafts do not pay") for one in told["cautions"])
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_plan_in_json_with_a_fleet(capsys):
     assert (
         main(
@@ -130,6 +132,7 @@ def test_a_plan_in_json_with_a_fleet(capsys):
     assert content["numbers"]["usd_per_million"]["value"] > 0
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_plan_of_recorded_requests(tmp_path, capsys):
     assert (
         main(
@@ -336,6 +339,7 @@ def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
     assert "measured coefficients" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_the_gpus_that_there_are_bound_the_pools(capsys):
     for more, units in ((["--units", "3"], 3), ([], 12 // 2)):
         assert main(["plan", *UNIT, *SENT, "--have", "12", *more, "--json"]) == 0
