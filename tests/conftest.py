@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Generator
 from pathlib import Path
@@ -49,7 +50,10 @@ def root() -> Path:
 
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fleets of three draws in place of sixteen, for tests of what is done with a fleet, not of how large it is."""
+    """Plans of eight draws and fleets of three, for tests of what is done with an answer, not of what it is."""
     from inference_math.perf import queues
+    from inference_math.planner import deployment, stores
 
     monkeypatch.setattr(queues, "DRAWN", 3)
+    for module in (deployment, stores, sys.modules["inference_math.planner.layouts"]):  # a function has its name, too
+        monkeypatch.setattr(module, "DRAWS", 8)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -23,6 +23,7 @@ from inference_math.workload import Workload
 from inference_math_bench.measure.record import Record, Row, Setup
 from inference_math_bench.measure.timing import Sample
 
+pytestmark = pytest.mark.usefixtures("few_draws")
 UNIT = ["--model", "llama-3-70b", "--gpu", "h100-sxm", "--tp", "2", "--weights", "fp8"]
 SENT = ["--prompt", "2200", "--output", "170", "--ttft", "1", "--tpot", "0.04"]
 
@@ -49,7 +50,6 @@ def test_it_says_its_version_and_what_it_returns(capsys):
         assert words in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_commands_are_written_as_a_script(tmp_path):
     path = tmp_path / "serve.sh"
     assert main(["plan", *UNIT, *SENT, "--rate", "5", "--units", "2", "--commands", str(path)]) == 0
@@ -98,7 +98,6 @@ def test_drafted_tokens_are_planned(capsys):
     assert any(one.endswith("these drafts do not pay") for one in told["cautions"])
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_a_plan_in_json_with_a_fleet(capsys):
     assert (
         main(
@@ -132,7 +131,6 @@ def test_a_plan_in_json_with_a_fleet(capsys):
     assert content["numbers"]["usd_per_million"]["value"] > 0
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_a_plan_of_recorded_requests(tmp_path, capsys):
     assert (
         main(
@@ -269,14 +267,12 @@ def test_the_command_measures(monkeypatch, capsys, tmp_path):
     assert "measuring needs PyTorch" in capsys.readouterr().err
 
 
-def test_a_terminal_in_ascii_gets_the_plan():
-    done = subprocess.run(
-        [sys.executable, "-m", "inference_math", "plan", *UNIT, *SENT, "--full"],
-        env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.isascii()
-    assert "\\u" in done.stdout  # something was not ASCII
+def test_a_terminal_in_ascii_gets_the_plan(monkeypatch):
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["plan", *UNIT, *SENT, "--full"]) == 0
+    terminal.flush()
+    assert b"\\u" in terminal.buffer.getvalue()  # something was not ASCII
 
 
 def test_who_reads_no_further_gets_no_error():
@@ -339,7 +335,6 @@ def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
     assert "measured coefficients" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_the_gpus_that_there_are_bound_the_pools(capsys):
     for more, units in ((["--units", "3"], 3), ([], 12 // 2)):
         assert main(["plan", *UNIT, *SENT, "--have", "12", *more, "--json"]) == 0
