@@ -55,7 +55,8 @@ def sized(page):
 @pytest.mark.parametrize(
     "changes",
     rest_long([
-        {"goal": "have", "have": "6"}, {"promise": "means", "link": "tcp", "sessions": "100", "front": "15", "units": "3"},
+        {"goal": "have", "have": "6"},
+        {"promise": "means", "link": "tcp", "sessions": "100", "front": "15", "units": "3"},
         {}, {"goal": "have", "have": "24"},
         {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200", "units": "4"},
         {"ttft": "2000", "tpot": "50", "traffic": "8", "arrivals": "4", "promise": "0.99", "price": "0", "units": "3"},
@@ -307,8 +308,9 @@ def test_the_report_says_what_the_page_says(page):
         assert line in own
     assert report.count("```bash") == own.count("```bash") == 5
     assert report.count("```yaml") == own.count("```yaml") == 9  # three forms of each architecture
-    put(page, goal="serve")
+    put(page, goal="serve", units="2")
     sized(page)
+    expected = planned(DEFAULT | {"units": "2"})
     report, many = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), fleet(expected, 40)
     own = expected.report(many)
     assert f"**{page.locator('#planner-headline').inner_text()}**" in report
@@ -368,7 +370,7 @@ def test_what_is_no_deployment_is_refused_in_words(page, changes, complaint):
 
 
 def test_the_copied_lines_give_the_same_plan(page, capsys):
-    put(page, stored="50", promise="0.9", tier="local_ssd", units="3")
+    put(page, stored="50", promise="0.9", tier="local_ssd", units="2", output="50")
     sized(page)
     exec(page.evaluate("window.inferenceMathPlanner.asPython()"), {})
     printed = capsys.readouterr().out

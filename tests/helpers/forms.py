@@ -49,7 +49,8 @@ def case_of(given):
     quantile = None if given["promise"][0] == "m" else float(given["promise"])
     sla = SLA(float(given["ttft"]) / 1000, float(given["tpot"]) / 1000, quantile)
     return Case(
-        unit_of(given), work, sla, units=int(given["units"]), tier=stored_in(given), price=float(given["price"]) or None,
+        unit_of(given), work, sla, units=int(given["units"]), tier=stored_in(given),
+        price=float(given["price"]) or None,
         link=link(given["link"]), front=float(given["front"]) / 1000 if given["front"] else None,
     )  # fmt: skip
 
