@@ -357,13 +357,6 @@
     ]);
   };
 
-  const folded = (title, code) => {
-    if (code.dataset.language !== "yaml") return [code];
-    const made = document.createElement("details");
-    made.append(Object.assign(document.createElement("summary"), { textContent: "Show it" }), code);
-    return [made];
-  };
-
   // How to start architectures, a fleet's replica or a unit at full load: the first one open, the others folded.
   const starts = ({ given, asked, solved }, order, replicas) => {
     const shown = order.map((name) => {
@@ -372,14 +365,12 @@
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}${replicas[name] ? ", a replica" : " at full load"}` }));
       const behind = name === "disaggregated" ? 1 : of.units ?? 1; // units without pools behind each router
-      const pods = math.pods_of((of.replicas ?? 1) * behind, asked.unit.gpus, data.gpus[given.gpu].maker, data.gpus[given.gpu].node);
-      for (const [title, line] of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", pods, behind)) {
+      for (const [title, line] of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", behind)) {
         const code = Object.assign(document.createElement("pre"), { textContent: line });
-        code.dataset.language = math.is_manifest(title) ? "yaml" : "bash";
         const head = Object.assign(document.createElement("p"), { textContent: `${title} ` });
         code.dataset.title = title;
         head.append(share.copier("Copy", () => line));
-        made.append(head, ...folded(title, code));
+        made.append(head, code);
       }
       return made;
     });
@@ -642,7 +633,7 @@
     const asked_ = question(given).unit;
     const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
     const sections = TABLES.filter((one) => !one.hidden);
-    const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`${pre.dataset.language}\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
+    const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`bash\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => sheet.querySelector(`[data-${kind}="${name}"]`).textContent)])];
     return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour; ` : ""}${asked_.gpus} GPUs a unit`, ...(given.goal === "unit" ? [] : [`**${lines("planner-headline")}** ${lines("planner-how")}`]), `**${lines("planner-verdict")}** ${lines("planner-runner")}`, lines("planner-settings"),
       [...document.querySelectorAll("#planner-notes li")].map((one) => `* ${one.textContent}`).join("\n"),

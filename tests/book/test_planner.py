@@ -43,8 +43,6 @@ SOLVE = """([given, drawn]) => {
     const said = found.best ? math.settings(asked, found.best, found.settings[found.best]) : {};
     const told = found.best ? { ...said, ...flags } : {};
     const store = Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "";
-    const { maker, node } = math.data.gpus[given.gpu];
-    const pods = math.pods_of(1, asked.unit.gpus, maker, node);
     const known = (v) => Number.isFinite(v) ? v : null;
     const numbers = math.numbers_of(asked, found);
     const finite = Object.entries(numbers).filter(([n, v]) => Number.isFinite(v[0]));
@@ -54,7 +52,7 @@ SOLVE = """([given, drawn]) => {
         numbers: ends, best: found.best, settings: told, order: found.order, rates: found.rates,
         shares: [found.best_in, found.loss, found.kept], none_in: found.none_in, lead: known(found.lead),
         swings: found.best && !drawn ? math.swings(asked, draws) : [],
-        commands: found.best ? math.commands(asked, found.best, said, given.kv, math.data.memory, store, pods, 1) : [],
+        commands: found.best ? math.commands(asked, found.best, said, given.kv, math.data.memory, store, 1) : [],
         formulas: Object.fromEntries(formulas.map(([n, v]) => [n, known(v)])),
         gains: drawn ? [] : math.gains(asked, draws, speeds).map((row) => [row.where, row.rate, row.binds]),
         hindered: found.best ? Object.fromEntries(found.order.filter((name) => !(math.median(found.rates[name]) > 0))
@@ -476,7 +474,6 @@ def test_the_report_says_what_the_page_says(open_page):
         assert line in report
         assert line in own
     assert report.count("```bash") == own.count("```bash") == 5
-    assert report.count("```yaml") == own.count("```yaml") == 9  # three forms of each architecture
     put(page, goal="serve")
     sized(page)
     report, many = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), fleet(expected, 40)

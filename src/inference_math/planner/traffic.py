@@ -301,7 +301,7 @@ def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, 
         crowd["best_in"][name], crowd["loss"][name], crowd["none_in"],
         perf.usd_per_million(one["gpus_all"][0], case.price or 0.0, sold * case.work.n_out),
         engine_args(case, name, row), perf.plain_settings(plain, name, row),
-        lines_for(case, name, row, replicas, behind), row,
+        lines_for(case, name, row, behind), row,
         asked.share or None, asked.cv_arrivals, asked.played, sold * perf.sent_bytes(plain) / decoding / 1e9,
         have=have, most_units=found.case.units,
     )  # fmt: skip

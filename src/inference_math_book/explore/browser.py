@@ -165,8 +165,7 @@ def data() -> dict[str, Any]:
     return {
         "models": {name: record(model) for name, model in catalogue.MODELS.items()},
         "gpus": {
-            name: rates_of(gpu)
-            | {"generation": gpu.generation, "maker": gpu.maker, "node": gpu.node, "watts": gpu.tdp or 0}
+            name: rates_of(gpu) | {"generation": gpu.generation, "maker": gpu.maker, "watts": gpu.tdp or 0}
             for name, gpu in catalogue.GPUS.items()
         },
         "coefficients": list(COEFFICIENTS),
