@@ -24,7 +24,7 @@ DEFAULT = {
     "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "fp8", "engine": "vllm",
     "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
     "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
-    "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1", "calibration": "nearest",
+    "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1",
     "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "", "prices": "",
     "imbalance": "",
 }  # fmt: skip
@@ -292,6 +292,8 @@ def test_a_link_with_strange_names_says_so(open_page):
     assert "gpu h900 (now h100-sxm)" in page.locator("#planner-link").inner_text()
     assert "No field here is called answer" in page.locator("#planner-link").inner_text()
     assert "gpu=h100-sxm" in page.evaluate("location.hash")  # a link says everything, whatever defaults come
+    page.get_by_role("button", name="Reset").click()
+    assert page.locator("#planner-link").inner_text() == ""
 
 
 def test_a_link_that_says_a_word_for_a_number_says_so(open_page):
@@ -299,15 +301,6 @@ def test_a_link_that_says_a_word_for_a_number_says_so(open_page):
     complete(page)
     assert "prompt abc (now 2200)" in page.locator("#planner-link").inner_text()
     assert page.locator("input[name=output]").input_value() == "300"
-
-
-def test_a_link_to_what_it_does_not_carry_says_so(open_page):
-    page = open_page(PAGE + "#plan:lengths=own&prompt=1900")
-    sized(page)
-    assert "requests of somebody's own" in page.locator("#planner-link").inner_text()
-    assert "paste them here" in page.locator("#planner-requests [role=status]").inner_text()
-    page.get_by_role("button", name="Reset").click()
-    assert page.locator("#planner-link").inner_text() == ""
 
 
 def test_a_link_has_the_means_of_a_mix_as_the_form_shows_them(open_page):

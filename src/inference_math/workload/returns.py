@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inference_math.checks import AT_LEAST_ZERO, as_counts, as_numbers
-from inference_math.workload.lines import BLOCK_TOKENS
-from inference_math.workload.traces import gains
+from inference_math.workload.traces import BLOCK_TOKENS, gains
 
 __all__ = ["Recorded", "Returns", "ladder"]
 
