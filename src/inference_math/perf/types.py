@@ -492,7 +492,7 @@ class StepCosts(TypedDict):
 
 
 class Row(TypedDict, total=False):
-    """What an architecture does at its best; see `search` and `answers.compared`. Rate 0, NaN where it cannot."""
+    """What an architecture does at its best; see `search` and `Plan.compared`. Rate 0, NaN where it cannot."""
 
     rate: float
     batch: float  # the most at once

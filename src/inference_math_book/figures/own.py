@@ -30,7 +30,7 @@ _STYLES = {"none": "-", "serial_kv": "--", "full": ":"}  # as the live figures h
 def steps_and_prompts(axes: Sequence[Axes], points: pd.DataFrame) -> pd.DataFrame:
     """Draw decode steps by batch, prompts by length, and each point's distance from its line, on three axes.
 
-    `points` are those of `own.lines`.
+    `points` are those of `calibrate.from_kernels.lines`.
     """
     left, middle, right = axes
     decode, prompt = points[points["what"] == "decode"], points[points["what"] == "prefill"]
