@@ -145,6 +145,14 @@ def test_the_simulator_s_gaps_and_first_tokens_are_the_compound_law_s():
             assert law.quantile(q - 0.01) * 0.995 <= found <= law.quantile(q + 0.01) * 1.005
 
 
+@given(q=st.floats(0.5, 0.99), sla=st.floats(0.03, 0.5), cv=st.floats(0, 2))
+@settings(max_examples=15)
+def test_the_largest_batch_by_the_compound_law_meets_the_limit_and_one_more_does_not(q, sla, cv):
+    law = {"n_out": 64, "tpot_1": 0.016, "prefills": Law.lognormal(0.05, cv), "delta_h": 1e-4}
+    batch = latency.max_batch_law(q, sla, **law)
+    assert latency.gap_law(batch, **law).quantile(q) <= sla < latency.gap_law(batch + 1, **law).quantile(q)
+
+
 def test_heavy_tailed_prompts_enter_a_quantile_later_and_deeper():
     """As many prompts with the same mean: the short ones hardly show at P90, the long ones do at P99."""
     equal, heavy = (latency.gap_law(96, 352, 0.02, Law.lognormal(0.05, cv), 0) for cv in (0, 3))
@@ -180,6 +188,8 @@ def test_quantiles_broadcast():
         (lambda: latency.gap_law(4, 64, 0, Law.equal(1), 0), "tpot_1 must be"),
         (lambda: latency.gap_law(4, 64, 0.01, Law.equal(1), -1), "delta_h must be"),
         (lambda: latency.ttft_law(4, 64, Law.equal(1), 0, -1), "t_w must be"),
+        (lambda: latency.max_batch_law(2, 1, 64, 0.01, Law.equal(1), 0), "q must be a number from 0 to 1"),
+        (lambda: latency.max_batch_ttft_law(0.5, 0, 64, Law.equal(1), 0, 0.1), "sla_ttft must be"),
     ],
 )
 def test_bad_input_is_named(call, message):
