@@ -10,6 +10,7 @@ in `data` of github.com/Azure/AzurePublicDataset at b469a113 (CC BY 4.0).
 from __future__ import annotations
 
 import argparse
+from collections.abc import Hashable
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,8 @@ import pandas as pd
 from scipy.optimize import brentq
 from tables import write
 
-from inference_math.workload.returns import Recorded
 from inference_math.workload.stores import clairvoyant
-from inference_math.workload.traces import QUANTILES, Read, length_quantiles, read, reuse_curve
+from inference_math.workload.traces import QUANTILES, Read, gains, length_quantiles, read, reuse_curve
 
 FILES = {"mooncake-conversation": "conversation_trace.jsonl", "mooncake-synthetic": "synthetic_trace.jsonl",
          "azure-conversation": "AzureLLMInferenceTrace_conv.csv",
@@ -124,7 +124,7 @@ def halves(traces: dict[str, Read]) -> pd.DataFrame:
         blocks = list(first.blocks)
         stored = len(set().union(*blocks))
         slots = np.unique(np.geomspace(100, stored, HALVES).round().astype(np.int64))[:-1]
-        law = Recorded.of(blocks, first.arrival, first.n_in, size)
+        law = Returns(blocks, first.arrival, first.n_in, size)
         kept = [law.kept(float(size * slot)) for slot in slots]
         table = pd.DataFrame({"trace": trace, "capacity_tokens": size * slots, "kept_s": kept})
         table["law"] = [law.within(seconds) for seconds in kept]
@@ -136,6 +136,40 @@ def halves(traces: dict[str, Read]) -> pd.DataFrame:
         tables.append(table)
     columns = ["trace", "capacity_tokens", "kept_s", "law", "independent", "same", "other", "best"]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+
+
+class Returns:
+    """What a store finds of a recorded stream, by its size: from when tokens come back.
+
+    A store of C tokens that drops what nobody used for longest holds the C tokens used last: what was used within some
+    time θ. In a stationary stream W(θ) different tokens are used within θ, where W is the integral of the rate of
+    tokens that were not used within the time before (Denning and Schwartz, 1972): C = W(θ) says θ, and the share of
+    tokens that come back within θ is found. Whole conversations come back at once; a law that takes each block for
+    independent of all others (Che, 2002) cannot see that.
+    """
+
+    def __init__(self, blocks: list[list[Hashable]], arrival: pd.Series, n_in: pd.Series, block_tokens: int) -> None:
+        last: dict[Hashable, float] = {}
+        ago: list[float] = []
+        for now, prompt in zip(arrival, blocks, strict=True):
+            ago += [now - last.get(block, -np.inf) for block in prompt]
+            last.update(dict.fromkeys(prompt, now))
+        order = np.argsort(ago, kind="stable")[: int(np.isfinite(ago).sum())]
+        self.seconds = np.array(ago)[order]  # after which each return came, ascending
+        self.found = np.concatenate([[0], np.cumsum(gains(blocks, n_in, block_tokens)[order])]) / n_in.sum()
+        # Of so many seconds: all tokens that are used in them, less what was used again meanwhile.
+        breaks = np.concatenate([[0.0], self.seconds])  # in between it is linear
+        again = breaks * np.arange(breaks.size) - np.cumsum(breaks)
+        used = block_tokens * (breaks * len(ago) - again) / np.ptp(arrival)
+        self.breaks, self.working_set = breaks, used
+
+    def kept(self, capacity: float) -> float:
+        """Return the seconds for which a store of so many tokens keeps what nobody uses; infinite beyond the record."""
+        return float(np.interp(capacity, self.working_set, self.breaks, right=np.inf))
+
+    def within(self, seconds: float) -> float:
+        """Return the share of all prompt tokens that were used within so many seconds before."""
+        return float(self.found[np.searchsorted(self.seconds, seconds, side="right")])
 
 
 def _best(requests: pd.DataFrame, slots: int, block_tokens: int) -> float:

@@ -272,9 +272,3 @@ def test_whole_curves_are_set_aside_before_anything_is_chosen():
         assert 0.25 < (rows.part == "blind").mean() < 0.75
     # The same rows in another order are in the same parts.
     assert served.parts(frame.sample(frac=1, random_state=1)).sort_index().equals(told)
-
-
-def test_the_old_name_leads_here():
-    from inference_math.profiles.served import scored
-
-    assert scored is served.scored

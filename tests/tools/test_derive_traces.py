@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import derive_traces
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -67,6 +68,17 @@ def test_one_half_of_a_trace_foresees_the_other() -> None:
     assert (table.law - table.other).abs().max() < 0.06
     assert (table.law - table.same).abs().max() < 0.03
     assert table.kept_s.is_monotonic_increasing
+
+
+def test_the_working_set_by_hand() -> None:
+    """Two prompts that come every second in turn, of 3 and 5 blocks: all that is used within 2 s is 8 blocks."""
+    blocks = [[("a", k) for k in range(3)] if i % 2 == 0 else [("b", k) for k in range(5)] for i in range(100)]
+    law = derive_traces.Returns(blocks, pd.Series(np.arange(100.0)), pd.Series([len(block) for block in blocks]), 1)
+    assert law.kept(3.0) == pytest.approx(3 * 99 / 400)
+    assert law.within(1.9) == 0
+    assert law.within(2.0) == pytest.approx((49 * 2 + 49 * 4) / 400)  # the last token of a prompt is computed
+    assert law.kept(20.0) == np.inf
+    assert law.within(law.kept(20.0)) == law.within(2.0)
 
 
 def test_a_spoilt_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,6 @@ __all__ = [
     "Rates",
     "Row",
     "Scope",
-    "Server",
     "SessionHabits",
     "SessionNumbers",
     "Shape",
@@ -432,17 +431,9 @@ class EngineRecord(TypedDict):
     kv_fp8: dict[str, str]
     cadence: str
     program: str
-    image: str
     router: str
     balancer: str  # in front of units without pools
     policies: list[str]  # by requests, by what is stored
-    router_each: str
-    router_image: str
-    router_setup: str
-    router_open: str
-    dynamo: dict[str, str]
-    dynamo_words: dict[str, str]
-    llm_d: str
     metrics: dict[str, list[str]]
     longest: str
     share: str
@@ -456,29 +447,15 @@ class EngineRecord(TypedDict):
     away: str
     away_note: str
     store_note: str
-    away_env: list[str]
     pool: str
     pool_store: str
     pool_away: str
     prefill_pool: str
-    pod_env: str
     rope: str
     drafting: list[str]
     drafter: str
     whole_prompts: dict[str, object]
     in_chunks: dict[str, object]
-
-
-class Server(TypedDict):
-    """Servers of one kind: the pool's name, how many units of a replica, the command line of each.
-
-    `env` is what its environment says of a store that lies elsewhere than in host memory.
-    """
-
-    pool: str
-    units: int
-    line: str
-    env: list[str]
 
 
 class Asked(TypedDict):
@@ -515,7 +492,7 @@ class StepCosts(TypedDict):
 
 
 class Row(TypedDict, total=False):
-    """What an architecture does at its best; see `search` and `answers.compared`. Rate 0, NaN where it cannot."""
+    """What an architecture does at its best; see `search` and `Plan.compared`. Rate 0, NaN where it cannot."""
 
     rate: float
     batch: float  # the most at once

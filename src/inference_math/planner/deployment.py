@@ -17,7 +17,6 @@ from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence import load
 from inference_math.perf.answers import best_rate
 from inference_math.perf.commands import commands
-from inference_math.perf.manifests import pods_of
 from inference_math.perf.types import DrawnCoefficients, Row, Solution, Swing
 from inference_math.perf.words import (
     as_good,
@@ -289,26 +288,6 @@ class Plan:
         """Return the plan as Markdown, for a design document, after what `planner.fleet` found, if that is given."""
         return text.as_markdown(self, fleet)
 
-    def manifest(self, form: str, fleet: Fleet | None = None) -> str:
-        """Return what starts the best architecture, or a `fleet`, as YAML of a form: kubernetes, dynamo or llm-d.
-
-        Raises
-        ------
-        ValueError
-            For an unknown form, for one that cannot start this engine or units of this size, and where no architecture
-            meets the SLA.
-
-        Examples
-        --------
-        >>> from inference_math import SLA, Unit, Workload, plan
-        >>> found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1), intervals=False)
-        >>> found.manifest("dynamo").splitlines()[2]
-        'kind: DynamoGraphDeployment'
-        """
-        if not self.best:
-            raise ValueError("a plan must meet its SLA to be deployed: " + "; ".join(self.advice))
-        return text.as_manifest(self, form, fleet)
-
     def __repr__(self) -> str:
         return text.as_text(self)
 
@@ -369,19 +348,17 @@ def _start(found: Plan, name: str, rate: float) -> Start:
     """Return how to start one architecture with its settings."""
     case, row = found.case, found.solved["settings"][name]
     plain = perf.plain_settings(case.asked, name, row)
-    return Start(engine_args(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row, 1))
+    return Start(engine_args(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row))
 
 
-def lines_for(case: Case, name: str, row: Row, replicas: int, behind: int = 1) -> tuple[tuple[str, str], ...]:
-    """Return what is started for so many replicas of an architecture's row, and the command line of each.
+def lines_for(case: Case, name: str, row: Row, behind: int = 1) -> tuple[tuple[str, str], ...]:
+    """Return what is started for a replica of an architecture's row, and the command line of each.
 
     Of units without pools so many are `behind` each router.
     """
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
     told = perf.settings(case.asked, name, row)
-    gpu = case.unit.gpu
-    pods = pods_of(replicas * behind, case.unit.gpus, gpu.maker, gpu.node)
-    lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, pods, behind)
+    lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, behind)
     return tuple((title, line) for title, line in lines)
 
 
