@@ -13,8 +13,9 @@ from itertools import product
 
 import pandas as pd
 
-from inference_math import perf, theory
+from inference_math import theory
 from inference_math.catalogue.tiers import tier
+from inference_math.perf import answers
 from inference_math.perf.asked import NEARLY, longest_step, places
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.load import loaded, settings_row, strain
@@ -23,6 +24,7 @@ from inference_math.perf.types import Step, StepCosts
 from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan
 from inference_math.unit import Unit
+from inference_math.unit.rates import acceleration
 from inference_math.workload import SLA, Workload
 
 __all__ = ["FINE", "RULES", "Rule", "Setup", "followed", "setups", "told"]
@@ -173,12 +175,12 @@ def _pays_nothing(one: Setup) -> float | None:
 
 
 def _memory(one: Setup) -> float | None:
-    return one.lacks(one.stored) if "memory" in perf.binding_limits(one.plan.numbers) else None
+    return one.lacks(one.stored) if "memory" in answers.binding_limits(one.plan.numbers) else None
 
 
 def _store(one: Setup) -> float | None:
     stored, place, unit, n_in = one.stored, tier("local_ssd"), one.case.unit, one.case.work.n_in
-    e = place.acceleration(unit.token_time(n_in), unit.kv_bytes(n_in) / n_in, unit.gpus)
+    e = acceleration(place, unit.token_time(n_in), unit.kv_bytes(n_in) / n_in, unit.gpus)
     if not stored.best > 0 or e < STORED / (1 - STORED):
         return None
     return stored.lacks(Setup(replace(stored.case, tier=replace(place, read_bw=2 * place.read_bw))))

@@ -10,10 +10,12 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from inference_math import SLA, Unit, Workload, perf, plan
+from inference_math import SLA, Unit, Workload, plan
 from inference_math.perf.commands import commands
 from inference_math.perf.manifests import FORMS, is_manifest, kubernetes, pods_of
+from inference_math.perf.starts import settings
 from inference_math.planner.case import Case, solve
+from inference_math.planner.text import as_manifest
 
 ENGINES = ("vllm", "sglang", "trtllm")
 KUBERNETES = "1.34"  # whose schemas are asked
@@ -38,7 +40,7 @@ def found(engine, architecture, *, tier="", replicas=1, alpha=0.5, model="deepse
     """Return manifests by their form, the commands beside them, and what the engine is told."""
     unit = Unit.of(model, "h200-sxm", kv="fp8", engine=engine, **({"tp": 8} | layout))
     case = Case(unit, Workload(2000, 200, alpha), SLA(2, 0.1))
-    told = perf.settings(case.asked, architecture, solve(case).rows[architecture])
+    told = settings(case.asked, architecture, solve(case).rows[architecture])
     made = dict(commands(case.asked, architecture, told, "fp8", 0.9, tier, replicas, 1))
     forms = {form: list(yaml.safe_load_all(made[title])) for form, title in FORMS.items() if title in made}
     return forms, {title: line for title, line in made.items() if not is_manifest(title)}, told
@@ -195,7 +197,7 @@ def test_a_fleet_of_units_is_one_manifest(engine):
 def test_pools_of_several_replicas_say_that_they_are_one():
     unit = Unit.of("deepseek-v3", "h200-sxm", 8, kv="fp8")
     case = Case(unit, Workload(2000, 200), SLA(2, 0.1))
-    told = perf.settings(case.asked, "disaggregated", solve(case).rows["disaggregated"])
+    told = settings(case.asked, "disaggregated", solve(case).rows["disaggregated"])
     for replicas, words in ((1, "# Both pools and what stands in front of them.\n"), (2, "one of 2 such replicas")):
         made = dict(commands(case.asked, "disaggregated", told, "fp8", 0.9, "", replicas, 1))
         for title in FORMS.values():
@@ -292,13 +294,13 @@ def test_llm_d_is_offered_for_engines_that_it_starts(engine):
 def test_a_plan_gives_a_manifest_or_says_why_not():
     unit, work = Unit.of("llama-3-8b", "h100-sxm", engine="sglang"), Workload(2000, 200)
     met = plan(unit, work, SLA(2, 0.1), intervals=False)
-    assert yaml.safe_load(met.manifest("dynamo"))["kind"] == "DynamoGraphDeployment"
+    assert yaml.safe_load(as_manifest(met, "dynamo"))["kind"] == "DynamoGraphDeployment"
     with pytest.raises(ValueError, match=r"form must be .* kubernetes or dynamo, not llm-d"):
-        met.manifest("llm-d")
+        as_manifest(met, "llm-d")
     with pytest.raises(ValueError, match="form must be"):
-        met.manifest("nomad")
+        as_manifest(met, "nomad")
     with pytest.raises(ValueError, match="must meet its SLA"):
-        plan(unit, work, SLA(0.001, 0.0001), intervals=False).manifest("kubernetes")
+        as_manifest(plan(unit, work, SLA(0.001, 0.0001), intervals=False), "kubernetes")
 
 
 def test_a_manifest_is_named_by_its_title():

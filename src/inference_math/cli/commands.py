@@ -41,7 +41,16 @@ from inference_math.planner import (
     search,
     size_store,
 )
-from inference_math.planner.text import as_script, as_short, fleets_table, gpus_line, gpus_table
+from inference_math.planner.record import as_record
+from inference_math.planner.text import (
+    as_manifest,
+    as_markdown,
+    as_script,
+    as_short,
+    fleets_table,
+    gpus_line,
+    gpus_table,
+)
 from inference_math.planner.traffic import RATES, SHARED
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
@@ -139,15 +148,15 @@ def _plan(options: argparse.Namespace) -> int:
     inputs = (options.model, options.gpu, options.calibration)
     if options.report is not None:
         _keep_inputs("--report", options.report, *inputs)
-        write(options.report, found.report(many))
+        write(options.report, as_markdown(found, many))
     if options.commands is not None and found.feasible:
         _keep_inputs("--commands", options.commands, *inputs)
         write(options.commands, as_script(found, many))
     for form, path in manifests if found.feasible else ():
         _keep_inputs("--manifest", path, *inputs)
-        write(path, found.manifest(form, many))
+        write(path, as_manifest(found, form, many))
     if options.json:
-        print(json.dumps(found.to_dict(many, tried, others), indent=2, allow_nan=False))
+        print(json.dumps(as_record(found, many, tried, others), indent=2, allow_nan=False))
     else:
         print(as_short(found, many, tried))
         if others is not None:

@@ -8,9 +8,13 @@ plan does not know is a variable of the pod's environment. Forms: Kubernetes' ow
 from __future__ import annotations
 
 from math import ceil
+from typing import TYPE_CHECKING
 
-from inference_math.perf.types import Asked, EngineRecord, Server
+from inference_math.perf.types import Asked, Server
 from inference_math.perf.words import CALIBRATED
+
+if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
 
 __all__ = ["ALONE", "FORMS", "balanced", "is_manifest", "manifests", "pods_of"]
 

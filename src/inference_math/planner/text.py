@@ -13,10 +13,10 @@ from inference_math.checks import as_one_of
 from inference_math.checks.numerals import digits
 from inference_math.perf.manifests import FORMS, is_manifest
 from inference_math.perf.words import GUESSED, gpus_said, most_of
+from inference_math.planner.deployment import Answer, Plan, in_line
 from inference_math.workload import SLA, Workload
 
 if TYPE_CHECKING:
-    from inference_math.planner.deployment import Answer, Plan
     from inference_math.planner.traffic import Fleet
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "gpus_line",
     "gpus_table",
     "headline",
-    "in_line",
     "shown",
     "start",
     "to_json",
@@ -112,11 +111,6 @@ def _span(ends: Sequence[float], scale: float = 1.0) -> str:
     return value if low == high == value else f"{value} ({low} to {high})"
 
 
-def in_line(settings: Mapping[str, object]) -> str:
-    """Return settings as one writes them behind a command, a comma between them."""
-    return ", ".join(f"{name} {value}".strip() for name, value in settings.items())
-
-
 def as_script(found: Plan, fleet: Fleet | None = None) -> str:
     """Return the commands of the answer as a file for a shell, without its manifests."""
     what = found.best if fleet is None else f"a replica of {fleet.replicas}, {fleet.architecture}"
@@ -133,8 +127,10 @@ def as_manifest(found: Plan, form: str, fleet: Fleet | None = None) -> str:
     Raises
     ------
     ValueError
-        For an unknown form, and for one that cannot start the answer.
+        For an unknown form, for one that cannot start the answer, and where no architecture meets the SLA.
     """
+    if not found.best:
+        raise ValueError("a plan must meet its SLA to be deployed: " + "; ".join(found.advice))
     title = FORMS[as_one_of("form", form, FORMS)]
     said = dict(_begun(found, fleet)).get(title)
     if said is None:
