@@ -32,7 +32,7 @@ def main() -> None:
     )
     logger = PrometheusStatLogger(config, [0])
     unit = Unit.of("llama-3-8b", "h100-sxm")
-    run = simulate.open_loop(WORK, unit.step_cost, rate=6.0, requests=300, seed=1, log=True)
+    run = simulate.open_loop(WORK, simulate.Steps(unit), rate=6.0, requests=300, seed=1, log=True)
     rows = run.requests.sort_values("finished")
     assert run.log is not None
     for step in run.log.to_dict("records"):

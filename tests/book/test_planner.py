@@ -462,7 +462,7 @@ def test_the_report_says_what_the_page_says(open_page):
     page = open_page(PAGE)
     set_to(page, goal="unit")
     report, expected = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), planned(DEFAULT)
-    own = expected.report()
+    own = text.as_markdown(expected)
     for line in (expected.verdict[1:], expected.runner_up[1:], *(c for _, c in expected.starts["chunked"].commands)):
         assert line in report
         assert line in own
@@ -470,7 +470,7 @@ def test_the_report_says_what_the_page_says(open_page):
     put(page, goal="serve")
     sized(page)
     report, many = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), fleet(expected, 40)
-    own = expected.report(many)
+    own = text.as_markdown(expected, many)
     assert f"**{page.locator('#planner-headline').inner_text()}**" in report
     for title, line in many.commands:  # the page's commands are now the fleet's, as the report's first are
         assert line in report

@@ -13,8 +13,9 @@ from itertools import pairwise, product
 import pandas as pd
 import pytest
 
-from inference_math import SLA, Unit, Workload, perf, planner, theory
+from inference_math import SLA, Unit, Workload, planner, theory
 from inference_math.catalogue.tiers import tier
+from inference_math.perf.answers import binding_limits
 from inference_math.perf.asked import NEARLY, longest_step, places
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.load import loaded, settings_row, strain
@@ -133,7 +134,7 @@ def pays_nothing(one):
 
 def memory(one):
     """A store does not pay where memory limits the batch of whole prompts."""
-    return one.lacks(one.stored) if "memory" in perf.binding_limits(one.plan.numbers) else None
+    return one.lacks(one.stored) if "memory" in binding_limits(one.plan.numbers) else None
 
 
 def store(one):

@@ -22,7 +22,7 @@ def test_a_play_is_the_benchmark_with_the_recipe():
     loop = loop_of("model == 'llama-3-70b' and engine == 'vllm' and users == 16 and tp == 4")
     row = loop.rows.iloc[0]
     run = simulate.benchmark(
-        RandomLengths(loop.work.n_in, loop.work.n_out, SPAN), loop.unit.step_cost, concurrency=16, requests=160,
+        RandomLengths(loop.work.n_in, loop.work.n_out, SPAN), simulate.Steps(loop.unit), concurrency=16, requests=160,
         front=0.02, seed=1, scheduler=Chunked(8192, max_batch=loop.unit.places(loop.work)),
     )  # fmt: skip
     ttft, tpot, latency = plays.play(row, loop.unit, loop.work, 0.02)

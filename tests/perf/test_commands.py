@@ -9,9 +9,11 @@ import subprocess
 import pytest
 import yaml
 
-from inference_math import SLA, Unit, Workload, perf, plan
+from inference_math import SLA, Unit, Workload, plan
 from inference_math.catalogue.tiers import tier
+from inference_math.perf import answers
 from inference_math.perf.commands import commands
+from inference_math.perf.starts import settings
 from inference_math.perf.words import runner_up
 from inference_math.planner.case import Case, solve
 
@@ -24,7 +26,7 @@ def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0
     case = Case(unit, Workload(2000, 200, 0.5, lengths, longest), SLA(2, 0.1))
     row = solve(case).rows[architecture]
     assert row["rate"] > 0
-    told = perf.settings(case.asked, architecture, row)
+    told = settings(case.asked, architecture, row)
     CASES[engine] = case
     return dict(commands(case.asked, architecture, told, kv, 0.9, tier, 1)), told, row
 
@@ -72,7 +74,7 @@ def test_groups_of_attention_count_for_themselves_where_the_engine_does_so(engin
     name = {"vllm": "--max-num-seqs", "trtllm": "max_batch_size", "sglang": "--max-running-requests"}[engine]
     assert told[name] == -(-row["batch"] // 8) * 8 / ranks
     *_, chunked = lines(engine, "chunked", tp=1, dp=8, ep=8)
-    told = perf.settings(CASES[engine].asked, "chunked", chunked)
+    told = settings(CASES[engine].asked, "chunked", chunked)
     tokens = {"vllm": "--max-num-batched-tokens", "trtllm": "max_num_tokens", "sglang": "--chunked-prefill-size"}[
         engine
     ]
@@ -154,7 +156,7 @@ def test_what_loads_from_another_tier_stands_in_the_command(engine):
 def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine)
     case = Case(unit, Workload(2000, 200, 0.5), SLA(2, 0.1), tier=tier("dram"), sessions=500)
-    told = perf.settings(case.asked, "chunked", solve(case).rows["chunked"])
+    told = settings(case.asked, "chunked", solve(case).rows["chunked"])
     line = dict(commands(case.asked, "chunked", told, "fp8", 0.9, "dram", 1))["each unit"]
     size = 500 * 2200 * unit.model.kv_token("fp8")
     told = {"SIZE": f"{-(-size // 1e9):.0f}", "EACH": f"{-(-size // 2e9):.0f}", "BYTES": f"{size:.0f}"}
@@ -167,7 +169,7 @@ def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
 def test_a_request_longer_than_the_model_was_made_for_is_told_how():
     unit = Unit.of("qwen3-32b", "h200-sxm", weights="fp8", kv="fp8")
     case = Case(unit, Workload(60000, 300), SLA(20, 0.1))
-    told = perf.settings(case.asked, "aggregated", solve(case).rows["aggregated"])
+    told = settings(case.asked, "aggregated", solve(case).rows["aggregated"])
     (_, line), *_ = commands(case.asked, "aggregated", told, "fp8", 0.9, "", 1)
     words = shlex.split(line)
     rope = json.loads(words[words.index("--hf-overrides") + 1])["rope_scaling"]
@@ -186,7 +188,7 @@ def test_sglang_takes_whole_pages(model, gpu, page):
         case = Case(unit, Workload(n_in, 200), SLA(5, 0.1))
         found = solve(case)
         for name in ("chunked", "disaggregated"):
-            told = perf.settings(case.asked, name, found.rows[name])
+            told = settings(case.asked, name, found.rows[name])
             (size,) = (value for key, value in told.items() if key.endswith("--chunked-prefill-size"))
             assert size % page == 0
             assert size >= page
@@ -221,7 +223,7 @@ def test_the_runner_up_says_what_would_turn_the_order():
 
 def test_swings_solve_the_question_again():
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 200, 0.5), SLA(1, 0.03))
-    found = {row["input"]: row for row in perf.swings(case.asked, case.pairs(0))}
+    found = {row["input"]: row for row in answers.swings(case.asked, case.pairs(0))}
     assert set(found) == {"n_in", "n_out", "alpha", "ttft", "tpot"}
     longer = solve(Case(case.unit, Workload(1200, 200, 0.5), case.sla))
     assert found["n_in"]["high"] == longer.numbers["rate"]

@@ -15,7 +15,8 @@ from inference_math.catalogue.tiers import tier, tiers
 from inference_math.perf import queues
 from inference_math.planner import architectures
 from inference_math.planner.case import Case, solve
-from inference_math.unit import Steps, Unit
+from inference_math.simulate import Steps
+from inference_math.unit import Unit
 from inference_math.unit.coefficients import DATASHEET, Anchor
 from inference_math.workload import SLA, Workload
 
@@ -301,12 +302,12 @@ def test_it_prints_as_text_html_and_json():
     page = FOUND._repr_html_()
     assert page.count("<table") == 2
     assert "max_batch_ttft_full" in page
-    content = json.loads(json.dumps(FOUND.to_dict(), allow_nan=False))
+    content = json.loads(json.dumps(planner.as_record(FOUND), allow_nan=False))
     assert content["numbers"]["batch"]["value"] == FOUND["batch"]
     assert content["answer"]["architecture"] == FOUND.best
     assert len(FOUND.frame()) == len(FOUND.answers)
     empty = planner.plan(UNIT, WORK, SLA(0.1, 0.01))
-    json.dumps(empty.to_dict(), allow_nan=False)
+    json.dumps(planner.as_record(empty), allow_nan=False)
     assert "would meet" in empty._repr_html_()
 
 

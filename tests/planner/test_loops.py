@@ -154,7 +154,7 @@ def test_slow_loads_make_a_slow_engine():
 def test_a_unit_s_own_cost_is_taken():
     unit = Unit.of("llama-3-8b", "h100-sxm")
     turns = Turns(turns=10, first=2000, message=300, answer=200, think=5.0)
-    cost = unit.near(Workload(turns.sessions(0).prompt, turns.answer)).step_cost
+    cost = simulate.Steps(unit.near(Workload(turns.sessions(0).prompt, turns.answer)))
     tokens = unit.kv_tokens(4000)
     run, said = played(turns, 40, [tokens], cost), loop(turns, 40, cost, tokens=[tokens])
     assert said.rate == pytest.approx(run.run.request_rate, rel=0.05)
@@ -204,7 +204,7 @@ def test_sessions_of_one_turn_find_what_all_share():
 def test_drafts_share_a_step():
     unit = Unit.of("llama-3-8b", "h100-sxm", drafts=3, accepted=0.7)
     turns = Turns(turns=6, first=2000, message=300, answer=200, think=3.0)
-    cost = unit.near(Workload(turns.sessions(0).prompt, turns.answer)).step_cost
+    cost = simulate.Steps(unit.near(Workload(turns.sessions(0).prompt, turns.answer)))
     assert cost.gives > 1
     run, said = played(turns, 10, [5e5], cost), loop(turns, 10, cost, tokens=[5e5])
     assert said.rate == pytest.approx(run.run.request_rate, rel=0.05)

@@ -6,12 +6,13 @@ from math import ceil
 import numpy as np
 import pytest
 
-from inference_math import perf, planner, theory
+from inference_math import planner, theory
 from inference_math.catalogue.links import Link
 from inference_math.catalogue.tiers import tier
-from inference_math.perf import queues
+from inference_math.perf import answers, asked, queues
 from inference_math.perf.engine import Request
 from inference_math.perf.load import loaded
+from inference_math.perf.starts import settings
 from inference_math.perf.steps import kv_sent
 from inference_math.planner import fleet, traffic
 from inference_math.planner.case import Case, coefficients, solve
@@ -39,7 +40,7 @@ def played(found, one, rate, seed=0, share=0.9):
     gaps, lengths = traffic.chances(seed, one.cv_arrivals)
     asked = {"gaps": gaps, "cv": one.cv_arrivals, "lengths": lengths, "like": [], "share": share}
     paces = [queues.pace_of(case.asked, *pair) for pair in found.pairs]
-    fronts = [perf.under(case.asked, *pair)["front"] for pair in found.pairs]
+    fronts = [answers.under(case.asked, *pair)["front"] for pair in found.pairs]
     both = zip(paces, fronts, strict=True)
     return [queues.played(case.asked, system, pace, front, asked, 0, rate, 1.0, 0.0) for pace, front in both]
 
@@ -100,7 +101,7 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
     assert "a prompt takes longer" in found.hindered["chunked"]
     both = [fleet(found, 20, architecture=name) for name in ("chunked", "aggregated")]
     assert both[0].row["chunk"] == 2000
-    places = perf.asked.places(found.case.asked)
+    places = asked.places(found.case.asked)
     run = queues.system_for(found.case.asked, "chunked", both[0].row)
     assert both[0].settings["--max-num-seqs"] == both[0].plain["max_num_seqs"] == run["max_batch"] <= places
     assert both[0].settings["--max-num-batched-tokens"] > 2000
@@ -361,7 +362,7 @@ def test_a_simulated_chunk_is_that_of_the_settings(alpha):
     """Of each prompt at least the last token is computed, in the engine and in the simulator."""
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(200, 20, alpha), SLA(1.0, 0.05))
     row = solve(case).rows["chunked"]
-    system, told = queues.system_for(case.asked, "chunked", row), perf.settings(case.asked, "chunked", row)
+    system, told = queues.system_for(case.asked, "chunked", row), settings(case.asked, "chunked", row)
     assert system["budget"] == told["--max-num-batched-tokens"]
     assert system["max_batch"] == told["--max-num-seqs"]
     assert system["budget"] >= system["max_batch"]
@@ -385,7 +386,7 @@ def test_what_is_simulated_of_drafts_is_what_is_planned(architecture):
     costs = found.found["costs"][0]
     assert queues.full(case.asked, architecture, row, costs) == pytest.approx(row["rate"] * case.units, rel=1e-6)
     if architecture != "disaggregated":
-        told = perf.settings(case.asked, architecture, row)
+        told = settings(case.asked, architecture, row)
         assert system["budget"] == told["--max-num-batched-tokens"]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from inference_math.calibrate.recipes import ACCEPTED, EACH, SPAN, WARM, ServedRow, recipe_of
-from inference_math.simulate import benchmark
+from inference_math.simulate import Steps, benchmark
 from inference_math.unit import Unit
 from inference_math.workload import RandomLengths, Workload
 
@@ -52,7 +52,7 @@ def played(rows: pd.DataFrame, unit: Unit, work: Workload, front: float, seed: i
 def play(row: ServedRow, unit: Unit, work: Workload, front: float, seed: int = 1) -> list[float]:
     """Return the same of one row, a mapping or a series of the columns of `served`."""
     recipe, own = recipe_of(row), drafting(row, unit)
-    cost: Any = own.near(work).step_cost
+    cost: Any = Steps(own.near(work))
     run = benchmark(
         RandomLengths(work.n_in, work.n_out, SPAN),
         Cold(cost, recipe.cold) if recipe.cold else cost,

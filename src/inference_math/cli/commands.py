@@ -40,7 +40,8 @@ from inference_math.planner import (
     search,
     size_store,
 )
-from inference_math.planner.text import as_script, as_short, fleets_table, gpus_line, gpus_table
+from inference_math.planner.record import as_record
+from inference_math.planner.text import as_markdown, as_script, as_short, fleets_table, gpus_line, gpus_table
 from inference_math.planner.traffic import RATES, SHARED
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
@@ -137,12 +138,12 @@ def _plan(options: argparse.Namespace) -> int:
     inputs = (options.model, options.gpu, options.calibration)
     if options.report is not None:
         _keep_inputs("--report", options.report, *inputs)
-        write(options.report, found.report(many))
+        write(options.report, as_markdown(found, many))
     if options.commands is not None and found.feasible:
         _keep_inputs("--commands", options.commands, *inputs)
         write(options.commands, as_script(found, many))
     if options.json:
-        print(json.dumps(found.to_dict(many, tried, others), indent=2, allow_nan=False))
+        print(json.dumps(as_record(found, many, tried, others), indent=2, allow_nan=False))
     else:
         print(as_short(found, many, tried))
         if others is not None:

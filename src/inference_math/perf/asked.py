@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from math import ceil
+from typing import TYPE_CHECKING
 
 from inference_math.perf.steps import answer_steps, kv_sent, kv_tokens, stored_tokens
-from inference_math.perf.types import Asked, EngineRecord, Row, StepCosts, UnitNumbers, Work
+from inference_math.perf.types import Asked, Row, StepCosts, UnitNumbers, Work
 from inference_math.theory import max_batch_growing as _max_batch_growing
 from inference_math.theory import max_batch_reserved as _max_batch_reserved
+
+if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
 
 __all__ = [
     "NEARLY",
@@ -18,6 +22,7 @@ __all__ = [
     "max_kv_seqs",
     "mixes",
     "places",
+    "seats_beside",
     "sent_bytes",
     "sent_seconds",
     "sharing",
@@ -47,6 +52,15 @@ def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
 def places(asked: Asked) -> int:
     """Return the requests that the unit's KV cache holds."""
     return max_kv_seqs(asked["unit"], asked["work"], asked["engine"])
+
+
+def seats_beside(asked: Asked, row: Row, groups: int) -> int:
+    """Return the requests at once of one of so many groups that a row of chunks has.
+
+    Decodes, its part of all, and prompts under way, which hold places, too; no more than fit.
+    """
+    under_way = ceil(row["batch"] / groups) + ceil(row["chunk"] / asked["work"]["n_in"])
+    return min(under_way, ceil(places(asked) / groups))
 
 
 def fresh_share(work: Work) -> float:

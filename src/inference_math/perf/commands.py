@@ -8,10 +8,14 @@ request; `$STORE_GB`, the size of a store.
 from __future__ import annotations
 
 from math import ceil
+from typing import TYPE_CHECKING
 
 from inference_math.perf.asked import store_bytes, verify_tokens
 from inference_math.perf.steps import longest_request
-from inference_math.perf.types import Asked, EngineRecord
+from inference_math.perf.types import Asked
+
+if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
 
 __all__ = ["commands"]
 

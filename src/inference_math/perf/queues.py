@@ -14,6 +14,7 @@ from inference_math.perf.asked import (
     fresh_share,
     mixes,
     places,
+    seats_beside,
     sent_bytes,
     steps_of,
     verify_tokens,
@@ -27,7 +28,6 @@ from inference_math.perf.goodput import goodput, requests_like, requests_of
 from inference_math.perf.load import loaded, settings_row
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES, NEVER
-from inference_math.perf.starts import seats_beside
 from inference_math.perf.steps import draft_yield, floor_terms, kv_loaded, kv_tokens, stored_tokens, unit_terms
 from inference_math.perf.types import (
     Admission,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
     from inference_math.checks import Numbers
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "CoefficientValues",
     "Drawn",
     "DrawnCoefficients",
-    "EngineRecord",
     "ErrorRow",
     "FloorSpans",
     "FloorTerms",
@@ -402,60 +402,6 @@ class Work(TypedDict):
     cv: float
     longest: float
     pairing: float  # the mean of prompt times answer, over the product of their means
-
-
-class EngineRecord(TypedDict):
-    """What is known of an engine; `data/engines.toml` says what each key means."""
-
-    title: str
-    like: str
-    makers: list[str]
-    kernels: bool
-    older: dict[str, str]
-    version: str
-    sources: list[str]
-    kv_grows: bool
-    counts_stored: bool
-    counts_decodes: bool
-    counts_together: bool
-    mixes_drafts: bool
-    page: int
-    page_latent: int
-    page_blackwell: int
-    whole: bool
-    alone: bool
-    ahead: bool
-    since: bool
-    seqs: str
-    tokens: str
-    kv_fp8: dict[str, str]
-    cadence: str
-    program: str
-    router: str
-    balancer: str  # in front of units without pools
-    policies: list[str]  # by requests, by what is stored
-    metrics: dict[str, list[str]]
-    longest: str
-    share: str
-    eight_bits: str
-    tp: str
-    dp: str
-    ep: str
-    pp: str
-    file: str
-    store: str
-    away: str
-    away_note: str
-    store_note: str
-    pool: str
-    pool_store: str
-    pool_away: str
-    prefill_pool: str
-    rope: str
-    drafting: list[str]
-    drafter: str
-    whole_prompts: dict[str, object]
-    in_chunks: dict[str, object]
 
 
 class Asked(TypedDict):

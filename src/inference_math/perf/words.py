@@ -10,13 +10,13 @@ from inference_math.perf.choice import RESOLVED, SURE, median_row
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.starts import tokens_at_once
 from inference_math.perf.steps import kv_tokens
-from inference_math.perf.types import Asked, ErrorRow, Scope, Solution, StepCosts, Swing, UnitNumbers
+from inference_math.perf.types import Asked, ErrorRow, Solution, StepCosts, Swing, UnitNumbers
 
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
-    "front_weighs", "gpus_of", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "missing", "most_of",
-    "outside", "promised", "remedy", "runner_up", "short", "sized", "sized_how", "slow_store", "standing_of",
-    "swing_name", "to_choose", "too_long", "trusted", "used_of", "verdict", "wider",
+    "front_weighs", "gpus_of", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "most_of",
+    "promised", "remedy", "runner_up", "short", "sized", "sized_how", "slow_store", "standing_of",
+    "swing_name", "to_choose", "trusted", "used_of", "verdict",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
@@ -562,21 +562,6 @@ def remedy(tp: int, gpus: int, precision: str, rate: float) -> str:
     return unit + " would meet the SLA: " + digits(rate) + " requests/s per unit"
 
 
-def missing(scope: Scope, inputs: Scope) -> list[str]:
-    """Return the names of the inputs that lie outside of a calibration's scope: names, or the ends of a range.
-
-    An input is a name, or the ends of what is asked for: [low, high].
-    """
-    found = []
-    for name in inputs:
-        if name in scope:
-            known, value = scope[name], inputs[name]
-            inside = value in known if isinstance(known[0], str) else value[0] >= known[0] and value[1] <= known[1]
-            if not inside:
-                found.append(name)
-    return found
-
-
 def standing_of(
     mode: str, unseen: list[str], gpu: str, like: str, kind: str, engine: str, weights: str, maker: str,
     rows: list[ErrorRow],
@@ -598,42 +583,3 @@ def standing_of(
     if like != gpu:
         return "scaled"
     return "calibrated" if len(fitted) > 0 else "measured"
-
-
-def outside(scope: Scope, inputs: Scope) -> list[str]:
-    """Return a sentence for each of these inputs."""
-    found = []
-    for name in missing(scope, inputs):
-        known, value = scope[name], inputs[name]
-        if isinstance(known[0], str):
-            found.append(name + " " + value + " is not among the calibrated: " + ", ".join(known))
-        else:
-            asked = digits(value[0]) if value[0] == value[1] else digits(value[0]) + " to " + digits(value[1])
-            span = digits(known[0]) + " to " + digits(known[1])
-            found.append(name + " " + asked + " is outside the calibrated range, " + span)
-    return found
-
-
-def too_long(model: str, context: float, tokens: float) -> list[str]:
-    """Return whether a request is longer than the sequences that a model was made for (0: not stated)."""
-    if context > 0 and tokens > context:
-        return [
-            "a request of "
-            + digits(tokens)
-            + " tokens is longer than the "
-            + digits(context)
-            + " that "
-            + model
-            + " was made for"
-        ]
-    return []
-
-
-def wider(spread: float, widths: dict[str, float], scope: Scope, inputs: Scope) -> float:
-    """Return the spread of a calibration for inputs some of which lie outside of its scope."""
-    variance = spread * spread
-    for name in missing(scope, inputs):
-        if name in widths:
-            variance += widths[name] * widths[name]
-    root: float = variance**0.5
-    return root

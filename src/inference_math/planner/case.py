@@ -9,18 +9,19 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from inference_math import perf
 from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
+from inference_math.perf import answers
 from inference_math.perf.asked import crowded
 from inference_math.perf.starts import page_of
-from inference_math.perf.types import Asked, DrawnCoefficients, Row, StepCosts
+from inference_math.perf.types import Asked, DrawnCoefficients, Row, Solution, StepCosts
 from inference_math.planner.architectures import as_frame
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Draw
 from inference_math.unit.front import Front
+from inference_math.unit.rates import acceleration
 from inference_math.workload import SLA, Workload
 
 __all__ = ["DRAWS", "MOST_UNITS", "Case", "SolvedCase", "coefficients", "offloading", "solve", "under"]
@@ -97,7 +98,7 @@ class Case:
         return self.unit.widened(self.work).calibration.draws(count)
 
     def pairs(self, count: int) -> list[DrawnCoefficients]:
-        """Return so many draws as `perf.solve` takes them; of 0, the calibration itself."""
+        """Return so many draws as `perf.answers.solve` takes them; of 0, the calibration itself."""
         drawn: list[Draw | None] = [*self.draws(count)] if count else [None]
         return [coefficients(self, one) for one in drawn]
 
@@ -109,13 +110,13 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class SolvedCase:
-    """What `perf.solve` found under one set of coefficients: all numbers by name, and the rows of architectures.
+    """What `perf.answers` found under one set of coefficients: all numbers by name, and the rows of architectures.
 
     `order` names the architectures by their rate, the highest first; `best` is "" where none meets the SLA.
     """
 
     case: Case
-    found: perf.types.Solution
+    found: Solution
 
     @cached_property
     def numbers(self) -> Mapping[str, float]:
@@ -123,7 +124,7 @@ class SolvedCase:
         return (
             dict.fromkeys(_OF_THE_BEST, np.nan)
             | {"rate": 0.0}
-            | {name: ends[0] for name, ends in perf.numbers_of(self.case.asked, self.found).items()}
+            | {name: ends[0] for name, ends in answers.numbers_of(self.case.asked, self.found).items()}
         )
 
     @property
@@ -152,12 +153,12 @@ _OF_THE_BEST = ("margin", "tokens_per_gpu", "usd_per_million", "joules_per_token
 
 def under(case: Case, draw: Draw | None = None) -> StepCosts:
     """Return what the requests of a case cost, under its unit's calibration or a draw of it."""
-    return perf.under(case.asked, *coefficients(case, draw))
+    return answers.under(case.asked, *coefficients(case, draw))
 
 
 def solve(case: Case, draw: Draw | None = None) -> SolvedCase:
     """Return the numbers of a case, under its unit's calibration or a draw of it."""
-    return SolvedCase(case, perf.solve(case.asked, [coefficients(case, draw)]))
+    return SolvedCase(case, answers.solve(case.asked, [coefficients(case, draw)]))
 
 
 def coefficients(case: Case, draw: Draw | None) -> DrawnCoefficients:
@@ -179,9 +180,9 @@ def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:
     unit = case.unit
     known = dict(tiers()) if case.tier is None or case.tier.name in tiers() else {**tiers(), case.tier.name: case.tier}
     read_bws = {name: 0.0 if name == "hbm" else unit.gpus * one.read_bw for name, one in known.items()}
-    frame = pd.DataFrame(perf.gains(case.asked, case.pairs(count), read_bws))
+    frame = pd.DataFrame(answers.gains(case.asked, case.pairs(count), read_bws))
     T, loaded = unit.token_time(case.work.n_in), unit.kv_bytes(case.work.n_in) / case.work.n_in
     frame["e"] = [
-        known[where].acceleration(T, loaded, unit.gpus) if where in known else np.nan for where in frame["where"]
+        acceleration(known[where], T, loaded, unit.gpus) if where in known else np.nan for where in frame["where"]
     ]
     return frame[["where", "e", "binds", "speedup", "rate", "rate_low", "rate_high", "gain"]]

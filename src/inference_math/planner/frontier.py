@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from inference_math import perf
 from inference_math.catalogue.tiers import Tier
 from inference_math.checks import as_whole
+from inference_math.perf import answers
 from inference_math.perf.draws import TAIL
 from inference_math.planner.case import DRAWS, Case, under
 from inference_math.unit import Unit
@@ -30,7 +30,7 @@ def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None
     B = [as_whole("sizes", size) for size in sizes if size <= most]
 
     def both(draw: Draw) -> np.ndarray:
-        return np.array(perf.batch_curve(case.asked, under(case, draw)["mixed"], B)).T.reshape(2, len(B))
+        return np.array(answers.batch_curve(case.asked, under(case, draw)["mixed"], B)).T.reshape(2, len(B))
 
     columns: dict[str, object] = {"batch": B}
     for name, low, value, high in zip(("per_user", "per_gpu"), *_ends(case, both), strict=True):
@@ -51,7 +51,7 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
 
         def limits(draw: Draw, case: Case = case) -> np.ndarray:
             nonlocal told
-            told = perf.batch_limits(case.asked, under(case, draw), told)
+            told = answers.batch_limits(case.asked, under(case, draw), told)
             return np.array([told["TPOT"], told["TTFT"], told["memory"], min(told.values())])
 
         low, middle, high = _ends(case, limits)

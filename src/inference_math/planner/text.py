@@ -11,10 +11,10 @@ import pandas as pd
 
 from inference_math.checks.numerals import digits
 from inference_math.perf.words import GUESSED, gpus_said, most_of
+from inference_math.planner.deployment import Answer, Plan, in_line
 from inference_math.workload import SLA, Workload
 
 if TYPE_CHECKING:
-    from inference_math.planner.deployment import Answer, Plan
     from inference_math.planner.traffic import Fleet
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "gpus_line",
     "gpus_table",
     "headline",
-    "in_line",
     "shown",
     "start",
     "to_json",
@@ -103,11 +102,6 @@ def _seen(fleet: Fleet) -> str:
 def _span(ends: Sequence[float], scale: float = 1.0) -> str:
     value, low, high = (most_of(scale * one) for one in ends)
     return value if low == high == value else f"{value} ({low} to {high})"
-
-
-def in_line(settings: Mapping[str, object]) -> str:
-    """Return settings as one writes them behind a command, a comma between them."""
-    return ", ".join(f"{name} {value}".strip() for name, value in settings.items())
 
 
 def as_script(found: Plan, fleet: Fleet | None = None) -> str:

@@ -25,7 +25,7 @@ from inference_math.perf.batch import MOST_TOGETHER, largest_within
 from inference_math.perf.overlap import overlapped_time
 from inference_math.perf.steps import kv_tokens, loading, unit_numbers
 from inference_math.perf.types import Layout, Step, StepCosts, UnitNumbers, Work
-from inference_math.simulate import Cost, StepCost
+from inference_math.unit.affine import StepCost
 from inference_math.unit.mean import as_scalar, mean_seen
 from inference_math.unit.operators import H100, Kernels, Operators
 from inference_math.unit.rates import rates_of
@@ -205,11 +205,11 @@ class WorkloadCosts:
         frame["binding"] = frame[list(LIMITS)].idxmin(axis=1).where(frame.batch > 0, "none fits")
         return frame
 
-    def step_cost(self) -> Cost:
+    def step_cost(self) -> StepCost | AtMeanContext:
         """Return the cost of a step for the simulator: these numbers, every context the mean one."""
         if self.mixed is None:
             return StepCost(t_w=self.t_w, prompt=self.ttft_1, delta_h=self.read)
-        return _AtMeanContext(self.mixed)
+        return AtMeanContext(self.mixed)
 
     def _sum(self, decodes: Numbers, prompts: Numbers) -> Any:
         return self.t_w + decodes * self.read + prompts * self.ttft_1
@@ -227,7 +227,7 @@ class WorkloadCosts:
 
 
 @dataclass(frozen=True)
-class _AtMeanContext:
+class AtMeanContext:
     """A step of decodes and prompts as a `simulate.Cost`."""
 
     mixed: Step

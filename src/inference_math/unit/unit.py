@@ -32,7 +32,7 @@ from inference_math.checks import (
     as_whole,
 )
 from inference_math.perf.asked import max_kv_seqs
-from inference_math.perf.pace import Pace
+from inference_math.perf.scope import too_long
 from inference_math.perf.steps import (
     PARTS,
     answer_steps,
@@ -51,7 +51,6 @@ from inference_math.perf.steps import (
     unit_terms,
 )
 from inference_math.perf.types import CoefficientValues, Layout, Terms, UnitNumbers
-from inference_math.perf.words import too_long
 from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.unit.floor import RooflineBound
@@ -62,7 +61,7 @@ from inference_math.unit.rates import rates_of
 from inference_math.unit.shapes import MEMORY, kind_of, shape_of
 from inference_math.workload import Workload
 
-__all__ = ["Steps", "Unit"]
+__all__ = ["Unit"]
 
 _CHANGEABLE = (
     "tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted", "version", "expert_imbalance",
@@ -349,11 +348,6 @@ class Unit:
         weights, matrices, *_ = self._parts(tokens, 0, 0, 0, 0)
         return as_scalar(theory.decode_share.unchecked(weights, np.where(tokens > 0, matrices, 0)))
 
-    @property
-    def step_cost(self) -> Steps:
-        """The cost of a step for the simulator: the same terms; of several anchors their mean (see `near`)."""
-        return Steps(self)
-
     def costs(self, work: Workload, read_bw: float = 0.0) -> WorkloadCosts:
         """Return the talks' numbers of a workload: t_w, TTFT(1), ΔH, a decode's own share, KV capacity.
 
@@ -487,23 +481,6 @@ class Unit:
         steps = answer_steps(self.numbers, work.n_out)
         seconds = mean_seen(step, users, steps, own)
         return as_scalar(seconds if own else seconds / self.tokens_a_step)
-
-
-_FARTHEST = 1e9  # tokens that the decodes of a step see together, at most
-
-
-class Steps(Pace):
-    """`Unit.step_time` as a `simulate.Cost`: whole batches of any mix, fast in a loop; see `perf.pace.Pace`."""
-
-    def __init__(self, unit: Unit, factor: float = 1.0, prompt_factor: float = 1.0) -> None:
-        super().__init__(unit.terms, floor_terms(unit.numbers), factor, prompt_factor, _FARTHEST)
-        self.gives, self.brings = unit.tokens_a_step, 1 + unit.drafts
-
-    def __call__(
-        self, decodes: int, context: float, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0
-    ) -> float:
-        """Return the seconds of a step; see `simulate.Cost` for the arguments."""
-        return self.seconds(decodes, context, prefills, tokens, pairs)
 
 
 def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int], memory: float) -> None:

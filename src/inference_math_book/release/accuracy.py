@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from inference_math import theory
 from inference_math.calibrate.files import Runs
 from inference_math.evidence import load
-from inference_math.simulate import Chunked, benchmark
+from inference_math.simulate import Chunked, Steps, benchmark
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math.workload import RandomLengths, Workload
@@ -88,7 +88,7 @@ def silybench_tails(units: Mapping[str, Unit], q: float = 0.95) -> pd.DataFrame:
         unit, work = units[row["precision"]], Workload(float(row["prompt_tokens"]), float(row["output_tokens"]))
         run = benchmark(
             RandomLengths(work.n_in, work.n_out),
-            unit.step_cost,
+            Steps(unit),
             concurrency=int(row["concurrency"]),
             requests=max(int(row["requests"]), int(row["concurrency"])),
             scheduler=Chunked(8192, max_batch=unit.places(work)),

@@ -76,7 +76,7 @@ def _times(unit: Unit, rows: pd.DataFrame) -> dict[str, np.ndarray]:
         grows=True,
     )
     trace = Trace.from_frame(rows.rename(columns={"arrival_s": "arrival"}))
-    run = simulate.replay(trace, unit.step_cost, scheduler=engine)
+    run = simulate.replay(trace, simulate.Steps(unit), scheduler=engine)
     # Requests come back in the order in which they finish; equal ones may change places.
     requests = run.requests.sort_values(["arrival", "n_in", "n_out"], kind="stable")
     return {name: requests[column].to_numpy() for name, column in _TIMES.items()}

@@ -73,7 +73,7 @@ def _play(row: Any) -> dict[str, Any]:
     unit = recipe.sized(own)
     places = int(min(unit.places(work), MOST * groups, requests))
     run = simulate.benchmark(
-        work, unit.near(work).step_cost, concurrency=places, requests=requests, scheduler=recipe.scheduler(places)
+        work, simulate.Steps(unit.near(work)), concurrency=places, requests=requests, scheduler=recipe.scheduler(places)
     )
     seconds = float((run.requests["arrival"] + run.requests["latency"]).max())
     most = places * work.n_out / float(unit.floor.e2e(work, places))
