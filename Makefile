@@ -106,7 +106,7 @@ notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in 
 	@$(PY) tools/notebooks.py
 
 score: .venv/.ready  ## score the points set aside, once for a release: data/served_error.csv, data/accuracy.csv
-	@$(PY) tools/score_served.py
+	@$(PY) tools/research/score_served.py
 
 bench: html  ## predictions and simulated steps per second, import time, size, peers; weight and speed of pages
 	@$(PY) tools/benchmark.py
