@@ -24,9 +24,9 @@ from inference_math_bench.lab.analysis import expanded
 from inference_math_bench.lab.experiments import N_IN, N_OUT
 
 __all__ = [
-    "LADDER", "coverage", "held", "ladder", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_runs",
+    "LADDER", "coverage", "ladder", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_runs",
     "silybench_tails", "splitwise", "watched_loops",
-    "watched_results", "watched_steps",
+    "watched_results",
 ]  # fmt: skip
 
 SCALE = 8  # of prompts and contexts, in the laboratory's run on an H100
@@ -182,19 +182,10 @@ def published(level: float | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def watched_steps() -> pd.DataFrame:
-    """Predict every kind of bare step of our own vLLM [Llama-3-8B in BF16, one H100], which nothing is fitted to.
-
-    Columns: those of `lab_gpu_steps` without offloading, with one prompt at most; measured, model (its part of a step),
-    predicted, in seconds.
-    """
-    table, unit = load("lab_gpu_steps").frame.query("offloading == 0 and prompts <= 1"), _watched()
-    predicted = unit.step_time(*(table[name].to_numpy(float) for name in ("decodes", "context", "tokens")))
-    return table.assign(measured=table.step_ms / 1e3, model=table.model_ms / 1e3, predicted=predicted)
-
-
 def watched_loops(level: float = 0.9) -> pd.DataFrame:
-    """Predict mean TTFT and TPOT of its closed loops with geometric answers.
+    """Predict mean TTFT and TPOT of our own vLLM in closed loops with geometric answers [Llama-3-8B, one H100].
+
+    Nothing is fitted to it.
 
     Columns: quantity, users; measured, predicted, low, high (s); law and ratio, what the laboratory's own law said
     before, from bare steps, and what was found over it.
@@ -222,17 +213,6 @@ def watched_results() -> pd.DataFrame:
 
 def _watched() -> Unit:
     return Unit.of("llama-3-8b", "h100-sxm", 1, "bf16")
-
-
-def held(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Return for each family of points how many there are and which shares lie inside, below and above intervals."""
-    found = frame.assign(
-        inside=frame["measured"].between(frame["low"], frame["high"]),
-        below=frame["measured"] < frame["low"],
-        above=frame["measured"] > frame["high"],
-    )
-    shares = found.groupby(by, sort=False)[["inside", "below", "above"]].mean()
-    return shares.assign(points=found.groupby(by, sort=False).size()).reset_index()
 
 
 def _asking(name: str, arguments: tuple[object, ...]) -> Any:

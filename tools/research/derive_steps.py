@@ -15,6 +15,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import tables
+
 HARNESS = "https://github.com/inference-math/inference-math/tree/main/src/inference_math_bench/measure"
 LICENCE = {
     "name": "CC-BY-4.0",
@@ -42,7 +44,7 @@ def main() -> None:
         (options.data / entry["path"]).write_bytes(raw.read_bytes())
         package["resources"] = [r for r in package["resources"] if r["name"] != entry["name"]] + [entry]
         print(entry["path"])
-    descriptor.write_text(json.dumps(package, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    descriptor.write_text(tables.described(package) + "\n", encoding="utf-8")
 
 
 def described(resource: dict[str, Any], day: str, kind: str = "steps") -> dict[str, Any]:

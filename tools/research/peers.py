@@ -57,6 +57,7 @@ MODES = {
 }
 UNIT = ["model", "gpu", "engine", "weights", "tp", "ep", "dp"]
 SERVED_KEY = [*UNIT, "n_in", "n_out", "users", "version"]
+TIMES = ["ttft_s", "tpot_s", "static_ttft_s", "static_tpot_s"]
 
 
 class MissingError(Exception):
@@ -76,7 +77,7 @@ def main() -> int:
             print(errors(rows).to_string(float_format="%.1f"))
             return 0
         write(formatted(predict(rows)), published / "peers.csv")
-        write(predict_served(validation()), published / "peers_served.csv", "n_in", "n_out", "ttft_s", "tpot_s")
+        write(predict_served(validation()), published / "peers_served.csv", *TIMES)
     except MissingError as error:
         print(error)
         return 2
@@ -107,9 +108,9 @@ def validation() -> pd.DataFrame:
 
 
 def predict_served(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return aiconfigurator's TTFT and TPOT of each served point in two ways, in seconds; the reason where it has none.
+    """Return aiconfigurator's TTFT and TPOT of rows of `served.points` in two ways, in seconds; or why it has none.
 
-    Rows that differ in what was measured alone are one.
+    Rows that differ in what was measured alone are asked once.
 
     Raises
     ------
@@ -121,9 +122,12 @@ def predict_served(rows: pd.DataFrame) -> pd.DataFrame:
     found = []
     for _, group in points.groupby(UNIT, sort=False):
         run = served_session(group.iloc[0])
-        found += [(*row, "aiconfigurator", VERSION, way, *_asked(run, row, way))
-                  for row in group.itertuples(index=False) for way in (STATIC, AGGREGATED)]  # fmt: skip
-    return pd.DataFrame(found, columns=[*SERVED_KEY, "tool", "tool_version", "way", "ttft_s", "tpot_s", "reason"])
+        for row in group.itertuples(index=False):
+            *own, reason = _asked(run, row, AGGREGATED)
+            found.append((*row, *own, *_asked(run, row, STATIC)[:2], reason))
+    told = pd.DataFrame(found, columns=[*SERVED_KEY, *TIMES, "reason"])
+    table = rows[["row", *SERVED_KEY]].merge(told, on=SERVED_KEY)
+    return table[["row", *TIMES, "reason"]].sort_values("row", ignore_index=True)
 
 
 def errors(rows: pd.DataFrame) -> pd.DataFrame:

@@ -33,7 +33,6 @@ def main() -> None:
     shares = [name for name in table.columns if name not in (*scores.BY, "points")]
     write(table, options.out / "accuracy.csv", *shares)
     print(table.round(3).to_string(index=False))
-    print(scores.by_family(points).round(3).to_string(index=False))
     offline = saturated.by_layout(saturated.played())
     write(offline, options.out / "saturated_error.csv", "error", "bias", "nearest")
     print(offline.round(3).to_string(index=False))

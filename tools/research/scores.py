@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import served
 
-__all__ = ["BY", "FAMILIES", "alarms", "by_family", "by_group", "noise", "shapes"]
+__all__ = ["BY", "alarms", "by_group", "noise", "shapes"]
 
 BY = [*served.GROUP, "drafts", "part"]
-FAMILIES = {"dense": "dense", "mixture of experts": "mixtures", "MLA": "latent attention", "hybrid": "linear attention"}
 _CURVE = ["model", "gpu", "engine", "weights", "tp", "ep", "dp", "version", "n_in", "n_out", "drafts"]
 _ERRORS = ["ttft", "tpot", "e2e"]
 
@@ -36,12 +35,6 @@ def by_group(table: pd.DataFrame) -> pd.DataFrame:
     off = shapes(table)
     mean = off.groupby([table[name] for name in BY]).mean().reset_index()[[*BY, "ttft", "e2e"]]
     return found.merge(mean.rename(columns={"ttft": "ttft_shape", "e2e": "e2e_shape"}), on=BY, how="left")
-
-
-def by_family(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the same by family of models, drafts and part."""
-    named = table.assign(family=table["kind"].map(FAMILIES))
-    return served.score(served.beside_peer(named), ["family", "drafts", "part"])
 
 
 def noise(frame: pd.DataFrame) -> pd.Series[float]:

@@ -60,13 +60,15 @@ _LOAD = [*_SET_UP, "users"]
 def points(use: str) -> pd.DataFrame:
     """Return the rows of `served` that are "calibration" or "validation", with e2e_s and the reason to leave one out.
 
+    `row` is the line of the table's file, as a spreadsheet counts: the first point stands in row 2.
+
     Left out of fits and of scores are rows whose layout or precision is not stated; "queue" marks a mean TTFT above
     `BURST`, whose e2e is not predicted by a law of full slots; "drafts" those with drafted tokens, left out of fits;
     "users" those of calibration whose TPOT is that of twice the users, so that one of the two was not served so many.
     Validation rows have their `part`; see `parts`.
     """
     frame = load("served").frame.fillna({"version": "", "left_out": ""})
-    frame = frame[frame["use"] == use].reset_index(drop=True)
+    frame = frame.assign(row=frame.index + 2)[frame["use"] == use].reset_index(drop=True)
     frame["e2e_s"] = frame["ttft_s"] + (frame["n_out"] - 1) * frame["tpot_s"]
     clean = frame["left_out"] == ""
     frame.loc[clean & (frame["drafts"] == "mtp"), "left_out"] = "drafts"
@@ -236,11 +238,10 @@ def beside_peer(table: pd.DataFrame) -> pd.DataFrame:
 
     With its continuous batching. It was told of no drafts: rows that are known to draft have none.
     """
-    found = load("peers_served").frame.fillna({"version": ""}).query("way == 'aggregated'")
-    found = found.assign(peer=found["ttft_s"] + (found["n_out"] - 1) * found["tpot_s"], peer_ttft=found["ttft_s"])
-    merged = table.merge(found[[*_LOAD, "peer", "peer_ttft"]], how="left", on=_LOAD).set_axis(table.index)
-    plain = merged["drafts"] != "mtp"
-    return merged.assign(peer=merged["peer"].where(plain), peer_ttft=merged["peer_ttft"].where(plain))
+    found = load("peers_served").frame.set_index("row").reindex(table["row"]).set_index(table.index)
+    plain, n_out = table["drafts"] != "mtp", table["n_out"]
+    e2e = found["ttft_s"] + (n_out - 1) * found["tpot_s"]
+    return table.assign(peer=e2e.where(plain), peer_ttft=found["ttft_s"].where(plain))
 
 
 def errors(more: pd.DataFrame | None = None) -> pd.DataFrame:
