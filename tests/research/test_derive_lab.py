@@ -12,7 +12,8 @@ from inference_math import evidence
 from inference_math.simulate import StepCost
 from inference_math_bench.lab import analysis, pools, session
 from inference_math_bench.lab.engines import ALL_AT_ONCE, Played
-from inference_math_bench.lab.experiments import EXPERIMENTS, Bench, Counts, InsideAStep, Interference, Limit
+from inference_math_bench.lab.experiments import EXPERIMENTS, Counts, InsideAStep, Interference, Limit
+from inference_math_bench.lab.experiments.bench import Bench
 from inference_math_bench.lab.machine import Alone
 from inference_math_bench.lab.record import Book, read
 

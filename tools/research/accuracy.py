@@ -21,7 +21,7 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math.workload import RandomLengths, Workload
 from inference_math_bench.lab.analysis import expanded
-from inference_math_bench.lab.experiments import N_IN, N_OUT
+from inference_math_bench.lab.experiments.bench import N_IN, N_OUT
 
 __all__ = [
     "LADDER", "coverage", "ladder", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_runs",
