@@ -8,6 +8,8 @@ import pytest
 from inference_math import evidence
 from inference_math.unit.coefficients import Coefficients
 
+pytestmark = pytest.mark.long
+
 TRUTH = Coefficients(memory=0.8, kv=0.8, bf16=0.6, attention=0.6, fp8=0.45, layer=3e-5)
 
 

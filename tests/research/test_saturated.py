@@ -17,6 +17,7 @@ def test_every_run_is_scored_and_none_is_beyond_the_hardware():
     assert set(TABLE.layout) <= set(saturated.LAYOUTS.values())
 
 
+@pytest.mark.long
 def test_the_table_is_what_a_play_finds():
     rows = RUNS[(RUNS.gpu == "rtx-pro-6000") & (RUNS.pp == 1)]
     found = saturated.played(rows)

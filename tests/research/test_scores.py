@@ -19,6 +19,7 @@ def rows(**columns):
     return table.assign(**{name: value for name, value in given.items() if name not in table})
 
 
+@pytest.mark.long
 def test_no_error_of_the_part_to_choose_by_has_grown():
     tried = served.points("validation").query("left_out != 'queue' and part == 'choose'")
     today = scores.by_group(served.scored(tried))

@@ -41,6 +41,7 @@ def test_rows_are_of_one_use_and_reasons_are_given():
     assert np.allclose(FITTED.e2e_s, expected)
 
 
+@pytest.mark.long
 def test_no_group_is_without_a_prediction_and_none_beats_the_hardware():
     rows, table = TRIED[TRIED.left_out != "queue"], all_scored()
     assert len(table) == len(rows)
@@ -51,6 +52,7 @@ def test_no_group_is_without_a_prediction_and_none_beats_the_hardware():
     assert (table.e2e_s >= table.floor).all()
 
 
+@pytest.mark.long
 def test_rows_that_draft_are_predicted_with_drafts_and_rows_that_do_not_say_with_both():
     rows = TRIED[(TRIED.left_out != "queue") & (TRIED.model == "deepseek-v3") & (TRIED.users <= 64)]
     found = all_scored().loc[rows.index]
@@ -71,6 +73,7 @@ def test_rows_that_draft_are_predicted_with_drafts_and_rows_that_do_not_say_with
     assert served.beside_peer(found).peer[known].isna().all()
 
 
+@pytest.mark.long
 def test_intervals_hold_what_they_say_for_each_kind_of_model():
     """Of the part by which widths are chosen; the other part is not looked at here."""
     chosen = TRIED[(TRIED.left_out == "") & (TRIED.part == "choose") & (TRIED.drafts == "none")]
@@ -81,6 +84,7 @@ def test_intervals_hold_what_they_say_for_each_kind_of_model():
     assert table["inside"].drop("mixture of experts").max() < 0.99
 
 
+@pytest.mark.long
 def test_the_first_token_is_predicted_as_benchmarks_measure_it():
     """The law of full slots was 70 % off; the front is fitted to other groups, what engines were told is stated."""
     rows = TRIED[(TRIED.left_out == "") & (TRIED.part == "choose") & (TRIED.drafts == "none")]
@@ -97,6 +101,7 @@ def test_the_first_token_is_predicted_as_benchmarks_measure_it():
     assert np.allclose(total, found.e2e, rtol=0.02)
 
 
+@pytest.mark.long
 def test_points_of_other_sources_are_predicted_by_their_engine_and_version():
     found = served.external_results()
     assert (found[["tpot", "low", "high"]] > 0).all(axis=None)
@@ -118,6 +123,7 @@ def test_one_source_alone_and_under_other_coefficients():
         served.external_results(source="hearsay")
 
 
+@pytest.mark.long
 def test_intervals_of_mixtures_are_as_wide_as_another_source_asks():
     """The width is that of ML.ENERGY's mixtures beside the groups left out; of points set aside nearly nine in ten."""
     others = served.external_results(source="ML.ENERGY")
@@ -128,6 +134,7 @@ def test_intervals_of_mixtures_are_as_wide_as_another_source_asks():
     assert held["dense"] > 0.8
 
 
+@pytest.mark.long
 def test_errors_name_what_was_set_aside_and_who_else_published(monkeypatch):
     known = all_scored()
     monkeypatch.setattr(served, "scored", lambda frame: known.loc[frame.index])
@@ -161,6 +168,7 @@ def test_users_without_a_place_wait():
         assert (loop.users <= loop.unit.places(loop.work)).all()
 
 
+@pytest.mark.long
 def test_own_runs_of_a_mixture_bring_predictions_nearer():
     """24 points of gpt-oss on the B200, of which no point was fitted, predict its others (a profile from served)."""
     rows = TRIED[(TRIED.left_out == "") & (TRIED.model == "gpt-oss-120b") & (TRIED.engine == "trtllm")]
@@ -204,6 +212,7 @@ def test_the_peer_stands_beside_the_rows_it_predicts():
     assert set(beside[beside.peer.isna()].model) == {"gpt-oss-120b"}
 
 
+@pytest.mark.long
 def test_a_fit_finds_the_coefficients_that_made_the_times():
     """One engine, one model, of which the times are those of known coefficients: layer and memory come back."""
     rows = FITTED[(FITTED.left_out == "") & (FITTED.model == "llama-3-70b") & (FITTED.engine == "trtllm")]

@@ -35,6 +35,7 @@ def test_the_centre_is_the_leanest_engine_and_the_width_their_scatter():
     assert VLLM.covariance[kv, kv] - VLLM.covariance[memory, memory] == pytest.approx(np.log(2) ** 2 / 2, rel=0.01)
 
 
+@pytest.mark.long
 def test_the_committed_widths_are_what_was_derived():
     table = evidence.load("widths").frame
     found = transfer.widths(from_operators.composed_steps())

@@ -172,8 +172,9 @@ def read(path: str | Path) -> Laboratory:
         elif kind == "outcome":
             before = said[line["trial"]]
             seen = tuple(_observed(part) for _, part in sorted(parts.pop(line["trial"], {}).items()))
-            known = (before[name] for name in ("round", "experiment", "arm", "said"))
-            trials.append(Trial(line["trial"], *known, line["found"], line["beside"], line["usable"], seen))
+            known = {name: before[name] for name in ("round", "experiment", "arm", "said")}
+            known |= {name: line[name] for name in ("found", "beside", "usable")}
+            trials.append(Trial(line["trial"], **known, observed=seen))
     if head is None:
         raise ValueError(f"{file} is empty")
     return Laboratory(head, tuple(costs), tuple(trials))

@@ -28,8 +28,8 @@ class Cadence(Experiment):
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:
         """Return the share of clean gaps, mean and quantiles of the gaps, requests/s."""
         one = laws.means(cost, self.n_in, self.n_out, self.users, cv=float(np.sqrt(1 - 1 / self.n_out)))
-        parts = {"t_w": cost.t_w, "ttft_1": laws.own_time(cost, self.n_in), "delta_h": one["delta_h"]}
-        law = ClosedRounds(self.users, self.n_out, **parts, every=arm["cadence"])
+        ttft_1, every = laws.own_time(cost, self.n_in), arm["cadence"]
+        law = ClosedRounds(self.users, self.n_out, t_w=cost.t_w, ttft_1=ttft_1, delta_h=one["delta_h"], every=every)
         gaps = Law(*law.gaps)
         return {
             "clean": theory.clean_gaps(B=self.users, ranks=1, n_out=self.n_out, let_in=law.let_in),
