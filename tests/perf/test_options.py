@@ -1,7 +1,7 @@
 """Every printed command, read by a parser of the options that its engine knows.
 
 The table is what the engines' own parsers list, vLLM 0.32.0 and SGLang 0.5.23, and what TensorRT-LLM's source at
-4c05a748 declares; `tools/engine_options.py` writes it.
+4c05a748 declares; `tools/research/engine_options.py` writes it.
 """
 
 from __future__ import annotations
