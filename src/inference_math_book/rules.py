@@ -15,11 +15,11 @@ import pandas as pd
 
 from inference_math import perf, theory
 from inference_math.catalogue.tiers import tier
-from inference_math.perf.asked import NEARLY, longest_step, places
+from inference_math.perf.asked import NEARLY, target_of
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.load import loaded, settings_row, strain
 from inference_math.perf.search import NEVER
-from inference_math.perf.types import Step, StepCosts
+from inference_math.perf.types import Step, StepCosts, Target
 from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan
 from inference_math.unit import Unit
@@ -69,10 +69,15 @@ class Setup:
         """Seconds of a step of so many decodes and prompts."""
         return self.costs["mixed"]
 
+    @cached_property
+    def target(self) -> Target:
+        """What settings are searched for."""
+        return target_of(self.case.asked)
+
     @property
     def limit(self) -> float:
         """Seconds that a step may take in the mean."""
-        return longest_step(self.case.asked)
+        return self.target["step"]
 
     @cached_property
     def decodes(self) -> int:
@@ -82,14 +87,14 @@ class Setup:
     @property
     def roomy(self) -> bool:
         """Whether HBM holds as many decodes as the limit on TPOT allows."""
-        return places(self.case.asked) >= self.decodes > 0
+        return self.target["places"] >= self.decodes > 0
 
     def serves(self, name: str, batch: float, chunk: float, prefill: float) -> float:
         """Return what given settings serve; 0 where they miss a limit."""
         row = settings_row(batch, chunk, prefill)
-        if strain(self.case.asked, self.costs, name, row) > NEARLY:
+        if strain(self.target, self.costs, name, row) > NEARLY:
             return 0.0
-        return float(loaded(self.case.asked, self.costs, name, row)["rate"])
+        return float(loaded(self.target, self.costs, name, row)["rate"])
 
     @cached_property
     def stored(self) -> Setup:
@@ -145,7 +150,7 @@ def _small_split(one: Setup) -> float | None:
 def _chunk(one: Setup) -> float | None:
     if not one.rates["chunked"] > 0:
         return None
-    n_in, n_out, room = one.case.work.n_in, one.case.work.n_out, places(one.case.asked)
+    n_in, n_out, room = one.case.work.n_in, one.case.work.n_out, one.target["places"]
 
     def chunk(b: float) -> float:
         return float(theory.chunk_size(b=b, n_in=n_in, n_out=n_out - 1))  # the first token is the prompt's

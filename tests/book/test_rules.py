@@ -76,5 +76,5 @@ def test_what_a_rule_costs_counted_anew():
     assert split.costs(one) == pytest.approx(1 - rates[best + 1] / rates[best])
     ordered = [rates[p] for p in range(best, 8)]
     assert all(more >= less for more, less in pairwise(ordered))
-    served = loaded(one.case.asked, one.costs, "disaggregated", settings_row(row["batch"], row["chunk"], best))
+    served = loaded(one.target, one.costs, "disaggregated", settings_row(row["batch"], row["chunk"], best))
     assert served["rate"] == pytest.approx(rates[best])

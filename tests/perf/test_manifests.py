@@ -13,7 +13,8 @@ import yaml
 from inference_math import SLA, Unit, Workload, perf, plan
 from inference_math.perf.commands import commands
 from inference_math.perf.manifests import FORMS, is_manifest, kubernetes, pods_of
-from inference_math.planner.case import Case, solve
+from inference_math.planner.case import Case
+from inference_math.planner.deployment import Plan
 
 ENGINES = ("vllm", "sglang", "trtllm")
 KUBERNETES = "1.34"  # whose schemas are asked
@@ -38,7 +39,7 @@ def found(engine, architecture, *, tier="", replicas=1, alpha=0.5, model="deepse
     """Return manifests by their form, the commands beside them, and what the engine is told."""
     unit = Unit.of(model, "h200-sxm", kv="fp8", engine=engine, **({"tp": 8} | layout))
     case = Case(unit, Workload(2000, 200, alpha), SLA(2, 0.1))
-    told = perf.settings(case.asked, architecture, solve(case).rows[architecture])
+    told = perf.settings(case.asked, architecture, Plan.of(case, 0).solved["each"][architecture][0])
     made = dict(commands(case.asked, architecture, told, "fp8", 0.9, tier, replicas, 1))
     forms = {form: list(yaml.safe_load_all(made[title])) for form, title in FORMS.items() if title in made}
     return forms, {title: line for title, line in made.items() if not is_manifest(title)}, told
@@ -195,7 +196,7 @@ def test_a_fleet_of_units_is_one_manifest(engine):
 def test_pools_of_several_replicas_say_that_they_are_one():
     unit = Unit.of("deepseek-v3", "h200-sxm", 8, kv="fp8")
     case = Case(unit, Workload(2000, 200), SLA(2, 0.1))
-    told = perf.settings(case.asked, "disaggregated", solve(case).rows["disaggregated"])
+    told = perf.settings(case.asked, "disaggregated", Plan.of(case, 0).solved["each"]["disaggregated"][0])
     for replicas, words in ((1, "# Both pools and what stands in front of them.\n"), (2, "one of 2 such replicas")):
         made = dict(commands(case.asked, "disaggregated", told, "fp8", 0.9, "", replicas, 1))
         for title in FORMS.values():

@@ -12,10 +12,9 @@ from math import ceil, floor, inf, log, log1p
 from inference_math.perf.asked import (
     computed_tokens,
     fresh_share,
-    mixes,
     places,
     sent_bytes,
-    steps_of,
+    target_of,
     verify_tokens,
     whole_prompt,
 )
@@ -28,7 +27,15 @@ from inference_math.perf.load import loaded, settings_row
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES, NEVER
 from inference_math.perf.starts import seats_beside
-from inference_math.perf.steps import draft_yield, floor_terms, kv_loaded, kv_tokens, stored_tokens, unit_terms
+from inference_math.perf.steps import (
+    answer_steps,
+    draft_yield,
+    floor_terms,
+    kv_loaded,
+    kv_tokens,
+    stored_tokens,
+    unit_terms,
+)
 from inference_math.perf.types import (
     Admission,
     Asked,
@@ -123,7 +130,7 @@ def candidates(asked: Asked, solved: Solution) -> dict[str, Row]:
     for name in ARCHITECTURES:
         if solved["settings"][name]["rate"] > 0:
             found[name] = solved["settings"][name]
-    if "aggregated" in found and "chunked" not in found and mixes(asked):
+    if "aggregated" in found and "chunked" not in found and target_of(asked)["mixes"]:
         found["chunked"] = settings_row(places(asked), asked["work"]["n_in"], NEVER)
     return found
 
@@ -179,10 +186,10 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     whatever places there are.
     """
     chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
-    own = changed(asked, row, chunk, row["prefill_units"])
+    own, target = changed(asked, row, chunk, row["prefill_units"]), target_of(asked)
     if name == "chunked":
-        own["batch"] = min(row["batch"], chunk * max(steps_of(asked) - 1, 1) / asked["work"]["n_in"])
-    return loaded(asked, one, name, own)["rate"] * asked["units"]
+        own["batch"] = min(row["batch"], chunk * max(target["steps"] - 1, 1) / target["n_in"])
+    return loaded(target, one, name, own)["rate"] * asked["units"]
 
 
 def system_for(asked: Asked, name: str, row: Row) -> System:
@@ -231,7 +238,7 @@ def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
 
     Limits and units do not count, so that what is asked with others of these is asked under the same draws.
     """
-    steps = steps_of(asked)
+    steps = answer_steps(asked["unit"], asked["work"]["n_out"])
     needs = [one["ttft_1"] + steps * (one["delta_h"] + one["own"]) for one in each]
     order = list(range(len(each)))
     order.sort(key=lambda i: needs[i])
@@ -311,7 +318,8 @@ def played(
 def usually_under_way(asked: Asked, system: System, pace: Pace, rate: float) -> float:
     """Return about how many requests of a replica decode at once, by Little's law and steps without prompts."""
     units = system["decode_units"] if system["prefill_units"] > 0 else system["engines"]
-    context, steps, each = asked["work"]["n_in"] + asked["work"]["n_out"] / 2, steps_of(asked), rate / units
+    n_out, each = asked["work"]["n_out"], rate / units
+    context, steps = asked["work"]["n_in"] + n_out / 2, answer_steps(asked["unit"], n_out)
     decodes = 1.0
     for _ in range(SETTLES):
         decodes = min(max(each * steps * pace.bare(ceil(decodes), ceil(decodes) * context), 1.0), system["max_batch"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,14 +15,13 @@ from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.perf.asked import crowded
 from inference_math.perf.starts import page_of
-from inference_math.perf.types import Asked, DrawnCoefficients, Row, StepCosts
-from inference_math.planner.architectures import as_frame
+from inference_math.perf.types import Asked, DrawnCoefficients, StepCosts
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Draw
 from inference_math.unit.front import Front
 from inference_math.workload import SLA, Workload
 
-__all__ = ["DRAWS", "MOST_UNITS", "Case", "SolvedCase", "coefficients", "offloading", "solve", "under"]
+__all__ = ["DRAWS", "MOST_UNITS", "Case", "coefficients", "offloading", "under"]
 
 DRAWS = 64
 MOST_UNITS = 10_000
@@ -107,57 +105,9 @@ class Case:
         return self.unit.widened(self.work).calibration.spread
 
 
-@dataclass(frozen=True, eq=False)
-class SolvedCase:
-    """What `perf.solve` found under one set of coefficients: all numbers by name, and the rows of architectures.
-
-    `order` names the architectures by their rate, the highest first; `best` is "" where none meets the SLA.
-    """
-
-    case: Case
-    found: perf.types.Solution
-
-    @cached_property
-    def numbers(self) -> Mapping[str, float]:
-        """All numbers by name; NaN for what there is not."""
-        return (
-            dict.fromkeys(_OF_THE_BEST, np.nan)
-            | {"rate": 0.0}
-            | {name: ends[0] for name, ends in perf.numbers_of(self.case.asked, self.found).items()}
-        )
-
-    @property
-    def rows(self) -> dict[str, Row]:
-        """What each architecture does, by its name."""
-        return {name: rows[0] for name, rows in self.found["each"].items()}
-
-    @property
-    def compared(self) -> pd.DataFrame:
-        """The same as a table, `architectures.compare`."""
-        return as_frame(self.rows)
-
-    @property
-    def order(self) -> tuple[str, ...]:
-        """The architectures, the highest rate first."""
-        return tuple(self.found["order"])
-
-    @property
-    def best(self) -> str:
-        """The first of them."""
-        return str(self.found["best"])
-
-
-_OF_THE_BEST = ("margin", "tokens_per_gpu", "usd_per_million", "joules_per_token", "ttft", "tpot")
-
-
 def under(case: Case, draw: Draw | None = None) -> StepCosts:
     """Return what the requests of a case cost, under its unit's calibration or a draw of it."""
     return perf.under(case.asked, *coefficients(case, draw))
-
-
-def solve(case: Case, draw: Draw | None = None) -> SolvedCase:
-    """Return the numbers of a case, under its unit's calibration or a draw of it."""
-    return SolvedCase(case, perf.solve(case.asked, [coefficients(case, draw)]))
 
 
 def coefficients(case: Case, draw: Draw | None) -> DrawnCoefficients:

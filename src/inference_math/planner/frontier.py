@@ -11,7 +11,9 @@ import pandas as pd
 from inference_math import perf
 from inference_math.catalogue.tiers import Tier
 from inference_math.checks import as_whole
+from inference_math.perf.asked import target_of
 from inference_math.perf.draws import TAIL
+from inference_math.perf.types import Target
 from inference_math.planner.case import DRAWS, Case, under
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Draw
@@ -47,11 +49,11 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
     rows = []
     for n_in in prompts:
         case = Case(unit, replace(work, n_in=n_in), sla, tier=tier)
-        told: dict[str, int] = {}
+        target, told = target_of(case.asked), dict[str, int]()
 
-        def limits(draw: Draw, case: Case = case) -> np.ndarray:
+        def limits(draw: Draw, case: Case = case, target: Target = target) -> np.ndarray:
             nonlocal told
-            told = perf.batch_limits(case.asked, under(case, draw), told)
+            told = perf.batch_limits(target, under(case, draw), told)
             return np.array([told["TPOT"], told["TTFT"], told["memory"], min(told.values())])
 
         low, middle, high = _ends(case, limits)

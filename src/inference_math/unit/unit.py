@@ -53,7 +53,7 @@ from inference_math.perf.steps import (
 from inference_math.perf.types import CoefficientValues, Layout, Terms, UnitNumbers
 from inference_math.perf.words import too_long
 from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
-from inference_math.unit.costs import WorkloadCosts
+from inference_math.unit.costs import WorkloadCosts, sent_seconds
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
 from inference_math.unit.mean import as_scalar, mean_seen
@@ -366,7 +366,8 @@ class Unit:
                 f"drafts must be 0 for the talks' numbers, in which a step gives a token, not {self.drafts}: see plan"
             )
         each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, bandwidth, 1.0, 1.0)
-        return WorkloadCosts.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work))
+        sent = sent_seconds(self.numbers, self.gpu, work.n_in)
+        return WorkloadCosts.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work), self.dp, sent)
 
     @property
     def tokens_a_step(self) -> float:
