@@ -14,7 +14,7 @@ from inference_math.perf import queues
 from inference_math.perf.engine import Request
 from inference_math.perf.goodput import Played, Tally, goodput, requests_of
 from inference_math.perf.systems import engine_of, run_balanced, run_engine
-from inference_math.planner.case import Case, coefficients, under
+from inference_math.planner.case import Case, under
 from inference_math.planner.deployment import Plan
 from inference_math.planner.traffic import chances
 from inference_math.workload import SLA, Workload
@@ -128,7 +128,7 @@ def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
     case = Case(unit, Workload(2200, n_out), SLA(0.6, 0.04), units=2)
     asked = queues.of_units(case.asked, units)
     row = Plan.of(case, 0).solved["each"]["aggregated"][0]
-    pace = queues.pace_of(asked, *coefficients(case, None))
+    pace = queues.pace_of(asked, *case.pairs(0)[0])
     rng, count = np.random.default_rng(seed), until + (until - since) // 2
     requests = requests_of(rng.exponential(size=count).tolist(), rng.random(count).tolist(), rate, 2200, n_out, 0.0)
     told = goodput(

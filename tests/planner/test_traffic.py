@@ -15,7 +15,7 @@ from inference_math.perf.engine import Request
 from inference_math.perf.load import loaded
 from inference_math.perf.steps import kv_sent
 from inference_math.planner import fleet, traffic
-from inference_math.planner.case import Case, coefficients
+from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Trace, Workload
@@ -431,7 +431,7 @@ def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_ali
     system = queues.system_for(queues.of_units(case.asked, 1), "chunked", Plan.of(case, 0).solved["each"]["chunked"][0])
     gaps, lengths = traffic.chances(0, 1.0)
     asked = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
-    pace = queues.pace_of(case.asked, *coefficients(case, None))
+    pace = queues.pace_of(case.asked, *case.pairs(0)[0])
 
     def told(sd):
         monkeypatch.setattr(queues, "ACCEPTED_SD", sd)

@@ -17,11 +17,10 @@ from inference_math.perf.asked import crowded
 from inference_math.perf.starts import page_of
 from inference_math.perf.types import Asked, DrawnCoefficients, StepCosts
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import Draw
 from inference_math.unit.front import Front
 from inference_math.workload import SLA, Workload
 
-__all__ = ["DRAWS", "MOST_UNITS", "Case", "coefficients", "offloading", "under"]
+__all__ = ["DRAWS", "MOST_UNITS", "Case", "offloading", "under"]
 
 DRAWS = 64
 MOST_UNITS = 10_000
@@ -90,31 +89,14 @@ class Case:
             "page": page_of(engine(self.unit.engine), self.unit.kind, self.unit.gpu.generation),
         }  # fmt: skip
 
-    def draws(self, count: int) -> list[Draw]:
-        """Return draws of the unit's calibration, wider where the case lies outside of what it was found on."""
-        return self.unit.widened(self.work).calibration.draws(count)
-
     def pairs(self, count: int) -> list[DrawnCoefficients]:
-        """Return so many draws as `perf.solve` takes them; of 0, the calibration itself."""
-        drawn: list[Draw | None] = [*self.draws(count)] if count else [None]
-        return [coefficients(self, one) for one in drawn]
-
-    @property
-    def spread(self) -> float:
-        """By how much predictions of a step err, in the logarithm."""
-        return self.unit.widened(self.work).calibration.spread
+        """Return so many draws, as coefficients and factors; of 0, the calibration itself, once."""
+        return self.unit.draws(self.work, count) if count else [(self.unit.found(self.work), [1.0, 1.0, 0.0])]
 
 
-def under(case: Case, draw: Draw | None = None) -> StepCosts:
-    """Return what the requests of a case cost, under its unit's calibration or a draw of it."""
-    return perf.under(case.asked, *coefficients(case, draw))
-
-
-def coefficients(case: Case, draw: Draw | None) -> DrawnCoefficients:
-    """Return the coefficients, and the factors of a step, of its prompts' part, and of the front."""
-    if draw is None:
-        return case.unit.found(case.work), [1.0, 1.0, 0.0]
-    return case.unit.calibrated(draw.calibration).found(case.work), [draw.step, draw.prompt, draw.front]
+def under(case: Case) -> StepCosts:
+    """Return what the requests of a case cost, under its unit's calibration."""
+    return perf.under(case.asked, *case.pairs(0)[0])
 
 
 def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:
