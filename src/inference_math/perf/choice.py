@@ -96,18 +96,28 @@ def chunked_by(target: Target, drawn: list[StepCosts], share: float) -> Row:
     """Return the same for a share of the draws, whatever that leaves of the rate."""
     n_in, room = target["n_in"], target["room"]
     longest = log(max(max(LARGEST * n_in, chunk_size(room, n_in, target["steps"] - 1)), 2.0))
-
-    def some(at: float) -> bool:
-        return allowed_beside(target, drawn, exp(at), share, 0) > 0
-
     # The chunk that strains the limits least; about it those that leave room for a decode, between two ends.
     easiest = peak(lambda at: -strain_of_most(target, drawn, exp(at), share), 0.0, longest)
+    ordered = hardest_first(target, drawn, exp(easiest))
+
+    def some(at: float) -> bool:
+        return allowed_beside(target, ordered, exp(at), share, 0) > 0
+
     if not some(easiest):
         return NONE
     low, high = edge(some, easiest, 0.0), edge(some, easiest, longest)
-    place = highest(lambda at: served_beside(target, drawn, exp(at), share), low, high)
-    batch = allowed_beside(target, drawn, exp(place), share, FINE)
+    place = highest(lambda at: served_beside(target, ordered, exp(at), share), low, high)
+    batch = allowed_beside(target, ordered, exp(place), share, FINE)
     return settings_row(batch, exp(place), NEVER) if batch > 0 else NONE
+
+
+def hardest_first(target: Target, drawn: list[StepCosts], chunk: float) -> list[StepCosts]:
+    """Return the draws by what a chunk takes of the limits: so it is soon known where too many of them miss one."""
+    own = settings_row(FEW, chunk, NEVER)
+    parts = [strain(target, one, "chunked", own) for one in drawn]
+    order = list(range(len(drawn)))
+    order.sort(key=lambda i: -parts[i])
+    return [drawn[i] for i in order]
 
 
 def strain_of_most(target: Target, drawn: list[StepCosts], chunk: float, share: float) -> float:

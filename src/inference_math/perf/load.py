@@ -120,7 +120,9 @@ def strain(target: Target, one: StepCosts, name: str, row: Row) -> float:
         gap, first = seen(step, floor(batch), steps, 0, quantile), seen(step, floor(batch), steps, 1, quantile)
     elif name == "chunked":
         mixed = step(batch, prompts)
-        gap, first = gap_beside(mixed, one["load"], prompts, 1.0, quantile), (1 / prompts + 1) * mixed
+        gap, first = mixed, (1 / prompts + 1) * mixed
+        if quantile > 0:
+            gap = gap_beside(mixed, one["load"], prompts, 1.0, quantile)
     else:
         gap, first = step(batch, 0.0) + target["sent"] / (steps - 1), step(0.0, prompts)
     part: float = max(gap / target["step"], (one["front"] + first) / target["ttft"])
