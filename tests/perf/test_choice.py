@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import SLA, Unit, Workload, plan
+from inference_math.perf.asked import target_of
 from inference_math.perf.choice import CAREFUL, chosen, scattered, served_beside, shares_best, tied
 
 NAMES = ("aggregated", "chunked", "disaggregated")
@@ -106,8 +107,8 @@ def test_a_looser_limit_serves_no_less_and_nine_in_ten_draws_keep_it():
 def test_chunks_serve_as_much_as_the_best_of_a_scan(lengths):
     """Short prompts ask for chunks of many of them; what is scanned is chunk by chunk, with all draws."""
     found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(*lengths), SLA(2, 0.1))
-    asked, drawn = found.case.asked, list(found.solved["costs"])
-    rates = [served_beside(asked, drawn, chunk, CAREFUL) for chunk in np.geomspace(1, 3e5, 200)]
+    target, drawn = target_of(found.case.asked), list(found.solved["costs"])
+    rates = [served_beside(target, drawn, chunk, CAREFUL) for chunk in np.geomspace(1, 3e5, 200)]
     assert found.compared.set_index("architecture").rate["chunked"] >= 0.99 * max(rates)
 
 
@@ -115,8 +116,8 @@ def test_a_narrow_window_of_chunks_is_found():
     """Where few chunks alone keep the limits in nine of ten draws, they are what is searched."""
     unit = Unit.of("gpt-oss-120b", "h100-sxm", weights="mxfp4")
     found = plan(unit, Workload(2000, 500), SLA(0.68, 0.0295))
-    asked, drawn = found.case.asked, list(found.solved["costs"])
-    most = max(served_beside(asked, drawn, chunk, CAREFUL) for chunk in np.geomspace(20, 2000, 120))
+    target, drawn = target_of(found.case.asked), list(found.solved["costs"])
+    most = max(served_beside(target, drawn, chunk, CAREFUL) for chunk in np.geomspace(20, 2000, 120))
     assert most > 0
     assert found.solved["kept"]["chunked"] >= CAREFUL
     assert found.compared.set_index("architecture").rate["chunked"] >= 0.98 * most

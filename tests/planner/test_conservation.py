@@ -17,7 +17,8 @@ from inference_math import catalogue, planner, simulate, theory
 from inference_math.perf import answers, queues
 from inference_math.perf.steps import stored_tokens
 from inference_math.planner import architectures
-from inference_math.planner.case import Case, solve, under
+from inference_math.planner.case import Case, under
+from inference_math.planner.deployment import Plan
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Anchor
 from inference_math.unit.costs import measured
@@ -61,7 +62,7 @@ def test_unit_costs_frontier_and_plan_agree(setup):
     # A plan whose limits this batch just meets takes it, or a larger one that is as fast.
     front = unit.front.seconds
     limits = SLA(1.0000001 * (ttft + front), 1.0000001 * tpot)
-    whole = solve(Case(unit, work, limits)).compared.set_index("architecture")
+    whole = Plan.of(Case(unit, work, limits), 0).compared.set_index("architecture")
     batch = int(whole.batch["aggregated"])
     assert batch >= users
     assert whole.tpot["aggregated"] == pytest.approx(unit.tpot(work, batch), rel=EXACT)
@@ -164,7 +165,7 @@ def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
     unit, work, users = setup
     tpot, ttft = 1.5 * unit.tpot(work, users), 3 * unit.ttft(work, users)
     case = Case(unit, Workload(work.n_in, work.n_out, work.alpha, "geometric"), SLA(ttft, tpot), units=4, front=0.0)
-    for row in solve(case).compared.to_dict("records"):
+    for row in Plan.of(case, 0).compared.to_dict("records"):
         if not row["rate"]:
             continue
         many = 4 if row["architecture"] == "disaggregated" else 1
@@ -242,8 +243,8 @@ def test_no_answer_beats_the_floor(setup):
     context, fresh = work.n_in + work.n_out / 2, work.n_in - min(work.alpha * work.n_in, work.n_in - 1)
     case = Case(unit, work, SLA(10 * unit.ttft(work, users), 2 * unit.tpot(work, users)))
     at = SETUPS.index(setup)
-    for draw in (None, case.draws(8)[at % 8]):  # of eight draws each is some set-ups'
-        for row in solve(case, draw).compared.itertuples():
+    for pair in (*case.pairs(0), case.pairs(8)[at % 8]):  # of eight draws each is some set-ups'
+        for row in Plan(case, (pair,), answers.solve(case.asked, [pair])).compared.itertuples():
             if row.rate > 0:
                 # Seconds of a unit that the FLOPs of a request take at least, and its reads.
                 tokens = fresh + work.n_out - 1
