@@ -5,6 +5,7 @@ from math import ceil
 
 import numpy as np
 import pytest
+from grids import rest_long
 
 from inference_math import planner, theory
 from inference_math.catalogue.links import Link
@@ -75,6 +76,14 @@ def test_a_fleet_holds_in_nine_of_ten_draws_with_other_arrivals(drawn):
     assert best.tpot[0] == pytest.approx(tpot, rel=0.1)
 
 
+@pytest.fixture(params=rest_long([3, 16]))
+def draws(request, monkeypatch):
+    """Fleets are sized by few draws, and by as many as usual in the long run."""
+    monkeypatch.setattr(queues, "DRAWN", request.param)
+    return request.param
+
+
+@pytest.mark.usefixtures("draws")
 def test_more_room_and_looser_limits_never_cost_gpus():
     """The same draws and arrivals stand for all that is asked, and all splits of all sizes are candidates."""
     room = [fleet(planner.plan(UNIT, WORK, SLA(0.4, 0.04), units=units), 40).gpus[0] for units in (2, 4, 8)]
@@ -118,6 +127,7 @@ def test_chunks_are_tried_of_no_engine_that_mixes_none():
     assert set(queues.candidates(found.case.asked, found.solved)) == {"aggregated", "disaggregated"}
 
 
+@pytest.mark.usefixtures("draws")
 def test_no_rival_of_a_fleet_takes_fewer_gpus():
     unit = Unit.of("gpt-oss-120b", "h200-sxm", weights="mxfp4")
     found = planner.plan(unit, Workload(2000, 500), SLA(1, 0.03), units=4)
@@ -343,8 +353,10 @@ def test_another_rate_plays_what_was_played_no_more(monkeypatch):
     assert again < len(count)
 
 
-def test_processes_find_the_same(drawn):
-    found, best = drawn
+@pytest.mark.usefixtures("few_draws")
+def test_processes_find_the_same():
+    found = planner.plan(UNIT, WORK, SLA(0.4, 0.04), units=3)
+    best = fleet(found, 40)
     traffic._standings.cache_clear()
     again = fleet(found, 40, workers=2)
     assert (again.architecture, again.gpus, again.ttft) == (best.architecture, best.gpus, best.ttft)

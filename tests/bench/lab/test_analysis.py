@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from grids import rest_long
 from scipy import stats
 
 from inference_math.simulate import StepCost
@@ -41,7 +42,7 @@ LENGTHS = {
 }
 
 
-@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("name", rest_long(LENGTHS, 2))
 @pytest.mark.parametrize("beside", [False, True])
 def test_counts_of_every_law_of_lengths_are_binomial(counted, name: str, beside: bool) -> None:
     table = analysis.counts(counted.trials, Counts.most)
