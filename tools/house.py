@@ -16,8 +16,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src"
 # From the ground up; a room imports from rooms of lower floors alone.
 FLOORS = (
-    ("checks",), ("theory",), ("perf", "evidence"), ("catalogue",), ("workload",), ("simulate",), ("unit",),
-    ("planner", "calibrate"), ("cli", "profiles"), ("bench",), ("book",),
+    ("checks",), ("evidence",), ("catalogue",), ("theory",), ("perf",), ("workload",), ("unit",), ("simulate",),
+    ("planner", "calibrate"), ("cli",), ("bench",), ("book",),
 )  # fmt: skip
 
 
@@ -32,24 +32,19 @@ def modules() -> dict[str, Path]:
 
 
 def imports(known: Mapping[str, Path]) -> dict[str, set[str]]:
-    """Return the modules that each imports, at its top or inside its functions, but for annotations."""
-    return {name: set(_imported(ast.parse(path.read_text(encoding="utf-8")), known)) for name, path in known.items()}
+    """Return the modules that each imports: at its top, inside its functions, and for annotations alone."""
+    return {name: _imported(ast.parse(path.read_text(encoding="utf-8")), known) for name, path in known.items()}
 
 
-def _imported(tree: ast.AST, known: Mapping[str, Path]) -> list[str]:
-    found, waiting = [], list(ast.iter_child_nodes(tree))
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
+def _imported(tree: ast.AST, known: Mapping[str, Path]) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names if alias.name in known]
+            names |= {alias.name for alias in node.names} & known.keys()
         elif isinstance(node, ast.ImportFrom) and node.module is not None and node.module in known:
             below = [f"{node.module}.{alias.name}" for alias in node.names]
-            found += [name if name in known else node.module for name in below]
-        else:
-            waiting += ast.iter_child_nodes(node)
-    return found
+            names |= {name if name in known else node.module for name in below}
+    return names
 
 
 def room_of(module: str) -> str:

@@ -9,6 +9,7 @@ A room is loaded when it is entered: the formulas need neither pandas nor SciPy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
@@ -26,18 +27,28 @@ _ROOMS = (
     "unit",
     "workload",
 )
-_FROM = {"SLA": "workload", "Unit": "unit", "Workload": "workload", "plan": "planner"}
 
 __version__ = version("inference-math")
-__all__ = [*_ROOMS, *_FROM]
+__all__ = [*_ROOMS, "SLA", "Unit", "Workload", "plan"]
+
+
+def door(package: str, **names: str) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package that loads a module when one of the `names` that it owns is asked for."""
+    owners = {name: module for module, owned in names.items() for name in owned.split()}
+
+    def entered(name: str) -> Any:
+        if name not in owners:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{owners[name]}"), name)
+
+    return entered
+
+
+_named = door(__name__, planner="plan", unit="Unit", workload="SLA Workload")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"{__name__}.{name}")
-    if name in _FROM:
-        return getattr(import_module(f"{__name__}.{_FROM[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}") if name in _ROOMS else _named(name)
 
 
 def __dir__() -> list[str]:

@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
 from . import calibrate as calibrate
 from . import catalogue as catalogue
 from . import checks as checks
@@ -15,3 +18,5 @@ from .workload import SLA as SLA
 from .workload import Workload as Workload
 
 __version__: str
+
+def door(package: str, **names: str) -> Callable[[str], Any]: ...

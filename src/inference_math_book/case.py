@@ -21,6 +21,7 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import DATASHEET
 from inference_math.unit.costs import WorkloadCosts, measured
 from inference_math.unit.operators import Operators
+from inference_math.unit.rates import acceleration
 from inference_math.workload import SLA, Workload
 
 __all__ = ["LENGTHS", "LIMITS", "STORED", "UNIT", "WAIT", "WORK", "engines", "numbers", "planned", "table"]
@@ -49,7 +50,7 @@ def _costs(side: str, stored: bool) -> WorkloadCosts:
 
 def _e(alone: WorkloadCosts) -> float:
     """Return e of the SSDs of both GPUs, by what a prompt costs that nothing is stored of."""
-    return float(tier(_STORE).acceleration((alone.ttft_1 + alone.t_w) / WORK.n_in, UNIT.model.kv_token("fp8"), 2))
+    return float(acceleration(tier(_STORE), (alone.ttft_1 + alone.t_w) / WORK.n_in, UNIT.model.kv_token("fp8"), 2))
 
 
 def _step_speedup(e: float) -> float:

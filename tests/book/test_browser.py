@@ -388,8 +388,8 @@ def test_the_csv_button_saves_the_drawn_numbers(kept_page):
 @pytest.mark.parametrize(
     ("words", "first"),
     rest_long([
-        ("prefix caching", "glossary.html#term-prefix-caching"),
-        ("crossover", "glossary.html#term-crossover"), ("MoE", "glossary.html#term-MoE"),
+        ("prefix caching", "glossary.html#term-prefix-caching"), ("crossover", "glossary.html#term-crossover"),
+        ("MoE", "glossary.html#term-MoE"),
         ("NVMe", "glossary.html#term-NVMe"),
         ("C27", "claims.html#c27"), ("goodput", "glossary.html#term-goodput"),
     ]),

@@ -13,6 +13,7 @@ from inference_math import catalogue, evidence, simulate, theory
 from inference_math.catalogue.tiers import tier
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
+from inference_math.unit.rates import acceleration
 from inference_math.workload import Workload
 from inference_math_book.claims import EVIDENCE, SEEDS, VERDICTS, load_claims
 
@@ -303,7 +304,7 @@ def test_c32_an_ssd_is_fast_enough_for_a_large_model_and_leaves_something_with_a
     for name, tp in (("llama-3-70b", 2), ("llama-3-8b", 1)):
         model = catalogue.model(name)
         prompt = Operators(model, tp=tp, weights="fp8", kv="fp8").prefills().set_index("n_in").loc[8192]
-        e = {t: tier(t).acceleration(prompt.total / 8192, model.kv_token("fp8"), tp) for t in ("local_ssd", "dram")}
+        e = {t: acceleration(tier(t), prompt.total / 8192, model.kv_token("fp8"), tp) for t in ("local_ssd", "dram")}
         # Compute-bound with the SSD: then host memory brings nothing, and beyond it does.
         below, above = (theory.crossover(e=e["local_ssd"]) * factor for factor in (0.99, 1.01))
         for alpha, faster in ((below, False), (above, True)):

@@ -19,13 +19,6 @@ def test_the_tiers_are_ordered_by_speed_and_within_what_the_gpu_can_take():
     assert tiers.tier("network_store").capacity_node is None
 
 
-def test_acceleration_is_compute_time_over_load_time():
-    llama = catalogue.model("llama-3-70b")
-    e = tiers.tier("dram").acceleration(T=7e-5, kv_token=llama.kv_token("fp8"), gpus=2)
-    assert e == pytest.approx(7e-5 * 2 * 64e9 / 163_840)
-    assert tiers.tier("dram").acceleration(T=1e-5, kv_token=np.array([1e5, 2e5])).shape == (2,)
-
-
 @pytest.mark.parametrize("trace", ["mooncake-conversation", "mooncake-synthetic"])
 def test_reach_is_the_table_and_never_falls(trace):
     rows = evidence.load("traces_reuse").frame.query("trace == @trace")

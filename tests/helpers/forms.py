@@ -17,7 +17,7 @@ DEFAULT = {
     "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "fp8", "engine": "vllm",
     "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
     "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
-    "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1", "calibration": "nearest",
+    "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1",
     "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "", "prices": "",
     "imbalance": "",
 }  # fmt: skip
@@ -50,8 +50,8 @@ def case_of(given):
     sla = SLA(float(given["ttft"]) / 1000, float(given["tpot"]) / 1000, quantile)
     return Case(
         unit_of(given), work, sla, units=int(given["units"]), tier=stored_in(given),
-        price=float(given["price"]) or None,
-        link=link(given["link"]), front=float(given["front"]) / 1000 if given["front"] else None,
+        price=float(given["price"]) or None, link=link(given["link"]),
+        front=float(given["front"]) / 1000 if given["front"] else None,
     )  # fmt: skip
 
 

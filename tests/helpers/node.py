@@ -1,4 +1,4 @@
-"""The script of the planner's page in node, to be compared with the Python that it was printed from."""
+"""The script of the planner's page in node: what is printed as JavaScript beside the Python that it is printed from."""
 
 from __future__ import annotations
 

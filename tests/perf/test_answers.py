@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math import perf, plan, simulate
+from inference_math import plan, simulate
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.tiers import Tier, tier
-from inference_math.perf.choice import held_by_most
+from inference_math.perf import answers, search
+from inference_math.perf.asked import computed_tokens, max_kv_seqs, target_of
+from inference_math.perf.choice import decide, held_by_most
+from inference_math.perf.draws import interval, median
 from inference_math.perf.load import loaded, strain
+from inference_math.perf.starts import settings
 from inference_math.planner.case import Case
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
@@ -25,11 +29,11 @@ class One:
     """What is found under one set of coefficients."""
 
     def __init__(self, case=CASE, factors=(1.0, 1.0)):
-        self.found = perf.solve(case.asked, [[case.unit.found(case.work), [*factors, 0.0]]])
+        self.found = answers.solve(case.asked, [[case.unit.found(case.work), [*factors, 0.0]]])
         self.rows = {name: rows[0] for name, rows in self.found["each"].items()}
         self.costs = self.found["costs"][0]
-        told = perf.numbers_of(case.asked, self.found)
-        self.binding = perf.binding_limits(told)
+        told = answers.numbers_of(case.asked, self.found)
+        self.binding = answers.binding_limits(told)
         self.numbers = {name: ends[0] for name, ends in told.items()}
 
 
@@ -44,22 +48,22 @@ def slower(factors, case=CASE):
 
 @given(st.floats(1, 10), st.lists(st.floats(0.1, 100), min_size=1, max_size=50))
 def test_an_interval_and_its_median_are_of_the_draws(value, drawn):
-    found = perf.interval(value, [*drawn, float("nan")])
+    found = interval(value, [*drawn, float("nan")])
     assert found == list(np.quantile(drawn, (0.5, 0.05, 0.95), method="inverted_cdf"))
-    assert perf.median(drawn) == found[0]
+    assert median(drawn) == found[0]
 
 
 def test_no_draws_no_interval():
-    assert perf.interval(3.0, []) == [3.0, 3.0, 3.0]
+    assert interval(3.0, []) == [3.0, 3.0, 3.0]
 
 
 def test_the_lead_is_of_the_first_over_the_second():
     draws = slower((0.9, 1.0, 1.1))
-    found = perf.solve(CASE.asked, draws)
+    found = answers.solve(CASE.asked, draws)
     first, second, _ = found["order"]
-    told = perf.numbers_of(CASE.asked, found)
+    told = answers.numbers_of(CASE.asked, found)
     assert found["best"] == first
-    assert told["rate"][0] == perf.median(found["rates"][first])
+    assert told["rate"][0] == median(found["rates"][first])
     leads = sorted(a / b - 1 for a, b in zip(found["rates"][first], found["rates"][second], strict=True))
     assert told["margin"] == pytest.approx([leads[1], leads[0], leads[2]])
 
@@ -83,25 +87,25 @@ def test_places_hold_what_is_met_in_a_batch(engine):
     """Long answers are met more often than short ones, and with vLLM only what is there takes room."""
     held = {"vllm": 500 + 1000 * (1 + 1) / 2, "trtllm": 500 + 1000 * (1 + 1)}[engine]
     work = {"n_in": 500.0, "n_out": 1000.0, "alpha": 0.0, "cv": 1.0, "longest": 0.0, "pairing": 1.0}
-    many = perf.max_kv_seqs(holding(1e7), work, engines()[engine])
+    many = max_kv_seqs(holding(1e7), work, engines()[engine])
     assert many <= 1e7 / held
     assert many == pytest.approx(1e7 / held, rel=0.03)  # less the margin of one that grows
-    assert perf.max_kv_seqs(holding(1400.0), work, engines()["vllm"]) == 0
+    assert max_kv_seqs(holding(1400.0), work, engines()["vllm"]) == 0
 
 
-@pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", search.ARCHITECTURES)
 def test_settings_keep_the_limits_in_nine_of_ten_draws_and_are_turned_down_in_the_others(architecture):
     factors = np.linspace(1, 1.3, 20)
-    found = perf.solve(CASE.asked, slower(factors))
+    found = answers.solve(CASE.asked, slower(factors))
     own = found["settings"][architecture]
-    parts = [strain(CASE.asked, one, architecture, own) for one in found["costs"]]
+    parts = [strain(target_of(CASE.asked), one, architecture, own) for one in found["costs"]]
     assert [part <= 1 + 1e-9 for part in parts] == [f <= factors[17] for f in factors]
     assert found["kept"][architecture] == 0.9
     for i in (18, 19):
         alone = solved(factors=(factors[i], factors[i])).rows[architecture]
         assert found["each"][architecture][i] == pytest.approx(alone, nan_ok=True)
         assert alone["batch"] <= own["batch"]
-    served = [loaded(CASE.asked, one, architecture, own)["rate"] for one in found["costs"][:18]]
+    served = [loaded(target_of(CASE.asked), one, architecture, own)["rate"] for one in found["costs"][:18]]
     assert [row["rate"] for row in found["each"][architecture][:18]] == served
 
 
@@ -110,8 +114,8 @@ def test_a_batch_bound_by_the_first_token_breaks_its_limit_when_prompts_are_slow
     middle, slow = solved(tight), solved(tight, (1.0, 1.3))
     row = middle.found["settings"]["aggregated"]
     assert middle.binding == ["TTFT"]
-    assert strain(tight.asked, middle.costs, "aggregated", row) <= 1
-    assert strain(tight.asked, slow.costs, "aggregated", row) > 1
+    assert strain(target_of(tight.asked), middle.costs, "aggregated", row) <= 1
+    assert strain(target_of(tight.asked), slow.costs, "aggregated", row) > 1
 
 
 def test_a_longer_prompt_part_alone_moves_what_prompts_cost():
@@ -133,7 +137,7 @@ def rows_of(limit=0.04, **drafts):
     return solved(Case(DRAFTING.resized(**drafts), Workload(2000, 500), SLA(2, limit))).rows
 
 
-@pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", search.ARCHITECTURES)
 def test_drafts_that_are_accepted_serve_more_and_others_less(architecture):
     rates = [rows_of(drafts=3, accepted=a, engine="vllm")[architecture]["rate"] for a in (0, 0.5, 0.9)]
     plain = rows_of(engine="vllm")[architecture]["rate"]
@@ -141,30 +145,30 @@ def test_drafts_that_are_accepted_serve_more_and_others_less(architecture):
     assert rates[0] < plain < rates[-1]
 
 
-@pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", search.ARCHITECTURES)
 def test_a_token_not_a_step_keeps_the_limit(architecture):
     """With free drafts the same step gives each request more: as if the limit were looser, and answers shorter."""
     free = DRAFTING.numbers | {"gives": 3.0}  # nothing is drafted, yet three tokens come
     case = Case(DRAFTING, Workload(2000, 1 + 3 * 200), SLA(2, 0.02)).asked | {"unit": free}
     found = DRAFTING.found()
-    few = perf.solve(case, [[found, [1.0, 1.0, 0.0]]])["each"][architecture][0]
-    same = perf.under(case, found, [1.0, 1.0, 0.0])  # contexts are those of the longer answers
+    few = answers.solve(case, [[found, [1.0, 1.0, 0.0]]])["each"][architecture][0]
+    same = answers.under(case, found, [1.0, 1.0, 0.0])  # contexts are those of the longer answers
     slow = case | {"unit": DRAFTING.numbers, "work": case["work"] | {"n_out": 201.0}, "tpot": 0.06}
-    room = perf.max_kv_seqs(free, case["work"], engines()["sglang"])
+    room = max_kv_seqs(free, case["work"], engines()["sglang"])
     assert room > few["batch"]
-    row = perf.decide(slow, [same])["each"][architecture][0]
+    row = decide(target_of(slow), [same])["each"][architecture][0]
     assert few["rate"] == pytest.approx(row["rate"], rel=1e-6)
     assert few["tpot"] == pytest.approx(row["tpot"] / 3, rel=1e-6)
     assert few["tpot"] <= 0.02 * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", search.ARCHITECTURES)
 def test_a_quantile_is_of_gaps_which_no_tokens_share(architecture):
     """The tokens of a step come together: who promises gaps promises steps."""
     unit = DRAFTING.resized(drafts=3, accepted=0.9, engine="vllm")
     case = Case(unit, Workload(2000, 500), SLA(2, 0.04, quantile=0.99))
     row = solved(case).rows[architecture]
-    step = perf.under(case.asked, unit.found(case.work), [1.0, 1.0, 0.0])["mixed"]
+    step = answers.under(case.asked, unit.found(case.work), [1.0, 1.0, 0.0])["mixed"]
     longest = step(row["batch"], row["chunk"] / 2000 if architecture == "chunked" else 0.0)
     assert longest <= 0.04 * (1 + 1e-6)
     assert row["tpot"] >= 0.9 * step(row["decodes"], 0.0)
@@ -219,24 +223,24 @@ def test_the_talks_numbers_count_steps(drafted):
     assert found.numbers["delta_p"] == pytest.approx(found.costs["ttft_1"] / steps)
     assert found.numbers["pdd_concurrency"] == pytest.approx(1.0 / (steps * 0.02 * YIELD), rel=0.02)
     ends = {name: [value] * 3 for name, value in found.numbers.items()}
-    told = perf.by_formula(asked, found.found, ends)
+    told = answers.by_formula(asked, found.found, ends)
     assert told["batch_tpot"] == pytest.approx(found.numbers["batch_tpot"], rel=0.25)
-    plain = perf.by_formula(asked, found.found | {"best": "aggregated"}, ends)
+    plain = answers.by_formula(asked, found.found | {"best": "aggregated"}, ends)
     assert plain["tpot"] == pytest.approx(found.rows["aggregated"]["tpot"], rel=0.25)
 
 
-@pytest.mark.parametrize("architecture", perf.search.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", search.ARCHITECTURES)
 def test_a_row_of_drafts_keeps_its_own_limit(drafted, architecture):
     asked, found = drafted
     row, costs = found.rows[architecture], found.costs
-    assert strain(asked, costs, architecture, row) <= 1 + 1e-9
-    assert strain(asked, costs, architecture, row | {"batch": 1.2 * row["batch"]}) > 1
+    assert strain(target_of(asked), costs, architecture, row) <= 1 + 1e-9
+    assert strain(target_of(asked), costs, architecture, row | {"batch": 1.2 * row["batch"]}) > 1
 
 
 def test_a_chunk_s_budget_has_room_for_drafts(drafted):
     asked, found = drafted
     row = found.rows["chunked"]
-    told = perf.settings(asked, "chunked", row)
+    told = settings(asked, "chunked", row)
     assert told["--max-num-batched-tokens"] == np.ceil(row["chunk"]) + 4 * np.ceil(row["batch"])
 
 
@@ -260,7 +264,7 @@ def test_a_closed_form_stands_only_beside_what_it_is_about():
         case = Case(UNIT, work, sla)
         found = solved(case)
         ends = {key: [value] * 3 for key, value in found.numbers.items()}
-        told[name] = perf.by_formula(case.asked, found.found, ends)
+        told[name] = answers.by_formula(case.asked, found.found, ends)
     assert {"batch", "batch_tpot", "batch_ttft", "chunked_gain", "pdd_gain"} <= set(told["wide"])
     assert "chunked_gain" not in told["late"]
     assert not {"batch", "batch_tpot", "batch_ttft", "chunked_gain", "pdd_gain", "ttft"} & set(told["tail"])
@@ -270,15 +274,15 @@ def test_a_closed_form_stands_only_beside_what_it_is_about():
 def test_chunks_serve_from_a_slow_store_what_the_simulator_plays(bandwidth):
     work = Workload(2200, 170, 0.9, lengths="geometric")
     case = Case(UNIT, work, SLA(1.0, 0.06), tier=Tier.of_bandwidth(bandwidth))
-    solved = perf.solve(case.asked, case.pairs(0))
+    solved = answers.solve(case.asked, case.pairs(0))
     row, rate = solved["settings"]["chunked"], solved["rates"]["chunked"][0]
     decodes, chunk = row["batch"], row["chunk"]
     places = ceil(decodes) + ceil(chunk / 2200)
-    engine = simulate.Chunked(perf.computed_tokens(case.asked, row) + ceil(decodes), max_batch=places)
+    engine = simulate.Chunked(computed_tokens(case.asked, row) + ceil(decodes), max_batch=places)
     reuse = simulate.Reuse(UNIT.model.kv_token("fp8") / (2 * bandwidth))
     run = simulate.closed_loop(
         work,
-        UNIT.near(work).step_cost,
+        simulate.Steps(UNIT.near(work)),
         concurrency=places,
         requests=3000,
         warmup=300,
@@ -292,23 +296,23 @@ def test_chunks_serve_from_a_slow_store_what_the_simulator_plays(bandwidth):
 def test_a_quantile_of_gaps_sees_the_loads_of_chunks():
     """Steps in which a prompt begins last as long as its load: if they are more than one in a hundred, P99 is."""
     case = Case(UNIT, Workload(2200, 170, 0.9), SLA(1.0, 0.06), tier=Tier.of_bandwidth(1e9))
-    each = perf.under(case.asked, UNIT.found(case.work), [1.0, 1.0, 0.0])
+    each = answers.under(case.asked, UNIT.found(case.work), [1.0, 1.0, 0.0])
     row = {"batch": 20.0, "chunk": 300.0, "prefill_units": 0.0}
-    gaps = {q: loaded(case.asked | {"quantile": q}, each, "chunked", row)["tpot"] for q in (0, 0.5, 0.99)}
+    gaps = {q: loaded(target_of(case.asked | {"quantile": q}), each, "chunked", row)["tpot"] for q in (0, 0.5, 0.99)}
     assert gaps[0.99] == pytest.approx(each["load"])
     assert gaps[0.5] < gaps[0] < gaps[0.99]
     tail = case.asked | {"quantile": 0.99}
-    assert strain(tail, each, "chunked", row) == pytest.approx(each["load"] / 0.06)
-    assert perf.solve(tail, case.pairs(0))["settings"]["chunked"]["rate"] == 0  # no chunk makes the load shorter
+    assert strain(target_of(tail), each, "chunked", row) == pytest.approx(each["load"] / 0.06)
+    assert answers.solve(tail, case.pairs(0))["settings"]["chunked"]["rate"] == 0  # no chunk makes the load shorter
 
 
 def test_gains_are_of_the_rates_beside_them_and_of_stores_that_hold_the_sessions():
     case = replace(CASE, work=Workload(2200, 170, 0.9))
-    rows = {row["where"]: row for row in perf.gains(case.asked, case.pairs(8), {"hbm": 0.0, "slow": 4e9})}
+    rows = {row["where"]: row for row in answers.gains(case.asked, case.pairs(8), {"hbm": 0.0, "slow": 4e9})}
     for row in rows.values():
         assert row["gain"] == row["rate"] / rows["nowhere"]["rate"]
     many = case.asked | {"sessions": 10_000}
-    held = {row["where"]: row for row in perf.gains(many, case.pairs(0), {"hbm": 0.0, "slow": 4e9})}
+    held = {row["where"]: row for row in answers.gains(many, case.pairs(0), {"hbm": 0.0, "slow": 4e9})}
     assert held["hbm"]["rate"] == 0
     assert "does not hold the sessions" in held["hbm"]["binds"]
     assert held["slow"]["rate"] > 0
@@ -316,7 +320,7 @@ def test_gains_are_of_the_rates_beside_them_and_of_stores_that_hold_the_sessions
 
 def test_what_few_draws_have_is_no_number():
     """A gain is the ratio of the two medians, and of nothing where one of them is nothing."""
-    gained = perf.answers.gained
+    gained = answers.gained
     assert gained([2.0, 3.0, 4.0], [1.0, 2.0, 2.0]) == pytest.approx([1.5, 1.5, 2.0])
     assert gained([2.0, 3.0, 4.0], [0.0, 2.0, 2.0]) == pytest.approx([1.5, 1.5, 2.0])
     assert all(np.isnan(gained([0.0, 0.0, 4.0], [1.0, 2.0, 2.0])))
@@ -326,8 +330,8 @@ def test_what_few_draws_have_is_no_number():
 def test_what_is_spent_on_a_token_is_that_of_the_rates_beside_it():
     """Where some draws serve nothing, a token costs without end in these, and the middle is that of all."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8"), Workload(2200, 170), SLA(0.23, 0.04), price=2.5)
-    found = perf.solve(case.asked, case.pairs(64))
-    told = perf.numbers_of(case.asked, found)
+    found = answers.solve(case.asked, case.pairs(64))
+    told = answers.numbers_of(case.asked, found)
     assert 0.1 < found["none_in"] < 0.5
     assert told["tokens_per_gpu"][1] == 0
     for name, spent in (("usd_per_million", 2.5e6 / 3600), ("joules_per_token", 700)):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from inference_math import catalogue
 from inference_math.perf import steps
+from inference_math.simulate import Steps
 from inference_math.unit import Unit, rates_of, shape_of
 from inference_math.workload import Workload
 
@@ -263,7 +264,7 @@ def test_a_unit_with_chunks_pays_for_what_they_see():
     assert steps.step(chunks, 8, 4000, 4000, 0, 1) == steps.step(windows, 8, 4000, 4000, 0, 1)
     assert unit.prefill_time(65_536) > unit.floor.prefill_time(65_536)
     assert steps.kv_read(chunks, 40_000) < steps.kv_read(windows, 40_000)
-    cost = unit.step_cost
+    cost = Steps(unit)
     for context in (1000, 32 * 8191, 32 * 8192, 32 * 40_000):  # the simulator's line is the step
         fixed, per_token, low, high = cost.line(32, context)
         assert fixed + per_token * context == pytest.approx(cost(32, context))

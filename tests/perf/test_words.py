@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from inference_math import SLA, Unit, Workload, perf
+from inference_math import SLA, Unit, Workload
 from inference_math.checks.numerals import digits
+from inference_math.perf import answers
+from inference_math.perf.choice import median_row
+from inference_math.perf.scope import outside
 from inference_math.perf.words import (
     apart,
     checked,
@@ -17,7 +20,6 @@ from inference_math.perf.words import (
     hindered,
     idle,
     missed,
-    outside,
     short,
     sized,
     sized_how,
@@ -225,9 +227,9 @@ def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
 
 def test_what_else_tells_two_apart_is_said():
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
-    solved = perf.solve(case.asked, case.pairs(0))
+    solved = answers.solve(case.asked, case.pairs(0))
     first, second, _ = solved["order"]
-    alone = {name: 1e3 * perf.median_row(solved["each"][name])["ttft"][0] for name in (first, second)}
+    alone = {name: 1e3 * median_row(solved["each"][name])["ttft"][0] for name in (first, second)}
     for change in ({"tie": True}, {"lead": 0.01}):
         said = to_choose(case.asked, solved | {"tie": False, "lead": 1.0} | change)[0]
         assert f"mean TTFT is {first} {digits(alone[first])} ms, {second} {digits(alone[second])} ms" in said
@@ -238,7 +240,7 @@ def test_what_else_tells_two_apart_is_said():
 
 def test_who_is_the_best_in_few_draws_is_named():
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
-    solved = perf.solve(case.asked, case.pairs(0)) | {"tie": False, "lead": 1.0}
+    solved = answers.solve(case.asked, case.pairs(0)) | {"tie": False, "lead": 1.0}
     none = solved["each"]["chunked"][0] | {"rate": 0.0}
     solved |= {"each": solved["each"] | {"chunked": [none]}, "settings": solved["settings"] | {"chunked": none}}
     for share, said in ((0.3, True), (0.01, False)):
@@ -250,7 +252,7 @@ def test_who_is_the_best_in_few_draws_is_named():
 def test_a_chunk_above_a_tile_is_said(chunk, said):
     """With fifty decodes: below the first tile, full, above it, and two full ones."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
-    solved = perf.solve(case.asked, case.pairs(0)) | {"best": "chunked", "tie": False, "lead": 1.0}
+    solved = answers.solve(case.asked, case.pairs(0)) | {"best": "chunked", "tie": False, "lead": 1.0}
     solved["order"] = ["chunked", "disaggregated", "aggregated"]
     solved["settings"] = solved["settings"] | {"chunked": {"batch": 50.0, "chunk": chunk, "rate": 1.0}}
     found = to_choose(case.asked, solved)
@@ -284,7 +286,7 @@ def test_what_is_missed_is_told_by_the_token():
     alone = unit.tpot(work, 1)
     for limit, said in ((0.5 * alone, True), (1.2 * alone, False)):
         case = Case(unit, work, SLA(1, limit))
-        each = perf.under(case.asked, unit.found(work), [1.0, 1.0, 0.0])
+        each = answers.under(case.asked, unit.found(work), [1.0, 1.0, 0.0])
         assert ("TPOT: a request alone takes" in " ".join(missed(case.asked, each))) == said
         hinders = hindered(case.asked, each, "disaggregated")
         assert hinders.startswith("TPOT") == said

@@ -59,7 +59,7 @@ def test_groups_of_attention_have_a_budget_each_and_drafts_wider_ends():
     deep = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8, engine="sglang")
     told = foresee(deep, 1000, 100, prompts=64, concurrency=32, range_ratio=0.2, budget=2048)
     run = simulate.benchmark(
-        Same(1000, 100, 0.2), deep.step_cost, concurrency=32, requests=64, front=deep.front.seconds,
+        Same(1000, 100, 0.2), simulate.Steps(deep), concurrency=32, requests=64, front=deep.front.seconds,
         scheduler=simulate.Chunked(
             8 * 2048, max_batch=deep.places(Workload(1000, 100)), habits=simulate.Habits(alone=True)
         ),
@@ -83,7 +83,7 @@ def test_one_token_answers_have_no_time_between_tokens():
 def test_it_is_the_simulator_with_the_front(n_out):
     told = foresee(UNIT, 900, n_out, prompts=120, concurrency=12, range_ratio=0.2, seed=5, front=0.03)
     run = simulate.benchmark(
-        Same(900, n_out, 0.2, 5), UNIT.step_cost, concurrency=12, requests=120, front=0.03, every_gap=True,
+        Same(900, n_out, 0.2, 5), simulate.Steps(UNIT), concurrency=12, requests=120, front=0.03, every_gap=True,
         scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(900, n_out))),
     )  # fmt: skip
     summary = run.summary()
@@ -108,7 +108,7 @@ def test_arrivals_have_no_burst_and_bunches_wait_longer():
     assert bunched.table.loc["TTFT", "P99"] > calm.table.loc["TTFT", "P99"]
     assert "opening burst" not in str(calm)
     run = simulate.open_loop(
-        Same(1000, 200, 0.0), UNIT.step_cost, rate=8.0, requests=400, seed=0,
+        Same(1000, 200, 0.0), simulate.Steps(UNIT), rate=8.0, requests=400, seed=0,
         scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(1000, 200))),
     )  # fmt: skip
     assert calm.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean() + UNIT.front.seconds, rel=0.1)

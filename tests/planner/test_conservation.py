@@ -13,11 +13,12 @@ from grids import each
 from scipy import stats
 from setups import SETUPS, name_of
 
-from inference_math import catalogue, perf, planner, simulate, theory
-from inference_math.perf import queues
+from inference_math import catalogue, planner, simulate, theory
+from inference_math.perf import answers, queues
 from inference_math.perf.steps import stored_tokens
 from inference_math.planner import architectures
-from inference_math.planner.case import Case, solve, under
+from inference_math.planner.case import Case, under
+from inference_math.planner.deployment import Plan
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Anchor
 from inference_math.unit.costs import measured
@@ -49,13 +50,13 @@ def test_unit_costs_frontier_and_plan_agree(setup):
         assert costs.ttft(users) == pytest.approx(ttft, rel=EXACT)
         assert costs.rate(users) == pytest.approx(rate, rel=EXACT)
     asked = Case(unit, work, SLA(1.0, 1.0))
-    ((user, gpu),) = perf.batch_curve(asked.asked, under(asked)["mixed"], [users])
+    ((user, gpu),) = answers.batch_curve(asked.asked, under(asked)["mixed"], [users])
     assert 1 / user == pytest.approx(tpot, rel=EXACT)
     assert gpu == pytest.approx(rate * work.n_out / unit.gpus, rel=EXACT)
     # A plan whose limits this batch just meets takes it, or a larger one that is as fast.
     front = unit.front.seconds
     limits = SLA(1.0000001 * (ttft + front), 1.0000001 * tpot)
-    whole = solve(Case(unit, work, limits)).compared.set_index("architecture")
+    whole = Plan.of(Case(unit, work, limits), 0).compared.set_index("architecture")
     batch = int(whole.batch["aggregated"])
     assert batch >= users
     assert whole.tpot["aggregated"] == pytest.approx(unit.tpot(work, batch), rel=EXACT)
@@ -70,7 +71,7 @@ def test_a_step_is_the_same_in_every_room(setup, anchor):
     (of, work, users), moved = setup, []
     calibration = replace(of.calibration, anchors=(Anchor(work.n_in, work.n_out, anchor),) if anchor else ())
     unit = of.calibrated(calibration)
-    numbers = perf.under(Case(unit, work, SLA(1.0, 1.0)).asked, unit.found(work), [1.0, 1.0, 0.0])
+    numbers = answers.under(Case(unit, work, SLA(1.0, 1.0)).asked, unit.found(work), [1.0, 1.0, 0.0])
     context = theory.mean_context(n_in=work.n_in * work.pairing, n_out=max(work.n_out, 1.001), cv=work.cv)
     cached = stored_tokens(work.n_in, work.alpha)
     fresh = work.n_in - cached
@@ -78,7 +79,7 @@ def test_a_step_is_the_same_in_every_room(setup, anchor):
         law = unit.step_time(users, context, prompts * fresh, prompts * cached)
         planned = numbers["mixed"](users, prompts)
         pairs = prompts * fresh * (cached + fresh / 2)
-        simulated = unit.step_cost(users, users * context, prompts, prompts * fresh, pairs)
+        simulated = simulate.Steps(unit)(users, users * context, prompts, prompts * fresh, pairs)
         assert planned == pytest.approx(law, rel=EXACT)
         assert simulated == pytest.approx(law, rel=EXACT)
         moved.append(law - of.step_time(users, context, prompts * fresh, prompts * cached))
@@ -96,7 +97,7 @@ def test_the_exact_mean_is_the_sum_over_who_prefills():
         for own, said in ((0, unit.tpot(work, users)), (1, unit.ttft(work, users))):
             k = np.arange(users)
             seconds = [
-                unit.step_cost(users - own - i, (users - own - i) * context, own + i, (own + i) * fresh,
+                simulate.Steps(unit)(users - own - i, (users - own - i) * context, own + i, (own + i) * fresh,
                                (own + i) * fresh * (cached + fresh / 2))
                 for i in k.tolist()
             ]  # fmt: skip
@@ -110,7 +111,7 @@ def _simulated(unit, work, users, seed):
     requests = min(max(25 * users, 400), 2500)
     whole = Workload(work.n_in, work.n_out, work.alpha, work.lengths)
     run = simulate.closed_loop(
-        whole, unit.step_cost, concurrency=users, requests=requests, warmup=3 * users, start="steady", seed=seed
+        whole, simulate.Steps(unit), concurrency=users, requests=requests, warmup=3 * users, start="steady", seed=seed
     )
     return run.requests.tpot.mean() if unit.drafts else run.gaps.mean, run.request_rate
 
@@ -158,13 +159,13 @@ def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
     unit, work, users = setup
     tpot, ttft = 1.5 * unit.tpot(work, users), 3 * unit.ttft(work, users)
     case = Case(unit, Workload(work.n_in, work.n_out, work.alpha, "geometric"), SLA(ttft, tpot), units=4, front=0.0)
-    for row in solve(case).compared.to_dict("records"):
+    for row in Plan.of(case, 0).compared.to_dict("records"):
         if not row["rate"]:
             continue
         many = 4 if row["architecture"] == "disaggregated" else 1
         waiting = int(many * (row["batch"] + 2 * max(row["chunk"] if many > 1 else 0, work.n_in) / work.n_in) + 8)
         run = simulate.closed_loop(
-            case.work, unit.step_cost, concurrency=min(waiting, 3000), requests=3000, warmup=1500,
+            case.work, simulate.Steps(unit), concurrency=min(waiting, 3000), requests=3000, warmup=1500,
             scheduler=scheduler(queues.system_for(case.asked, row["architecture"], tried(case, row))),
         )  # fmt: skip
         # Whole batches, transfers: the count is of an engine, not of a formula. Of a
@@ -238,8 +239,8 @@ def test_no_answer_beats_the_floor(setup):
     context, fresh = work.n_in + work.n_out / 2, work.n_in - min(work.alpha * work.n_in, work.n_in - 1)
     case = Case(unit, work, SLA(10 * unit.ttft(work, users), 2 * unit.tpot(work, users)))
     at = SETUPS.index(setup)
-    for draw in (None, case.draws(8)[at % 8]):  # of eight draws each is some set-ups'
-        for row in solve(case, draw).compared.itertuples():
+    for pair in (*case.pairs(0), case.pairs(8)[at % 8]):  # of eight draws each is some set-ups'
+        for row in Plan(case, (pair,), answers.solve(case.asked, [pair])).compared.itertuples():
             if row.rate > 0:
                 # Seconds of a unit that the FLOPs of a request take at least, and its reads.
                 tokens = fresh + work.n_out - 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference_math import perf
+from inference_math.perf.choice import layouts_near, layouts_ranked
 from inference_math.planner import layouts, plan, search
 from inference_math.planner.case import Case
 from inference_math.unit import Unit
@@ -50,12 +50,12 @@ def test_no_layout_that_was_left_out_would_have_been_the_first():
 
 
 def test_layouts_are_ranked_by_what_they_lose():
-    told = perf.layouts_ranked([[1.0, 4.0], [2.0, 2.0], [2.0, 2.0]], [1, 4, 2])
+    told = layouts_ranked([[1.0, 4.0], [2.0, 2.0], [2.0, 2.0]], [1, 4, 2])
     assert told["loss"] == pytest.approx([0.25, 0.25, 0.25])
     assert told["order"] == [0, 2, 1]  # of equal ones the smaller unit
     assert told["best_in"] == [0.5, 0.5, 0.0]
-    assert perf.layouts_ranked([[0.0, 0.0]], [1]) == {"order": [0], "loss": [1.0], "best_in": [0.0]}
-    assert perf.layouts_near([[1.0], [0.7], [0.8]]) == [0, 2]
+    assert layouts_ranked([[0.0, 0.0]], [1]) == {"order": [0], "loss": [1.0], "best_in": [0.0]}
+    assert layouts_near([[1.0], [0.7], [0.8]]) == [0, 2]
 
 
 def test_too_few_gpus_are_refused():

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_math import Unit, simulate, theory
-from inference_math.perf.visits import room_wait
-from inference_math.planner.loops import Habit, loop, needed
+from inference_math.perf.visits import room_wait, store_for
+from inference_math.planner.loops import Habit, loop, session_habits
+from inference_math.simulate.cost import timed
 from inference_math.workload import Workload
 from inference_math.workload.sessions import Turns
 
@@ -25,6 +26,10 @@ def played(turns, users, tokens, cost=COST, load=0.0, blocking=True, ranks=1, bu
         turns, cost, users=users, requests=800, warmup=400, block_tokens=64, scheduler=engine,
         tiers=[simulate.StoreTier(size, load) for size in below], blocking=blocking, lifetime=lifetime,
     )  # fmt: skip
+
+
+def needed(turns, users, cost, share, hbm, groups=1):
+    return store_for(turns.numbers, users, timed(cost), share, hbm, session_habits(Habit(groups=groups), cost))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +159,7 @@ def test_slow_loads_make_a_slow_engine():
 def test_a_unit_s_own_cost_is_taken():
     unit = Unit.of("llama-3-8b", "h100-sxm")
     turns = Turns(turns=10, first=2000, message=300, answer=200, think=5.0)
-    cost = unit.near(Workload(turns.sessions(0).prompt, turns.answer)).step_cost
+    cost = simulate.Steps(unit.near(Workload(turns.sessions(0).prompt, turns.answer)))
     tokens = unit.kv_tokens(4000)
     run, said = played(turns, 40, [tokens], cost), loop(turns, 40, cost, tokens=[tokens])
     assert said.rate == pytest.approx(run.run.request_rate, rel=0.05)
@@ -204,7 +209,7 @@ def test_sessions_of_one_turn_find_what_all_share():
 def test_drafts_share_a_step():
     unit = Unit.of("llama-3-8b", "h100-sxm", drafts=3, accepted=0.7)
     turns = Turns(turns=6, first=2000, message=300, answer=200, think=3.0)
-    cost = unit.near(Workload(turns.sessions(0).prompt, turns.answer)).step_cost
+    cost = simulate.Steps(unit.near(Workload(turns.sessions(0).prompt, turns.answer)))
     assert cost.gives > 1
     run, said = played(turns, 10, [5e5], cost), loop(turns, 10, cost, tokens=[5e5])
     assert said.rate == pytest.approx(run.run.request_rate, rel=0.05)
@@ -297,9 +302,9 @@ def test_each_group_keeps_its_own_users():
     four = loop(shared, 120, cost, tokens=[4.8e6, 1.6e6], loads=[1e-9], habit=Habit(groups=4))
     assert four.found == pytest.approx(one.found, rel=1e-3)
     assert four.in_flight == pytest.approx(4 * one.in_flight, rel=1e-2)
-    sizes = [needed(shared, 30 * n, cost, 0.9, 4e5 * n, Habit(groups=n)) / n for n in (1, 4)]
+    sizes = [needed(shared, 30 * n, cost, 0.9, 4e5 * n, n) / n for n in (1, 4)]
     assert sizes[1] == pytest.approx(sizes[0], rel=1e-2)
-    least = [needed(shared, 30 * n, cost, 1e-6, 4e5 * n, Habit(groups=n)) / n for n in (1, 4)]
+    least = [needed(shared, 30 * n, cost, 1e-6, 4e5 * n, n) / n for n in (1, 4)]
     assert least[1] == pytest.approx(least[0], rel=1e-2)
 
 

@@ -21,7 +21,7 @@ jsonschema.Draft202012Validator.check_schema(FORM)
 
 
 def engine_args(found, many=None, tried=None):
-    content = json.loads(json.dumps(found.to_dict(many, tried), allow_nan=False))
+    content = json.loads(json.dumps(planner.as_record(found, many, tried), allow_nan=False))
     jsonschema.validate(content, FORM)
     return content
 

@@ -18,6 +18,7 @@ from inference_math.perf.visits import Served, turns_held
 from inference_math.planner import size_store
 from inference_math.planner.case import Case
 from inference_math.planner.loops import Habit, loop, needed, session_habits
+from inference_math.simulate import Steps
 from inference_math.workload import SLA, Workload
 from inference_math.workload.sessions import Turns
 
@@ -39,7 +40,7 @@ def waiting_of(unit):
 
 
 def cost_of(unit):
-    return unit.near(Workload(AGENTS.sessions(1).prompt, AGENTS.answer)).step_cost
+    return Steps(unit.near(Workload(AGENTS.sessions(1).prompt, AGENTS.answer)))
 
 
 def test_a_ladder_is_the_loop_of_a_unit_in_bytes():
@@ -54,7 +55,7 @@ def test_a_ladder_is_the_loop_of_a_unit_in_bytes():
     assert rows.users.iloc[0] == pytest.approx(means.border(8 * hbm))
     assert rows.users["dram"] == pytest.approx(means.border(8 * hbm + 2e12 / each))
     assert found.needed[0.9] * 1e9 / each == pytest.approx(8 * needed(waiting_of(UNIT), 20, cost_of(UNIT), 0.9, hbm))
-    cost, front = UNIT.near(Workload(means.prompt, 500)).step_cost, UNIT.front.seconds
+    cost, front = Steps(UNIT.near(Workload(means.prompt, 500))), UNIT.front.seconds
     link = UNIT.gpus * tiers.tier("dram").read_bw
     waiting = replace(AGENTS, think=20.0 + front)
     seen = loop(waiting, 20, cost, tokens=[hbm, 2e12 / each / 8], loads=[each / link])
@@ -125,7 +126,7 @@ def test_groups_of_attention_keep_a_part_of_everything():
     assert "8 groups of attention step together" in " ".join(str(found).split())
     rows = found.tiers
     means, hbm = AGENTS.sessions(1), SPLIT.kv_tokens(AGENTS.sessions(1).prompt)
-    cost = SPLIT.near(Workload(means.prompt, AGENTS.answer)).step_cost
+    cost = Steps(SPLIT.near(Workload(means.prompt, AGENTS.answer)))
     seen = loop(waiting_of(SPLIT), 60, cost, tokens=[hbm], habit=Habit(groups=8))
     assert rows.rate[0] == pytest.approx(seen.rate)
     assert rows.users[0] == pytest.approx(means.border(hbm))

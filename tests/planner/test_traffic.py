@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 from grids import rest_long
 
-from inference_math import perf, planner, theory
+from inference_math import planner, theory
 from inference_math.catalogue.links import Link
 from inference_math.catalogue.tiers import tier
-from inference_math.perf import queues
+from inference_math.perf import answers, asked, queues
+from inference_math.perf.asked import target_of
 from inference_math.perf.engine import Request
 from inference_math.perf.load import loaded
+from inference_math.perf.starts import settings
 from inference_math.perf.steps import kv_sent
 from inference_math.planner import fleet, traffic
-from inference_math.planner.case import Case, coefficients, solve
+from inference_math.planner.case import Case
+from inference_math.planner.deployment import Plan
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Trace, Workload
 from inference_math.workload.mixes import mix
@@ -40,7 +43,7 @@ def played(found, one, rate, seed=0, share=0.9):
     gaps, lengths = traffic.chances(seed, one.cv_arrivals)
     asked = {"gaps": gaps, "cv": one.cv_arrivals, "lengths": lengths, "like": [], "share": share}
     paces = [queues.pace_of(case.asked, *pair) for pair in found.pairs]
-    fronts = [perf.under(case.asked, *pair)["front"] for pair in found.pairs]
+    fronts = [answers.under(case.asked, *pair)["front"] for pair in found.pairs]
     both = zip(paces, fronts, strict=True)
     return [queues.played(case.asked, system, pace, front, asked, 0, rate, 1.0, 0.0) for pace, front in both]
 
@@ -109,7 +112,7 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
     assert "a prompt takes longer" in found.hindered["chunked"]
     both = [fleet(found, 20, architecture=name) for name in ("chunked", "aggregated")]
     assert both[0].row["chunk"] == 2000
-    places = perf.asked.places(found.case.asked)
+    places = asked.places(found.case.asked)
     run = queues.system_for(found.case.asked, "chunked", both[0].row)
     assert both[0].settings["--max-num-seqs"] == both[0].plain["max_num_seqs"] == run["max_batch"] <= places
     assert both[0].settings["--max-num-batched-tokens"] > 2000
@@ -179,7 +182,8 @@ def test_prompts_that_differ_need_more_than_equal_ones_of_the_same_mean():
     code = mix("azure-code")
     found = planner.plan(UNIT, Workload.from_trace(code), SLA(1.5, 0.05), intervals=False)
     for name in found.starts:
-        equal, recorded = (fleet(found, 60, architecture=name, mix=like) for like in (None, code))
+        # So much traffic that a replica more or less is not the whole difference.
+        equal, recorded = (fleet(found, 600, architecture=name, mix=like) for like in (None, code))
         assert recorded.gpus[0] >= equal.gpus[0]
         if name != "disaggregated":  # whose prompts find another unit free
             assert recorded.gpus[0] > equal.gpus[0]
@@ -210,7 +214,7 @@ def test_no_replica_serves_more_than_at_full_load():
     """Runs are short: a queue that grows slowly would not be seen, were rates not bounded."""
     many = planner.capacity(FOUND, 16, architecture="disaggregated")
     costs = FOUND.solved["costs"][0]
-    each = loaded(replace(FOUND.case, units=many.units).asked, costs, "disaggregated", many.row)
+    each = loaded(target_of(replace(FOUND.case, units=many.units).asked), costs, "disaggregated", many.row)
     assert many.rate <= 0.97 * many.replicas * many.units * each["rate"] * (1 + 1e-9)
 
 
@@ -234,7 +238,7 @@ def test_groups_of_attention_compute_a_prompt_each():
     for layout in ({"pp": 2}, {"dp": 2, "ep": 4}):
         model = "qwen3-235b-a22b" if "dp" in layout else "llama-3-70b"
         case = Case(Unit.of(model, "h200-sxm", 2, "fp8", **layout), work, sla)
-        row = solve(case).rows["disaggregated"]
+        row = Plan.of(case, 0).solved["each"]["disaggregated"][0]
         system = queues.system_for(case.asked, "disaggregated", row)
         assert (system["prefill_units"], system["groups"]) == (row["prefill_units"], 2)
         assert system["decode_units"] == 8 - row["prefill_units"]
@@ -242,7 +246,7 @@ def test_groups_of_attention_compute_a_prompt_each():
 
 def test_what_waits_for_a_store_waits_for_its_bytes():
     case = Case(UNIT, Workload(2000, 100, 0.5), SLA(2, 0.05), tier=tier("local_ssd"))
-    system = queues.system_for(case.asked, "aggregated", solve(case).rows["aggregated"])
+    system = queues.system_for(case.asked, "aggregated", Plan.of(case, 0).solved["each"]["aggregated"][0])
     assert system["load"] * 1000 == pytest.approx(UNIT.kv_bytes(1000) / case.read_bw)
 
 
@@ -372,8 +376,8 @@ def test_what_no_fleet_can_do():
 def test_a_simulated_chunk_is_that_of_the_settings(alpha):
     """Of each prompt at least the last token is computed, in the engine and in the simulator."""
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(200, 20, alpha), SLA(1.0, 0.05))
-    row = solve(case).rows["chunked"]
-    system, told = queues.system_for(case.asked, "chunked", row), perf.settings(case.asked, "chunked", row)
+    row = Plan.of(case, 0).solved["each"]["chunked"][0]
+    system, told = queues.system_for(case.asked, "chunked", row), settings(case.asked, "chunked", row)
     assert system["budget"] == told["--max-num-batched-tokens"]
     assert system["max_batch"] == told["--max-num-seqs"]
     assert system["budget"] >= system["max_batch"]
@@ -389,15 +393,15 @@ def test_what_pools_send_is_one_copy_of_the_cache():
 def test_what_is_simulated_of_drafts_is_what_is_planned(architecture):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=3, accepted=0.6)
     case = Case(unit, Workload(1000, 200), SLA(1, 0.02), units=4)
-    found = solve(case)
-    row = found.rows[architecture]
+    found = Plan.of(case, 0)
+    row = found.solved["each"][architecture][0]
     system = queues.system_for(case.asked, architecture, row)
     assert system["gives"] == pytest.approx(1 + 0.6 + 0.36 + 0.216)
     assert system["brings"] == 4
-    costs = found.found["costs"][0]
+    costs = found.solved["costs"][0]
     assert queues.full(case.asked, architecture, row, costs) == pytest.approx(row["rate"] * case.units, rel=1e-6)
     if architecture != "disaggregated":
-        told = perf.settings(case.asked, architecture, row)
+        told = settings(case.asked, architecture, row)
         assert system["budget"] == told["--max-num-batched-tokens"]
 
 
@@ -438,10 +442,10 @@ def test_no_step_gives_less_than_a_token_or_more_than_all_drafts(drafts, accepte
 def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_alike(monkeypatch):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", drafts=3, accepted=0.8)
     case = Case(unit, Workload(1000, 400), SLA(2.0, 0.02), units=4)
-    system = queues.system_for(queues.of_units(case.asked, 1), "chunked", solve(case).rows["chunked"])
+    system = queues.system_for(queues.of_units(case.asked, 1), "chunked", Plan.of(case, 0).solved["each"]["chunked"][0])
     gaps, lengths = traffic.chances(0, 1.0)
     asked = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
-    pace = queues.pace_of(case.asked, *coefficients(case, None))
+    pace = queues.pace_of(case.asked, *case.pairs(0)[0])
 
     def told(sd):
         monkeypatch.setattr(queues, "ACCEPTED_SD", sd)

@@ -21,6 +21,7 @@ from inference_math.simulate import (
     Habits,
     Reuse,
     StepCost,
+    Steps,
     benchmark,
     closed_loop,
     open_loop,
@@ -198,7 +199,7 @@ def test_requests_that_draft_differently_take_their_own_steps(grows):
 @pytest.mark.parametrize("scheduler", [Aggregated(3, 2000, True), Aggregated(3, 2000), Chunked(64, 3, 2000)], ids=repr)
 @pytest.mark.parametrize("model", ["gpt-oss-120b", "llama-3-70b"])  # of which one has windows
 def test_skipping_steps_changes_nothing_where_requests_draft_differently(scheduler, model):
-    cost = Unit.of(model, "h100-sxm", 2, drafts=3, accepted=0.6).step_cost
+    cost = Steps(Unit.of(model, "h100-sxm", 2, drafts=3, accepted=0.6))
 
     class Slow:
         """The same without lines, so that no step is skipped."""
@@ -230,7 +231,7 @@ def test_skipping_steps_changes_nothing_where_requests_draft_differently(schedul
 
 def test_windows_bend_the_steps_of_drafts_where_they_fill_up():
     unit = Unit.of("gpt-oss-120b", "h100-sxm", drafts=3, accepted=0.6)
-    cost, setting = unit.step_cost, {"concurrency": 2, "requests": 30, "scheduler": Aggregated(4)}
+    cost, setting = Steps(unit), {"concurrency": 2, "requests": 30, "scheduler": Aggregated(4)}
     assert (cost.gives, cost.brings) == (pytest.approx(2.176), 4)
 
     class Slow:

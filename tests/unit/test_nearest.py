@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from inference_math import catalogue
-from inference_math.calibrate import served
+from inference_math.evidence import load
 from inference_math.perf.calibrate import FACTORS
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
@@ -75,7 +75,7 @@ def test_constants_move_with_the_model_and_shares_do_not():
 
 
 def test_the_scope_names_the_models_that_were_fitted():
-    rows = served.points("calibration").query("left_out == ''")
+    rows = load("predicted_fronts").frame  # of calibration rows that can be used
     assert tuple(sorted(set(rows.model))) == SERVED_SCOPE["model"]
     gpus = set(rows.gpu)
     assert gpus == set(SERVED_SCOPE["gpu"])
@@ -87,7 +87,8 @@ def test_a_model_that_was_never_served_is_wider_and_is_said():
     assert not any("model" in one for one in known.outside(work, 8))
     assert any("model qwen3-235b-a22b" in one for one in other.outside(work, 8))
     # What is never served adds its variance to that of the kind.
-    assert other.widened(work).calibration.spread ** 2 - known.calibration.spread**2 > 0.1**2
+    errors = [np.std(np.log([factors[0] for _, factors in one.draws(work, 256)])) for one in (other, known)]
+    assert errors[0] ** 2 - errors[1] ** 2 > 0.1**2
 
 
 def test_what_was_never_served_is_wider():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_math import catalogue, evidence, simulate, theory
-from inference_math.unit import Steps, Unit
+from inference_math.unit import Unit
 from inference_math.unit.coefficients import Anchor, imbalance
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
@@ -213,16 +213,16 @@ def test_arguments_broadcast():
 @given(decodes=st.integers(0, 300), context=st.integers(1, 9000), tokens=st.integers(0, 5000))
 def test_the_simulator_s_cost_is_the_step(decodes, context, tokens):
     prompts = int(tokens > 0)
-    cost = TALK.step_cost(decodes, decodes * context, prompts, tokens, tokens**2 / 2)
+    cost = simulate.Steps(TALK)(decodes, decodes * context, prompts, tokens, tokens**2 / 2)
     assert cost == pytest.approx(TALK.step_time(decodes, context, tokens), rel=1e-12)
-    fixed, per_token, *_ = TALK.step_cost.line(decodes, decodes * context)
+    fixed, per_token, *_ = simulate.Steps(TALK).line(decodes, decodes * context)
     assert fixed + per_token * decodes * context == pytest.approx(TALK.step_time(decodes, context), rel=1e-12)
 
 
 def test_the_simulated_engine_has_the_predicted_means():
     """Closed loop, prefill first, as the formulas assume."""
     work = Workload(2048, 256)
-    run = simulate.closed_loop(work, TALK.step_cost, concurrency=24, requests=1500, warmup=200, start="steady")
+    run = simulate.closed_loop(work, simulate.Steps(TALK), concurrency=24, requests=1500, warmup=200, start="steady")
     assert run.requests.latency.mean() == pytest.approx(TALK.e2e(work, 24), rel=0.02)
 
 
@@ -311,11 +311,11 @@ def test_an_anchor_that_asks_for_more_than_the_hardware_gets_the_floor():
     fast = TALK.calibrated(calibration)
     for context in (10, 2048, 100_000):
         assert fast.step_time(1, context) >= fast.floor.step_time(1, context)
-        assert fast.step_cost(1, context) >= fast.floor.step_time(1, context) * (1 - 1e-12)
+        assert simulate.Steps(fast)(1, context) >= fast.floor.step_time(1, context) * (1 - 1e-12)
     assert fast.prefill_time(64) >= fast.floor.prefill_time(64)
-    run = simulate.closed_loop(Workload(2048, 170), fast.step_cost, concurrency=2, requests=20)
+    run = simulate.closed_loop(Workload(2048, 170), simulate.Steps(fast), concurrency=2, requests=20)
     assert run.gaps.mean >= fast.floor.step_time(1, 2048)
-    quick = Steps(TALK, 0.3)
+    quick = simulate.Steps(TALK, 0.3)
     assert quick.line(4, 1000) is None
     assert quick(4, 8192) >= TALK.floor.step_time(4, 2048)
 
@@ -367,7 +367,7 @@ def test_a_cached_prefix_is_read():
     """The last token of a long prompt costs what a decode at that context costs."""
     unit = Unit.of("qwen3-8b", "h100-sxm")
     assert unit.prefill_time(300_000, cached=299_999) == pytest.approx(unit.step_time(1, 300_000), rel=0.02)
-    chunk = unit.step_cost(8, 8 * 2048, 0.25, 512, 512 * (1536 + 256))
+    chunk = simulate.Steps(unit)(8, 8 * 2048, 0.25, 512, 512 * (1536 + 256))
     assert chunk == pytest.approx(unit._step(8, 2048, 512, 1536, 1.0), rel=1e-3)
 
 

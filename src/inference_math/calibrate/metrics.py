@@ -225,7 +225,7 @@ def watch(unit: Unit, seen: Window) -> Watched:
     --------
     >>> from inference_math import simulate
     >>> unit = Unit.of("llama-3-8b", "h100-sxm")
-    >>> run = simulate.open_loop(Workload(1500, 150), unit.step_cost, rate=4.0, requests=100, seed=1)
+    >>> run = simulate.open_loop(Workload(1500, 150), simulate.Steps(unit), rate=4.0, requests=100, seed=1)
     >>> watch(unit, Window.of_run(run)).as_predicted
     True
     """

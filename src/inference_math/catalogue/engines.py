@@ -6,13 +6,66 @@ import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import cast, get_type_hints
+from typing import TypedDict, cast, get_type_hints
 
 from inference_math.checks import as_one_of
 from inference_math.evidence import data_dir
-from inference_math.perf.types import EngineRecord
 
-__all__ = ["engine", "engines", "parsed"]
+__all__ = ["EngineRecord", "engine", "engines", "parsed"]
+
+
+class EngineRecord(TypedDict):
+    """What is known of an engine; `data/engines.toml` says what each key means."""
+
+    title: str
+    like: str
+    makers: list[str]
+    kernels: bool
+    older: dict[str, str]
+    version: str
+    sources: list[str]
+    kv_grows: bool
+    counts_stored: bool
+    counts_decodes: bool
+    counts_together: bool
+    mixes_drafts: bool
+    page: int
+    page_latent: int
+    page_blackwell: int
+    whole: bool
+    alone: bool
+    ahead: bool
+    since: bool
+    seqs: str
+    tokens: str
+    kv_fp8: dict[str, str]
+    cadence: str
+    program: str
+    router: str
+    balancer: str  # in front of units without pools
+    policies: list[str]  # by requests, by what is stored
+    metrics: dict[str, list[str]]
+    longest: str
+    share: str
+    eight_bits: str
+    tp: str
+    dp: str
+    ep: str
+    pp: str
+    file: str
+    store: str
+    away: str
+    away_note: str
+    store_note: str
+    pool: str
+    pool_store: str
+    pool_away: str
+    prefill_pool: str
+    rope: str
+    drafting: list[str]
+    drafter: str
+    whole_prompts: dict[str, object]
+    in_chunks: dict[str, object]
 
 
 @lru_cache

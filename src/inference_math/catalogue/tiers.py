@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from inference_math import theory
 from inference_math.checks import AT_LEAST_ZERO, Interval, Numbers, as_number, as_numbers, as_one_of
 from inference_math.evidence import load
 
@@ -60,11 +58,6 @@ class Tier:
         speed = as_number("read_bw", read_bw, Interval(1e6, 1e15))
         title = f"a store of {speed / 1e9:g} GB/s for each GPU"
         return cls(title, title, "", False, speed, None, None, None)
-
-    def acceleration(self, T: Any, kv_token: ArrayLike, gpus: int = 1) -> Any:
-        """Return e: how much faster `gpus` GPUs load a token of `kv_token` bytes than compute it in `T` s [C04]."""
-        R = theory.kv_load_time(kv_token=kv_token, io_bw=gpus * self.read_bw)
-        return theory.token_acceleration(T=T, R=R)
 
 
 @lru_cache

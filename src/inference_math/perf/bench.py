@@ -7,16 +7,19 @@ and in the browser.
 from __future__ import annotations
 
 from math import ceil, exp, floor, inf, log1p, nan
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from inference_math.checks.numerals import digits, percent
 from inference_math.perf.asked import max_kv_seqs
 from inference_math.perf.engine import Request
 from inference_math.perf.queues import shuffled
 from inference_math.perf.systems import engine_of, run_engine
-from inference_math.perf.types import Admission, EngineRecord, StepTimes, System, UnitNumbers, Work
+from inference_math.perf.types import Admission, StepTimes, System, UnitNumbers, Work
 from inference_math.theory import prompts_met as _prompts_met
 from inference_math.theory import rounds_needed as _rounds_needed
+
+if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
 
 __all__ = [
     "BUDGET", "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_lengths", "bench_played", "bench_said",
@@ -88,6 +91,7 @@ class Noted:
 
     def __init__(self) -> None:
         self.logs = False
+        self.notes = True
         self.measured = 0
         self.overfull = 0.0
         self.preempted = 0

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from math import ceil, floor
+from typing import TYPE_CHECKING
 
-from inference_math.perf.asked import computed_tokens, places, verify_tokens, whole_prompt
-from inference_math.perf.types import Asked, EngineRecord, Row
+from inference_math.perf.asked import computed_tokens, seats_beside, verify_tokens, whole_prompt
+from inference_math.perf.types import Asked, Row
 
-__all__ = ["page_of", "plain_settings", "seats_beside", "settings", "tokens_at_once"]
+if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
+
+__all__ = ["page_of", "plain_settings", "settings", "tokens_at_once"]
 
 
 def page_of(engine: EngineRecord, kind: str, generation: str) -> int:
@@ -30,15 +34,6 @@ def paged(asked: Asked, row: Row) -> int:
 def tokens_at_once(asked: Asked, row: Row) -> int:
     """Return the tokens that a group's step computes in chunks: of prompts, and of the decodes beside them."""
     return paged(asked, row) + ceil(row["batch"] / asked["unit"]["layout"]["dp"]) * verify_tokens(asked)
-
-
-def seats_beside(asked: Asked, row: Row, groups: int) -> int:
-    """Return the requests at once of one of so many groups that a row of chunks has.
-
-    Decodes, its part of all, and prompts under way, which hold places, too; no more than fit.
-    """
-    under_way = ceil(row["batch"] / groups) + ceil(row["chunk"] / asked["work"]["n_in"])
-    return min(under_way, ceil(places(asked) / groups))
 
 
 def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, object]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
     from inference_math.checks import Numbers
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "CoefficientValues",
     "Drawn",
     "DrawnCoefficients",
-    "EngineRecord",
     "ErrorRow",
     "FloorSpans",
     "FloorTerms",
@@ -38,7 +38,6 @@ __all__ = [
     "Rates",
     "Row",
     "Scope",
-    "Server",
     "SessionHabits",
     "SessionNumbers",
     "Shape",
@@ -52,6 +51,7 @@ __all__ = [
     "StoreGain",
     "Swing",
     "System",
+    "Target",
     "Terms",
     "TierRow",
     "TurnNumbers",
@@ -405,82 +405,6 @@ class Work(TypedDict):
     pairing: float  # the mean of prompt times answer, over the product of their means
 
 
-class EngineRecord(TypedDict):
-    """What is known of an engine; `data/engines.toml` says what each key means."""
-
-    title: str
-    like: str
-    makers: list[str]
-    kernels: bool
-    older: dict[str, str]
-    version: str
-    sources: list[str]
-    kv_grows: bool
-    counts_stored: bool
-    counts_decodes: bool
-    counts_together: bool
-    mixes_drafts: bool
-    page: int
-    page_latent: int
-    page_blackwell: int
-    whole: bool
-    alone: bool
-    ahead: bool
-    since: bool
-    seqs: str
-    tokens: str
-    kv_fp8: dict[str, str]
-    cadence: str
-    program: str
-    image: str
-    router: str
-    balancer: str  # in front of units without pools
-    policies: list[str]  # by requests, by what is stored
-    router_each: str
-    router_image: str
-    router_setup: str
-    router_open: str
-    dynamo: dict[str, str]
-    dynamo_words: dict[str, str]
-    llm_d: str
-    metrics: dict[str, list[str]]
-    longest: str
-    share: str
-    eight_bits: str
-    tp: str
-    dp: str
-    ep: str
-    pp: str
-    file: str
-    store: str
-    away: str
-    away_note: str
-    store_note: str
-    away_env: list[str]
-    pool: str
-    pool_store: str
-    pool_away: str
-    prefill_pool: str
-    pod_env: str
-    rope: str
-    drafting: list[str]
-    drafter: str
-    whole_prompts: dict[str, object]
-    in_chunks: dict[str, object]
-
-
-class Server(TypedDict):
-    """Servers of one kind: the pool's name, how many units of a replica, the command line of each.
-
-    `env` is what its environment says of a store that lies elsewhere than in host memory.
-    """
-
-    pool: str
-    units: int
-    line: str
-    env: list[str]
-
-
 class Asked(TypedDict):
     """A question: who serves what under which promise. `quantile` 0: means; `read_bw` 0: HBM; others 0: not known."""
 
@@ -502,6 +426,24 @@ class Asked(TypedDict):
     sessions: float  # whose stored part a unit keeps; 0: not known
 
 
+class Target(TypedDict):
+    """What of a question settings are searched for: its constants, computed once; see `asked.target_of`."""
+
+    n_in: float
+    steps: float  # of an answer, fewer than its tokens where requests draft: what stands for n_out in the laws
+    step: float  # seconds that a decode's step may take: the limit on TPOT for each token that shares it
+    sharing: float  # tokens that share a step's time
+    ttft: float
+    quantile: float
+    places: int  # requests that the unit's KV cache holds
+    room: float  # decodes of a step at most
+    together: float  # prompts that a unit computes at once at most
+    fresh: float  # share of a prompt's tokens that is computed
+    units: int
+    sent: float  # seconds for which a prompt's KV cache keeps the link of a unit busy
+    mixes: bool  # whether chunks are computed beside decodes
+
+
 class StepCosts(TypedDict):
     """The talks' numbers of a workload, and the step that they come from; see `steps.costs` and `answers.under`."""
 
@@ -515,7 +457,7 @@ class StepCosts(TypedDict):
 
 
 class Row(TypedDict, total=False):
-    """What an architecture does at its best; see `search` and `answers.compared`. Rate 0, NaN where it cannot."""
+    """What an architecture does with its settings; see `load.loaded`. Rate 0, NaN where it cannot."""
 
     rate: float
     batch: float  # the most at once

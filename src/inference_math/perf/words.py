@@ -5,24 +5,23 @@ from __future__ import annotations
 from math import isfinite
 
 from inference_math.checks.numerals import digits, percent
-from inference_math.perf.asked import longest_step, mixes, places, sent_bytes, sharing, store_bytes, wait
+from inference_math.perf.asked import places, sent_bytes, store_bytes, target_of
 from inference_math.perf.choice import RESOLVED, SURE, median_row
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.starts import tokens_at_once
 from inference_math.perf.steps import kv_tokens
-from inference_math.perf.types import Asked, ErrorRow, Scope, Solution, StepCosts, Swing, UnitNumbers
+from inference_math.perf.types import Asked, ErrorRow, Solution, StepCosts, Swing, UnitNumbers
 
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
-    "front_weighs", "gpus_of", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "missing", "most_of",
-    "outside", "promised", "remedy", "runner_up", "short", "sized", "sized_how", "slow_store", "standing_of",
-    "swing_name", "to_choose", "too_long", "trusted", "used_of", "verdict", "wider",
+    "front_weighs", "gpus_of", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "most_of",
+    "promised", "remedy", "runner_up", "short", "sized", "sized_how", "slow_store", "standing_of",
+    "swing_name", "to_choose", "trusted", "used_of", "verdict",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
 OPERATED = "h100-sxm"  # whose operators were measured one by one
 CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
-WIDTHS = "ML.ENERGY"  # whose points set the width of intervals, so that these hold is no test
 LEFT_OUT = "left out"  # the source of points that were, with all of their engine on their GPU, for this error alone
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
 OURS = {"set aside": "chose nothing", "left out": "were left out of the fit with their engine on that GPU"}
@@ -302,11 +301,12 @@ def linked(asked: Asked, rate: float, title: str, measured: bool) -> str:
 
 def hindered(asked: Asked, each: StepCosts, name: str) -> str:
     """Return why an architecture meets the SLA at no rate: the limit that its smallest step, or one prompt, misses."""
-    step, tpot, ttft = each["mixed"], longest_step(asked), wait(asked, each)
-    if name == "chunked" and not mixes(asked):
+    target, step = target_of(asked), each["mixed"]
+    tpot, ttft = target["step"], target["ttft"] - each["front"]
+    if name == "chunked" and not target["mixes"]:
         return "SGLang does not compute chunks beside decodes where tokens are drafted"
     if step(1.0, 0.0) > tpot:
-        return over("TPOT", step(1.0, 0.0) / sharing(asked), asked["tpot"])
+        return over("TPOT", step(1.0, 0.0) / target["sharing"], asked["tpot"])
     alone = step(0.0, 1.0)
     if alone > ttft:
         return over("TTFT", each["front"] + alone, asked["ttft"])
@@ -533,7 +533,7 @@ def front_weighs(asked: Asked, front: list[float]) -> list[str]:
 def missed(asked: Asked, each: StepCosts) -> list[str]:
     """Return by how much a request alone misses each limit."""
     found = []
-    tpot = (each["t_w"] + each["delta_h"] + each["own"]) / sharing(asked)
+    tpot = (each["t_w"] + each["delta_h"] + each["own"]) / target_of(asked)["sharing"]
     ttft = each["front"] + each["t_w"] + each["ttft_1"]
     if tpot > asked["tpot"]:
         found.append(over("TPOT", tpot, asked["tpot"]))
@@ -563,21 +563,6 @@ def remedy(tp: int, gpus: int, precision: str, rate: float) -> str:
     return unit + " would meet the SLA: " + digits(rate) + " requests/s per unit"
 
 
-def missing(scope: Scope, inputs: Scope) -> list[str]:
-    """Return the names of the inputs that lie outside of a calibration's scope: names, or the ends of a range.
-
-    An input is a name, or the ends of what is asked for: [low, high].
-    """
-    found = []
-    for name in inputs:
-        if name in scope:
-            known, value = scope[name], inputs[name]
-            inside = value in known if isinstance(known[0], str) else value[0] >= known[0] and value[1] <= known[1]
-            if not inside:
-                found.append(name)
-    return found
-
-
 def standing_of(
     mode: str, unseen: list[str], gpu: str, like: str, kind: str, engine: str, weights: str, maker: str,
     rows: list[ErrorRow],
@@ -599,42 +584,3 @@ def standing_of(
     if like != gpu:
         return "scaled"
     return "calibrated" if len(fitted) > 0 else "measured"
-
-
-def outside(scope: Scope, inputs: Scope) -> list[str]:
-    """Return a sentence for each of these inputs."""
-    found = []
-    for name in missing(scope, inputs):
-        known, value = scope[name], inputs[name]
-        if isinstance(known[0], str):
-            found.append(name + " " + value + " is not among the calibrated: " + ", ".join(known))
-        else:
-            asked = digits(value[0]) if value[0] == value[1] else digits(value[0]) + " to " + digits(value[1])
-            span = digits(known[0]) + " to " + digits(known[1])
-            found.append(name + " " + asked + " is outside the calibrated range, " + span)
-    return found
-
-
-def too_long(model: str, context: float, tokens: float) -> list[str]:
-    """Return whether a request is longer than the sequences that a model was made for (0: not stated)."""
-    if context > 0 and tokens > context:
-        return [
-            "a request of "
-            + digits(tokens)
-            + " tokens is longer than the "
-            + digits(context)
-            + " that "
-            + model
-            + " was made for"
-        ]
-    return []
-
-
-def wider(spread: float, widths: dict[str, float], scope: Scope, inputs: Scope) -> float:
-    """Return the spread of a calibration for inputs some of which lie outside of its scope."""
-    variance = spread * spread
-    for name in missing(scope, inputs):
-        if name in widths:
-            variance += widths[name] * widths[name]
-    root: float = variance**0.5
-    return root

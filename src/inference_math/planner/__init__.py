@@ -6,15 +6,29 @@ interval comes from the same numbers under draws of the calibration.
 
 from __future__ import annotations
 
-from inference_math.planner.benchmarks import Foreseen, cadences, foresee
+from typing import TYPE_CHECKING
+
+from inference_math import door
 from inference_math.planner.case import Case, offloading
-from inference_math.planner.deployment import Answer, Plan, plan
+from inference_math.planner.deployment import Answer, Plan, Views, plan
 from inference_math.planner.frontier import batches, frontier
-from inference_math.planner.gpus import across
 from inference_math.planner.layouts import layouts, search
 from inference_math.planner.sensitivity import sensitivity, sweep
-from inference_math.planner.stores import Ladder, size_store
-from inference_math.planner.traffic import Fleet, capacity, fleet
+from inference_math.planner.text import as_html, as_markdown, as_text
+
+if TYPE_CHECKING:
+    from inference_math.planner.benchmarks import Foreseen, cadences, foresee
+    from inference_math.planner.gpus import across
+    from inference_math.planner.record import as_record
+    from inference_math.planner.stores import Ladder, size_store
+    from inference_math.planner.traffic import Fleet, capacity, fleet
+else:  # one unit's plan needs neither queues nor sessions
+    __getattr__ = door(
+        __name__, benchmarks="Foreseen cadences foresee", gpus="across", record="as_record",
+        stores="Ladder size_store", traffic="Fleet capacity fleet",
+    )  # fmt: skip
+
+Plan.views = Views(as_text, as_html)
 
 __all__ = [
     "Answer",
@@ -24,6 +38,8 @@ __all__ = [
     "Ladder",
     "Plan",
     "across",
+    "as_markdown",
+    "as_record",
     "batches",
     "cadences",
     "capacity",
@@ -38,3 +54,7 @@ __all__ = [
     "size_store",
     "sweep",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

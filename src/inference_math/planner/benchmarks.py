@@ -27,6 +27,7 @@ from inference_math.perf.bench import (
     ttft_ends,
 )
 from inference_math.planner.traffic import chances
+from inference_math.simulate.cost import Steps
 from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
 from inference_math.workload import RandomLengths, Workload
@@ -151,7 +152,7 @@ def foresee(
     system = bench_system(
         unit.numbers, work.plain, engine(unit.engine), tokens, admission_of(habits_of(unit.engine)), 1
     )
-    told = bench(system, unit.near(work).step_cost, asked)
+    told = bench(system, Steps(unit.near(work)), asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
     within = unit.predict("e2e", work, max(1.0, told["in_flight"]))
     low, high = ttft_ends(told["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
@@ -223,7 +224,7 @@ def cadences(
     work, tokens = Workload(n_in, n_out), as_whole("budget", budget)
     habits = admission_of(replace(habits_of(unit.engine), ahead=engine(unit.engine)["ahead"]))
     system = bench_system(unit.numbers, work.plain, engine(unit.engine), tokens, habits, unit.dp)
-    rows = [bench_cadence(system, unit.near(work).step_cost, asked, one) for one in steps]
+    rows = [bench_cadence(system, Steps(unit.near(work)), asked, one) for one in steps]
     return pd.DataFrame(rows, columns=["every", "gap", "gap_p50", "gap_p90", "gap_p99", "ttft", "rate"])
 
 

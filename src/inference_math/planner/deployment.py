@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from inference_math import perf
 from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence import load
+from inference_math.perf import answers
 from inference_math.perf.answers import best_rate
+from inference_math.perf.asked import computed_tokens
+from inference_math.perf.choice import median_row
 from inference_math.perf.commands import commands
-from inference_math.perf.manifests import pods_of
+from inference_math.perf.draws import median
+from inference_math.perf.starts import plain_settings, settings
 from inference_math.perf.types import DrawnCoefficients, Row, Solution, Swing
 from inference_math.perf.words import (
     as_good,
@@ -36,16 +39,11 @@ from inference_math.perf.words import (
     trusted,
 )
 from inference_math.perf.words import verdict as verdict_of
-from inference_math.planner import text
-from inference_math.planner.case import DRAWS, Case, coefficients, offloading, under
-from inference_math.planner.record import as_record
+from inference_math.planner.case import DRAWS, Case, offloading, under
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
-if TYPE_CHECKING:
-    from inference_math.planner.traffic import Fleet
-
-__all__ = ["ANSWERS", "Answer", "Plan", "Start", "engine_args", "lines_for", "plan"]
+__all__ = ["ANSWERS", "Answer", "Plan", "Start", "Views", "engine_args", "in_line", "lines_for", "plan"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +84,13 @@ class Start:
     commands: tuple[tuple[str, str], ...]
 
 
+class Views(NamedTuple):
+    """How a plan prints: as plain text, and in a notebook as HTML."""
+
+    text: Callable[[Plan], str]
+    html: Callable[[Plan], str]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """What `plan` found; prints as a table, in a notebook as HTML.
@@ -99,8 +104,10 @@ class Plan:
     pairs
         The draws, as coefficients and factors; without intervals the calibration itself, once.
     solved
-        What `perf.solve` decided under them.
+        What `perf.answers.solve` decided under them.
     """
+
+    views: ClassVar[Views]  # set by the package: what prints a plan knows plans, and not the other way round
 
     case: Case
     pairs: tuple[DrawnCoefficients, ...]
@@ -110,7 +117,7 @@ class Plan:
     def of(cls, case: Case, count: int) -> Plan:
         """Return the plan of a checked case under so many draws; of 0, under the calibration itself."""
         pairs = case.pairs(count)
-        return cls(case, tuple(pairs), perf.solve(case.asked, pairs))
+        return cls(case, tuple(pairs), answers.solve(case.asked, pairs))
 
     def __getitem__(self, name: str) -> float:
         """Return the value of an answer."""
@@ -139,7 +146,7 @@ class Plan:
     @cached_property
     def numbers(self) -> dict[str, list[float]]:
         """Each number as [median, low, high]."""
-        return perf.numbers_of(self.case.asked, self.solved)
+        return answers.numbers_of(self.case.asked, self.solved)
 
     @cached_property
     def answers(self) -> Mapping[str, Answer]:
@@ -157,7 +164,7 @@ class Plan:
         """
         rows = []
         for name in self.order:
-            settings, middle = self.solved["settings"][name], perf.median_row(self.solved["each"][name])
+            settings, middle = self.solved["settings"][name], median_row(self.solved["each"][name])
             row: dict[str, Any] = {"architecture": name}
             for key in ("rate", "ttft", "tpot"):
                 row |= dict(zip((key, f"{key}_low", f"{key}_high"), middle[key], strict=True))
@@ -166,9 +173,7 @@ class Plan:
             row |= {
                 key: settings[key] if settings["rate"] > 0 else np.nan for key in ("batch", "chunk", "prefill_units")
             }
-            rows.append(
-                row | {"computed": perf.computed_tokens(self.case.asked, settings) if row["chunk"] > 0 else np.nan}
-            )
+            rows.append(row | {"computed": computed_tokens(self.case.asked, settings) if row["chunk"] > 0 else np.nan})
         return pd.DataFrame(rows)
 
     @cached_property
@@ -179,7 +184,7 @@ class Plan:
     @cached_property
     def undrafted(self) -> Solution:
         """What is decided under the same draws if nothing is drafted."""
-        return perf.undrafted(self.case.asked, list(self.pairs))
+        return answers.undrafted(self.case.asked, list(self.pairs))
 
     @cached_property
     def drafting(self) -> pd.DataFrame:
@@ -194,7 +199,7 @@ class Plan:
         rows = []
         for words, solved in ((drafts_said(many), self.solved), (drafts_said(0), self.undrafted)):
             row: dict[str, object] = {"drafts": words, "architecture": solved["best"]}
-            middle = perf.median_row(solved["each"][solved["order"][0]])
+            middle = median_row(solved["each"][solved["order"][0]])
             for key in ("rate", "ttft", "tpot"):
                 ends = middle[key] if solved["best"] else [np.nan] * 3
                 row |= dict(zip((key, f"{key}_low", f"{key}_high"), ends, strict=True))
@@ -228,8 +233,8 @@ class Plan:
 
     @cached_property
     def swings(self) -> tuple[Swing, ...]:
-        """What a fifth less or more of each input would bring; see `perf.swings`."""
-        return tuple(perf.swings(self.case.asked, list(self.pairs))) if self.best else ()
+        """What a fifth less or more of each input would bring; see `perf.answers.swings`."""
+        return tuple(answers.swings(self.case.asked, list(self.pairs))) if self.best else ()
 
     @cached_property
     def starts(self) -> Mapping[str, Start]:
@@ -279,41 +284,11 @@ class Plan:
         """Return the answers as a table."""
         return pd.DataFrame([asdict(answer) for answer in self.answers.values()])
 
-    def to_dict(
-        self, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None, gpus: pd.DataFrame | None = None
-    ) -> dict[str, object]:
-        """Return everything as plain numbers, strings and lists, for JSON; NaN becomes None. See `planner.record`."""
-        return as_record(self, fleet, layouts, gpus)
-
-    def report(self, fleet: Fleet | None = None) -> str:
-        """Return the plan as Markdown, for a design document, after what `planner.fleet` found, if that is given."""
-        return text.as_markdown(self, fleet)
-
-    def manifest(self, form: str, fleet: Fleet | None = None) -> str:
-        """Return what starts the best architecture, or a `fleet`, as YAML of a form: kubernetes, dynamo or llm-d.
-
-        Raises
-        ------
-        ValueError
-            For an unknown form, for one that cannot start this engine or units of this size, and where no architecture
-            meets the SLA.
-
-        Examples
-        --------
-        >>> from inference_math import SLA, Unit, Workload, plan
-        >>> found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1), intervals=False)
-        >>> found.manifest("dynamo").splitlines()[2]
-        'kind: DynamoGraphDeployment'
-        """
-        if not self.best:
-            raise ValueError("a plan must meet its SLA to be deployed: " + "; ".join(self.advice))
-        return text.as_manifest(self, form, fleet)
-
     def __repr__(self) -> str:
-        return text.as_text(self)
+        return self.views.text(self)
 
     def _repr_html_(self) -> str:
-        return text.as_html(self)
+        return self.views.html(self)
 
 
 def plan(
@@ -368,28 +343,31 @@ def plan(
 def _start(found: Plan, name: str, rate: float) -> Start:
     """Return how to start one architecture with its settings."""
     case, row = found.case, found.solved["settings"][name]
-    plain = perf.plain_settings(case.asked, name, row)
-    return Start(engine_args(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row, 1))
+    plain = plain_settings(case.asked, name, row)
+    return Start(engine_args(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row))
 
 
-def lines_for(case: Case, name: str, row: Row, replicas: int, behind: int = 1) -> tuple[tuple[str, str], ...]:
-    """Return what is started for so many replicas of an architecture's row, and the command line of each.
+def lines_for(case: Case, name: str, row: Row, behind: int = 1) -> tuple[tuple[str, str], ...]:
+    """Return what is started for a replica of an architecture's row, and the command line of each.
 
     Of units without pools so many are `behind` each router.
     """
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
-    told = perf.settings(case.asked, name, row)
-    gpu = case.unit.gpu
-    pods = pods_of(replicas * behind, case.unit.gpus, gpu.maker, gpu.node)
-    lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, pods, behind)
+    told = settings(case.asked, name, row)
+    lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, behind)
     return tuple((title, line) for title, line in lines)
 
 
 def engine_args(case: Case, best: str, row: Row) -> dict[str, object]:
     """Return what an engine is told, the precision of its KV cache with it."""
-    told: dict[str, object] = perf.settings(case.asked, best, row)
+    told: dict[str, object] = settings(case.asked, best, row)
     eight = engine(case.unit.engine)["kv_fp8"]
     return told if case.unit.kv == "bf16" else told | {eight["option"]: eight["value"]}  # left alone, all keep BF16
+
+
+def in_line(settings: Mapping[str, object]) -> str:
+    """Return settings as one writes them behind a command, a comma between them."""
+    return ", ".join(f"{name} {value}".strip() for name, value in settings.items())
 
 
 # Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the
@@ -438,9 +416,9 @@ ANSWERS = (
 def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
     numbers, case = found.numbers, found.case
     first, second, *_ = found.order
-    binding = " and ".join(perf.binding_limits(numbers))
+    binding = " and ".join(answers.binding_limits(numbers))
     words = {"binding": binding, "units": case.units, "best": first, "second": second}
-    formulas = perf.by_formula(case.asked, found.solved, numbers)
+    formulas = answers.by_formula(case.asked, found.solved, numbers)
     for name, title, measure, by, formula, why in ANSWERS:
         value, low, high = numbers.get(name, [np.nan] * 3)
         if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
@@ -459,11 +437,11 @@ def _cautions(found: Plan) -> Iterator[str]:
     case, unit = found.case, found.case.unit
     rows = known_errors()
     yield from to_choose(case.asked, found.solved)
-    yield from slow_store(under(case), perf.whole_alone(case.asked, *coefficients(case, None)))
+    yield from slow_store(under(case), answers.whole_alone(case.asked, *case.pairs(0)[0]))
     yield from trusted(unit.numbers, rows)
     yield from front_weighs(case.asked, found.numbers["front"])
     yield from kept_in(case.asked)
-    row = perf.median_row(found.solved["each"]["disaggregated"])
+    row = median_row(found.solved["each"]["disaggregated"])
     if row["rate"][0] > 0:
         prefill = found.solved["settings"]["disaggregated"]["prefill_units"]
         each = row["rate"][0] * case.units / (case.units - prefill)
@@ -482,10 +460,10 @@ def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[str]:
     met = False
     for tp, precision, other in _variants(case.unit):
         at = replace(case, unit=other)
-        solved = perf.solve(at.asked, at.pairs(DRAWS if len(pairs) > 1 else 0))
+        solved = answers.solve(at.asked, at.pairs(DRAWS if len(pairs) > 1 else 0))
         if solved["best"]:
             met = True
-            yield remedy(tp, other.gpus, precision, perf.median(solved["rates"][solved["best"]]))
+            yield remedy(tp, other.gpus, precision, median(solved["rates"][solved["best"]]))
     if not met:
         yield "neither more GPUs in a unit, up to eight, nor FP8 or four bits would meet the SLA"
 

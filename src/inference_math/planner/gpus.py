@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from inference_math import catalogue, perf
+from inference_math import catalogue
 from inference_math.catalogue import Gpu
 from inference_math.checks import ANY_POSITIVE, as_number, as_one_of
+from inference_math.perf import answers
+from inference_math.perf.draws import interval
 from inference_math.perf.words import GUESSED, standing_of
 from inference_math.planner.case import DRAWS
 from inference_math.planner.deployment import Plan, known_errors
@@ -77,7 +79,7 @@ def across(
         costs[as_one_of("prices: a GPU", name, named)] = as_number(f"prices: {name}", price, ANY_POSITIVE)
     here = _each(found) if found.feasible else []
     rows = [_row(_planned(found, one), one, here, costs.get(own.name, np.nan), costs) for one in named.values()]
-    order = perf.gpus_ranked(
+    order = answers.gpus_ranked(
         [row["rate"] if row["rate"] > 0 else 0.0 for row in rows],
         [row["usd_per_million"] for row in rows],
         [row["standing"] == GUESSED for row in rows],
@@ -124,17 +126,17 @@ def _row(found: Plan | None, gpu: Gpu, here: list[float], own: float, prices: Ma
     each, tokens = _each(found), case.work.n_out
     row |= {"architecture": found.best} | _three("rate", each)
     if here:
-        ratios = perf.ratios(each, here)
+        ratios = answers.ratios(each, here)
         row |= _three("ratio", ratios) | _three("break_even", [own * one for one in ratios])
     made = [one * tokens for one in each]
-    row |= _ends("usd_per_million", perf.spent_on(made, perf.usd_per_million(1, prices.get(gpu.name, 0), 1)))
+    row |= _ends("usd_per_million", answers.spent_on(made, answers.usd_per_million(1, prices.get(gpu.name, 0), 1)))
     if gpu.tdp:
-        row["joules"] = perf.spent_on(made, gpu.tdp)[0]
+        row["joules"] = answers.spent_on(made, gpu.tdp)[0]
     return row
 
 
 def _three(name: str, each: list[float]) -> dict[str, float]:
-    return _ends(name, perf.interval(np.nan, each))
+    return _ends(name, interval(np.nan, each))
 
 
 def _ends(name: str, three: list[float]) -> dict[str, float]:

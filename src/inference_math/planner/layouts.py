@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from inference_math import perf
 from inference_math.checks import as_whole
-from inference_math.perf.choice import LOOKED
+from inference_math.perf import answers
+from inference_math.perf.choice import LOOKED, layouts_near, layouts_ranked, tokens_of
+from inference_math.perf.draws import interval
 from inference_math.planner.case import DRAWS, Case
 from inference_math.planner.deployment import Plan
 from inference_math.unit import Unit
@@ -69,10 +70,10 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     if not cases:
         unit = own.unit
         raise ValueError(f"gpus must be enough for {unit.model.name} in {unit.weights} on {unit.gpu.name}, not {gpus}")
-    looked = [perf.tokens_of(one.asked, perf.solve(one.asked, one.pairs(DRAWS)[::LOOKED])) for one in cases]
-    plans = [Plan.of(cases[i], DRAWS) for i in perf.layouts_near(looked)]
-    each = [perf.tokens_of(one.case.asked, one.solved) for one in plans]
-    ranked = perf.layouts_ranked(each, [one.case.unit.gpus for one in plans])
+    looked = [tokens_of(one.asked, answers.solve(one.asked, one.pairs(DRAWS)[::LOOKED])) for one in cases]
+    plans = [Plan.of(cases[i], DRAWS) for i in layouts_near(looked)]
+    each = [tokens_of(one.case.asked, one.solved) for one in plans]
+    ranked = layouts_ranked(each, [one.case.unit.gpus for one in plans])
     order = ranked["order"]
     rows = [_row(plans[i], each[i], ranked["best_in"][i], ranked["loss"][i]) for i in order if plans[i].feasible]
     return plans[order[0]], pd.DataFrame(rows, columns=COLUMNS)
@@ -80,7 +81,7 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
 
 def _row(found: Plan, tokens: Any, best_in: float, loss: float) -> dict[str, object]:
     unit, row = found.case.unit, found.compared.iloc[0]
-    middle, low, high = perf.interval(0.0, list(tokens))
+    middle, low, high = interval(0.0, list(tokens))
     return {
         "architecture": found.best, "layout": _words(unit), **unit.numbers["layout"], "gpus": unit.gpus,
         "rate": row["rate"],

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from inference_math import perf
+from inference_math.perf.asked import sent_bytes
 from inference_math.perf.types import Layout
+from inference_math.planner.deployment import Plan
 from inference_math.planner.text import to_json
 
 if TYPE_CHECKING:
-    from inference_math.planner.deployment import Plan
     from inference_math.planner.traffic import Fleet
 
 __all__ = ["SCHEMA", "as_record"]
@@ -118,7 +118,7 @@ def _units(found: Plan) -> list[dict[str, object]]:
             "split": {"prefill": row["prefill_units"], "decode": case.units - row["prefill_units"]}
             if pools and started else None,
             "pools": _pools(found, pools),
-            "link_gb_s": each * perf.sent_bytes(case.asked) / 1e9 if pools and started else None,
+            "link_gb_s": each * sent_bytes(case.asked) / 1e9 if pools and started else None,
             "commands": _commands(started.commands) if started else [], "replicas": 1,
             "units": case.units if pools else 1, "kept": row["kept"], "decodes": row["decodes"] if started else None,
         })  # fmt: skip

@@ -31,6 +31,7 @@ from inference_math.perf.steps import kv_loaded, kv_sent
 from inference_math.perf.types import LadderNumbers, StepTimes
 from inference_math.planner.case import DRAWS, Case
 from inference_math.planner.loops import Habit, session_habits
+from inference_math.simulate.cost import Steps
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 from inference_math.workload.sessions import Turns
@@ -192,7 +193,7 @@ def size_store(
         told = f"{turns.longest:,} tokens" + (f" in each of {unit.dp} groups of attention" if unit.dp > 1 else "")
         raise ValueError(f"unit must hold the longest request, {told}, beside its weights")
     case = Case(unit, Workload(whole.prompt, turns.answer), sla or SLA(1.0, 1.0))
-    cost, each = unit.near(case.work).step_cost, kv_sent(unit.numbers, whole.prompt) / whole.prompt
+    cost, each = Steps(unit.near(case.work)), kv_sent(unit.numbers, whole.prompt) / whole.prompt
     asked: LadderNumbers = {
         "turns": turns.numbers,
         "users": as_number("users", users, ANY_POSITIVE),

@@ -12,16 +12,16 @@ from math import ceil
 
 import numpy as np
 
-from inference_math import perf
 from inference_math.checks import SHARE, Interval, as_number, as_one_of, as_whole
-from inference_math.perf import queues
+from inference_math.perf import answers, queues
+from inference_math.perf.asked import sent_bytes
 from inference_math.perf.engine import Request
 from inference_math.perf.goodput import goodput
+from inference_math.perf.starts import plain_settings
 from inference_math.perf.types import Drawn, Host, Row, Solution, Standing
 from inference_math.perf.words import idle, short, sized, sized_how
 from inference_math.planner.case import Case
-from inference_math.planner.deployment import Plan, engine_args, lines_for
-from inference_math.planner.text import in_line
+from inference_math.planner.deployment import Plan, engine_args, in_line, lines_for
 from inference_math.workload import Trace
 
 __all__ = ["RATES", "SHARED", "Fleet", "capacity", "chances", "fleet"]
@@ -59,7 +59,7 @@ class Fleet:
         Share of the draws in which the promise is kept.
     best_in, expected_loss, none_in, tie
         The share of the draws in which this architecture needs the fewest GPUs, what it loses in the mean to the best
-        one, the share of the draws in which none keeps the promise, whether it is a tie; see `perf.decide`.
+        one, the share of the draws in which none keeps the promise, whether it is a tie; see `perf.choice.decide`.
     usd_per_million
         US dollars for a million output tokens at this rate; NaN where the plan has no price.
     settings, plain, commands
@@ -244,7 +244,7 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
         keeps = [idle(name, fleets[name]["idle"]) for name in names]
         told = short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps)
         raise ValueError(f"traffic must be what replicas can serve; {told}")
-    first, *others = [_fleet(found, crowd, host, name, asked, rate, have) for name in ordered]
+    first, *others = [_fleet(found, crowd, host, name, asked, have) for name in ordered]
     others.sort(key=lambda one: -one.rate if have else one.gpus[0])
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))
 
@@ -286,7 +286,7 @@ def _host(found: Plan, asked: _Asked) -> _Host:
     return _Host(found, asked)
 
 
-def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, rate: float, have: int) -> Fleet:
+def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, have: int) -> Fleet:
     """Return an architecture's part of the answer."""
     one = crowd["fleets"][name]
     units, replicas = int(one["units"]), int(one["replicas"])
@@ -299,10 +299,10 @@ def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, 
         name, replicas, units, _three(one["gpus_all"]), sold, _three(one["rate"]), one["full"],
         _three(one["ttft"]), _three(one["tpot"]), one["kept"],
         crowd["best_in"][name], crowd["loss"][name], crowd["none_in"],
-        perf.usd_per_million(one["gpus_all"][0], case.price or 0.0, sold * case.work.n_out),
-        engine_args(case, name, row), perf.plain_settings(plain, name, row),
-        lines_for(case, name, row, replicas, behind), row,
-        asked.share or None, asked.cv_arrivals, asked.played, sold * perf.sent_bytes(plain) / decoding / 1e9,
+        answers.usd_per_million(one["gpus_all"][0], case.price or 0.0, sold * case.work.n_out),
+        engine_args(case, name, row), plain_settings(plain, name, row),
+        lines_for(case, name, row, behind), row,
+        asked.share or None, asked.cv_arrivals, asked.played, sold * sent_bytes(plain) / decoding / 1e9,
         have=have, most_units=found.case.units,
     )  # fmt: skip
 

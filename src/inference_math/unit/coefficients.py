@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property, lru_cache
+from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tomli_w
@@ -16,11 +17,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.files import write
-from inference_math.checks import AT_LEAST_ZERO, Interval, Numbers, as_number, as_numbers, as_one_of
+from inference_math.checks import (
+    AT_LEAST_ONE,
+    AT_LEAST_ZERO,
+    EFFICIENCY,
+    Interval,
+    Numbers,
+    as_number,
+    as_numbers,
+    as_one_of,
+    as_real,
+)
 from inference_math.checks.numerals import digits
 from inference_math.evidence import load
-from inference_math.perf.calibrate import anchored, away, drawn
-from inference_math.unit.stored import COEFFICIENTS, SHARES, Anchor, Coefficients, scope_of, stored
+from inference_math.perf.calibrate import SHARE_NAMES, anchored, away, drawn
+from inference_math.perf.types import DrawnCoefficients
 
 __all__ = [
     "COEFFICIENTS",
@@ -30,7 +41,6 @@ __all__ = [
     "Anchor",
     "Calibration",
     "Coefficients",
-    "Draw",
     "Prediction",
     "imbalance",
 ]
@@ -40,6 +50,69 @@ SHIPPED = ("zero-shot", "served")  # modes that need no measurement of the user'
 HELD = ("profile",)  # modes whose 90 % intervals were seen to hold some 90 % of points that they were not fitted to
 _LARGEST = 1_000_000  # bytes of a file
 _WIDEST = 10.0  # variance of a logarithm: nobody knows so little
+SHARES = tuple(SHARE_NAMES)  # of a rate; the others are seconds, or a ratio
+MODES = ("datasheet", "zero-shot", "served", "profile", "measured")
+_NAMES = ("engine", "model", "kind", "gpu", "weights", "kv")
+_RANGES = ("tp", "n_in", "n_out", "concurrency")
+_ANCHOR = Interval(-0.1, 1)  # seconds a token: an engine's overhead, or what it hides
+_LEAST_SHARE, _LONGEST = 1e-3, 10.0  # that a file may have: share, seconds
+_COVARIANCE = Interval(-_WIDEST, _WIDEST)
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """What a step reaches of the datasheet: shares in (0, 1] of bandwidth and compute, and seconds besides.
+
+    `memory` of the HBM bandwidth, for weights and activations; `bf16`, `fp8` and `fp4` of the compute rates;
+    `attention` of that of BF16, for attention of prompts, `decode_attention` for that of decodes; of what these allow
+    for routed experts `experts` of the bandwidth and `grouped` of the compute; `kv` of the HBM bandwidth, for KV
+    caches; `interconnect_efficiency` of the bandwidth between GPUs; `layer` seconds of each layer in a step,
+    `collective_latency` seconds of each layer besides where GPUs work together, `per_sequence_overhead` seconds of
+    each decode in each layer; `expert_imbalance` the coefficient of variation of how often a layer's experts are
+    chosen: 0 where all are chosen alike.
+
+    Raises
+    ------
+    ValueError
+        For a share outside (0, 1], negative seconds.
+    """
+
+    memory: float = 1.0
+    bf16: float = 1.0
+    fp8: float = 1.0
+    fp4: float = 1.0
+    attention: float = 1.0
+    decode_attention: float = 1.0
+    experts: float = 1.0
+    grouped: float = 1.0
+    kv: float = 1.0
+    interconnect_efficiency: float = 1.0
+    layer: float = 0.0
+    collective_latency: float = 0.0
+    per_sequence_overhead: float = 0.0
+    expert_imbalance: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in COEFFICIENTS:
+            accepted = EFFICIENCY if name in SHARES else AT_LEAST_ZERO
+            object.__setattr__(self, name, as_real(name, getattr(self, name), accepted))
+
+
+COEFFICIENTS = tuple(f.name for f in fields(Coefficients))
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """What a run of one user at a time took longer than predicted: seconds of each output token, may be negative."""
+
+    n_in: float
+    n_out: float
+    seconds: float
+
+    def __post_init__(self) -> None:
+        as_real("n_in", self.n_in, AT_LEAST_ONE)
+        as_real("n_out", self.n_out, AT_LEAST_ONE)
+        as_real("seconds", self.seconds, Interval(-inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +154,9 @@ class Calibration:
         if not sound or not _is_covariance(matrix):
             raise ValueError(f"covariance must be {size} x {size} finite numbers, symmetric and positive semidefinite")
         object.__setattr__(self, "covariance", matrix)
-        object.__setattr__(self, "scope", MappingProxyType({name: scope_of(name, v) for name, v in self.scope.items()}))
+        object.__setattr__(
+            self, "scope", MappingProxyType({name: _scope_of(name, v) for name, v in self.scope.items()})
+        )
 
     @classmethod
     def zero_shot(cls, engine: str) -> Calibration:
@@ -121,18 +196,21 @@ class Calibration:
         value = getattr(self.coefficients, name)
         return away(name, value, -wide), away(name, value, wide)
 
-    def draws(self, count: int) -> list[Draw]:
+    def draws(self, count: int, anchor: float = 0.0, spread: float | None = None) -> list[DrawnCoefficients]:
         """Return `count` draws from the distribution: Sobol points, the same ones every time.
 
-        Normal in the logarithms, but that a share above its centre nears 1 and does not reach it: no draw is cut off,
-        and the centre of each coefficient is the median of its draws.
+        A draw is a pair: coefficients by name, with the seconds of an `anchor`, which is not drawn; and what the fit
+        leaves, of `spread` (None: its own), two factors, of a step and of its prompts' part, and by how many standard
+        deviations of its logarithm a request's front (`unit.front`) is off. The fit errs on prompts and on decodes by
+        themselves; where only a sum is asked for, the first factor will do. Coefficients are normal in the logarithms,
+        but that a share above its centre nears 1 and does not reach it: no draw is cut off, and the centre of each
+        coefficient is the median of its draws.
         """
-        values, root = asdict(self.coefficients) | {"anchor": 0.0}, self.root.tolist()
-        told = drawn(list(COEFFICIENTS), values, root, normals(count), self.spread)
-        each = [(Coefficients(**{name: found[name] for name in COEFFICIENTS}), factors) for found, factors in told]
-        return [Draw(replace(self, coefficients=coefficients), *factors) for coefficients, factors in each]
+        values = asdict(self.coefficients) | {"anchor": anchor}
+        wide = self.spread if spread is None else spread
+        return drawn(list(COEFFICIENTS), values, self.root.tolist(), normals(count), wide)
 
-    @property
+    @cached_property
     def root(self) -> NDArray[np.float64]:
         """The symmetric root of the covariance: unlike its axes the same on every machine."""
         scale, axes = np.linalg.eigh(self.covariance)
@@ -151,10 +229,9 @@ class Calibration:
             variance = variance + sum(float(widths.get(name, 0.0)) ** 2 * found for name, found in missed.items())
         return np.sqrt(variance)
 
-    def widened(self, **inputs: object) -> Calibration:
-        """Return the same with the spread that the widest of `inputs` needs, and `self` where all lie inside."""
-        spread = float(np.max(self.spread_for(**inputs)))
-        return self if spread <= self.spread else replace(self, spread=spread)
+    def widest(self, **inputs: Any) -> float:
+        """Return the spread that the widest of `inputs` needs."""
+        return float(np.max(self.spread_for(**inputs)))
 
     def anchor(self, n_in: float, n_out: float) -> float:
         """Return the seconds per output token of the anchor with the nearest lengths; 0 where there is none."""
@@ -201,8 +278,7 @@ class Calibration:
         if Path(path).exists() and not (Path(path).is_file() and Path(path).stat().st_size <= _LARGEST):
             raise ValueError(f"{path} must be a calibration: it is no file of at most {_LARGEST:,} bytes")
         try:
-            read = stored(tomllib.loads(Path(path).read_text(encoding="utf-8-sig")))
-            return cls(read.mode, read.coefficients, np.array(read.covariance), read.spread, read.scope, read.anchors)
+            return _stated(tomllib.loads(Path(path).read_text(encoding="utf-8-sig")))
         except KeyError as missing:
             raise ValueError(f"{path} must be a calibration: {missing} is missing") from None
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
@@ -211,18 +287,55 @@ class Calibration:
             raise ValueError(f"{path} must be a calibration: it is nested too deeply") from None
 
 
-class Draw(NamedTuple):
-    """One draw of a calibration, two of the error that it leaves, and one of the front.
+def _stated(found: dict[str, Any]) -> Calibration:
+    """Return what the fields of a calibration's file state; one that is missing is a KeyError."""
+    tables = _tables("coefficients", found["coefficients"])
+    read = Calibration(
+        as_one_of("mode", found["mode"], MODES),
+        Coefficients(**{name: tables[name] for name in COEFFICIENTS}),
+        np.array(_square(found["log_covariance"])),
+        as_real("spread", found["spread"], Interval(0, 2)),
+        _tables("scope", found["scope"]),
+        tuple(_anchor(anchor) for anchor in found["anchors"]),
+    )
+    for name, value in asdict(read.coefficients).items():
+        as_real(name, value, Interval(_LEAST_SHARE, 1) if name in SHARES else Interval(0, _LONGEST))
+    for anchor in read.anchors:
+        as_real("seconds of an anchor", anchor.seconds, _ANCHOR)
+    return read
 
-    The errors are factors of a step and of its prompts' part. The fit errs on prompts and on decodes by themselves;
-    where only a sum is asked for, the first will do. `front` is a normal number: by how many standard deviations of its
-    logarithm a request's front (`unit.front`) is off.
-    """
 
-    calibration: Calibration
-    step: float
-    prompt: float
-    front: float
+def _tables(name: str, value: object) -> Any:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} must be a table of names, not {value!r:.80}")
+    return value
+
+
+def _square(rows: Any) -> list[list[float]]:
+    found = [_tables("log_covariance", rows)[name] for name in COEFFICIENTS]
+    if not all(isinstance(row, list) and len(row) == len(found) for row in found):
+        raise ValueError(f"log_covariance must have {len(found)} numbers for each coefficient")
+    return [[as_real("log_covariance", value, _COVARIANCE) for value in row] for row in found]
+
+
+def _anchor(value: object) -> Anchor:
+    names = [field.name for field in fields(Anchor)]
+    if not isinstance(value, Mapping) or set(value) != set(names):
+        raise ValueError(f"an anchor must have {', '.join(names)} and nothing else, not {value!r:.80}")
+    return Anchor(**value)
+
+
+def _scope_of(name: str, values: object) -> tuple[object, ...]:
+    """Return names, or the two ends of a range."""
+    as_one_of("scope", name, (*_NAMES, *_RANGES))
+    found = tuple(values) if isinstance(values, list | tuple) else ()
+    if name in _NAMES and found and all(isinstance(value, str) for value in found):
+        return found
+    numbers = name in _RANGES and len(found) == 2 and all(isinstance(value, int | float) for value in found)
+    if numbers and -inf < found[0] <= found[1] < inf:
+        return found
+    accepted = "names" if name in _NAMES else "the two ends of a range"
+    raise ValueError(f"scope.{name} must be {accepted}, not {values!r:.80}")
 
 
 ZERO_SHOT_SCOPE: Mapping[str, tuple[object, ...]] = {

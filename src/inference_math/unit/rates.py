@@ -1,11 +1,17 @@
-"""GPUs as the plain numbers that `perf` takes."""
+"""GPUs as the plain numbers that `perf` takes, and what they load from a tier beside what they compute."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from inference_math import theory
 from inference_math.catalogue.models import WORKSPACE, Gpu
+from inference_math.catalogue.tiers import Tier
 from inference_math.perf.types import Rates
 
-__all__ = ["rates_of"]
+__all__ = ["acceleration", "rates_of"]
 
 
 def rates_of(gpu: Gpu) -> Rates:
@@ -20,3 +26,16 @@ def rates_of(gpu: Gpu) -> Rates:
         "fp8_flops": gpu.fp8_flops or 0.0,
         "fp4_flops": gpu.fp4_flops or 0.0,
     }
+
+
+def acceleration(store: Tier, T: Any, kv_token: ArrayLike, gpus: int = 1) -> Any:
+    """Return e [C04]: how much faster `gpus` GPUs load a token of `kv_token` bytes than compute it in `T` s.
+
+    Examples
+    --------
+    >>> from inference_math.catalogue.tiers import tier
+    >>> round(acceleration(tier("dram"), T=7e-5, kv_token=163_840, gpus=2), 1)
+    54.7
+    """
+    R = theory.kv_load_time(kv_token=kv_token, io_bw=gpus * store.read_bw)
+    return theory.token_acceleration(T=T, R=R)

@@ -1,14 +1,14 @@
 """One inference unit: a model on `tp` GPUs in some precision under an engine, and the seconds of its steps.
 
 The terms are those of `theory.step`, at datasheet rates over efficiencies in (0, 1]: no step is shorter than the
-hardware allows. The efficiencies are fitted to measured operators of the H100 (`release.from_operators`), and used for
+hardware allows. The efficiencies are fitted to measured operators of the H100 (`from_operators`), and used for
 every GPU, or to runs of an engine (`calibrate.from_runs`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +32,7 @@ from inference_math.checks import (
     as_whole,
 )
 from inference_math.perf.asked import max_kv_seqs
-from inference_math.perf.pace import Pace
+from inference_math.perf.scope import too_long
 from inference_math.perf.steps import (
     PARTS,
     answer_steps,
@@ -50,10 +50,9 @@ from inference_math.perf.steps import (
     unit_numbers,
     unit_terms,
 )
-from inference_math.perf.types import CoefficientValues, Layout, Terms, UnitNumbers
-from inference_math.perf.words import too_long
+from inference_math.perf.types import CoefficientValues, DrawnCoefficients, Layout, Terms, UnitNumbers
 from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
-from inference_math.unit.costs import WorkloadCosts
+from inference_math.unit.costs import WorkloadCosts, sent_seconds
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
 from inference_math.unit.mean import as_scalar, mean_seen
@@ -62,7 +61,7 @@ from inference_math.unit.rates import rates_of
 from inference_math.unit.shapes import MEMORY, kind_of, shape_of
 from inference_math.workload import Workload
 
-__all__ = ["Steps", "Unit"]
+__all__ = ["Unit"]
 
 _CHANGEABLE = (
     "tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted", "version", "expert_imbalance",
@@ -95,6 +94,7 @@ class Unit:
     version: str = ""
     expert_imbalance: float | None = None
     synchronized_arrivals: bool = False
+    drawn: CoefficientValues | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -243,7 +243,11 @@ class Unit:
 
     def calibrated(self, calibration: Calibration) -> Unit:
         """Return the same under another calibration."""
-        return replace(self, calibration=calibration)
+        return replace(self, calibration=calibration, drawn=None)
+
+    def under(self, values: CoefficientValues) -> Unit:
+        """Return the same with coefficients that were drawn from its calibration; see `Calibration.draws`."""
+        return replace(self, drawn=values)
 
     @property
     def kv_capacity(self) -> float:
@@ -330,14 +334,14 @@ class Unit:
             anchor = sum(one.seconds for one in anchors) / len(anchors) if anchors else 0.0
         else:
             anchor = self.calibration.anchor(work.n_in, work.n_out)
-        return asdict(self.coefficients) | {"anchor": anchor}
+        return (asdict(self.coefficients) if self.drawn is None else self.drawn) | {"anchor": anchor}
 
     def near(self, work: Workload) -> Unit:
         """Return the same with the one anchor whose lengths are nearest to those of `work`; itself without anchors."""
         if len(self.calibration.anchors) < 2:
             return self
         nearest = Anchor(work.n_in, work.n_out, self.calibration.anchor(work.n_in, work.n_out))
-        return self.calibrated(replace(self.calibration, anchors=(nearest,)))
+        return replace(self, calibration=replace(self.calibration, anchors=(nearest,)))
 
     def token_time(self, n_in: ArrayLike) -> Any:
         """Return T: the prefill of a prompt of `n_in` tokens, per token [C02]."""
@@ -348,11 +352,6 @@ class Unit:
         tokens = as_numbers("decodes", decodes, AT_LEAST_ZERO)
         weights, matrices, *_ = self._parts(tokens, 0, 0, 0, 0)
         return as_scalar(theory.decode_share.unchecked(weights, np.where(tokens > 0, matrices, 0)))
-
-    @property
-    def step_cost(self) -> Steps:
-        """The cost of a step for the simulator: the same terms; of several anchors their mean (see `near`)."""
-        return Steps(self)
 
     def costs(self, work: Workload, read_bw: float = 0.0) -> WorkloadCosts:
         """Return the talks' numbers of a workload: t_w, TTFT(1), ΔH, a decode's own share, KV capacity.
@@ -366,7 +365,8 @@ class Unit:
                 f"drafts must be 0 for the talks' numbers, in which a step gives a token, not {self.drafts}: see plan"
             )
         each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, bandwidth, 1.0, 1.0)
-        return WorkloadCosts.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work))
+        sent = sent_seconds(self.numbers, self.gpu, work.n_in)
+        return WorkloadCosts.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work), self.dp, sent)
 
     @property
     def tokens_a_step(self) -> float:
@@ -404,7 +404,7 @@ class Unit:
         spread = self.calibration.spread
         wide = self.calibration.spread_for(**self._inputs(work, users)) / spread if spread else 1.0
         within = as_number("level", level, SHARE)
-        low, high = self.spread(lambda unit: getattr(unit, asked)(work, concurrency), within, wide=wide)
+        low, high = self.near(work).spread(lambda unit: getattr(unit, asked)(work, concurrency), within, wide=wide)
         # At small levels the value may lie beside the quantiles of so many draws.
         low, high = as_scalar(np.minimum(low, value)), as_scalar(np.maximum(high, value))
         return Prediction(value, low, high, level, self.calibration.mode, self.outside(work, concurrency))
@@ -416,8 +416,8 @@ class Unit:
 
         What the fit leaves is taken `wide` times as wide. None is below the floor's answer.
         """
-        drawn = [ask(self.calibrated(one.calibration)) * one.step**wide for one in self.calibration.draws(draws)]
-        low, high = np.quantile(drawn, ((1 - level) / 2, (1 + level) / 2), axis=0)
+        each = [ask(self.under(values)) * factors[0] ** wide for values, factors in self.calibration.draws(draws)]
+        low, high = np.quantile(each, ((1 - level) / 2, (1 + level) / 2), axis=0)
         least = ask(self.floor)
         return np.maximum(low, least), np.maximum(high, least)
 
@@ -436,10 +436,13 @@ class Unit:
         """Return the names of the inputs that the calibration does not cover."""
         return self.calibration.unseen(**self._inputs(work, 1))
 
-    def widened(self, work: Workload) -> Unit:
-        """Return the same with the wider calibration that a model, GPU or lengths never calibrated ask for."""
-        inputs = self._inputs(work, 1.0)
-        return self.calibrated(self.calibration.widened(**inputs))
+    def draws(self, work: Workload, count: int) -> list[DrawnCoefficients]:
+        """Return draws of the unit's calibration, with its anchor for a workload; see `Calibration.draws`.
+
+        They are wider for a model, GPU or lengths that were never calibrated.
+        """
+        wide = self.calibration.widest(**self._inputs(work, 1.0))
+        return self.calibration.draws(count, self.found(work)["anchor"], wide)
 
     def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, object]:
         """Return what a calibration's scope names."""
@@ -487,23 +490,6 @@ class Unit:
         steps = answer_steps(self.numbers, work.n_out)
         seconds = mean_seen(step, users, steps, own)
         return as_scalar(seconds if own else seconds / self.tokens_a_step)
-
-
-_FARTHEST = 1e9  # tokens that the decodes of a step see together, at most
-
-
-class Steps(Pace):
-    """`Unit.step_time` as a `simulate.Cost`: whole batches of any mix, fast in a loop; see `perf.pace.Pace`."""
-
-    def __init__(self, unit: Unit, factor: float = 1.0, prompt_factor: float = 1.0) -> None:
-        super().__init__(unit.terms, floor_terms(unit.numbers), factor, prompt_factor, _FARTHEST)
-        self.gives, self.brings = unit.tokens_a_step, 1 + unit.drafts
-
-    def __call__(
-        self, decodes: int, context: float, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0
-    ) -> float:
-        """Return the seconds of a step; see `simulate.Cost` for the arguments."""
-        return self.seconds(decodes, context, prefills, tokens, pairs)
 
 
 def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int], memory: float) -> None:

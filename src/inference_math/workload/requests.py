@@ -6,7 +6,7 @@ A `Workload` has given means; a `Trace` repeats recorded requests. Both draw req
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,9 @@ from inference_math.checks import (
     as_one_of,
     as_whole,
 )
-from inference_math.perf.types import Work
+
+if TYPE_CHECKING:
+    from inference_math.perf.types import Work
 
 __all__ = ["LENGTHS", "SLA", "RandomLengths", "Requests", "Source", "Trace", "Workload"]
 

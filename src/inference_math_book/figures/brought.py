@@ -170,7 +170,7 @@ def crowded(
     Lines are the law, marks a simulated engine, a sweep on any `executor`. Loads go at the datasheet rate.
     """
     means = turns.sessions(1.0)
-    cost = unit.near(Workload(means.prompt, turns.answer)).step_cost
+    cost = simulate.Steps(unit.near(Workload(means.prompt, turns.answer)))
     hbm, each_token = unit.kv_tokens(means.prompt), kv_sent(unit.numbers, means.prompt) / means.prompt
     seconds = each_token / (unit.gpus * tier("dram").read_bw)
     rows, settings, tiers = [], [], {"HBM": [hbm], "HBM and host": [hbm, host]}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from forms import case_of, settings
+from forms import case_of
+from forms import settings as forms_settings
 from node import Node, close, plain
 from setups import SETUPS, name_of
 
-from inference_math import perf
-from inference_math.perf import words
-from inference_math.planner.case import Case, coefficients
+from inference_math.perf import answers, words
+from inference_math.perf.starts import settings
+from inference_math.planner.case import Case
 from inference_math.workload import SLA
 from inference_math_book.explore.browser import script
 
@@ -25,7 +26,7 @@ MEANS = """(asked, drawn, users) => math.batch_curve(asked, math.under(asked, ..
 def test_the_page_has_the_unit_s_own_means(node):
     """The set-ups of `tests/planner/test_conservation.py`."""
     asked = [Case(unit, work, SLA(1.0, 1.0)) for unit, work, _ in SETUPS]
-    rows = [[one.asked, coefficients(one, None), setup[2]] for one, setup in zip(asked, SETUPS, strict=True)]
+    rows = [[one.asked, one.pairs(0)[0], setup[2]] for one, setup in zip(asked, SETUPS, strict=True)]
     for setup, (per_user, per_gpu) in zip(SETUPS, node.ask(MEANS, rows), strict=True):
         unit, work, users = setup
         assert 1 / per_user == pytest.approx(unit.tpot(work, users), rel=1e-9), name_of(setup)
@@ -46,14 +47,14 @@ SOLVE = """(asked, draws, speeds) => {
 
 def in_python(asked, draws, speeds):
     """Return what `SOLVE` returns."""
-    solved = perf.solve(asked, draws)
-    numbers, best = perf.numbers_of(asked, solved), solved["best"]
+    solved = answers.solve(asked, draws)
+    numbers, best = answers.numbers_of(asked, solved), solved["best"]
     middle = solved["costs"][len(draws) // 2]
     return {
-        "solved": solved, "numbers": numbers, "formulas": perf.by_formula(asked, solved, numbers),
-        "swings": perf.swings(asked, draws) if best and len(draws) == 1 else [],
-        "gains": perf.gains(asked, draws, speeds),
-        "settings": perf.settings(asked, best, solved["settings"][best]) if best else {},
+        "solved": solved, "numbers": numbers, "formulas": answers.by_formula(asked, solved, numbers),
+        "swings": answers.swings(asked, draws) if best and len(draws) == 1 else [],
+        "gains": answers.gains(asked, draws, speeds),
+        "settings": settings(asked, best, solved["settings"][best]) if best else {},
         "hindered": [words.hindered(asked, middle, name) for name in solved["order"]],
     }  # fmt: skip
 
@@ -61,7 +62,7 @@ def in_python(asked, draws, speeds):
 def test_decisions_are_those_of_the_package(node):
     """Under the calibration alone, and every tenth under some draws."""
     rows = []
-    for i, given in enumerate(settings(40)):
+    for i, given in enumerate(forms_settings(40)):
         case = case_of(given)
         speeds = {"nowhere near": 1e9, "hbm": 0.0}
         rows.append([case.asked, case.pairs(0 if i % 10 else 8), speeds])

@@ -8,6 +8,7 @@ import pytest
 from inference_math import Unit, theory
 from inference_math.evidence import load
 from inference_math.planner.loops import loop
+from inference_math.simulate import Steps
 from inference_math.workload import Workload
 from inference_math.workload.sessions import Turns
 from inference_math_book.figures import brought
@@ -87,7 +88,7 @@ def test_two_formulas_in_turn_are_the_loop_away_from_the_border():
     unit = Unit.of("llama-3-70b", "h100-sxm", 4, weights="fp8", kv="fp8")
     turns = Turns(turns=60, first=15_000, message=1500, answer=500, think=20.0)
     means = turns.sessions(1.0)
-    cost, hbm = unit.near(Workload(means.prompt, 500)).step_cost, unit.kv_tokens(means.prompt)
+    cost, hbm = Steps(unit.near(Workload(means.prompt, 500))), unit.kv_tokens(means.prompt)
     one, two = (cost.bare(count, count * means.prompt) for count in (1, 2))
     engine = {"n_out": 500, "t_w": 2 * one - two}
     token = float(unit.prefill_time(means.prompt)) / means.prompt
