@@ -52,8 +52,13 @@ def root() -> Path:
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans of eight draws and fleets of three, for tests of what is done with an answer, not of what it is."""
     from inference_math.perf import queues
-    from inference_math.planner import deployment, stores
+    from inference_math.planner import deployment, gpus, stores
 
     monkeypatch.setattr(queues, "DRAWN", 3)
-    for module in (deployment, stores, sys.modules["inference_math.planner.layouts"]):  # a function has its name, too
+    for module in (
+        deployment,
+        gpus,
+        stores,
+        sys.modules["inference_math.planner.layouts"],
+    ):  # a function has its name, too
         monkeypatch.setattr(module, "DRAWS", 8)

@@ -300,8 +300,9 @@ def test_the_report_says_what_the_page_says(page):
         assert line in report
         assert line in own
     assert report.count("```bash") == own.count("```bash") == 5
-    put(page, goal="serve")
+    put(page, goal="serve", units="2")
     sized(page)
+    expected = planned(DEFAULT | {"units": "2"})
     report, many = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), fleet(expected, 40)
     own = text.as_markdown(expected, many)
     assert f"**{page.locator('#planner-headline').inner_text()}**" in report
@@ -361,7 +362,7 @@ def test_what_is_no_deployment_is_refused_in_words(page, changes, complaint):
 
 
 def test_the_copied_lines_give_the_same_plan(page, capsys):
-    put(page, stored="50", promise="0.9", tier="local_ssd", units="3")
+    put(page, stored="50", promise="0.9", tier="local_ssd", units="2", output="50")
     sized(page)
     exec(page.evaluate("window.inferenceMathPlanner.asPython()"), {})
     printed = capsys.readouterr().out

@@ -336,11 +336,11 @@ def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
 
 
 def test_the_gpus_that_there_are_bound_the_pools(capsys):
-    for more, units in ((["--units", "3"], 3), ([], 12 // 2)):
-        assert main(["plan", *UNIT, *SENT, "--have", "12", *more, "--json"]) == 0
+    for more, units in ((["--units", "2"], 2), ([], 6 // 2)):
+        assert main(["plan", *UNIT, *SENT, "--have", "6", *more, "--json"]) == 0
         told = json.loads(capsys.readouterr().out)
         assert told["units"] == units
-    assert told["answer"]["gpus"]["value"] <= 12
+    assert told["answer"]["gpus"]["value"] <= 6
     assert told["answer"]["rate"]["low"] <= told["answer"]["rate"]["value"] <= told["answer"]["rate"]["high"]
     assert main(["plan", *UNIT, *SENT, "--have", "1"]) == 0
     said = capsys.readouterr()

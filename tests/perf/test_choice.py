@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from inference_math import SLA, Unit, Workload, plan
 from inference_math.perf.asked import target_of
 from inference_math.perf.choice import CAREFUL, chosen, scattered, served_beside, shares_best, tied
+from inference_math.planner.case import Case
 
 NAMES = ("aggregated", "chunked", "disaggregated")
 rates = st.lists(st.tuples(*[st.just(0.0) | st.floats(0.1, 100)] * 3), min_size=1, max_size=20)
@@ -121,3 +122,10 @@ def test_a_narrow_window_of_chunks_is_found():
     assert most > 0
     assert found.solved["kept"]["chunked"] >= CAREFUL
     assert found.compared.set_index("architecture").rate["chunked"] >= 0.98 * most
+
+
+@pytest.mark.parametrize(("n_in", "prompts"), [(1000, 16), (8192, 2), (8193, 1), (20_000, 1)])
+def test_prompts_of_a_pool_are_computed_together_up_to_the_workspace(n_in, prompts):
+    """16,384 tokens, and one prompt at least, where the KV cache has room for more."""
+    case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(n_in, 200), SLA(1e3, 1.0))
+    assert target_of(case.asked)["together"] == prompts

@@ -18,6 +18,7 @@ from inference_math.perf.answers import best_rate
 from inference_math.planner import architectures
 from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan
+from inference_math.planner.text import as_short
 from inference_math.simulate import Steps
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import DATASHEET, Anchor
@@ -393,3 +394,9 @@ def test_batches_by_prompt_fall_and_hold_the_closed_form():
     assert frame.batch[1] == FOUND["batch"]
     stored = planner.batches(UNIT, replace(WORK, alpha=0.9), LIMITS, [500, 2200, 6000], tier("dram"))
     assert (stored.batch >= frame.batch).all()
+
+
+def test_the_short_answer_has_the_first_three_cautions(monkeypatch):
+    monkeypatch.setattr(planner.Plan, "cautions", ("one", "two", "three", "four"))
+    short = as_short(PLAIN).splitlines()
+    assert [line for line in short if line.startswith("! ")][-3:] == ["! one", "! two", "! three"]

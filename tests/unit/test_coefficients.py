@@ -8,6 +8,7 @@ import pytest
 import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from inference_math.unit.coefficients import (
     COEFFICIENTS,
@@ -18,6 +19,7 @@ from inference_math.unit.coefficients import (
     Calibration,
     Coefficients,
     Prediction,
+    normals,
 )
 
 VLLM = Calibration.zero_shot("vllm")
@@ -289,3 +291,10 @@ def test_an_interval_whose_frequency_was_not_seen_is_a_range():
     outside = replace(found, mode="profile", outside=("tp 3 is outside",))
     assert str(outside) == "0.0123 s (0.01 to 0.015, range, profile); tp 3 is outside"
     assert replace(found, mode="profile", level=0.5).word == "50%"
+
+
+def test_draws_lie_in_the_middles_of_equal_parts():
+    """Of every coefficient and error: 64 parts of the normal law that are equally likely, none of them drawn twice."""
+    middles = stats.norm.ppf((np.arange(64) + 0.5) / 64)
+    for column in np.sort(np.array(normals(64)), axis=0).T:
+        assert column == pytest.approx(middles)
