@@ -14,11 +14,12 @@ from inference_math.perf.ladder import ladder_notes
 from inference_math.perf.queues import pace_of
 from inference_math.perf.sessions import session_of
 from inference_math.perf.steps import kv_sent
-from inference_math.perf.visits import Served, turns_held
+from inference_math.perf.visits import Served, store_for, turns_held
 from inference_math.planner import size_store
 from inference_math.planner.case import Case
-from inference_math.planner.loops import Habit, loop, needed, session_habits
+from inference_math.planner.loops import Habit, loop, session_habits
 from inference_math.simulate import Steps
+from inference_math.simulate.cost import timed
 from inference_math.workload import SLA, Workload
 from inference_math.workload.sessions import Turns
 
@@ -54,7 +55,9 @@ def test_a_ladder_is_the_loop_of_a_unit_in_bytes():
     assert rows.tokens.tolist() == pytest.approx([8 * hbm, 2e12 / each, 30e12 / each])
     assert rows.users.iloc[0] == pytest.approx(means.border(8 * hbm))
     assert rows.users["dram"] == pytest.approx(means.border(8 * hbm + 2e12 / each))
-    assert found.needed[0.9] * 1e9 / each == pytest.approx(8 * needed(waiting_of(UNIT), 20, cost_of(UNIT), 0.9, hbm))
+    habits = session_habits(Habit(), cost_of(UNIT))
+    of_a_unit = store_for(waiting_of(UNIT).numbers, 20, timed(cost_of(UNIT)), 0.9, hbm, habits)
+    assert found.needed[0.9] * 1e9 / each == pytest.approx(8 * of_a_unit)
     cost, front = Steps(UNIT.near(Workload(means.prompt, 500))), UNIT.front.seconds
     link = UNIT.gpus * tiers.tier("dram").read_bw
     waiting = replace(AGENTS, think=20.0 + front)
