@@ -17,9 +17,7 @@ FIGURES = [
     for page in sorted((ROOT / "book").rglob("*.md"))
     for name in re.findall(r"name: (fig-[\w-]+)(?:(?!```).)*?explore\.Live\(", page.read_text(encoding="utf-8"), re.S)
 ]
-FIGURES = [
-    one for _, one in sorted(enumerate(FIGURES), key=lambda pair: pair[0] % 5)
-]
+FIGURES = [one for _, one in sorted(enumerate(FIGURES), key=lambda pair: pair[0] % 5)]
 SPEEDUP = ("book/prefill/02-prefill-acceleration.html", "fig-speedup")
 ROWS = """id => {
     const view = document.querySelector(`#${id} .live-figure`).view;
