@@ -41,7 +41,7 @@ def _imported(tree: ast.AST, known: Mapping[str, Path]) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names} & known.keys()
-        elif isinstance(node, ast.ImportFrom) and node.module in known:
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.module in known:
             below = [f"{node.module}.{alias.name}" for alias in node.names]
             names |= {name if name in known else node.module for name in below}
     return names
