@@ -105,8 +105,9 @@ test-lab: .venv-lab/.ready  ## the quick laboratory end to end, in .venv-lab: ch
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py
 
-score: .venv/.ready  ## score the points set aside, once for a release: data/served_error.csv, data/accuracy.csv
-	@$(PY) tools/score_served.py
+score: .venv/.ready  ## score the points set aside, once for a release: data/served_error.csv, accuracy.csv, predicted/
+	@$(PY) tools/research/score_served.py
+	@$(PY) tools/research/predict.py
 
 bench: html  ## predictions and simulated steps per second, import time, size, peers; weight and speed of pages
 	@$(PY) tools/benchmark.py

@@ -65,6 +65,7 @@ def predictions() -> pd.DataFrame:
         ("plan, with intervals", lambda: plan(unit, work, SLA(1.0, 0.04)), 1, 1),
     ]
     if importlib.util.find_spec("aiconfigurator_core"):
+        sys.path.append(str(Path(__file__).parent / "research"))
         import peers
 
         row = SimpleNamespace(prompt_tokens=2200, output_tokens=170, concurrency=32)

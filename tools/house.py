@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 # From the ground up; a room imports from rooms of lower floors alone.
 FLOORS = (
     ("checks",), ("evidence",), ("catalogue",), ("theory",), ("perf",), ("workload",), ("unit",), ("simulate",),
-    ("planner", "calibrate"), ("cli", "profiles"), ("bench",), ("book",),
+    ("planner", "calibrate"), ("cli",), ("bench",), ("book",),
 )  # fmt: skip
 
 

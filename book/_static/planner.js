@@ -6,7 +6,6 @@
   const share = window.inferenceMathShare;
   const pictures = window.inferenceMathPictures;
   const crowd = window.inferenceMathCrowd;
-  const pasted = window.inferenceMathPasted;
   const { data } = math;
   const form = document.getElementById("planner-form");
   const sheet = form.closest(".planner-table");
@@ -14,11 +13,8 @@
   const NAMES = [...new Set([...form.elements].map((e) => e.name).filter((n) => n && n !== "preset"))];
   const defaults = Object.fromEntries(NAMES.map((n) => [n, at(n).value]));
   const presets = JSON.parse(form.dataset.presets);
-  const catalogued = new Set(Object.keys(data.models));
   const TABLES = ["architectures", "sizes", "drafting", "gpus", "tiers"].map((name) => document.getElementById(`planner-${name}`));
   const ROOM_FOR_DRAWS = 8; // ms of a frame
-  const OWN = "own"; // requests, and a calibration, that were pasted
-  let calibrated;
 
   const state = () => ({ ...Object.fromEntries(NAMES.map((n) => [n, at(n).value])), ...means(at("lengths").value) });
   // Recorded requests have their own means, which nobody else sets.
@@ -121,7 +117,6 @@
     if (given.imbalance && !mixture) refuse("imbalance", `must be left empty: ${given.model} has no routed experts`);
     const most = math.most_uneven(model.shape.idle);
     if (given.imbalance > most) refuse("imbalance", `must be at most ${math.digits(most)}, the same experts for every token, not ${given.imbalance}`);
-    if (given.imbalance && given.calibration === OWN) refuse("imbalance", "must be left empty: your calibration has its own");
     const sized = (size) => math.drafting(math.unit_numbers({ ...model.shape, ...model.tp[size] }, rates, layout(size), given.weights, given.kv, data.memory), Number(given.drafts), Number(given.accepted) / 100);
     const unit = sized(tp);
     if (!(unit.kv_room > 0)) {
@@ -172,9 +167,8 @@
   });
   const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
   const normals = data.normals.rows.map((row) => row.map((place) => data.normals.values[place]));
-  // The reader's calibration, or that which stands nearest to a unit, as `unit.nearest` chooses it.
+  // The calibration that stands nearest to a unit, as `unit.nearest` chooses it.
   const calibration = (given) => {
-    if (given.calibration === OWN && calibrated) return calibrated;
     const { kind, operators, shape } = data.models[given.model];
     const engine = data.engines[given.engine].like || given.engine;
     const { generation } = data.gpus[given.gpu];
@@ -186,10 +180,7 @@
     if (given.imbalance) [values.expert_imbalance, widths.expert_imbalance] = [Number(given.imbalance), 0];
     return { mode: "served", found: values, root: math.own_root(data.coefficients, widths), spread: data.levels.spread[kind], scope: { ...data.scopes.served, ...precisions } };
   };
-  const coefficients = (given) => {
-    const { found, anchors } = calibration(given);
-    return { ...found, anchor: math.anchored(anchors ?? [], Number(given.prompt), Number(given.output)) };
-  };
+  const coefficients = (given) => ({ ...calibration(given).found, anchor: 0 });
   // What a calibration's scope names; numbers as both ends of a range.
   const inputs = (given, concurrency) => ({
     engine: given.engine, model: given.model, kind: data.models[given.model].kind, gpu: given.gpu,
@@ -247,14 +238,13 @@
     const missed = best ? [] : math.missed(asked, centre);
     const never = math.outside(calibration(given).scope, inputs(given, Math.max(solved.settings[first].batch, 1))).map((one) => `not calibrated: ${one}`);
     const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
-    const { mode, kind } = { mode: calibration(given).mode, kind: data.models[given.model].kind };
-    const checked = ["served", "operators"].includes(mode) ? [math.checked(given.model, given.gpu, given.weights, kind, given.engine, data.gpus[given.gpu].maker, mode === "operators", errors)] : [];
+    const checked = math.checked(given.model, given.gpu, given.weights, data.models[given.model].kind, given.engine, data.gpus[given.gpu].maker, calibration(given).mode === "operators", errors);
     const prefill = solved.settings.disaggregated.prefill_units;
     const { title, measured } = data.links[given.link];
     const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${math.hindered(asked, centre, name)}`) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(centre, math.whole_alone(asked, coefficients(given), [1, 1, 0])), ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...checked].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(centre, math.whole_alone(asked, coefficients(given), [1, 1, 0])), ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, checked].map(sentence);
   };
 
   const remedies = (given) => {
@@ -357,13 +347,6 @@
     ]);
   };
 
-  const folded = (title, code) => {
-    if (code.dataset.language !== "yaml") return [code];
-    const made = document.createElement("details");
-    made.append(Object.assign(document.createElement("summary"), { textContent: "Show it" }), code);
-    return [made];
-  };
-
   // How to start architectures, a fleet's replica or a unit at full load: the first one open, the others folded.
   const starts = ({ given, asked, solved }, order, replicas) => {
     const shown = order.map((name) => {
@@ -372,14 +355,12 @@
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}${replicas[name] ? ", a replica" : " at full load"}` }));
       const behind = name === "disaggregated" ? 1 : of.units ?? 1; // units without pools behind each router
-      const pods = math.pods_of((of.replicas ?? 1) * behind, asked.unit.gpus, data.gpus[given.gpu].maker, data.gpus[given.gpu].node);
-      for (const [title, line] of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", pods, behind)) {
+      for (const [title, line] of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", behind)) {
         const code = Object.assign(document.createElement("pre"), { textContent: line });
-        code.dataset.language = math.is_manifest(title) ? "yaml" : "bash";
         const head = Object.assign(document.createElement("p"), { textContent: `${title} ` });
         code.dataset.title = title;
         head.append(share.copier("Copy", () => line));
-        made.append(head, ...folded(title, code));
+        made.append(head, code);
       }
       return made;
     });
@@ -587,48 +568,14 @@
     const alpha = Number(given.stored) / 100;
     const mix = Boolean(mixOf(given));
     const sent = [given.prompt, given.output, ...(alpha ? [`alpha=${alpha}`] : []), ...(given.lengths === "geometric" ? ['lengths="geometric"'] : [])];
-    const requests = given.lengths === OWN ? `read("requests.csv").trace()` : `mix("${given.lengths}"${alpha ? `, alpha=${alpha}` : ""})`;
-    const recorded = given.lengths === OWN && alpha ? `replace(${requests}, alpha=${alpha})` : requests;
+    const requests = `mix("${given.lengths}"${alpha ? `, alpha=${alpha}` : ""})`;
     const limits = [given.ttft / 1000, given.tpot / 1000, ...(Number(given.promise) > 0 ? [`quantile=${given.promise}`] : [])];
     const rest = [`units=${question(given).units}`, ...(given.tier === "hbm" ? [] : [given.tier === "own" ? `tier=Tier.of_bandwidth(${given.store}e9)` : `tier=tier("${given.tier}")`]), ...(given.front === "" ? [] : [`front=${given.front / 1000}`]), ...(given.link === data.link ? [] : [`link=link("${given.link}")`]), ...(Number(given.sessions) > 0 ? [`sessions=${given.sessions}`] : []), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
-    const listed = catalogued.has(given.model);
-    const model = listed ? `"${given.model}"` : 'Model.from_config("config.json")';
-    const own = given.calibration === OWN && calibrated;
-    const imported = [
-      ...(mix && given.lengths === OWN && alpha ? ["from dataclasses import replace"] : []), ...(listed ? [] : ["from inference_math.catalogue import Model"]),
-      ...(own ? ["from inference_math.unit import Calibration"] : []), ...(mix ? [`from inference_math.workload.${given.lengths === OWN ? "traces import read" : "mixes import mix"}`] : []),
-    ].map((line) => `${line}\n`).join("");
+    const imported = mix ? "from inference_math.workload.mixes import mix\n" : "";
     return `from inference_math import SLA, Unit, Workload, plan, planner\n${imported}from inference_math.catalogue.links import link\nfrom inference_math.catalogue.tiers import Tier, tier\n\n` +
-      `unit = Unit.of(${model}, "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}"${own ? ', Calibration.load("calibration.toml")' : ""}${layout(given)})\n${mix ? `requests = ${recorded}\n` : ""}` +
+      `unit = Unit.of("${given.model}", "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}"${layout(given)})\n${mix ? `requests = ${requests}\n` : ""}` +
       `found = plan(unit, ${mix ? "Workload.from_trace(requests)" : `Workload(${sent.join(", ")})`}, SLA(${limits.join(", ")}), ${rest.join(", ")})\nprint(found)\n` +
       fleetLine(given);
-  };
-
-  // What the reader pastes is taken at once, and stays until the page is left.
-  const offer = (name, value, title) => {
-    text("planner-link", "");
-    if (![...at(name).options].some((one) => one.value === value)) at(name).add(new Option(title, value));
-    at(name).value = value;
-    at("preset").value = "";
-  };
-  const tell = {
-    model: pasted.place("model", ({ name, record }) => {
-      data.models[name] = record;
-      offer("model", name, name);
-      at("weights").value = record.stored;
-      answer();
-    }),
-    requests: pasted.place("requests", ({ rows }) => {
-      data.mixes[OWN] = { rows };
-      offer("lengths", OWN, "as in your requests");
-      mixed();
-      answer();
-    }),
-    calibration: pasted.place("calibration", ({ record }) => {
-      calibrated = record;
-      offer("calibration", OWN, "yours");
-      answer();
-    }),
   };
 
   // The plan as Markdown, for a design document: what stands on the page.
@@ -642,7 +589,7 @@
     const asked_ = question(given).unit;
     const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
     const sections = TABLES.filter((one) => !one.hidden);
-    const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`${pre.dataset.language}\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
+    const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`bash\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => sheet.querySelector(`[data-${kind}="${name}"]`).textContent)])];
     return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour; ` : ""}${asked_.gpus} GPUs a unit`, ...(given.goal === "unit" ? [] : [`**${lines("planner-headline")}** ${lines("planner-how")}`]), `**${lines("planner-verdict")}** ${lines("planner-runner")}`, lines("planner-settings"),
       [...document.querySelectorAll("#planner-notes li")].map((one) => `* ${one.textContent}`).join("\n"),
@@ -659,7 +606,6 @@
       share.download("plan.csv", "text/csv", share.csv(TABLES.filter((one) => !one.hidden).flatMap((one) => [[one.querySelector("h3").textContent], ...tableOf(one), []])));
     }),
     share.button("Reset", () => {
-      document.querySelectorAll(".planner-own [role=status]").forEach((one) => { one.textContent = ""; });
       begin();
       answer();
     }),
@@ -690,23 +636,14 @@
   });
   // What the reader is after stays, whatever the set-up.
   const aims = () => Object.fromEntries(["goal", "traffic", "have", "arrivals", "price", "prices"].map((name) => [name, at(name).value]));
-  // What a link asks for and this page lacks is said above the answer, and where it can be pasted.
+  // What a link asks for and this page lacks is said above the answer.
   const follow = (link) => {
-    const strange = write(link.state).filter((name) => !(name in PASTED && absent(name, link.state[name])));
+    const strange = write(link.state);
     const said = strange.length ? [`The link names what this page does not have: ${strange.map((name) => `${name} ${link.state[name]} (now ${at(name).value})`).join(", ")}.`] : [];
     const unknown = Object.keys(link.state).filter((name) => !NAMES.includes(name) && name !== "preset" && !name.startsWith("sessions."));
     if (unknown.length) said.push(`No field here is called ${unknown.join(" or ")}: the link says it for nothing.`);
-    for (const [name, what] of Object.entries(PASTED)) {
-      if (!absent(name, link.state[name])) continue;
-      const lacks = `The link is about ${name === "model" ? link.state.model : `${what} of somebody's own`}, which it does not carry`;
-      tell[what](`${lacks}: paste ${what === "requests" ? "them" : "it"} here.`, true);
-      said.push(`${lacks}. What stands here is about something else, until you paste ${what === "requests" ? "them" : "it"} above.`);
-    }
     text("planner-link", said.join(" "));
   };
-  // Which fields may have a value that was pasted, and where; and whether a link names one that is not here.
-  const PASTED = { model: "model", lengths: "requests", calibration: "calibration" };
-  const absent = (name, value) => value !== undefined && (name === "model" ? !data.models[value] : value === OWN) && at(name).value !== value;
   const opened = share.parse();
   if (opened?.id === "plan") follow(opened); else begin();
   window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { follow(link); at("preset").value = ""; answer(); } });

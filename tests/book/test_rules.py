@@ -1,69 +1,219 @@
-"""The rules of thumb in the answer boxes, followed on a grid."""
+"""The rules of thumb in the answer boxes, followed on a grid of deployments and compared with the plan.
+
+A rule speaks of some set-ups only. To follow it there costs the share of the rate that the plan serves more. All of it
+under the calibration's own coefficients, without draws: a rule is arithmetic, and so is what it is held to.
+"""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise, product
 
+import pandas as pd
 import pytest
 
-from inference_math import planner
-from inference_math.perf.load import loaded, settings_row
-from inference_math_book import rules
+from inference_math import SLA, Unit, Workload, planner, theory
+from inference_math.catalogue.tiers import tier
+from inference_math.perf.answers import binding_limits
+from inference_math.perf.asked import NEARLY, longest_step, places
+from inference_math.perf.batch import largest_whole
+from inference_math.perf.load import loaded, settings_row, strain
+from inference_math.perf.search import NEVER
+from inference_math.planner.case import Case
 
-ROWS = rules.followed().set_index("name")
+FINE = 0.05  # of the rate: who follows a rule that loses less has been told right
+MOST = 10_000  # decodes that are looked for
+STORED = 0.8  # of each prompt, where there is a store
+UNITS = (("llama-3-8b", 1), ("qwen3-32b", 2), ("llama-3-70b", 2), ("llama-3-70b", 4))
+PROMPTS, ANSWERS = (256, 1000, 2200, 8000), (32, 170, 600)
+LIMITS = ((0.4, 0.02), (2.0, 0.04), (2.0, 0.1))
 
 
-def test_every_rule_speaks_and_none_beats_the_plan():
-    assert ROWS.cases.to_dict() == {
-        "theorem": 89, "always pools": 89, "split": 89, "small split": 21, "chunk": 132, "near": 9, "pays": 138,
-        "pays nothing": 12, "memory": 8, "store": 129,
+class Setup:
+    """A deployment, and the plan of it under one set of coefficients."""
+
+    def __init__(self, case):
+        self.case = case
+        self.plan = planner.Plan.of(case, 0)
+        self.rates = {name: rates[0] for name, rates in self.plan.solved["rates"].items()}
+        self.best = max(self.rates.values())
+        self.costs = self.plan.solved["costs"][0]
+        self.step = self.costs["mixed"]
+        self.limit = longest_step(case.asked)
+
+    @cached_property
+    def decodes(self):
+        """Decodes that a step within the limit allows, whatever memory holds."""
+        return largest_whole(MOST, lambda b: self.step(b, 0.0) <= self.limit)
+
+    @property
+    def roomy(self):
+        return places(self.case.asked) >= self.decodes > 0
+
+    def serves(self, name, batch, chunk, prefill):
+        """Return what given settings serve; 0 where they miss a limit."""
+        row = settings_row(batch, chunk, prefill)
+        if strain(self.case.asked, self.costs, name, row) > NEARLY:
+            return 0.0
+        return loaded(self.case.asked, self.costs, name, row)["rate"]
+
+    @cached_property
+    def stored(self):
+        """The same set-up with most of each prompt on local SSDs."""
+        return Setup(replace(self.case, work=replace(self.case.work, alpha=STORED), tier=tier("local_ssd")))
+
+    def lacks(self, other):
+        """Return the share of what another set-up serves that this one does not; 0 where it serves as much."""
+        return 1 - self.best / max(self.best, other.best)
+
+
+def both(one):
+    """Return what the better of whole prompts and pools serves, where HBM holds the decodes; else None."""
+    rates = one.rates["aggregated"], one.rates["disaggregated"]
+    return max(rates) if one.roomy and min(rates) > 0 else None
+
+
+def theorem(one):
+    """Pools, not whole prompts, exactly if a prompt alone outlasts the limit on TPOT."""
+    chosen = one.rates["disaggregated" if one.step(0.0, 1.0) > one.limit else "aggregated"]
+    return 1 - chosen / best if (best := both(one)) else None
+
+
+def always_pools(one):
+    return 1 - one.rates["disaggregated"] / best if (best := both(one)) else None
+
+
+def split(one):
+    """Of uΔP/ΔH prefill units for a decode unit."""
+    row = one.plan.solved["settings"]["disaggregated"]
+    if not (one.roomy and one.rates["disaggregated"] > 0):
+        return None
+    ratio = theory.pdd_split(
+        delta_p=one.plan["delta_p_gross"], delta_h=one.plan["delta_h"], t_w=one.plan["t_w"], sla_tpot=one.limit
+    )
+    units = one.case.units
+    prefill = min(max(round(units * ratio / (1 + ratio)), 1), units - 1)
+    return 1 - one.serves("disaggregated", row["batch"], row["chunk"], prefill) / one.rates["disaggregated"]
+
+
+def small_split(one):
+    return split(one) if one.decodes <= 128 and one.case.work.n_in >= 1000 else None
+
+
+def chunk(one):
+    """The chunk that feeds the batch, and the largest batch that keeps the limit."""
+    if not one.rates["chunked"] > 0:
+        return None
+    n_in, n_out, room = one.case.work.n_in, one.case.work.n_out, places(one.case.asked)
+
+    def feeding(b):
+        return float(theory.chunk_size(b=b, n_in=n_in, n_out=n_out - 1))  # the first token is the prompt's
+
+    def fits(b):  # the prompts under way hold memory, too
+        return b + feeding(b) / n_in <= room and one.step(b, feeding(b) / n_in) <= one.limit
+
+    batch = largest_whole(MOST, fits)
+    return 1 - (one.serves("chunked", batch, feeding(batch), NEVER) if batch > 0 else 0.0) / one.rates["chunked"]
+
+
+def near(one):
+    """Pools, where the limit on TPOT is near one weight read."""
+    return 1 - one.rates["disaggregated"] / one.best if one.limit <= 1.5 * one.plan["t_w"] else None
+
+
+def pays(one):
+    """A store pays: one that brings less than `FINE` has been bought for nothing, and counts as that loss."""
+    return FINE if one.stored.best < (1 + FINE) * one.best else 0.0
+
+
+def pays_nothing(one):
+    """A store does not pay where ΔP is at most half of ΔH."""
+    return one.lacks(one.stored) if one.plan["delta_p"] <= one.plan["delta_h"] / 2 else None
+
+
+def memory(one):
+    """A store does not pay where memory limits the batch of whole prompts."""
+    return one.lacks(one.stored) if "memory" in binding_limits(one.plan.numbers) else None
+
+
+def store(one):
+    """A store twice as fast does not pay where e is at least α/(1 − α)."""
+    stored, place, unit, n_in = one.stored, tier("local_ssd"), one.case.unit, one.case.work.n_in
+    e = place.acceleration(unit.token_time(n_in), unit.kv_bytes(n_in) / n_in, unit.gpus)
+    if not stored.best > 0 or e < STORED / (1 - STORED):
+        return None
+    return stored.lacks(Setup(replace(stored.case, tier=replace(place, read_bw=2 * place.read_bw))))
+
+
+RULES = (theorem, always_pools, split, small_split, chunk, near, pays, pays_nothing, memory, store)
+
+
+@pytest.fixture(scope="module")
+def setups():
+    """The grid: four units of H100s in FP8, twelve pairs of lengths, three pairs of limits; those that serve."""
+    grid = product(UNITS, PROMPTS, ANSWERS, LIMITS)
+    every = (
+        Setup(Case(Unit.of(model, "h100-sxm", tp, "fp8", "fp8"), Workload(n_in, n_out), SLA(*limits)).checked())
+        for (model, tp), n_in, n_out, limits in grid
+    )
+    return [one for one in every if one.best > 0]
+
+
+@pytest.fixture(scope="module")
+def losses(setups):
+    """What following each rule costs, by its name: a series over the set-ups that it speaks of."""
+    costs = pd.DataFrame({rule.__name__: [rule(one) for one in setups] for rule in RULES}, index=setups, dtype=float)
+    return {name: costs[name].dropna() for name in costs}
+
+
+def test_every_rule_speaks_and_none_beats_the_plan(losses):
+    assert {name: len(one) for name, one in losses.items()} == {
+        "theorem": 89, "always_pools": 89, "split": 89, "small_split": 21, "chunk": 132, "near": 9, "pays": 138,
+        "pays_nothing": 12, "memory": 8, "store": 129,
     }  # fmt: skip
-    for rule in rules.RULES:
-        costs = [cost for one in rules.setups() if (cost := rule.costs(one)) is not None]
-        assert min(costs) >= -1e-6, rule.name
+    assert min(one.min() for one in losses.values()) >= -1e-6
 
 
-def test_rules_of_the_boxes_are_as_good_as_their_chapters_say():
-    right = ROWS.right
+def test_rules_of_the_boxes_are_as_good_as_their_chapters_say(losses):
+    right = {name: (one < FINE).mean() for name, one in losses.items()}
     assert right["near"] == right["pays"] == 1
-    assert right["theorem"] > right["always pools"]
-    assert right["theorem"] > 0.9
-    assert right["small split"] > 0.8
-    assert min(right["chunk"], right["store"]) > 0.9
+    assert right["theorem"] > right["always_pools"]
+    assert right["small_split"] > 0.8
+    assert min(right["theorem"], right["chunk"], right["store"]) > 0.9
     assert right["split"] < 0.6  # so the box gives it with its condition
 
 
-def test_where_rules_fail_is_said():
-    assert "256 in" in ROWS.worst_at["theorem"]  # prompts that are computed several at a time
-    assert "20 ms" in ROWS.worst_at["chunk"]  # limits with hardly any room
-    assert ROWS.right["memory"] == ROWS.right["pays nothing"] == 0
-    assert 0.1 < ROWS["mean"]["pays nothing"] < ROWS.worst["pays nothing"] <= 1 / 3 + 0.01  # 1 - 1 / 1.5
+def test_where_rules_fail_is_said(losses):
+    assert losses["theorem"].idxmax().case.work.n_in == 256  # prompts that are computed several at a time
+    assert losses["chunk"].idxmax().case.sla.tpot == 0.02  # limits with hardly any room
+    assert min(losses["memory"].min(), losses["pays_nothing"].min()) >= FINE  # these two are wrong everywhere
+    assert 0.1 < losses["pays_nothing"].mean() < losses["pays_nothing"].max() <= 1 / 3 + 0.01  # 1 - 1 / 1.5
 
 
-def test_a_faster_store_is_one_and_what_pays_too_little_does_not_pay():
-    assert ROWS.worst["store"] > rules.FINE  # of some set-ups a store twice as fast brings more
-    (pays,) = [rule for rule in rules.RULES if rule.name == "pays"]
+def test_a_faster_store_is_one_and_what_pays_too_little_does_not_pay(losses):
+    assert losses["store"].max() > FINE  # of some set-ups a store twice as fast brings more
 
     class Hardly:
         best = 1.0
 
         stored = type("Store", (), {"best": 1.02})
 
-    assert pays.costs(Hardly()) == rules.FINE  # which counts as wrong: right is what costs less
+    assert pays(Hardly()) == FINE  # which counts as wrong: right is what costs less
 
 
-def test_a_set_up_s_rates_are_the_plan_s():
-    for one in rules.setups()[::17]:
+def test_a_set_up_s_rates_are_the_plan_s(setups):
+    for one in setups[::17]:
         case = one.case
         found = planner.plan(case.unit, case.work, case.sla, intervals=False)
         assert one.best == pytest.approx(found["rate"])
         assert one.rates["disaggregated"] == pytest.approx(found.solved["rates"]["disaggregated"][0])
 
 
-def test_what_a_rule_costs_counted_anew():
+def test_what_a_rule_costs_counted_anew(setups):
     """The theorem and the split of one set-up, from steps alone."""
     one = next(
-        one for one in rules.setups()
+        one for one in setups
         if (one.case.unit.model.name, one.case.work.n_in, one.case.work.n_out, one.case.sla.tpot)
         == ("qwen3-32b", 8000, 170, 0.02)
     )  # fmt: skip
@@ -72,8 +222,7 @@ def test_what_a_rule_costs_counted_anew():
     rates = {p: min(p * prefill, (8 - p) * decode) / 8 for p in range(1, 8)}
     best = max(rates, key=lambda p: rates[p])
     assert row["prefill_units"] == best
-    (split,) = [rule for rule in rules.RULES if rule.name == "split"]
-    assert split.costs(one) == pytest.approx(1 - rates[best + 1] / rates[best])
+    assert split(one) == pytest.approx(1 - rates[best + 1] / rates[best])
     ordered = [rates[p] for p in range(best, 8)]
     assert all(more >= less for more, less in pairwise(ordered))
     served = loaded(one.case.asked, one.costs, "disaggregated", settings_row(row["batch"], row["chunk"], best))

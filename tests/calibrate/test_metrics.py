@@ -116,7 +116,7 @@ def test_a_simulated_run_is_counted_as_its_page_is(usual, saved):
 
 
 def test_vllm_s_own_page_is_read():
-    """Written by vLLM 0.32's own code of a simulated run (tools/engine_page.py): its names, labels and buckets."""
+    """Written by vLLM 0.32's own code of a simulated run (engine_page.py): names, labels, buckets."""
     run = simulate.open_loop(Workload(1500, 150), simulate.Steps(UNIT), rate=6.0, requests=300, seed=1)
     own, read = Window.of_run(run), window(Path(__file__).with_name("vllm_metrics.txt"))
     assert (read.engine, read.model, read.requests) == ("vllm", "llama-3-8b", 300)
@@ -133,7 +133,7 @@ def test_vllm_s_own_page_is_read():
 
 
 def test_the_page_of_a_vllm_that_ran_is_read():
-    """Of vLLM 0.32 itself (tools/engine_run.py), beside what its client saw: the first line of the file."""
+    """Of vLLM 0.32 itself (tools/research/engine_run.py), beside what its client saw: the first line of the file."""
     path = Path(__file__).with_name("vllm_page.txt")
     seen, read = json.loads(path.read_text(encoding="utf-8").partition("\n")[0][2:]), window(path)
     for name in ("requests", "n_in", "n_out"):

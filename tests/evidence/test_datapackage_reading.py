@@ -51,7 +51,7 @@ def test_every_table_loads_with_its_origin(name: str) -> None:
     assert table.source
     assert table.url.startswith("https://")
     assert table.licence
-    assert table.evidence in {"measured", "published", "fitted"}
+    assert table.evidence in {"measured", "published", "fitted", "predicted"}
 
 
 def test_types_units_and_origin(folder: Path) -> None:

@@ -13,7 +13,6 @@ from inference_math import SLA, Unit, Workload, plan
 from inference_math.catalogue.tiers import tier
 from inference_math.perf import answers
 from inference_math.perf.commands import commands
-from inference_math.perf.manifests import is_manifest
 from inference_math.perf.starts import settings
 from inference_math.perf.words import runner_up
 from inference_math.planner.case import Case, solve
@@ -22,15 +21,14 @@ CASES: dict[str, Case] = {}
 
 
 def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0, **layout):
-    """Return the commands of an architecture, without its manifests; what its engine is told; its row."""
+    """Return the commands of an architecture; what its engine is told; its row."""
     unit = Unit.of("deepseek-v3", "h200-sxm", kv=kv, engine=engine, **({"tp": 8} | layout))
     case = Case(unit, Workload(2000, 200, 0.5, lengths, longest), SLA(2, 0.1))
     row = solve(case).rows[architecture]
     assert row["rate"] > 0
     told = settings(case.asked, architecture, row)
     CASES[engine] = case
-    found = commands(case.asked, architecture, told, kv, 0.9, tier, 1, 1)
-    return {title: line for title, line in found if not is_manifest(title)}, told, row
+    return dict(commands(case.asked, architecture, told, kv, 0.9, tier, 1)), told, row
 
 
 @pytest.mark.parametrize(
@@ -159,7 +157,7 @@ def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine)
     case = Case(unit, Workload(2000, 200, 0.5), SLA(2, 0.1), tier=tier("dram"), sessions=500)
     told = settings(case.asked, "chunked", solve(case).rows["chunked"])
-    line = dict(commands(case.asked, "chunked", told, "fp8", 0.9, "dram", 1, 1))["each unit"]
+    line = dict(commands(case.asked, "chunked", told, "fp8", 0.9, "dram", 1))["each unit"]
     size = 500 * 2200 * unit.model.kv_token("fp8")
     told = {"SIZE": f"{-(-size // 1e9):.0f}", "EACH": f"{-(-size // 2e9):.0f}", "BYTES": f"{size:.0f}"}
     for name, value in told.items():
@@ -172,7 +170,7 @@ def test_a_request_longer_than_the_model_was_made_for_is_told_how():
     unit = Unit.of("qwen3-32b", "h200-sxm", weights="fp8", kv="fp8")
     case = Case(unit, Workload(60000, 300), SLA(20, 0.1))
     told = settings(case.asked, "aggregated", solve(case).rows["aggregated"])
-    (_, line), *_ = commands(case.asked, "aggregated", told, "fp8", 0.9, "", 1, 1)
+    (_, line), *_ = commands(case.asked, "aggregated", told, "fp8", 0.9, "", 1)
     words = shlex.split(line)
     rope = json.loads(words[words.index("--hf-overrides") + 1])["rope_scaling"]
     assert rope["factor"] * rope["original_max_position_embeddings"] >= 60300

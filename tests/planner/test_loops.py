@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_math import Unit, simulate, theory
-from inference_math.perf.visits import room_wait
-from inference_math.planner.loops import Habit, loop, needed
+from inference_math.perf.visits import room_wait, store_for
+from inference_math.planner.loops import Habit, loop, session_habits
+from inference_math.simulate.cost import timed
 from inference_math.workload import Workload
 from inference_math.workload.sessions import Turns
 
@@ -24,6 +25,10 @@ def played(turns, users, tokens, cost=COST, load=0.0, blocking=True, ranks=1, bu
         turns, cost, users=users, requests=800, warmup=400, block_tokens=64, scheduler=engine,
         tiers=[simulate.StoreTier(size, load) for size in below], blocking=blocking, lifetime=lifetime,
     )  # fmt: skip
+
+
+def needed(turns, users, cost, share, hbm, groups=1):
+    return store_for(turns.numbers, users, timed(cost), share, hbm, session_habits(Habit(groups=groups), cost))
 
 
 @pytest.mark.parametrize(
@@ -292,9 +297,9 @@ def test_each_group_keeps_its_own_users():
     four = loop(shared, 120, cost, tokens=[4.8e6, 1.6e6], loads=[1e-9], habit=Habit(groups=4))
     assert four.found == pytest.approx(one.found, rel=1e-3)
     assert four.in_flight == pytest.approx(4 * one.in_flight, rel=1e-2)
-    sizes = [needed(shared, 30 * n, cost, 0.9, 4e5 * n, Habit(groups=n)) / n for n in (1, 4)]
+    sizes = [needed(shared, 30 * n, cost, 0.9, 4e5 * n, n) / n for n in (1, 4)]
     assert sizes[1] == pytest.approx(sizes[0], rel=1e-2)
-    least = [needed(shared, 30 * n, cost, 1e-6, 4e5 * n, Habit(groups=n)) / n for n in (1, 4)]
+    least = [needed(shared, 30 * n, cost, 1e-6, 4e5 * n, n) / n for n in (1, 4)]
     assert least[1] == pytest.approx(least[0], rel=1e-2)
 
 

@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 from inference_math import theory
-from inference_math.theory.formula import Formula, to_vega
+from inference_math.theory.formula import Formula, formula, to_vega
 from inference_math.theory.notation import alpha, e, n_in
 
 EVERY = list(theory.CATALOGUE.values())
@@ -54,6 +54,28 @@ def test_the_signature_is_the_catalogue_s():
 def test_arguments_must_be_the_symbols_of_the_expression():
     with pytest.raises(ValueError, match="not the symbols"):
         Formula("f", (alpha, e), alpha + 1, "f", "1", "C00", "", "")
+
+
+def test_a_function_becomes_a_formula_of_its_module():
+    @formula("y", claim="C01", unit="s", domain=alpha < e)
+    def rise(e, alpha):
+        """The first line,
+        and the second one.
+        """
+        return e - alpha
+
+    try:
+        assert type(rise) is Formula
+        assert (rise.usage, rise.meaning) == ("rise(e, alpha)", "The first line, and the second one.")
+        assert (rise.source, rise.unit, rise.domain, rise.where) == (theory.BOOK, "s", alpha < e, {})
+        assert rise.latex == "y = e - \\alpha"
+    finally:
+        assert globals().pop("__all__") == ["rise"]
+    with pytest.raises(ValueError, match=r"a parameter of f must be one of .* not 'alphas'; did you mean 'alpha'"):
+
+        @formula("f", claim="C01")
+        def f(alphas):
+            return alphas
 
 
 def test_equals_tells_equal_from_different():

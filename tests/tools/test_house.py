@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import graphlib
+import re
 from itertools import pairwise
 
 import house
@@ -43,6 +44,19 @@ def folder(module: str, depth: int) -> str:
     """Return the folder of a module, at most so deep; a module that lies beside folders is its own."""
     parts = module.split(".")
     return ".".join(parts[:depth])
+
+
+def test_what_makes_a_release_is_imported_by_neither_package_nor_book(root):
+    research = {path.stem for path in (root / "tools" / "research").glob("*.py")}
+    assert "score_served" in research
+    files = [*(root / "src").rglob("*.py"), *(root / "book").rglob("*.md")]
+    imported = {
+        (path.name, name)
+        for path in files
+        for name in re.findall(r"^\s*(?:from|import) (\w+)(?: import| as |$)", path.read_text(encoding="utf-8"), re.M)
+    }
+    assert ("notebook.py", "sympy") in imported
+    assert [pair for pair in imported if pair[1] in research] == []
 
 
 def test_what_stands_in_functions_and_what_serves_annotations_alone_is_seen(tmp_path, monkeypatch):

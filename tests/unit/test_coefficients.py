@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -151,6 +153,39 @@ def test_a_broken_file_is_refused(tmp_path, old, new, words):
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(ValueError, match=words):
         Calibration.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("spread", 3, "spread must be a number from 0 to 2"),
+        ("coefficients", [1], "coefficients must be a table"),
+        ("coefficients", dict.fromkeys(COEFFICIENTS, 1e-9), "memory must be a number from 0.001 to 1"),
+        ("coefficients", dict.fromkeys(COEFFICIENTS, 0.5) | {"layer": 60}, "layer must be a number from 0 to 10"),
+        ("log_covariance", {name: [0.0] for name in COEFFICIENTS}, "log_covariance must have 14 numbers"),
+        (
+            "log_covariance",
+            {name: [11.0] * 14 for name in COEFFICIENTS},
+            "log_covariance must be a number from -10 to 10",
+        ),
+        ("scope", {"gpu": [1]}, "scope.gpu must be names"),
+        ("scope", {"tp": [2, 1]}, "scope.tp must be the two ends of a range"),
+        ("anchors", [{"n_in": 1}], "an anchor must have n_in, n_out, seconds"),
+        ("anchors", [{"n_in": 1, "n_out": 1, "seconds": 2}], "seconds of an anchor must be a number from -0.1 to 1"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(tmp_path, name, value, words):
+    path = tmp_path / "mine.toml"
+    VLLM.save(path)
+    path.write_text(tomli_w.dumps(tomllib.loads(path.read_text("utf-8")) | {name: value}))
+    with pytest.raises(ValueError, match=words):
+        Calibration.load(path)
+
+
+@pytest.mark.parametrize("value", [0, 1.1, float("nan"), "1", None, True])
+def test_a_share_is_a_share(value):
+    with pytest.raises((TypeError, ValueError), match="memory must be a number"):
+        Coefficients(memory=value)
 
 
 def test_what_is_no_calibration_for_its_size_or_kind_is_not_read(tmp_path):

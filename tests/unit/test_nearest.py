@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from inference_math import catalogue
-from inference_math.calibrate import served
+from inference_math.evidence import load
 from inference_math.perf.calibrate import FACTORS
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
@@ -75,7 +75,7 @@ def test_constants_move_with_the_model_and_shares_do_not():
 
 
 def test_the_scope_names_the_models_that_were_fitted():
-    rows = served.points("calibration").query("left_out == ''")
+    rows = load("predicted_fronts").frame  # of calibration rows that can be used
     assert tuple(sorted(set(rows.model))) == SERVED_SCOPE["model"]
     gpus = set(rows.gpu)
     assert gpus == set(SERVED_SCOPE["gpu"])

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import theory
-from inference_math.workload.returns import ladder
 from inference_math.workload.sessions import Sessions, Turns
 from inference_math.workload.stores import drawn, play
 
@@ -137,14 +136,6 @@ def test_turns_refuse_what_is_none(wrong):
         Turns(**(good | wrong))
 
 
-def test_a_ladder_of_tiers_holds_what_one_store_of_their_size_does():
-    law = Sessions(again=80_000, brought=1_500, gap=30, answer=500).of(400)
-    tiers = ladder(law, [4e6, 20e6, 100e6])
-    assert sum(tiers) == pytest.approx(law.found(124e6))
-    assert tiers[0] == pytest.approx(law.found(4e6))
-    assert ladder(law, [0.0, 4e6])[0] == 0
-
-
 @pytest.mark.parametrize("users", [1, 7, 56, 399])
 def test_with_equal_gaps_the_size_for_any_share_finds_all(users):
     law = Sessions(again=52.25, brought=7.25, gap=10, cv=0).of(users)
@@ -157,7 +148,6 @@ def test_what_all_share_is_found_by_a_store_of_its_size(cv):
     assert law.size_for(0.5) == 1000
     assert law.found(1000) == pytest.approx(1000 / 1110)
     assert law.found(999) == 0
-    assert ladder(law, [500.0, 500.0]) == [0, pytest.approx(1000 / 1110)]
 
 
 @given(share=st.floats(0.05, 0.99), cv=st.sampled_from([0.4, 1.0, 2.0]))
@@ -193,5 +183,3 @@ def test_what_is_no_session_is_refused(change, words):
         Sessions(**{"again": 10.0, "brought": 2000.0, "gap": 5.0} | change)
     with pytest.raises(ValueError, match="users must be"):
         Sessions(10, 20, 5).of(0)
-    with pytest.raises(ValueError, match="capacities must be"):
-        ladder(Sessions(10, 20, 5).of(3), [-1.0])

@@ -199,6 +199,13 @@ def test_azure_s_lines_are_read(write):
     assert got.trace().alpha.tolist() == [0, 0]
 
 
+def test_lengths_alone_are_a_trace_without_arrivals(write):
+    found = read(write("t.csv", "n_out, n_in", "5,100", "", "6, 200", "7"))
+    assert found.problems.to_numpy().tolist() == [[5, "1 cells under 2 columns"]]
+    assert found.trace().arrival is None
+    assert found.trace().n_in.tolist() == [100, 200]
+
+
 def test_own_columns_may_stand_in_any_order(write):
     got = read(str(write("t.csv", 'user,n_out, n_in,"arrival"', "a,1,20,0.5", '"b, c",2,30,0.5')), strict=True)
     assert got.requests.drop(columns="blocks").to_numpy().tolist() == [[0.5, 20, 1], [0.5, 30, 2]]
@@ -300,7 +307,7 @@ def test_a_file_without_requests_is_refused(write, name, lines, words):
 
 def test_a_file_of_far_too_many_lines_is_refused_before_they_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(traces, "_MOST", 10)
-    monkeypatch.setattr(traces, "parsed_lines", lambda *_: pytest.fail("lines were read"))
+    monkeypatch.setattr(traces, "_parsed_lines", lambda *_: pytest.fail("lines were read"))
     path = tmp_path / "long.csv"
     path.write_text("n_in,n_out\n" + "5,5\n" * 11)
     with pytest.raises(ValueError, match=r"long\.csv must have at most 10 requests"):

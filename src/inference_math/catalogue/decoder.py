@@ -1,7 +1,7 @@
 """A decoder-only language model: its sizes, what its layers are made of, what each of its parts costs in memory.
 
 Sizes are counts, bytes are SI (1 GB = 1e9). Biases, norms and learned positions are left out of every parameter count:
-0.1 % of a model here at most. The module runs in a browser, too, where there is no NumPy; see `book.explore.pasted`.
+0.1 % of a model here at most.
 """
 
 from __future__ import annotations
@@ -10,18 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from inference_math.catalogue.files import parsed_file, strict
 from inference_math.catalogue.huggingface import model_fields
 from inference_math.catalogue.layers import Cache, Ffn, Layer, grouped, latent, mixture, plain_ffn
 from inference_math.catalogue.precisions import FOUR_BITS, STATE_BYTES, as_kv_precision, as_precision, bytes_per_value
-from inference_math.checks.plain import as_one_of, as_whole
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from inference_math.checks import Numbers
+from inference_math.checks import AT_LEAST_ZERO, Numbers, as_numbers, as_one_of, as_whole
 
 __all__ = ["GROUPS", "Model"]
 
@@ -276,10 +273,6 @@ class Model:
 
         An array for an array of tokens. With full attention `kv_token` for each.
         """
-        import numpy as np  # the only thing here that needs it
-
-        from inference_math.checks import AT_LEAST_ZERO, as_numbers
-
         held = as_numbers("tokens", tokens, AT_LEAST_ZERO)
         size = bytes_per_value(as_kv_precision("precision", precision))
         total = np.full(held.shape, float(STATE_BYTES * self.state_values))

@@ -41,17 +41,9 @@ class EngineRecord(TypedDict):
     kv_fp8: dict[str, str]
     cadence: str
     program: str
-    image: str
     router: str
     balancer: str  # in front of units without pools
     policies: list[str]  # by requests, by what is stored
-    router_each: str
-    router_image: str
-    router_setup: str
-    router_open: str
-    dynamo: dict[str, str]
-    dynamo_words: dict[str, str]
-    llm_d: str
     metrics: dict[str, list[str]]
     longest: str
     share: str
@@ -65,12 +57,10 @@ class EngineRecord(TypedDict):
     away: str
     away_note: str
     store_note: str
-    away_env: list[str]
     pool: str
     pool_store: str
     pool_away: str
     prefill_pool: str
-    pod_env: str
     rope: str
     drafting: list[str]
     drafter: str

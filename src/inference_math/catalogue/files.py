@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["parsed", "parsed_file", "strict", "unique", "write"]
+__all__ = ["parsed_file", "strict", "unique", "write"]
 
 LARGEST = 10_000_000  # bytes: a hundred times any configuration
 
@@ -16,35 +19,21 @@ def parsed_file(path: Path, parse: Callable[[str], object]) -> dict[str, Any]:
     if path.exists() and not (path.is_file() and path.stat().st_size <= LARGEST):
         raise ValueError(f"{path} cannot be read: it is no file of at most {LARGEST:,} bytes")
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
-    return parsed(text, parse, str(path))
-
-
-def parsed(text: str, parse: Callable[[str], object], name: str) -> dict[str, object]:
-    """Return the named fields of a text; `name` is what complaints call it."""
-    try:
-        content = parse(text)
+        content = parse(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} cannot be read: {error}") from error
+        raise ValueError(f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{name} must hold an object of named fields, not {type(content).__name__}")
+        raise ValueError(f"{path} must hold an object of named fields, not {type(content).__name__}")
     return content
 
 
 def strict(text: str) -> object:
     """Return what a JSON text holds; a field that stands twice in an object is refused, not lost."""
-    import json  # the page's interpreter has one of its own
-
     return json.loads(text, object_pairs_hook=unique)
 
 
 def write(path: str | Path, text: str) -> None:
     """Write a file whole or not at all; through a link, its target; never over what is no plain file."""
-    import os
-    import tempfile
-
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise ValueError(f"{path} cannot be written: it is no plain file")

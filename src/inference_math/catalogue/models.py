@@ -25,7 +25,7 @@ from inference_math.evidence import data_dir, load
 __all__ = ["GPUS", "MODELS", "PRECISIONS", "Gpu", "Model", "as_precision", "bytes_per_value", "gpu", "model"]
 
 _SIZES = Interval(1e6, 1e36)  # bytes, bytes/s, FLOP/s of a GPU
-_RANGES = {"tdp": Interval(1, 1e5), "node": Interval(1, 1024)}  # of what is none of these
+_WATTS = Interval(1, 1e5)
 WORKSPACE = 3e9  # bytes of a GPU for activations and graphs: SGLang on four H100 left 2.8 GB [sglang, Qwen3-235B]
 
 
@@ -36,8 +36,7 @@ class Gpu:
     `bf16_flops`, `fp8_flops` and `fp4_flops` (None where there is none) in FLOP/s, dense; `hbm_bw` in byte/s;
     `hbm_bytes` the marketed capacity at 1e9 bytes per GB, `driver_bytes` what the driver reports, of which engines take
     a share (where it is not stated, the marketed one); `generation` names its architecture; `link_bw` (GPU to GPU) and
-    `pcie_bw` in byte/s per GPU and per direction; `tdp` the rated power in W, where it is stated;
-    `node` the GPUs of a server.
+    `pcie_bw` in byte/s per GPU and per direction; `tdp` the rated power in W, where it is stated.
     """
 
     name: str
@@ -50,7 +49,6 @@ class Gpu:
     fp4_flops: float | None = None
     driver_bytes: float | None = None
     tdp: float | None = None
-    node: float = 8
     generation: str = ""
     title: str = ""
     source: str = "the user"
@@ -61,7 +59,7 @@ class Gpu:
         for field in fields(self):
             value = getattr(self, field.name)
             if "float" in str(field.type) and value is not None:
-                accepted = _RANGES.get(field.name, _SIZES)
+                accepted = _WATTS if field.name == "tdp" else _SIZES
                 object.__setattr__(self, field.name, float(as_numbers(field.name, value, accepted)))
             elif field.type == "str" and not isinstance(value, str):
                 raise TypeError(f"{field.name} must be text, not {value!r:.80}")

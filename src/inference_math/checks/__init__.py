@@ -15,6 +15,7 @@ from inference_math.checks.numbers import (
     as_number,
     as_numbers,
     as_one_of,
+    as_real,
     as_whole,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "as_number",
     "as_numbers",
     "as_one_of",
+    "as_real",
     "as_whole",
 ]

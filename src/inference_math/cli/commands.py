@@ -26,7 +26,6 @@ from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of,
 from inference_math.checks.numerals import digits
 from inference_math.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
 from inference_math.perf.bench import cadence_said, in_seconds
-from inference_math.perf.manifests import FORMS, is_manifest
 from inference_math.planner import (
     Case,
     Fleet,
@@ -42,15 +41,7 @@ from inference_math.planner import (
     size_store,
 )
 from inference_math.planner.record import as_record
-from inference_math.planner.text import (
-    as_manifest,
-    as_markdown,
-    as_script,
-    as_short,
-    fleets_table,
-    gpus_line,
-    gpus_table,
-)
+from inference_math.planner.text import as_markdown, as_script, as_short, fleets_table, gpus_line, gpus_table
 from inference_math.planner.traffic import RATES, SHARED
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
@@ -113,8 +104,8 @@ def _of_a_file(error: OSError, options: argparse.Namespace) -> str:
         for one in value if isinstance(value, list) else [value]:
             if not isinstance(one, str):
                 continue
-            own = Path(one.partition("=")[2] if name == "manifest" else one)
-            beside = name in ("report", "commands", "manifest", "out") and at.name.startswith(f".{own.name}.")
+            own = Path(one)
+            beside = name in ("report", "commands", "out") and at.name.startswith(f".{own.name}.")
             if at in (own, own.resolve()) or beside:
                 return f"--{name} {one}: {error.strerror}"
     return str(error)
@@ -135,7 +126,6 @@ def _plan(options: argparse.Namespace) -> int:
     as_number("--bursts", options.bursts, Interval(0, 10))
     if options.search is not None:
         as_whole("--search", options.search, 1, 512)
-    manifests = [_formed(named) for named in options.manifest]
     if options.turns is not None:
         _put_sessions(options)
     work, mixed = _work(options)
@@ -152,9 +142,6 @@ def _plan(options: argparse.Namespace) -> int:
     if options.commands is not None and found.feasible:
         _keep_inputs("--commands", options.commands, *inputs)
         write(options.commands, as_script(found, many))
-    for form, path in manifests if found.feasible else ():
-        _keep_inputs("--manifest", path, *inputs)
-        write(path, as_manifest(found, form, many))
     if options.json:
         print(json.dumps(as_record(found, many, tried, others), indent=2, allow_nan=False))
     else:
@@ -214,7 +201,7 @@ def _print_all(found: Plan, many: Fleet | None, tried: pd.DataFrame | None) -> N
     if many is not None:
         print(f"\nFleets for that traffic, or of those GPUs:\n{fleets_table(many).to_string(index=False)}")
         for title, line in many.commands:
-            print(f"  {title}: {'in --report' if is_manifest(title) else line}")
+            print(f"  {title}: {line}")
     if tried is not None:
         shown = tried.rename(columns=_TITLES)[list(_TITLES.values())].head(10)
         print(f"\nLayouts at full load:\n{shown.to_string(index=False, float_format=digits, na_rep='')}")
@@ -364,14 +351,6 @@ def _sized(named: str) -> tuple[str, float]:
         return name, 1e9 * float(size)
     except ValueError:
         raise ValueError(f"--tiers must be NAME=GB, for example dram=2000, not {named!r:.80}") from None
-
-
-def _formed(named: str) -> tuple[str, str]:
-    """Return a manifest's form and its file from FORM=FILE."""
-    form, _, path = named.partition("=")
-    if not path:
-        raise ValueError(f"--manifest must be FORM=FILE, for example kubernetes=plan.yaml, not {named!r:.80}")
-    return as_one_of("--manifest", form, FORMS), path
 
 
 def _profile(options: argparse.Namespace) -> int:

@@ -9,7 +9,6 @@ from importlib.metadata import entry_points
 from inference_math import __version__
 from inference_math.catalogue import PRECISIONS
 from inference_math.catalogue.engines import engines
-from inference_math.perf.manifests import FORMS
 from inference_math.planner.benchmarks import BUDGET
 from inference_math.planner.traffic import SHARED
 from inference_math.unit.shapes import MEMORY
@@ -32,7 +31,7 @@ OPTIONS = {
     "rate": "--request-rate", "burstiness": "--burstiness", "range_ratio": "--random-range-ratio",
     "budget": "--max-num-batched-tokens", "users": "--users", "turns": "--turns", "first": "--first",
     "expert_imbalance": "--expert-imbalance", "message": "--message", "answer": "--answer",
-    "shared": "--shared", "cv": "--cv", "form": "--manifest", "seconds": "--seconds",
+    "shared": "--shared", "cv": "--cv", "seconds": "--seconds",
 }  # fmt: skip
 # Commands that another distribution brings, as entry points of this group: modules with `parser` and `run`.
 GROUP = "inference_math.commands"
@@ -184,13 +183,6 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     planner.add_argument("--json", action="store_true", help="print all as JSON (planner/answer.schema.json)")
     planner.add_argument("--commands", metavar="FILE", help="write the commands that start the answer")
     planner.add_argument("--report", metavar="FILE", help="also write the plan as Markdown")
-    planner.add_argument(
-        "--manifest",
-        action="append",
-        default=[],
-        metavar="FORM=FILE",
-        help=f"write what deploys the answer, as {', '.join(FORMS)}; may be repeated",
-    )
     planner.set_defaults(run=runs["plan"])
 
     bench = commands.add_parser(

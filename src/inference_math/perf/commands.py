@@ -11,9 +11,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from inference_math.perf.asked import store_bytes, verify_tokens
-from inference_math.perf.manifests import ALONE, balanced, manifests
 from inference_math.perf.steps import longest_request
-from inference_math.perf.types import Asked, Server
+from inference_math.perf.types import Asked
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
@@ -25,19 +24,18 @@ FILED = "# "
 
 
 def commands(
-    asked: Asked, name: str, told: dict[str, object], kv: str, memory: float, tier: str, replicas: int, behind: int
+    asked: Asked, name: str, told: dict[str, object], kv: str, memory: float, tier: str, behind: int
 ) -> list[list[str]]:
     """Return (title, command) for each kind of server of an architecture, and for what stands in front of its pools.
 
-    The same servers follow as manifests, where a unit fits into a node. Of units without pools so many are `behind`
-    each router.
+    Of units without pools so many are `behind` each router.
 
     `told` is what `settings` returns, `kv` the precision of the KV cache, `memory` the share of the GPUs' that the
     engine takes. Stored KV caches lie in the `tier`: "" where none are, "dram" for host memory, which engines load
     from by themselves; what loads from any other is named in a line of its own. Where sessions are counted, the size of
     the store stands in the command, else a variable.
     """
-    found, servers = [], []
+    found = []
     if tier != "" and tier != "dram":
         found.append(["what is stored", asked["engine"]["away_note"]])
     if tier == "dram" and asked["engine"]["store_note"] != "":
@@ -46,36 +44,29 @@ def commands(
         found.append(["what drafts", asked["engine"]["drafter"]])
     if name == "disaggregated":
         for pool in ["prefill", "decode"]:
-            servers.append(pooled(asked, told, kv, memory, tier if pool == "prefill" else "", pool))
-            found.append([str(told[pool + " units"]) + " x " + pool, servers[-1]["line"]])
+            line = pooled(asked, told, kv, memory, tier if pool == "prefill" else "", pool)
+            found.append([str(told[pool + " units"]) + " x " + pool, line])
         found.append(["in front of them", asked["engine"]["router"]])
     else:
-        line = command(asked, told, kv, memory, tier, "")
-        one: Server = {"pool": ALONE, "units": 1, "line": line, "env": store_env(asked, tier)}
-        servers.append(one)
-        found.append(["each unit", one["line"]])
+        found.append(["each unit", command(asked, told, kv, memory, tier, "")])
         if behind > 1:
             found.append(["in front of each " + str(behind), balanced(asked)])
-    found.extend(manifests(asked, servers, replicas))
     return found
 
 
-def pooled(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: str, pool: str) -> Server:
-    """Return a pool's servers, whose settings are those that begin with its name."""
+def balanced(asked: Asked) -> str:
+    """Return what stands in front of units without pools: it looks at requests, or where caches are stored at these."""
+    engine = asked["engine"]
+    return engine["balancer"].replace("POLICY", engine["policies"][1 if asked["work"]["alpha"] > 0 else 0])
+
+
+def pooled(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: str, pool: str) -> str:
+    """Return the command line of a pool's servers, whose settings are those that begin with its name."""
     own: dict[str, object] = {}
     for key in told:
         if key.startswith(pool + " ") and key != pool + " units":
             own[key.replace(pool + " ", "")] = told[key]
-    units = int(str(told[pool + " units"]))
-    line = command(asked, own, kv, memory, tier, pool)
-    return {"pool": pool, "units": units, "line": line, "env": store_env(asked, tier)}
-
-
-def store_env(asked: Asked, tier: str) -> list[str]:
-    """Return what a pod's environment says of a store that a connector loads from."""
-    if tier == "" or tier == "dram":
-        return []
-    return [store_sized(asked, line) for line in asked["engine"]["away_env"]]
+    return command(asked, own, kv, memory, tier, pool)
 
 
 def store_sized(asked: Asked, option: str) -> str:

@@ -38,7 +38,6 @@ __all__ = [
     "Rates",
     "Row",
     "Scope",
-    "Server",
     "SessionHabits",
     "SessionNumbers",
     "Shape",
@@ -405,18 +404,6 @@ class Work(TypedDict):
     pairing: float  # the mean of prompt times answer, over the product of their means
 
 
-class Server(TypedDict):
-    """Servers of one kind: the pool's name, how many units of a replica, the command line of each.
-
-    `env` is what its environment says of a store that lies elsewhere than in host memory.
-    """
-
-    pool: str
-    units: int
-    line: str
-    env: list[str]
-
-
 class Asked(TypedDict):
     """A question: who serves what under which promise. `quantile` 0: means; `read_bw` 0: HBM; others 0: not known."""
 
@@ -451,7 +438,7 @@ class StepCosts(TypedDict):
 
 
 class Row(TypedDict, total=False):
-    """What an architecture does at its best; see `search` and `answers.compared`. Rate 0, NaN where it cannot."""
+    """What an architecture does at its best; see `search` and `Plan.compared`. Rate 0, NaN where it cannot."""
 
     rate: float
     batch: float  # the most at once

@@ -22,7 +22,6 @@ __all__ = [
 GUESSED = "a guess: none of this maker is calibrated"
 OPERATED = "h100-sxm"  # whose operators were measured one by one
 CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
-WIDTHS = "ML.ENERGY"  # whose points set the width of intervals, so that these hold is no test
 LEFT_OUT = "left out"  # the source of points that were, with all of their engine on their GPU, for this error alone
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
 OURS = {"set aside": "chose nothing", "left out": "were left out of the fit with their engine on that GPU"}

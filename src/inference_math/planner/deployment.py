@@ -20,7 +20,6 @@ from inference_math.perf.asked import computed_tokens
 from inference_math.perf.choice import median_row
 from inference_math.perf.commands import commands
 from inference_math.perf.draws import median
-from inference_math.perf.manifests import pods_of
 from inference_math.perf.starts import plain_settings, settings
 from inference_math.perf.types import DrawnCoefficients, Row, Solution, Swing
 from inference_math.perf.words import (
@@ -345,19 +344,17 @@ def _start(found: Plan, name: str, rate: float) -> Start:
     """Return how to start one architecture with its settings."""
     case, row = found.case, found.solved["settings"][name]
     plain = plain_settings(case.asked, name, row)
-    return Start(engine_args(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row, 1))
+    return Start(engine_args(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row))
 
 
-def lines_for(case: Case, name: str, row: Row, replicas: int, behind: int = 1) -> tuple[tuple[str, str], ...]:
-    """Return what is started for so many replicas of an architecture's row, and the command line of each.
+def lines_for(case: Case, name: str, row: Row, behind: int = 1) -> tuple[tuple[str, str], ...]:
+    """Return what is started for a replica of an architecture's row, and the command line of each.
 
     Of units without pools so many are `behind` each router.
     """
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
     told = settings(case.asked, name, row)
-    gpu = case.unit.gpu
-    pods = pods_of(replicas * behind, case.unit.gpus, gpu.maker, gpu.node)
-    lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, pods, behind)
+    lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, behind)
     return tuple((title, line) for title, line in lines)
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_bool, as_number, as_numbers, as_whole
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_bool, as_number, as_numbers, as_whole
 from inference_math.perf.types import SessionHabits
-from inference_math.perf.visits import store_for, visits
+from inference_math.perf.visits import visits
 from inference_math.simulate.cost import Cost, timed
 from inference_math.workload.sessions import Turns
 from inference_math.workload.stores import as_lifetime
 
-__all__ = ["Habit", "Loop", "loop", "needed", "session_habits"]
+__all__ = ["Habit", "Loop", "loop", "session_habits"]
 
 
 @dataclass(frozen=True)
@@ -139,21 +139,6 @@ def loop(
     return Loop(
         tuple(seen["found"]), seen["rate"], seen["ttft"], seen["tpot"], seen["in_flight"], seen["full"], seen["prompts"]
     )
-
-
-def needed(turns: Turns, users: float, cost: Cost, share: float, hbm: float, habit: Habit = PLAIN) -> float:
-    """Return the tokens of HBM and stores that find a share of what can be found, with loads that nobody waits for.
-
-    Of them HBM has `hbm`, which turns in flight take.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `loop`; for a share of 1 or more.
-    """
-    count, most = as_number("users", users, ANY_POSITIVE), as_number("share", share, Interval(0, 0.9999))
-    room = as_number("hbm", hbm, AT_LEAST_ZERO)
-    return store_for(turns.numbers, count, timed(cost), most, room, session_habits(habit, cost))
 
 
 def session_habits(habit: Habit, cost: Cost) -> SessionHabits:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from inference_math.checks import as_one_of
 from inference_math.checks.numerals import digits
-from inference_math.perf.manifests import FORMS, is_manifest
 from inference_math.perf.words import GUESSED, gpus_said, most_of
 from inference_math.planner.deployment import Answer, Plan, in_line
 from inference_math.workload import SLA, Workload
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "PRINTED",
     "as_html",
-    "as_manifest",
     "as_markdown",
     "as_script",
     "as_short",
@@ -54,11 +51,7 @@ def as_text(found: Plan) -> str:
     for title, table in _tables(found).items():
         lines += ["", title, table.to_string(index=False, na_rep="")]
     for name, begun in found.starts.items():
-        lines += [
-            "",
-            f"To start {name} at full load:",
-            *(f"  {title}: {line}" for title, line in begun.commands if not is_manifest(title)),
-        ]
+        lines += ["", f"To start {name} at full load:", *(f"  {title}: {line}" for title, line in begun.commands)]
     if found.outside or found.cautions:
         lines += ["", *(f"! not calibrated: {line}" for line in found.outside), *(f"! {one}" for one in found.cautions)]
     return "\n".join(lines)
@@ -112,36 +105,12 @@ def _span(ends: Sequence[float], scale: float = 1.0) -> str:
 
 
 def as_script(found: Plan, fleet: Fleet | None = None) -> str:
-    """Return the commands of the answer as a file for a shell, without its manifests."""
+    """Return the commands of the answer as a file for a shell."""
     what = found.best if fleet is None else f"a replica of {fleet.replicas}, {fleet.architecture}"
     lines = ["#!/bin/sh", f"# {found.case.unit.name}: {what}"]
-    for title, line in _begun(found, fleet):
-        if not is_manifest(title):
-            lines += ["", f"# {title}", line]
+    for title, line in found.starts[found.best].commands if fleet is None else fleet.commands:
+        lines += ["", f"# {title}", line]
     return "\n".join(lines) + "\n"
-
-
-def as_manifest(found: Plan, form: str, fleet: Fleet | None = None) -> str:
-    """Return the answer as a manifest of a form: kubernetes, dynamo or llm-d.
-
-    Raises
-    ------
-    ValueError
-        For an unknown form, for one that cannot start the answer, and where no architecture meets the SLA.
-    """
-    if not found.best:
-        raise ValueError("a plan must meet its SLA to be deployed: " + "; ".join(found.advice))
-    title = FORMS[as_one_of("form", form, FORMS)]
-    said = dict(_begun(found, fleet)).get(title)
-    if said is None:
-        can = [name for name, own in FORMS.items() if own in dict(_begun(found, fleet))]
-        who = f"{found.case.unit.engine} on units of {found.case.unit.gpus} GPUs"
-        raise ValueError(f"form must be one that starts {who}: {' or '.join(can) or 'none does'}, not {form}")
-    return said + "\n"
-
-
-def _begun(found: Plan, fleet: Fleet | None) -> tuple[tuple[str, str], ...]:
-    return found.starts[found.best].commands if fleet is None else fleet.commands
 
 
 def fleets_table(fleet: Fleet) -> pd.DataFrame:
@@ -204,7 +173,7 @@ def as_html(found: Plan) -> str:
     for title, table in _tables(found).items():
         parts.append(f"<p>{escape(title)}</p>{_html(table)}")
     for name, begun in found.starts.items():
-        lines = "\n".join(f"# {title}\n{line}" for title, line in begun.commands if not is_manifest(title))
+        lines = "\n".join(f"# {title}\n{line}" for title, line in begun.commands)
         parts.append(f"<details><summary>To start {name} at full load</summary><pre>{escape(lines)}</pre></details>")
     parts += [f"<p>Not calibrated: {escape(line)}</p>" for line in found.outside]
     parts += [f"<p>{escape(_capital(line))}.</p>" for line in found.cautions]
@@ -238,9 +207,7 @@ def as_markdown(found: Plan, fleet: Fleet | None = None) -> str:
 
 
 def _started(what: str, commands: Sequence[tuple[str, str]]) -> list[str]:
-    kinds = {True: "yaml", False: "bash"}
-    code = [f"{_capital(title)}:\n\n```{kinds[is_manifest(title)]}\n{line}\n```" for title, line in commands]
-    return [f"## To start {what}", *code]
+    return [f"## To start {what}", *(f"{_capital(title)}:\n\n```bash\n{line}\n```" for title, line in commands)]
 
 
 def _piped(table: pd.DataFrame) -> str:

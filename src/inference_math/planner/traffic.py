@@ -244,7 +244,7 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
         keeps = [idle(name, fleets[name]["idle"]) for name in names]
         told = short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps)
         raise ValueError(f"traffic must be what replicas can serve; {told}")
-    first, *others = [_fleet(found, crowd, host, name, asked, rate, have) for name in ordered]
+    first, *others = [_fleet(found, crowd, host, name, asked, have) for name in ordered]
     others.sort(key=lambda one: -one.rate if have else one.gpus[0])
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))
 
@@ -286,7 +286,7 @@ def _host(found: Plan, asked: _Asked) -> _Host:
     return _Host(found, asked)
 
 
-def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, rate: float, have: int) -> Fleet:
+def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, have: int) -> Fleet:
     """Return an architecture's part of the answer."""
     one = crowd["fleets"][name]
     units, replicas = int(one["units"]), int(one["replicas"])
@@ -301,7 +301,7 @@ def _fleet(found: Plan, crowd: Solution, host: _Host, name: str, asked: _Asked, 
         crowd["best_in"][name], crowd["loss"][name], crowd["none_in"],
         answers.usd_per_million(one["gpus_all"][0], case.price or 0.0, sold * case.work.n_out),
         engine_args(case, name, row), plain_settings(plain, name, row),
-        lines_for(case, name, row, replicas, behind), row,
+        lines_for(case, name, row, behind), row,
         asked.share or None, asked.cv_arrivals, asked.played, sold * sent_bytes(plain) / decoding / 1e9,
         have=have, most_units=found.case.units,
     )  # fmt: skip

@@ -18,10 +18,9 @@ from inference_math.perf.types import StepTimes, System
 from inference_math.simulate.cost import Cost, timed
 from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, system_of
-from inference_math.workload.lines import BLOCK_TOKENS
 from inference_math.workload.sessions import Turns
 from inference_math.workload.stores import Stores, as_lifetime
-from inference_math.workload.traces import Read
+from inference_math.workload.traces import BLOCK_TOKENS, Read
 
 __all__ = ["StoreTier", "StoredRun", "with_stores"]
 

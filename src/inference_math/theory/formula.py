@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Mapping
+from bisect import insort
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 import sympy as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sympy.printing.jscode import JavascriptCodePrinter
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.numpy import NumPyPrinter
 
-from inference_math.checks import as_numbers
+from inference_math.checks import Numbers, as_numbers, as_one_of
+from inference_math.theory._talks import BOOK
 from inference_math.theory.notation import QUANTITIES
 
-__all__ = ["Formula", "to_javascript", "to_latex", "to_numpy", "to_vega"]
+__all__ = ["Formula", "formula", "to_javascript", "to_latex", "to_numpy", "to_vega"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,7 @@ class Formula:
             shapes = ", ".join(f"{n} {a.shape}" for n, a in zip(names, given, strict=True))
             raise ValueError(f"{self.name}: shapes do not broadcast: {shapes}") from None
         with np.errstate(all="ignore"):  # what is not finite is refused just below
-            result = np.asarray(self._evaluate(*given), dtype=np.float64)
+            result = np.asarray(self.unchecked(*given), dtype=np.float64)
         if self.domain is not sp.true:
             outside = ~np.broadcast_to(self._in_domain(*given), shape)
             if outside.any():
@@ -115,15 +117,16 @@ class Formula:
             raise ValueError(f"{self.name} has no finite value at {self._first(names, given, ~np.isfinite(result))}")
         return float(result) if not shape else result
 
-    @property
-    def unchecked(self) -> Any:
+    @cached_property
+    def unchecked(self) -> Callable[..., Numbers]:
         """The compiled function of the arguments by position: no checks, for numbers that were checked before."""
-        return self._evaluate
+        compiled: Callable[..., Numbers] = sp.lambdify(self.arguments, self.expr, "numpy", printer=_Numpy, cse=True)
+        return compiled
 
     @cached_property
     def plain(self) -> Any:
         """The same on plain numbers, without NumPy: for loops, and for what a browser runs, too."""
-        return sp.lambdify(self.arguments, self.expr, modules="math", cse=True)
+        return sp.lambdify(self.arguments, self.expr, "math", cse=True)
 
     @property
     def javascript(self) -> str:
@@ -132,14 +135,11 @@ class Formula:
         return f"function {self.name}({arguments}) {{ return {to_javascript(self.expr)}; }}"
 
     @cached_property
-    def _evaluate(self) -> Any:
-        return sp.lambdify(self.arguments, self.expr, modules="numpy", printer=_Numpy, cse=True)
+    def _in_domain(self) -> Callable[..., NDArray[np.bool_]]:
+        holds: Callable[..., NDArray[np.bool_]] = sp.lambdify(self.arguments, self.domain, "numpy", printer=_Numpy)
+        return holds
 
-    @cached_property
-    def _in_domain(self) -> Any:
-        return sp.lambdify(self.arguments, self.domain, modules="numpy", printer=_Numpy)
-
-    def _first(self, names: list[str], given: list[Any], bad: Any) -> str:
+    def _first(self, names: list[str], given: list[NDArray[np.float64]], bad: NDArray[np.bool_]) -> str:
         where = np.unravel_index(np.argmax(bad), bad.shape)
         values = (np.broadcast_to(a, bad.shape)[where] for a in given)
         return ", ".join(f"{n}={v:g}" for n, v in zip(names, values, strict=True))
@@ -154,6 +154,48 @@ class Formula:
     def equals(self, derived: sp.Expr) -> bool:
         """Tell whether SymPy can show that `derived` is this formula's expression."""
         return bool(sp.simplify(derived - self.expr) == 0)
+
+
+def formula(
+    latex_name: str,
+    *,
+    claim: str,
+    source: str = BOOK,
+    unit: str = "1",
+    domain: sp.Basic = sp.true,
+    where: Mapping[sp.Symbol, sp.Expr] | None = None,
+) -> Callable[[Callable[..., sp.Expr]], Formula]:
+    """Decorator: make a `Formula` of a function that returns the right-hand side.
+
+    The function's name is the formula's, its docstring the meaning; its parameters are symbols of `notation`, by name.
+    The other parts are those of `Formula`. The name joins its module's ``__all__``, in alphabetical order. A module of
+    formulas begins with ``# mypy: allow-untyped-defs``, for SymPy has no types.
+
+    Raises
+    ------
+    ValueError
+        For a parameter that is no symbol of `notation`, and as `Formula`.
+
+    Examples
+    --------
+    >>> @formula(r"\\alpha^{*}", claim="C06")
+    ... def crossover(e):
+    ...     "Stored share at which loading takes as long as computing the rest."
+    ...     return e / (1 + e)
+    >>> crossover.latex
+    '\\\\alpha^{*} = \\\\frac{e}{1 + e}'
+    """
+
+    def as_formula(function: Callable[..., sp.Expr]) -> Formula:
+        name = function.__name__
+        names = [as_one_of(f"a parameter of {name}", n, QUANTITIES) for n in inspect.signature(function).parameters]
+        symbols = tuple(QUANTITIES[n].symbol for n in names)
+        meaning = " ".join((function.__doc__ or "").split())
+        expr = function(*symbols)
+        insort(function.__globals__.setdefault("__all__", []), name)
+        return Formula(name, symbols, expr, latex_name, unit, claim, source, meaning, domain, where or {})
+
+    return as_formula
 
 
 def _check_names(usage: str, names: list[str], given: Iterable[str]) -> None:

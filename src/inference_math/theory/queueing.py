@@ -4,111 +4,56 @@ The law of a pool's wait, its quantiles, and the load that meets a limit are in 
 `latency`.
 """
 
-from __future__ import annotations
+# mypy: allow-untyped-defs
 
 import sympy as sp
 
-from inference_math.theory._talks import BOOK, E
-from inference_math.theory.formula import Formula
-from inference_math.theory.notation import (
-    B,
-    cv_arrivals,
-    cv_in,
-    delta_h,
-    latency,
-    load,
-    mean_wait,
-    n_out,
-    p_wait,
-    part,
-    prefill_units,
-    q,
-    rate,
-    sla_ttft,
-    ttft_1,
-)
+from inference_math.theory._talks import E
+from inference_math.theory.formula import formula
+from inference_math.theory.notation import B
 
-__all__ = [
-    "gap_deviation",
-    "littles_law",
-    "pool_wait",
-    "prefill_utilisation",
-    "prefill_wait",
-    "thinned_cv",
-    "wait_quantile",
-]
 
-_spread = (1 + cv_in**2) / 2  # mean rest of a prefill that an arrival finds under way, over the mean prefill
+@formula(r"\overline{B}", claim="C36", source=E)
+def littles_law(rate, latency):
+    """Mean number of requests in a system: arrivals times the time that each stays."""
+    return rate * latency
 
-littles_law = Formula(
-    name="littles_law",
-    arguments=(rate, latency),
-    expr=rate * latency,
-    latex_name=r"\overline{B}",
-    unit="1",
-    claim="C36",
-    source=E,
-    meaning="mean number of requests in a system: arrivals times the time that each stays",
-)
-prefill_wait = Formula(
-    name="prefill_wait",
-    arguments=(load, ttft_1, cv_in),
-    expr=load * ttft_1 * _spread / (1 - load),
-    latex_name=r"\mathrm{E}[\mathrm{wait}]",
-    unit="s",
-    claim="C34",
-    source=BOOK,
-    meaning="mean wait of prompts that arrive at random for one prefill unit (Pollaczek and Khinchine)",
-)
-prefill_utilisation = Formula(
-    name="prefill_utilisation",
-    arguments=(sla_ttft, ttft_1, cv_in),
-    expr=sp.Max(0, sla_ttft - ttft_1) / (sp.Max(0, sla_ttft - ttft_1) + ttft_1 * _spread),
-    latex_name=r"\ell_{\max}",
-    unit="1",
-    claim="C34",
-    source=BOOK,
-    meaning="share of its time that a prefill unit may work when the mean TTFT must meet a limit; 0 if none may",
-)
-pool_wait = Formula(
-    name="pool_wait",
-    arguments=(p_wait, load, ttft_1, prefill_units, cv_in, cv_arrivals),
-    expr=p_wait * ttft_1 / (prefill_units * (1 - load)) * (cv_arrivals**2 + cv_in**2) / 2,
-    latex_name=r"\mathrm{E}[\mathrm{wait}_{n_p}]",
-    unit="s",
-    claim="C34",
-    source=BOOK,
-    meaning="mean wait for a pool of prefill units with one queue (Allen and Cunneen); with arrivals at random exact "
-    "for one unit, and for exponential prefill times",
-)
-thinned_cv = Formula(
-    name="thinned_cv",
-    arguments=(cv_arrivals, part),
-    expr=sp.sqrt(1 + part * (cv_arrivals**2 - 1)),
-    latex_name=r"c_{\mathrm{a},p}",
-    unit="1",
-    claim="C34",
-    source=BOOK,
-    meaning="coefficient of variation of the times between arrivals at a replica that gets a share of them by chance",
-)
-wait_quantile = Formula(
-    name="wait_quantile",
-    arguments=(q, p_wait, mean_wait),
-    expr=sp.Max(0, mean_wait / p_wait * sp.log(p_wait / (1 - q))),
-    latex_name=r"\mathrm{wait}_{q}",
-    unit="s",
-    claim="C34",
-    source=BOOK,
-    meaning="wait that the share q of the prompts does not exceed, if who waits has an exponential wait",
-)
-gap_deviation = Formula(
-    name="gap_deviation",
-    arguments=(ttft_1, cv_in, B, n_out, delta_h),
-    expr=sp.sqrt((B - 1) / n_out * ((1 - 1 / n_out) * (ttft_1 - delta_h) ** 2 + cv_in**2 * ttft_1**2)),
-    latex_name=r"\sigma(\mathrm{gap})",
-    unit="s",
-    claim="C12",
-    source=BOOK,
-    meaning="standard deviation of the time between two tokens beside prompts of random length",
-    domain=B >= 1,
-)
+
+@formula(r"\mathrm{E}[\mathrm{wait}]", unit="s", claim="C34")
+def prefill_wait(load, ttft_1, cv_in):
+    """Mean wait of prompts that arrive at random for one prefill unit (Pollaczek and Khinchine)."""
+    rest = (1 + cv_in**2) / 2  # mean rest of a prefill that an arrival finds under way, over the mean prefill
+    return load * ttft_1 * rest / (1 - load)
+
+
+@formula(r"\ell_{\max}", claim="C34")
+def prefill_utilisation(sla_ttft, ttft_1, cv_in):
+    """Share of its time that a prefill unit may work when the mean TTFT must meet a limit; 0 if none may."""
+    wait = sp.Max(0, sla_ttft - ttft_1)
+    return wait / (wait + ttft_1 * ((1 + cv_in**2) / 2))
+
+
+@formula(r"\mathrm{E}[\mathrm{wait}_{n_p}]", unit="s", claim="C34")
+def pool_wait(p_wait, load, ttft_1, prefill_units, cv_in, cv_arrivals):
+    """Mean wait for a pool of prefill units with one queue (Allen and Cunneen); with arrivals at random exact for one
+    unit, and for exponential prefill times.
+    """
+    return p_wait * ttft_1 / (prefill_units * (1 - load)) * (cv_arrivals**2 + cv_in**2) / 2
+
+
+@formula(r"c_{\mathrm{a},p}", claim="C34")
+def thinned_cv(cv_arrivals, part):
+    """Coefficient of variation of the times between arrivals at a replica that gets a share of them by chance."""
+    return sp.sqrt(1 + part * (cv_arrivals**2 - 1))
+
+
+@formula(r"\mathrm{wait}_{q}", unit="s", claim="C34")
+def wait_quantile(q, p_wait, mean_wait):
+    """Wait that the share q of the prompts does not exceed, if who waits has an exponential wait."""
+    return sp.Max(0, mean_wait / p_wait * sp.log(p_wait / (1 - q)))
+
+
+@formula(r"\sigma(\mathrm{gap})", unit="s", claim="C12", domain=B >= 1)
+def gap_deviation(ttft_1, cv_in, B, n_out, delta_h):
+    """Standard deviation of the time between two tokens beside prompts of random length."""
+    return sp.sqrt((B - 1) / n_out * ((1 - 1 / n_out) * (ttft_1 - delta_h) ** 2 + cv_in**2 * ttft_1**2))

@@ -1,87 +1,54 @@
 """Which of the two weighs more, ΔP or ΔH: short prompts, long prompts, long answers (claims C18–C20).
 
 All rates are datasheet rates or measured ones; the ratio needs only that prefill is bound by compute
-and decode attention by bandwidth.
+and decode attention by bandwidth. hbm_bw / (flops * kv_token) is the time of one FLOP over that of reading the cache
+of one token.
 """
 
-from __future__ import annotations
+# mypy: allow-untyped-defs
 
 import sympy as sp
 
-from inference_math.theory._talks import BOOK, B, C
-from inference_math.theory.formula import Formula
-from inference_math.theory.notation import d_att, flops, hbm_bw, kv_token, n_in, n_layers, n_out, n_params
+from inference_math.theory._talks import B_AND_C
+from inference_math.theory.formula import formula
 
-__all__ = [
-    "break_even_output",
-    "break_even_output_growing",
-    "cost_ratio",
-    "cost_ratio_long",
-    "cost_ratio_long_printed",
-    "cost_ratio_short",
-]
 
-# Seconds of compute per FLOP over seconds of reading per byte of one token's cache.
-_exchange = hbm_bw / (flops * kv_token)
-_even = 2 * n_params * _exchange
+@formula(r"(\Delta P/\Delta H)_{\mathrm{short}}", claim="C18", source=B_AND_C)
+def cost_ratio_short(n_params, kv_token, hbm_bw, flops, n_out):
+    """ΔP/ΔH of prompts whose attention is negligible: the prompt's length cancels."""
+    return 2 * n_params * hbm_bw / (flops * kv_token) / n_out
 
-cost_ratio_short = Formula(
-    name="cost_ratio_short",
-    arguments=(n_params, kv_token, hbm_bw, flops, n_out),
-    expr=_even / n_out,
-    latex_name=r"(\Delta P/\Delta H)_{\mathrm{short}}",
-    unit="1",
-    claim="C18",
-    source=f"{B}; {C}",
-    meaning="ΔP/ΔH of prompts whose attention is negligible: the prompt's length cancels",
-)
-cost_ratio_long = Formula(
-    name="cost_ratio_long",
-    arguments=(n_layers, d_att, kv_token, hbm_bw, flops, n_in, n_out),
-    expr=4 * n_layers * d_att * n_in * _exchange / n_out,
-    latex_name=r"(\Delta P/\Delta H)_{\mathrm{long}}",
-    unit="1",
-    claim="C19",
-    source=BOOK,
-    meaning="ΔP/ΔH of prompts that are all attention, every token seeing the whole prompt",
-)
-cost_ratio_long_printed = Formula(
-    name="cost_ratio_long_printed",
-    arguments=(n_params, kv_token, hbm_bw, flops, n_in, n_out),
-    expr=sp.sqrt(n_params / kv_token) * hbm_bw / flops * n_in / n_out,
-    latex_name=r"(\Delta P/\Delta H)_{\mathrm{long}}^{\mathrm{printed}}",
+
+@formula(r"(\Delta P/\Delta H)_{\mathrm{long}}", claim="C19")
+def cost_ratio_long(n_layers, d_att, kv_token, hbm_bw, flops, n_in, n_out):
+    """ΔP/ΔH of prompts that are all attention, every token seeing the whole prompt."""
+    return 4 * n_layers * d_att * n_in * hbm_bw / (flops * kv_token) / n_out
+
+
+@formula(
+    r"(\Delta P/\Delta H)_{\mathrm{long}}^{\mathrm{printed}}",
     unit="byte^0.5*token^0.5/FLOP",
     claim="C19",
-    source=f"{B}; {C}",
-    meaning="the same in the transcription we have, a misprint: it changes with the model's width, and has a unit",
+    source=B_AND_C,
 )
-cost_ratio = Formula(
-    name="cost_ratio",
-    arguments=(n_params, n_layers, d_att, kv_token, hbm_bw, flops, n_in, n_out),
-    expr=(2 * n_params + 2 * n_layers * d_att * n_in) * _exchange / n_out,
-    latex_name=r"\Delta P/\Delta H",
-    unit="1",
-    claim="C20",
-    source=BOOK,
-    meaning="ΔP/ΔH of a causal prompt of any length, ΔH at a context of the prompt's length",
-)
-break_even_output = Formula(
-    name="break_even_output",
-    arguments=(n_params, kv_token, hbm_bw, flops),
-    expr=_even,
-    latex_name=r"N_{\mathrm{out}}^{*}",
-    unit="token",
-    claim="C18",
-    source=BOOK,
-    meaning="output tokens at which ΔP = ΔH for short prompts, the answer's own cache left out",
-)
-break_even_output_growing = Formula(
-    name="break_even_output_growing",
-    arguments=(n_in, n_params, kv_token, hbm_bw, flops),
-    expr=sp.sqrt(n_in**2 + 2 * n_in * _even) - n_in,
-    latex_name=r"N_{\mathrm{out}}^{**}",
-    unit="token",
-    claim="C18",
-    source=BOOK,
-    meaning="output tokens at which ΔP = ΔH for short prompts when the answer's own cache is read, too",
-)
+def cost_ratio_long_printed(n_params, kv_token, hbm_bw, flops, n_in, n_out):
+    """The same in the transcription we have, a misprint: it changes with the model's width, and has a unit."""
+    return sp.sqrt(n_params / kv_token) * hbm_bw / flops * n_in / n_out
+
+
+@formula(r"\Delta P/\Delta H", claim="C20")
+def cost_ratio(n_params, n_layers, d_att, kv_token, hbm_bw, flops, n_in, n_out):
+    """ΔP/ΔH of a causal prompt of any length, ΔH at a context of the prompt's length."""
+    return (2 * n_params + 2 * n_layers * d_att * n_in) * hbm_bw / (flops * kv_token) / n_out
+
+
+@formula(r"N_{\mathrm{out}}^{*}", unit="token", claim="C18")
+def break_even_output(n_params, kv_token, hbm_bw, flops):
+    """Output tokens at which ΔP = ΔH for short prompts, the answer's own cache left out."""
+    return 2 * n_params * hbm_bw / (flops * kv_token)
+
+
+@formula(r"N_{\mathrm{out}}^{**}", unit="token", claim="C18")
+def break_even_output_growing(n_in, n_params, kv_token, hbm_bw, flops):
+    """Output tokens at which ΔP = ΔH for short prompts when the answer's own cache is read, too."""
+    return sp.sqrt(n_in**2 + 2 * n_in * break_even_output.expr) - n_in

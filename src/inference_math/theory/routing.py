@@ -1,26 +1,17 @@
 """Requests that a router sends to one of several equal units: how they spread, and what that costs (E10)."""
 
-from __future__ import annotations
+# mypy: allow-untyped-defs
 
 from typing import Any
 
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
-from inference_math.theory._talks import BOOK
-from inference_math.theory.formula import Formula
-from inference_math.theory.notation import B, delta_h, delta_p, t_w, units
+from inference_math.theory.formula import formula
 
-__all__ = ["routed_step", "spread_of"]
 
-routed_step = Formula(
-    name="routed_step",
-    arguments=(t_w, delta_p, delta_h, B, units),
-    expr=t_w + (delta_p + delta_h) * (1 + (B - 1) / units),
-    latex_name=r"\overline{\mathrm{step}}",
-    unit="s",
-    claim="E10",
-    source=BOOK,
-    meaning="mean step that requests in a closed loop see where each goes to one of the units at random",
-)
+@formula(r"\overline{\mathrm{step}}", unit="s", claim="E10")
+def routed_step(t_w, delta_p, delta_h, B, units):
+    """Mean step that requests in a closed loop see where each goes to one of the units at random."""
+    return t_w + (delta_p + delta_h) * (1 + (B - 1) / units)
 
 
 def spread_of(B: int, units: int, t_w: float, added: float) -> Any:

@@ -5,43 +5,26 @@ prompts bring, and what they read again after longer than θ. Gaps between the t
 equal ones the store finds all or nothing, on either side of `users_border`.
 """
 
-from __future__ import annotations
+# mypy: allow-untyped-defs
 
 import sympy as sp
 
-from inference_math.theory._talks import BOOK
-from inference_math.theory.formula import Formula
-from inference_math.theory.notation import again, brought, kept, kv_capacity, turn_gap, users
+from inference_math.theory.formula import formula
 
-__all__ = ["kept_share", "users_border", "working_set"]
 
-working_set = Formula(
-    name="working_set",
-    arguments=(users, brought, again, turn_gap, kept),
-    expr=users * (brought * kept / turn_gap + again * (1 - sp.exp(-kept / turn_gap))),
-    latex_name=r"W(\theta)",
-    unit="token",
-    claim="E05",
-    source=BOOK,
-    meaning="different tokens that users touch within a time: what a store must hold to keep them for so long",
-)
-kept_share = Formula(
-    name="kept_share",
-    arguments=(turn_gap, kept),
-    expr=1 - sp.exp(-kept / turn_gap),
-    latex_name=r"G(\theta)",
-    unit="1",
-    claim="E05",
-    source=BOOK,
-    meaning="share of the turns that come back before the store has dropped them",
-)
-users_border = Formula(
-    name="users_border",
-    arguments=(kv_capacity, brought, again),
-    expr=kv_capacity / (brought + again),
-    latex_name=r"U^{*}",
-    unit="1",
-    claim="E06",
-    source=BOOK,
-    meaning="users beyond whom a store finds nothing any more, if the gaps between their turns are equal",
-)
+@formula(r"W(\theta)", unit="token", claim="E05")
+def working_set(users, brought, again, turn_gap, kept):
+    """Different tokens that users touch within a time: what a store must hold to keep them for so long."""
+    return users * (brought * kept / turn_gap + again * (1 - sp.exp(-kept / turn_gap)))
+
+
+@formula(r"G(\theta)", claim="E05")
+def kept_share(turn_gap, kept):
+    """Share of the turns that come back before the store has dropped them."""
+    return 1 - sp.exp(-kept / turn_gap)
+
+
+@formula(r"U^{*}", claim="E06")
+def users_border(kv_capacity, brought, again):
+    """Users beyond whom a store finds nothing any more, if the gaps between their turns are equal."""
+    return kv_capacity / (brought + again)

@@ -1,105 +1,56 @@
 """What one token costs: its load, its compute, its write (claims C01–C03)."""
 
-from __future__ import annotations
+# mypy: allow-untyped-defs
 
-from inference_math.theory._talks import BOOK, B, C
-from inference_math.theory.formula import Formula
-from inference_math.theory.notation import R, T, d_att, flops, io_bw, kv_token, n_in, n_layers, n_params
+from inference_math.theory._talks import B_AND_C
+from inference_math.theory.formula import formula
 
-__all__ = [
-    "attention_share_causal",
-    "attention_threshold",
-    "attention_threshold_causal",
-    "kv_load_time",
-    "token_acceleration",
-    "token_time",
-    "token_time_causal",
-    "write_bandwidth",
-]
+
+@formula("R", unit="s/token", claim="C01", source=B_AND_C)
+def kv_load_time(kv_token, io_bw):
+    """Time to load the KV cache of one token from the store."""
+    return kv_token / io_bw
+
+
+@formula("e", claim="C01", source=B_AND_C)
+def token_acceleration(T, R):
+    """How many tokens can be loaded in the time of computing one."""
+    return T / R
+
+
+@formula(r"\mathrm{BW_{write}}", unit="byte/s", claim="C08")
+def write_bandwidth(kv_token, T):
+    """Write bandwidth that keeps up with the prefill (W = T)."""
+    return kv_token / T
+
 
 # One multiplication and one addition for each parameter; the same for each query-key product and each
 # weighted value, d_att of both in every layer. A causal mask leaves half of the prompt on average.
-_linear = 2 * n_params
-_attention = 4 * n_layers * d_att * n_in
-_attention_causal = _attention / 2
+@formula("T", unit="s/token", claim="C02", source=B_AND_C)
+def token_time(n_params, n_layers, d_att, n_in, flops):
+    """Prefill compute time of one token when every token sees the whole prompt."""
+    return (2 * n_params + 4 * n_layers * d_att * n_in) / flops
 
-kv_load_time = Formula(
-    name="kv_load_time",
-    arguments=(kv_token, io_bw),
-    expr=kv_token / io_bw,
-    latex_name="R",
-    unit="s/token",
-    claim="C01",
-    source=f"{B}; {C}",
-    meaning="time to load the KV cache of one token from the store",
-)
-token_acceleration = Formula(
-    name="token_acceleration",
-    arguments=(T, R),
-    expr=T / R,
-    latex_name="e",
-    unit="1",
-    claim="C01",
-    source=f"{B}; {C}",
-    meaning="how many tokens can be loaded in the time of computing one",
-)
-write_bandwidth = Formula(
-    name="write_bandwidth",
-    arguments=(kv_token, T),
-    expr=kv_token / T,
-    latex_name=r"\mathrm{BW_{write}}",
-    unit="byte/s",
-    claim="C08",
-    source=BOOK,
-    meaning="write bandwidth that keeps up with the prefill (W = T)",
-)
-token_time = Formula(
-    name="token_time",
-    arguments=(n_params, n_layers, d_att, n_in, flops),
-    expr=(_linear + _attention) / flops,
-    latex_name="T",
-    unit="s/token",
-    claim="C02",
-    source=f"{B}; {C}",
-    meaning="prefill compute time of one token when every token sees the whole prompt",
-)
-token_time_causal = Formula(
-    name="token_time_causal",
-    arguments=(n_params, n_layers, d_att, n_in, flops),
-    expr=(_linear + _attention_causal) / flops,
-    latex_name=r"T_{\mathrm{causal}}",
-    unit="s/token",
-    claim="C02",
-    source=BOOK,
-    meaning="prefill compute time of one token, averaged over a causal prompt",
-)
-attention_threshold = Formula(
-    name="attention_threshold",
-    arguments=(n_params, n_layers, d_att),
-    expr=_linear / (_attention / n_in),
-    latex_name=r"N_{\mathrm{in}}^{*}",
-    unit="token",
-    claim="C03",
-    source=f"{B}; {C}",
-    meaning="prompt length at which attention costs as much as the matrices",
-)
-attention_threshold_causal = Formula(
-    name="attention_threshold_causal",
-    arguments=(n_params, n_layers, d_att),
-    expr=_linear / (_attention_causal / n_in),
-    latex_name=r"N_{\mathrm{in,causal}}^{*}",
-    unit="token",
-    claim="C03",
-    source=BOOK,
-    meaning="prompt length at which causal attention costs as much as the matrices",
-)
-attention_share_causal = Formula(
-    name="attention_share_causal",
-    arguments=(n_params, n_layers, d_att, n_in),
-    expr=_attention_causal / (_linear + _attention_causal),
-    latex_name=r"\varphi",
-    unit="1",
-    claim="C05",
-    source=BOOK,
-    meaning="share of attention in the prefill time of a causal prompt, all compute used",
-)
+
+@formula(r"T_{\mathrm{causal}}", unit="s/token", claim="C02")
+def token_time_causal(n_params, n_layers, d_att, n_in, flops):
+    """Prefill compute time of one token, averaged over a causal prompt."""
+    return (2 * n_params + 2 * n_layers * d_att * n_in) / flops
+
+
+@formula(r"N_{\mathrm{in}}^{*}", unit="token", claim="C03", source=B_AND_C)
+def attention_threshold(n_params, n_layers, d_att):
+    """Prompt length at which attention costs as much as the matrices."""
+    return 2 * n_params / (4 * n_layers * d_att)
+
+
+@formula(r"N_{\mathrm{in,causal}}^{*}", unit="token", claim="C03")
+def attention_threshold_causal(n_params, n_layers, d_att):
+    """Prompt length at which causal attention costs as much as the matrices."""
+    return 2 * n_params / (2 * n_layers * d_att)
+
+
+@formula(r"\varphi", claim="C05")
+def attention_share_causal(n_params, n_layers, d_att, n_in):
+    """Share of attention in the prefill time of a causal prompt, all compute used."""
+    return 2 * n_layers * d_att * n_in / (2 * n_params + 2 * n_layers * d_att * n_in)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,11 +17,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.files import write
-from inference_math.checks import AT_LEAST_ZERO, Interval, Numbers, as_number, as_numbers, as_one_of
+from inference_math.checks import (
+    AT_LEAST_ONE,
+    AT_LEAST_ZERO,
+    EFFICIENCY,
+    Interval,
+    Numbers,
+    as_number,
+    as_numbers,
+    as_one_of,
+    as_real,
+)
 from inference_math.checks.numerals import digits
 from inference_math.evidence import load
-from inference_math.perf.calibrate import anchored, away, drawn
-from inference_math.unit.stored import COEFFICIENTS, SHARES, Anchor, Coefficients, scope_of, stored
+from inference_math.perf.calibrate import SHARE_NAMES, anchored, away, drawn
 
 __all__ = [
     "COEFFICIENTS",
@@ -40,6 +50,69 @@ SHIPPED = ("zero-shot", "served")  # modes that need no measurement of the user'
 HELD = ("profile",)  # modes whose 90 % intervals were seen to hold some 90 % of points that they were not fitted to
 _LARGEST = 1_000_000  # bytes of a file
 _WIDEST = 10.0  # variance of a logarithm: nobody knows so little
+SHARES = tuple(SHARE_NAMES)  # of a rate; the others are seconds, or a ratio
+MODES = ("datasheet", "zero-shot", "served", "profile", "measured")
+_NAMES = ("engine", "model", "kind", "gpu", "weights", "kv")
+_RANGES = ("tp", "n_in", "n_out", "concurrency")
+_ANCHOR = Interval(-0.1, 1)  # seconds a token: an engine's overhead, or what it hides
+_LEAST_SHARE, _LONGEST = 1e-3, 10.0  # that a file may have: share, seconds
+_COVARIANCE = Interval(-_WIDEST, _WIDEST)
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """What a step reaches of the datasheet: shares in (0, 1] of bandwidth and compute, and seconds besides.
+
+    `memory` of the HBM bandwidth, for weights and activations; `bf16`, `fp8` and `fp4` of the compute rates;
+    `attention` of that of BF16, for attention of prompts, `decode_attention` for that of decodes; of what these allow
+    for routed experts `experts` of the bandwidth and `grouped` of the compute; `kv` of the HBM bandwidth, for KV
+    caches; `interconnect_efficiency` of the bandwidth between GPUs; `layer` seconds of each layer in a step,
+    `collective_latency` seconds of each layer besides where GPUs work together, `per_sequence_overhead` seconds of
+    each decode in each layer; `expert_imbalance` the coefficient of variation of how often a layer's experts are
+    chosen: 0 where all are chosen alike.
+
+    Raises
+    ------
+    ValueError
+        For a share outside (0, 1], negative seconds.
+    """
+
+    memory: float = 1.0
+    bf16: float = 1.0
+    fp8: float = 1.0
+    fp4: float = 1.0
+    attention: float = 1.0
+    decode_attention: float = 1.0
+    experts: float = 1.0
+    grouped: float = 1.0
+    kv: float = 1.0
+    interconnect_efficiency: float = 1.0
+    layer: float = 0.0
+    collective_latency: float = 0.0
+    per_sequence_overhead: float = 0.0
+    expert_imbalance: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in COEFFICIENTS:
+            accepted = EFFICIENCY if name in SHARES else AT_LEAST_ZERO
+            object.__setattr__(self, name, as_real(name, getattr(self, name), accepted))
+
+
+COEFFICIENTS = tuple(f.name for f in fields(Coefficients))
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """What a run of one user at a time took longer than predicted: seconds of each output token, may be negative."""
+
+    n_in: float
+    n_out: float
+    seconds: float
+
+    def __post_init__(self) -> None:
+        as_real("n_in", self.n_in, AT_LEAST_ONE)
+        as_real("n_out", self.n_out, AT_LEAST_ONE)
+        as_real("seconds", self.seconds, Interval(-inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +154,9 @@ class Calibration:
         if not sound or not _is_covariance(matrix):
             raise ValueError(f"covariance must be {size} x {size} finite numbers, symmetric and positive semidefinite")
         object.__setattr__(self, "covariance", matrix)
-        object.__setattr__(self, "scope", MappingProxyType({name: scope_of(name, v) for name, v in self.scope.items()}))
+        object.__setattr__(
+            self, "scope", MappingProxyType({name: _scope_of(name, v) for name, v in self.scope.items()})
+        )
 
     @classmethod
     def zero_shot(cls, engine: str) -> Calibration:
@@ -201,14 +276,64 @@ class Calibration:
         if Path(path).exists() and not (Path(path).is_file() and Path(path).stat().st_size <= _LARGEST):
             raise ValueError(f"{path} must be a calibration: it is no file of at most {_LARGEST:,} bytes")
         try:
-            read = stored(tomllib.loads(Path(path).read_text(encoding="utf-8-sig")))
-            return cls(read.mode, read.coefficients, np.array(read.covariance), read.spread, read.scope, read.anchors)
+            return _stated(tomllib.loads(Path(path).read_text(encoding="utf-8-sig")))
         except KeyError as missing:
             raise ValueError(f"{path} must be a calibration: {missing} is missing") from None
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"{path} must be a calibration: {error!s:.300}") from None
         except RecursionError:
             raise ValueError(f"{path} must be a calibration: it is nested too deeply") from None
+
+
+def _stated(found: dict[str, Any]) -> Calibration:
+    """Return what the fields of a calibration's file state; one that is missing is a KeyError."""
+    tables = _tables("coefficients", found["coefficients"])
+    read = Calibration(
+        as_one_of("mode", found["mode"], MODES),
+        Coefficients(**{name: tables[name] for name in COEFFICIENTS}),
+        np.array(_square(found["log_covariance"])),
+        as_real("spread", found["spread"], Interval(0, 2)),
+        _tables("scope", found["scope"]),
+        tuple(_anchor(anchor) for anchor in found["anchors"]),
+    )
+    for name, value in asdict(read.coefficients).items():
+        as_real(name, value, Interval(_LEAST_SHARE, 1) if name in SHARES else Interval(0, _LONGEST))
+    for anchor in read.anchors:
+        as_real("seconds of an anchor", anchor.seconds, _ANCHOR)
+    return read
+
+
+def _tables(name: str, value: object) -> Any:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} must be a table of names, not {value!r:.80}")
+    return value
+
+
+def _square(rows: Any) -> list[list[float]]:
+    found = [_tables("log_covariance", rows)[name] for name in COEFFICIENTS]
+    if not all(isinstance(row, list) and len(row) == len(found) for row in found):
+        raise ValueError(f"log_covariance must have {len(found)} numbers for each coefficient")
+    return [[as_real("log_covariance", value, _COVARIANCE) for value in row] for row in found]
+
+
+def _anchor(value: object) -> Anchor:
+    names = [field.name for field in fields(Anchor)]
+    if not isinstance(value, Mapping) or set(value) != set(names):
+        raise ValueError(f"an anchor must have {', '.join(names)} and nothing else, not {value!r:.80}")
+    return Anchor(**value)
+
+
+def _scope_of(name: str, values: object) -> tuple[object, ...]:
+    """Return names, or the two ends of a range."""
+    as_one_of("scope", name, (*_NAMES, *_RANGES))
+    found = tuple(values) if isinstance(values, list | tuple) else ()
+    if name in _NAMES and found and all(isinstance(value, str) for value in found):
+        return found
+    numbers = name in _RANGES and len(found) == 2 and all(isinstance(value, int | float) for value in found)
+    if numbers and -inf < found[0] <= found[1] < inf:
+        return found
+    accepted = "names" if name in _NAMES else "the two ends of a range"
+    raise ValueError(f"scope.{name} must be {accepted}, not {values!r:.80}")
 
 
 class Draw(NamedTuple):

@@ -1,7 +1,7 @@
 """What a request takes before the engine has it, and what its first token takes to its user, in seconds.
 
 HTTP, tokenizer, scheduling, the launch of a prompt's kernels one by one, detokenizer, the first packet: a time per
-request, whatever waits beside it. It is fitted to the measured TTFT of served points (`release.from_first_tokens`) as
+request, whatever waits beside it. It is fitted to the measured TTFT of served points (`from_first_tokens`) as
 a product: a base, times what a kind of model, a model, an engine, a model under an engine, and that on a GPU change.
 """
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from inference_math.catalogue.decoder import Model
 from inference_math.catalogue.layers import Ffn
 from inference_math.catalogue.precisions import PRECISIONS, STATE_BYTES
-
-if TYPE_CHECKING:  # a browser that reads a configuration has no use for `perf`
-    from inference_math.perf.types import Operators, Shape
+from inference_math.perf.types import Operators, Shape
 
 __all__ = ["MEMORY", "activation_bytes", "kind_of", "matrix_bytes", "operators_of", "shape_of"]
 

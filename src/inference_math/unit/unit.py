@@ -1,7 +1,7 @@
 """One inference unit: a model on `tp` GPUs in some precision under an engine, and the seconds of its steps.
 
 The terms are those of `theory.step`, at datasheet rates over efficiencies in (0, 1]: no step is shorter than the
-hardware allows. The efficiencies are fitted to measured operators of the H100 (`release.from_operators`), and used for
+hardware allows. The efficiencies are fitted to measured operators of the H100 (`from_operators`), and used for
 every GPU, or to runs of an engine (`calibrate.from_runs`).
 """
 

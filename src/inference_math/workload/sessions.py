@@ -209,7 +209,7 @@ class Sessions:
         return law.mean_think(self.numbers, most)
 
     def of(self, users: float) -> SessionsOf:
-        """Return the sessions of so many users at once, as `returns.ladder` takes them."""
+        """Return the sessions of so many users at once."""
         return SessionsOf(self, as_number("users", users, ANY_POSITIVE))
 
     def border(self, capacity: float) -> float:

@@ -18,24 +18,31 @@ used since (its stack distance; Mattson et al., 1970). One pass for the distance
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from inference_math.checks import AT_LEAST_ZERO, as_counts, as_numbers, as_one_of, as_whole
+from inference_math.catalogue.files import strict as strictly
+from inference_math.checks import AT_LEAST_ZERO, as_counts, as_numbers, as_one_of, as_real, as_whole
 from inference_math.workload import Trace
-from inference_math.workload.lines import BLOCK_TOKENS, Line, block_count, parsed_lines
 
-__all__ = ["KINDS", "QUANTILES", "Read", "gains", "length_quantiles", "read", "reusable", "reuse_curve"]
+__all__ = ["BLOCK_TOKENS", "KINDS", "QUANTILES", "Read", "gains", "length_quantiles", "read", "reusable", "reuse_curve"]
 
+BLOCK_TOKENS = 512  # of Mooncake's blocks
 _MOST = 2_000_000  # requests: a hundred times what tells their lengths
+_LONGEST = 2**53  # tokens: beyond it a float, and so the arithmetic with shares, is no longer exact
+_LENGTHS = ("n_in", "n_out")
+_OWN = ("arrival", *_LENGTHS)
+_AZURE = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 Blocks = Sequence[Sequence[Hashable]]
 QUANTILES = (0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100)
 """Per cent, as the tables give them."""
@@ -104,20 +111,133 @@ def read(path: str | Path, *, strict: bool = False, block_tokens: int = BLOCK_TO
     path = Path(path)
     kind = as_one_of(f"the suffix of {path.name}", path.suffix, KINDS)
     as_whole("block_tokens", block_tokens)
-    _not_too_long(path)
+    _not_too_long(path, _MOST + (kind == ".csv"))  # and a header
     # Bytes that are no UTF-8 spoil their line alone.
     with path.open(encoding="utf-8-sig", errors="replace") as file:
-        requests, problems = parsed_lines(file, kind == ".jsonl", path.name, strict, block_tokens, _MOST)
-    frame = pd.DataFrame(requests, columns=list(Line._fields)).astype({"blocks": "object", "arrival": "float64"})
+        requests, problems = _parsed_lines(file, kind == ".jsonl", path.name, strict, block_tokens)
+    frame = pd.DataFrame(requests, columns=list(_Line._fields)).astype({"blocks": "object", "arrival": "float64"})
     table = pd.DataFrame(problems, columns=["line", "reason"]).astype({"line": "int64", "reason": "str"})
     return Read(frame, table, block_tokens)
 
 
-def _not_too_long(path: Path) -> None:
-    """Refuse a file of far too many lines before its lines are looked at, which would take long."""
+class _Line(NamedTuple):
+    """One request; its numbers are unchecked until `_checked` returns it. Arrival and blocks are None where unknown."""
+
+    arrival: Any
+    n_in: Any
+    n_out: Any
+    blocks: Any
+
+
+def _parsed_lines(
+    text: Iterable[str], objects: bool, name: str, strict: bool, block_tokens: int
+) -> tuple[list[_Line], list[tuple[int, str]]]:
+    """Return the requests of some lines, and what is wrong with which others.
+
+    `objects` says whether lines are Mooncake's, else they are a table's; `name` is what complaints call them.
+    """
+    requests: list[_Line] = []
+    problems: list[tuple[int, str]] = []
+    lines = ((number, line) for number, line in enumerate(text, 1) if line.strip())
+    parse, dated = (_mooncake, False) if objects else _csv_parser(name, lines)
+    for number, line in lines:
+        try:
+            requests.append(_checked(parse(line), requests[-1].arrival if requests else 0.0, block_tokens))
+        except (ValueError, TypeError, OverflowError, RecursionError, csv.Error) as error:
+            if strict:
+                raise ValueError(f"{name}, line {number}: {error}") from error
+            problems.append((number, str(error)))
+    if not requests:
+        first = " (line {}: {})".format(*problems[0]) if problems else ""
+        raise ValueError(f"{name} holds no proper request{first}")
+    if dated:
+        began = requests[0].arrival
+        requests = [one._replace(arrival=round(one.arrival - began, 6)) for one in requests]
+    return requests, problems
+
+
+def _checked(raw: _Line, earliest: float, block_tokens: int) -> _Line:
+    """Return the request with its values converted, or say what is wrong with it."""
+    n_in, n_out = as_whole("the prompt length", raw.n_in), as_whole("the output length", raw.n_out)
+    if max(n_in, n_out) > _LONGEST:
+        raise ValueError(f"a length must be at most 2^53, not {max(n_in, n_out)}")
+    arrival = raw.arrival
+    if arrival is not None:
+        arrival = as_real("the time of arrival", arrival, AT_LEAST_ZERO)
+        if arrival < earliest:
+            raise ValueError(f"the time of arrival goes back from {earliest:.12g} to {arrival:.12g} s")
+    if raw.blocks is not None:
+        _check_ids(raw.blocks, n_in, block_tokens)
+    return _Line(arrival, n_in, n_out, raw.blocks)
+
+
+def _check_ids(ids: object, n_in: int, block_tokens: int) -> None:
+    if not isinstance(ids, list) or not all(isinstance(i, int | str) and not isinstance(i, bool) for i in ids):
+        raise TypeError(f"the block ids must be a list of whole numbers or strings, not {ids!r:.80}")
+    if len(ids) != _block_count(n_in, block_tokens):
+        expected = _block_count(n_in, block_tokens)
+        raise ValueError(f"{n_in} tokens are {expected} blocks of {block_tokens}, not {len(ids)}")
+
+
+def _block_count(n_in: int, block_tokens: int) -> int:
+    """Return the blocks of a prompt; the last may be partial."""
+    return -(-n_in // block_tokens)
+
+
+def _mooncake(line: str) -> _Line:
+    fields = strictly(line)
+    if not isinstance(fields, dict):
+        raise TypeError(f"a request must be a JSON object, not {line.strip()!r:.80}")
+    _require(fields, "timestamp", "input_length", "output_length")
+    arrival = as_real("timestamp", fields["timestamp"], AT_LEAST_ZERO) / 1000
+    return _Line(arrival, fields["input_length"], fields["output_length"], fields.get("hash_ids"))
+
+
+def _require(fields: Mapping[str, object], *names: str) -> None:
+    if missing := [name for name in names if fields.get(name) is None]:
+        raise ValueError(f"{', '.join(missing)} missing")
+
+
+def _csv_parser(name: str, lines: Iterator[tuple[int, str]]) -> tuple[Callable[[str], _Line], bool]:
+    """Take the header off the lines; return what parses the others, and whether their times are dates."""
+    header = [column.strip() for column in next(csv.reader([next(lines, (0, ""))[1]]), [])]
+    found = next((columns for columns in (_OWN, _AZURE, _LENGTHS) if set(columns) <= set(header)), None)
+    if found is None:
+        own, azure = ", ".join(_LENGTHS), ", ".join(_AZURE)
+        raise ValueError(f"{name} must have the columns {own} (and arrival), or {azure}, not {header!s:.300}")
+    if twice := [column for column in found if header.count(column) > 1]:
+        raise ValueError(f"{name} has columns twice: {', '.join(twice)}")
+    dated = found is _AZURE
+
+    def parse(line: str) -> _Line:
+        cells = next(csv.reader([line]))
+        if len(cells) != len(header):
+            raise ValueError(f"{len(cells)} cells under {len(header)} columns")
+        named = dict(zip(header, cells, strict=True))
+        values = [named[column].strip() for column in found]  # the lengths come last
+        arrival = None if len(found) < 3 else _seconds(values[0]) if dated else _number(values[0])
+        return _Line(arrival, _number(values[-2]), _number(values[-1]), None)
+
+    return parse, dated
+
+
+def _seconds(text: str) -> float:
+    """Return seconds since 1970, with UTC where the text names no zone."""
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _number(text: str) -> float:
+    if "_" in text:  # which Python takes for a separator of digits
+        raise ValueError(f"could not convert string to float: {text!r}")
+    return float(text)
+
+
+def _not_too_long(path: Path, most: int) -> None:
+    """Refuse a file of too many lines before its lines are looked at, which would take long."""
     with path.open("rb") as file:
         filled = (line for line in file if line.strip())
-        if next(islice(filled, _MOST + 1, None), b""):  # and a header
+        if next(islice(filled, most, None), b""):
             raise ValueError(f"{path.name} must have at most {_MOST:,} requests: take a part of them")
 
 
@@ -240,7 +360,7 @@ def _prompt_tokens(blocks: Blocks, n_in: ArrayLike, block_tokens: int) -> NDArra
         raise ValueError(f"blocks and n_in must have the same length, not {len(blocks)} and {tokens.size}")
     before: dict[Hashable, Hashable] = {}
     for request, (prompt, length) in enumerate(zip(blocks, tokens, strict=True)):
-        if len(prompt) != block_count(length, size):
+        if len(prompt) != _block_count(length, size):
             raise ValueError(f"blocks: request {request} has {len(prompt)} for {length} tokens, {size} in a block")
         previous: Hashable = _START
         for block in prompt:

@@ -20,9 +20,10 @@ from inference_math import evidence
 from inference_math.checks import ANY_POSITIVE, Interval, as_number, as_one_of, as_whole
 from inference_math_bench.lab import analysis, machine, session, shape, vllm_engine
 from inference_math_bench.lab.engines import ALL_AT_ONCE
-from inference_math_bench.lab.experiments import EXPERIMENTS, Bench, experiments
+from inference_math_bench.lab.experiments import EXPERIMENTS, experiments
+from inference_math_bench.lab.experiments.bench import Bench
 from inference_math_bench.lab.pools import Two
-from inference_math_bench.lab.record import Book, read
+from inference_math_bench.lab.record import Book, read, value_of
 
 __all__ = ["main", "parser", "report", "run"]
 
@@ -173,20 +174,8 @@ def _flags(given: Sequence[str]) -> dict[str, Any]:
         name, equals, value = one.partition("=")
         if not equals or not name.isidentifier():
             raise ValueError(f"flag must be NAME=VALUE, not {one!r:.80}")
-        found[name] = _value(value)
+        found[name] = value_of(value)
     return found
-
-
-def _value(text: str) -> Any:
-    """Return a truth value or a number where the text is one."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 if __name__ == "__main__":

@@ -14,9 +14,20 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from inference_math.checks import AT_LEAST_ZERO, as_number, as_whole
-from inference_math_bench.lab.record import Trial
+from inference_math_bench.lab.record import Trial, value_of
 
-__all__ = ["FEWEST", "CountTest", "alternatives", "count_test", "counts", "expanded", "gaps", "multiplicity", "summary"]
+__all__ = [
+    "FEWEST",
+    "CountTest",
+    "alternatives",
+    "count_test",
+    "counts",
+    "expanded",
+    "gaps",
+    "multiplicity",
+    "summary",
+    "value_of",
+]
 
 _KEY = ["experiment", "arm", "quantity"]
 FEWEST = 3  # trials of which an interval is made
@@ -101,18 +112,11 @@ def counts(trials: Sequence[Trial], most: int) -> pd.DataFrame:
         seen = [one for trial in usable if trial.arm["lengths"] == name for one in trial.observed]
         prompts = np.concatenate([one.log.prefills.round().astype(int) for one in seen])
         decodes = np.concatenate([one.log.decodes for one in seen])
-        users = int((prompts + decodes).max())
+        watched = {"windows": len(seen), "users": int((prompts + decodes).max())}
         for k in range(most + 1):
             here = prompts == k if k < most else prompts >= most
             rows.append(
-                {
-                    "lengths": name,
-                    "k": k,
-                    "steps": int(here.sum()),
-                    "decodes": int(decodes[here].sum()),
-                    "windows": len(seen),
-                    "users": users,
-                }
+                {"lengths": name, "k": k, "steps": int(here.sum()), "decodes": int(decodes[here].sum()), **watched}
             )
     return pd.DataFrame(rows)
 
@@ -126,21 +130,8 @@ def expanded(table: pd.DataFrame, experiment: str) -> pd.DataFrame:
     """
     rows = table[table.experiment == experiment].reset_index(drop=True)
     parts = [dict(part.split(" ", 1) for part in arm.split(", ")) for arm in rows.arm]
-    columns = pd.DataFrame([{name: _value(text) for name, text in part.items()} for part in parts])
+    columns = pd.DataFrame([{name: value_of(text) for name, text in part.items()} for part in parts])
     return rows.join(columns)
-
-
-def _value(text: str) -> Any:
-    """Return a number or a truth value where the text is one."""
-    if text in ("True", "False"):
-        return text == "True"
-    try:
-        return int(text)
-    except ValueError:
-        try:
-            return float(text)
-        except ValueError:
-            return text
 
 
 class CountTest(tuple[float, float]):

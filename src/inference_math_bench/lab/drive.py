@@ -237,13 +237,11 @@ def benchmark(
     before, engine.budget = engine.budget, engine.budget if budget is None else budget
     loop.begin()
     for _ in range(users):
-        n_in, n_out, cached = next(coming)
-        waves[loop.send(ask(n_in, cached), n_out, loop.start, cached=cached)] = 0
+        waves[_next(loop, coming, ask, loop.start)] = 0
     while loop.waiting:
         for number in loop.step():
             if waves[number] + 1 < rounds:
-                n_in, n_out, cached = next(coming)
-                waves[loop.send(ask(n_in, cached), n_out, engine.now(), cached=cached)] = waves[number] + 1
+                waves[_next(loop, coming, ask)] = waves[number] + 1
     engine.budget = before
     return loop.observed(), np.array(list(waves.values()))
 
@@ -268,8 +266,7 @@ def open_loop(
         while following <= engine.now() and following < begin + warmup + seconds:
             if not loop.measured and following >= begin + warmup:
                 loop.begin()
-            n_in, n_out, cached = next(coming)
-            loop.send(ask(n_in, cached), n_out, following, cached=cached)
+            _next(loop, coming, ask, following)
             following = begin + next(arrivals)
         if not loop.waiting and following >= begin + warmup + seconds:
             return loop.observed()
@@ -316,9 +313,10 @@ def _until(engine: Engine, wanted: Callable[[Step], bool]) -> Step:
     raise RuntimeError("the engine did not run the step that was asked for; is its batch too small?")
 
 
-def _next(loop: Loop, coming: Iterator[tuple[int, int, int]], ask: Ask) -> None:
+def _next(loop: Loop, coming: Iterator[tuple[int, int, int]], ask: Ask, arrival: float | None = None) -> int:
+    """Send the next request, which came now or at `arrival`; return its number."""
     n_in, n_out, cached = next(coming)
-    loop.send(ask(n_in, cached), n_out, loop.engine.now(), cached=cached)
+    return loop.send(ask(n_in, cached), n_out, loop.engine.now() if arrival is None else arrival, cached=cached)
 
 
 def drawn(source: Source, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:

@@ -76,36 +76,28 @@ class Engine(Protocol):
     @property
     def description(self) -> Mapping[str, Any]:
         """Name, version and flags."""
-        ...
 
     def now(self) -> float:
         """Return the clock, in seconds."""
-        ...
 
     def wait(self, until: float) -> None:
         """Let the clock get to `until`."""
-        ...
 
     def submit(self, prompt: Prompt, n_out: int) -> int:
         """Queue a request; return its number."""
-        ...
 
     def step(self) -> Step | None:
         """Run one step, if there is anything to do."""
-        ...
 
     def clear(self) -> None:
         """Drop all requests."""
-        ...
 
     @property
     def link(self) -> float:
         """Bytes/s from host memory."""
-        ...
 
     def forget(self) -> None:
         """Drop the engine's own cache; what host memory keeps stays there."""
-        ...
 
 
 @dataclass

@@ -24,7 +24,7 @@ from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import Loop, Observed, bare_steps, drawn, of_context, under_way
 from inference_math_bench.lab.engines import ALL_AT_ONCE, Engine, Prompt, Stored
-from inference_math_bench.lab.experiments import Arm, Bench, Values, alone, calibration
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Values, alone, calibration
 
 __all__ = ["Two", "arms", "decode_role", "predict", "prefill_role"]
 

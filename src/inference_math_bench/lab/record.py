@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import pandas as pd
 from inference_math_bench.lab.drive import Observed, Request
 from inference_math_bench.lab.engines import Emitted, Step
 
-__all__ = ["Book", "Trial", "read", "steps_of"]
+__all__ = ["Book", "Trial", "arm_name", "read", "steps_of", "value_of"]
 
 VERSION = 1
 _SAME = ("version", "model", "engine", "machine", "seed")  # what a file that is gone on with must agree in
@@ -75,6 +76,16 @@ class Laboratory:
 def arm_name(arm: Mapping[str, Any]) -> str:
     """Return the setting as text: "users 8, lengths geometric"."""
     return ", ".join(f"{name} {value}" for name, value in arm.items())
+
+
+def value_of(text: str) -> Any:
+    """Return a number or a truth value where the text is one."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 class Book:
@@ -161,19 +172,9 @@ def read(path: str | Path) -> Laboratory:
         elif kind == "outcome":
             before = said[line["trial"]]
             seen = tuple(_observed(part) for _, part in sorted(parts.pop(line["trial"], {}).items()))
-            trials.append(
-                Trial(
-                    line["trial"],
-                    before["round"],
-                    before["experiment"],
-                    before["arm"],
-                    before["said"],
-                    line["found"],
-                    line["beside"],
-                    line["usable"],
-                    seen,
-                )
-            )
+            known = {name: before[name] for name in ("round", "experiment", "arm", "said")}
+            known |= {name: line[name] for name in ("found", "beside", "usable")}
+            trials.append(Trial(line["trial"], **known, observed=seen))
     if head is None:
         raise ValueError(f"{file} is empty")
     return Laboratory(head, tuple(costs), tuple(trials))

@@ -12,7 +12,7 @@ from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab import machine
 from inference_math_bench.lab import pools as two_engines
 from inference_math_bench.lab.engines import Step
-from inference_math_bench.lab.experiments import Bench, Experiment, calibration
+from inference_math_bench.lab.experiments.bench import Bench, Experiment, calibration
 from inference_math_bench.lab.pools import Two
 from inference_math_bench.lab.record import Book, arm_name
 

@@ -34,11 +34,9 @@ class Device(Clock, Protocol):
 
     def graph(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """Return a replay of `run`."""
-        ...
 
     def settle(self) -> None:
         """Recover after a failure, or raise RuntimeError."""
-        ...
 
 
 @dataclass(frozen=True)

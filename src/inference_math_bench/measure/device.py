@@ -12,28 +12,21 @@ from typing import Any
 
 import torch
 
+from inference_math.catalogue import GPUS
+
 __all__ = ["Cuda", "Host", "catalogue_name"]
 
 _FLUSH_VALUES = 2**26  # of four bytes: several times any L2
 _COVER = 4_000_000  # cycles, some 2 ms, in which the host enqueues what is timed
 _FP8_SINCE = (8, 9)  # compute capability of Ada; Hopper is (9, 0)
-# What drivers call the GPUs of data/gpus.csv.
-_NAMES = {
-    "H100 80GB HBM3": "h100-sxm",
-    "H200": "h200-sxm",
-    "A100-SXM4-80GB": "a100-80gb",
-    "RTX A6000": "a6000",
-    "H20": "h20",
-    "B200": "b200",
-    "GB200": "gb200",
-    "GB300": "gb300",
-    "L40S": "l40s",
-}
+# What drivers call GPUs of data/gpus.csv, where it is not the name there in capitals.
+_NAMES = {"H100 80GB HBM3": "h100-sxm", "H200": "h200-sxm", "A100-SXM4-80GB": "a100-80gb", "RTX A6000": "a6000"}
 
 
 def catalogue_name(device: str) -> str:
     """Return the catalogue's name of a GPU by the name that its driver reports, "" where it is none of them."""
-    return _NAMES.get(device.removeprefix("NVIDIA "), "")
+    name = device.removeprefix("NVIDIA ")
+    return _NAMES.get(name, name.lower() if name.lower() in GPUS else "")
 
 
 class Cuda:

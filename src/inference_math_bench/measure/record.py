@@ -36,28 +36,18 @@ _TIMES = {
 
 def _fields() -> list[dict[str, Any]]:
     def one(name: str, kind: str, unit: str, text: str, **limits: Any) -> dict[str, Any]:
-        return {
-            "name": name,
-            "type": kind,
-            "unit": unit,
-            "description": text,
-            "constraints": {"required": True, **limits},
-        }
+        held = {"required": True, **limits}
+        return {"name": name, "type": kind, "unit": unit, "description": text, "constraints": held}
 
     whole = [one(name, "integer", *meaning, minimum=0) for name, meaning in zip(SIZES, _MEANINGS, strict=True)]
     times = [one(name, "number", *meaning, minimum=0) for name, meaning in _TIMES.items()]
     text = "Kind of work. " + ". ".join(f"{name}: {text}" for name, text in KINDS.items())
+    moved = "Moved by a copy (read plus written) or over the link by a load; 0 for other work"
     return [
         one("round", "integer", "1", "Which round: every point is measured again in each", minimum=1),
         one("what", "string", "name", text, enum=list(KINDS)),
         *whole,
-        one(
-            "bytes",
-            "number",
-            "byte",
-            "Moved by a copy (read plus written) or over the link by a load; 0 for other work",
-            minimum=0,
-        ),
+        one("bytes", "number", "byte", moved, minimum=0),
         one("flop", "number", "FLOP", "Of large products; 0 for other work", minimum=0),
         *times,
         one("repeats", "integer", "1", "Repeats behind the median", minimum=1),

@@ -26,11 +26,9 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Return seconds since some moment."""
-        ...
 
     def seconds(self, run: Callable[[], Any]) -> float:
         """Run once with cold caches and return how long it took on the device."""
-        ...
 
 
 @dataclass(frozen=True)

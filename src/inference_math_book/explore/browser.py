@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from inference_math import catalogue, evidence, perf, theory
+from inference_math.catalogue import Model
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.links import USUAL, links
 from inference_math.catalogue.tiers import tiers
@@ -29,15 +30,13 @@ from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Cali
 from inference_math.unit.front import moves
 from inference_math.unit.kernels import kernels
 from inference_math.unit.nearest import SERVED_SCOPE, levels
-from inference_math.unit.shapes import MEMORY
+from inference_math.unit.shapes import MEMORY, kind_of, operators_of, shape_of
 from inference_math.workload.mixes import MIXES, mix
-from inference_math_book.explore.pasted import record
 from inference_math_book.explore.pictures import pictures
 
 __all__ = ["data", "script"]
 
 _MODULES = [import_module(f"{perf.__name__}.{module.name}") for module in iter_modules(perf.__path__)]
-"""Coefficients of variation of the times between arrivals that the page knows; see `planner.fleet`."""
 # What Python's built-ins, its modules math, heapq and collections, and two functions of SciPy are in JavaScript, where
 # a name is passed on, too: a root by Ridders' method, and the regularised incomplete gamma function by its series, or
 # its continued fraction (Numerical Recipes, 9.2 and 6.2).
@@ -134,6 +133,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?')  # strin
 _EACH = re.compile(r'if \(\(typeof (\w+) === "object"\) && \(!Array\.isArray\(\1\)\)\) ?\{ ?\1 = Object\.keys\(\1\);\}')
 _STUB = re.compile(r"\bstub(?=\d+_)")  # how the printer begins a name of its own
 _KERNEL = ("memory", "compute", "launch", "rate", "decode")
+_SIZES = (1, 2, 4, 8)  # GPUs that share a matrix, as the page offers them
 
 
 def script() -> str:
@@ -163,10 +163,9 @@ def _shorter(token: re.Match[str]) -> str:
 def data() -> dict[str, Any]:
     """Return the catalogue, the calibrations that ship with what draws them, and the tiers, as plain numbers."""
     return {
-        "models": {name: record(model) for name, model in catalogue.MODELS.items()},
+        "models": {name: _record(model) for name, model in catalogue.MODELS.items()},
         "gpus": {
-            name: rates_of(gpu)
-            | {"generation": gpu.generation, "maker": gpu.maker, "node": gpu.node, "watts": gpu.tdp or 0}
+            name: rates_of(gpu) | {"generation": gpu.generation, "maker": gpu.maker, "watts": gpu.tdp or 0}
             for name, gpu in catalogue.GPUS.items()
         },
         "coefficients": list(COEFFICIENTS),
@@ -199,6 +198,16 @@ def data() -> dict[str, Any]:
         "link": USUAL,
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
+
+
+def _record(model: Model) -> dict[str, Any]:
+    """Return a model by the GPUs that share a matrix; what does not depend on them stands once."""
+    by_tp = {str(tp): dict(shape_of(model, tp)) for tp in _SIZES if model.n_heads % tp == 0}
+    same = {name: value for name, value in by_tp["1"].items() if all(one[name] == value for one in by_tp.values())}
+    own = {tp: {name: value for name, value in one.items() if name not in same} for tp, one in by_tp.items()}
+    told = {"kind": kind_of(model), "stored": model.stored, "context": model.context}
+    operators = {name: value for name, value in operators_of(model).items() if name != "fine"}  # which its shape has
+    return told | {"operators": operators, "shape": same, "tp": own}
 
 
 def _errors() -> dict[str, Any]:

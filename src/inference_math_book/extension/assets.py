@@ -45,13 +45,10 @@ def _vega(target: Path) -> None:
 
 
 def _planner(vendor: Path) -> None:
-    from inference_math_book.explore import browser, pasted
-    from inference_math_book.extension import interpreter
+    from inference_math_book.explore import browser
 
     vendor.mkdir(parents=True, exist_ok=True)
     (vendor / "inference_math.js").write_text(browser.script(), encoding="utf-8")
-    reader = interpreter.script(pasted.__name__, pasted.answer.__name__, "inferenceMathReader")
-    (vendor / "pasted.js").write_text(reader, encoding="utf-8")  # loaded by planner-pasted.js, when it is asked for
 
 
 def _footer() -> str:
@@ -77,15 +74,8 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         for script in ("share.js", "ledger.js"):
             app.add_js_file(script, loading_method="defer")
     if 'id="planner-form"' in context.get("body", ""):
-        parts = [f"planner-{part}.js" for part in ("pictures", "crowd", "pasted")]
-        for script in (
-            "inference_math.js",
-            "share.js",
-            *parts,
-            "planner.js",
-            "planner-bench.js",
-            "planner-sessions.js",
-        ):
+        parts = [f"planner{part}.js" for part in ("-pictures", "-crowd", "", "-bench", "-sessions")]
+        for script in ("inference_math.js", "share.js", *parts):
             app.add_js_file(script, loading_method="defer")
     # Docutils calls the bibliography a list, but not its entries list items.
     context["body"] = context.get("body", "").replace('role="list" class="citation-list"', 'class="citation-list"')

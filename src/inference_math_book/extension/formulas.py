@@ -87,8 +87,7 @@ class FormulaTable(Generated):
             for f in (f for f in CATALOGUE.values() if f.claim == claim):
                 lines += [
                     f"`theory.{f.usage}`",
-                    f": {f.meaning[0].upper()}{f.meaning[1:]}. Unit: {f.unit}. "
-                    f"Equation {{eq}}`{f.name}`. Source: {f.source}.",
+                    f": {f.meaning} Unit: {f.unit}. Equation {{eq}}`{f.name}`. Source: {f.source}.",
                     "",
                     f"  ${f.latex}$",
                     "",

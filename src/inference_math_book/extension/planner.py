@@ -82,22 +82,6 @@ SESSIONS: tuple[Field, ...] = (
     Field("local_ssd", "SSDs of all machines (GB)", 0, 1_000_000_000, 1, 0),
 )
 
-# What may be pasted: its name, what it is called in a heading, and to whoever cannot see that.
-PASTED = (
-    ("model", "Your own model: paste its <code>config.json</code>", "config.json of your model"),
-    (
-        "requests",
-        "Your own requests: paste a CSV with the columns <code>n_in,n_out</code>, or a trace of Azure's or Mooncake's",
-        "your requests",
-    ),
-    (
-        "calibration",
-        "Your own calibration: paste the TOML file of <code>inference-math profile</code>, or of "
-        "<code>calibrate</code>",
-        "your calibration",
-    ),
-)
-
 TABLES = {
     "architectures": "Architectures within the limits",
     "sizes": "Units of other sizes",
@@ -200,7 +184,6 @@ def inputs() -> tuple[Group, ...]:
         Select("link", "Link between pools", {name: one.title for name, one in links().items()}, USUAL),
         Field("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5),
         Line("prices", "Prices of other GPUs", "b200=5 h200-sxm=3.2"),
-        Select("calibration", "Calibration", {"nearest": "the nearest that ships"}, "nearest"),
         Field("front", "Front of a request (ms)", 0, 10_000, 0.1, None),
     )
     limits = (
@@ -210,7 +193,7 @@ def inputs() -> tuple[Group, ...]:
     return (
         Group("", aim),
         Group("What I serve", served, "Lengths, bursts, stored prompts", sent),
-        Group("What I run on", run, "Drafts, parallelism, pools, price, calibration", laid_out),
+        Group("What I run on", run, "Drafts, parallelism, pools, price, front", laid_out),
         Group(
             "What I promise",
             limits,
@@ -233,7 +216,6 @@ def page() -> str:
         groups=inputs(),
         benchmark=BENCHMARK,
         sessions=SESSIONS,
-        pasted=PASTED,
         pictures=PICTURES,
         tables=TABLES,
         presets=json.dumps(presets()),

@@ -59,7 +59,8 @@ def errors_by_load(axes: Sequence[Axes], frame: pd.DataFrame) -> pd.DataFrame:
 def implied_share(axes: tuple[Axes, Axes], frame: pd.DataFrame, units: Mapping[tuple[str, int], Unit]) -> pd.DataFrame:
     """Draw what one more decode adds beyond its KV read: over its own compute T beside the root's z, and what is left.
 
-    `frame` is that of `accuracy.mlenergy`; `units` its units by model and TP. Both of kernels alone.
+    `frame` has model, tp, batch, context, measured and predicted steps (s); `units` are its units by model and TP, of
+    kernels alone.
     """
     tables = []
     for ((model, tp), rows), colour in zip(frame.sort_values("batch").groupby(["model", "tp"]), COLOURS, strict=False):

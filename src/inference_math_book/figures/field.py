@@ -68,7 +68,7 @@ def errors_by_family(ax: Axes, table: pd.DataFrame) -> pd.DataFrame:
 def queues(axes: Sequence[Axes], found: pd.DataFrame) -> pd.DataFrame:
     """Draw a panel for each model: time to the first token against the arrival, measured points and a predicted line.
 
-    `found` as `profiles.arrivals.played`.
+    `found` are the rows of `queue_runs`, with the played TTFT as `ttft`.
     """
     for ax, (model, rows) in zip(axes, found.groupby("model", sort=False), strict=True):
         ax.plot(rows["arrival_s"], rows["ttft_s"], ".", color=COLOURS[0], markersize=4, label="measured")
@@ -83,7 +83,7 @@ def queues(axes: Sequence[Axes], found: pd.DataFrame) -> pd.DataFrame:
 def split_gains(ax: Axes, found: pd.DataFrame, law: pd.DataFrame) -> pd.DataFrame:
     """Draw the gain of splits over aggregated serving against the tokens per second of a user, and what the law says.
 
-    `found` as `profiles.splits.gains`; `law` has the columns weights, n_in, per_user, gain.
+    `found` as table `predicted_split_gains`; `law` has the columns weights, n_in, per_user, gain.
     """
     for number, (key, rows) in enumerate(found.dropna(subset=["gain"]).groupby(["weights", "n_in"])):
         colour = COLOURS[number]

@@ -147,12 +147,12 @@ def by_rate(ax: Axes, costs: Mapping[str, float], n_in: int, n_out: int, loads: 
     return table
 
 
-def by_users(axes: Sequence[Axes], table: pd.DataFrame, law: pd.Series[float]) -> pd.DataFrame:
-    """Draw predicted over measured TTFT of rows of `served.scored` against users: by the law of full slots, and played.
+def by_users(axes: Sequence[Axes], table: pd.DataFrame) -> pd.DataFrame:
+    """Draw predicted over measured TTFT of served points against users: by the law of full slots, and played.
 
-    One panel for either; a colour for each engine.
+    One panel for either; a colour for each engine. `table` has served points with the columns of `predicted_served`.
     """
-    rows = table.assign(law=law / table["ttft_s"], played=table["ttft"] / table["ttft_s"])
+    rows = table.assign(law=table["law"] / table["ttft_s"], played=table["ttft"] / table["ttft_s"])
     for ax, name, title in zip(axes, ("law", "played"), ("law of full slots", "as it was run"), strict=True):
         for colour, (engine, record) in zip(COLOURS, engines().items(), strict=False):
             part = rows[rows["engine"] == engine]

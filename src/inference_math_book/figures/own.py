@@ -30,7 +30,7 @@ _STYLES = {"none": "-", "serial_kv": "--", "full": ":"}  # as the live figures h
 def steps_and_prompts(axes: Sequence[Axes], points: pd.DataFrame) -> pd.DataFrame:
     """Draw decode steps by batch, prompts by length, and each point's distance from its line, on three axes.
 
-    `points` are those of `own.lines`.
+    `points` are those of `calibrate.from_kernels.lines`.
     """
     left, middle, right = axes
     decode, prompt = points[points["what"] == "decode"], points[points["what"] == "prefill"]
@@ -55,7 +55,7 @@ def steps_and_prompts(axes: Sequence[Axes], points: pd.DataFrame) -> pd.DataFram
 def mixed_steps(axes: Sequence[Axes], steps: pd.DataFrame) -> pd.DataFrame:
     """Draw mixed steps against the tokens of their chunk, a panel for each batch: three models, and what was measured.
 
-    `steps` are those of `direct.overlaps`; of chunks that see a prefix none is drawn.
+    `steps` are those of `calibrate.schedules.overlaps`; of chunks that see a prefix none is drawn.
     """
     shown = steps[steps["cached"] == 0]
     for ax, ((decodes, context), rows) in zip(axes, shown.groupby(["decodes", "context"]), strict=True):
@@ -73,7 +73,7 @@ def mixed_steps(axes: Sequence[Axes], steps: pd.DataFrame) -> pd.DataFrame:
 
 
 def prefix_loads(ax: Axes, e: float, measured: pd.DataFrame) -> pd.DataFrame:
-    """Draw speed-ups by loading a prefix against its share: the formulas at `e`, and what `direct.loads` found."""
+    """Draw speed-ups by loading a prefix against its share: formulas at `e`, and `calibrate.schedules.loads`."""
     alpha = np.linspace(0.3, 0.995, 140)
     frame = pd.DataFrame(
         {

@@ -7,45 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
 from inference_math import simulate
 from inference_math.theory import engine_load, reuse_conversation, reuse_local, routed_step, seen_step, spread_of
 from inference_math.workload import Trace
 from inference_math_book import explore
 
-__all__ = ["ROUTERS", "alone_of", "load_of", "played", "rates", "routers", "spreads", "two_classes"]
+__all__ = ["ROUTERS", "alone_of", "load_of", "rates", "routers", "spreads", "two_classes"]
 
 ROUTERS = ("at random", "fewest requests", "home, drawn", "home, filled evenly")
-
-
-def played(
-    users: int, units: int, t_w: float, added: float, router: str, answers: int, seed: int = 0
-) -> pd.Series[float]:
-    """Return what a simulated router does: tokens per second, mean step, share of idle units.
-
-    Users in a closed loop, answers of exponential length whose mean is the unit of time, a step at each unit as long as
-    its requests make it. Routers are the first two of `ROUTERS`.
-    """
-    rng = np.random.default_rng(seed)
-    at = np.bincount(rng.integers(units, size=users), minlength=units) if router == ROUTERS[0] else _even(users, units)
-    clock, idle = 0.0, 0.0
-    gaps = rng.exponential(size=2 * answers)
-    chances = rng.random(size=(2 * answers, 2))
-    for k in range(2 * answers):
-        rate = np.where(at > 0, at / (t_w + added * at), 0.0)
-        whole = float(rate.sum())
-        if k >= answers:  # what came before is to forget the start
-            clock += gaps[k] / whole
-            idle += gaps[k] / whole * float((at == 0).mean())
-        at[np.searchsorted(np.cumsum(rate) / whole, chances[k, 0])] -= 1
-        goes = int(chances[k, 1] * units) if router == ROUTERS[0] else int(np.argmin(at + chances[k, 1] / 2))
-        at[goes] += 1
-    return pd.Series({"rate": answers / clock, "step": users * clock / answers, "idle": idle / clock})
-
-
-def _even(users: int, units: int) -> NDArray[np.int64]:
-    return np.array([users // units + (k < users % units) for k in range(units)])
 
 
 def spreads(ax: Axes, users: int, units: int, t_w: float, added: Sequence[float]) -> pd.DataFrame:

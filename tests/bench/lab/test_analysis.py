@@ -12,7 +12,8 @@ from scipy import stats
 from inference_math.simulate import StepCost
 from inference_math_bench.lab import analysis, costs, session
 from inference_math_bench.lab.engines import Played
-from inference_math_bench.lab.experiments import Bench, Counts, Interference, calibration
+from inference_math_bench.lab.experiments import Counts, Interference
+from inference_math_bench.lab.experiments.bench import Bench, calibration
 from inference_math_bench.lab.machine import Alone
 from inference_math_bench.lab.record import Book, read
 

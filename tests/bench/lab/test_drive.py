@@ -12,7 +12,8 @@ from inference_math.simulate import StepCost
 from inference_math.workload import Workload
 from inference_math_bench.lab.drive import bare_steps, benchmark, closed_loop, open_loop
 from inference_math_bench.lab.engines import ALL_AT_ONCE, Played, Prompt, Stored
-from inference_math_bench.lab.experiments import Bench, Cadence, ColdStart, Host, calibration, experiments
+from inference_math_bench.lab.experiments import Cadence, ColdStart, Host, experiments
+from inference_math_bench.lab.experiments.bench import Bench, calibration
 from inference_math_bench.lab.experiments.cold import Spread
 
 COST = StepCost(t_w=0.007, T=0.0002, T_decode=0.0003, kv_read=6e-7)

@@ -10,7 +10,8 @@ import pytest
 from inference_math.simulate import StepCost
 from inference_math_bench.lab import session
 from inference_math_bench.lab.engines import Played
-from inference_math_bench.lab.experiments import EXPERIMENTS, Bench, Chunks, Interference
+from inference_math_bench.lab.experiments import EXPERIMENTS, Chunks, Interference
+from inference_math_bench.lab.experiments.bench import Bench
 from inference_math_bench.lab.machine import Alone
 from inference_math_bench.lab.record import Book, read
 

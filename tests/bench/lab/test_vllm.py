@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from inference_math_bench.lab.experiments import N_IN, N_OUT
+from inference_math_bench.lab.experiments.bench import N_IN, N_OUT
 from inference_math_bench.lab.record import read
 
 pytestmark = [

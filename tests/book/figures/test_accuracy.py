@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math_book.figures import accuracy as plots
-from inference_math_book.release import accuracy
+from inference_math_book.predicted import beside
 
 mpl.use("Agg")
 
@@ -29,11 +29,12 @@ def test_intervals_are_drawn_on_both_sides():
 
 
 def test_a_line_for_each_pair_of_lengths():
-    frame = accuracy.silybench(accuracy.qwen())
+    names = {"prompt_tokens": "n_in", "output_tokens": "n_out", "concurrency": "users", "e2e_s": "measured"}
+    frame = beside("silybench").rename(columns=names | {"e2e": "predicted"})
     figure = Figure()
     drawn = plots.errors_by_load(figure.subplots(1, 2), frame)
     assert [len(ax.lines) for ax in figure.axes] == [6, 6]  # five, and zero
-    assert drawn.error.abs().mean() == pytest.approx(accuracy.mape(frame))
+    assert drawn.error.to_numpy() == pytest.approx((frame.predicted / frame.measured - 1).to_numpy())
 
 
 def test_compute_alone_would_lie_on_the_root_s_line():

@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from inference_math.evidence import load
 from inference_math.unit import Unit
 from inference_math_book.figures import field as plots
-from inference_math_book.release import splits
 
 
 def test_a_request_holds_what_the_catalogue_says(ax):
@@ -33,7 +33,7 @@ def test_errors_are_ratios(ax):
 
 
 def test_gains_are_drawn_where_there_are_some(ax):
-    found = splits.gains(splits.beside())
+    found = load("predicted_split_gains").frame
     law = pd.DataFrame({"weights": ["fp8"], "n_in": [921.6], "per_user": [20.0], "gain": [1.1]})
     assert plots.split_gains(ax, found, law) is found
     assert len(ax.get_legend_handles_labels()[0]) == 4

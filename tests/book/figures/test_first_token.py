@@ -48,9 +48,11 @@ def test_arrivals_draw_what_the_formula_says():
 
 def test_errors_are_drawn_over_users_for_both_predictions():
     ends = {"model": "m", "gpu": "g", "weights": "w", "n_in": 1.0, "n_out": 1.0}
-    table = pd.DataFrame({"engine": ["vllm", "trtllm"], "users": [4, 64], "ttft": [1.0, 2.0], "ttft_s": [2.0, 2.0]})
+    table = pd.DataFrame(
+        {"engine": ["vllm", "trtllm"], "users": [4, 64], "ttft": [1.0, 2.0], "ttft_s": [2.0, 2.0], "law": 0.5}
+    )
     both = axes(2)
-    drawn = plots.by_users(both, table.assign(**ends), pd.Series([0.5, 0.5]))
+    drawn = plots.by_users(both, table.assign(**ends))
     assert drawn.law.tolist() == [0.25, 0.25]
     assert drawn.played.tolist() == [0.5, 1.0]
     assert both[0].get_ylabel() == "predicted over measured TTFT"

@@ -7,17 +7,7 @@ says of it: `printed`, where the talks' form differs, or the model of overlap.
 
 from __future__ import annotations
 
-from inference_math_bench.lab.experiments.bench import (
-    N_IN,
-    N_OUT,
-    Arm,
-    Bench,
-    Experiment,
-    Found,
-    Values,
-    alone,
-    calibration,
-)
+from inference_math_bench.lab.experiments.bench import Experiment
 from inference_math_bench.lab.experiments.cadence import Cadence
 from inference_math_bench.lab.experiments.chunks import Chunks
 from inference_math_bench.lab.experiments.cold import ColdStart
@@ -27,20 +17,14 @@ from inference_math_bench.lab.experiments.limit import Limit
 from inference_math_bench.lab.experiments.queues import OpenLoop
 from inference_math_bench.lab.experiments.reuse import Reuse
 from inference_math_bench.lab.experiments.step import InsideAStep
-from inference_math_bench.lab.experiments.stores import Store, load_and_compute
+from inference_math_bench.lab.experiments.stores import Store
 
 __all__ = [
     "EXPERIMENTS",
-    "N_IN",
-    "N_OUT",
-    "Arm",
-    "Bench",
     "Cadence",
     "Chunks",
     "ColdStart",
     "Counts",
-    "Experiment",
-    "Found",
     "Host",
     "InsideAStep",
     "Interference",
@@ -48,11 +32,7 @@ __all__ = [
     "OpenLoop",
     "Reuse",
     "Store",
-    "Values",
-    "alone",
-    "calibration",
     "experiments",
-    "load_and_compute",
 ]
 
 _ALL = (InsideAStep, Interference, ColdStart, Cadence, Counts, Limit, Reuse, Store, Host, Chunks, OpenLoop)

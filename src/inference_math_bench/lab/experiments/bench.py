@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from inference_math_bench.lab.drive import Ask, Observed, bare_steps, closed_loo
 from inference_math_bench.lab.engines import Engine, Prompt, Step
 from inference_math_bench.lab.machine import Watch
 
-__all__ = ["N_IN", "N_OUT", "Arm", "Bench", "Experiment", "Found", "Scaled", "Values", "alone", "calibration"]
+__all__ = ["N_IN", "N_OUT", "Arm", "Bench", "Experiment", "Found", "Values", "alone", "calibration"]
 
 Arm = dict[str, Any]
 Values = dict[str, float]
@@ -66,49 +66,41 @@ class Found:
     observed: list[Observed]
 
 
-class Scaled:
-    """An experiment whose prompts and contexts are `scale` times those of the laboratory's own model."""
+class Experiment:
+    """One experiment, see the module; prompts and contexts are `scale` times those of the laboratory's own model.
 
+    Attributes
+    ----------
+    name
+        Short name, as in files and tables.
+    claims
+        Claims that it speaks of.
+    every
+        Rounds from one time that it is tried to the next.
+    timed
+        Whether seconds matter: counts are the same on a busy machine.
+    """
+
+    name: str
+    claims: tuple[str, ...]
+    every = 1
+    timed = True
     n_in = N_IN
 
     def __init__(self, scale: int = 1) -> None:
         self.scale, self.n_in = scale, scale * self.n_in
 
-
-class Experiment(Protocol):
-    """See the module."""
-
-    @property
-    def name(self) -> str:
-        """Short name, as in files and tables."""
-        ...
-
-    @property
-    def claims(self) -> tuple[str, ...]:
-        """Claims that it speaks of."""
-        ...
-
-    @property
-    def every(self) -> int:
-        """Rounds from one time that it is tried to the next."""
-        ...
-
-    @property
-    def timed(self) -> bool:
-        """Whether seconds matter: counts are the same on a busy machine."""
-        ...
-
     def arms(self) -> list[Arm]:
         """Return the settings that are compared."""
-        ...
+        raise NotImplementedError
 
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:
         """Return what the laws say."""
-        ...
+        raise NotImplementedError
 
     def run(self, arm: Arm, said: Values, bench: Bench) -> Found:
         """Try it."""
-        ...
+        raise NotImplementedError
 
 
 def calibration(bench: Bench) -> list[Step]:

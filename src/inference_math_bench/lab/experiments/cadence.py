@@ -10,16 +10,15 @@ from inference_math.theory.laws import Law
 from inference_math.theory.rounds import ClosedRounds
 from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
-from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values
 
 __all__ = ["Cadence"]
 
 
-class Cadence(Scaled):
+class Cadence(Experiment):
     """Users in a closed loop whose prompts wait for every N-th step."""
 
-    name, claims, every = "cadence", ("E01",), 1
-    timed = True
+    name, claims = "cadence", ("E01",)
     users, n_out = 16, 32
 
     def arms(self) -> list[Arm]:
@@ -29,14 +28,8 @@ class Cadence(Scaled):
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:
         """Return the share of clean gaps, mean and quantiles of the gaps, requests/s."""
         one = laws.means(cost, self.n_in, self.n_out, self.users, cv=float(np.sqrt(1 - 1 / self.n_out)))
-        law = ClosedRounds(
-            self.users,
-            self.n_out,
-            t_w=cost.t_w,
-            ttft_1=laws.own_time(cost, self.n_in),
-            delta_h=one["delta_h"],
-            every=arm["cadence"],
-        )
+        ttft_1, every = laws.own_time(cost, self.n_in), arm["cadence"]
+        law = ClosedRounds(self.users, self.n_out, t_w=cost.t_w, ttft_1=ttft_1, delta_h=one["delta_h"], every=every)
         gaps = Law(*law.gaps)
         return {
             "clean": theory.clean_gaps(B=self.users, ranks=1, n_out=self.n_out, let_in=law.let_in),
@@ -53,12 +46,6 @@ class Cadence(Scaled):
         log = seen.log
         clean = log.decodes[log.tokens == 0].sum() / log.decodes.sum()
         p50, p90 = np.quantile(seen.gaps, [0.5, 0.9])
-        done = sum(r.finished == r.finished for r in seen.requests)
-        found = {
-            "clean": clean,
-            "gap": seen.gaps.mean(),
-            "p50": p50,
-            "p90": p90,
-            "rate": done / (seen.end - seen.start),
-        }
+        rate = sum(r.finished == r.finished for r in seen.requests) / (seen.end - seen.start)
+        found = {"clean": clean, "gap": seen.gaps.mean(), "p50": p50, "p90": p90, "rate": rate}
         return Found({name: float(value) for name, value in found.items()}, [seen])

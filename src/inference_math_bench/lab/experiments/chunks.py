@@ -12,16 +12,15 @@ from inference_math.theory.laws import Law
 from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.engines import ALL_AT_ONCE
-from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values
 
 __all__ = ["Chunks"]
 
 
-class Chunks(Scaled):
+class Chunks(Experiment):
     """Token budgets from small to whole prompts, at equal batch."""
 
-    name, claims, every = "chunks", ("C22", "C23", "C24", "C25"), 1
-    timed = True
+    name, claims = "chunks", ("C22", "C23", "C24", "C25")
     users = 16
     n_in = 128
 

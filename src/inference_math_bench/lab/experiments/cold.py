@@ -12,7 +12,7 @@ from inference_math.simulate import StepCost
 from inference_math.workload import Requests, Source, Workload
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import benchmark
-from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values
 
 __all__ = ["ColdStart", "Spread"]
 
@@ -36,11 +36,10 @@ class Spread:
         return Requests(np.full(count, self.n_in), n_out, np.zeros_like(n_out))
 
 
-class ColdStart(Scaled):
+class ColdStart(Experiment):
     """All users begin together, so that no phase is drawn from the law: TTFT of the burst, and of what follows."""
 
-    name, claims, every = "cold", ("C12", "C13"), 1
-    timed = True
+    name, claims = "cold", ("C12", "C13")
     users, rounds, n_out = 16, 10, 32
 
     def arms(self) -> list[Arm]:

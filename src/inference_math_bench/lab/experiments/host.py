@@ -9,7 +9,7 @@ from inference_math.simulate import StepCost
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import Observed
 from inference_math_bench.lab.engines import Engine, Prompt, Step
-from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values, alone
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values, alone
 
 __all__ = ["Host"]
 
@@ -18,11 +18,10 @@ _WRITTEN = 24  # steps in which they are
 _FAMILIES = 100_000  # of prompts that are kept in host memory: the first of their numbers
 
 
-class Host(Scaled):
+class Host(Experiment):
     """Prompts whose first part comes from host memory, everything first: what it takes against computing it."""
 
-    name, claims, every = "host", ("C08", "C10"), 1
-    timed = True
+    name, claims = "host", ("C08", "C10")
 
     def arms(self) -> list[Arm]:
         """Two lengths of prompts, and shares of them that are kept."""

@@ -9,17 +9,16 @@ from inference_math import theory
 from inference_math.simulate import StepCost
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import closed_loop
-from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Found, Scaled, Values
+from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Experiment, Found, Values
 from inference_math_bench.lab.experiments.sources import SOURCES, Geometric, cv_of
 
 __all__ = ["Counts", "Interference"]
 
 
-class Interference(Scaled):
+class Interference(Experiment):
     """Means and quantiles from 1 to 64 users, and for other lengths."""
 
-    name, claims, every = "interference", ("C12", "C13", "C14", "C21", "C30"), 1
-    timed = True
+    name, claims = "interference", ("C12", "C13", "C14", "C21", "C30")
 
     def arms(self) -> list[Arm]:
         """Users with geometric answers; other lengths at 16 users."""
@@ -81,10 +80,10 @@ class Interference(Scaled):
         }
 
 
-class Counts(Scaled):
+class Counts(Experiment):
     """How many prompts are in a step, for four laws of the answers' lengths: many short runs with fresh phases."""
 
-    name, claims, every = "counts", ("C12",), 1
+    name, claims = "counts", ("C12",)
     timed = False
     users, n_in, n_out, window = 8, 16, 8, 24
     most = 5  # this many prompts or more are one cell

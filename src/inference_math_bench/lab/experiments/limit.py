@@ -10,16 +10,15 @@ from inference_math import theory
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
-from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Found, Scaled, Values
+from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Experiment, Found, Values
 
 __all__ = ["Limit"]
 
 
-class Limit(Scaled):
+class Limit(Experiment):
     """The largest number of users whose mean, or whose P99, keeps a limit on TPOT: found by bisection."""
 
     name, claims, every = "limit", ("C15", "C16", "C17"), 2
-    timed = True
     most = 32
 
     def arms(self) -> list[Arm]:

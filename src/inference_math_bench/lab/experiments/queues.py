@@ -12,16 +12,15 @@ from inference_math.theory.laws import Law
 from inference_math.workload import Workload
 from inference_math_bench.lab.drive import Observed, open_loop
 from inference_math_bench.lab.engines import Prompt
-from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values, alone
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values, alone
 
 __all__ = ["OpenLoop"]
 
 
-class OpenLoop(Scaled):
+class OpenLoop(Experiment):
     """Requests that come at random: queues before the first token, and Little's law."""
 
-    name, claims, every = "open", ("C36",), 1
-    timed = True
+    name, claims = "open", ("C36",)
     n_in = 16
 
     def arms(self) -> list[Arm]:

@@ -11,16 +11,15 @@ from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import Observed
 from inference_math_bench.lab.engines import Prompt
-from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Found, Scaled, Values, alone
+from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Experiment, Found, Values, alone
 
 __all__ = ["Reuse"]
 
 
-class Reuse(Scaled):
+class Reuse(Experiment):
     """Prefixes from the engine's own cache: how much faster a prefill gets, how much less a user weighs."""
 
-    name, claims, every = "reuse", ("C05", "C16", "C17"), 1
-    timed = True
+    name, claims = "reuse", ("C05", "C16", "C17")
     n_in = 1024
 
     def arms(self) -> list[Arm]:

@@ -8,16 +8,15 @@ from inference_math.simulate import StepCost
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import Observed, bare_steps
 from inference_math_bench.lab.engines import Prompt
-from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values
 
 __all__ = ["InsideAStep"]
 
 
-class InsideAStep(Scaled):
+class InsideAStep(Experiment):
     """What is in a step, and whether it adds up."""
 
-    name, claims, every = "step", ("C02", "C03", "C14", "C18", "C20", "C23", "C24", "C35"), 1
-    timed = True
+    name, claims = "step", ("C02", "C03", "C14", "C18", "C20", "C23", "C24", "C35")
 
     def arms(self) -> list[Arm]:
         """Prompts alone, two prompts, decodes by context, mixed steps."""

@@ -12,16 +12,15 @@ from inference_math.simulate import StepCost
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import Observed
 from inference_math_bench.lab.engines import Prompt, Step, Stored
-from inference_math_bench.lab.experiments.bench import Arm, Bench, Found, Scaled, Values, alone
+from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values, alone
 
 __all__ = ["Store", "load_and_compute"]
 
 
-class Store(Scaled):
+class Store(Experiment):
     """A store of a chosen bandwidth: e tokens load while one is computed."""
 
-    name, claims, every = "store", ("C01", "C04", "C05", "C06", "C07", "C08", "C09", "C10", "C32"), 1
-    timed = True
+    name, claims = "store", ("C01", "C04", "C05", "C06", "C07", "C08", "C09", "C10", "C32")
     n_in = 512
     family = 9
 

@@ -1,1 +1,0 @@
-"""The old name of `inference_math.calibrate`, until the next release."""

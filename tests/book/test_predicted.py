@@ -1,0 +1,21 @@
+"""Measured rows with what is predicted for them."""
+
+from __future__ import annotations
+
+from inference_math.evidence import load
+from inference_math_book.predicted import beside
+
+
+def test_each_row_stands_beside_its_prediction():
+    rows, said, measured = beside("silybench"), load("predicted_silybench").frame, load("silybench").frame
+    assert rows["used"].all()
+    assert list(rows.columns) == [*measured.columns, *said.columns.drop("row")]
+    assert rows["e2e_s"].tolist() == measured["e2e_s"][said["row"] - 2].tolist()
+    assert (rows["datasheet"] < rows["e2e_s"]).all()
+
+
+def test_other_tables_of_the_same_rows_come_beside_and_lack_some():
+    rows = beside("served", "peers_served")
+    assert len(rows) == len(load("predicted_served").frame)
+    assert rows["ttft_s_peers_served"].notna().any()
+    assert rows.loc[rows["drafts"] == "mtp", "ttft_s_peers_served"].isna().all()

@@ -1,0 +1,115 @@
+"""The laboratory's tables from its file, and what the committed ones say."""
+
+from __future__ import annotations
+
+import derive_lab
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from inference_math import evidence
+from inference_math.simulate import StepCost
+from inference_math_bench.lab import analysis, pools, session
+from inference_math_bench.lab.engines import ALL_AT_ONCE, Played
+from inference_math_bench.lab.experiments import EXPERIMENTS, Counts, InsideAStep, Interference, Limit
+from inference_math_bench.lab.experiments.bench import Bench
+from inference_math_bench.lab.machine import Alone
+from inference_math_bench.lab.record import Book, read
+
+COST = StepCost(t_w=0.007, T=0.0002, T_decode=0.0003, kv_read=6e-7)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lab") / "lab.jsonl"
+    bench = Bench(Played(COST), np.random.default_rng(5), seconds=1.0, repeats=3, watch=Alone)
+    book = Book(path, {"model": "played", "engine": {}, "machine": {}, "seed": 5})
+    session.rounds(bench, book, EXPERIMENTS, until=1e9, progress=None, most=2)
+    return derive_lab.derive(read(path))
+
+
+def test_the_tables_have_the_columns_and_settings_of_the_committed_ones(tables) -> None:
+    for name, table in tables.items():
+        committed = evidence.load(name).frame
+        assert list(table.columns) == list(committed.columns), name
+    ours = evidence.load("lab_arms").frame
+    ours = ours[ours.experiment != "pools"]
+    tables = {
+        name: table[table.experiment != "host"] if "experiment" in table else table for name, table in tables.items()
+    }
+    assert set(zip(tables["lab_arms"].arm, tables["lab_arms"].quantity, strict=True)) == set(
+        zip(ours.arm, ours.quantity, strict=True)
+    )
+
+
+def test_bare_steps_of_a_gpu_are_told_by_what_was_in_them(tmp_path) -> None:
+    """An engine with a known cost, at eight times the lengths, once with offloading: every kind has that cost."""
+    labs = []
+    for i, flags in enumerate(({}, {"kv_offloading_size": 16})):
+        engine = Played(COST, noise=0.05, budget=8 * ALL_AT_ONCE)
+        bench = Bench(engine, np.random.default_rng(i), seconds=9.0, scale=8, watch=Alone)
+        head = {"model": "played", "engine": {"flags": flags}, "machine": {}, "seed": i, "scale": 8}
+        tried = [InsideAStep(8), Interference(8)] if i == 0 else [Limit(8)]
+        session.rounds(bench, Book(tmp_path / f"{i}.jsonl", head), tried, until=1e9, progress=None, most=1)
+        labs.append(read(tmp_path / f"{i}.jsonl"))
+    tables = derive_lab.of_gpu(labs)
+    assert {name: list(table.columns) for name, table in tables.items()} == {
+        name: list(evidence.load(name).frame.columns) for name in tables
+    }
+    assert set(tables["lab_gpu_arms"].experiment) == {"step", "interference", "limit"}
+    steps = tables["lab_gpu_steps"]
+    assert not steps.duplicated(["offloading", "round", "decodes", "context", "after", "prompts", "tokens"]).any()
+    assert 28672 in set(steps.tokens)  # of the experiment, not of a look at bare steps
+    assert set(steps[steps.offloading == 0].prompts) == {0, 1, 2, 4}
+    assert set(steps[steps.offloading == 1].prompts) == {0, 1}
+    assert set(steps[steps.after == 1].tokens) == {0}
+    for row in steps[steps.steps > 20].itertuples():
+        cost = 1e3 * COST(row.decodes, row.decodes * row.context, row.prompts, row.tokens, row.tokens**2 / 2)
+        assert float(row.low_ms) < float(row.step_ms) < float(row.high_ms)
+        assert float(row.step_ms) == pytest.approx(cost, rel=0.05), row
+    loops = tables["lab_gpu_loops"]
+    assert set(loops.tokens) == {512}
+    assert (loops.least <= loops.most).all()
+    for row in loops[loops.steps > 30].itertuples():
+        low, high = (1e3 * COST(d, d * 500, 1, 512, 0) for d in (row.least, row.most))
+        assert 0.95 * low < float(row.step_ms) < 1.05 * high, row
+
+
+def test_an_experiment_that_is_added_replaces_only_itself() -> None:
+    known = pd.DataFrame(
+        {"experiment": ["limit", "step"], "arm": ["a", "b"], "quantity": ["q", "q"], "found": ["2", "1.0"]}
+    )
+    new = pd.DataFrame({"experiment": ["limit"], "arm": ["c"], "quantity": ["q"], "found": ["3"]})
+    found = derive_lab.added(known, new)
+    assert found.to_numpy().tolist() == [["limit", "c", "q", "3"], ["step", "b", "q", "1.0"]]
+
+
+def test_every_setting_of_two_engines_is_in_the_table() -> None:
+    rows = analysis.expanded(evidence.load("lab_arms").frame, "pools")
+    there = {(r.pools, r.users, r.n_out) for r in rows.itertuples()}
+    assert there == {(arm["pools"], arm["users"], arm["n_out"]) for arm in pools.arms()}
+
+
+def test_the_committed_counts_follow_the_law_and_not_a_wrong_one() -> None:
+    """χ² at the recorded size for all laws of the lengths; the wrong number of slots is rejected."""
+    table = evidence.load("lab_counts").frame
+    lengths = {
+        "geometric": stats.geom.ppf((np.arange(20_000) + 0.5) / 20_000, 1 / 8).astype(int), "uniform": np.arange(1, 16),
+        "two lengths": np.array([2, 14]), "fixed": np.array([8]),
+    }  # fmt: skip
+    assert set(table.lengths) == set(lengths)
+    for name, rows in table.groupby("lengths"):
+        design = {"users": Counts.users, "windows": int(rows.windows.iloc[0]), "window": Counts.window}
+        assert analysis.count_test(rows.steps.tolist(), lengths[name], **design).p > 0.01, name
+        beside = analysis.count_test(rows.decodes.tolist(), lengths[name], beside=True, **design)
+        assert beside.p > 0.01, name
+        wrong = analysis.count_test(rows.decodes.tolist(), lengths[name], beside=True, tagged=Counts.users, **design)
+        assert wrong.p < 0.01, name
+
+
+def test_no_ratio_is_without_its_trials() -> None:
+    table: pd.DataFrame = evidence.load("lab_arms").frame
+    several = table[table.trials >= analysis.FEWEST]
+    assert ((several.low <= several.ratio) & (several.ratio <= several.high)).all()
+    assert table[table.trials < analysis.FEWEST].low.isna().all()

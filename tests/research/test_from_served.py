@@ -1,0 +1,29 @@
+"""What is left beside coefficients: intervals hold nine tenths of what nothing was fitted to."""
+
+from __future__ import annotations
+
+import from_served
+import numpy as np
+import pandas as pd
+import pytest
+from served import GROUP
+
+
+def table(off, wide):
+    rows = pd.DataFrame({name: ["one"] * len(off) for name in GROUP})
+    ends = np.exp(from_served.NINE_TENTHS * np.broadcast_to(wide, off.shape))
+    return rows.assign(kind="dense", e2e=1.0, low=1 / ends, high=ends, e2e_s=np.exp(off))
+
+
+@pytest.mark.parametrize("wide", [0.0, 0.1, 0.15])
+def test_with_the_spread_intervals_hold_nine_tenths(wide):
+    off = 0.2 * np.random.default_rng(3).standard_normal(2000)
+    spread = from_served.spreads(table(off, wide))["dense"]
+    assert np.hypot(spread, wide) == pytest.approx(0.2, rel=0.05)
+    held = np.abs(off) <= from_served.NINE_TENTHS * np.hypot(spread, wide) * (1 + 1e-9)
+    assert held.mean() == pytest.approx(0.9, abs=0.001)
+
+
+def test_where_coefficients_explain_all_nothing_is_left():
+    off = np.linspace(-0.1, 0.1, 50)
+    assert from_served.spreads(table(off, 0.3)) == {"dense": 0.0}

@@ -1,0 +1,157 @@
+"""What aiconfigurator predicts for closed loops: the committed tables, and the script that wrote them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import peers
+import pytest
+import served
+
+from inference_math import catalogue, evidence
+
+QWEN, H100 = catalogue.model("qwen3-8b"), catalogue.gpu("h100-sxm")
+
+
+@pytest.fixture(scope="module")
+def committed() -> pd.DataFrame:
+    return pd.read_csv(evidence.data_dir() / "published" / "peers.csv")
+
+
+@pytest.fixture(scope="module")
+def measured() -> pd.DataFrame:
+    return evidence.load("silybench").frame.query("used")
+
+
+@pytest.fixture(scope="module")
+def points() -> pd.DataFrame:
+    """The committed predictions of served points, beside what was measured."""
+    found = evidence.load("peers_served").frame.fillna({"reason": ""})
+    both = peers.validation().merge(found, on="row", suffixes=("", "_peer"))
+    told = {"aggregated": both.ttft_s_peer + (both.n_out - 1) * both.tpot_s_peer}
+    return both.assign(**told, static=both.static_ttft_s + (both.n_out - 1) * both.static_tpot_s)
+
+
+def test_without_aiconfigurator_the_script_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(sys, "argv", ["", "--out", str(tmp_path)])
+    assert peers.main() == 2
+    assert capsys.readouterr().out == (
+        "aiconfigurator-core is not installed; run: python -m pip install aiconfigurator-core==0.12.0\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_served_points_need_aiconfigurator_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(peers.MissingError, match="not installed"):
+        peers.predict_served(peers.validation())
+
+
+def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.11.0")
+    with pytest.raises(peers.MissingError, match=r"must be 0\.12\.0, not 0\.11\.0; run: python -m pip install"):
+        peers.predict(pd.DataFrame())
+
+
+def test_the_table_has_a_row_for_each_row_in_use(committed: pd.DataFrame, measured: pd.DataFrame) -> None:
+    pd.testing.assert_frame_equal(committed[peers.KEY], measured[peers.KEY].reset_index(drop=True), check_dtype=False)
+    assert committed[["tool", "version", "way"]].drop_duplicates().to_numpy().tolist() == [
+        ["aiconfigurator", "0.12.0", "static"]
+    ]
+    e2e = committed.ttft_s + (committed.output_tokens - 1) * committed.tpot_s
+    np.testing.assert_allclose(committed.e2e_s, e2e, rtol=1e-4)
+
+
+def test_no_prediction_is_below_what_the_hardware_must_do(committed: pd.DataFrame) -> None:
+    weights = committed.precision.map(QWEN.weight_bytes) / H100.hbm_bw
+    attention = 2 * QWEN.n_layers * QWEN.d_att * committed.prompt_tokens**2 / H100.bf16_flops
+    matrices = 2 * QWEN.n_params * committed.prompt_tokens / committed.precision.map(H100.flops)
+    assert (committed.tpot_s < weights).sum() == 0
+    assert (committed.ttft_s < committed.concurrency * (matrices + attention)).sum() == 0
+
+
+@pytest.mark.parametrize(("precision", "percent"), [("bf16", 5.4), ("fp8", 4.4)])
+def test_error_of_the_end_to_end_latency(
+    precision: str, percent: float, committed: pd.DataFrame, measured: pd.DataFrame
+) -> None:
+    chosen = (committed.precision == precision).to_numpy()
+    error = (committed.e2e_s[chosen] / measured.e2e_s.to_numpy()[chosen] - 1).abs().mean()
+    assert 100 * error == pytest.approx(percent, abs=0.05)
+
+
+def test_aiconfigurator_gives_the_rows_of_the_table(committed: pd.DataFrame, measured: pd.DataFrame) -> None:
+    try:
+        found = peers.formatted(peers.predict(measured.iloc[::16]))
+    except peers.MissingError as error:
+        pytest.skip(str(error))
+    times = ["ttft_s", "tpot_s", "e2e_s"]
+    np.testing.assert_allclose(found[times].astype(float), committed[times].iloc[::16], rtol=1e-4)
+
+
+def test_each_served_point_has_a_prediction(points: pd.DataFrame) -> None:
+    assert len(points) == len(peers.validation()) == len(evidence.load("peers_served").frame)
+
+
+def test_a_served_point_has_times_or_a_reason(points: pd.DataFrame) -> None:
+    refused = points.reason != ""
+    assert (points.tpot_s_peer.isna() == refused).all()
+    assert (points[peers.TIMES[2:]].isna().eq(refused, axis=0)).all(axis=None)
+    assert (points.ttft_s_peer.isna() == refused).all()
+    # Two GPUs and more that share each expert: the tool has measured only whole ones.
+    cut = (points.model == "gpt-oss-120b") & (points.engine == "trtllm") & (points.tp * points.dp > points.ep)
+    assert (refused == cut).all()
+    assert set(points.reason[refused]) == {"MoE data missing"}
+
+
+def test_no_served_prediction_is_below_the_floor(points: pd.DataFrame) -> None:
+    for loop in served.loops(points[points.reason == ""]):
+        for way in ("static", "aggregated"):
+            assert (loop.rows[way] > loop.unit.floor.e2e(loop.work, loop.users)).all()
+
+
+@pytest.mark.parametrize(("way", "percent", "others"), [("static", 17.1, 14.1), ("aggregated", 17.0, 14.3)])
+def test_error_of_the_served_points(way: str, percent: float, others: float, points: pd.DataFrame) -> None:
+    chosen = points[(points.left_out == "") & (points.reason == "")]
+    error = 100 * (chosen[way] / chosen.e2e_s - 1).abs()
+    assert error.mean() == pytest.approx(percent, abs=0.05)
+    assert error[chosen.model != "deepseek-v3"].mean() == pytest.approx(others, abs=0.06)
+
+
+def test_requests_of_a_rank_are_the_users_by_rank_and_lengths_whole() -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def run(*what: object) -> tuple[float, float]:
+        asked.append(what)
+        return 0.5, 0.01
+
+    row = peers.validation().query("dp == 8").iloc[0]
+    assert peers._asked(run, row, "static") == (0.5, 0.01, "")
+    assert asked == [(round(row.n_in), round(row.n_out), row.users // 8, "static")]
+
+
+def test_every_validation_point_has_a_checkpoint_and_a_system() -> None:
+    rows = peers.validation()
+    assert set(rows.gpu) <= set(peers.SYSTEMS)
+    assert set(zip(rows.model, rows.weights, strict=True)) == set(peers.CHECKPOINTS)
+
+
+def test_aiconfigurator_gives_the_served_rows_of_the_table() -> None:
+    try:
+        found = peers.predict_served(peers.validation().iloc[::32])
+    except peers.MissingError as error:
+        pytest.skip(str(error))
+    committed = evidence.load("peers_served").frame.fillna({"reason": ""})
+    both = found.merge(committed, on="row", suffixes=("", "_committed"), validate="1:1")
+    assert len(both) == len(found)
+    assert (both.reason == both.reason_committed).all()
+    for name in peers.TIMES:
+        np.testing.assert_allclose(both[name], both[f"{name}_committed"], rtol=1e-3)

@@ -1,0 +1,99 @@
+"""What benchmarks told their engines, row by row."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+import served
+from recipes import ACCEPTED, COLD, recipe_of
+
+from inference_math.simulate import Habits
+from inference_math.unit import Unit
+
+ROW = {
+    "model": "llama-3-70b", "gpu": "h200-sxm", "tp": 4, "ep": 1, "dp": 1, "engine": "trtllm", "version": "",
+    "weights": "fp8", "n_in": 921.6, "n_out": 921.6, "users": 16, "drafts": "none",
+}  # fmt: skip
+
+
+def test_a_batch_waits_where_its_recipe_says_so():
+    assert recipe_of(ROW).habits == Habits(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384)
+    for other in ({"tp": 8}, {"n_out": 7373.0}, {"n_in": 7373.0}):
+        assert recipe_of(ROW | other).habits == Habits(whole=True)
+    assert recipe_of(ROW).budget == 16_384
+
+
+def test_budgets_of_vllm_follow_the_prompts_where_the_recipe_does():
+    mini = ROW | {"engine": "vllm", "model": "minimax-m2", "gpu": "b200", "version": "0.19.0"}
+    assert (recipe_of(mini).budget, recipe_of(mini).kv) == (2048, "fp8")
+    assert recipe_of(mini | {"n_in": 7373.0}).budget == 2 * 8192
+    assert recipe_of(mini | {"dp": 2}).budget == 2 * 2048
+    assert (recipe_of(mini | {"version": "0.17.0"}).budget, recipe_of(mini | {"version": "0.17.0"}).kv) == (
+        8192,
+        "bf16",
+    )
+    assert recipe_of(mini | {"gpu": "h100-sxm", "version": "0.18.0"}).budget == 8192
+
+
+def test_deepseek_under_tensorrt_takes_as_many_tokens_as_its_script_computes():
+    deep = ROW | {"model": "deepseek-v3", "gpu": "b200", "users": 64}
+    assert recipe_of(deep | {"version": "1.1.0rc2.post2"}).budget == 1152  # 64 + 1,024 + 64, up to whole 64
+    assert recipe_of(deep | {"version": "1.2.0rc6.post2", "weights": "nvfp4"}).budget == 8192
+    late = recipe_of(deep | {"version": "1.2.0rc6.post2"})
+    assert late.habits == Habits(whole=True, wait_steps=40, wait_tokens=0.8 * 8192)
+    drafting = recipe_of(deep | {"version": "1.2.0rc6.post3", "drafts": "mtp"})
+    assert (drafting.drafts, drafting.budget) == (3, 1344)  # four tokens a user
+    assert recipe_of(deep | {"drafts": "mtp", "dp": 8, "users": 256}).drafts == 1
+    assert recipe_of(deep | {"dp": 8}).habits.wait_steps == 60
+    assert recipe_of(deep | {"dp": 8, "drafts": "mtp"}).habits.wait_tokens == 2 * 64 + 0.85 * 8 * 1024
+    assert recipe_of(deep | {"dp": 8}).budget == 8 * 1152  # users of all groups, without drafts
+
+
+def test_sglang_looks_now_and_then_and_computes_prompts_by_themselves():
+    deep = ROW | {"engine": "sglang", "model": "deepseek-v3", "gpu": "b200", "tp": 8, "version": "0.5.9"}
+    assert recipe_of(deep).habits == Habits(alone=True, looks=30)
+    assert recipe_of(deep | {"users": 8}).habits == Habits(alone=True, looks=10)
+    assert recipe_of(deep | {"drafts": "mtp"}).drafts == 2
+    assert recipe_of(deep | {"weights": "nvfp4", "version": ""}).cold == COLD
+    assert recipe_of(deep | {"weights": "nvfp4"}).cold == 0
+    glm = deep | {"model": "glm-5"}
+    assert recipe_of(glm).habits.looks == 1
+    assert recipe_of(glm | {"weights": "nvfp4"}).habits.looks == 10
+    assert recipe_of(glm | {"drafts": "mtp"}).drafts == 3
+    hybrid = deep | {"model": "qwen3.5-397b-a17b"}
+    assert (recipe_of(hybrid).kv, recipe_of(hybrid | {"weights": "bf16"}).kv) == ("fp8", "bf16")
+    assert recipe_of(hybrid | {"gpu": "h200-sxm"}).habits.looks == 1
+    assert recipe_of(deep | {"model": "llama-3-8b"}).budget == 8192
+
+
+def test_every_row_has_a_recipe_that_runs():
+    for use in ("calibration", "validation"):
+        for row in served.points(use).to_dict("records"):
+            recipe = recipe_of(row)
+            scheduler = recipe.scheduler(10)
+            assert scheduler.max_batch == 10
+            assert recipe.kv in ("bf16", "fp8")
+            assert (recipe.drafts > 0) == (row["drafts"] == "mtp")
+    assert recipe_of(ROW).scheduler(0).max_batch == 1
+    assert recipe_of(ROW).scheduler(inf).max_batch == inf
+    assert pytest.approx(0.6) == ACCEPTED
+
+
+def test_an_engine_that_no_script_started_is_named():
+    with pytest.raises(ValueError, match="engine must be one of"):
+        recipe_of(ROW | {"engine": "lmdeploy"})
+
+
+def test_tensorrt_takes_a_share_of_what_the_weights_leave():
+    unit = Unit.of("llama-3-70b", "h200-sxm", 4, weights="fp8", kv="fp8", engine="trtllm")
+    sized = recipe_of(ROW).sized(unit)
+    total = 4 * unit.gpu.driver_bytes
+    weights = 4 * unit.gpu.room(unit.memory) - unit.numbers["kv_room"]
+    assert sized.numbers["kv_room"] == pytest.approx(0.9 * (total - weights), rel=0.03)  # less what the engine needs
+    deep = ROW | {"model": "deepseek-v3", "gpu": "b200"}
+    assert recipe_of(deep).memory == 0.8
+    narrow = deep | {"engine": "sglang", "version": "0.5.9"}
+    assert (recipe_of(narrow).memory, recipe_of(narrow).free) == (0.95, False)
+    assert recipe_of(narrow | {"tp": 8}).budget == 32_768
+    assert recipe_of(narrow | {"tp": 8}).memory == unit.memory

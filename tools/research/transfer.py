@@ -1,0 +1,119 @@
+"""What a calibration cannot know of what it was not made on: other generations of an engine, other GPUs, other lengths.
+
+From the measured operators, ML.ENERGY, Splitwise and two published sets; nothing here was fitted to silybench.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import accuracy
+import from_operators
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import least_squares
+
+from inference_math.evidence import load
+from inference_math.unit import Unit
+from inference_math.unit.coefficients import DATASHEET, ZERO_SHOT_SCOPE, Coefficients
+from inference_math.unit.operators import H100
+
+__all__ = ["KV", "between_generations", "request_overhead", "requests", "widths"]
+
+_CHAT = 512  # tokens of ML.ENERGY's prompts, whose length is not given
+# By our fits to benchmarks that are not in this repository: seconds that TensorRT-LLM 0.9 adds for each request to a
+# step, least and most over its models, of 32 and 80 layers, taken to be in this order; the bandwidth at which engines
+# read KV caches, one of today and an older NIM.
+_TRTLLM = (11e-6 / 32, 30e-6 / 80)
+KV = (1.0, 0.5)
+# For kinds of models of which no operator was fitted, a judgement: DeepSeek-R1 on 8 H200 under SGLang took 1.1 to 1.4
+# times the predicted TPOT at 8 to 64 users (InferenceX), and another predictor has 0.3 to 0.6 of our rates.
+_KIND = float(np.log(2))
+_TABLED = 8  # how far beyond: tables end at 8 times the batch and the context that the narrow fit sees
+
+
+def request_overhead(coefficients: Coefficients, context: float = _CHAT) -> float:
+    """Return what vLLM 0.11 adds to a layer for each request beyond its kernels, in seconds, from ML.ENERGY's medians.
+
+    A fit of one number to log(measured / predicted) of batches of chats on the H100, with the other coefficients
+    given; the prompts, of unknown length, are taken as `context` tokens.
+    """
+    kernels = replace(DATASHEET, coefficients=coefficients).kernels
+    parts = []
+    for (model, gpu, tp), rows in load("mlenergy").frame.groupby(["model", "gpu", "tp"]):
+        unit = Unit.of(str(model), str(gpu), tp=int(str(tp)), calibration=kernels)
+        step = unit.step_time(rows["batch"], context + rows["output_tokens"] / 2)
+        parts.append(rows.assign(step=step, passed=rows["batch"] * unit.model.n_layers))
+    found = pd.concat(parts)
+    terms = found[["passed"]].to_numpy(dtype=float)
+    return float(_added(found["step"], terms, found["itl_p50_ms"] / 1e3)[0])
+
+
+def requests(coefficients: Coefficients) -> pd.DataFrame:
+    """Return what each generation of an engine adds to a layer for each request: engine, version, seconds.
+
+    vLLM of mid-2023 from Splitwise's decode steps, the geometric mean over GPUs; the time that its layers take longer
+    is fitted beside it and not used.
+    """
+    kernels, old = replace(DATASHEET, coefficients=coefficients).kernels, []
+    for (gpu, tp), rows in load("splitwise_llama2_70b").frame.groupby(["gpu", "tp"]):
+        unit = Unit.of("llama-2-70b", str(gpu), int(str(tp)), calibration=kernels)
+        step = unit.step_time(rows["batch"].to_numpy(float), (rows["prompt"] + rows["output_tokens"] / 2).to_numpy())
+        layers = np.full(len(rows), unit.model.n_layers)
+        terms = np.column_stack([rows["batch"] * layers, layers])
+        old.append(_added(step, terms, rows["step_ms"] / 1e3)[0])
+    found = [
+        ("vllm", "mid-2023", np.exp(np.mean(np.log(old)))),
+        ("vllm", "0.11", request_overhead(coefficients)),
+        ("trtllm", "0.9", np.sqrt(_TRTLLM[0] * _TRTLLM[1])),
+    ]
+    return pd.DataFrame(found, columns=["engine", "version", "seconds"])
+
+
+def between_generations(values: ArrayLike) -> float:
+    """Return the standard deviation of the logarithm of what generations of engines showed."""
+    return float(np.std(np.log(values), ddof=1))
+
+
+def widths(steps: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much the spread grows for each input outside of a calibration: name, width, evidence.
+
+    Each is the standard deviation of log(measured / predicted) where predictions were tried beyond what they were
+    fitted to. model, tp, engine: each one left out of the fit to operators. concurrency, n_out: the larger batches and
+    longer contexts left out. n_in: prompts beyond the tables (vLLM's blog, one H100). gpu: SARATHI's steps on an A6000,
+    and Splitwise's on A100s beside those on H100s. kind: a judgement.
+    """
+    others = accuracy.published()
+    error = np.log(others["predicted"] / others["measured"])
+    a6000 = _root(error[others["gpu"] == "a6000"])
+    long = _root(error[(others["gpu"] == H100) & (others["n_in"] > ZERO_SHOT_SCOPE["n_in"][1])])
+    left = {name: _root(from_operators.left_out(steps, name)["spread"]) for name in ("model", "tp", "engine")}
+    further = {
+        name: from_operators.beyond(steps, column, steps[column].max() / _TABLED)
+        for name, column in (("concurrency", "batch"), ("n_out", "context"))
+    }
+    found = left | further | {"n_in": long, "gpu": _root([a6000, _root(_a100())])}
+    rows = [(name, width, "fitted") for name, width in found.items()] + [("kind", _KIND, "judged")]
+    return pd.DataFrame(rows, columns=["name", "width", "evidence"])
+
+
+def _added(step: ArrayLike, terms: NDArray[np.float64], measured: ArrayLike) -> NDArray[np.float64]:
+    """Return the seconds for one of each term that bring steps nearest to the measured, by their logarithms."""
+
+    def misses(added: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.log((np.asarray(step) + terms @ added * 1e-6) / np.asarray(measured)))
+
+    return np.asarray(least_squares(misses, np.full(terms.shape[1], 1.0), bounds=(0, 5000)).x) * 1e-6
+
+
+def _a100() -> NDArray[np.float64]:
+    """Return by how much the error on A100s differs from that on H100s, under one engine."""
+    table = accuracy.splitwise()
+    sizes = ["phase", "tp", "n_in", "batch", "output_tokens"]
+    by_gpu = table.assign(error=np.log(table["predicted"] / table["measured"])).pivot_table("error", sizes, "gpu")
+    return np.asarray((by_gpu["a100-80gb"] - by_gpu[H100]).dropna())
+
+
+def _root(values: ArrayLike) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
