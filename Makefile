@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: zip pdf pdf-packages help setup book html test test-measure test-lab lab lab-quick lab-setup lint types unit nbval notebooks sync data bench serve linkcheck lock score wheel clean
+.PHONY: zip pdf pdf-packages help setup book html test test-long test-measure test-lab lab lab-quick lab-setup lint types unit nbval notebooks sync data bench serve linkcheck lock score wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -54,11 +54,16 @@ types: .venv/.ready  ## mypy, strict
 # Test processes: a core each, at most four, for the longest test module is one process's.
 WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 4 ? cores : 4)))
 
-test: lint types html  ## every test: style, types, units, laws, data, pages in a browser, notebooks
-	@$(PY) -m pytest tests src notebooks --doctest-modules --nbval -n $(WORKERS) --dist loadscope
+PYTEST = $(PY) -m pytest tests src --doctest-modules
+
+test: lint types html  ## style, types, units, laws, data, pages in a browser, the talks' notebooks: eight minutes
+	@$(PYTEST) $$($(PY) tools/twins.py) --nbval -m "not long" -n $(WORKERS) --dist loadscope
+
+test-long: lint types html  ## before a release: long tests and all notebooks, too, with random examples
+	@$(PYTEST) notebooks --nbval --hypothesis-profile random -n $(WORKERS) --dist loadscope
 
 unit: .venv/.ready  ## the fast tests alone
-	@$(PY) -m pytest tests src --doctest-modules -m "not browser"
+	@$(PYTEST) -m "not browser and not long"
 
 # PyTorch is large, so its tests have an environment of their own. TORCH names another release or build, for
 # example TORCH="torch --index-url https://download.pytorch.org/whl/cpu".

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Generator
 from pathlib import Path
@@ -10,14 +11,26 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# The laws are checked on the same examples in every run; no deadline, since machines differ.
+# The laws are checked on the same examples in every run, on others before a release. No deadline, since
+# machines differ.
 settings.register_profile("book", deadline=None, derandomize=True, max_examples=200)
+settings.register_profile("random", deadline=None, max_examples=200, print_blob=True)
 settings.load_profile("book")
 
 
 ROOT = Path(__file__).parents[1]
 CLAIMS = tomllib.loads((ROOT / "data" / "claims.toml").read_text(encoding="utf-8"))["claim"]
 NAMED = frozenset(name for claim in CLAIMS for name in claim.get("checks", ()))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of what the ledger names, something runs in every `make test`."""
+    if config.option.markexpr == "not long":
+        late, soon = set[str](), set[str]()
+        for item in items:
+            (late if item.get_closest_marker("long") else soon).update({item.nodeid, item.nodeid.partition("[")[0]})
+        if only := (late - soon) & NAMED:
+            raise pytest.UsageError(f"named by a claim, and long: {', '.join(sorted(only))}")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -33,3 +46,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, A
 def root() -> Path:
     """The top of the checkout."""
     return ROOT
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans of eight draws and fleets of three, for tests of what is done with an answer, not of what it is."""
+    from inference_math.perf import queues
+    from inference_math.planner import deployment, gpus, stores
+
+    monkeypatch.setattr(queues, "DRAWN", 3)
+    for module in (
+        deployment,
+        gpus,
+        stores,
+        sys.modules["inference_math.planner.layouts"],
+    ):  # a function has its name, too
+        monkeypatch.setattr(module, "DRAWS", 8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,8 @@ COMPLAINED = """window.addEventListener("error", () => { window.complained = tru
     console.error = (...what) => { window.complained = true; complain(...what); };"""
 
 
-@pytest.fixture
-def open_page(browser, site):
-    """Open a built page from disk and fail at the end if it complained or looked elsewhere."""
+def opener(browser, site):
+    """Open built pages from disk, and fail at the end if one complained or looked elsewhere."""
     contexts, troubles = [], []
 
     def opened(name: str, width: int = 1280, scheme: str = "light"):
@@ -75,3 +75,29 @@ def open_page(browser, site):
     for context in contexts:
         context.close()
     assert not troubles
+
+
+@pytest.fixture
+def open_page(browser, site):
+    """Open a page for one test."""
+    yield from opener(browser, site)
+
+
+@pytest.fixture(scope="module")
+def kept_page(browser, site):
+    """Open a page once for all tests of a module, which must set what they read."""
+    opened = opener(browser, site)
+    yield cache(next(opened))
+    next(opened, None)
+
+
+@pytest.fixture(scope="module")
+def planner_page(kept_page):
+    return kept_page("book/planner.html")
+
+
+@pytest.fixture
+def page(planner_page):
+    """The planner's page, kept for a module, with its form as at first."""
+    planner_page.locator("#planner-form").get_by_role("button", name="Reset").click()
+    return planner_page

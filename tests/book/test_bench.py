@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from grids import rest_long
 
 from inference_math import Unit
 from inference_math.planner import cadences, foresee
@@ -22,17 +23,16 @@ PLAN = {"max-concurrency": 16, "num-prompts": 200, "random-range-ratio": 20, "ma
 
 @pytest.mark.parametrize(
     ("changes", "plan"),
-    [
-        ({}, {}), ({}, {"random-range-ratio": 0}), ({}, {"request-rate": 2.5}),
-        ({"front": "10"}, {"max-concurrency": 3}),
-        ({"engine": "sglang", "drafts": "2"}, {"max-num-batched-tokens": 4096}),
+    rest_long([
+        ({}, {"request-rate": 2.5}), ({"engine": "sglang", "drafts": "2"}, {"max-num-batched-tokens": 4096}),
+        ({}, {}), ({}, {"random-range-ratio": 0}), ({"front": "10"}, {"max-concurrency": 3}),
         ({"engine": "trtllm", "gpu": "b200"}, {"max-concurrency": 200, "request-rate": 20}),
         ({"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "experts": "whole", "kv": "bf16"}, {}),
         ({"tp": "1", "prompt": "20000", "output": "30"}, {"max-concurrency": 100}),
-    ],
+    ], 2),
 )  # fmt: skip
-def test_a_benchmark_is_that_of_the_package(open_page, changes, plan):
-    page, asked = open_page(PAGE), PLAN | plan
+def test_a_benchmark_is_that_of_the_package(page, changes, plan):
+    asked = PLAN | plan
     given = page.evaluate("window.inferenceMathPlanner.state()") | changes
     told = json.loads(page.evaluate(PLAY, [changes, asked]))
     tp, dp = int(given["tp"]), int(given["dp"])
@@ -55,10 +55,9 @@ def test_a_benchmark_is_that_of_the_package(open_page, changes, plan):
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "kv": "bf16"}]
+    "changes", rest_long([{"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "kv": "bf16"}, {}])
 )
-def test_cadences_are_those_of_the_package(open_page, changes):
-    page = open_page(PAGE)
+def test_cadences_are_those_of_the_package(page, changes):
     given = page.evaluate("window.inferenceMathPlanner.state()") | changes
     told = page.evaluate(PLAY.replace(".play(", ".cadences("), [changes, PLAN])
     unit = Unit.of(
@@ -94,8 +93,7 @@ def test_a_reader_plays_one(open_page):
     assert not section.locator("table").is_visible()
 
 
-def test_what_cannot_be_played_is_named(open_page):
-    page = open_page(PAGE)
+def test_what_cannot_be_played_is_named(page):
     section = page.locator(SECTION)
     for name, value, words in (
         ("max-concurrency", "0", "Users at once must be a whole number from 1 to 4096, not 0"),

@@ -13,6 +13,7 @@ from threading import Thread
 import numpy as np
 import pandas as pd
 import pytest
+from grids import rest_long
 
 from inference_math import catalogue, theory
 from inference_math.simulate import StepCost
@@ -23,9 +24,11 @@ from inference_math.workload import Workload
 from inference_math_book.figures import engine
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    f"{page}.html" for page in re.findall(r"(?:file|root): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
-]
+TOC = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+# One page of each kind comes first, the others are long.
+KINDS = ["prefill/01-cost-of-a-token", "planner", "gallery", "reference/claims", "reference/formulas", "reference/api"]
+PAGES = [f"book/{name}.html" for name in KINDS]
+PAGES += [name for page in re.findall(r"(?:file|root): (\S+)", TOC) if (name := f"{page}.html") not in PAGES]
 
 pytestmark = pytest.mark.browser
 
@@ -67,7 +70,7 @@ def set_slider(page, figure: str, name: str, value: float) -> None:
     settle(page, figure)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", rest_long(PAGES, len(KINDS)))
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_pages_load_alone_fit_the_width_and_typeset(open_page, name, width, scheme):
     page = open_page(name, width, scheme)
@@ -89,8 +92,8 @@ def test_pages_load_alone_fit_the_width_and_typeset(open_page, name, width, sche
 
 
 @pytest.mark.parametrize(("e", "phi"), [(9, 0.05), (0.5, 0), (30, 1)])
-def test_the_speedup_figure_computes_what_python_computes(open_page, e, phi):
-    page = open_page("book/prefill/02-prefill-acceleration.html")
+def test_the_speedup_figure_computes_what_python_computes(kept_page, e, phi):
+    page = kept_page("book/prefill/02-prefill-acceleration.html")
     set_slider(page, "fig-speedup", "e", e)
     set_slider(page, "fig-speedup", "phi", phi)
     drawn = values(page, "fig-speedup")
@@ -105,16 +108,16 @@ def test_the_speedup_figure_computes_what_python_computes(open_page, e, phi):
         np.testing.assert_allclose(points[:, 1], expected[curve](np.clip(points[:, 0], 0, 1)), rtol=1e-9)
 
 
-def test_the_pipeline_figure_follows_the_number_of_layers(open_page):
-    page = open_page("book/prefill/02-prefill-acceleration.html")
+def test_the_pipeline_figure_follows_the_number_of_layers(kept_page):
+    page = kept_page("book/prefill/02-prefill-acceleration.html")
     set_slider(page, "fig-pipeline", "n_layers", 3)
     points = values(page, "fig-pipeline")["pipeline of L layers"]
     expected = theory.speedup_pipelined(alpha=np.clip(points[:, 0], 0, 1), e=9, n_layers=3)
     np.testing.assert_allclose(points[:, 1], expected, rtol=1e-9)
 
 
-def test_the_bandwidth_figure_puts_the_formulas_into_each_other(open_page):
-    page = open_page("book/prefill/02-prefill-acceleration.html")
+def test_the_bandwidth_figure_puts_the_formulas_into_each_other(kept_page):
+    page = kept_page("book/prefill/02-prefill-acceleration.html")
     set_slider(page, "fig-bandwidth", "alpha", 0.8)
     drawn = values(page, "fig-bandwidth")
     model, gpu = catalogue.model("llama-3-70b"), catalogue.gpu("h100-sxm")
@@ -131,8 +134,8 @@ def test_the_bandwidth_figure_puts_the_formulas_into_each_other(open_page):
         np.testing.assert_allclose(drawn[curve][:, 1], expected, rtol=1e-6)
 
 
-def test_choosing_a_model_changes_the_token_time(open_page):
-    page = open_page("book/prefill/01-cost-of-a-token.html")
+def test_choosing_a_model_changes_the_token_time(kept_page):
+    page = kept_page("book/prefill/01-cost-of-a-token.html")
     page.locator("#fig-token-time .vega-bind", has_text="model").locator("select").select_option("llama-3-8b")
     page.locator("#fig-token-time .vega-bind", has_text="GPU").locator("select").select_option("h200-sxm")
     settle(page, "fig-token-time")
@@ -144,8 +147,8 @@ def test_choosing_a_model_changes_the_token_time(open_page):
     np.testing.assert_allclose(points[:, 1], 1e6 * expected, rtol=1e-9)
 
 
-def test_the_measured_figure_moves_with_the_output(open_page):
-    page = open_page("book/prefill/03-measured-h100.html")
+def test_the_measured_figure_moves_with_the_output(kept_page):
+    page = kept_page("book/prefill/03-measured-h100.html")
     set_slider(page, "fig-deltas-live", "n_out", 1000)
     points = values(page, "fig-deltas-live")["ΔP"]
     model, gpu = catalogue.model("llama-3-70b"), catalogue.gpu("h100-sxm")
@@ -157,8 +160,8 @@ def test_the_measured_figure_moves_with_the_output(open_page):
     np.testing.assert_allclose(points[:, 1], 1e3 * expected, rtol=1e-5)  # the table of units has six digits
 
 
-def test_the_means_follow_the_sliders(open_page):
-    page = open_page("book/interference/02-delta-p-and-delta-h.html")
+def test_the_means_follow_the_sliders(kept_page):
+    page = kept_page("book/interference/02-delta-p-and-delta-h.html")
     set_slider(page, "fig-means", "n_out", 16)
     set_slider(page, "fig-means", "t_w", 0.02)
     drawn = values(page, "fig-means")
@@ -174,8 +177,8 @@ def test_the_means_follow_the_sliders(open_page):
 
 
 @pytest.mark.parametrize(("B", "n_out"), [(32, 170), (1, 170), (192, 8)])
-def test_the_gap_figure_draws_the_binomial_law(open_page, B, n_out):
-    page = open_page("book/interference/02-delta-p-and-delta-h.html")
+def test_the_gap_figure_draws_the_binomial_law(kept_page, B, n_out):
+    page = kept_page("book/interference/02-delta-p-and-delta-h.html")
     set_slider(page, "fig-gap-live", "B", B)
     set_slider(page, "fig-gap-live", "n_out", n_out)
     points = values(page, "fig-gap-live")["tokens"]
@@ -183,8 +186,8 @@ def test_the_gap_figure_draws_the_binomial_law(open_page, B, n_out):
     np.testing.assert_allclose(points[:, 1], expected, rtol=1e-7, atol=1e-9)
 
 
-def test_the_limits_figure_draws_the_floored_limits(open_page):
-    page = open_page("book/interference/03-meeting-the-sla.html")
+def test_the_limits_figure_draws_the_floored_limits(kept_page):
+    page = kept_page("book/interference/03-meeting-the-sla.html")
     set_slider(page, "fig-limits-live", "n_out", 128)
     set_slider(page, "fig-limits-live", "alpha", 0.9)
     drawn = values(page, "fig-limits-live")
@@ -196,8 +199,8 @@ def test_the_limits_figure_draws_the_floored_limits(open_page):
     assert (np.diff(drawn["TTFT"][:, 1]) <= 0).all()
 
 
-def test_the_gain_figure_orders_its_curves(open_page):
-    page = open_page("book/interference/03-meeting-the-sla.html")
+def test_the_gain_figure_orders_its_curves(kept_page):
+    page = kept_page("book/interference/03-meeting-the-sla.html")
     set_slider(page, "fig-gain-live", "e", 4)
     drawn = values(page, "fig-gain-live")
     shares = np.clip(drawn["engine does not wait"][:, 0], 0, 1)
@@ -207,8 +210,8 @@ def test_the_gain_figure_orders_its_curves(open_page):
     assert (waits <= expected * (1 + 1e-9)).all()
 
 
-def test_the_unit_figure_is_the_formula(open_page):
-    page = open_page("book/predictions/01-one-unit.html")
+def test_the_unit_figure_is_the_formula(kept_page):
+    page = kept_page("book/predictions/01-one-unit.html")
     set_slider(page, "fig-step-live", "eff_memory", 0.5)
     set_slider(page, "fig-step-live", "eff_compute", 0.25)
     drawn = values(page, "fig-step-live")
@@ -220,9 +223,9 @@ def test_the_unit_figure_is_the_formula(open_page):
     np.testing.assert_allclose(drawn["both, in quadrature"][:, 1], expected, rtol=1e-4)
 
 
-def test_the_plan_figure_is_the_closed_form(open_page):
+def test_the_plan_figure_is_the_closed_form(kept_page):
     """Rates of a chosen unit, stored prompts among them, as theory.unit_time_* with the unit's own costs."""
-    page = open_page("book/predictions/03-plan-a-deployment.html")
+    page = kept_page("book/predictions/03-plan-a-deployment.html")
     page.locator("#fig-plan-live .vega-bind", has_text="unit").locator("select").select_option("Qwen3-32B FP8, 1 H100")
     set_slider(page, "fig-plan-live", "prompt", 4000)
     set_slider(page, "fig-plan-live", "output", 300)
@@ -238,8 +241,8 @@ def test_the_plan_figure_is_the_closed_form(open_page):
     assert (values(page, "fig-plan-live")["aggregated"][-50:, 1] > drawn[-50:, 1]).all()
 
 
-def test_the_workload_figure_says_the_ratio(open_page):
-    page = open_page("book/interference/04-short-and-long-prompts.html")
+def test_the_workload_figure_says_the_ratio(kept_page):
+    page = kept_page("book/interference/04-short-and-long-prompts.html")
     page.locator("#fig-workload .vega-bind", has_text="model").locator("select").select_option("llama-13b")
     page.locator("#fig-workload .vega-bind", has_text="GPU").locator("select").select_option("a6000")
     page.locator("#fig-workload .vega-bind", has_text="precision").locator("select").select_option("bf16")
@@ -260,8 +263,8 @@ def test_the_workload_figure_says_the_ratio(open_page):
     assert ratio == pytest.approx(delta_p / delta_h, rel=1e-4)
 
 
-def test_the_special_gpus_figure_is_the_formula(open_page):
-    page = open_page("book/architectures/02b-tails-queues-special-gpus.html")
+def test_the_special_gpus_figure_is_the_formula(kept_page):
+    page = kept_page("book/architectures/02b-tails-queues-special-gpus.html")
     figure = "fig-pdd-cost"
     set_slider(page, figure, "flop_ratio", 2)
     set_slider(page, figure, "decode_cost", 1.5)
@@ -273,8 +276,8 @@ def test_the_special_gpus_figure_is_the_formula(open_page):
     np.testing.assert_allclose(gain, expected, rtol=1e-9)
 
 
-def test_the_offloading_gains_meet_at_their_bound(open_page):
-    page = open_page("book/architectures/03-kv-cache-offloading.html")
+def test_the_offloading_gains_meet_at_their_bound(kept_page):
+    page = kept_page("book/architectures/03-kv-cache-offloading.html")
     set_slider(page, "fig-offload-gains", "alpha", 0.5)
     drawn = values(page, "fig-offload-gains")
     e = drawn["disaggregated"][:, 0]
@@ -286,8 +289,8 @@ def test_the_offloading_gains_meet_at_their_bound(open_page):
         assert (expected <= theory.gain_bound(delta_p=8e-4, delta_h=1e-4)).all()
 
 
-def test_the_rates_keep_their_order_at_every_limit(open_page):
-    page = open_page("book/architectures/04-everything-together.html")
+def test_the_rates_keep_their_order_at_every_limit(kept_page):
+    page = kept_page("book/architectures/04-everything-together.html")
     set_slider(page, "fig-order", "n_out", 500)
     drawn = values(page, "fig-order")
     names = ["aggregated", "disaggregated", "chunked, serial KV", "chunked, full overlap"]
@@ -331,8 +334,8 @@ def test_the_page_plays_the_engine_as_the_package_does(open_page, moved):
         np.testing.assert_allclose(*both, atol=0.0021)
 
 
-def test_the_engine_plays_pauses_and_steps(open_page):
-    page = open_page("book/interference/01-inside-a-step.html")
+def test_the_engine_plays_pauses_and_steps(kept_page):
+    page = kept_page("book/interference/01-inside-a-step.html")
     figure = page.locator("#fig-play")
     figure.scroll_into_view_if_needed()
     figure.get_by_role("button", name="Play").click()
@@ -356,8 +359,8 @@ def test_a_slider_moves_by_keyboard(open_page):
     page.wait_for_function("document.querySelector('#fig-speedup .live-figure').view.signal('e') === 9.25")
 
 
-def test_the_theme_can_change_and_the_slider_keeps_its_value(open_page):
-    page = open_page("book/prefill/02-prefill-acceleration.html")
+def test_the_theme_can_change_and_the_slider_keeps_its_value(kept_page):
+    page = kept_page("book/prefill/02-prefill-acceleration.html")
     set_slider(page, "fig-speedup", "e", 20)
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     page.wait_for_function(
@@ -368,10 +371,10 @@ def test_the_theme_can_change_and_the_slider_keeps_its_value(open_page):
     assert label.get_attribute("fill") == "#e6e6e6"
 
 
-def test_the_csv_button_saves_the_drawn_numbers(open_page):
+def test_the_csv_button_saves_the_drawn_numbers(kept_page):
     import pandas as pd
 
-    page = open_page("book/prefill/02-prefill-acceleration.html")
+    page = kept_page("book/prefill/02-prefill-acceleration.html")
     with page.expect_download() as download:
         page.locator("#fig-speedup .live-csv").click()
     frame = pd.read_csv(download.value.path())
@@ -384,11 +387,12 @@ def test_the_csv_button_saves_the_drawn_numbers(open_page):
 
 @pytest.mark.parametrize(
     ("words", "first"),
-    [
-        ("crossover", "glossary.html#term-crossover"), ("MoE", "glossary.html#term-MoE"),
-        ("NVMe", "glossary.html#term-NVMe"), ("prefix caching", "glossary.html#term-prefix-caching"),
+    rest_long([
+        ("prefix caching", "glossary.html#term-prefix-caching"), ("crossover", "glossary.html#term-crossover"),
+        ("MoE", "glossary.html#term-MoE"),
+        ("NVMe", "glossary.html#term-NVMe"),
         ("C27", "claims.html#c27"), ("goodput", "glossary.html#term-goodput"),
-    ],
+    ]),
 )  # fmt: skip
 def test_search_finds_a_word(browser, site, words, first):
     """Search fetches pages for its excerpts, which browsers allow from a server only: as `make serve` does."""

@@ -151,8 +151,11 @@ def test_what_rests_on_a_symbol_says_that_only_a_transcription_was_read():
 
 
 def test_every_named_test_exists():
-    """That each runs and is not skipped, tests/conftest.py sees to."""
-    names = list(dict.fromkeys(name for claim in CLAIMS for name in claim.checks))
+    """That each runs and is not skipped, tests/conftest.py sees to; of one case of a test pytest is asked."""
+    every = list(dict.fromkeys(name for claim in CLAIMS for name in claim.checks))
+    for path, _, test in (name.partition("[")[0].partition("::") for name in every):
+        assert f"\ndef {test}(" in (ROOT / path).read_text(encoding="utf-8"), (path, test)
+    names = [name for name in every if "[" in name]
     # A run of its own, which must not take itself for a worker of this one.
     clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     done = subprocess.run(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import rest_long
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
@@ -15,6 +16,9 @@ FIGURES = [
     (page.relative_to(ROOT).with_suffix(".html").as_posix(), name)
     for page in sorted((ROOT / "book").rglob("*.md"))
     for name in re.findall(r"name: (fig-[\w-]+)(?:(?!```).)*?explore\.Live\(", page.read_text(encoding="utf-8"), re.S)
+]
+FIGURES = [
+    one for _, one in sorted(enumerate(FIGURES), key=lambda pair: pair[0] % 5)
 ]
 SPEEDUP = ("book/prefill/02-prefill-acceleration.html", "fig-speedup")
 ROWS = """id => {
@@ -44,9 +48,9 @@ def test_every_live_figure_is_found():
     assert len(FIGURES) >= 18
 
 
-@pytest.mark.parametrize(("page", "name"), FIGURES)
-def test_it_asks_a_question_and_the_copied_lines_draw_the_same_curves(open_page, page, name):
-    opened = open_page(page)
+@pytest.mark.parametrize(("page", "name"), rest_long(FIGURES, 4))
+def test_it_asks_a_question_and_the_copied_lines_draw_the_same_curves(kept_page, page, name):
+    opened = kept_page(page)
     assert figure(opened, name).locator(".live-question").inner_text().endswith("?")
     if not figure(opened, name).locator("button", has_text="Copy as Python").count():
         pytest.skip("its marks are no curves")

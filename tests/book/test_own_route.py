@@ -103,9 +103,13 @@ def pictures(notebook):
     return [output for cell in cells for output in cell.outputs if "image/png" in output.get("data", {})]
 
 
-def test_every_table_and_figure_is_drawn_from_it(executed, tested):
+def test_every_table_and_figure_is_drawn_from_it(executed):
     assert outputs(executed, "own-lines.csv")
     assert len(pictures(executed)) == 1
+
+
+@pytest.mark.long
+def test_so_are_those_of_the_chapter_that_tests_claims(tested):
     assert outputs(tested, "points")[0].startswith("llama-3-70b (fp8, KV bf16) on h200-sxm:")
     assert outputs(tested, "own-mixed.csv")
     assert outputs(tested, "own-loads.csv")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import random
-from pathlib import Path
-
-import numpy as np
 import pandas as pd
 import pytest
+from forms import DEFAULT, case_of, planned, settings, unit_of
+from grids import rest_long
+from node import close, plain
 
-from inference_math import SLA, Unit, Workload, catalogue, plan
-from inference_math.catalogue.links import link, links
-from inference_math.catalogue.tiers import Tier, tier, tiers
+from inference_math import catalogue
 from inference_math.checks.numerals import digits
 from inference_math.planner import across, capacity, fleet, text
 from inference_math.planner.deployment import ANSWERS
@@ -20,182 +16,20 @@ from inference_math.workload.mixes import MIXES, mix
 
 pytestmark = pytest.mark.browser
 PAGE = "book/planner.html"
-DEFAULT = {
-    "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "fp8", "engine": "vllm",
-    "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
-    "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
-    "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1",
-    "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "", "prices": "",
-    "imbalance": "",
-}  # fmt: skip
-AIMS = {"traffic": "40", "goal": "serve", "have": "16"}
-SOLVE = """([given, drawn]) => {
-    const math = window.inferenceMath, page = window.inferenceMathPlanner;
-    const asked = page.question(given);
-    const draws = drawn ? page.draws(given) : [[page.coefficients(given), [1, 1, 0]]];
-    const found = math.solve(asked, draws);
-    const { gpus } = asked.unit;
-    const speeds = {};
-    for (const [n, t] of Object.entries(math.data.tiers)) speeds[n] = n === "hbm" ? 0 : gpus * t.read_bw;
-    if (given.tier === "own") speeds[`a store of ${given.store} GB/s for each GPU`] = gpus * 1e9 * given.store;
-    const eight = math.data.engines[given.engine].kv_fp8;
-    const flags = given.kv === "bf16" ? {} : { [eight.option]: eight.value };
-    const said = found.best ? math.settings(asked, found.best, found.settings[found.best]) : {};
-    const told = found.best ? { ...said, ...flags } : {};
-    const store = Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "";
-    const known = (v) => Number.isFinite(v) ? v : null;
-    const numbers = math.numbers_of(asked, found);
-    const finite = Object.entries(numbers).filter(([n, v]) => Number.isFinite(v[0]));
-    const ends = Object.fromEntries(finite), formulas = Object.entries(math.by_formula(asked, found, numbers));
-    const middle = Math.floor(draws.length / 2);
-    return {
-        numbers: ends, best: found.best, settings: told, order: found.order, rates: found.rates,
-        shares: [found.best_in, found.loss, found.kept], none_in: found.none_in, lead: known(found.lead),
-        swings: found.best && !drawn ? math.swings(asked, draws) : [],
-        commands: found.best ? math.commands(asked, found.best, said, given.kv, math.data.memory, store, 1) : [],
-        formulas: Object.fromEntries(formulas.map(([n, v]) => [n, known(v)])),
-        gains: drawn ? [] : math.gains(asked, draws, speeds).map((row) => [row.where, row.rate, row.binds]),
-        hindered: found.best ? Object.fromEntries(found.order.filter((name) => !(math.median(found.rates[name]) > 0))
-            .map((name) => [name, math.hindered(asked, found.costs[middle], name)])) : {},
-    };
-}"""
+QUESTIONS = """givens => givens.map((given) => {
+    const page = window.inferenceMathPlanner;
+    return [page.question(given), page.coefficients(given), given.drawn ? page.draws(given) : []];
+})"""
 
 
-def unit_of(given):
-    tp, dp, pp = (int(given[name]) for name in ("tp", "dp", "pp"))
-    return Unit.of(
-        given["model"], given["gpu"], tp, given["weights"], given["kv"], given["engine"], dp=dp, pp=pp,
-        ep=tp * dp if given["experts"] == "whole" else 1, drafts=int(given["drafts"]),
-        accepted=float(given["accepted"]) / 100,
-        expert_imbalance=float(given["imbalance"]) if given["imbalance"] else None,
-    )  # fmt: skip
-
-
-def stored_in(given):
-    if given["tier"] == "own":
-        return Tier.of_bandwidth(1e9 * float(given["store"]))
-    return None if given["tier"] == "hbm" else tier(given["tier"])
-
-
-def planned(given, **options):
-    """Return the package's plan for the settings of the form."""
-    unit = unit_of(given)
-    stored = float(given["stored"]) / 100
-    if given["lengths"] in MIXES:
-        work = Workload.from_trace(mix(given["lengths"], stored))
-    else:
-        work = Workload(float(given["prompt"]), float(given["output"]), stored, given["lengths"])
-    quantile = None if given["promise"][0] == "m" else float(given["promise"])
-    return plan(
-        unit, work, SLA(float(given["ttft"]) / 1000, float(given["tpot"]) / 1000, quantile), units=int(given["units"]),
-        tier=stored_in(given), price=float(given["price"]) or None, link=link(given["link"]),
-        front=float(given["front"]) / 1000 if given["front"] else None, **options,
-    )  # fmt: skip
-
-
-def settings(count):
-    """Yield settings that are units."""
-    rng, found = random.Random(7), 0
-    pick = {
-        "model": list(catalogue.MODELS), "gpu": list(catalogue.GPUS), "tp": ["1", "2", "4", "8"],
-        "weights": ["bf16", "fp8", "fp8", "nvfp4", "mxfp4", "int4"], "kv": ["bf16", "fp8"],
-        "engine": ["vllm", "trtllm", "sglang"],
-        "tier": ["hbm", "own", *(name for name in tiers() if name != "hbm")],
-        "store": ["0.5", "12.8", "300"], "promise": ["mean", "0.9", "0.99"],
-        "lengths": ["fixed", "geometric"], "units": ["2", "8", "13"], "price": ["2.5", "9"],
-        "dp": ["1", "1", "1", "2", "4"], "pp": ["1", "1", "1", "2"], "experts": ["split", "split", "whole"],
-        "drafts": ["0", "0", "0", "1", "3"], "accepted": ["0", "80", "100"], "link": list(links()),
-        "front": ["", "", "0", "25"], "imbalance": ["", "0", "1.5"],
-    }  # fmt: skip
-    while found < count:
-        given = {name: rng.choice(values) for name, values in pick.items()} | {
-            "traffic": "40",
-            "goal": "serve",
-            "have": "16",
-            "sessions": "0",
-            "prices": "",
-        }
-        given |= {
-            "prompt": f"{10 ** rng.uniform(0, 4.6):.0f}", "output": f"{10 ** rng.uniform(0.4, 3.5):.0f}",
-            "stored": rng.choice(["0", "50", "87.5", "100"]), "ttft": f"{10 ** rng.uniform(1.5, 4):.0f}",
-            "tpot": f"{10 ** rng.uniform(0.8, 2.3):.1f}",
-        }  # fmt: skip
-        if not catalogue.model(given["model"]).is_mixture:
-            given["imbalance"] = ""
-        try:
-            unit_of(given)
-        except ValueError:
-            continue
-        found += 1
-        yield given
-
-
-def test_numbers_are_those_of_the_package(open_page):
-    """Under the calibration alone, and every fifth under all draws."""
-    page, met = open_page(PAGE), 0
-    for i, given in enumerate(settings(60)):
-        drawn = i % 5 == 0
-        expected, found = planned(given, intervals=drawn), page.evaluate(SOLVE, [given, drawn])
-        assert found["best"] == expected.best
-        assert found["order"] == list(expected.order)
-        met += bool(expected.best)
-        solved = expected.solved
-        for name in expected.order:
-            assert found["rates"][name] == pytest.approx(solved["rates"][name], rel=1e-6), given
-        for own, key in zip(found["shares"], ("best_in", "loss", "kept"), strict=True):
-            assert own == pytest.approx(solved[key], abs=1e-6)
-        assert found["none_in"] == pytest.approx(solved["none_in"])
-        if np.isfinite(solved["lead"]):
-            assert found["lead"] == pytest.approx(solved["lead"], abs=1e-6)
-        values = {name: [answer.value, answer.low, answer.high] for name, answer in expected.answers.items()}
-        assert set(found["numbers"]) == set(values)
-        for name, ends in values.items():
-            assert found["numbers"][name] == pytest.approx(ends, rel=1e-6, abs=1e-9, nan_ok=True), (name, given)
-        said = {n: a.by_formula for n, a in expected.answers.items() if np.isfinite(a.by_formula)}
-        assert {n: found["formulas"][n] for n in said} == pytest.approx(said, rel=1e-6), given
-        assert found["settings"] == dict(expected.settings)
-        if expected.best:
-            assert found["commands"] == [list(pair) for pair in expected.starts[expected.best].commands]
-        assert found["hindered"] == dict(expected.hindered)
-        if drawn:
-            continue
-        assert [row.pop("input") for row in found["swings"]] == [row["input"] for row in expected.swings]
-        for row, own in zip(found["swings"], expected.swings, strict=True):
-            assert [row.pop(name) for name in ("best_low", "best_high")] == [own["best_low"], own["best_high"]]
-            assert row == pytest.approx({name: own[name] for name in row}, rel=1e-6, abs=1e-9)
-        gains = expected.offloading[["where", "rate", "binds"]].to_numpy()
-        assert {row[0]: row[1] for row in found["gains"]} == pytest.approx({row[0]: row[1] for row in gains}, rel=1e-6)
-        assert {row[0]: row[2] for row in found["gains"]} == {row[0]: row[2] for row in gains}
-    assert met > 16
-
-
-CURVE = """([unit, work, engine, users]) => {
-    const math = window.inferenceMath;
-    const model = math.data.models[unit.model];
-    const layout = { tp: unit.tp, ep: unit.ep, dp: unit.dp, pp: unit.pp };
-    const plain = math.unit_numbers({ ...model.shape, ...model.tp[unit.tp] }, math.data.gpus[unit.gpu], layout,
-                                    unit.weights, unit.kv, math.data.memory);
-    const of = math.drafting(plain, unit.drafts, unit.accepted);
-    const asked = { unit: of, work, engine, ttft: 1, tpot: 1, quantile: 0, units: 2, read_bw: 0, price: 0, watts: 0,
-                    pool_bw: 1e9, page: 1, sessions: 0, context: 0, front: 0, front_sd: 0 };
-    const step = math.under(asked, window.inferenceMathPlanner.coefficients({ ...unit, engine }), [1, 1, 0]).mixed;
-    return math.batch_curve(asked, step, [users])[0];
-}"""
-
-
-def test_the_page_has_the_unit_s_own_means(open_page):
-    """The set-ups of `tests/planner/test_conservation.py`, answered in JavaScript."""
-    spec = importlib.util.spec_from_file_location("setups", Path(__file__).parents[1] / "planner" / "setups.py")
-    setups = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(setups)
-    page = open_page(PAGE)
-    assert len(setups.SETUPS) >= 60
-    for unit, work, users in setups.SETUPS:
-        of = {"model": unit.model.name, "gpu": unit.gpu.name, "tp": unit.tp, "weights": unit.weights, "kv": unit.kv}
-        of |= {"ep": unit.ep, "dp": unit.dp, "pp": unit.pp, "drafts": unit.drafts, "accepted": unit.accepted}
-        per_user, per_gpu = page.evaluate(CURVE, [of, work.plain, unit.engine, users])
-        assert 1 / per_user == pytest.approx(unit.tpot(work, users), rel=1e-9), setups.name_of((unit, work, users))
-        assert per_gpu == pytest.approx(users / unit.e2e(work, users) * work.n_out / unit.gpus, rel=1e-9)
+def test_the_form_asks_what_the_package_asks(page):
+    """The records that the kernel takes; what it makes of them, `tests/book/explore/test_node.py` compares."""
+    givens = [given | {"drawn": i % 10 == 0} for i, given in enumerate(settings(60))]
+    for given, (asked, found, draws) in zip(givens, page.evaluate(QUESTIONS, givens), strict=True):
+        case = case_of(given).checked()
+        assert close(plain(case.asked), asked), given
+        assert close(plain(case.pairs(0)[0][0]), found), given
+        assert not given["drawn"] or close(plain(case.pairs(64)), draws), given
 
 
 def complete(page):
@@ -220,8 +54,10 @@ def sized(page):
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {}, {"goal": "have", "have": "24"}, {"goal": "have", "have": "6"},
+    rest_long([
+        {"goal": "have", "have": "6"},
+        {"promise": "means", "link": "tcp", "sessions": "100", "front": "15", "units": "3"},
+        {}, {"goal": "have", "have": "24"},
         {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200", "units": "4"},
         {"ttft": "2000", "tpot": "50", "traffic": "8", "arrivals": "4", "promise": "0.99", "price": "0", "units": "3"},
         {"model": "gpt-oss-120b", "weights": "mxfp4", "kv": "bf16", "gpu": "h100-sxm", "stored": "70", "tier": "own",
@@ -231,12 +67,11 @@ def sized(page):
         # In no chunk a prompt is in time at full load: whole ones are tried beside decodes.
         {"model": "gpt-oss-120b", "tp": "1", "weights": "mxfp4", "kv": "bf16", "prompt": "2000", "output": "500",
          "ttft": "500", "tpot": "10", "traffic": "9", "units": "3"},
-        {"promise": "means", "link": "tcp", "sessions": "100", "front": "15", "units": "3"},
-    ],
+    ], 2),
 )  # fmt: skip
-def test_queues_are_those_of_the_package(open_page, changes):
+def test_queues_are_those_of_the_package(page, changes):
     """One simulator, in two languages: the same requests, the same draws, the same replicas."""
-    page, given = open_page(PAGE), DEFAULT | changes
+    given = DEFAULT | changes
     put(page, **changes)
     sized(page)
     gpus = unit_of(given).gpus
@@ -270,8 +105,7 @@ def test_queues_are_those_of_the_package(open_page, changes):
     assert ("capacity" if owned else "fleet") in page.evaluate("window.inferenceMathPlanner.asPython()")
 
 
-def test_a_goal_shows_its_own_fields(open_page):
-    page = open_page(PAGE)
+def test_a_goal_shows_its_own_fields(page):
     shown = {"serve": (True, False), "have": (False, True), "unit": (False, False)}
     for goal, visible in shown.items():
         set_to(page, goal=goal)
@@ -320,15 +154,19 @@ def fill(page, name, value):
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
-        {"prompt": "500", "stored": "90", "ttft": "300"},
-        {"ttft": "100", "tpot": "10"},
-        {"prompt": "20000"},
-        {"gpu": "b200", "engine": "sglang", "ttft": "120"},
+        *rest_long(
+            [
+                {"prompt": "500", "stored": "90", "ttft": "300"},
+                {"ttft": "100", "tpot": "10"},
+                {},
+                {"prompt": "20000"},
+                {"gpu": "b200", "engine": "sglang", "ttft": "120"},
+            ],
+            2,
+        )
     ],
 )
-def test_the_page_says_what_the_package_prints(open_page, changes):
-    page = open_page(PAGE)
+def test_the_page_says_what_the_package_prints(page, changes):
     set_to(page, **changes, goal="unit")  # what one unit does at full load
     expected = planned(DEFAULT | changes)
     for name, *_ in ANSWERS:
@@ -364,8 +202,7 @@ PICTURED = """name => {
 }"""
 
 
-def test_pictures_show_the_plan(open_page):
-    page = open_page(PAGE)
+def test_pictures_show_the_plan(page):
     complete(page)
     for holder in page.locator(".planner-picture").all():
         holder.scroll_into_view_if_needed()
@@ -390,8 +227,7 @@ def test_pictures_show_the_plan(open_page):
     assert again.max() < step.max()
 
 
-def test_other_gpus_stand_beside_this_one(open_page):
-    page = open_page(PAGE)
+def test_other_gpus_stand_beside_this_one(page):
     complete(page)
     rows = page.locator("#planner-gpus tbody tr").evaluate_all(
         "all => all.map(row => [...row.children].map(cell => cell.textContent))"
@@ -413,8 +249,7 @@ def rows_of(page, table):
     )
 
 
-def test_a_token_costs_what_the_package_says_at_your_prices(open_page):
-    page = open_page(PAGE)
+def test_a_token_costs_what_the_package_says_at_your_prices(page):
     set_to(page, prices="b200=5, h200-sxm=3.2")
     expected = across(planned(DEFAULT), prices={"b200": 5, "h200-sxm": 3.2})
     rows = rows_of(page, "gpus")
@@ -428,8 +263,7 @@ def test_a_token_costs_what_the_package_says_at_your_prices(open_page):
     assert "prices=b200" in page.evaluate("location.hash")
 
 
-def test_drafts_stand_beside_none(open_page):
-    page = open_page(PAGE)
+def test_drafts_stand_beside_none(page):
     complete(page)
     assert not page.locator("#planner-drafting").is_visible()
     changes = {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "8", "kv": "bf16", "ttft": "2000", "drafts": "2"}
@@ -458,8 +292,7 @@ def test_the_answer_stands_beside_what_is_asked(open_page):
     assert answer["width"] == pytest.approx(form["width"], abs=8)
 
 
-def test_the_report_says_what_the_page_says(open_page):
-    page = open_page(PAGE)
+def test_the_report_says_what_the_page_says(page):
     set_to(page, goal="unit")
     report, expected = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), planned(DEFAULT)
     own = text.as_markdown(expected)
@@ -467,8 +300,9 @@ def test_the_report_says_what_the_page_says(open_page):
         assert line in report
         assert line in own
     assert report.count("```bash") == own.count("```bash") == 5
-    put(page, goal="serve")
+    put(page, goal="serve", units="2")
     sized(page)
+    expected = planned(DEFAULT | {"units": "2"})
     report, many = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), fleet(expected, 40)
     own = text.as_markdown(expected, many)
     assert f"**{page.locator('#planner-headline').inner_text()}**" in report
@@ -497,8 +331,7 @@ def test_a_link_keeps_the_settings_and_reset_forgets_them(open_page):
     assert other.evaluate("window.inferenceMathPlanner.state()") == DEFAULT
 
 
-def test_presets_fill_the_form(open_page):
-    page = open_page(PAGE)
+def test_presets_fill_the_form(page):
     names = page.locator("select[name=preset] option").all_inner_texts()[1:]
     assert len(names) >= 4
     for name in names:
@@ -521,17 +354,15 @@ def test_presets_fill_the_form(open_page):
         ({"imbalance": "1.5"}, "must be left empty: llama-3-70b has no routed experts"),
     ],
 )  # fmt: skip
-def test_what_is_no_deployment_is_refused_in_words(open_page, changes, complaint):
-    page = open_page(PAGE)
+def test_what_is_no_deployment_is_refused_in_words(page, changes, complaint):
     put(page, **changes)
     assert complaint in page.locator("#planner-headline").inner_text()
     assert page.locator("[data-value=rate]").text_content() == "–"
     assert not page.locator("#planner-architectures").is_visible()  # no numbers of another question are left
 
 
-def test_the_copied_lines_give_the_same_plan(open_page, capsys):
-    page = open_page(PAGE)
-    put(page, stored="50", promise="0.9", tier="local_ssd", units="3")
+def test_the_copied_lines_give_the_same_plan(page, capsys):
+    put(page, stored="50", promise="0.9", tier="local_ssd", units="2", output="50")
     sized(page)
     exec(page.evaluate("window.inferenceMathPlanner.asPython()"), {})
     printed = capsys.readouterr().out
@@ -561,8 +392,7 @@ def test_a_slider_is_answered_and_the_page_is_light(open_page, site):
     assert sum(path.stat().st_size for path in own) < 500_000
 
 
-def test_another_engine_has_other_numbers(open_page):
-    page = open_page(PAGE)
+def test_another_engine_has_other_numbers(page):
     before = page.locator("[data-value=t_w]").text_content()
     page.locator("select[name=engine]").select_option("trtllm")
     complete(page)

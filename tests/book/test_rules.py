@@ -16,11 +16,12 @@ import pytest
 from inference_math import SLA, Unit, Workload, planner, theory
 from inference_math.catalogue.tiers import tier
 from inference_math.perf.answers import binding_limits
-from inference_math.perf.asked import NEARLY, longest_step, places
+from inference_math.perf.asked import NEARLY, target_of
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.load import loaded, settings_row, strain
 from inference_math.perf.search import NEVER
 from inference_math.planner.case import Case
+from inference_math.unit.rates import acceleration
 
 FINE = 0.05  # of the rate: who follows a rule that loses less has been told right
 MOST = 10_000  # decodes that are looked for
@@ -40,7 +41,8 @@ class Setup:
         self.best = max(self.rates.values())
         self.costs = self.plan.solved["costs"][0]
         self.step = self.costs["mixed"]
-        self.limit = longest_step(case.asked)
+        self.target = target_of(case.asked)
+        self.limit = self.target["step"]
 
     @cached_property
     def decodes(self):
@@ -49,14 +51,14 @@ class Setup:
 
     @property
     def roomy(self):
-        return places(self.case.asked) >= self.decodes > 0
+        return self.target["places"] >= self.decodes > 0
 
     def serves(self, name, batch, chunk, prefill):
         """Return what given settings serve; 0 where they miss a limit."""
         row = settings_row(batch, chunk, prefill)
-        if strain(self.case.asked, self.costs, name, row) > NEARLY:
+        if strain(self.target, self.costs, name, row) > NEARLY:
             return 0.0
-        return loaded(self.case.asked, self.costs, name, row)["rate"]
+        return loaded(self.target, self.costs, name, row)["rate"]
 
     @cached_property
     def stored(self):
@@ -105,7 +107,7 @@ def chunk(one):
     """The chunk that feeds the batch, and the largest batch that keeps the limit."""
     if not one.rates["chunked"] > 0:
         return None
-    n_in, n_out, room = one.case.work.n_in, one.case.work.n_out, places(one.case.asked)
+    n_in, n_out, room = one.case.work.n_in, one.case.work.n_out, one.target["places"]
 
     def feeding(b):
         return float(theory.chunk_size(b=b, n_in=n_in, n_out=n_out - 1))  # the first token is the prompt's
@@ -140,7 +142,7 @@ def memory(one):
 def store(one):
     """A store twice as fast does not pay where e is at least α/(1 − α)."""
     stored, place, unit, n_in = one.stored, tier("local_ssd"), one.case.unit, one.case.work.n_in
-    e = place.acceleration(unit.token_time(n_in), unit.kv_bytes(n_in) / n_in, unit.gpus)
+    e = acceleration(place, unit.token_time(n_in), unit.kv_bytes(n_in) / n_in, unit.gpus)
     if not stored.best > 0 or e < STORED / (1 - STORED):
         return None
     return stored.lacks(Setup(replace(stored.case, tier=replace(place, read_bw=2 * place.read_bw))))
@@ -225,5 +227,5 @@ def test_what_a_rule_costs_counted_anew(setups):
     assert split(one) == pytest.approx(1 - rates[best + 1] / rates[best])
     ordered = [rates[p] for p in range(best, 8)]
     assert all(more >= less for more, less in pairwise(ordered))
-    served = loaded(one.case.asked, one.costs, "disaggregated", settings_row(row["batch"], row["chunk"], best))
+    served = loaded(one.target, one.costs, "disaggregated", settings_row(row["batch"], row["chunk"], best))
     assert served["rate"] == pytest.approx(rates[best])

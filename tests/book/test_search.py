@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from grids import rest_long
 
 pytestmark = pytest.mark.browser
 HITS = "ul.search > li > a"
@@ -46,7 +47,8 @@ ASKED = {
     "book/planner": ("planner",),
     "interference/01": ("what happens inside a step",),
 }
-FOUND = [(query, part) for part, queries in ASKED.items() for query in queries]
+FOUND = [(queries[0], part) for part, queries in ASKED.items()]
+FOUND += [(query, part) for part, queries in ASKED.items() for query in queries[1:]]
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,6 @@ def search(browser, site):
     page.close()
 
 
-@pytest.mark.parametrize(("query", "part"), FOUND)
+@pytest.mark.parametrize(("query", "part"), rest_long(FOUND, len(ASKED)))
 def test_what_is_asked_is_found_among_the_first_three(search, query, part):
     assert any(part in address for address in search(query)), search(query)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from grids import rest_long
 
 from inference_math import Unit
 from inference_math.planner import size_store
@@ -38,16 +39,16 @@ def sized(given, plan):
 
 @pytest.mark.parametrize(
     ("changes", "plan"),
-    [
-        ({}, {}), ({"tp": "4"}, {"local_ssd": 30_000}), ({"tp": "4"}, {"users": 20, "units": 1, "dram": 0}),
-        (WIDE | {"engine": "sglang"}, {"users": 300, "units": 2}),
+    rest_long([
+        ({"tp": "4"}, {"local_ssd": 30_000}), (WIDE | {"engine": "sglang"}, {"users": 300, "units": 2}),
+        ({}, {}), ({"tp": "4"}, {"users": 20, "units": 1, "dram": 0}),
         ({"tp": "4", "drafts": "2"}, {"users": 100, "units": 4, "turns": 1, "dram": 500, "shared": 3000}),
         ({"tp": "4", "gpu": "b200", "engine": "trtllm"}, {"think": 1.5, "users": 64}),
         ({"tp": "4"}, {"lifetime": 25}),
-    ],
+    ], 2),
 )  # fmt: skip
-def test_a_ladder_is_that_of_the_package(open_page, changes, plan):
-    page, asked = open_page(PAGE), PLAN | plan
+def test_a_ladder_is_that_of_the_package(page, changes, plan):
+    asked = PLAN | plan
     told = page.evaluate(SIZE, [changes, asked])
     found = sized(page.evaluate("window.inferenceMathPlanner.state()") | changes, asked)
     assert told["names"] == found.tiers.tier.tolist()
@@ -105,9 +106,10 @@ def test_a_link_carries_what_was_sized(open_page):
         ("first", "900000", "hold the longest request"),
     ],
 )
-def test_what_no_session_has_is_refused(open_page, name, value, why):
-    page = open_page(PAGE)
+def test_what_no_session_has_is_refused(page, name, value, why):
+    kept = page.locator(f"{SECTION} input[name={name}]").input_value()
     page.locator(f"{SECTION} input[name={name}]").fill(value)
     page.locator(f"{SECTION} button", has_text="Size it").click()
     page.wait_for_function("why => document.querySelector('#planner-users ul').textContent.includes(why)", arg=why)
     assert page.locator(f"{SECTION} table").is_hidden()
+    page.locator(f"{SECTION} input[name={name}]").fill(kept)

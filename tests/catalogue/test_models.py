@@ -505,3 +505,9 @@ def test_a_new_family_is_met_with_a_way_out(config, said):
         "num_local_experts" in inner or "n_routed_experts" in inner,
         "kv_lora_rank" in inner,
     )
+
+
+def test_mla_decodes_in_the_latent_space():
+    """For a cached token each of 128 heads multiplies 512 latent and 64 rope values for its score, 512 for the sum."""
+    (cache,) = model("deepseek-v3").layers[0].attention.caches
+    assert cache.decode_flops == 2 * 128 * (512 + 64) + 2 * 128 * 512

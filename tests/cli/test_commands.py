@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -23,6 +23,7 @@ from inference_math.workload import Workload
 from inference_math_bench.measure.record import Record, Row, Setup
 from inference_math_bench.measure.timing import Sample
 
+pytestmark = pytest.mark.usefixtures("few_draws")
 UNIT = ["--model", "llama-3-70b", "--gpu", "h100-sxm", "--tp", "2", "--weights", "fp8"]
 SENT = ["--prompt", "2200", "--output", "170", "--ttft", "1", "--tpot", "0.04"]
 
@@ -93,7 +94,7 @@ def test_drafted_tokens_are_planned(capsys):
         rates.append(told["answer"]["rate"]["value"] / told["answer"]["gpus"]["value"])
     assert rates[2] < rates[0] < rates[1]
     assert told["unit"].endswith("2 drafts, 1 tokens a step")
-    assert told["cautions"][0].startswith("with 2 drafts a step is taken to give 1 tokens")
+    assert any(one.startswith("with 2 drafts a step is taken to give 1 tokens") for one in told["cautions"])
     assert any(one.endswith("these drafts do not pay") for one in told["cautions"])
 
 
@@ -266,14 +267,12 @@ def test_the_command_measures(monkeypatch, capsys, tmp_path):
     assert "measuring needs PyTorch" in capsys.readouterr().err
 
 
-def test_a_terminal_in_ascii_gets_the_plan():
-    done = subprocess.run(
-        [sys.executable, "-m", "inference_math", "plan", *UNIT, *SENT, "--full"],
-        env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.isascii()
-    assert "\\u" in done.stdout  # something was not ASCII
+def test_a_terminal_in_ascii_gets_the_plan(monkeypatch):
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["plan", *UNIT, *SENT, "--full"]) == 0
+    terminal.flush()
+    assert b"\\u" in terminal.buffer.getvalue()  # something was not ASCII
 
 
 def test_who_reads_no_further_gets_no_error():
@@ -337,11 +336,11 @@ def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
 
 
 def test_the_gpus_that_there_are_bound_the_pools(capsys):
-    for more, units in ((["--units", "3"], 3), ([], 12 // 2)):
-        assert main(["plan", *UNIT, *SENT, "--have", "12", *more, "--json"]) == 0
+    for more, units in ((["--units", "2"], 2), ([], 6 // 2)):
+        assert main(["plan", *UNIT, *SENT, "--have", "6", *more, "--json"]) == 0
         told = json.loads(capsys.readouterr().out)
         assert told["units"] == units
-    assert told["answer"]["gpus"]["value"] <= 12
+    assert told["answer"]["gpus"]["value"] <= 6
     assert told["answer"]["rate"]["low"] <= told["answer"]["rate"]["value"] <= told["answer"]["rate"]["high"]
     assert main(["plan", *UNIT, *SENT, "--have", "1"]) == 0
     said = capsys.readouterr()

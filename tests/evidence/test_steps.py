@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from grids import rest_long
 
 from inference_math import evidence, theory
 from inference_math.calibrate import from_kernels, schedules
@@ -31,7 +32,7 @@ def test_there_are_three_models_in_two_precisions_on_two_gpus() -> None:
     assert not any(s["toy"] for s in of)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", rest_long(NAMES))
 def test_no_step_and_no_rate_beats_the_hardware(name: str) -> None:
     unit, found = from_kernels.unit(evidence.load(name)), times(name)
     assert from_kernels.fit(found, unit).unusable.empty
@@ -89,7 +90,7 @@ def test_the_best_share_lies_right_of_the_crossover(name: str) -> None:
     assert found["layerwise"].iloc[-1] > 0.97 * found["layerwise"].max()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", rest_long(NAMES))
 def test_mixed_steps_that_no_fit_saw_are_met_by_the_fitted_form(name: str) -> None:
     unit, found = from_kernels.unit(evidence.load(name)), times(name)
     mixed = found[found["what"] == "mixed"].reset_index(drop=True)

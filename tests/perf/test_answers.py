@@ -12,7 +12,7 @@ from inference_math import plan, simulate
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.tiers import Tier, tier
 from inference_math.perf import answers, search
-from inference_math.perf.asked import computed_tokens, max_kv_seqs
+from inference_math.perf.asked import computed_tokens, max_kv_seqs, target_of
 from inference_math.perf.choice import decide, held_by_most
 from inference_math.perf.draws import interval, median
 from inference_math.perf.load import loaded, strain
@@ -98,14 +98,14 @@ def test_settings_keep_the_limits_in_nine_of_ten_draws_and_are_turned_down_in_th
     factors = np.linspace(1, 1.3, 20)
     found = answers.solve(CASE.asked, slower(factors))
     own = found["settings"][architecture]
-    parts = [strain(CASE.asked, one, architecture, own) for one in found["costs"]]
+    parts = [strain(target_of(CASE.asked), one, architecture, own) for one in found["costs"]]
     assert [part <= 1 + 1e-9 for part in parts] == [f <= factors[17] for f in factors]
     assert found["kept"][architecture] == 0.9
     for i in (18, 19):
         alone = solved(factors=(factors[i], factors[i])).rows[architecture]
         assert found["each"][architecture][i] == pytest.approx(alone, nan_ok=True)
         assert alone["batch"] <= own["batch"]
-    served = [loaded(CASE.asked, one, architecture, own)["rate"] for one in found["costs"][:18]]
+    served = [loaded(target_of(CASE.asked), one, architecture, own)["rate"] for one in found["costs"][:18]]
     assert [row["rate"] for row in found["each"][architecture][:18]] == served
 
 
@@ -114,8 +114,8 @@ def test_a_batch_bound_by_the_first_token_breaks_its_limit_when_prompts_are_slow
     middle, slow = solved(tight), solved(tight, (1.0, 1.3))
     row = middle.found["settings"]["aggregated"]
     assert middle.binding == ["TTFT"]
-    assert strain(tight.asked, middle.costs, "aggregated", row) <= 1
-    assert strain(tight.asked, slow.costs, "aggregated", row) > 1
+    assert strain(target_of(tight.asked), middle.costs, "aggregated", row) <= 1
+    assert strain(target_of(tight.asked), slow.costs, "aggregated", row) > 1
 
 
 def test_a_longer_prompt_part_alone_moves_what_prompts_cost():
@@ -156,7 +156,7 @@ def test_a_token_not_a_step_keeps_the_limit(architecture):
     slow = case | {"unit": DRAFTING.numbers, "work": case["work"] | {"n_out": 201.0}, "tpot": 0.06}
     room = max_kv_seqs(free, case["work"], engines()["sglang"])
     assert room > few["batch"]
-    row = decide(slow, [same])["each"][architecture][0]
+    row = decide(target_of(slow), [same])["each"][architecture][0]
     assert few["rate"] == pytest.approx(row["rate"], rel=1e-6)
     assert few["tpot"] == pytest.approx(row["tpot"] / 3, rel=1e-6)
     assert few["tpot"] <= 0.02 * (1 + 1e-9)
@@ -233,8 +233,8 @@ def test_the_talks_numbers_count_steps(drafted):
 def test_a_row_of_drafts_keeps_its_own_limit(drafted, architecture):
     asked, found = drafted
     row, costs = found.rows[architecture], found.costs
-    assert strain(asked, costs, architecture, row) <= 1 + 1e-9
-    assert strain(asked, costs, architecture, row | {"batch": 1.2 * row["batch"]}) > 1
+    assert strain(target_of(asked), costs, architecture, row) <= 1 + 1e-9
+    assert strain(target_of(asked), costs, architecture, row | {"batch": 1.2 * row["batch"]}) > 1
 
 
 def test_a_chunk_s_budget_has_room_for_drafts(drafted):
@@ -298,11 +298,11 @@ def test_a_quantile_of_gaps_sees_the_loads_of_chunks():
     case = Case(UNIT, Workload(2200, 170, 0.9), SLA(1.0, 0.06), tier=Tier.of_bandwidth(1e9))
     each = answers.under(case.asked, UNIT.found(case.work), [1.0, 1.0, 0.0])
     row = {"batch": 20.0, "chunk": 300.0, "prefill_units": 0.0}
-    gaps = {q: loaded(case.asked | {"quantile": q}, each, "chunked", row)["tpot"] for q in (0, 0.5, 0.99)}
+    gaps = {q: loaded(target_of(case.asked | {"quantile": q}), each, "chunked", row)["tpot"] for q in (0, 0.5, 0.99)}
     assert gaps[0.99] == pytest.approx(each["load"])
     assert gaps[0.5] < gaps[0] < gaps[0.99]
     tail = case.asked | {"quantile": 0.99}
-    assert strain(tail, each, "chunked", row) == pytest.approx(each["load"] / 0.06)
+    assert strain(target_of(tail), each, "chunked", row) == pytest.approx(each["load"] / 0.06)
     assert answers.solve(tail, case.pairs(0))["settings"]["chunked"]["rate"] == 0  # no chunk makes the load shorter
 
 

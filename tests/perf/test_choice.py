@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import SLA, Unit, Workload, plan
+from inference_math.perf.asked import target_of
 from inference_math.perf.choice import CAREFUL, chosen, scattered, served_beside, shares_best, tied
+from inference_math.planner.case import Case
 
 NAMES = ("aggregated", "chunked", "disaggregated")
 rates = st.lists(st.tuples(*[st.just(0.0) | st.floats(0.1, 100)] * 3), min_size=1, max_size=20)
@@ -106,8 +108,8 @@ def test_a_looser_limit_serves_no_less_and_nine_in_ten_draws_keep_it():
 def test_chunks_serve_as_much_as_the_best_of_a_scan(lengths):
     """Short prompts ask for chunks of many of them; what is scanned is chunk by chunk, with all draws."""
     found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(*lengths), SLA(2, 0.1))
-    asked, drawn = found.case.asked, list(found.solved["costs"])
-    rates = [served_beside(asked, drawn, chunk, CAREFUL) for chunk in np.geomspace(1, 3e5, 200)]
+    target, drawn = target_of(found.case.asked), list(found.solved["costs"])
+    rates = [served_beside(target, drawn, chunk, CAREFUL) for chunk in np.geomspace(1, 3e5, 200)]
     assert found.compared.set_index("architecture").rate["chunked"] >= 0.99 * max(rates)
 
 
@@ -115,8 +117,15 @@ def test_a_narrow_window_of_chunks_is_found():
     """Where few chunks alone keep the limits in nine of ten draws, they are what is searched."""
     unit = Unit.of("gpt-oss-120b", "h100-sxm", weights="mxfp4")
     found = plan(unit, Workload(2000, 500), SLA(0.68, 0.0295))
-    asked, drawn = found.case.asked, list(found.solved["costs"])
-    most = max(served_beside(asked, drawn, chunk, CAREFUL) for chunk in np.geomspace(20, 2000, 120))
+    target, drawn = target_of(found.case.asked), list(found.solved["costs"])
+    most = max(served_beside(target, drawn, chunk, CAREFUL) for chunk in np.geomspace(20, 2000, 120))
     assert most > 0
     assert found.solved["kept"]["chunked"] >= CAREFUL
     assert found.compared.set_index("architecture").rate["chunked"] >= 0.98 * most
+
+
+@pytest.mark.parametrize(("n_in", "prompts"), [(1000, 16), (8192, 2), (8193, 1), (20_000, 1)])
+def test_prompts_of_a_pool_are_computed_together_up_to_the_workspace(n_in, prompts):
+    """16,384 tokens, and one prompt at least, where the KV cache has room for more."""
+    case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(n_in, 200), SLA(1e3, 1.0))
+    assert target_of(case.asked)["together"] == prompts

@@ -15,7 +15,8 @@ from inference_math.perf import answers
 from inference_math.perf.commands import commands
 from inference_math.perf.starts import settings
 from inference_math.perf.words import runner_up
-from inference_math.planner.case import Case, solve
+from inference_math.planner.case import Case
+from inference_math.planner.deployment import Plan
 
 CASES: dict[str, Case] = {}
 
@@ -24,7 +25,7 @@ def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0
     """Return the commands of an architecture; what its engine is told; its row."""
     unit = Unit.of("deepseek-v3", "h200-sxm", kv=kv, engine=engine, **({"tp": 8} | layout))
     case = Case(unit, Workload(2000, 200, 0.5, lengths, longest), SLA(2, 0.1))
-    row = solve(case).rows[architecture]
+    row = Plan.of(case, 0).solved["each"][architecture][0]
     assert row["rate"] > 0
     told = settings(case.asked, architecture, row)
     CASES[engine] = case
@@ -156,7 +157,7 @@ def test_what_loads_from_another_tier_stands_in_the_command(engine):
 def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine)
     case = Case(unit, Workload(2000, 200, 0.5), SLA(2, 0.1), tier=tier("dram"), sessions=500)
-    told = settings(case.asked, "chunked", solve(case).rows["chunked"])
+    told = settings(case.asked, "chunked", Plan.of(case, 0).solved["each"]["chunked"][0])
     line = dict(commands(case.asked, "chunked", told, "fp8", 0.9, "dram", 1))["each unit"]
     size = 500 * 2200 * unit.model.kv_token("fp8")
     told = {"SIZE": f"{-(-size // 1e9):.0f}", "EACH": f"{-(-size // 2e9):.0f}", "BYTES": f"{size:.0f}"}
@@ -169,7 +170,7 @@ def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
 def test_a_request_longer_than_the_model_was_made_for_is_told_how():
     unit = Unit.of("qwen3-32b", "h200-sxm", weights="fp8", kv="fp8")
     case = Case(unit, Workload(60000, 300), SLA(20, 0.1))
-    told = settings(case.asked, "aggregated", solve(case).rows["aggregated"])
+    told = settings(case.asked, "aggregated", Plan.of(case, 0).solved["each"]["aggregated"][0])
     (_, line), *_ = commands(case.asked, "aggregated", told, "fp8", 0.9, "", 1)
     words = shlex.split(line)
     rope = json.loads(words[words.index("--hf-overrides") + 1])["rope_scaling"]
@@ -186,13 +187,13 @@ def test_sglang_takes_whole_pages(model, gpu, page):
     unit = Unit.of(model, gpu, 8, kv="fp8", engine="sglang")
     for n_in in (391, 3001, 13500):
         case = Case(unit, Workload(n_in, 200), SLA(5, 0.1))
-        found = solve(case)
+        found = Plan.of(case, 0)
         for name in ("chunked", "disaggregated"):
-            told = settings(case.asked, name, found.rows[name])
+            told = settings(case.asked, name, found.solved["each"][name][0])
             (size,) = (value for key, value in told.items() if key.endswith("--chunked-prefill-size"))
             assert size % page == 0
             assert size >= page
-            assert size >= n_in or not found.rows[name]["chunk"] >= n_in  # a whole prompt stays whole
+            assert size >= n_in or not found.solved["each"][name][0]["chunk"] >= n_in  # a whole prompt stays whole
 
 
 def test_the_longest_request_may_be_longer_than_the_mean():
@@ -225,11 +226,11 @@ def test_swings_solve_the_question_again():
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 200, 0.5), SLA(1, 0.03))
     found = {row["input"]: row for row in answers.swings(case.asked, case.pairs(0))}
     assert set(found) == {"n_in", "n_out", "alpha", "ttft", "tpot"}
-    longer = solve(Case(case.unit, Workload(1200, 200, 0.5), case.sla))
-    assert found["n_in"]["high"] == longer.numbers["rate"]
+    longer = Plan.of(Case(case.unit, Workload(1200, 200, 0.5), case.sla), 0)
+    assert found["n_in"]["high"] == longer["rate"]
     assert found["n_in"]["best_high"] == longer.best
-    tighter = solve(Case(case.unit, case.work, SLA(1, 0.024)))
-    assert found["tpot"]["low"] == tighter.numbers["rate"]
+    tighter = Plan.of(Case(case.unit, case.work, SLA(1, 0.024)), 0)
+    assert found["tpot"]["low"] == tighter["rate"]
     assert found["n_in"]["high"] < found["n_in"]["low"]
 
 

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import Unit
-from inference_math.perf import queues
+from inference_math.perf import answers, queues
 from inference_math.perf.engine import Request
 from inference_math.perf.goodput import Played, Tally, goodput, requests_of
 from inference_math.perf.systems import engine_of, run_balanced, run_engine
-from inference_math.planner.case import Case, coefficients, solve, under
+from inference_math.planner.case import Case, under
+from inference_math.planner.deployment import Plan
 from inference_math.planner.traffic import chances
 from inference_math.workload import SLA, Workload
 
@@ -126,8 +127,8 @@ def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
     case = Case(unit, Workload(2200, n_out), SLA(0.6, 0.04), units=2)
     asked = queues.of_units(case.asked, units)
-    row = solve(case).rows["aggregated"]
-    pace = queues.pace_of(asked, *coefficients(case, None))
+    row = Plan.of(case, 0).solved["each"]["aggregated"][0]
+    pace = queues.pace_of(asked, *case.pairs(0)[0])
     rng, count = np.random.default_rng(seed), until + (until - since) // 2
     requests = requests_of(rng.exponential(size=count).tolist(), rng.random(count).tolist(), rate, 2200, n_out, 0.0)
     told = goodput(
@@ -175,8 +176,41 @@ def test_no_row_of_chunks_serves_more_prompts_than_its_steps_compute():
     """However many places there are: who finishes must be replaced, a chunk in each step."""
     unit = Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", "fp8")
     case = Case(unit, Workload(500, 300), SLA(0.4, 0.06), units=2)
-    asked, one, found = queues.of_units(case.asked, 1), under(case), solve(case)
-    for row in queues.trials(asked, "chunked", found.rows["chunked"]):
+    asked, one, found = queues.of_units(case.asked, 1), under(case), Plan.of(case, 0)
+    for row in queues.trials(asked, "chunked", found.solved["each"]["chunked"][0]):
         chunk = row["chunk"] / 500
         most = chunk / one["mixed"](0.0, chunk)
         assert 0 < queues.full(asked, "chunked", row, one) <= most
+
+
+@pytest.mark.parametrize("true", [0.05, 0.4, 0.93, 1.2])
+def test_the_highest_rate_is_found_from_any_guess(true):
+    """Beyond 97 % of full load nothing is asked: queues grow for longer than is simulated."""
+    for guess in (0.02, 0.3, 0.97):
+        low, high = queues.highest_rates(10.0, guess, 1.04, lambda rate: rate <= 10 * true)
+        top = min(10 * true, 9.7)
+        assert low <= top * (1 + 1e-9)
+        assert low == pytest.approx(top, rel=0.04)
+        assert high == low == 9.7 or top < high <= 1.04 * low
+    assert queues.highest_rates(10.0, 0.7, 1.04, lambda rate: False) == (0.0, 0.0)
+
+
+def test_a_tenth_of_the_measured_requests_comes_after_them(monkeypatch):
+    """They keep the last ones from an empty replica: of one with nothing to do 100 before, 400 measured, 40 after."""
+    case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(500, 50), SLA(1.0, 0.05))
+    row = answers.solve(case.asked, case.pairs(0))["each"]["aggregated"][0]
+    system = queues.system_for(case.asked, "aggregated", row)
+    gaps, lengths = chances(0, 1.0)
+    drawn = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
+    kept = {}
+    monkeypatch.setattr(queues, "goodput", lambda *asked: kept.update(asked=asked) or [1.0, 0.0, 0.0])
+    queues.played(case.asked, system, queues.pace_of(case.asked, *case.pairs(0)[0]), 0, drawn, 0, 1e-3, 1, 0)
+    requests, since, until = kept["asked"][3], *kept["asked"][6:8]
+    assert (since, until - since, len(requests) - until) == (100, 400, 40)
+
+
+@pytest.mark.parametrize(("accepted", "chance"), [(0.5, 0.158655), (0.5, 0.841345), (0.6, 0.022750), (0.4, 0.977250)])
+def test_acceptance_scatters_by_fifteen_points(accepted, chance):
+    """A draft's chance, at one and two standard deviations; a logistic variable is near a normal one there."""
+    away = {0.158655: -1, 0.841345: 1, 0.02275: -2, 0.97725: 2}[chance]
+    assert queues.own_yield(1, accepted, chance) == pytest.approx(1 + accepted + 0.15 * away, abs=0.02)

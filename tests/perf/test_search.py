@@ -1,4 +1,4 @@
-"""The searches against a look at every candidate."""
+"""The searches, and what is decided by them, against a look at every candidate."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from inference_math.perf import batch, search
+from inference_math.perf.asked import prompts_together
+from inference_math.perf.choice import MOST_FED, decide
 
 lengths = st.sampled_from([(2200.0, 170.0), (100.0, 1000.0), (9600.0, 20.0), (64.0, 2.0)])
 limits = st.tuples(st.floats(0.012, 0.2), st.floats(0.05, 5.0))
@@ -19,6 +21,18 @@ limits = st.tuples(st.floats(0.012, 0.2), st.floats(0.05, 5.0))
 def step(decodes, prompts, n_in=2200.0):
     tokens = decodes + prompts * n_in
     return hypot(0.0155, 8e-5 * tokens) + 9e-5 * decodes + 1e-6 * tokens
+
+
+def decided(name, limits, lengths=(2200.0, 170.0), places=300.0, units=8, sent=0.0, quantile=0.0):
+    """Return what an architecture does whose steps are those above: of a unit that holds so many requests."""
+    n_in, n_out = lengths
+    target = {
+        "n_in": n_in, "steps": n_out, "step": limits[0], "sharing": 1.0, "ttft": limits[1], "quantile": quantile,
+        "places": places, "room": places, "together": prompts_together(places * (n_in + n_out), n_in, 1), "fresh": 1.0,
+        "units": units, "sent": sent, "mixes": True,
+    }  # fmt: skip
+    costs = {"front": 0.0, "load": 0.0, "mixed": lambda decodes, prompts: step(decodes, prompts, n_in)}
+    return decide(target, [costs])["each"][name][0]
 
 
 @given(st.integers(0, 5000), st.integers(0, 5000))
@@ -80,7 +94,7 @@ def best_by_grid(places, n_in, n_out, tpot, ttft):
 @given(lengths, limits, st.sampled_from([1, 5, 40, 200]))
 def test_chunks_beat_every_candidate_of_a_grid(length, limit, places):
     n_in, n_out = length
-    row = search.chunked(lambda d, p: step(d, p, n_in), 0.0, 0.0, places, n_in, n_out, *limit)
+    row = decided("chunked", limit, length, places)
     grid = best_by_grid(places, n_in, n_out, *limit)
     assert row["rate"] >= grid * (1 - 1e-6)
     if not row["rate"]:
@@ -98,20 +112,21 @@ def test_chunks_beat_every_candidate_of_a_grid(length, limit, places):
 @given(limits, st.sampled_from([2, 8, 33]), st.sampled_from([1.0, 20.0, 300.0]))
 def test_pools_are_the_best_of_all_splits(limit, units, places):
     n_in, n_out = 2200.0, 170.0
-    row = search.disaggregated(step, places * 2370, places, n_in, n_out, *limit, units, 0.0)
+    row = decided("disaggregated", limit, (n_in, n_out), places, units)
     rates = [
         min(k * together / step(0, together), (units - k) * d / ((n_out - 1) * step(d, 0))) / units
         for k in range(1, units)
-        for together in range(1, int(places * 2370 / n_in) + 1) if step(0, together) <= limit[1]
+        for together in range(1, int(prompts_together(places * 2370, n_in, 1)) + 1) if step(0, together) <= limit[1]
         for d in range(1, int(places) + 1) if step(d, 0) <= limit[0]
     ]  # fmt: skip
     best = max(rates, default=0.0)
-    assert 0.99 * best <= row["rate"] <= best * (1 + 1e-12)
+    # Fewer prompts together feed nearly as much; a split into whole units may make more of that, or less.
+    assert MOST_FED * best <= row["rate"] <= best * (1 + 1e-12)
 
 
 def test_a_pool_decodes_all_tokens_but_the_first():
-    row = search.disaggregated(step, 300 * 2204, 300, 2200.0, 4.0, 0.04, 1.0, 8, 0.0)
-    decode = row["batch"] / (3 * row["step"])
+    row = decided("disaggregated", (0.04, 1.0), (2200.0, 4.0))
+    decode = row["batch"] / (3 * step(row["batch"], 0.0))
     prefill = row["chunk"] / 2200 / row["ttft"]
     pools = row["prefill_units"], 8 - row["prefill_units"]
     assert row["rate"] == pytest.approx(min(pools[0] * prefill, pools[1] * decode) / 8)
@@ -119,7 +134,7 @@ def test_a_pool_decodes_all_tokens_but_the_first():
 
 @given(limits, st.sampled_from([0.0, 0.9]))
 def test_the_aggregated_batch_is_the_largest_within_limits(limit, quantile):
-    row = search.aggregated(step, batch.largest_within(step, 300, 170.0, *limit, quantile), 170.0, quantile)
+    row = decided("aggregated", limit, quantile=quantile)
     good = [
         B for B in range(1, 301)
         if batch.seen(step, B, 170.0, 0, quantile) <= limit[0] and batch.seen(step, B, 170.0, 1, quantile) <= limit[1]
@@ -130,8 +145,8 @@ def test_the_aggregated_batch_is_the_largest_within_limits(limit, quantile):
 @given(limits, st.floats(0.001, 2))
 def test_a_link_bounds_the_pools(limit, sent):
     """Each decode unit takes one prompt's cache after the other, and each prefill unit sends so."""
-    row = search.disaggregated(step, 300 * 2370, 300, 2200.0, 170.0, *limit, 8, sent)
-    free = search.disaggregated(step, 300 * 2370, 300, 2200.0, 170.0, *limit, 8, 0.0)
+    row = decided("disaggregated", limit, sent=sent)
+    free = decided("disaggregated", limit)
     assert row["rate"] <= free["rate"] * (1 + 1e-9)
     if row["rate"]:
         pools = row["prefill_units"], 8 - row["prefill_units"]

@@ -319,3 +319,18 @@ def test_a_floor_counts_chunks_that_begin_anew_by_their_first_only():
     for cached, fresh, counted in ((0, 8000, True), (4000, 4000, True), (4000, 5000, False), (0, 20_000, False)):
         pair = [steps.floor_step(one, 0, 0, fresh, cached, 1) for one in (floor, whole)]
         assert (pair[0] > pair[1]) is counted, (cached, fresh)
+
+
+def test_the_state_of_linear_attention_is_read_and_written():
+    """45 of 60 layers keep 1,085,440 values in FP32; each decode takes all of them from HBM and puts them back."""
+    unit = Unit.of("qwen3.5-397b-a17b", "b200", 8)
+    held = 45 * 1_085_440 * 4
+    assert unit.numbers["state_bytes"] == held
+    bandwidth = 8 * unit.gpu.hbm_bw * unit.coefficients.kv
+    assert terms(unit)["state"] == pytest.approx(2 * held / bandwidth)
+
+
+def test_a_token_goes_to_its_experts_in_one_byte_a_value_and_comes_back_in_two():
+    """DeepSeek-V3: 58 layers with 8 experts of 256 for each token, 7,168 values, in eight groups of attention."""
+    numbers = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8).numbers
+    assert numbers["spread_bytes"] == pytest.approx(58 * 8 * 7168 * (1 + 2))

@@ -350,3 +350,11 @@ def test_that_no_fleet_keeps_a_promise_counts_draws():
 def test_each_architecture_says_what_hinders_it(name, step, said):
     asked = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(0.5, 0.05)).asked
     assert hindered(asked, {"mixed": step, "front": 0.1}, name) == said
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.099, False), (0.101, True)])
+def test_a_front_is_spoken_of_from_a_tenth_of_the_limit_on(share, said):
+    """By its upper end, and not where somebody measured it."""
+    asked = {"front_sd": 0.2, "ttft": 0.5}
+    assert bool(front_weighs(asked, [0.01, 0.005, share * 0.5])) == said
+    assert front_weighs(asked | {"front_sd": 0.0}, [0.01, 0.005, share * 0.5]) == []

@@ -201,3 +201,19 @@ def test_lengths_of_a_benchmark_are_even_between_rounded_ends():
     assert bench_lengths(10, 0.0, [0.0, 0.999]) == [10, 10]
     assert bench_lengths(3, 0.99, [0.0, 0.999]) == [1, 6]
     assert sorted(set(bench_lengths(10, 0.2, [0.1, 0.3, 0.5, 0.7, 0.9]))) == [8, 9, 10, 11, 12]
+
+
+@pytest.mark.parametrize(("users", "count"), [(4096, 9 * 4096), (100, 2000)])
+def test_a_steady_mean_is_of_nine_requests_of_each_user_at_least(monkeypatch, users, count):
+    """And of 2,000 in all: the first third of them is forgotten."""
+    sent = []
+
+    def played(system, cost, requests, *more):
+        sent.append(len(requests))
+        raise StopIteration
+
+    monkeypatch.setattr(bench, "bench_played", played)
+    asked = {"users": users, "n_in": 100, "n_out": 20.0, "front": 0.0, "chances": traffic.chances(0, 1.0)[1]}
+    with pytest.raises(StopIteration):
+        bench.bench_steady({}, None, asked)
+    assert sent == [count]

@@ -1,35 +1,30 @@
 """The same question gets the same answer in every room, it is within its limits, and no answer beats the floor.
 
-The page's JavaScript answers the same set-ups in `tests/book/test_planner.py`.
+The page's JavaScript answers the same set-ups in `tests/book/explore/test_node.py`.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import each
 from scipy import stats
+from setups import SETUPS, name_of
 
 from inference_math import catalogue, planner, simulate, theory
 from inference_math.perf import answers, queues
 from inference_math.perf.steps import stored_tokens
 from inference_math.planner import architectures
-from inference_math.planner.case import Case, solve, under
+from inference_math.planner.case import Case, under
+from inference_math.planner.deployment import Plan
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Anchor
 from inference_math.unit.costs import measured
 from inference_math.unit.operators import Operators
 from inference_math.workload import SLA, Workload
 
-_spec = importlib.util.spec_from_file_location("setups", Path(__file__).with_name("setups.py"))
-assert _spec is not None
-assert _spec.loader is not None
-setups = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(setups)
-SETUPS, NAMES = setups.SETUPS, [setups.name_of(one) for one in setups.SETUPS]
 EXACT = 1e-6
 
 
@@ -44,7 +39,7 @@ def test_there_are_set_ups_of_every_kind():
     assert max(users for *_, users in SETUPS) == 256
 
 
-@pytest.mark.parametrize("setup", SETUPS, ids=NAMES)
+@each(SETUPS, name_of)
 def test_unit_costs_frontier_and_plan_agree(setup):
     unit, work, users = setup
     tpot, ttft = unit.tpot(work, users), unit.ttft(work, users)
@@ -61,7 +56,7 @@ def test_unit_costs_frontier_and_plan_agree(setup):
     # A plan whose limits this batch just meets takes it, or a larger one that is as fast.
     front = unit.front.seconds
     limits = SLA(1.0000001 * (ttft + front), 1.0000001 * tpot)
-    whole = solve(Case(unit, work, limits)).compared.set_index("architecture")
+    whole = Plan.of(Case(unit, work, limits), 0).compared.set_index("architecture")
     batch = int(whole.batch["aggregated"])
     assert batch >= users
     assert whole.tpot["aggregated"] == pytest.approx(unit.tpot(work, batch), rel=EXACT)
@@ -70,7 +65,7 @@ def test_unit_costs_frontier_and_plan_agree(setup):
 
 
 @pytest.mark.parametrize("anchor", [0.0, 2e-3, -4e-3])
-@pytest.mark.parametrize("setup", SETUPS, ids=NAMES)
+@each(SETUPS, name_of)
 def test_a_step_is_the_same_in_every_room(setup, anchor):
     """The law, the simulator's and the planner's; with anchors below zero the floor of all three cuts in."""
     (of, work, users), moved = setup, []
@@ -121,7 +116,7 @@ def _simulated(unit, work, users, seed):
     return run.requests.tpot.mean() if unit.drafts else run.gaps.mean, run.request_rate
 
 
-@pytest.mark.parametrize("setup", SETUPS, ids=NAMES)
+@each(SETUPS, name_of, parts=3)
 def test_the_simulator_agrees_within_its_own_scatter(setup):
     """Seeds scatter: answers of equal length keep their phases for a whole run."""
     unit, work, users = setup
@@ -158,13 +153,13 @@ def tried(case, row):
     return next(one for one in rows if one["prefill_units"] == row["prefill_units"])
 
 
-@pytest.mark.parametrize("setup", CASES, ids=[setups.name_of(one) for one in CASES])
+@each(CASES, name_of, parts=3)
 def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
     """At saturation, with the schedulers that a fleet simulates."""
     unit, work, users = setup
     tpot, ttft = 1.5 * unit.tpot(work, users), 3 * unit.ttft(work, users)
     case = Case(unit, Workload(work.n_in, work.n_out, work.alpha, "geometric"), SLA(ttft, tpot), units=4, front=0.0)
-    for row in solve(case).compared.to_dict("records"):
+    for row in Plan.of(case, 0).compared.to_dict("records"):
         if not row["rate"]:
             continue
         many = 4 if row["architecture"] == "disaggregated" else 1
@@ -204,10 +199,12 @@ def composed(decodes, context, tokens, n_in):
     return between + links + attention + own
 
 
-@pytest.mark.parametrize("limit", [0.02, 0.04, 0.1])
-@pytest.mark.parametrize("lengths", [(512, 512), (1024, 512), (1200, 250), (2048, 170), (2048, 1024), (600, 3000)])
-def test_settings_from_operators_keep_their_limit_by_the_operators(lengths, limit):
-    n_in, n_out = lengths
+LENGTHS = [(512, 512), (1200, 250), (2048, 170), (1024, 512), (2048, 1024), (600, 3000)]
+
+
+@each([(*lengths, limit) for limit in (0.04, 0.02, 0.1) for lengths in LENGTHS], parts=3)
+def test_settings_from_operators_keep_their_limit_by_the_operators(asked):
+    n_in, n_out, limit = asked
     found = architectures.compare(measured(LLAMA, n_in, n_out), limit, 1.0).set_index("architecture")
     context = n_in + n_out / 2
     for name in ("chunked", "disaggregated"):
@@ -217,7 +214,7 @@ def test_settings_from_operators_keep_their_limit_by_the_operators(lengths, limi
             assert composed(row.batch, context, chunk, n_in) <= limit * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("lengths", [(512, 512), (1200, 250), (2048, 170), (2200, 170), (2048, 1024)])
+@each([*LENGTHS[:3], (2200, 170)], parts=2)
 def test_a_plan_s_settings_err_by_no_more_than_it_says(lengths):
     """The plan's form against the tables: within two of the standard deviations that it calls its spread."""
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
@@ -230,7 +227,7 @@ def test_a_plan_s_settings_err_by_no_more_than_it_says(lengths):
         assert composed(row.batch, work.n_in + work.n_out / 2, chunk, work.n_in) <= 0.04 * (1 + says)
 
 
-@pytest.mark.parametrize("setup", SETUPS, ids=NAMES)
+@each(SETUPS, name_of, parts=3)
 def test_no_answer_beats_the_floor(setup):
     unit, work, users = setup
     floor = unit.floor
@@ -242,8 +239,8 @@ def test_no_answer_beats_the_floor(setup):
     context, fresh = work.n_in + work.n_out / 2, work.n_in - min(work.alpha * work.n_in, work.n_in - 1)
     case = Case(unit, work, SLA(10 * unit.ttft(work, users), 2 * unit.tpot(work, users)))
     at = SETUPS.index(setup)
-    for draw in (None, case.draws(8)[at % 8]):  # of eight draws each is some set-ups'
-        for row in solve(case, draw).compared.itertuples():
+    for pair in (*case.pairs(0), case.pairs(8)[at % 8]):  # of eight draws each is some set-ups'
+        for row in Plan(case, (pair,), answers.solve(case.asked, [pair])).compared.itertuples():
             if row.rate > 0:
                 # Seconds of a unit that the FLOPs of a request take at least, and its reads.
                 tokens = fresh + work.n_out - 1

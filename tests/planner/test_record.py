@@ -8,6 +8,7 @@ from importlib.resources import files
 
 import jsonschema
 import pytest
+from grids import each
 
 from inference_math import SLA, Unit, Workload, plan, planner
 from inference_math.catalogue.tiers import tiers
@@ -25,9 +26,10 @@ def engine_args(found, many=None, tried=None):
     return content
 
 
-def cases(count):
-    rng = random.Random(11)
-    while count:
+def questions(count):
+    """Return arguments of `plan`, drawn once with a seed."""
+    rng, found = random.Random(11), []
+    while len(found) < count:
         model, weights = rng.choice(
             [("llama-3-8b", "bf16"), ("llama-3-70b", "fp8"), ("qwen3-32b", "fp8"), ("gpt-oss-120b", None)]
         )
@@ -42,12 +44,14 @@ def cases(count):
         work = Workload(rng.choice([300, 2000, 9000]), rng.choice([50, 400]), alpha)
         sla = SLA(rng.choice([0.3, 1, 4]), rng.choice([0.012, 0.03, 0.1]), rng.choice([None, None, 0.9]))
         where = rng.choice(["hbm", "dram", "local_ssd"]) if alpha else None
-        yield plan(unit, work, sla, tier=where, price=rng.choice([None, 2.0]))
-        count -= 1
+        found.append((unit, work, sla, {"tier": where, "price": rng.choice([None, 2.0])}))
+    return found
 
 
-@pytest.mark.parametrize("found", list(cases(14)), ids=lambda found: found.case.unit.name.replace(" ", "_"))
-def test_an_answer_does_not_contradict_itself(found):
+@each(questions(14), lambda asked: asked[0].name, parts=4)
+def test_an_answer_does_not_contradict_itself(asked):
+    *of, options = asked
+    found = plan(*of, **options)
     content = engine_args(found)
     answer, rows = content["answer"], content["architectures"]
     assert content["schema"] == SCHEMA
@@ -78,8 +82,9 @@ def test_an_answer_does_not_contradict_itself(found):
         assert (row["rate"] is None) == (not row["commands"])
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_fleet_is_the_answer_where_there_is_traffic():
-    found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 200, 0.5), SLA(1, 0.03), tier="dram")
+    found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 100, 0.5), SLA(1, 0.03), units=3, tier="dram")
     many = fleet(found, 30)
     content = engine_args(found, many)
     answer = content["answer"]

@@ -10,13 +10,16 @@ import pytest
 
 from inference_math import Unit
 from inference_math.catalogue import tiers
+from inference_math.perf.ladder import ladder_notes
 from inference_math.perf.queues import pace_of
+from inference_math.perf.sessions import session_of
 from inference_math.perf.steps import kv_sent
-from inference_math.perf.visits import Served
+from inference_math.perf.visits import Served, store_for, turns_held
 from inference_math.planner import size_store
 from inference_math.planner.case import Case
-from inference_math.planner.loops import Habit, loop, needed, session_habits
+from inference_math.planner.loops import Habit, loop, session_habits
 from inference_math.simulate import Steps
+from inference_math.simulate.cost import timed
 from inference_math.workload import SLA, Workload
 from inference_math.workload.sessions import Turns
 
@@ -52,7 +55,9 @@ def test_a_ladder_is_the_loop_of_a_unit_in_bytes():
     assert rows.tokens.tolist() == pytest.approx([8 * hbm, 2e12 / each, 30e12 / each])
     assert rows.users.iloc[0] == pytest.approx(means.border(8 * hbm))
     assert rows.users["dram"] == pytest.approx(means.border(8 * hbm + 2e12 / each))
-    assert found.needed[0.9] * 1e9 / each == pytest.approx(8 * needed(waiting_of(UNIT), 20, cost_of(UNIT), 0.9, hbm))
+    habits = session_habits(Habit(), cost_of(UNIT))
+    of_a_unit = store_for(waiting_of(UNIT).numbers, 20, timed(cost_of(UNIT)), 0.9, hbm, habits)
+    assert found.needed[0.9] * 1e9 / each == pytest.approx(8 * of_a_unit)
     cost, front = Steps(UNIT.near(Workload(means.prompt, 500))), UNIT.front.seconds
     link = UNIT.gpus * tiers.tier("dram").read_bw
     waiting = replace(AGENTS, think=20.0 + front)
@@ -62,6 +67,7 @@ def test_a_ladder_is_the_loop_of_a_unit_in_bytes():
     assert found.gb == pytest.approx(means.prompt * each / 1e9)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_turns_come_as_often_as_users_think_and_wait():
     found = size_store(UNIT, AGENTS, 300, TIERS, units=4).tiers
     whole = found.rate * (AGENTS.think + found.ttft + (AGENTS.answer - 1) * found.tpot)
@@ -70,6 +76,7 @@ def test_turns_come_as_often_as_users_think_and_wait():
     assert found.rate.is_monotonic_increasing
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_units_have_what_all_share_each_and_loads_take_time():
     shared = replace(AGENTS, first=5_000, shared=100_000)
     one, eight = (size_store(UNIT, shared, 8 * n, {"dram": n * 1e12}, units=n).tiers.users for n in (1, 8))
@@ -89,6 +96,7 @@ def test_times_spread_as_a_prediction_does_and_more_where_turns_wait_for_each_ot
     assert many.spread[1] / many.spread[0] > few.spread[1] / few.spread[0]
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_ladder_stands_for_units():
     found = size_store(UNIT, AGENTS, 300, TIERS, units=4)
     rate = found.tiers.rate.iloc[-1]
@@ -102,6 +110,7 @@ def test_a_ladder_stands_for_units():
     assert size_store(UNIT, AGENTS, 300, {}, units=4).stands_for == 0
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_users_within_limits_are_the_most_that_keep_them():
     limits = SLA(1.0, 0.04)
     rows = size_store(UNIT, AGENTS, 100, TIERS, units=2, sla=limits).tiers
@@ -114,6 +123,7 @@ def test_users_within_limits_are_the_most_that_keep_them():
     assert size_store(UNIT, AGENTS, 100, TIERS).tiers.kept.isna().all()
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_groups_of_attention_keep_a_part_of_everything():
     found = size_store(SPLIT, AGENTS, 60, {"dram": 2e12})
     assert "8 groups of attention step together" in " ".join(str(found).split())
@@ -129,6 +139,7 @@ def test_groups_of_attention_keep_a_part_of_everything():
     assert rows.rate.iloc[-1] == pytest.approx(said.rate)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_an_engine_that_goes_on_while_a_tier_loads_is_no_slower():
     tight = Unit.of("llama-3-8b", "h100-sxm")
     rows = [size_store(tight, AGENTS, 30, {"local_ssd": 1e13}, blocking=blocking).tiers for blocking in (True, False)]
@@ -136,6 +147,7 @@ def test_an_engine_that_goes_on_while_a_tier_loads_is_no_slower():
     assert goes_on > 1.05 * waits
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_more_users_find_less_and_all_is_written():
     few, many = (size_store(UNIT, AGENTS, users, TIERS) for users in (10, 200))
     assert few.tiers.together[0] > 0.9 > 0.01 > many.tiers.together[0]
@@ -162,6 +174,7 @@ def test_bad_input_is_refused(change, words):
         size_store(**{"unit": UNIT, "turns": AGENTS, "users": 5, "tiers": {}} | change)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_what_is_asked_of_a_ladder_reaches_its_numbers():
     """Groups, a shared beginning, fronts and answers, each where leaving it out would not show elsewhere."""
     shared = replace(AGENTS, shared=10_000)
@@ -177,6 +190,7 @@ def test_what_is_asked_of_a_ladder_reaches_its_numbers():
     assert any("next to nothing" in note for note in told.notes)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_lifetime_is_of_all_that_is_said():
     asked = {"units": 8, "tiers": {"dram": 8e12}}
     short, long = (size_store(UNIT, AGENTS, 40, lifetime=seconds, **asked) for seconds in (30.0, None))
@@ -212,6 +226,7 @@ def test_latencies_spread_as_the_loop_does_under_each_draw():
     assert found.spread == pytest.approx((ordered[3] / own, ordered[60] / own), rel=1e-6)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_units_that_do_as_much_with_hbm_alone_are_the_fewest():
     """One by one, where HBM finds a part of it."""
     found = size_store(UNIT, AGENTS, 40, {"dram": 2e12}, units=2)
@@ -222,8 +237,21 @@ def test_units_that_do_as_much_with_hbm_alone_are_the_fewest():
     assert found.alone == enough[0] > 2
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_row_has_the_tiers_up_to_its_own():
     both, alone = (size_store(UNIT, AGENTS, 200, tiers, units=4).tiers for tiers in (TIERS, {}))
     assert both.iloc[0].together == alone.iloc[0].together
     first = size_store(UNIT, AGENTS, 200, {"dram": TIERS["dram"]}, units=4).tiers
     assert both.iloc[1].rate == first.iloc[1].rate
+
+
+@pytest.mark.parametrize(("part", "said"), [(0.59, False), (0.61, True), (0.94, True), (0.96, False)])
+def test_turns_in_flight_that_take_most_of_hbm_wait_longer_than_means_say(part, said):
+    """Simulated first tokens were late from six tenths of what fits on; where HBM is full, the law holds again."""
+    tokens, law = 1e6, session_of(AGENTS.numbers, 1.0)
+    habits = session_habits(Habit(), lambda: 0.0)
+    asked = {"turns": AGENTS.numbers, "users": 40, "units": 1, "gpus": 1, "front": 0.0, "bytes": 1.0,
+             "tokens": [tokens], "loads": [0.0], "habits": habits}  # fmt: skip
+    row = {"in_flight": part * turns_held(law, tokens), "together": 0.9, "ttft": 1.0}
+    notes = ladder_notes(asked, [row], [1.0, 2.0, 3.0], 1, [0.9, 1.1])
+    assert any("take most of HBM" in note for note in notes) == said

@@ -81,7 +81,7 @@ def test_the_point_is_near_the_middle_of_its_draws(model, gpu, tp, engine, work)
     """Not at an end: sums of what leans to the slow side have their median a little above."""
     unit = Unit.of(model, gpu, tp=tp, engine=engine)
     draws = unit.calibration.draws(128)
-    drawn = np.array([unit.calibrated(one.calibration).tpot(work, 16) * one.step for one in draws])
+    drawn = np.array([unit.under(values).tpot(work, 16) * factors[0] for values, factors in draws])
     assert 0.4 < np.mean(drawn > unit.tpot(work, 16)) < 0.8
     # Of wide draws the median leans further, but by less than half of what one of them is off.
     assert abs(np.log(np.median(drawn) / unit.tpot(work, 16))) < max(0.1, 0.5 * np.std(np.log(drawn)))

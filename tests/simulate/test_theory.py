@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from grids import rest_long
 from scipy import stats
 
 from inference_math import theory
@@ -21,7 +22,7 @@ def steady(B, n_out, **kept):
     return closed_loop(users, COST, concurrency=B, requests=60_000, start="steady", seed=7, **kept)
 
 
-@pytest.mark.parametrize(("B", "n_out"), SETTINGS)
+@pytest.mark.parametrize(("B", "n_out"), rest_long(SETTINGS, 2))
 def test_means_are_those_of_the_interference_model(B, n_out):
     """Gap and TTFT to 1 %, whatever T is where none of the decodes' compute is exposed, and the request rate."""
     run = steady(B, n_out)
@@ -36,7 +37,7 @@ def test_means_are_those_of_the_interference_model(B, n_out):
     assert run.request_rate == pytest.approx(rate, rel=0.01)
 
 
-@pytest.mark.parametrize(("B", "n_out"), SETTINGS)
+@pytest.mark.parametrize(("B", "n_out"), rest_long(SETTINGS, 2))
 def test_quantiles_of_the_gap_are_those_of_a_binomial_number_of_prefills(B, n_out):
     gaps = steady(B, n_out).gaps
     others = stats.binom(B - 1, 1 / n_out)
@@ -48,7 +49,7 @@ def test_quantiles_of_the_gap_are_those_of_a_binomial_number_of_prefills(B, n_ou
         assert gaps.quantile(q) == pytest.approx(expected, rel=1e-3)
 
 
-@pytest.mark.parametrize(("B", "n_out"), SETTINGS)
+@pytest.mark.parametrize(("B", "n_out"), rest_long(SETTINGS, 2))
 def test_prefills_in_a_step_are_binomial(B, n_out):
     """Step after step independent, so that a chi-square test holds; beside a decode, they are those of B − 1."""
     log = steady(B, n_out, log=True).log
@@ -88,7 +89,7 @@ def test_equal_answers_take_equally_long_whatever_their_phases(start):
 SERVICE = COST(0, 0, 1.0, 500, 0.0)
 
 
-@pytest.mark.parametrize("load", [0.5, 0.8])
+@pytest.mark.parametrize("load", rest_long([0.8, 0.5]))
 @pytest.mark.parametrize(
     ("scheduler", "n_out", "service"),
     [

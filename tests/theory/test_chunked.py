@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from grids import rest_long
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,7 +86,7 @@ def whole_prompts(work, cost, b):
 
 
 @pytest.mark.parametrize(("overlap", "name"), [("full", ""), ("serial-kv", "_serial")])
-@pytest.mark.parametrize(("n_out", "chunk"), [(256, 512), (512, 256), (512, 1024)])
+@pytest.mark.parametrize(("n_out", "chunk"), rest_long([(512, 256), (256, 512), (512, 1024)]))
 def test_the_simulator_gains_what_the_formula_says(overlap, name, n_out, chunk):
     """Both systems are simulated, with as many decodes in a step."""
     T, t_w, delta_h = 7e-5, 0.0165, 9.5e-5

@@ -87,7 +87,8 @@ def test_a_model_that_was_never_served_is_wider_and_is_said():
     assert not any("model" in one for one in known.outside(work, 8))
     assert any("model qwen3-235b-a22b" in one for one in other.outside(work, 8))
     # What is never served adds its variance to that of the kind.
-    assert other.widened(work).calibration.spread ** 2 - known.calibration.spread**2 > 0.1**2
+    errors = [np.std(np.log([factors[0] for _, factors in one.draws(work, 256)])) for one in (other, known)]
+    assert errors[0] ** 2 - errors[1] ** 2 > 0.1**2
 
 
 def test_what_was_never_served_is_wider():

@@ -45,6 +45,7 @@ from inference_math.planner.text import as_markdown, as_script, as_short, fleets
 from inference_math.planner.traffic import RATES, SHARED
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
+from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS, SLA, Trace, Workload, traces
 from inference_math.workload.mixes import MIXES, mix
 from inference_math.workload.sessions import Turns
@@ -217,7 +218,8 @@ def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFr
     own = None if options.store is None else Tier.of_bandwidth(1e9 * options.store)
     place = own if options.tier is None else tier(options.tier)
     unit, named = _laid_out(options)
-    unit = unit.resized(drafts=options.drafts, accepted=options.accepted)
+    if options.drafts or options.accepted != ACCEPTED:
+        unit = unit.resized(drafts=options.drafts, accepted=options.accepted)
     sla = SLA(options.ttft, options.tpot, options.quantile if isinstance(options.quantile, float) else None)
     asked: dict[str, Any] = {
         "units": _units(options, unit),

@@ -9,18 +9,8 @@ from __future__ import annotations
 
 from math import exp, inf, isfinite
 
-from inference_math.perf.asked import (
-    NEARLY,
-    computed_tokens,
-    crowded,
-    fresh_share,
-    longest_step,
-    places,
-    sharing,
-    steps_of,
-    wait,
-)
-from inference_math.perf.batch import MOST_TOGETHER, largest_from, mean_seen, round_trip, seen
+from inference_math.perf.asked import NEARLY, computed_tokens, crowded, target_of
+from inference_math.perf.batch import FOREVER, MOST_TOGETHER, largest_batch, mean_seen, round_trip
 from inference_math.perf.choice import decide, median_row
 from inference_math.perf.draws import interval, mean_of, median
 from inference_math.perf.search import ALWAYS, NEVER
@@ -34,6 +24,7 @@ from inference_math.perf.types import (
     StepCosts,
     StoreGain,
     Swing,
+    Target,
     Work,
 )
 from inference_math.theory import chunk_size as _chunk_size
@@ -80,28 +71,28 @@ def drawn_costs(asked: Asked, draws: list[DrawnCoefficients]) -> list[StepCosts]
 def solve(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
     """Return `decide` over some draws, of which there is one at least, with the costs under each."""
     each = drawn_costs(asked, draws)
-    found = decide(asked, each)
+    found = decide(target_of(asked), each)
     found["costs"] = each
     return found
 
 
-def batch_limits(asked: Asked, one: StepCosts, near: dict[str, int]) -> dict[str, int]:
+def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[str, int]:
     """Return the largest batch by each limit alone, prefill first (at most `MOST_TOGETHER`): of means or a quantile.
 
     Looked for from those of a case near it, where there are any.
     """
-    steps, quantile, tpot, ttft = steps_of(asked), asked["quantile"], longest_step(asked), wait(asked, one)
-    step = one["mixed"]
+    steps, quantile, tpot, ttft = target["steps"], target["quantile"], target["step"], target["ttft"] - one["front"]
+    step, most = one["mixed"], MOST_TOGETHER
     return {
-        "TPOT": largest_from(near.get("TPOT", 1), MOST_TOGETHER, lambda B: seen(step, B, steps, 0, quantile) <= tpot),
-        "TTFT": largest_from(near.get("TTFT", 1), MOST_TOGETHER, lambda B: seen(step, B, steps, 1, quantile) <= ttft),
-        "memory": places(asked),
+        "TPOT": largest_batch(step, near.get("TPOT", 1), most, steps, tpot, FOREVER, quantile),
+        "TTFT": largest_batch(step, near.get("TTFT", 1), most, steps, FOREVER, ttft, quantile),
+        "memory": target["places"],
     }
 
 
 def batch_curve(asked: Asked, step: Step, sizes: list[int]) -> list[list[float]]:
     """Return (tokens/s of a user, tokens/s of a GPU) for each batch, prefill first."""
-    unit, n_out, steps = asked["unit"], asked["work"]["n_out"], steps_of(asked)
+    unit, n_out, steps = asked["unit"], asked["work"]["n_out"], target_of(asked)["steps"]
     curve = []
     for B in sizes:
         per_gpu = B * n_out / round_trip(step, B, steps) / unit["gpus"]
@@ -147,13 +138,14 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
 
     What is a setting is the same under each draw.
     """
-    steps, rates, best = steps_of(asked), solved["rates"], solved["best"]
+    target, rates, best = target_of(asked), solved["rates"], solved["best"]
+    steps = target["steps"]
     told: dict[str, list[float]] = {}
     for name in OF_DRAWS:
         told[name] = []
     limits: dict[str, int] = {}
     for one in solved["costs"]:
-        limits = batch_limits(asked, one, limits)
+        limits = batch_limits(target, one, limits)
         net, read = delta_p(one["ttft_1"], steps), one["delta_h"] + one["own"]
         told["batch"].append(smallest(limits))
         told["batch_tpot"].append(limits["TPOT"])
@@ -168,7 +160,7 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     for name in told:
         found[name] = interval(NEVER, told[name])
     chunk, pools, whole = [solved["settings"][name] for name in ["chunked", "disaggregated", "aggregated"]]
-    found["batch_memory"] = fixed(places(asked))
+    found["batch_memory"] = fixed(target["places"])
     if best != "":
         found["chunk"] = fixed(computed_tokens(asked, chunk) if chunk["rate"] > 0 else NEVER)
         found["prefill_units"] = fixed(pools["prefill_units"])
@@ -176,7 +168,7 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
         found["pdd_gain"] = gained(rates["disaggregated"], rates["aggregated"])
         left = max(asked["ttft"] - asked["front"], 0.0)
         found["concurrent_prefills"] = fixed(concurrent_prefills(max(whole["batch"], 1), steps))
-        found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, longest_step(asked)))
+        found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, target["step"]))
         found.update(lead(asked, solved))
     return found
 
@@ -234,7 +226,8 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
     In them a step is a sum of which nothing hides, or only the weight read, batches and pools are no whole numbers. A
     form stands only where what it assumes holds; `unfounded` says what does not.
     """
-    settings, steps, tpot = solved["settings"], steps_of(asked), longest_step(asked)
+    target, settings = target_of(asked), solved["settings"]
+    steps, tpot = target["steps"], target["step"]
     t_w, net, read = numbers["t_w"][0], numbers["delta_p"][0], numbers["delta_h"][0]
     front, ttft_1 = numbers["front"][0], net * steps
     tpot_1, batch = t_w + read, settings["aggregated"]["batch"]
@@ -250,27 +243,27 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
         told["rate"] = request_rate(batch, steps, t_w, net, read)
     if solved["best"] == "aggregated" and batch > 0 and in_mean:
         told["ttft"] = expected_ttft_full(batch, steps, ttft_1, read, t_w) + front
-        told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / sharing(asked)
+        told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / target["sharing"]
     b = settings["chunked"]["batch"]
     if settings["chunked"]["rate"] > 0:
-        told["chunk"] = chunk_size(b, asked["work"]["n_in"], steps) * fresh_share(asked["work"])
+        told["chunk"] = chunk_size(b, asked["work"]["n_in"], steps) * target["fresh"]
         # The form lets a step be as long as the limit on TPOT; where that on TTFT stops it sooner, it is about nothing.
         late = median_row(solved["each"]["chunked"])["ttft"][0] > NEARLY_LATE * asked["ttft"]
         if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and not late:
             told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
-    if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(asked, t_w, read) == "":
+    if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(target, t_w, read) == "":
         split = pdd_split(numbers["delta_p_gross"][0], read, t_w, tpot)
         told["prefill_units"] = asked["units"] * split / (1 + split)
         told["pdd_gain"] = pdd_gain_same(net, read, t_w, tpot, steps)
     return told
 
 
-def unfounded(asked: Asked, t_w: float, read: float) -> str:
+def unfounded(target: Target, t_w: float, read: float) -> str:
     """Return what the closed forms of disaggregation assume and this unit does not have; "" where nothing is missing.
 
     They let a decode unit have as many requests as the limit on TPOT allows.
     """
-    needed, room = (longest_step(asked) - t_w) / read, places(asked)
+    needed, room = (target["step"] - t_w) / read, target["places"]
     return "memory" if room < min(needed, ALWAYS) else ""
 
 

@@ -1,12 +1,13 @@
-"""What follows from a question before anything is searched: places, steps of an answer, longest steps, tokens."""
+"""What follows from a question before anything is searched: its constants, and what an engine counts of a row."""
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
+from inference_math.perf.batch import MOST_TOGETHER
 from inference_math.perf.steps import answer_steps, kv_sent, kv_tokens, stored_tokens
-from inference_math.perf.types import Asked, Row, StepCosts, UnitNumbers, Work
+from inference_math.perf.types import Asked, Row, Target, UnitNumbers, Work
 from inference_math.theory import max_batch_growing as _max_batch_growing
 from inference_math.theory import max_batch_reserved as _max_batch_reserved
 
@@ -18,24 +19,21 @@ __all__ = [
     "computed_tokens",
     "crowded",
     "fresh_share",
-    "longest_step",
     "max_kv_seqs",
-    "mixes",
     "places",
+    "prompts_together",
     "seats_beside",
     "sent_bytes",
-    "sent_seconds",
-    "sharing",
-    "steps_of",
     "store_bytes",
+    "target_of",
     "verify_tokens",
-    "wait",
     "whole_prompt",
 ]
 
 max_batch_growing, max_batch_reserved = _max_batch_growing.plain, _max_batch_reserved.plain
 
 NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
+MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyond, engines run out of workspace
 
 
 def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
@@ -68,39 +66,39 @@ def fresh_share(work: Work) -> float:
     return 1 - stored_tokens(work["n_in"], work["alpha"]) / work["n_in"]
 
 
-def steps_of(asked: Asked) -> float:
-    """Return the steps of an answer, fewer than its tokens where requests draft: what stands for n_out in the laws."""
-    return answer_steps(asked["unit"], asked["work"]["n_out"])
+def prompts_together(tokens: float, n_in: float, groups: int) -> float:
+    """Return the most prompts that a unit of so many groups computes at once, whose KV cache holds `tokens`."""
+    most: float = min(min(tokens / n_in, MOST_TOGETHER), max(floor(MOST_TOKENS * groups / n_in), 1))
+    return most
 
 
-def sharing(asked: Asked) -> float:
-    """Return the tokens that share a step's time: what it gives in the mean, but of a quantile none share a gap."""
-    return asked["unit"]["gives"] if not asked["quantile"] > 0 else 1.0
+def target_of(asked: Asked) -> Target:
+    """Return the constants of a question: what settings are searched for.
 
-
-def longest_step(asked: Asked) -> float:
-    """Return the seconds that a decode's step may take: the limit on TPOT for each token that shares it."""
-    return asked["tpot"] * sharing(asked)
-
-
-def wait(asked: Asked, one: StepCosts) -> float:
-    """Return the seconds that a limit on TTFT leaves to the engine's steps: not what a request's front takes."""
-    return asked["ttft"] - one["front"]
-
-
-def mixes(asked: Asked) -> bool:
-    """Tell whether an engine computes chunks beside decodes: some do not where tokens are drafted."""
-    return asked["engine"]["mixes_drafts"] or not asked["unit"]["drafts"] > 0
+    A step gives some tokens in the mean, which share its time; but of a quantile none share a gap.
+    """
+    unit, work, engine = asked["unit"], asked["work"], asked["engine"]
+    n_in, held, sharing = work["n_in"], places(asked), unit["gives"] if not asked["quantile"] > 0 else 1.0
+    return {
+        "n_in": n_in,
+        "steps": answer_steps(unit, work["n_out"]),
+        "step": asked["tpot"] * sharing,
+        "sharing": sharing,
+        "ttft": asked["ttft"],
+        "quantile": asked["quantile"],
+        "places": held,
+        "room": min(held, MOST_TOGETHER),
+        "together": prompts_together(kv_tokens(unit, n_in), n_in, unit["layout"]["dp"]),
+        "fresh": fresh_share(work),
+        "units": asked["units"],
+        "sent": sent_bytes(asked) / asked["pool_bw"],
+        "mixes": engine["mixes_drafts"] or not unit["drafts"] > 0,
+    }
 
 
 def sent_bytes(asked: Asked) -> float:
     """Return the bytes that go from a prefill unit to a decode unit with a prompt."""
     return kv_sent(asked["unit"], asked["work"]["n_in"])
-
-
-def sent_seconds(asked: Asked) -> float:
-    """Return the seconds for which a prompt's KV cache keeps the link of a unit busy."""
-    return sent_bytes(asked) / asked["pool_bw"]
 
 
 def crowded(asked: Asked) -> str:

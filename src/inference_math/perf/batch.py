@@ -15,9 +15,9 @@ __all__ = [
     "FOREVER",
     "MOST_TOGETHER",
     "concurrent_prefill_pmf",
+    "largest_batch",
     "largest_from",
     "largest_whole",
-    "largest_within",
     "mean_seen",
     "round_trip",
     "seen",
@@ -109,12 +109,12 @@ def round_trip(step: Step, B: int, n_out: float) -> float:
     return mean_seen(step, B, n_out, 1) + (n_out - 1) * mean_seen(step, B, n_out, 0)
 
 
-def largest_within(step: Step, places: float, n_out: float, tpot: float, ttft: float, quantile: float) -> int:
-    """Return the largest batch within limits, prefill first, at most `places`; one of `FOREVER` is none."""
+def largest_batch(step: Step, guess: int, most: float, n_out: float, tpot: float, ttft: float, quantile: float) -> int:
+    """Return the largest batch within limits, prefill first, at most so many; a limit of `FOREVER` is none."""
 
     def good(B: int) -> bool:
         if tpot < FOREVER and seen(step, B, n_out, 0, quantile) > tpot:
             return False
         return ttft >= FOREVER or seen(step, B, n_out, 1, quantile) <= ttft
 
-    return largest_whole(min(places, MOST_TOGETHER), good)
+    return largest_from(guess, most, good)

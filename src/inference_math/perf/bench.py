@@ -91,6 +91,7 @@ class Noted:
 
     def __init__(self) -> None:
         self.logs = False
+        self.notes = True
         self.measured = 0
         self.overfull = 0.0
         self.preempted = 0

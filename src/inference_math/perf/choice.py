@@ -7,16 +7,14 @@ So all architectures are compared under the same draws, each as it would be run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import ceil, exp, floor, log, sqrt
+from math import ceil, exp, log, sqrt
 
-from inference_math.perf.asked import NEARLY, longest_step, mixes, places, sent_seconds, steps_of, wait
-from inference_math.perf.batch import MOST_TOGETHER, largest_from, largest_whole, seen
+from inference_math.perf.asked import NEARLY
+from inference_math.perf.batch import largest_batch, largest_whole
 from inference_math.perf.draws import interval, median
-from inference_math.perf.load import loaded, pools_each, settings_row, strain
-from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, chunk_size, chunked, edge, highest, peak
-from inference_math.perf.steps import kv_tokens
-from inference_math.perf.types import Asked, Ranking, Row, Solution, Step, StepCosts
+from inference_math.perf.load import chunk_size, gap_beside, loaded, pools_each, settings_row, strain
+from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, edge, highest, peak
+from inference_math.perf.types import Asked, Ranking, Row, Solution, Step, StepCosts, Target
 
 __all__ = [
     "CAREFUL",
@@ -32,7 +30,6 @@ __all__ = [
 ]
 
 CAREFUL = 0.9  # of the draws must keep the limits with the settings that are chosen
-MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyond, engines run out of workspace
 RESOLVED = 1.04  # times a rate: what simulations do not tell apart
 SURE = 0.5  # of the draws must name the chosen architecture as the best, or it is a tie
 MOST_FED = 0.97  # of what a prefill unit computes at most: fewer prompts together wait less for each other
@@ -44,24 +41,16 @@ HOPEFUL = 0.75  # of the best layout's tokens at a first look: what serves less 
 LOOKED = 8  # every so many draws make a first look at a layout
 
 
-def largest_batches(asked: Asked, drawn: list[StepCosts]) -> list[int]:
+def largest_batches(target: Target, drawn: list[StepCosts]) -> list[int]:
     """Return the largest batch within the limits under each draw, prefill first."""
-    steps, quantile, room = steps_of(asked), asked["quantile"], min(places(asked), MOST_TOGETHER)
+    steps, quantile, room = target["steps"], target["quantile"], target["room"]
     found: list[int] = []
     guess = 1
     for one in drawn:
-        guess = largest_from(guess, room, within(one["mixed"], steps, longest_step(asked), wait(asked, one), quantile))
+        wait = target["ttft"] - one["front"]
+        guess = largest_batch(one["mixed"], guess, room, steps, target["step"], wait, quantile)
         found.append(guess)
     return found
-
-
-def within(step: Step, steps: float, tpot: float, ttft: float, quantile: float) -> Callable[[int], bool]:
-    """Return what tells of a batch whether it keeps both limits, prefill first."""
-
-    def good(B: int) -> bool:
-        return seen(step, B, steps, 0, quantile) <= tpot and seen(step, B, steps, 1, quantile) <= ttft
-
-    return good
 
 
 def held_by_most(values: list[int]) -> int:
@@ -78,89 +67,133 @@ def held_by_most(values: list[int]) -> int:
     return 0
 
 
-def chosen_settings(asked: Asked, name: str, drawn: list[StepCosts]) -> Row:
+def chosen_settings(target: Target, name: str, drawn: list[StepCosts]) -> Row:
     """Return the settings of an architecture that keep the limits in nine of ten draws and serve most; rate 0: none."""
     if name == "aggregated":
-        batch = held_by_most(largest_batches(asked, drawn))
+        batch = held_by_most(largest_batches(target, drawn))
         return settings_row(batch, NEVER, NEVER) if batch > 0 else NONE
     if name == "chunked":
-        return chunked_settings(asked, drawn) if mixes(asked) else NONE
-    return pools_settings(asked, drawn)
+        return chunked_settings(target, drawn) if target["mixes"] else NONE
+    return pools_settings(target, drawn)
 
 
-def chunked_settings(asked: Asked, drawn: list[StepCosts]) -> Row:
+def chunked_settings(target: Target, drawn: list[StepCosts]) -> Row:
     """Return the chunk, and the decodes that nine in ten draws allow beside it, with which a unit serves most.
 
     For a chunk more decodes serve more, and strain the limits more. Where nine in ten draws allow none, as many tenths
     as allow some: so at the limits at which nine in ten just begin to, the rate falls.
     """
     if len(drawn) == 1:
-        return chunked_alone(asked, drawn[0])
+        return chunked_alone(target, drawn[0])
     for k in range(TENTHS):
-        found = chunked_by(asked, drawn, (TENTHS - k) / 10)
+        found = chunked_by(target, drawn, (TENTHS - k) / 10)
         if found["rate"] > 0:
             return found
     return NONE
 
 
-def chunked_by(asked: Asked, drawn: list[StepCosts], share: float) -> Row:
+def chunked_by(target: Target, drawn: list[StepCosts], share: float) -> Row:
     """Return the same for a share of the draws, whatever that leaves of the rate."""
-    n_in, room = asked["work"]["n_in"], min(places(asked), MOST_TOGETHER)
-    longest = log(max(max(LARGEST * n_in, chunk_size(room, n_in, steps_of(asked) - 1)), 2.0))
+    n_in, room = target["n_in"], target["room"]
+    longest = log(max(max(LARGEST * n_in, chunk_size(room, n_in, target["steps"] - 1)), 2.0))
+    # The chunk that strains the limits least; about it those that leave room for a decode, between two ends.
+    easiest = peak(lambda at: -strain_of_most(target, drawn, exp(at), share), 0.0, longest)
+    ordered = hardest_first(target, drawn, exp(easiest))
 
     def some(at: float) -> bool:
-        return allowed_beside(asked, drawn, exp(at), share, 0) > 0
+        return allowed_beside(target, ordered, exp(at), share, 0) > 0
 
-    # The chunk that strains the limits least; about it those that leave room for a decode, between two ends.
-    easiest = peak(lambda at: -strain_of_most(asked, drawn, exp(at), share), 0.0, longest)
     if not some(easiest):
         return NONE
     low, high = edge(some, easiest, 0.0), edge(some, easiest, longest)
-    place = highest(lambda at: served_beside(asked, drawn, exp(at), share), low, high)
-    batch = allowed_beside(asked, drawn, exp(place), share, FINE)
+    place = highest(lambda at: served_beside(target, ordered, exp(at), share), low, high)
+    batch = allowed_beside(target, ordered, exp(place), share, FINE)
     return settings_row(batch, exp(place), NEVER) if batch > 0 else NONE
 
 
-def strain_of_most(asked: Asked, drawn: list[StepCosts], chunk: float, share: float) -> float:
+def hardest_first(target: Target, drawn: list[StepCosts], chunk: float) -> list[StepCosts]:
+    """Return the draws by what a chunk takes of the limits: so it is soon known where too many of them miss one."""
+    own = settings_row(FEW, chunk, NEVER)
+    parts = [strain(target, one, "chunked", own) for one in drawn]
+    order = list(range(len(drawn)))
+    order.sort(key=lambda i: -parts[i])
+    return [drawn[i] for i in order]
+
+
+def strain_of_most(target: Target, drawn: list[StepCosts], chunk: float, share: float) -> float:
     """Return which part of the limits a chunk takes beside next to no decodes, in all of a share of the draws."""
     own = settings_row(FEW, chunk, NEVER)
-    parts = [strain(asked, one, "chunked", own) for one in drawn]
+    parts = [strain(target, one, "chunked", own) for one in drawn]
     parts.sort(key=lambda part: part)
     return parts[ceil(share * len(parts) - 1e-9) - 1]
 
 
-def chunked_alone(asked: Asked, one: StepCosts) -> Row:
-    """Return the settings of chunks for one draw."""
-    n_in, steps = asked["work"]["n_in"], steps_of(asked)
-    row = chunked(
-        one["mixed"], one["load"], asked["quantile"], places(asked), n_in, steps, longest_step(asked), wait(asked, one)
-    )
-    return settings_row(row["batch"], row["chunk"], NEVER) if row["rate"] > 0 else NONE
+def chunked_alone(target: Target, one: StepCosts) -> Row:
+    """Return the settings of chunks for one draw: the decodes that serve most beside their smallest chunk.
+
+    That is the smallest which feeds them within the limits.
+    """
+    n_in, step, longest, room = target["n_in"], one["mixed"], target["step"], target["room"]
+    decoded, wait = target["steps"] - 1, target["ttft"] - one["front"]  # the first token is the prompt's
+
+    def in_limit(b: float, chunk: float) -> bool:
+        prompts = chunk / n_in
+        return gap_beside(step(b, prompts), one["load"], prompts, 1.0, target["quantile"]) <= longest
+
+    def prompt(b: float, chunk: float) -> float:
+        seconds: float = (n_in / chunk + 1) * step(b, chunk / n_in)
+        return seconds  # it begins and ends within chunks
+
+    def smallest_chunk(b: float) -> float:
+        balance, free = chunk_size(b, n_in, decoded), room - b
+        # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
+        if balance > free * n_in or not free > 0:
+            return 0.0
+        least: float = max(balance, max(balance / free, 1.0))
+        if not in_limit(b, least):
+            return 0.0
+        if prompt(b, least) <= wait:
+            return least
+        most = edge(lambda chunk: in_limit(b, chunk), least, max(LARGEST * n_in, least))
+        quickest = highest(lambda chunk: -prompt(b, chunk), least, most)
+        if prompt(b, quickest) > wait:
+            return 0.0
+        return edge(lambda chunk: prompt(b, chunk) <= wait, quickest, least)
+
+    def served(b: float) -> float:
+        chunk = smallest_chunk(b)
+        return loaded(target, one, "chunked", settings_row(b, chunk, NEVER))["rate"] if chunk > 0 else 0.0
+
+    if not served(FEW) > 0:
+        return NONE
+    most = edge(lambda b: served(b) > 0, FEW, max(room, FEW))
+    batch = highest(served, FEW, most)
+    return settings_row(batch, smallest_chunk(batch), NEVER)
 
 
-def served_beside(asked: Asked, drawn: list[StepCosts], chunk: float, share: float) -> float:
+def served_beside(target: Target, drawn: list[StepCosts], chunk: float, share: float) -> float:
     """Return the requests/s with a chunk and the decodes that a share of the draws allow beside it, the median."""
-    batch = allowed_beside(asked, drawn, chunk, share, FINE)
+    batch = allowed_beside(target, drawn, chunk, share, FINE)
     if not batch > 0:
         return 0.0
     own = settings_row(batch, chunk, NEVER)
-    return median([loaded(asked, one, "chunked", own)["rate"] for one in drawn])
+    return median([loaded(target, one, "chunked", own)["rate"] for one in drawn])
 
 
-def allowed_beside(asked: Asked, drawn: list[StepCosts], chunk: float, share: float, halvings: int) -> float:
+def allowed_beside(target: Target, drawn: list[StepCosts], chunk: float, share: float, halvings: int) -> float:
     """Return the most decodes that a chunk feeds and that a share of the draws allow beside it; 0: none."""
-    work, steps, room = asked["work"], steps_of(asked), min(places(asked), MOST_TOGETHER)
+    n_in, steps, room = target["n_in"], target["steps"], target["room"]
     needed = ceil(share * len(drawn) - 1e-9)
 
     def good(b: float) -> bool:
-        balance, free = chunk_size(b, work["n_in"], steps - 1), room - b
+        balance, free = chunk_size(b, n_in, steps - 1), room - b
         # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
-        if balance > chunk or not free > 0 or balance > free * work["n_in"] or balance > free * chunk:
+        if balance > chunk or not free > 0 or balance > free * n_in or balance > free * chunk:
             return False
         own, kept, left = settings_row(b, chunk, NEVER), 0, len(drawn)
         for one in drawn:
             left -= 1
-            kept += 1 if strain(asked, one, "chunked", own) <= NEARLY else 0
+            kept += 1 if strain(target, one, "chunked", own) <= NEARLY else 0
             if kept >= needed or kept + left < needed:
                 break
         return kept >= needed
@@ -177,17 +210,14 @@ def allowed_beside(asked: Asked, drawn: list[StepCosts], chunk: float, share: fl
     return low
 
 
-def pools_settings(asked: Asked, drawn: list[StepCosts]) -> Row:
+def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
     """Return decodes, prompts and a split of the pools that nine in ten draws allow, and that serve most on average."""
-    n_in, unit, tpot = asked["work"]["n_in"], asked["unit"], longest_step(asked)
-    room, held = min(places(asked), MOST_TOGETHER), min(kv_tokens(unit, n_in) / n_in, MOST_TOGETHER)
-    moved = sent_seconds(asked) / (steps_of(asked) - 1)
+    n_in, tpot = target["n_in"], target["step"] - target["sent"] / (target["steps"] - 1)
     batches, together = [], []
     for one in drawn:
-        batches.append(most_decodes(one["mixed"], room, tpot - moved))
-        together.append(most_prompts(one["mixed"], held, wait(asked, one)))
-    batch = held_by_most(batches)
-    prompts = min(held_by_most(together), max(floor(MOST_TOKENS * unit["layout"]["dp"] / n_in), 1))
+        batches.append(most_decodes(one["mixed"], target["room"], tpot))
+        together.append(most_prompts(one["mixed"], target["together"], target["ttft"] - one["front"]))
+    batch, prompts = held_by_most(batches), held_by_most(together)
     if batch < 1 or prompts < 1:
         return NONE
 
@@ -201,8 +231,8 @@ def pools_settings(asked: Asked, drawn: list[StepCosts]) -> Row:
     enough = MOST_FED * fed(prompts)
     prompts = min(prompts, largest_whole(prompts, lambda k: fed(k) < enough) + 1)
     own = settings_row(batch, prompts * n_in, NEVER)
-    each = [pools_each(asked, one["mixed"], own) for one in drawn]
-    units = asked["units"]
+    each = [pools_each(target, one["mixed"], own) for one in drawn]
+    units = target["units"]
 
     def mean(prefill: int) -> float:
         total = 0.0
@@ -225,7 +255,7 @@ def most_prompts(step: Step, room: float, ttft: float) -> int:
     return largest_whole(room, lambda k: step(0.0, k) <= ttft)
 
 
-def decide(asked: Asked, drawn: list[StepCosts]) -> Solution:
+def decide(target: Target, drawn: list[StepCosts]) -> Solution:
     """Return the settings of each architecture, what they do under each draw, and which architecture loses least.
 
     settings, each (rows by draw), kept (share of the draws that keep the limits with the settings), rates (by draw),
@@ -237,16 +267,16 @@ def decide(asked: Asked, drawn: list[StepCosts]) -> Solution:
     kept: dict[str, float] = {}
     rates: dict[str, list[float]] = {}
     for name in ARCHITECTURES:
-        own = chosen_settings(asked, name, drawn)
+        own = chosen_settings(target, name, drawn)
         settings[name] = own
         rows: list[Row] = []
         held = 0
         for one in drawn:
-            if own["rate"] > 0 and strain(asked, one, name, own) <= NEARLY:
-                rows.append(loaded(asked, one, name, own))
+            if own["rate"] > 0 and strain(target, one, name, own) <= NEARLY:
+                rows.append(loaded(target, one, name, own))
                 held += 1
             else:
-                rows.append(alone(asked, one, name) if own["rate"] > 0 else NONE)
+                rows.append(alone(target, one, name) if own["rate"] > 0 else NONE)
         each[name] = rows
         kept[name] = held / len(drawn)
         rates[name] = [row["rate"] for row in rows]
@@ -257,10 +287,10 @@ def decide(asked: Asked, drawn: list[StepCosts]) -> Solution:
     return solution
 
 
-def alone(asked: Asked, one: StepCosts, name: str) -> Row:
+def alone(target: Target, one: StepCosts, name: str) -> Row:
     """Return what an architecture does with settings for one draw alone."""
-    own = chosen_settings(asked, name, [one])
-    return loaded(asked, one, name, own) if own["rate"] > 0 else NONE
+    own = chosen_settings(target, name, [one])
+    return loaded(target, one, name, own) if own["rate"] > 0 else NONE
 
 
 def chosen(rates: dict[str, list[float]]) -> Solution:

@@ -54,6 +54,7 @@ class Ledger(Protocol):
     """Who notes what happens: `record.Record`, which keeps everything, or `goodput.Tally`."""
 
     logs: bool
+    notes: bool  # whether steps and gaps are noted at all
     measured: int
     overfull: float
     preempted: int
@@ -154,7 +155,7 @@ class Batch:
         self.size += 1
         self._giving += gives
         self.context += request.n_in + done
-        if first_token < self.now:
+        if first_token < self.now and self.record.notes:
             self._fresh.append(first_token)
         request.left = self.now
         self._coming = UNSEEN
@@ -171,22 +172,31 @@ class Batch:
         self._coming = UNSEEN
         if self.room.grow(self._giving):
             self.record.overfull += seconds
-        self.record.run(seconds, 0.0, 1, decodes)
+        if self.record.notes:
+            self.record.run(seconds, 0.0, 1, decodes)
 
     def pause(self, seconds: float) -> None:
         """Move the clock over a step in which no request decodes: the next gap of each is longer by it."""
-        while len(self._fresh) < self.size:
+        while len(self._fresh) < self.size and self.record.notes:
             self._fresh.append(self.now)
         self.now += seconds
         self._coming = UNSEEN
         if self.room.grow(0):
             self.record.overfull += seconds
-        self.record.run(seconds, 0.0, 1, 0)
+        if self.record.notes:
+            self.record.run(seconds, 0.0, 1, 0)
 
     def until_event(self) -> float:
         """Return where `decode` gets to: the next finish, or the end of a step after which there is more to see."""
         steps, first, rise = self._ahead()
         return self.now + steps * first + rise * steps * (steps - 1) / 2
+
+    def calm_until(self) -> float:
+        """Return up to when the same requests decode: where the step begins after which there is more to see."""
+        if self.size == 0:
+            return inf
+        steps, first, rise = self._ahead()
+        return self.now + (steps - 1) * first + rise * (steps - 1) * (steps - 2) / 2
 
     def decode(self, until: float, most: int) -> None:
         """Run steps without prefills to the next finish, or to the end of the step that `until` falls in.
@@ -194,15 +204,17 @@ class Batch:
         At `most` so many steps.
         """
         steps, first, rise = self._ahead()
-        if until < inf:
+        if until < inf and steps > 1:
             steps = max(1, min(steps, _steps_to(until - self.now, first, rise)))
         steps = min(steps, most)
         if self.record.logs:
             self._log(steps, first, rise)
-        self.record.run(first, rise, steps, self.size - len(self._fresh))
-        for first_token in self._fresh:
-            self.record.gap(self.now + first - first_token)
-        self._fresh = []
+        if self.record.notes:
+            self.record.run(first, rise, steps, self.size - len(self._fresh))
+            for first_token in self._fresh:
+                self.record.gap(self.now + first - first_token)
+        if len(self._fresh) > 0:
+            self._fresh = []
         lasts = steps * first + rise * steps * (steps - 1) / 2
         if self.room.grow(steps * self._giving):
             self.record.overfull += lasts
@@ -344,6 +356,9 @@ class Engine:
         self._chance = 1
         self._prompts = 0  # admitted, and not yet computed
         self._admission = system["admission"]
+        # Whether prompts are never held.
+        self._eager = system["admission"]["every"] <= 1 and system["admission"]["looks"] <= 1
+        self._eager = self._eager and system["admission"]["wait_steps"] <= 0
         self._looked = 0  # the step after which the engine looked last, or would have
         self._waited = 0  # steps that prompts have been held for
         self._paused = 0  # steps in which nobody decoded: a cadence counts them, too
@@ -359,10 +374,14 @@ class Engine:
         """Return the number of requests here, waiting ones too."""
         return self.batch.size + self._prompts + len(self.waiting)
 
+    def calm_until(self) -> float:
+        """Return up to when nothing happens here but the same decodes, if nobody comes."""
+        return self.batch.now if self._prompts + len(self.waiting) > 0 else self.batch.calm_until()
+
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
         waiting, batch = self.waiting, self.batch
-        away = self._preempt()
+        away = self._preempt() if batch.short() else 0
         planned = self._known if self._admission["ahead"] and batch.size + self._prompts > 0 else len(waiting)
         while planned > 0 and away == 0 and batch.fits(waiting[0]):
             self._admit(waiting.popleft())
@@ -407,8 +426,10 @@ class Engine:
 
     def computes(self) -> bool:
         """Tell whether the next step computes tokens of a prompt."""
+        if self._prompts == 0:
+            return False
         beside = 0 if self._admission["alone"] else self.batch.size / len(self._ranks)
-        return self._prompts > 0 and beside * self._brings < self._budget and self._held() == 0
+        return beside * self._brings < self._budget and (self._eager or self._held() == 0)
 
     def _held(self) -> int:
         """Return for how many steps prompts are held at most, if nobody comes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, floor, log1p
+from math import ceil, floor, inf, log1p
 
 from inference_math.perf.engine import Request
 from inference_math.perf.systems import engine_of, run_balanced, run_engine, run_pools
@@ -46,6 +46,7 @@ class Tally:
         self, ttft: float, tpot: float, front: float, since: int, until: int, share: float, hasty: bool
     ) -> None:
         self.logs = False
+        self.notes = False
         self.measured = 0
         self.overfull = 0.0
         self.preempted = 0
@@ -112,12 +113,10 @@ def requests_of(
     `stored` of a prompt are rounded up as often as keeps their mean.
     """
     found: list[Request] = []
-    now = 0.0
+    now, ends = 0.0, log1p(-1 / n_out) if n_out > 1 else -inf
     for i in range(len(gaps)):
         now += gaps[i] / rate
-        length = 1
-        if n_out > 1:
-            length = max(ceil(log1p(-chances[i]) / log1p(-1 / n_out)), 1)
+        length = max(ceil(log1p(-chances[i]) / ends), 1)
         found.append(Request(i, now, n_in, length, floor((i + 1) * stored + 1e-6) - floor(i * stored + 1e-6)))
     return found
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from math import floor
 
-from inference_math.perf.asked import NEARLY, fresh_share, longest_step, sent_seconds, sharing, steps_of
+from inference_math.perf.asked import NEARLY
 from inference_math.perf.batch import round_trip, seen
-from inference_math.perf.search import ALWAYS, NEVER, chunk_size, edge, gap_beside
-from inference_math.perf.types import Asked, Row, Step, StepCosts
+from inference_math.perf.search import ALWAYS, NEVER, edge
+from inference_math.perf.types import Row, Step, StepCosts, Target
+from inference_math.theory import chunk_size as _chunk_size
 
-__all__ = ["loaded", "pools_each", "pools_rate", "settings_row", "strain"]
+__all__ = ["gap_beside", "loaded", "pools_each", "pools_rate", "settings_row", "strain"]
+
+chunk_size = _chunk_size.plain
 
 
 def settings_row(batch: float, chunk: float, prefill: float) -> Row:
@@ -27,18 +30,31 @@ def settings_row(batch: float, chunk: float, prefill: float) -> Row:
     }
 
 
-def loaded(asked: Asked, one: StepCosts, name: str, row: Row) -> Row:
+def gap_beside(seconds: float, load: float, prompts: float, often: float, quantile: float) -> float:
+    """Return the gap that a promise is about, beside chunks that so often are there: their mean step, `seconds`.
+
+    Or at a quantile that of a step which begins a prompt, and waits for what that loads, if such ones are more than the
+    quantile leaves; else that of one which does not.
+    """
+    begun = min(prompts, 1.0)
+    if not (quantile > 0 and load > seconds and begun < 1):
+        return seconds
+    own: float = (seconds - begun * load) / (1 - begun)  # of which `seconds` are the mean with those that wait
+    return load if often * begun > 1 - quantile else own
+
+
+def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
     """Return what the settings of a row do at full load at some costs, whatever limits say; TTFT with its front.
 
     `decodes` are those in flight at that rate: of pools whose prompts are the slower part, fewer than `batch`, the most
     that a unit may have.
     """
-    batch, chunk, quantile = row["batch"], row["chunk"], asked["quantile"]
-    n_in, steps, step, front = asked["work"]["n_in"], steps_of(asked), one["mixed"], one["front"]
+    batch, chunk, quantile = row["batch"], row["chunk"], target["quantile"]
+    n_in, steps, step, front = target["n_in"], target["steps"], one["mixed"], one["front"]
     if name == "aggregated":
         whole = round_trip(step, floor(batch), steps)
         first, gap = seen(step, floor(batch), steps, 1, quantile), seen(step, floor(batch), steps, 0, quantile)
-        return done(asked, row, batch / whole, batch, front + first, whole / steps, gap)
+        return done(target, row, batch / whole, batch, front + first, whole / steps, gap)
     if name == "chunked":
         prompts = chunk / n_in
         bare, mixed = step(batch, 0.0), step(batch, prompts)
@@ -48,16 +64,16 @@ def loaded(asked: Asked, one: StepCosts, name: str, row: Row) -> Row:
         gap = mean
         if quantile > 0:
             gap = gap_beside(mixed, one["load"], prompts, often, quantile) if often > 1 - quantile else bare
-        return done(asked, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * mixed, mean, gap)
+        return done(target, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * mixed, mean, gap)
     prefill = row["prefill_units"]
-    rate = pools_rate(asked, step, row, prefill)
-    decodes = in_flight(step, batch, steps, rate * asked["units"] / (asked["units"] - prefill))
+    rate = pools_rate(target, step, row, prefill)
+    decodes = in_flight(step, batch, steps, rate * target["units"] / (target["units"] - prefill))
     gap = step(decodes, 0.0)
     first = front + step(0.0, chunk / n_in)
-    return done(asked, row, rate, decodes, first, gap, gap + sent_seconds(asked) / (steps - 1))
+    return done(target, row, rate, decodes, first, gap, gap + target["sent"] / (steps - 1))
 
 
-def done(asked: Asked, row: Row, rate: float, decodes: float, first: float, step: float, gap: float) -> Row:
+def done(target: Target, row: Row, rate: float, decodes: float, first: float, step: float, gap: float) -> Row:
     """Return a row that does so much with the settings of another one."""
     return {
         "rate": rate,
@@ -65,26 +81,26 @@ def done(asked: Asked, row: Row, rate: float, decodes: float, first: float, step
         "decodes": decodes,
         "chunk": row["chunk"],
         "prefill_units": row["prefill_units"],
-        "computed": row["chunk"] * fresh_share(asked["work"]),
+        "computed": row["chunk"] * target["fresh"],
         "ttft": first,
         "step": step,
-        "tpot": gap / sharing(asked),
+        "tpot": gap / target["sharing"],
     }
 
 
-def pools_each(asked: Asked, step: Step, row: Row) -> list[float]:
+def pools_each(target: Target, step: Step, row: Row) -> list[float]:
     """Return the requests/s that a prefill unit feeds, and that a decode unit takes: its steps', or its link's."""
-    sent, steps = sent_seconds(asked), steps_of(asked)
-    prompts, linked = row["chunk"] / asked["work"]["n_in"], 1 / sent if sent > 0 else ALWAYS
+    sent, steps = target["sent"], target["steps"]
+    prompts, linked = row["chunk"] / target["n_in"], 1 / sent if sent > 0 else ALWAYS
     taken = row["batch"] / ((steps - 1) * step(row["batch"], 0.0))
     return [min(prompts / step(0.0, prompts), linked), min(taken, linked)]
 
 
-def pools_rate(asked: Asked, step: Step, row: Row, prefill: float) -> float:
+def pools_rate(target: Target, step: Step, row: Row, prefill: float) -> float:
     """Return the requests/s of a unit of pools of which so many prefill: those of the slower pool."""
-    fed, taken = pools_each(asked, step, row)
-    slower: float = min(prefill * fed, (asked["units"] - prefill) * taken)
-    return slower / asked["units"]
+    fed, taken = pools_each(target, step, row)
+    slower: float = min(prefill * fed, (target["units"] - prefill) * taken)
+    return slower / target["units"]
 
 
 def in_flight(step: Step, most: float, steps: float, rate: float) -> float:
@@ -96,16 +112,18 @@ def in_flight(step: Step, most: float, steps: float, rate: float) -> float:
     return edge(few, 0.0, most)
 
 
-def strain(asked: Asked, one: StepCosts, name: str, row: Row) -> float:
+def strain(target: Target, one: StepCosts, name: str, row: Row) -> float:
     """Return which part of its limits an architecture's settings take at some costs; above 1 they miss one."""
-    n_in, steps, tpot, step = asked["work"]["n_in"], steps_of(asked), longest_step(asked), one["mixed"]
-    batch, prompts, quantile = row["batch"], row["chunk"] / n_in, asked["quantile"]
+    n_in, steps, step = target["n_in"], target["steps"], one["mixed"]
+    batch, prompts, quantile = row["batch"], row["chunk"] / n_in, target["quantile"]
     if name == "aggregated":
         gap, first = seen(step, floor(batch), steps, 0, quantile), seen(step, floor(batch), steps, 1, quantile)
     elif name == "chunked":
         mixed = step(batch, prompts)
-        gap, first = gap_beside(mixed, one["load"], prompts, 1.0, quantile), (1 / prompts + 1) * mixed
+        gap, first = mixed, (1 / prompts + 1) * mixed
+        if quantile > 0:
+            gap = gap_beside(mixed, one["load"], prompts, 1.0, quantile)
     else:
-        gap, first = step(batch, 0.0) + sent_seconds(asked) / (steps - 1), step(0.0, prompts)
-    part: float = max(gap / tpot, (one["front"] + first) / asked["ttft"])
+        gap, first = step(batch, 0.0) + target["sent"] / (steps - 1), step(0.0, prompts)
+    part: float = max(gap / target["step"], (one["front"] + first) / target["ttft"])
     return part

@@ -36,6 +36,8 @@ class Pace:
         self._lines: list[list[tuple[float, float, float, float]]] = []
         for _ in range(len(self._kinks) + 1):
             self._lines.append([])
+        # Where no layer forgets, what prompts add to a step does not hang on the context of its decodes.
+        self._mixes: dict[tuple[int, float, int, float], float] = {}
         # Prefill units compute equal prompts over and over.
         self._alone = UNASKED  # prompts, tokens, pairs, seconds
 
@@ -55,13 +57,32 @@ class Pace:
 
     def _seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         bare = self._bare(decodes, context)
-        seconds = bare
+        key = (decodes, prefills, tokens, pairs)
+        added = self._mixes.get(key, -1.0)
+        if added >= 0:
+            return bare + added
+        added = 0.0
         if tokens > 0:
             mixed = self._factor * self._sum(decodes, context, prefills, tokens, pairs)
-            seconds += self._prompt_factor / self._factor * (mixed - bare)
-        if self._slow:
-            return seconds
-        return max(seconds, self._least(decodes, context, prefills, tokens, pairs))
+            added = self._prompt_factor / self._factor * (mixed - bare)
+        if self._slow or self._above_floor(key, added):
+            if len(self._kinks) == 0 and added >= 0:
+                self._mixes[key] = added
+            return bare + added
+        return max(bare + added, self._least(decodes, context, prefills, tokens, pairs))
+
+    def _above_floor(self, key: tuple[int, float, int, float], added: float) -> bool:
+        """Tell whether a step to which prompts add so much is never below the floor, whatever its decodes see.
+
+        The floor is the larger of two lines of that, where no layer forgets, so a look at both ends is enough.
+        """
+        decodes, prefills, tokens, pairs = key
+        if len(self._kinks) > 0:
+            return False
+        for context in [0.0, self._farthest]:
+            if self._bare(decodes, context) + added < self._least(decodes, context, prefills, tokens, pairs):
+                return False
+        return True
 
     def line(self, decodes: int, context: float) -> tuple[float, float, float, float] | None:
         """Return (fixed, per token of context) of a step that only decodes, and from where to where that holds.

@@ -12,11 +12,10 @@ from math import ceil, floor, inf, log, log1p
 from inference_math.perf.asked import (
     computed_tokens,
     fresh_share,
-    mixes,
     places,
     seats_beside,
     sent_bytes,
-    steps_of,
+    target_of,
     verify_tokens,
     whole_prompt,
 )
@@ -28,7 +27,15 @@ from inference_math.perf.goodput import goodput, requests_like, requests_of
 from inference_math.perf.load import loaded, settings_row
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES, NEVER
-from inference_math.perf.steps import draft_yield, floor_terms, kv_loaded, kv_tokens, stored_tokens, unit_terms
+from inference_math.perf.steps import (
+    answer_steps,
+    draft_yield,
+    floor_terms,
+    kv_loaded,
+    kv_tokens,
+    stored_tokens,
+    unit_terms,
+)
 from inference_math.perf.types import (
     Admission,
     Asked,
@@ -81,12 +88,13 @@ BEYOND = 2  # times what a KV cache has room for: more tokens are never held, ev
 APART = 4  # times as many places: between them another number is tried
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
 FURTHER = [4, 3, 2, 1]  # times as far as simulations tell rates apart
-WIDE = 1.12  # rates in a row, where it is looked from which on limits are missed
+WIDE = 1.08  # rates in a row, where it is looked from which on limits are missed; their middle is `NARROW` to both
 NARROW = RESOLVED  # and how near two must be in the end, between which what is sustained is taken to lie
 BEATS = 1 + 1e-6  # as much as another, and more
 SPLITS = 64  # of a size that are tried, about
 ALL_TO = 32  # units of pools that are tried each; beyond, an eighth apart
 FIRST = 4  # draws, the slowest, that say whether more need be asked
+GUESS = 0.7  # of full load: where it is looked first for what is sustained, whoever was tried before
 STRIDE = 1.3  # from one number of replicas to the next, until one is enough
 LEAST = 0.02  # of full load: what is sustained below it is nothing
 
@@ -123,7 +131,7 @@ def candidates(asked: Asked, solved: Solution) -> dict[str, Row]:
     for name in ARCHITECTURES:
         if solved["settings"][name]["rate"] > 0:
             found[name] = solved["settings"][name]
-    if "aggregated" in found and "chunked" not in found and mixes(asked):
+    if "aggregated" in found and "chunked" not in found and target_of(asked)["mixes"]:
         found["chunked"] = settings_row(places(asked), asked["work"]["n_in"], NEVER)
     return found
 
@@ -179,10 +187,10 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     whatever places there are.
     """
     chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
-    own = changed(asked, row, chunk, row["prefill_units"])
+    own, target = changed(asked, row, chunk, row["prefill_units"]), target_of(asked)
     if name == "chunked":
-        own["batch"] = min(row["batch"], chunk * max(steps_of(asked) - 1, 1) / asked["work"]["n_in"])
-    return loaded(asked, one, name, own)["rate"] * asked["units"]
+        own["batch"] = min(row["batch"], chunk * max(target["steps"] - 1, 1) / target["n_in"])
+    return loaded(target, one, name, own)["rate"] * asked["units"]
 
 
 def system_for(asked: Asked, name: str, row: Row) -> System:
@@ -231,7 +239,7 @@ def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
 
     Limits and units do not count, so that what is asked with others of these is asked under the same draws.
     """
-    steps = steps_of(asked)
+    steps = answer_steps(asked["unit"], asked["work"]["n_out"])
     needs = [one["ttft_1"] + steps * (one["delta_h"] + one["own"]) for one in each]
     order = list(range(len(each)))
     order.sort(key=lambda i: needs[i])
@@ -311,7 +319,8 @@ def played(
 def usually_under_way(asked: Asked, system: System, pace: Pace, rate: float) -> float:
     """Return about how many requests of a replica decode at once, by Little's law and steps without prompts."""
     units = system["decode_units"] if system["prefill_units"] > 0 else system["engines"]
-    context, steps, each = asked["work"]["n_in"] + asked["work"]["n_out"] / 2, steps_of(asked), rate / units
+    n_out, each = asked["work"]["n_out"], rate / units
+    context, steps = asked["work"]["n_in"] + n_out / 2, answer_steps(asked["unit"], n_out)
     decodes = 1.0
     for _ in range(SETTLES):
         decodes = min(max(each * steps * pace.bare(ceil(decodes), ceil(decodes) * context), 1.0), system["max_batch"])
@@ -368,15 +377,15 @@ def shuffled(values: list[float], place: int, count: int, mean: float) -> list[f
     return found
 
 
-def highest_rates(top: float, guess: float, narrow: float, good: Callable[[float], bool]) -> tuple[float, float]:
+def highest_rates(top: float, first: float, narrow: float, good: Callable[[float], bool]) -> tuple[float, float]:
     """Return the highest rate that was good, and the lowest above it that was not, or 0 twice where none is.
 
-    Looked for from a guess outwards; both are the same where all that is looked at is good. `top` is what a replica
-    serves at full load; queues grow for longer than is simulated beyond `FULL` of it.
+    Looked for from a `first` rate outwards; both are the same where all that is looked at is good. `top` is what a
+    replica serves at full load; queues grow for longer than is simulated beyond `FULL` of it.
     """
     most, wide = FULL * top, WIDE
     low, high = 0.0, inf
-    at = min(guess * top, most)
+    at = min(first, most)
     while high == inf or not low > 0:
         if good(at):
             low = at
@@ -424,7 +433,9 @@ def slow_places(count: int) -> int:
 def rate_at(host: Host, name: str, units: int, row: int, place: int, guess: float) -> float:
     """Return about what a replica with one of its rows sustains in a draw."""
     top: float = host["top"](name, units, row, place)
-    low, high = highest_rates(top, guess, NARROW, lambda rate: host["play"](name, units, row, place, rate, 1.0)[0] >= 1)
+    low, high = highest_rates(
+        top, guess * top, WIDE, lambda rate: host["play"](name, units, row, place, rate, 1.0)[0] >= 1
+    )
     between_both: float = (low * high) ** 0.5
     return between_both
 
@@ -483,13 +494,27 @@ def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, c
 
 
 def leading(host: Host, name: str, units: int, count: int) -> int:
-    """Return the row with which replicas of so many units keep the promise at the highest rate; the first, if none."""
+    """Return the row with which replicas of so many units keep the promise at the highest rate; the first, if none.
+
+    Of rates that simulations do not tell apart the first one's; by a few slow draws, which decide most often.
+    """
     best, row = 0.0, 0
-    many = host["rows"](name, units)
+    many, looked = host["rows"](name, units), min(FIRST, count)
     if many < 2:
         return 0
+
+    def reached(which: int, first: float) -> float:
+        top = sure_top(host, name, units, which, count)
+
+        def good(rate: float) -> bool:
+            return keeps(host, name, units, which, rate, count, looked)
+
+        if first > 0 and (first > FULL * top or not good(first)):
+            return 0.0
+        return highest_rates(top, first if first > 0 else GUESS * top, NARROW, good)[0]
+
     for which in range(many):
-        rate = sure_rate(host, name, units, which, BEATS * best, count)
+        rate = reached(which, RESOLVED * best)
         if rate > best:
             best, row = rate, which
     return row
@@ -534,7 +559,7 @@ def sure_rate(host: Host, name: str, units: int, row: int, least: float, count: 
 
     if least > 0 and not good(least):
         return 0.0
-    rate, _ = highest_rates(top, 0.7, NARROW, good)  # from the same guess, whoever was tried before
+    rate, _ = highest_rates(top, GUESS * top, NARROW, good)
     # Arrivals are a sample: somewhat more may keep the promise where a little more does not.
     for more in FURTHER:
         if rate > 0 and rate * NARROW**more <= FULL * top and good(rate * NARROW**more):
@@ -583,7 +608,7 @@ def edge_of(short: int, enough: int, looked: int, kept: Callable[[int, int], boo
 def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[float]:
     """Return what a replica sustains in each draw, from the fastest at full load to the slowest."""
     found: list[float] = []
-    guess = 0.7
+    guess = GUESS
     for place in range(count):
         each = rate_at(host, name, units, row, place, guess)
         found.append(each)
@@ -662,7 +687,8 @@ def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) 
 def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int) -> Standing:
     """Return how many replicas a fleet has, what it serves, and what its requests see at that, by the draws."""
     fits = one["replicas"]
-    rate = fits * one["sure"] if have > 0 else traffic
+    own = one["sure"] if have > 0 else traffic / fits
+    rate = fits * own if have > 0 else traffic
     needs: list[float] = []
     serves: list[float] = []
     first: list[float] = []
@@ -673,7 +699,9 @@ def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int)
         each = one["each"][place]
         needs.append(ceil(traffic / each) * one["gpus"] if each > 0 else inf)
         serves.append(fits * each)
-        told = host["play"](one["name"], one["units"], one["row"], place, rate / fits, 0.0)
+        told = host["play"](one["name"], one["units"], one["row"], place, own, 1.0)
+        if told[0] < 1:  # it was broken off
+            told = host["play"](one["name"], one["units"], one["row"], place, own, 0.0)
         full_loads.append(fits * host["top"](one["name"], one["units"], one["row"], place))
         first.append(told[1])
         gaps.append(told[2])

@@ -530,7 +530,9 @@ def costs(
         seconds = factor * bare
         if prompts > 0:
             added = step_of(terms, spans, decodes, prompts) - bare
-            seconds = loading(seconds + prompt_factor * added, load, prompts, groups)
+            seconds += prompt_factor * added
+            if load > 0:
+                seconds = loading(seconds, load, prompts, groups)
         return max(seconds, floor_step_of(floor, least, decodes, prompts))
 
     def empty(decodes: float) -> float:

@@ -70,20 +70,27 @@ def run_balanced(system: System, cost: StepTimes, users: Senders, record: Ledger
     Who sends waits for nobody. An engine may be ahead of the router by a step, or to where its next place is free.
     """
     engines = [engine_of(system, cost, record) for _ in range(system["engines"])]
+    # Nobody finishes in an engine that is calm, so its clock may wait.
+    calm, loads = [inf for _ in engines], [0 for _ in engines]
     coming: list[tuple[float, int, Request]] = []
     for ready, request in users.first():
         heappush(coming, (ready, request.number, request))
     while record.measured < wanted and len(coming) > 0:
         now, _, request = heappop(coming)
-        for engine in engines:
-            run_to(engine, now, record, wanted)
-        taken = engines[0]
-        for engine in engines:
-            if engine.load() < taken.load():
-                taken = engine
-        if taken.idle():
-            taken.batch.now = max(taken.batch.now, now)
-        taken.waiting.append(request)
+        taken = 0
+        for i in range(len(engines)):
+            if calm[i] < now:
+                run_to(engines[i], now, record, wanted)
+                calm[i], loads[i] = engines[i].calm_until(), engines[i].load()
+            if loads[i] < loads[taken]:
+                taken = i
+        engine = engines[taken]
+        run_to(engine, now, record, wanted)
+        if loads[taken] == 0:
+            engine.batch.now = max(engine.batch.now, now)
+        engine.waiting.append(request)
+        calm[taken] = engine.batch.now
+        loads[taken] += 1
         for ready, later in users.after_arrival():
             heappush(coming, (ready, later.number, later))
     end = 0.0
@@ -95,7 +102,8 @@ def run_balanced(system: System, cost: StepTimes, users: Senders, record: Ledger
 
 def run_to(engine: Engine, now: float, record: Ledger, wanted: float) -> None:
     """Let an engine serve until a time, or until it has nothing to do, or enough was measured."""
-    while record.measured < wanted and engine.batch.now < now and not engine.idle():
+    batch = engine.batch
+    while batch.now < now and record.measured < wanted and not engine.idle():
         engine.advance(now)
 
 
@@ -188,7 +196,8 @@ class PrefillPool:
         beside = self._groups
         seconds = self._cost.seconds(0, 0, 1.0 * beside * len(prompts), beside * tokens, beside * pairs)
         seconds = max(seconds, self._load * cached)
-        self._record.run(seconds, 0.0, 1, 0)
+        if self._record.notes:
+            self._record.run(seconds, 0.0, 1, 0)
         if self._record.logs:
             self._record.step(group, now, seconds, 0, 0, 1.0 * len(prompts), tokens)
         return now + seconds, group, prompts

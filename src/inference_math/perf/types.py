@@ -51,6 +51,7 @@ __all__ = [
     "StoreGain",
     "Swing",
     "System",
+    "Target",
     "Terms",
     "TierRow",
     "TurnNumbers",
@@ -425,6 +426,24 @@ class Asked(TypedDict):
     sessions: float  # whose stored part a unit keeps; 0: not known
 
 
+class Target(TypedDict):
+    """What of a question settings are searched for: its constants, computed once; see `asked.target_of`."""
+
+    n_in: float
+    steps: float  # of an answer, fewer than its tokens where requests draft: what stands for n_out in the laws
+    step: float  # seconds that a decode's step may take: the limit on TPOT for each token that shares it
+    sharing: float  # tokens that share a step's time
+    ttft: float
+    quantile: float
+    places: int  # requests that the unit's KV cache holds
+    room: float  # decodes of a step at most
+    together: float  # prompts that a unit computes at once at most
+    fresh: float  # share of a prompt's tokens that is computed
+    units: int
+    sent: float  # seconds for which a prompt's KV cache keeps the link of a unit busy
+    mixes: bool  # whether chunks are computed beside decodes
+
+
 class StepCosts(TypedDict):
     """The talks' numbers of a workload, and the step that they come from; see `steps.costs` and `answers.under`."""
 
@@ -438,7 +457,7 @@ class StepCosts(TypedDict):
 
 
 class Row(TypedDict, total=False):
-    """What an architecture does at its best; see `search` and `Plan.compared`. Rate 0, NaN where it cannot."""
+    """What an architecture does with its settings; see `load.loaded`. Rate 0, NaN where it cannot."""
 
     rate: float
     batch: float  # the most at once

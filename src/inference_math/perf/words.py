@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from inference_math.checks.numerals import digits, percent
-from inference_math.perf.asked import longest_step, mixes, places, sent_bytes, sharing, store_bytes, wait
+from inference_math.perf.asked import places, sent_bytes, store_bytes, target_of
 from inference_math.perf.choice import RESOLVED, SURE, median_row
 from inference_math.perf.search import ARCHITECTURES
 from inference_math.perf.starts import tokens_at_once
@@ -301,11 +301,12 @@ def linked(asked: Asked, rate: float, title: str, measured: bool) -> str:
 
 def hindered(asked: Asked, each: StepCosts, name: str) -> str:
     """Return why an architecture meets the SLA at no rate: the limit that its smallest step, or one prompt, misses."""
-    step, tpot, ttft = each["mixed"], longest_step(asked), wait(asked, each)
-    if name == "chunked" and not mixes(asked):
+    target, step = target_of(asked), each["mixed"]
+    tpot, ttft = target["step"], target["ttft"] - each["front"]
+    if name == "chunked" and not target["mixes"]:
         return "SGLang does not compute chunks beside decodes where tokens are drafted"
     if step(1.0, 0.0) > tpot:
-        return over("TPOT", step(1.0, 0.0) / sharing(asked), asked["tpot"])
+        return over("TPOT", step(1.0, 0.0) / target["sharing"], asked["tpot"])
     alone = step(0.0, 1.0)
     if alone > ttft:
         return over("TTFT", each["front"] + alone, asked["ttft"])
@@ -532,7 +533,7 @@ def front_weighs(asked: Asked, front: list[float]) -> list[str]:
 def missed(asked: Asked, each: StepCosts) -> list[str]:
     """Return by how much a request alone misses each limit."""
     found = []
-    tpot = (each["t_w"] + each["delta_h"] + each["own"]) / sharing(asked)
+    tpot = (each["t_w"] + each["delta_h"] + each["own"]) / target_of(asked)["sharing"]
     ttft = each["front"] + each["t_w"] + each["ttft_1"]
     if tpot > asked["tpot"]:
         found.append(over("TPOT", tpot, asked["tpot"]))

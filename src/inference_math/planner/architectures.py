@@ -1,27 +1,29 @@
 """Which architecture finishes most requests within an SLA: one unit's numbers, three ways to serve with them.
 
-All slots are always full and the queue of prompts never runs dry, as in `theory`: rates are those at saturation.
-Batches and pools are whole numbers, and HBM is finite. What a prompt hides beside the weight read of its step is the
-same for whole prompts, for chunks and on a unit of its own, and the decodes' tokens are in the matrices of every step.
-Queues before the first token are not counted, for none of the three.
+It is the planner's decision (`perf.choice`) under a single draw. All slots are always full and the queue of prompts
+never runs dry, as in `theory`: rates are those at saturation. Batches and pools are whole numbers, and HBM is finite.
+What a prompt hides beside the weight read of its step is the same for whole prompts, for chunks and on a unit of its
+own, and the decodes' tokens are in the matrices of every step. Queues before the first token are not counted, for none
+of the three.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
 from inference_math.checks import ANY_POSITIVE, SHARE, as_number, as_one_of, as_whole
 from inference_math.perf import search
-from inference_math.perf.batch import largest_within
+from inference_math.perf.asked import prompts_together
+from inference_math.perf.batch import MOST_TOGETHER
+from inference_math.perf.choice import decide
 from inference_math.perf.overlap import OVERLAPS
+from inference_math.perf.types import StepCosts, Target
 from inference_math.unit.costs import WorkloadCosts
 
-__all__ = ["ARCHITECTURES", "as_frame", "compare"]
+__all__ = ["ARCHITECTURES", "compare"]
 
 ARCHITECTURES = tuple(search.ARCHITECTURES)
+_COLUMNS = ["rate", "batch", "decodes", "chunk", "prefill_units", "ttft", "step", "tpot"]
 
 
 def compare(
@@ -52,9 +54,10 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        A row for each of `ARCHITECTURES`: rate (requests/s per unit, 0 where none fits), batch (mean decodes of a unit
-        that decodes, at most 4,096), chunk (prompt tokens in a step, on a prefill unit where there is one),
-        prefill_units, ttft, mean step and mean time between a request's tokens, tpot (s; NaN where none fits).
+        A row for each of `ARCHITECTURES`: rate (requests/s per unit, 0 where none fits), batch (the most decodes of a
+        unit at once, at most 4,096), decodes (those in flight at that rate), chunk (prompt tokens in a step, on a
+        prefill unit where there is one), prefill_units, ttft, mean step and time between a request's tokens, tpot (s;
+        NaN where none fits).
 
     Raises
     ------
@@ -76,23 +79,17 @@ def compare(
     step = numbers.step if overlap is None else numbers.overlapping(as_one_of("overlap", overlap, OVERLAPS))
     if not numbers.n_out > 1:
         raise ValueError(f"numbers must be of answers of more than one token, not {numbers.n_out}")
-    n_in, n_out, capacity, places = (
-        float(value) for value in (numbers.n_in, numbers.n_out, numbers.kv_capacity, numbers.places)
-    )
-    largest = largest_within(step, places, n_out, tpot, ttft, share)
-    return as_frame(
-        {
-            "aggregated": search.aggregated(step, largest, n_out, share),
-            "chunked": search.chunked(step, numbers.load, share, places, n_in, n_out, tpot, ttft),
-            "disaggregated": search.disaggregated(step, capacity, places, n_in, n_out, tpot, ttft, pool, 0.0),
-        }
-    )
-
-
-def as_frame(rows: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the rows of `perf.search` as the table of `compare`."""
-    columns = ["rate", "batch", "chunk", "prefill_units", "ttft", "step", "tpot"]
-    if all("computed" in row for row in rows.values()):
-        columns += ["decodes", "computed"]
-    frame: pd.DataFrame = pd.DataFrame.from_dict(dict(rows), orient="index", columns=columns)
+    n_in, places = float(numbers.n_in), float(numbers.places)
+    target: Target = {
+        "n_in": n_in, "steps": float(numbers.n_out), "step": tpot, "sharing": 1.0, "ttft": ttft, "quantile": share,
+        "places": int(places), "room": min(places, MOST_TOGETHER),
+        "together": prompts_together(float(numbers.kv_capacity), n_in, numbers.groups),
+        "fresh": 1.0, "units": pool, "sent": numbers.sent, "mixes": True,
+    }  # fmt: skip
+    costs: StepCosts = {
+        "t_w": numbers.t_w, "ttft_1": numbers.ttft_1, "delta_h": float(numbers.delta_h), "own": float(numbers.T_decode),
+        "front": 0.0, "load": numbers.load, "mixed": step,
+    }  # fmt: skip
+    rows = {name: each[0] for name, each in decide(target, [costs])["each"].items()}
+    frame: pd.DataFrame = pd.DataFrame.from_dict(rows, orient="index", columns=_COLUMNS)
     return frame.rename_axis("architecture").reset_index()

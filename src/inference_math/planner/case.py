@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,15 +15,13 @@ from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_who
 from inference_math.perf import answers
 from inference_math.perf.asked import crowded
 from inference_math.perf.starts import page_of
-from inference_math.perf.types import Asked, DrawnCoefficients, Row, Solution, StepCosts
-from inference_math.planner.architectures import as_frame
+from inference_math.perf.types import Asked, DrawnCoefficients, StepCosts
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import Draw
 from inference_math.unit.front import Front
 from inference_math.unit.rates import acceleration
 from inference_math.workload import SLA, Workload
 
-__all__ = ["DRAWS", "MOST_UNITS", "Case", "SolvedCase", "coefficients", "offloading", "solve", "under"]
+__all__ = ["DRAWS", "MOST_UNITS", "Case", "offloading", "under"]
 
 DRAWS = 64
 MOST_UNITS = 10_000
@@ -93,79 +90,14 @@ class Case:
             "page": page_of(engine(self.unit.engine), self.unit.kind, self.unit.gpu.generation),
         }  # fmt: skip
 
-    def draws(self, count: int) -> list[Draw]:
-        """Return draws of the unit's calibration, wider where the case lies outside of what it was found on."""
-        return self.unit.widened(self.work).calibration.draws(count)
-
     def pairs(self, count: int) -> list[DrawnCoefficients]:
-        """Return so many draws as `perf.answers.solve` takes them; of 0, the calibration itself."""
-        drawn: list[Draw | None] = [*self.draws(count)] if count else [None]
-        return [coefficients(self, one) for one in drawn]
-
-    @property
-    def spread(self) -> float:
-        """By how much predictions of a step err, in the logarithm."""
-        return self.unit.widened(self.work).calibration.spread
+        """Return so many draws, as coefficients and factors; of 0, the calibration itself, once."""
+        return self.unit.draws(self.work, count) if count else [(self.unit.found(self.work), [1.0, 1.0, 0.0])]
 
 
-@dataclass(frozen=True, eq=False)
-class SolvedCase:
-    """What `perf.answers` found under one set of coefficients: all numbers by name, and the rows of architectures.
-
-    `order` names the architectures by their rate, the highest first; `best` is "" where none meets the SLA.
-    """
-
-    case: Case
-    found: Solution
-
-    @cached_property
-    def numbers(self) -> Mapping[str, float]:
-        """All numbers by name; NaN for what there is not."""
-        return (
-            dict.fromkeys(_OF_THE_BEST, np.nan)
-            | {"rate": 0.0}
-            | {name: ends[0] for name, ends in answers.numbers_of(self.case.asked, self.found).items()}
-        )
-
-    @property
-    def rows(self) -> dict[str, Row]:
-        """What each architecture does, by its name."""
-        return {name: rows[0] for name, rows in self.found["each"].items()}
-
-    @property
-    def compared(self) -> pd.DataFrame:
-        """The same as a table, `architectures.compare`."""
-        return as_frame(self.rows)
-
-    @property
-    def order(self) -> tuple[str, ...]:
-        """The architectures, the highest rate first."""
-        return tuple(self.found["order"])
-
-    @property
-    def best(self) -> str:
-        """The first of them."""
-        return str(self.found["best"])
-
-
-_OF_THE_BEST = ("margin", "tokens_per_gpu", "usd_per_million", "joules_per_token", "ttft", "tpot")
-
-
-def under(case: Case, draw: Draw | None = None) -> StepCosts:
-    """Return what the requests of a case cost, under its unit's calibration or a draw of it."""
-    return answers.under(case.asked, *coefficients(case, draw))
-
-
-def solve(case: Case, draw: Draw | None = None) -> SolvedCase:
-    """Return the numbers of a case, under its unit's calibration or a draw of it."""
-    return SolvedCase(case, answers.solve(case.asked, [coefficients(case, draw)]))
-
-
-def coefficients(case: Case, draw: Draw | None) -> DrawnCoefficients:
-    """Return the coefficients, and the factors of a step, of its prompts' part, and of the front."""
-    if draw is None:
-        return case.unit.found(case.work), [1.0, 1.0, 0.0]
-    return case.unit.calibrated(draw.calibration).found(case.work), [draw.step, draw.prompt, draw.front]
+def under(case: Case) -> StepCosts:
+    """Return what the requests of a case cost, under its unit's calibration."""
+    return answers.under(case.asked, *case.pairs(0)[0])
 
 
 def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:

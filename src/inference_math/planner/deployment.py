@@ -39,7 +39,7 @@ from inference_math.perf.words import (
     trusted,
 )
 from inference_math.perf.words import verdict as verdict_of
-from inference_math.planner.case import DRAWS, Case, coefficients, offloading, under
+from inference_math.planner.case import DRAWS, Case, offloading, under
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
@@ -437,7 +437,7 @@ def _cautions(found: Plan) -> Iterator[str]:
     case, unit = found.case, found.case.unit
     rows = known_errors()
     yield from to_choose(case.asked, found.solved)
-    yield from slow_store(under(case), answers.whole_alone(case.asked, *coefficients(case, None)))
+    yield from slow_store(under(case), answers.whole_alone(case.asked, *case.pairs(0)[0]))
     yield from trusted(unit.numbers, rows)
     yield from front_weighs(case.asked, found.numbers["front"])
     yield from kept_in(case.asked)

@@ -11,10 +11,11 @@ import pandas as pd
 from inference_math.catalogue.tiers import Tier
 from inference_math.checks import as_whole
 from inference_math.perf import answers
+from inference_math.perf.asked import target_of
 from inference_math.perf.draws import TAIL
-from inference_math.planner.case import DRAWS, Case, under
+from inference_math.perf.types import StepCosts, Target
+from inference_math.planner.case import DRAWS, Case
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import Draw
 from inference_math.workload import SLA, Workload
 
 __all__ = ["batches", "frontier"]
@@ -29,8 +30,8 @@ def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None
     most = unit.places(work)
     B = [as_whole("sizes", size) for size in sizes if size <= most]
 
-    def both(draw: Draw) -> np.ndarray:
-        return np.array(answers.batch_curve(case.asked, under(case, draw)["mixed"], B)).T.reshape(2, len(B))
+    def both(costs: StepCosts) -> np.ndarray:
+        return np.array(answers.batch_curve(case.asked, costs["mixed"], B)).T.reshape(2, len(B))
 
     columns: dict[str, object] = {"batch": B}
     for name, low, value, high in zip(("per_user", "per_gpu"), *_ends(case, both), strict=True):
@@ -47,11 +48,11 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
     rows = []
     for n_in in prompts:
         case = Case(unit, replace(work, n_in=n_in), sla, tier=tier)
-        told: dict[str, int] = {}
+        target, told = target_of(case.asked), dict[str, int]()
 
-        def limits(draw: Draw, case: Case = case) -> np.ndarray:
+        def limits(costs: StepCosts, target: Target = target) -> np.ndarray:
             nonlocal told
-            told = answers.batch_limits(case.asked, under(case, draw), told)
+            told = answers.batch_limits(target, costs, told)
             return np.array([told["TPOT"], told["TTFT"], told["memory"], min(told.values())])
 
         low, middle, high = _ends(case, limits)
@@ -60,8 +61,8 @@ def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: 
     return pd.DataFrame(rows)
 
 
-def _ends(case: Case, ask: Callable[[Draw], np.ndarray]) -> np.ndarray:
+def _ends(case: Case, ask: Callable[[StepCosts], np.ndarray]) -> np.ndarray:
     """Return the lower end, the median and the upper end of what is asked under draws of a case's calibration."""
-    drawn = [ask(one) for one in case.draws(DRAWS)]
+    drawn = [ask(answers.under(case.asked, *pair)) for pair in case.pairs(DRAWS)]
     ends: np.ndarray = np.quantile(drawn, (TAIL, 0.5, 1 - TAIL), axis=0, method="inverted_cdf")
     return ends

@@ -11,8 +11,8 @@ import pandas as pd
 
 from inference_math.catalogue.tiers import Tier
 from inference_math.checks import as_one_of
-from inference_math.planner.case import Case, solve
-from inference_math.planner.deployment import plan
+from inference_math.planner.case import Case
+from inference_math.planner.deployment import ANSWERS, Plan, plan
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
 from inference_math.workload import SLA, Workload
@@ -38,11 +38,16 @@ def sensitivity(
         For an answer that a plan does not have.
     """
     case = Case(unit, work, sla, units, tier)
-    as_one_of("answer", answer, list(solve(case).numbers))
-    rows = [(name, *ends, *(solve(moved).numbers[answer] for moved in cases)) for name, ends, cases in _moved(case)]
+    as_one_of("answer", answer, [name for name, *_ in ANSWERS])
+    rows = [(name, *ends, *(_answer(moved, answer) for moved in cases)) for name, ends, cases in _moved(case)]
     frame = pd.DataFrame(rows, columns=["input", "at_low", "at_high", "low", "high"])
     frame["swing"] = (frame["high"] - frame["low"]).abs()
     return frame.sort_values("swing", ascending=False, ignore_index=True, kind="stable")
+
+
+def _answer(case: Case, answer: str) -> float:
+    """Return one number of a case by the calibration itself; without an architecture the rate is 0, others NaN."""
+    return Plan.of(case, 0).numbers.get(answer, [0.0 if answer == "rate" else np.nan])[0]
 
 
 def sweep(units: Iterable[Unit], works: Iterable[Workload], sla: SLA, **options: Any) -> pd.DataFrame:

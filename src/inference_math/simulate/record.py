@@ -136,6 +136,7 @@ class Record:
         self._every: list[NDArray[np.float64]] | None = [] if every_gap else None
         self._log: list[tuple[object, ...]] | None = [] if log else None
         self.logs = log
+        self.notes = True
 
     def run(self, first: float, rise: float, steps: int, decodes: int) -> None:
         """Note `steps` steps in a row: the first takes `first` seconds, each one after it `rise` more."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tomli_w
@@ -31,6 +31,7 @@ from inference_math.checks import (
 from inference_math.checks.numerals import digits
 from inference_math.evidence import load
 from inference_math.perf.calibrate import SHARE_NAMES, anchored, away, drawn
+from inference_math.perf.types import DrawnCoefficients
 
 __all__ = [
     "COEFFICIENTS",
@@ -40,7 +41,6 @@ __all__ = [
     "Anchor",
     "Calibration",
     "Coefficients",
-    "Draw",
     "Prediction",
     "imbalance",
 ]
@@ -196,18 +196,21 @@ class Calibration:
         value = getattr(self.coefficients, name)
         return away(name, value, -wide), away(name, value, wide)
 
-    def draws(self, count: int) -> list[Draw]:
+    def draws(self, count: int, anchor: float = 0.0, spread: float | None = None) -> list[DrawnCoefficients]:
         """Return `count` draws from the distribution: Sobol points, the same ones every time.
 
-        Normal in the logarithms, but that a share above its centre nears 1 and does not reach it: no draw is cut off,
-        and the centre of each coefficient is the median of its draws.
+        A draw is a pair: coefficients by name, with the seconds of an `anchor`, which is not drawn; and what the fit
+        leaves, of `spread` (None: its own), two factors, of a step and of its prompts' part, and by how many standard
+        deviations of its logarithm a request's front (`unit.front`) is off. The fit errs on prompts and on decodes by
+        themselves; where only a sum is asked for, the first factor will do. Coefficients are normal in the logarithms,
+        but that a share above its centre nears 1 and does not reach it: no draw is cut off, and the centre of each
+        coefficient is the median of its draws.
         """
-        values, root = asdict(self.coefficients) | {"anchor": 0.0}, self.root.tolist()
-        told = drawn(list(COEFFICIENTS), values, root, normals(count), self.spread)
-        each = [(Coefficients(**{name: found[name] for name in COEFFICIENTS}), factors) for found, factors in told]
-        return [Draw(replace(self, coefficients=coefficients), *factors) for coefficients, factors in each]
+        values = asdict(self.coefficients) | {"anchor": anchor}
+        wide = self.spread if spread is None else spread
+        return drawn(list(COEFFICIENTS), values, self.root.tolist(), normals(count), wide)
 
-    @property
+    @cached_property
     def root(self) -> NDArray[np.float64]:
         """The symmetric root of the covariance: unlike its axes the same on every machine."""
         scale, axes = np.linalg.eigh(self.covariance)
@@ -226,10 +229,9 @@ class Calibration:
             variance = variance + sum(float(widths.get(name, 0.0)) ** 2 * found for name, found in missed.items())
         return np.sqrt(variance)
 
-    def widened(self, **inputs: object) -> Calibration:
-        """Return the same with the spread that the widest of `inputs` needs, and `self` where all lie inside."""
-        spread = float(np.max(self.spread_for(**inputs)))
-        return self if spread <= self.spread else replace(self, spread=spread)
+    def widest(self, **inputs: Any) -> float:
+        """Return the spread that the widest of `inputs` needs."""
+        return float(np.max(self.spread_for(**inputs)))
 
     def anchor(self, n_in: float, n_out: float) -> float:
         """Return the seconds per output token of the anchor with the nearest lengths; 0 where there is none."""
@@ -334,20 +336,6 @@ def _scope_of(name: str, values: object) -> tuple[object, ...]:
         return found
     accepted = "names" if name in _NAMES else "the two ends of a range"
     raise ValueError(f"scope.{name} must be {accepted}, not {values!r:.80}")
-
-
-class Draw(NamedTuple):
-    """One draw of a calibration, two of the error that it leaves, and one of the front.
-
-    The errors are factors of a step and of its prompts' part. The fit errs on prompts and on decodes by themselves;
-    where only a sum is asked for, the first will do. `front` is a normal number: by how many standard deviations of its
-    logarithm a request's front (`unit.front`) is off.
-    """
-
-    calibration: Calibration
-    step: float
-    prompt: float
-    front: float
 
 
 ZERO_SHOT_SCOPE: Mapping[str, tuple[object, ...]] = {

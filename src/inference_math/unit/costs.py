@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike
 from inference_math import theory
 from inference_math.catalogue import Gpu, Model, gpu
 from inference_math.catalogue.engines import engine
+from inference_math.catalogue.links import as_link
 from inference_math.checks import AT_LEAST_ONE, Numbers, as_numbers
 from inference_math.perf.asked import max_kv_seqs
-from inference_math.perf.batch import MOST_TOGETHER, largest_within
+from inference_math.perf.batch import FOREVER, MOST_TOGETHER, largest_batch
 from inference_math.perf.overlap import overlapped_time
-from inference_math.perf.steps import kv_tokens, loading, unit_numbers
+from inference_math.perf.steps import kv_sent, kv_tokens, loading, unit_numbers
 from inference_math.perf.types import Layout, Step, StepCosts, UnitNumbers, Work
 from inference_math.unit.affine import StepCost
 from inference_math.unit.mean import as_scalar, mean_seen
@@ -36,7 +37,6 @@ __all__ = ["GROWTH_BATCH", "LIMITS", "WorkloadCosts", "measured", "smallest_tp",
 
 LIMITS = ("TPOT", "TTFT", "memory")
 GROWTH_BATCH = 64  # what grows with the batch beside the KV reads is a mean slope from 1 to here
-_FOREVER = 1e300  # seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,10 @@ class WorkloadCosts:
         Compute of one token, a decode's there, too. None: the prompt's, spread over its tokens.
     load
         What a prompt loads from a store, as long as it takes; the step waits for it.
+    groups
+        Groups of GPUs that share the requests' attention, of which each computes prompts of its own.
+    sent
+        How long a prompt's KV cache keeps the link of a unit to another pool busy; 0: no time.
     each
         The same for each prompt length, where there are several.
     """
@@ -84,6 +88,8 @@ class WorkloadCosts:
     compute: Any = None
     T: Any = None
     load: float = 0.0
+    groups: int = 1
+    sent: float = 0.0
     each: tuple[WorkloadCosts, ...] = ()
 
     def __post_init__(self) -> None:
@@ -93,7 +99,9 @@ class WorkloadCosts:
             object.__setattr__(self, "T", self.compute / self.n_in)
 
     @classmethod
-    def of(cls, found: StepCosts, work: Workload, kv_capacity: float, places: int) -> WorkloadCosts:
+    def of(
+        cls, found: StepCosts, work: Workload, kv_capacity: float, places: int, groups: int, sent: float
+    ) -> WorkloadCosts:
         """Return what `perf.steps.costs` found, as these."""
         return cls(
             n_in=work.n_in,
@@ -106,6 +114,8 @@ class WorkloadCosts:
             places=places,
             mixed=found["mixed"],
             load=found["load"],
+            groups=groups,
+            sent=sent,
         )
 
     @property
@@ -196,7 +206,7 @@ class WorkloadCosts:
         several = self.each or (self,)
         tpots, ttfts = np.broadcast_arrays(np.atleast_1d(sla_tpot), np.atleast_1d(sla_ttft))
         rows = [
-            [one._largest(float(tpot), _FOREVER), one._largest(_FOREVER, float(ttft)), one.places]
+            [one._largest(float(tpot), FOREVER), one._largest(FOREVER, float(ttft)), one.places]
             for one in several
             for tpot, ttft in zip(tpots.tolist(), ttfts.tolist(), strict=True)
         ]
@@ -223,7 +233,7 @@ class WorkloadCosts:
         return np.array([one._seen(b, own) for one, b in zip(self.each, batches.tolist(), strict=True)])
 
     def _largest(self, tpot: float, ttft: float) -> int:
-        return largest_within(self.step, MOST_TOGETHER, self.n_out, tpot, ttft, 0.0)
+        return largest_batch(self.step, 1, MOST_TOGETHER, self.n_out, tpot, ttft, 0.0)
 
 
 @dataclass(frozen=True)
@@ -291,7 +301,13 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
         kv_capacity=kv_tokens(on, n_in + n_out),
         places=max_kv_seqs(on, work, engine(operators.engine)),
         mixed=mixed,
+        sent=sent_seconds(on, gpu(H100), n_in),
     )
+
+
+def sent_seconds(unit: UnitNumbers, on: Gpu, n_in: float) -> float:
+    """Return for how long a prompt's KV cache keeps the usual link of a unit busy, with a link for each GPU."""
+    return kv_sent(unit, n_in) / (unit["gpus"] * as_link("link", None).of(on))
 
 
 def step_cost(operators: Operators) -> StepCost:

@@ -8,7 +8,7 @@ every GPU, or to runs of an engine (`calibrate.from_runs`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -50,9 +50,9 @@ from inference_math.perf.steps import (
     unit_numbers,
     unit_terms,
 )
-from inference_math.perf.types import CoefficientValues, Layout, Terms, UnitNumbers
+from inference_math.perf.types import CoefficientValues, DrawnCoefficients, Layout, Terms, UnitNumbers
 from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
-from inference_math.unit.costs import WorkloadCosts
+from inference_math.unit.costs import WorkloadCosts, sent_seconds
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
 from inference_math.unit.mean import as_scalar, mean_seen
@@ -94,6 +94,7 @@ class Unit:
     version: str = ""
     expert_imbalance: float | None = None
     synchronized_arrivals: bool = False
+    drawn: CoefficientValues | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -242,7 +243,11 @@ class Unit:
 
     def calibrated(self, calibration: Calibration) -> Unit:
         """Return the same under another calibration."""
-        return replace(self, calibration=calibration)
+        return replace(self, calibration=calibration, drawn=None)
+
+    def under(self, values: CoefficientValues) -> Unit:
+        """Return the same with coefficients that were drawn from its calibration; see `Calibration.draws`."""
+        return replace(self, drawn=values)
 
     @property
     def kv_capacity(self) -> float:
@@ -329,14 +334,14 @@ class Unit:
             anchor = sum(one.seconds for one in anchors) / len(anchors) if anchors else 0.0
         else:
             anchor = self.calibration.anchor(work.n_in, work.n_out)
-        return asdict(self.coefficients) | {"anchor": anchor}
+        return (asdict(self.coefficients) if self.drawn is None else self.drawn) | {"anchor": anchor}
 
     def near(self, work: Workload) -> Unit:
         """Return the same with the one anchor whose lengths are nearest to those of `work`; itself without anchors."""
         if len(self.calibration.anchors) < 2:
             return self
         nearest = Anchor(work.n_in, work.n_out, self.calibration.anchor(work.n_in, work.n_out))
-        return self.calibrated(replace(self.calibration, anchors=(nearest,)))
+        return replace(self, calibration=replace(self.calibration, anchors=(nearest,)))
 
     def token_time(self, n_in: ArrayLike) -> Any:
         """Return T: the prefill of a prompt of `n_in` tokens, per token [C02]."""
@@ -360,7 +365,8 @@ class Unit:
                 f"drafts must be 0 for the talks' numbers, in which a step gives a token, not {self.drafts}: see plan"
             )
         each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, bandwidth, 1.0, 1.0)
-        return WorkloadCosts.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work))
+        sent = sent_seconds(self.numbers, self.gpu, work.n_in)
+        return WorkloadCosts.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work), self.dp, sent)
 
     @property
     def tokens_a_step(self) -> float:
@@ -398,7 +404,7 @@ class Unit:
         spread = self.calibration.spread
         wide = self.calibration.spread_for(**self._inputs(work, users)) / spread if spread else 1.0
         within = as_number("level", level, SHARE)
-        low, high = self.spread(lambda unit: getattr(unit, asked)(work, concurrency), within, wide=wide)
+        low, high = self.near(work).spread(lambda unit: getattr(unit, asked)(work, concurrency), within, wide=wide)
         # At small levels the value may lie beside the quantiles of so many draws.
         low, high = as_scalar(np.minimum(low, value)), as_scalar(np.maximum(high, value))
         return Prediction(value, low, high, level, self.calibration.mode, self.outside(work, concurrency))
@@ -410,8 +416,8 @@ class Unit:
 
         What the fit leaves is taken `wide` times as wide. None is below the floor's answer.
         """
-        drawn = [ask(self.calibrated(one.calibration)) * one.step**wide for one in self.calibration.draws(draws)]
-        low, high = np.quantile(drawn, ((1 - level) / 2, (1 + level) / 2), axis=0)
+        each = [ask(self.under(values)) * factors[0] ** wide for values, factors in self.calibration.draws(draws)]
+        low, high = np.quantile(each, ((1 - level) / 2, (1 + level) / 2), axis=0)
         least = ask(self.floor)
         return np.maximum(low, least), np.maximum(high, least)
 
@@ -430,10 +436,13 @@ class Unit:
         """Return the names of the inputs that the calibration does not cover."""
         return self.calibration.unseen(**self._inputs(work, 1))
 
-    def widened(self, work: Workload) -> Unit:
-        """Return the same with the wider calibration that a model, GPU or lengths never calibrated ask for."""
-        inputs = self._inputs(work, 1.0)
-        return self.calibrated(self.calibration.widened(**inputs))
+    def draws(self, work: Workload, count: int) -> list[DrawnCoefficients]:
+        """Return draws of the unit's calibration, with its anchor for a workload; see `Calibration.draws`.
+
+        They are wider for a model, GPU or lengths that were never calibrated.
+        """
+        wide = self.calibration.widest(**self._inputs(work, 1.0))
+        return self.calibration.draws(count, self.found(work)["anchor"], wide)
 
     def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, object]:
         """Return what a calibration's scope names."""

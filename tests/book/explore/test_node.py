@@ -1,0 +1,75 @@
+"""What the planner's page runs is what the package runs: the printed kernel in node, on records made by the package."""
+
+from __future__ import annotations
+
+import pytest
+from forms import case_of
+from forms import settings as forms_settings
+from node import Node, close, plain
+from setups import SETUPS, name_of
+
+from inference_math.perf import answers, words
+from inference_math.perf.starts import settings
+from inference_math.planner.case import Case
+from inference_math.workload import SLA
+from inference_math_book.explore.browser import script
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory):
+    return Node(script(), tmp_path_factory.mktemp("node"))
+
+
+MEANS = """(asked, drawn, users) => math.batch_curve(asked, math.under(asked, ...drawn).mixed, [users])[0]"""
+
+
+def test_the_page_has_the_unit_s_own_means(node):
+    """The set-ups of `tests/planner/test_conservation.py`."""
+    asked = [Case(unit, work, SLA(1.0, 1.0)) for unit, work, _ in SETUPS]
+    rows = [[one.asked, one.pairs(0)[0], setup[2]] for one, setup in zip(asked, SETUPS, strict=True)]
+    for setup, (per_user, per_gpu) in zip(SETUPS, node.ask(MEANS, rows), strict=True):
+        unit, work, users = setup
+        assert 1 / per_user == pytest.approx(unit.tpot(work, users), rel=1e-9), name_of(setup)
+        assert per_gpu == pytest.approx(users / unit.e2e(work, users) * work.n_out / unit.gpus, rel=1e-9)
+
+
+SOLVE = """(asked, draws, speeds) => {
+    const solved = math.solve(asked, draws), numbers = math.numbers_of(asked, solved), { best } = solved;
+    const middle = solved.costs[Math.floor(draws.length / 2)];
+    return {
+        solved, numbers, formulas: math.by_formula(asked, solved, numbers),
+        swings: best && draws.length === 1 ? math.swings(asked, draws) : [], gains: math.gains(asked, draws, speeds),
+        settings: best ? math.settings(asked, best, solved.settings[best]) : {},
+        hindered: solved.order.map((name) => math.hindered(asked, middle, name)),
+    };
+}"""
+
+
+def in_python(asked, draws, speeds):
+    """Return what `SOLVE` returns."""
+    solved = answers.solve(asked, draws)
+    numbers, best = answers.numbers_of(asked, solved), solved["best"]
+    middle = solved["costs"][len(draws) // 2]
+    return {
+        "solved": solved, "numbers": numbers, "formulas": answers.by_formula(asked, solved, numbers),
+        "swings": answers.swings(asked, draws) if best and len(draws) == 1 else [],
+        "gains": answers.gains(asked, draws, speeds),
+        "settings": settings(asked, best, solved["settings"][best]) if best else {},
+        "hindered": [words.hindered(asked, middle, name) for name in solved["order"]],
+    }  # fmt: skip
+
+
+def test_decisions_are_those_of_the_package(node):
+    """Under the calibration alone, and every tenth under some draws."""
+    rows = []
+    for i, given in enumerate(forms_settings(40)):
+        case = case_of(given)
+        speeds = {"nowhere near": 1e9, "hbm": 0.0}
+        rows.append([case.asked, case.pairs(0 if i % 10 else 8), speeds])
+    met = 0
+    for row, printed in zip(rows, node.ask(SOLVE, rows), strict=True):
+        own = plain(in_python(*row))
+        met += bool(own["solved"]["best"])
+        for name in own:
+            assert close(own[name], printed[name]), (name, own[name], printed[name])
+    assert met > 10

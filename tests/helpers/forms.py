@@ -1,0 +1,97 @@
+"""Settings of the planner's form, and what the package makes of them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import fields
+
+from inference_math import SLA, Unit, Workload, catalogue, plan
+from inference_math.catalogue.links import link, links
+from inference_math.catalogue.tiers import Tier, tier, tiers
+from inference_math.planner.case import Case
+from inference_math.workload.mixes import MIXES, mix
+
+__all__ = ["DEFAULT", "case_of", "planned", "settings", "unit_of"]
+
+DEFAULT = {
+    "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "fp8", "engine": "vllm",
+    "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
+    "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
+    "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1",
+    "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "", "prices": "",
+    "imbalance": "",
+}  # fmt: skip
+
+
+def unit_of(given):
+    tp, dp, pp = (int(given[name]) for name in ("tp", "dp", "pp"))
+    return Unit.of(
+        given["model"], given["gpu"], tp, given["weights"], given["kv"], given["engine"], dp=dp, pp=pp,
+        ep=tp * dp if given["experts"] == "whole" else 1, drafts=int(given["drafts"]),
+        accepted=float(given["accepted"]) / 100,
+        expert_imbalance=float(given["imbalance"]) if given["imbalance"] else None,
+    )  # fmt: skip
+
+
+def stored_in(given):
+    if given["tier"] == "own":
+        return Tier.of_bandwidth(1e9 * float(given["store"]))
+    return None if given["tier"] == "hbm" else tier(given["tier"])
+
+
+def case_of(given):
+    """Return what the settings of the form ask."""
+    stored = float(given["stored"]) / 100
+    if given["lengths"] in MIXES:
+        work = Workload.from_trace(mix(given["lengths"], stored))
+    else:
+        work = Workload(float(given["prompt"]), float(given["output"]), stored, given["lengths"])
+    quantile = None if given["promise"][0] == "m" else float(given["promise"])
+    sla = SLA(float(given["ttft"]) / 1000, float(given["tpot"]) / 1000, quantile)
+    return Case(
+        unit_of(given), work, sla, units=int(given["units"]), tier=stored_in(given),
+        price=float(given["price"]) or None, link=link(given["link"]),
+        front=float(given["front"]) / 1000 if given["front"] else None,
+    )  # fmt: skip
+
+
+def planned(given):
+    """Return the package's plan for the settings of the form."""
+    return plan(**{field.name: getattr(case_of(given), field.name) for field in fields(Case)})
+
+
+def settings(count):
+    """Yield settings that are units."""
+    rng, found = random.Random(7), 0
+    pick = {
+        "model": list(catalogue.MODELS), "gpu": list(catalogue.GPUS), "tp": ["1", "2", "4", "8"],
+        "weights": ["bf16", "fp8", "fp8", "nvfp4", "mxfp4", "int4"], "kv": ["bf16", "fp8"],
+        "engine": ["vllm", "trtllm", "sglang"],
+        "tier": ["hbm", "own", *(name for name in tiers() if name != "hbm")],
+        "store": ["0.5", "12.8", "300"], "promise": ["mean", "0.9", "0.99"],
+        "lengths": ["fixed", "geometric"], "units": ["2", "8", "13"], "price": ["2.5", "9"],
+        "dp": ["1", "1", "1", "2", "4"], "pp": ["1", "1", "1", "2"], "experts": ["split", "split", "whole"],
+        "drafts": ["0", "0", "0", "1", "3"], "accepted": ["0", "80", "100"], "link": list(links()),
+        "front": ["", "", "0", "25"], "imbalance": ["", "0", "1.5"],
+    }  # fmt: skip
+    while found < count:
+        given = {name: rng.choice(values) for name, values in pick.items()} | {
+            "traffic": "40",
+            "goal": "serve",
+            "have": "16",
+            "sessions": "0",
+            "prices": "",
+        }
+        given |= {
+            "prompt": f"{10 ** rng.uniform(0, 4.6):.0f}", "output": f"{10 ** rng.uniform(0.4, 3.5):.0f}",
+            "stored": rng.choice(["0", "50", "87.5", "100"]), "ttft": f"{10 ** rng.uniform(1.5, 4):.0f}",
+            "tpot": f"{10 ** rng.uniform(0.8, 2.3):.1f}",
+        }  # fmt: skip
+        if not catalogue.model(given["model"]).is_mixture:
+            given["imbalance"] = ""
+        try:
+            unit_of(given)
+        except ValueError:
+            continue
+        found += 1
+        yield given
