@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -138,3 +139,54 @@ PLAN = "plan --model llama-3-8b --gpu h100-sxm --prompt 500 --output 250 --ttft 
 def test_who_computes_needs_no_more_than_that(missing, code, tmp_path):
     block = f"import sys; sys.modules.update(dict.fromkeys({missing}))\n"  # None: importing it is an ImportError
     run(sys.executable, "-c", block + code, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("module", "most"),
+    [
+        ("inference_math.catalogue.engines", 17),
+        ("inference_math.catalogue.tiers", 17),
+        ("inference_math.workload.traces", 20),
+    ],
+)
+def test_a_table_is_read_without_law_and_without_sympy(module, most, tmp_path):
+    loaded = loaded_by(module, tmp_path)
+    assert "sympy" not in loaded
+    own = {name for name in loaded if name.startswith("inference_math.")}
+    assert not {name for name in own if name.split(".")[1] in ("perf", "theory", "unit", "simulate", "planner")}
+    assert len(own) < most
+
+
+@pytest.mark.parametrize(
+    ("module", "without"),
+    [
+        ("inference_math.workload", {"perf", "theory", "catalogue"}),
+        ("inference_math.unit.operators", {"perf", "workload", "simulate", "planner"}),
+        ("inference_math.unit.unit", {"simulate", "planner"}),
+        ("inference_math.simulate", {"catalogue", "planner"}),
+    ],
+)
+def test_a_room_is_entered_without_the_rooms_that_it_does_not_need(module, without, tmp_path):
+    assert not {name for name in loaded_by(module, tmp_path) if name.split(".")[1:2] and name.split(".")[1] in without}
+
+
+def test_one_unit_is_planned_without_a_simulator(tmp_path):
+    fleets = {"inference_math.planner.traffic", "inference_math.simulate", "inference_math.perf.engine"}
+    assert not fleets & loaded_by("inference_math.planner", tmp_path)
+
+
+def loaded_by(module: str, folder: Path) -> set[str]:
+    """Return the modules that a fresh interpreter has after it imported one: ours, and SymPy."""
+    code = (
+        f"import {module}, sys; print(*(n for n in sys.modules if n.partition('.')[0] in ('inference_math', 'sympy')))"
+    )
+    return set(run(sys.executable, "-c", code, cwd=folder).split())
+
+
+MOST_MODULES = 123  # of ours that a chapter's kernel loads; the aim is 60, then 40: lower it whenever that can be
+
+
+def test_a_chapter_s_kernel_loads_few_modules_of_ours(root):
+    noted = json.loads((root / "notebooks" / "made_from.json").read_text(encoding="utf-8"))
+    loaded = {name: sum(file.endswith(".py") for file in one["from"].split()) for name, one in noted.items()}
+    assert {name: many for name, many in loaded.items() if many > MOST_MODULES} == {}

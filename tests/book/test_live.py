@@ -17,7 +17,7 @@ FIGURES = [
     for page in sorted((ROOT / "book").rglob("*.md"))
     for name in re.findall(r"name: (fig-[\w-]+)(?:(?!```).)*?explore\.Live\(", page.read_text(encoding="utf-8"), re.S)
 ]
-FIGURES = [one for first in range(5) for one in FIGURES[first::5]]  # the first ones come from all parts of the book
+FIGURES = [one for _, one in sorted(enumerate(FIGURES), key=lambda pair: pair[0] % 5)]
 SPEEDUP = ("book/prefill/02-prefill-acceleration.html", "fig-speedup")
 ROWS = """id => {
     const view = document.querySelector(`#${id} .live-figure`).view;

@@ -21,6 +21,7 @@ from inference_math.perf.batch import largest_whole
 from inference_math.perf.load import loaded, settings_row, strain
 from inference_math.perf.search import NEVER
 from inference_math.planner.case import Case
+from inference_math.unit.rates import acceleration
 
 FINE = 0.05  # of the rate: who follows a rule that loses less has been told right
 MOST = 10_000  # decodes that are looked for
@@ -141,7 +142,7 @@ def memory(one):
 def store(one):
     """A store twice as fast does not pay where e is at least α/(1 − α)."""
     stored, place, unit, n_in = one.stored, tier("local_ssd"), one.case.unit, one.case.work.n_in
-    e = place.acceleration(unit.token_time(n_in), unit.kv_bytes(n_in) / n_in, unit.gpus)
+    e = acceleration(place, unit.token_time(n_in), unit.kv_bytes(n_in) / n_in, unit.gpus)
     if not stored.best > 0 or e < STORED / (1 - STORED):
         return None
     return stored.lacks(Setup(replace(stored.case, tier=replace(place, read_bw=2 * place.read_bw))))

@@ -222,7 +222,7 @@ def _errors() -> dict[str, Any]:
 
 def _normals() -> dict[str, Any]:
     """Return the normal numbers of all draws by their place among the few that there are."""
-    rows = [[float(f"{number:.12g}") for number in row] for row in normals(DRAWS)]
+    rows = normals(DRAWS)
     values = sorted({number for row in rows for number in row})
     return {"values": values, "rows": [[values.index(number) for number in row] for row in rows]}
 
@@ -235,7 +235,7 @@ def _kernels() -> dict[str, Any]:
     def listed(part: Any) -> Any:
         if "launch" not in part:
             return {name: listed(inner) for name, inner in part.items()}
-        row = [float(f"{part[name]:.9g}") if name != "rate" else part[name] for name in _KERNEL if name in part]
+        row = [part[name] for name in _KERNEL if name in part]
         return row[:4] if row[4:] == [row[1]] else row  # decodes' share is left out where it is the prompts'
 
     return {"like": known["like"], "names": _KERNEL, "parts": listed(parts)}
@@ -248,7 +248,7 @@ def _crowd() -> dict[str, Any]:
 
 
 def _coefficients(calibration: Calibration) -> dict[str, Any]:
-    root = [[float(f"{number:.12g}") for number in row] for row in calibration.root.tolist()]
+    root = calibration.root.tolist()
     return {"found": asdict(calibration.coefficients), "root": root, "spread": calibration.spread}
 
 
