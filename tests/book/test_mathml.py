@@ -6,7 +6,7 @@ import html
 import re
 from xml.etree import ElementTree
 
-import pytest
+from grids import each
 
 from inference_math import theory
 from inference_math_book.extension.mathml import CHARACTERS, font, mathml
@@ -16,7 +16,7 @@ def seen(found: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", found))
 
 
-@pytest.mark.parametrize("name", sorted(theory.CATALOGUE))
+@each(sorted(theory.CATALOGUE))
 def test_every_formula_of_the_catalogue_is_sound_and_in_the_font(name):
     found = mathml(theory.CATALOGUE[name].latex, block=True)
     assert ElementTree.fromstring(found).get("display") == "block"

@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
+from grids import each
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ littles_law(rate, latency)
 """.splitlines()
 
 
-@pytest.mark.parametrize("promise", PROMISED)
+@each(PROMISED)
 def test_promised_names_and_arguments(promise):
     name, arguments = promise.removesuffix(")").split("(")
     assert [s.name for s in theory.CATALOGUE[name].arguments] == arguments.split(", ")
@@ -118,7 +119,7 @@ def high_precision(name):
     return sp.lambdify(formula.arguments, formula.expr, "mpmath")
 
 
-@EVERY
+@each(list(theory.CATALOGUE.values()), lambda formula: formula.name)
 def test_a_million_points_keep_the_shape(formula):
     grid = np.linspace(0.1, 0.9, 10**6) + QUANTITIES[formula.arguments[0].name].accepted.low
     # At least one token; a limit above the weight read; at least one unit, one request; loads faster than computing.

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import sympy as sp
+from grids import each
 
 from inference_math import theory
 from inference_math.theory.formula import Formula, formula, to_vega
@@ -83,7 +84,7 @@ def test_equals_tells_equal_from_different():
     assert not theory.crossover.equals(e / (2 + e))
 
 
-@pytest.mark.parametrize("formula", EVERY, ids=lambda f: f.name)
+@each(list(EVERY), lambda formula: formula.name)
 def test_every_formula_is_complete_and_prints(formula):
     assert formula.name in theory.CATALOGUE
     assert formula.claim[0] in "CE"

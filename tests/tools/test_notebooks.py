@@ -9,6 +9,7 @@ from pathlib import Path
 import execution_cache
 import nbformat
 import pytest
+import twins
 from jupyter_cache import get_cache
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
@@ -184,3 +185,17 @@ def test_the_twins_of_the_book_are_fresh(root, monkeypatch):
     monkeypatch.chdir(root)
     twins = [notebooks.twin_of(text) for text in notebooks.chapters()]
     assert [twin for twin in twins if not notebooks.is_fresh(twin)] == []
+
+
+def test_the_twins_that_are_tested_are_the_talks_and_those_that_are_not_fresh(checkout, capsys):
+    (text,) = notebooks.chapters()
+    twins.main()
+    assert capsys.readouterr().out.split() == ["notebooks/part/01-x.ipynb"]  # it is not there yet
+    notebooks.execute(text)
+    twins.main()
+    assert capsys.readouterr().out == ""
+    (checkout / "book" / "part").rename(checkout / "book" / "prefill")
+    text = checkout / "book" / "prefill" / "01-x.md"
+    notebooks.execute(text.relative_to(checkout))
+    twins.main()
+    assert capsys.readouterr().out.split() == ["notebooks/prefill/01-x.ipynb"]
