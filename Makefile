@@ -56,7 +56,7 @@ WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); ec
 
 PYTEST = $(PY) -m pytest tests src --doctest-modules
 
-test: lint types html  ## style, types, units, laws, data, pages in a browser, the talks' notebooks: eight minutes
+test: lint types html  ## style, types, units, laws, data, pages in a browser, the talks' notebooks
 	@$(PYTEST) $$($(PY) tools/twins.py) --nbval -m "not long" -n $(WORKERS) --dist loadscope
 
 test-long: lint types html  ## before a release: long tests and all notebooks, too, with random examples

@@ -55,10 +55,6 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     from inference_math.planner import deployment, gpus, stores
 
     monkeypatch.setattr(queues, "DRAWN", 3)
-    for module in (
-        deployment,
-        gpus,
-        stores,
-        sys.modules["inference_math.planner.layouts"],
-    ):  # a function has its name, too
+    layouts = sys.modules["inference_math.planner.layouts"]  # a function has its name, too
+    for module in (deployment, gpus, stores, layouts):
         monkeypatch.setattr(module, "DRAWS", 8)

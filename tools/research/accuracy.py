@@ -202,7 +202,7 @@ def watched_loops(level: float = 0.9) -> pd.DataFrame:
 
 
 def watched_results() -> pd.DataFrame:
-    """Return their TPOT as a source of points beside others: rows as `calibrate.served.external_results` has them."""
+    """Return their TPOT as a source of points beside others: rows as `served.external_results` has them."""
     loops, unit = watched_loops().query("quantity == 'tpot'"), _watched()
     rows = loops.rename(columns={"measured": "tpot_s", "predicted": "tpot"})[["users", "tpot_s", "tpot", "low", "high"]]
     return rows.assign(
