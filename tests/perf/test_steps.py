@@ -304,7 +304,8 @@ def test_the_read_of_one_more_decode_by_hand():
 
 def test_a_decode_that_drafts_brings_its_drafts_into_the_products():
     drafting = steps.unit_terms(steps.drafting(UNIT.numbers, 3, 0.8), UNIT.found())
-    plain, four = (steps.parts(one, 8, 1000, 0, 0, 0, max, min)[1] for one in (terms(UNIT), drafting))
+    spans = [(one, steps.spans_of(one, 1000, 0, 0, min)) for one in (terms(UNIT), drafting)]
+    plain, four = (steps.parts(one, of, 8, 0, max, min)[1] for one, of in spans)
     head = drafting["head"]
     longer = 1 + 3 / 80
     assert four == pytest.approx(longer * 4 * (plain - 8 * head) + longer * 32 * head)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from inference_math import catalogue, theory
-from inference_math.perf.steps import parts, unit_terms
+from inference_math.perf.steps import parts, spans_of, unit_terms
 from inference_math.perf.types import UnitNumbers
 from inference_math.unit import Unit, matrix_bytes
 from inference_math.unit.coefficients import Coefficients
@@ -109,7 +109,8 @@ def _law(steps: pd.DataFrame) -> Callable[[Coefficients], NDArray[np.float64]]:
         found, values = np.empty(len(steps)), asdict(coefficients) | {"anchor": 0.0}
         for places, numbers, batch, context, n_in in each:
             terms = unit_terms(numbers, values)
-            part = parts(terms, batch, context, n_in, 0.0, 1.0 * (n_in > 0), np.maximum, np.minimum)
+            spans = spans_of(terms, context, n_in, 0.0, np.minimum)
+            part = parts(terms, spans, batch, 1.0 * (n_in > 0), np.maximum, np.minimum)
             found[places] = theory.step_time.unchecked(part[0], part[1], sum(part[2:]))
         return found
 

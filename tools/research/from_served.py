@@ -24,7 +24,7 @@ from served import GROUP, Loop
 from inference_math import theory
 from inference_math.checks import Numbers
 from inference_math.perf.calibrate import FACTORS, MOST, kernel_values
-from inference_math.perf.steps import parts, unit_terms
+from inference_math.perf.steps import parts, spans_of, unit_terms
 from inference_math.perf.types import CoefficientValues, Levels
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES, Calibration
 from inference_math.unit.kernels import kernels
@@ -96,10 +96,10 @@ class Asked:
     def predict(self, found: CoefficientValues) -> tuple[Any, Any]:
         """Return (TPOT, e2e) in seconds under some coefficients."""
         terms = unit_terms(self.numbers, found)
-        n_in, n_out = self.work.n_in, self.work.n_out
+        n_out, spans = self.work.n_out, spans_of(terms, self.context, self.work.n_in, 0.0, np.minimum)
 
         def step(decodes: Numbers, prompts: Numbers) -> Any:
-            each = parts(terms, decodes, self.context, n_in, 0.0, prompts, np.maximum, np.minimum)
+            each = parts(terms, spans, decodes, prompts, np.maximum, np.minimum)
             return theory.step_time.unchecked(each[0], each[1], sum(each[2:]))
 
         tpot = mean_seen(step, self.users, n_out, 0)

@@ -43,8 +43,7 @@ def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
     """
     held = max_batch_growing if engine["kv_grows"] else max_batch_reserved
     length = work["n_in"] + work["n_out"]
-    whole: int = held(kv_tokens(unit, length), work["n_in"] * work["pairing"], work["n_out"], work["cv"])
-    return whole
+    return floor(held(kv_tokens(unit, length), work["n_in"] * work["pairing"], work["n_out"], work["cv"]))
 
 
 def places(asked: Asked) -> int:
@@ -68,8 +67,7 @@ def fresh_share(work: Work) -> float:
 
 def prompts_together(tokens: float, n_in: float, groups: int) -> float:
     """Return the most prompts that a unit of so many groups computes at once, whose KV cache holds `tokens`."""
-    most: float = min(min(tokens / n_in, MOST_TOGETHER), max(floor(MOST_TOKENS * groups / n_in), 1))
-    return most
+    return min(min(tokens / n_in, MOST_TOGETHER), max(floor(MOST_TOKENS * groups / n_in), 1))
 
 
 def target_of(asked: Asked) -> Target:
@@ -118,8 +116,7 @@ def store_bytes(asked: Asked) -> float:
 def computed_tokens(asked: Asked, row: Row) -> int:
     """Return the prompt tokens that a row's step computes: what is not stored, of each prompt at least the last."""
     chunk, n_in = row["chunk"], asked["work"]["n_in"]
-    computed: int = max(ceil(chunk * fresh_share(asked["work"]) * (1 - 1e-12)), ceil(chunk / n_in))
-    return computed
+    return max(ceil(chunk * fresh_share(asked["work"]) * (1 - 1e-12)), ceil(chunk / n_in))
 
 
 def verify_tokens(asked: Asked) -> int:

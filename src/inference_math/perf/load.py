@@ -125,5 +125,4 @@ def strain(target: Target, one: StepCosts, name: str, row: Row) -> float:
             gap = gap_beside(mixed, one["load"], prompts, 1.0, quantile)
     else:
         gap, first = step(batch, 0.0) + target["sent"] / (steps - 1), step(0.0, prompts)
-    part: float = max(gap / target["step"], (one["front"] + first) / target["ttft"])
-    return part
+    return max(gap / target["step"], (one["front"] + first) / target["ttft"])

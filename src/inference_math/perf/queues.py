@@ -260,8 +260,7 @@ def replicas_sharing(cv: float, traffic: float, have: float, gpus: float, rate: 
 
 def cv_at_each(cv: float, replicas: float) -> float:
     """Return the CV of the times between arrivals at one of the replicas to which requests come by chance."""
-    each: float = thinned_cv(cv, 1 / replicas)
-    return each
+    return thinned_cv(cv, 1 / replicas)
 
 
 def thinned(cv: float, seed: float, count: int, replicas: float) -> list[float]:

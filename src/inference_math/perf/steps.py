@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from inference_math.checks import Numbers
 
 __all__ = [
-    "PARTS", "answer_steps", "busiest", "costs", "draft_yield", "drafting", "floor_of", "floor_spans", "floor_step",
-    "floor_step_of", "floor_terms", "kv_held", "kv_loaded", "kv_read", "kv_sent", "kv_tokens", "loading",
-    "longest_request", "most_uneven", "pairs_of", "parts", "parts_of", "read_by_busiest", "seen_of", "spans_of",
-    "step", "step_of", "stored_tokens", "unit_numbers", "unit_terms", "unread",
+    "PARTS", "answer_steps", "busiest", "context_of", "costs", "draft_yield", "drafting", "floor_computed",
+    "floor_read", "floor_spans", "floor_step", "floor_step_of", "floor_terms", "kv_held", "kv_loaded", "kv_read",
+    "kv_sent", "kv_tokens", "loading", "longest_request", "most_uneven", "pairs_of", "parts", "read_by_busiest",
+    "seen_of", "spans_of", "step", "step_of", "stored_tokens", "unit_numbers", "unit_terms", "unread",
 ]  # fmt: skip
 
 allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
@@ -57,6 +57,11 @@ PARTS = ["weights", "matrices", "KV cache", "attention of the prompt", "activati
 def longest_request(work: Work) -> float:
     """Return the tokens of the longest request: those of the means, where nothing longer is known."""
     return max(work["longest"], work["n_in"] + work["n_out"])
+
+
+def context_of(work: Work) -> float:
+    """Return the mean tokens that a decode sees."""
+    return mean_context(work["n_in"] * work["pairing"], max(work["n_out"], 1.001), work["cv"])
 
 
 def stored_tokens(n_in: float, alpha: float) -> float:
@@ -198,8 +203,7 @@ def kv_loaded(unit: UnitNumbers, tokens: float, read_bw: float) -> float:
 
     A group of GPUs loads over its own links, every GPU its own copy.
     """
-    seconds: float = kv_load_time(kv_held(unit, tokens), read_bw / unit["layout"]["dp"])
-    return seconds
+    return kv_load_time(kv_held(unit, tokens), read_bw / unit["layout"]["dp"])
 
 
 def kv_sent(unit: UnitNumbers, tokens: float) -> float:
@@ -327,26 +331,11 @@ def spans_of(terms: Terms, context: Numbers, fresh: Numbers, cached: Numbers, sm
     return {"fresh": fresh, "read": read, "load": load, "pairs": pairs}
 
 
-def parts(
-    terms: Terms,
-    decodes: Numbers,
-    context: Numbers,
-    fresh: Numbers,
-    cached: Numbers,
-    prompts: Numbers,
-    larger: Pick,
-    smaller: Pick,
-) -> list[Any]:
-    """Return the seconds of each of `PARTS`: of `decodes` at a mean `context` beside `prompts`.
+def parts(terms: Terms, spans: Spans, decodes: Numbers, prompts: Numbers, larger: Pick, smaller: Pick) -> list[Numbers]:
+    """Return the seconds of each of `PARTS`: of so many decodes beside `prompts`, whose lengths come to `spans`.
 
-    Each prompt has `fresh` tokens that also see `cached` ones before them. `larger` and `smaller` compare numbers, or
-    arrays. Requests divide evenly among the groups of GPUs.
+    `larger` and `smaller` compare numbers, or arrays. Requests divide evenly among the groups of GPUs.
     """
-    return parts_of(terms, spans_of(terms, context, fresh, cached, smaller), decodes, prompts, larger, smaller)
-
-
-def parts_of(terms: Terms, spans: Spans, decodes: Numbers, prompts: Numbers, larger: Pick, smaller: Pick) -> list[Any]:
-    """Return the same of lengths whose `spans` are known."""
     ranks, fresh = terms["ranks"], spans["fresh"]
     own = decodes / ranks
     # A prompt by itself keeps one group busy, and the others wait. Users who send together send prompts in bunches, of
@@ -380,15 +369,17 @@ def kv_read(terms: Terms, context: float) -> float:
 
 
 def step(terms: Terms, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:
-    """Return the seconds of a step; see `parts` for the arguments."""
+    """Return the seconds of a step of `decodes` at a mean `context` beside `prompts`.
+
+    Each prompt has `fresh` tokens that also see `cached` ones before them.
+    """
     return step_of(terms, spans_of(terms, context, fresh, cached, min), decodes, prompts)
 
 
 def step_of(terms: Terms, spans: Spans, decodes: float, prompts: float) -> float:
-    """Return the same of lengths whose `spans` are known."""
-    each = parts_of(terms, spans, decodes, prompts, max, min)
-    seconds: float = step_time(each[0], each[1], each[2] + each[3] + each[4] + each[5] + each[6])
-    return seconds
+    """Return the seconds of a step; see `parts` for the arguments."""
+    each = parts(terms, spans, decodes, prompts, max, min)
+    return step_time(each[0], each[1], each[2] + each[3] + each[4] + each[5] + each[6])
 
 
 def floor_terms(unit: UnitNumbers) -> FloorTerms:
@@ -427,7 +418,7 @@ def floor_terms(unit: UnitNumbers) -> FloorTerms:
 def floor_spans(
     floor: FloorTerms, context: Numbers, shortest: Numbers, fresh: Numbers, cached: Numbers, smaller: Pick
 ) -> FloorSpans:
-    """Return what lengths come to in the KV caches at least; see `floor_of`.
+    """Return what lengths come to in the KV caches at least; see `floor_read`.
 
     Contexts are `shortest` at least: what does not see everything reads less than the mean of them says. Of chunks that
     begin anew only the first is counted.
@@ -452,35 +443,54 @@ def floor_spans(
     }  # fmt: skip
 
 
-def floor_of(
-    floor: FloorTerms, spans: FloorSpans, passes: Numbers, sampling: Numbers, sampled: Numbers, tokens: Numbers,
-    decodes: Numbers, prompts: Numbers, loads: Numbers, common: Numbers, larger: Pick,
-) -> Any:  # fmt: skip
-    """Return the larger of bytes over bandwidth and FLOPs over rate, of so many passes over the weights.
+def floor_read(
+    floor: FloorTerms,
+    spans: FloorSpans,
+    passes: Numbers,
+    sampling: Numbers,
+    decodes: Numbers,
+    loads: Numbers,
+    common: Numbers,
+) -> Any:
+    """Return the seconds in which so many passes over the weights read what they need, at the full bandwidth.
 
-    `sampling` of them give tokens, and read the LM head, for `sampled` tokens of `tokens`. In all passes together there
-    are `decodes` and `prompts` of these lengths, whose stored tokens are read `loads` times; `common` decodes find
-    these read for another.
+    `sampling` of them give tokens, and read the LM head. In all passes together there are `decodes`, and stored tokens
+    of prompts are read `loads` times; `common` decodes find these read for another.
     """
     moved = floor["weights"] * passes + floor["head_read"] * sampling
-    moved = moved + spans["read"] * decodes - spans["again"] * common + spans["load"] * loads
+    return moved + spans["read"] * decodes - spans["again"] * common + spans["load"] * loads
+
+
+def floor_computed(
+    floor: FloorTerms,
+    spans: FloorSpans,
+    tokens: Numbers,
+    sampled: Numbers,
+    decodes: Numbers,
+    prompts: Numbers,
+    common: Numbers,
+) -> Any:
+    """Return the seconds in which `tokens` are computed, of which some are `sampled`, at the full rate.
+
+    They are those of `decodes` and `prompts`; what `common` decodes find they share with another.
+    """
     computed = floor["matrices"] * tokens + floor["head"] * sampled + spans["multiplied"] * decodes
-    computed = computed - spans["multiplied_again"] * common + spans["pairs"] * prompts
-    return larger(moved, computed)
+    return computed - spans["multiplied_again"] * common + spans["pairs"] * prompts
 
 
 def floor_step(floor: FloorTerms, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:
-    """Return the seconds below which no step is whose requests share no cache; see `parts` for the arguments."""
+    """Return the seconds below which no step is whose requests share no cache; see `step` for the arguments."""
     return floor_step_of(floor, floor_spans(floor, context, context, fresh, cached, min), decodes, prompts)
 
 
 def floor_step_of(floor: FloorTerms, spans: FloorSpans, decodes: float, prompts: float) -> float:
-    """Return the same of lengths whose `floor_spans` are known."""
+    """Return the seconds below which no step is; lengths come to `floor_spans`."""
     passes = 1.0 if decodes + prompts > 0 else 0.0
     sampling = 1.0 if decodes > 0 or prompts >= 1 else 0.0
+    read = floor_read(floor, spans, passes, sampling, decodes, prompts, 0.0)
     tokens = decodes + prompts * spans["fresh"]
-    seconds: float = floor_of(floor, spans, passes, sampling, decodes, tokens, decodes, prompts, prompts, 0.0, max)
-    return seconds
+    least: float = max(read, floor_computed(floor, spans, tokens, decodes, decodes, prompts, 0.0))
+    return least
 
 
 def loading(seconds: float, load: float, prompts: float, groups: float) -> float:
@@ -507,8 +517,8 @@ def costs(
     A chunk counts as its share of the prompt's cached read; an engine reads all before it in each chunk, which the
     simulator counts.
     """
-    n_in, n_out = work["n_in"], work["n_out"]
-    context = mean_context(n_in * work["pairing"], max(n_out, 1.001), work["cv"])
+    n_in = work["n_in"]
+    context = context_of(work)
     cached = stored_tokens(n_in, work["alpha"])
     fresh = n_in - cached
     load = prompt_factor * kv_loaded(unit, cached, read_bw) if read_bw > 0 and cached > 0 else 0.0

@@ -124,9 +124,10 @@ class Formula:
         return compiled
 
     @cached_property
-    def plain(self) -> Any:
+    def plain(self) -> Callable[..., float]:
         """The same on plain numbers, without NumPy: for loops, and for what a browser runs, too."""
-        return sp.lambdify(self.arguments, self.expr, "math", cse=True)
+        compiled: Callable[..., float] = sp.lambdify(self.arguments, self.expr, "math", cse=True)
+        return compiled
 
     @property
     def javascript(self) -> str:

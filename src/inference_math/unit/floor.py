@@ -10,15 +10,15 @@ Every prompt has the same stored share, and the concurrency is the mean number o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inference_math import theory
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, Numbers, as_numbers
-from inference_math.perf.steps import floor_of, floor_spans, floor_terms, stored_tokens
-from inference_math.perf.types import UnitNumbers
+from inference_math.perf.steps import context_of, floor_computed, floor_read, floor_spans, floor_terms, stored_tokens
+from inference_math.perf.types import FloorSpans, FloorTerms, UnitNumbers
 from inference_math.unit.mean import as_scalar
 from inference_math.workload import Workload
 
@@ -42,16 +42,19 @@ class RooflineBound:
         B, read = as_numbers("decodes", decodes, AT_LEAST_ZERO), as_numbers("context", context, AT_LEAST_ZERO)
         new = as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO)
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
-        tokens, prompts = B + new, np.where(new > 0, 1.0, 0.0)
-        sampling = np.minimum(B, 1)  # a chunk that is not the last of its prompt has no token to give
-        return self._least(np.minimum(tokens, 1), sampling, B, tokens, B, read, prompts, new, known, prompts, 0.0, read)
+        prompts = np.where(new > 0, 1.0, 0.0)
+        lengths = self._spans(read, read, new, known)
+        # A chunk that is not the last of its prompt has no token to give.
+        moved = floor_read(self._terms, lengths, np.minimum(B + new, 1), np.minimum(B, 1), B, prompts, 0.0)
+        return as_scalar(np.maximum(moved, floor_computed(self._terms, lengths, B + new, B, B, prompts, 0.0)))
 
     def prefill_time(self, n_in: ArrayLike, batch: ArrayLike = 1, cached: ArrayLike = 0) -> Any:
         """Return seconds below which no prefill lies; arguments as of `Unit.prefill_time`."""
         total, prompts = as_numbers("n_in", n_in, AT_LEAST_ONE), as_numbers("batch", batch, AT_LEAST_ONE)
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
-        new = total - known
-        return self._least(1.0, 1.0, prompts, prompts * new, 0.0, 0.0, prompts, new, known, prompts, 0.0, 0.0)
+        lengths, tokens = self._spans(0.0, 0.0, total - known, known), prompts * (total - known)
+        moved = floor_read(self._terms, lengths, 1.0, 1.0, 0.0, prompts, 0.0)
+        return as_scalar(np.maximum(moved, floor_computed(self._terms, lengths, tokens, prompts, 0.0, prompts, 0.0)))
 
     def ttft(self, work: Workload, concurrency: ArrayLike) -> Any:
         """Return seconds below which no mean TTFT lies: an engine may put a request first, however many there are."""
@@ -63,7 +66,9 @@ class RooflineBound:
         """Return seconds below which no mean TPOT lies: the others may wait meanwhile."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         # At best every draft is accepted, and costs nothing.
-        step = self._least(1.0, 1.0, 1.0, 1.0, 1.0, _context(work), 0.0, 0.0, 0.0, 0.0, 0.0, work.n_in)
+        lengths = self._spans(context_of(work.plain), work.n_in, 0.0, 0.0)
+        moved = floor_read(self._terms, lengths, 1.0, 1.0, 1.0, 0.0, 0.0)
+        step = max(moved, floor_computed(self._terms, lengths, 1.0, 1.0, 1.0, 0.0, 0.0))
         return as_scalar(np.full(users.shape, step / self._most))
 
     def e2e(self, work: Workload, concurrency: ArrayLike) -> Any:
@@ -73,23 +78,14 @@ class RooflineBound:
         after the other. Stored tokens may be common to all requests, whose caches are then read once for all.
         """
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
-        gaps, context, known = work.n_out - 1, _context(work), stored_tokens(work.n_in, work.alpha)
-        new, decodes = work.n_in - known, users * (work.n_out - 1) / self._most
-        passes = 1 + (work.n_out - 1) / self._most
-        together = self._least(
-            passes,
-            passes,
-            users * work.n_out,
-            users * (new + gaps),
-            decodes,
-            context,
-            users,
-            new,
-            known,
-            1.0,
-            decodes - gaps / self._most,
-            work.n_in,
-        )
+        gaps, known = work.n_out - 1, stored_tokens(work.n_in, work.alpha)
+        new, passes = work.n_in - known, 1 + gaps / self._most
+        decodes = users * gaps / self._most
+        common, lengths = decodes - gaps / self._most, self._spans(context_of(work.plain), work.n_in, new, known)
+        moved = floor_read(self._terms, lengths, passes, passes, decodes, 1.0, common)
+        tokens, sampled = users * (new + gaps), users * work.n_out
+        computed = floor_computed(self._terms, lengths, tokens, sampled, decodes, users, common)
+        together = np.maximum(moved, computed)
         alone = self.ttft(work, 1) + gaps * self.tpot(work, 1)
         return as_scalar(np.maximum(together, alone))
 
@@ -98,16 +94,9 @@ class RooflineBound:
         """Tokens that a step gives a request at most."""
         return 1 + self.numbers["drafts"]
 
-    def _least(
-        self, passes: Numbers, sampling: Numbers, sampled: Numbers, tokens: Numbers, decodes: Numbers, *prompts: Numbers
-    ) -> Any:
-        floor, context = floor_terms(self.numbers), prompts[0]
-        together, new, known, loads, common, shortest = prompts[1:]
-        spans = floor_spans(floor, context, shortest, new, known, np.minimum)
-        least = floor_of(floor, spans, passes, sampling, sampled, tokens, decodes, together, loads, common, np.maximum)
-        return as_scalar(least)
+    @cached_property
+    def _terms(self) -> FloorTerms:
+        return floor_terms(self.numbers)
 
-
-def _context(work: Workload) -> float:
-    context: float = theory.mean_context(n_in=work.n_in * work.pairing, n_out=max(work.n_out, 1.001), cv=work.cv)
-    return context
+    def _spans(self, context: Numbers, shortest: Numbers, new: Numbers, known: Numbers) -> FloorSpans:
+        return floor_spans(self._terms, context, shortest, new, known, np.minimum)

@@ -36,9 +36,11 @@ from inference_math.perf.scope import too_long
 from inference_math.perf.steps import (
     PARTS,
     answer_steps,
+    context_of,
     costs,
     drafting,
-    floor_of,
+    floor_computed,
+    floor_read,
     floor_spans,
     floor_terms,
     kv_held,
@@ -46,6 +48,7 @@ from inference_math.perf.steps import (
     longest_request,
     most_uneven,
     parts,
+    spans_of,
     stored_tokens,
     unit_numbers,
     unit_terms,
@@ -312,7 +315,8 @@ class Unit:
         return theory.step_time.unchecked(weights, matrices, sum(rest))
 
     def _parts(self, decodes: Numbers, context: Numbers, new: Numbers, cached: Numbers, prompts: Numbers) -> list[Any]:
-        return parts(self.terms, decodes, context, new, cached, prompts, np.maximum, np.minimum)
+        spans = spans_of(self.terms, context, new, cached, np.minimum)
+        return parts(self.terms, spans, decodes, prompts, np.maximum, np.minimum)
 
     @cached_property
     def numbers(self) -> UnitNumbers:
@@ -462,29 +466,17 @@ class Unit:
     def _seen(self, work: Workload, concurrency: ArrayLike, own: int) -> Any:
         """Return the exact mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0)."""
         users, unit = as_numbers("concurrency", concurrency, AT_LEAST_ONE), self.near(work)
-        context = theory.mean_context(n_in=work.n_in * work.pairing, n_out=max(work.n_out, 1.001), cv=work.cv)
-        cached = stored_tokens(work.n_in, work.alpha)
-        new, least = work.n_in - cached, floor_terms(self.numbers)
-        spans = floor_spans(least, context, work.n_in, new, cached, np.minimum)
+        context, cached = context_of(work.plain), stored_tokens(work.n_in, work.alpha)
+        new, floor = work.n_in - cached, floor_terms(self.numbers)
+        spans = floor_spans(floor, context, work.n_in, new, cached, np.minimum)
+
+        def least(decodes: Numbers, prompts: Numbers) -> Any:
+            sampling, given = np.minimum(decodes + np.floor(prompts), 1.0), decodes * self.tokens_a_step
+            read = floor_read(floor, spans, 1.0, sampling, decodes, prompts, 0.0)
+            return np.maximum(read, floor_computed(floor, spans, given + prompts * new, given, decodes, prompts, 0.0))
 
         def step(decodes: Numbers, prompts: Numbers) -> Any:
-            seconds = unit._step(decodes, context, new, cached, prompts)
-            sampling, given = np.minimum(decodes + np.floor(prompts), 1.0), decodes * self.tokens_a_step
-            return unit._possible(
-                seconds,
-                floor_of,
-                least,
-                spans,
-                1.0,
-                sampling,
-                given,
-                given + prompts * new,
-                decodes,
-                prompts,
-                prompts,
-                0.0,
-                np.maximum,
-            )
+            return unit._possible(unit._step(decodes, context, new, cached, prompts), least, decodes, prompts)
 
         # Of accepted drafts a request needs fewer steps, and others prefill beside more of them.
         steps = answer_steps(self.numbers, work.n_out)
