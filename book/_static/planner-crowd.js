@@ -27,7 +27,7 @@ window.inferenceMathCrowd = (() => {
   // The fleets of all architectures, as `planner.traffic` finds them, and which of them takes the fewest GPUs.
   const sized = function* ({ asked, solved, drawn }, played, { traffic, have, cv }) {
     const places = math.representative(asked, solved.costs);
-    const paces = places.map((i) => math.pace_of(asked, ...drawn[i]));
+    const draws = places.map((i, place) => ({ pace: math.pace_of(asked, ...drawn[i]), front: solved.costs[i].front, place }));
     const of = remembered((units) => math.of_units(asked, units));
     const candidates = math.candidates(asked, solved);
     const rowsOf = remembered((name, units) => math.trials(of(units), name, candidates[name]));
@@ -35,7 +35,7 @@ window.inferenceMathCrowd = (() => {
       rows: (name, units) => rowsOf(name, units).length,
       top: remembered((name, units, row, place) => math.full(of(units), name, rowsOf(name, units)[row], solved.costs[places[place]])),
       play: remembering((name, units, row, place, rate, enough) =>
-        math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), paces[place], solved.costs[places[place]].front, played, place, rate, math.replicas_sharing(cv, traffic, have, units * asked.unit.gpus, rate), enough)),
+        math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), draws[place], played, rate, math.replicas_sharing(cv, traffic, have, units * asked.unit.gpus, rate), enough)),
     };
     const fleets = {};
     for (const name of Object.keys(candidates)) {

@@ -172,7 +172,7 @@
     const { kind, operators, shape } = data.models[given.model];
     const engine = data.engines[given.engine].like || given.engine;
     const { generation } = data.gpus[given.gpu];
-    const at = math.standpoint_of(engine, engine, given.gpu, generation, given.weights, given.kv, given.tp * given.dp, { ...operators, fine: shape.fine });
+    const at = math.standpoint_of(engine, engine, { ...given, generation }, given.tp * given.dp, { ...operators, fine: shape.fine });
     if (math.by_operators(data.engines[given.engine].kernels, at.levels)) return { ...data.operators[given.engine], scope: data.scopes.operators, mode: "operators" };
     const { values, widths } = math.composed(data.levels, kernels, at);
     const seen = math.precisions_seen(data.levels, generation, kind);

@@ -8,7 +8,7 @@ import pytest
 from grids import rest_long
 
 from inference_math import Unit
-from inference_math.planner import cadences, foresee
+from inference_math.planner import Benchmark, cadences, foresee
 
 pytestmark = pytest.mark.browser
 PAGE = "book/planner.html"
@@ -40,12 +40,12 @@ def test_a_benchmark_is_that_of_the_package(page, changes, plan):
         given["model"], given["gpu"], tp, given["weights"], given["kv"], given["engine"], dp=dp,
         ep=tp * dp if given["experts"] == "whole" else 1, drafts=int(given["drafts"]),
     )  # fmt: skip
-    found = foresee(
-        unit, float(given["prompt"]), float(given["output"]), prompts=asked["num-prompts"],
-        concurrency=asked["max-concurrency"], range_ratio=asked["random-range-ratio"] / 100,
-        budget=asked["max-num-batched-tokens"], front=float(given["front"]) / 1000 if given["front"] else None,
+    run = Benchmark(
+        float(given["prompt"]), float(given["output"]), asked["num-prompts"], asked["max-concurrency"],
+        range_ratio=asked["random-range-ratio"] / 100, budget=asked["max-num-batched-tokens"],
         **({"rate": asked["request-rate"]} if "request-rate" in asked else {}),
     )  # fmt: skip
+    found = foresee(unit, run, front=float(given["front"]) / 1000 if given["front"] else None)
     for row, name in (("TTFT", "ttft"), ("TPOT", "tpot"), ("ITL", "itl"), ("latency", "latency")):
         assert told[name] == pytest.approx(found.table.loc[row].tolist(), rel=1e-6), row
     for name in ("rate", "seconds", "burst", "steady", "enough"):
@@ -64,7 +64,9 @@ def test_cadences_are_those_of_the_package(page, changes):
         given["model"], given["gpu"], int(given["tp"]), given["weights"], given["kv"], given["engine"],
         dp=int(given["dp"]),
     )  # fmt: skip
-    found = cadences(unit, float(given["prompt"]), float(given["output"]), prompts=200, concurrency=16, range_ratio=0.2)
+    found = cadences(
+        unit, Benchmark(float(given["prompt"]), float(given["output"]), prompts=200, concurrency=16, range_ratio=0.2)
+    )
     for here, there in zip(json.loads(told), found.to_numpy().tolist(), strict=True):
         assert here == pytest.approx(there, rel=1e-6)
     section = page.locator(SECTION)

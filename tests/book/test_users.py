@@ -7,6 +7,7 @@ from grids import rest_long
 
 from inference_math import Unit
 from inference_math.planner import size_store
+from inference_math.planner.loops import Habit
 from inference_math.workload.sessions import Turns
 
 pytestmark = pytest.mark.browser
@@ -34,7 +35,7 @@ def sized(given, plan):
         *(plan[name] for name in ("turns", "first", "message", "answer", "think")), shared=plan["shared"]
     )  # fmt: skip
     tiers = {name: 1e9 * plan[name] for name in ("dram", "local_ssd") if plan[name]}
-    return size_store(unit, turns, plan["users"], tiers, plan["units"], lifetime=plan["lifetime"])
+    return size_store(unit, turns, plan["users"], tiers, plan["units"], habit=Habit(lifetime=plan["lifetime"]))
 
 
 @pytest.mark.parametrize(

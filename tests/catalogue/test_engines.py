@@ -44,7 +44,7 @@ def test_a_made_up_engine_is_planned_with(monkeypatch, mine, model):
     for start in found.starts.values():
         assert any("mine --checkpoint $MODEL" in line for _, line in start.commands)
         assert any("--at-once" in line for _, line in start.commands)
-    assert planner.foresee(unit, 500, 100, prompts=20, concurrency=4).rate > 0
+    assert planner.foresee(unit, planner.Benchmark(500, 100, prompts=20, concurrency=4)).rate > 0
 
 
 def test_a_record_that_lacks_or_adds_something_is_refused_by_name():

@@ -63,7 +63,8 @@ GENERATION = {"generation": "Hopper", "kind": "dense", "weights": "fp8"}
 
 
 def at(of=DENSE, engine="vllm", gpu="h100", generation="Hopper", weights="fp8", kv="bf16", together=1):
-    return calibrate.standpoint_of(engine, "vllm", gpu, generation, weights, kv, together, of)
+    given = {"gpu": gpu, "generation": generation, "weights": weights, "kv": kv}
+    return calibrate.standpoint_of(engine, "vllm", given, together, of)
 
 
 def test_a_unit_stands_at_the_levels_of_its_parts_and_at_its_own_kernels():

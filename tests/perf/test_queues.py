@@ -131,9 +131,8 @@ def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
     pace = queues.pace_of(asked, *case.pairs(0)[0])
     rng, count = np.random.default_rng(seed), until + (until - since) // 2
     requests = requests_of(rng.exponential(size=count).tolist(), rng.random(count).tolist(), rate, 2200, n_out, 0.0)
-    told = goodput(
-        queues.system_for(asked, "aggregated", row), pace, 0.0, requests, 0.6, 0.04, since, until, 0.9, False
-    )
+    tally = Tally(0.6, 0.04, 0.0, since, until, 0.9, False)
+    told = goodput(queues.system_for(asked, "aggregated", row), pace, requests, tally)
     return told, (asked, queues.system_for(asked, "aggregated", row), pace)
 
 
@@ -166,10 +165,11 @@ def test_a_simulation_begins_with_the_usual_load(monkeypatch):
     assert usual > 60
     gaps, lengths = chances(0, 1.0)
     drawn = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
-    played = queues.played(asked, system, pace, 0.0, drawn, 0, 1.6, 1.0, 0.0)
+    draw = {"pace": pace, "front": 0.0, "place": 0}
+    played = queues.played(asked, system, draw, drawn, 1.6, 1.0, 0.0)
     assert played[2] == pytest.approx(told[2], rel=0.06)
     monkeypatch.setattr(queues, "FILLS", 0.0)
-    assert queues.played(asked, system, pace, 0.0, drawn, 0, 1.6, 1.0, 0.0)[2] < played[2]
+    assert queues.played(asked, system, draw, drawn, 1.6, 1.0, 0.0)[2] < played[2]
 
 
 def test_no_row_of_chunks_serves_more_prompts_than_its_steps_compute():
@@ -204,9 +204,10 @@ def test_a_tenth_of_the_measured_requests_comes_after_them(monkeypatch):
     drawn = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
     kept = {}
     monkeypatch.setattr(queues, "goodput", lambda *asked: kept.update(asked=asked) or [1.0, 0.0, 0.0])
-    queues.played(case.asked, system, queues.pace_of(case.asked, *case.pairs(0)[0]), 0, drawn, 0, 1e-3, 1, 0)
-    requests, since, until = kept["asked"][3], *kept["asked"][6:8]
-    assert (since, until - since, len(requests) - until) == (100, 400, 40)
+    draw = {"pace": queues.pace_of(case.asked, *case.pairs(0)[0]), "front": 0.0, "place": 0}
+    queues.played(case.asked, system, draw, drawn, 1e-3, 1, 0)
+    _, _, requests, tally = kept["asked"]
+    assert (tally._since, tally.wanted, len(requests) - tally._until) == (100, 400, 40)
 
 
 @pytest.mark.parametrize(("accepted", "chance"), [(0.5, 0.158655), (0.5, 0.841345), (0.6, 0.022750), (0.4, 0.977250)])

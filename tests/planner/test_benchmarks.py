@@ -13,7 +13,7 @@ from inference_math import Unit, Workload, simulate
 from inference_math.perf import bench, queues
 from inference_math.perf.bench import bench_lengths
 from inference_math.perf.engine import Request
-from inference_math.planner import cadences, foresee, traffic
+from inference_math.planner import Benchmark, cadences, foresee, traffic
 from inference_math.simulate.cost import timed
 from inference_math.simulate.schedulers import system_of
 from inference_math.workload import Requests
@@ -22,18 +22,20 @@ UNIT = Unit.of("llama-3-8b", "h100-sxm")
 
 
 def test_more_prompts_at_the_same_load_show_another_ttft():
-    few, many = (foresee(UNIT, 1000, 200, prompts=32 * each, concurrency=32, range_ratio=0.3) for each in (2, 60))
+    few, many = (
+        foresee(UNIT, Benchmark(1000, 200, prompts=32 * each, concurrency=32, range_ratio=0.3)) for each in (2, 60)
+    )
     assert few.table.loc["TTFT", "mean"] > 1.5 * many.table.loc["TTFT", "mean"]
     assert few.enough == many.enough
     assert few.enough % 32 == 0
     assert many.burst == pytest.approx(few.burst, rel=0.05)
     # With as many as it says the mean is within a twentieth of the steady one, and a little for the play itself.
-    enough = foresee(UNIT, 1000, 200, prompts=int(few.enough), concurrency=32, range_ratio=0.3, seed=1)
+    enough = foresee(UNIT, Benchmark(1000, 200, prompts=int(few.enough), concurrency=32, range_ratio=0.3, seed=1))
     assert enough.table.loc["TTFT", "mean"] / few.steady == pytest.approx(1.05, abs=0.04)
 
 
 def test_users_who_wait_for_a_place_are_a_queue_and_no_burst():
-    told = foresee(UNIT, 8000, 1000, prompts=300, concurrency=100, range_ratio=0.1)
+    told = foresee(UNIT, Benchmark(8000, 1000, prompts=300, concurrency=100, range_ratio=0.1))
     assert told.steady > 10
     assert told.enough != told.enough
     assert "opening burst" not in str(told)
@@ -57,7 +59,7 @@ class Same:
 
 def test_groups_of_attention_have_a_budget_each_and_drafts_wider_ends():
     deep = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8, engine="sglang")
-    told = foresee(deep, 1000, 100, prompts=64, concurrency=32, range_ratio=0.2, budget=2048)
+    told = foresee(deep, Benchmark(1000, 100, prompts=64, concurrency=32, range_ratio=0.2, budget=2048))
     run = simulate.benchmark(
         Same(1000, 100, 0.2), simulate.Steps(deep), concurrency=32, requests=64, front=deep.front.seconds,
         scheduler=simulate.Chunked(
@@ -65,23 +67,23 @@ def test_groups_of_attention_have_a_budget_each_and_drafts_wider_ends():
         ),
     )  # fmt: skip
     assert told.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean())
-    drafting = foresee(replace(deep, drafts=2), 1000, 100, prompts=64, concurrency=32, range_ratio=0.2)
+    drafting = foresee(replace(deep, drafts=2), Benchmark(1000, 100, prompts=64, concurrency=32, range_ratio=0.2))
     assert drafting.spread["ttft"][1] > told.spread["ttft"][1]
 
 
 def test_lengths_that_round_to_one_are_equal():
-    assert foresee(UNIT, 1000, 10, prompts=64, concurrency=8, range_ratio=0.01).enough == inf
+    assert foresee(UNIT, Benchmark(1000, 10, prompts=64, concurrency=8, range_ratio=0.01)).enough == inf
 
 
 def test_one_token_answers_have_no_time_between_tokens():
-    told = foresee(UNIT, 1000, 1, prompts=32, concurrency=8)
+    told = foresee(UNIT, Benchmark(1000, 1, prompts=32, concurrency=8))
     assert json.loads(json.dumps(told.to_dict(), allow_nan=False))["table"]["TPOT"]["mean"] is None
     assert "nan" not in str(told)
 
 
 @pytest.mark.parametrize("n_out", [150, 1])
 def test_it_is_the_simulator_with_the_front(n_out):
-    told = foresee(UNIT, 900, n_out, prompts=120, concurrency=12, range_ratio=0.2, seed=5, front=0.03)
+    told = foresee(UNIT, Benchmark(900, n_out, prompts=120, concurrency=12, range_ratio=0.2, seed=5), front=0.03)
     run = simulate.benchmark(
         Same(900, n_out, 0.2, 5), simulate.Steps(UNIT), concurrency=12, requests=120, front=0.03, every_gap=True,
         scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(900, n_out))),
@@ -97,14 +99,14 @@ def test_it_is_the_simulator_with_the_front(n_out):
 
 
 def test_equal_answers_never_reach_the_steady_state_and_it_says_so():
-    told = foresee(UNIT, 1000, 200, prompts=64, concurrency=16)
+    told = foresee(UNIT, Benchmark(1000, 200, prompts=64, concurrency=16))
     assert told.enough == inf
     assert "equal answers never spread users who began together" in str(told)
     assert told.to_dict()["enough"] is None
 
 
 def test_arrivals_have_no_burst_and_bunches_wait_longer():
-    calm, bunched = (foresee(UNIT, 1000, 200, prompts=400, rate=8.0, burstiness=each) for each in (1.0, 0.1))
+    calm, bunched = (foresee(UNIT, Benchmark(1000, 200, prompts=400, rate=8.0, burstiness=each)) for each in (1.0, 0.1))
     assert bunched.table.loc["TTFT", "P99"] > calm.table.loc["TTFT", "P99"]
     assert "opening burst" not in str(calm)
     run = simulate.open_loop(
@@ -119,18 +121,21 @@ def test_arrivals_have_no_burst_and_bunches_wait_longer():
 
 
 def test_all_at_once_is_one_burst():
-    told = foresee(UNIT, 1000, 50, prompts=24)
+    told = foresee(UNIT, Benchmark(1000, 50, prompts=24))
     assert told.burst == pytest.approx(told.table.loc["TTFT", "mean"])
 
 
 def test_a_rate_and_a_concurrency_are_the_smaller_of_both():
     """A client that sends at a rate to a few users: slow, it is open; fast, a closed loop."""
     few = {"prompts": 300, "concurrency": 8}
-    slow, open_ = foresee(UNIT, 1000, 100, rate=0.5, **few), foresee(UNIT, 1000, 100, rate=0.5, prompts=300)
+    slow, open_ = (
+        foresee(UNIT, Benchmark(1000, 100, rate=0.5, **few)),
+        foresee(UNIT, Benchmark(1000, 100, rate=0.5, prompts=300)),
+    )
     assert slow.table.loc["TTFT", "mean"] == pytest.approx(open_.table.loc["TTFT", "mean"])
-    fast, closed = foresee(UNIT, 1000, 100, rate=1e5, **few), foresee(UNIT, 1000, 100, **few)
+    fast, closed = foresee(UNIT, Benchmark(1000, 100, rate=1e5, **few)), foresee(UNIT, Benchmark(1000, 100, **few))
     assert fast.rate == pytest.approx(closed.rate, rel=0.02)
-    between = foresee(UNIT, 1000, 100, rate=0.8 * closed.rate, **few)
+    between = foresee(UNIT, Benchmark(1000, 100, rate=0.8 * closed.rate, **few))
     assert slow.rate < between.rate < closed.rate
     assert between.burst != between.burst
 
@@ -164,15 +169,19 @@ def test_who_must_wait_for_a_user_is_sent_when_one_is_free():
 )
 def test_bad_input_is_named(wrong, words):
     with pytest.raises(ValueError, match=words):
-        foresee(UNIT, 1000, 200, **wrong)
+        foresee(
+            UNIT, Benchmark(1000, 200, **{k: v for k, v in wrong.items() if k != "front"}), front=wrong.get("front")
+        )
 
 
 def test_cadences_of_one_engine_move_the_median_and_of_ranks_the_mean():
-    one = cadences(UNIT, 1000, 200, prompts=1500, rate=20.0, range_ratio=0.5).set_index("every")
+    one = cadences(UNIT, Benchmark(1000, 200, prompts=1500, rate=20.0, range_ratio=0.5)).set_index("every")
     assert one.gap[16] == pytest.approx(one.gap[1], rel=0.1)
     assert one.gap_p90[16] < 0.6 * one.gap_p90[1]
     assert (np.diff(one.ttft) > 0).all()
-    ranks = cadences(Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8), 1000, 200, prompts=600, rate=8.0, range_ratio=0.5)
+    ranks = cadences(
+        Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8), Benchmark(1000, 200, prompts=600, rate=8.0, range_ratio=0.5)
+    )
     by = ranks.set_index("every")
     assert by.gap[16] < 0.6 * by.gap[1]
     assert by.ttft[2] < by.ttft[1] < by.ttft[16]  # a step that is planned ahead is a clean one
@@ -181,8 +190,8 @@ def test_cadences_of_one_engine_move_the_median_and_of_ranks_the_mean():
 def test_a_cadence_of_one_on_one_rank_that_plans_no_step_ahead_is_the_benchmark():
     unit = Unit.of("llama-3-8b", "h100-sxm", engine="trtllm")
     asked = {"prompts": 120, "concurrency": 12, "range_ratio": 0.2}
-    (row,) = cadences(unit, 900, 150, every=(1,), **asked).to_dict("records")
-    told = foresee(unit, 900, 150, **asked)
+    (row,) = cadences(unit, Benchmark(900, 150, **asked), every=(1,)).to_dict("records")
+    told = foresee(unit, Benchmark(900, 150, **asked))
     assert row["gap"] == pytest.approx(told.table.loc["ITL", "mean"])
     assert row["ttft"] == pytest.approx(told.table.loc["TTFT", "mean"])
     assert row["rate"] == pytest.approx(told.rate)
@@ -193,7 +202,7 @@ def test_a_cadence_of_one_on_one_rank_that_plans_no_step_ahead_is_the_benchmark(
 )
 def test_cadences_that_are_none_are_named(every, words):
     with pytest.raises((ValueError, TypeError), match=words):
-        cadences(UNIT, 1000, 200, prompts=10, every=every)
+        cadences(UNIT, Benchmark(1000, 200, prompts=10), every=every)
 
 
 def test_lengths_of_a_benchmark_are_even_between_rounded_ends():

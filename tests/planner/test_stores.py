@@ -142,7 +142,10 @@ def test_groups_of_attention_keep_a_part_of_everything():
 @pytest.mark.usefixtures("few_draws")
 def test_an_engine_that_goes_on_while_a_tier_loads_is_no_slower():
     tight = Unit.of("llama-3-8b", "h100-sxm")
-    rows = [size_store(tight, AGENTS, 30, {"local_ssd": 1e13}, blocking=blocking).tiers for blocking in (True, False)]
+    rows = [
+        size_store(tight, AGENTS, 30, {"local_ssd": 1e13}, habit=Habit(blocking=blocking)).tiers
+        for blocking in (True, False)
+    ]
     waits, goes_on = (row.rate[1] for row in rows)
     assert goes_on > 1.05 * waits
 
@@ -193,13 +196,13 @@ def test_what_is_asked_of_a_ladder_reaches_its_numbers():
 @pytest.mark.usefixtures("few_draws")
 def test_a_lifetime_is_of_all_that_is_said():
     asked = {"units": 8, "tiers": {"dram": 8e12}}
-    short, long = (size_store(UNIT, AGENTS, 40, lifetime=seconds, **asked) for seconds in (30.0, None))
+    short, long = (size_store(UNIT, AGENTS, 40, habit=Habit(lifetime=seconds), **asked) for seconds in (30.0, None))
     assert short.ceiling == pytest.approx(AGENTS.sessions(1).of(1).within(30))
     assert short.tiers.together.iloc[-1] == pytest.approx(short.ceiling, abs=0.06)
     assert "used within 30 s before" in short.head[1]
     assert "were there before" in long.head[1]
     assert short.needed[0.99] < long.needed[0.99]  # whoever keeps less long needs less
-    crowded = size_store(UNIT, AGENTS, 500, lifetime=30.0, **asked)
+    crowded = size_store(UNIT, AGENTS, 500, habit=Habit(lifetime=30.0), **asked)
     assert crowded.tiers.together.iloc[-1] < 0.01
     assert any("longer than what is stored lives" in note for note in crowded.notes)
     assert not any("longer than what is stored lives" in note for note in (*short.notes, *long.notes))

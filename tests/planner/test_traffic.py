@@ -16,7 +16,7 @@ from inference_math.perf.engine import Request
 from inference_math.perf.load import loaded
 from inference_math.perf.starts import settings
 from inference_math.perf.steps import kv_sent
-from inference_math.planner import fleet, traffic
+from inference_math.planner import Arrivals, fleet, traffic
 from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan
 from inference_math.unit import Unit
@@ -154,7 +154,7 @@ def test_the_choice_is_that_of_the_rule(drawn):
 
 def test_other_seeds_stay_within_the_interval(drawn):
     found, best = drawn
-    again = fleet(found, 40, seed=4, architecture=best.architecture)
+    again = fleet(found, 40, arrivals=Arrivals(seed=4), architecture=best.architecture)
     assert best.gpus[1] <= again.gpus[0] <= best.gpus[2]
     assert again.ttft[0] == pytest.approx(best.ttft[0], rel=0.1)
     assert again.ttft != best.ttft
@@ -183,7 +183,7 @@ def test_prompts_that_differ_need_more_than_equal_ones_of_the_same_mean():
     found = planner.plan(UNIT, Workload.from_trace(code), SLA(1.5, 0.05), intervals=False)
     for name in found.starts:
         # So much traffic that a replica more or less is not the whole difference.
-        equal, recorded = (fleet(found, 600, architecture=name, mix=like) for like in (None, code))
+        equal, recorded = (fleet(found, 600, architecture=name, arrivals=Arrivals(mix=like)) for like in (None, code))
         assert recorded.gpus[0] >= equal.gpus[0]
         if name != "disaggregated":  # whose prompts find another unit free
             assert recorded.gpus[0] > equal.gpus[0]
@@ -207,7 +207,7 @@ def test_prompts_that_differ_need_more_than_equal_ones_of_the_same_mean():
 )
 def test_requests_that_cannot_be_played_are_refused(traffic_, more, error, words):
     with pytest.raises(error, match=words):
-        fleet(FOUND, traffic_, **more)
+        fleet(FOUND, traffic_, **(more if "architecture" in more else {"arrivals": Arrivals(**more)}))
 
 
 def test_no_replica_serves_more_than_at_full_load():
@@ -280,7 +280,7 @@ def test_what_gpus_serve_is_the_fleet_asked_the_other_way_round():
 
 
 def test_bursts_need_more():
-    counts = [fleet(FOUND, 10, architecture="aggregated", cv_arrivals=cv).gpus[0] for cv in (0, 1, 4)]
+    counts = [fleet(FOUND, 10, architecture="aggregated", arrivals=Arrivals(cv)).gpus[0] for cv in (0, 1, 4)]
     assert counts == sorted(counts)
     assert counts[2] > counts[0]
 
@@ -303,11 +303,11 @@ def test_who_shares_arrivals():
     assert queues.replicas_sharing(2.0, 40, 0, 2, 4) == 10
     assert queues.replicas_sharing(2.0, 40, 0, 2, 50) == 1.0
     assert queues.replicas_sharing(2.0, 0, 9, 2, 4) == 4
-    assert fleet(FOUND, np.float64(10), architecture="aggregated", cv_arrivals=2).rate == 10
+    assert fleet(FOUND, np.float64(10), architecture="aggregated", arrivals=Arrivals(2)).rate == 10
 
 
 def test_a_large_fleet_hardly_sees_bursts():
-    calm, bursty = (fleet(FOUND, 400, architecture="aggregated", cv_arrivals=cv).gpus[0] for cv in (1, 4))
+    calm, bursty = (fleet(FOUND, 400, architecture="aggregated", arrivals=Arrivals(cv)).gpus[0] for cv in (1, 4))
     assert 0.95 * calm < bursty < 1.3 * calm  # sixteen draws
 
 
@@ -327,7 +327,7 @@ def test_a_trace_is_dealt_out_to_the_replicas():
     part = traffic._part(trace, 20 / many.replicas)
     assert len(part) == pytest.approx(2000 / many.replicas, abs=1)
     assert [one.arrival for one in part] == arrival[:: many.replicas].tolist()
-    rated = fleet(found, 20, mix=trace)
+    rated = fleet(found, 20, arrivals=Arrivals(mix=trace))
     assert many.gpus[0] == pytest.approx(rated.gpus[0], rel=0.5)
 
 
@@ -369,7 +369,7 @@ def test_what_no_fleet_can_do():
     with pytest.raises(
         ValueError, match=r"traffic must .*100% of the requests.*1 of 1 draw; .*, chunked keeps it in 0;"
     ):
-        fleet(TIGHT, 40, quantile=1.0, architecture="chunked", mix=mix("azure-code"))
+        fleet(TIGHT, 40, quantile=1.0, architecture="chunked", arrivals=Arrivals(mix=mix("azure-code")))
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.9, 1.0])
@@ -449,7 +449,7 @@ def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_ali
 
     def told(sd):
         monkeypatch.setattr(queues, "ACCEPTED_SD", sd)
-        return queues.played(case.asked, system, pace, 0.0, asked, 0, 5.5, 1.0, 0.0)
+        return queues.played(case.asked, system, {"pace": pace, "front": 0.0, "place": 0}, asked, 5.5, 1.0, 0.0)
 
     (alike, _, even), (differing, _, uneven) = told(0.0), told(0.15)
     assert alike > differing > 0.7 * alike

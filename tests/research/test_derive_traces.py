@@ -13,7 +13,7 @@ import pytest
 
 from inference_math.evidence import data_dir, load
 from inference_math.workload import traces
-from inference_math.workload.stores import drawn
+from inference_math.workload.sessions import Turns
 
 
 def _traces(folder: Path) -> list[str]:
@@ -58,7 +58,7 @@ def test_script_writes_four_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_one_half_of_a_trace_foresees_the_other() -> None:
-    turns = drawn(turns=6, first=4, message=1, answer=1, gap=10.0, cv=1.0, users=40, seconds=600.0)
+    turns = Turns(turns=6, first=4, message=1, answer=1, think=10.0).drawn(40, 600.0)
     columns = {"arrival": [t.arrival for t in turns], "n_in": [512 * t.n_in for t in turns]}
     ids: dict[tuple[int, int], int] = {}
     blocks = [[ids.setdefault(block, len(ids)) for block in t.blocks[: t.n_in]] for t in turns]

@@ -7,7 +7,7 @@ import pytest
 
 from inference_math import simulate
 from inference_math.perf.engine import Request
-from inference_math.perf.goodput import goodput, requests_of
+from inference_math.perf.goodput import Tally, goodput, requests_of
 from inference_math.simulate.cost import timed
 from inference_math.simulate.schedulers import system_of
 from inference_math.workload import Trace
@@ -36,13 +36,15 @@ def test_the_share_is_that_of_the_full_simulation(scheduler, rate):
     rows = replayed(requests, scheduler).sort_values("arrival")
     good = (rows["ttft"] <= LIMITS[0]) & ~(rows["tpot"] > LIMITS[1])
     system = system_of(scheduler, None)
-    score, ttft, tpot = goodput(system, timed(COST), 0.0, requests, *LIMITS, 0, 400, 0.9, False)
+    score, ttft, tpot = goodput(system, timed(COST), requests, Tally(*LIMITS, 0.0, 0, 400, 0.9, False))
     assert score == pytest.approx(good.mean() / 0.9)
     assert ttft == pytest.approx(rows["ttft"].mean())
     assert tpot == pytest.approx(rows["tpot"].mean())  # of those that have gaps
     # Only some of them, the others there to keep the system busy.
     part = good[50:250].mean()
-    assert goodput(system, timed(COST), 0.0, requests, *LIMITS, 50, 250, 0.5, False)[0] == pytest.approx(part / 0.5)
+    assert goodput(system, timed(COST), requests, Tally(*LIMITS, 0.0, 50, 250, 0.5, False))[0] == pytest.approx(
+        part / 0.5
+    )
 
 
 @pytest.mark.parametrize("rate", [2.0, 8.0, 30.0])
@@ -50,7 +52,8 @@ def test_who_is_hasty_knows_the_same_of_the_promise(rate):
     system, requests = system_of(SCHEDULERS[0], None), drawn(rate)
     for share in (0.5, 0.9, 1.0):
         whole, hasty = (
-            goodput(system, timed(COST), 0.0, requests, *LIMITS, 0, 400, share, haste)[0] for haste in (False, True)
+            goodput(system, timed(COST), requests, Tally(*LIMITS, 0.0, 0, 400, share, haste))[0]
+            for haste in (False, True)
         )
         assert (hasty >= 1) == (whole >= 1)
         assert hasty == whole if whole >= 1 else hasty <= whole
@@ -60,7 +63,7 @@ def test_who_is_hasty_knows_the_same_of_the_promise(rate):
 def test_means_are_kept_by_the_smaller_of_limit_over_mean(rate):
     system, requests = system_of(SCHEDULERS[0], None), drawn(rate)
     for haste in (False, True):
-        score, ttft, tpot = goodput(system, timed(COST), 0.0, requests, *LIMITS, 0, 400, 0.0, haste)
+        score, ttft, tpot = goodput(system, timed(COST), requests, Tally(*LIMITS, 0.0, 0, 400, 0.0, haste))
         assert score == pytest.approx(min(LIMITS[0] / ttft, LIMITS[1] / tpot))
 
 
@@ -82,5 +85,5 @@ def test_one_that_misses_counts_as_one():
     """A long prompt among twenty: it and nobody else is late."""
     requests = [Request(i, float(i), 100, 2, 0) for i in range(20)]
     requests[15] = Request(15, 15.0, 100_000, 2, 0)
-    score, *_ = goodput(system_of(SCHEDULERS[0], None), timed(COST), 0.0, requests, *LIMITS, 0, 20, 1.0, False)
+    score, *_ = goodput(system_of(SCHEDULERS[0], None), timed(COST), requests, Tally(*LIMITS, 0.0, 0, 20, 1.0, False))
     assert score == pytest.approx(0.95)

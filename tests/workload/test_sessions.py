@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inference_math import theory
 from inference_math.workload.sessions import Sessions, Turns
-from inference_math.workload.stores import drawn, play
+from inference_math.workload.stores import play
 
 TURNS = {"turns": 12, "first": 30, "message": 3, "answer": 2}
 
@@ -21,8 +21,8 @@ TURNS = {"turns": 12, "first": 30, "message": 3, "answer": 2}
 def test_a_store_that_is_played_finds_what_the_law_says(cv, shared):
     """Least recently used, block by block: within two points over a range of sizes."""
     users, gap = 60, 10.0
-    stream = drawn(**TURNS, gap=gap, cv=cv, users=users, seconds=400.0, shared=shared)
-    law = Sessions.of_turns(**TURNS, gap=gap, cv=cv, shared=shared).of(users)
+    turns = Turns(**TURNS, think=gap, cv=cv, shared=shared)
+    stream, law = turns.drawn(users, 400.0), turns.sessions(0.0).of(users)
     sizes = [int(share * users * 60) for share in (0.2, 0.4, 0.7, 1.0, 1.5, 3.0)]
     played = [sum(play(stream, [size], skip=len(stream) // 3)) for size in sizes]
     for size, found in zip(sizes, played, strict=True):
@@ -32,8 +32,8 @@ def test_a_store_that_is_played_finds_what_the_law_says(cv, shared):
 
 @pytest.mark.parametrize(("lifetime", "size"), [(3.0, 10_000), (12.0, 10_000), (12.0, 1500)])
 def test_a_lifetime_ends_what_a_store_keeps(lifetime, size):
-    stream = drawn(**TURNS, gap=10.0, cv=1.0, users=60, seconds=400.0)
-    law = Sessions.of_turns(**TURNS, gap=10.0, cv=1.0).of(60)
+    turns = Turns(**TURNS, think=10.0)
+    stream, law = turns.drawn(60, 400.0), turns.sessions(0.0).of(60)
     played = sum(play(stream, [size], skip=len(stream) // 3, lifetime=lifetime))
     assert law.found(size, lifetime) == pytest.approx(played, abs=0.02)
     assert law.found(size, lifetime) == min(law.found(size), law.within(lifetime))
@@ -41,8 +41,8 @@ def test_a_lifetime_ends_what_a_store_keeps(lifetime, size):
 
 
 def test_with_equal_gaps_a_store_finds_all_or_nothing():
-    stream = drawn(**TURNS, gap=10.0, cv=0, users=40, seconds=300.0)
-    law = Sessions.of_turns(**TURNS, gap=10.0, cv=0)
+    turns = Turns(**TURNS, think=10.0, cv=0)
+    stream, law = turns.drawn(40, 300.0), turns.sessions(0.0)
     size = 40 * (law.again + law.brought)
     few, many = (sum(play(stream, [int(part * size)], skip=len(stream) // 3)) for part in (0.8, 1.2))
     assert few < 0.05
@@ -78,7 +78,7 @@ def test_more_room_finds_no_less_and_more_users_no_more(capacity, more, cv):
 
 def test_turns_add_up_by_hand():
     """Three turns: prompts of 10, 17 and 24 tokens, of which 0, 14 and 21 were there, answers included."""
-    one = Sessions.of_turns(turns=3, first=10, message=3, answer=4, gap=5)
+    one = Turns(turns=3, first=10, message=3, answer=4, think=5).sessions(0.0)
     assert one.prompt == pytest.approx((10 + 17 + 24) / 3)
     assert one.again == pytest.approx((14 + 21) / 3)
     assert one.brought == pytest.approx((10 + 3 + 3) / 3 + 4)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math.workload.stores import clairvoyant, drawn, play
+from inference_math.workload.sessions import Turns
+from inference_math.workload.stores import clairvoyant, play
 from inference_math.workload.traces import reuse_curve
 
 
@@ -68,7 +69,7 @@ def test_what_nobody_used_for_its_lifetime_is_lost():
 
 
 def test_drawn_sessions_grow_by_message_and_answer_and_follow_each_other():
-    stream = drawn(turns=3, first=10, message=3, answer=4, gap=5.0, cv=0, users=1, seconds=60.0, shared=2)
+    stream = Turns(turns=3, first=10, message=3, answer=4, think=5.0, cv=0, shared=2).drawn(1, 60.0)
     lengths = [turn.n_in for turn in stream]
     start = lengths.index(12)
     assert lengths[start : start + 6] == [12, 19, 26, 12, 19, 26]
@@ -84,8 +85,8 @@ def test_drawn_sessions_grow_by_message_and_answer_and_follow_each_other():
         (lambda: play([(0.0, 1, ["a"])], [-1]), "tiers must be"),
         (lambda: play([(0.0, 1, ["a"])], [1], skip=1), "skip must leave a request"),
         (lambda: play([(0.0, 1, ["a"])], [1], lifetime=0), "lifetime must be"),
-        (lambda: drawn(0, 1, 1, 1, 1.0, 1.0, 1, 1.0), "turns must be"),
-        (lambda: drawn(1, 1, 1, 1, 0.0, 1.0, 1, 1.0), "gap must be"),
+        (lambda: Turns(1, 1, 1, 1, 1.0).drawn(0, 1.0), "users must be"),
+        (lambda: Turns(1, 1, 1, 1, 0.0).drawn(1, 1.0), "think must be"),
     ],
 )
 def test_bad_input_is_refused(ask, words):

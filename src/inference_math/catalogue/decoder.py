@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from inference_math.catalogue.files import parsed_file, strict
 from inference_math.catalogue.huggingface import model_fields
-from inference_math.catalogue.layers import Cache, Ffn, Layer, grouped, latent, mixture, plain_ffn
+from inference_math.catalogue.layers import Cache, Ffn, Heads, Latent, Layer, grouped, latent, mixture, plain_ffn
 from inference_math.catalogue.precisions import FOUR_BITS, STATE_BYTES, as_kv_precision, as_precision, bytes_per_value
 from inference_math.checks import AT_LEAST_ZERO, Numbers, as_numbers, as_one_of, as_whole
 
@@ -132,17 +132,10 @@ class Model:
         if self.stack:
             return self.stack
         if self.attention == "mla":
-            attention = latent(
-                self.d_model,
-                self.n_heads,
-                q_lora=self.q_lora,
-                kv_lora=self.kv_lora,
-                nope=self.qk_nope,
-                rope=self.qk_rope,
-                v_head=self.v_head,
-            )
+            sizes = Latent(self.q_lora, self.kv_lora, self.qk_nope, self.qk_rope, self.v_head)
+            attention = latent(self.d_model, self.n_heads, sizes)
         else:
-            attention = grouped(self.d_model, self.n_heads, self.n_kv_heads, self.head_size)
+            attention = grouped(self.d_model, Heads(self.n_heads, self.n_kv_heads, self.head_size))
         dense = plain_ffn(self.d_model, self.d_ff, gated=self.gated)
         if not self.n_experts:
             return (Layer(self.n_layers, attention, dense),)

@@ -7,7 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from inference_math.catalogue.layers import Attention, Ffn, Layer, delta_net, grouped, latent, mamba, mixture, plain_ffn
+from inference_math.catalogue.layers import (
+    Attention,
+    Ffn,
+    Heads,
+    Index,
+    Latent,
+    Layer,
+    delta_net,
+    grouped,
+    latent,
+    mamba,
+    mixture,
+    plain_ffn,
+)
 from inference_math.catalogue.stated import Config
 
 __all__ = ["HYBRIDS", "Hybrid"]
@@ -72,7 +85,7 @@ def _grouped(config: Config, prefix: str = "", **more: Any) -> Attention:
 
     d_model, heads = config.whole("hidden_size"), size("num_attention_heads")
     head = size("head_dim", d_model // heads)
-    return grouped(d_model, heads, size("num_key_value_heads", heads), head, v_head=size("v_head_dim", head), **more)
+    return grouped(d_model, Heads(heads, size("num_key_value_heads", heads), head, size("v_head_dim", head)), **more)
 
 
 def _windowed(config: Config, field: str = "sliding_window", prefix: str = "", **more: Any) -> Attention:
@@ -109,7 +122,7 @@ def _gemma(config: Config) -> list[Pair]:
     wide = config.whole("global_head_dim", config.whole("head_dim"))
     alike, few = config.flag("attention_k_eq_v", False), config.whole("num_key_value_heads")
     few = config.whole("num_global_key_value_heads", few) if alike else few
-    by_kind = {_FULL: grouped(d_model, heads, few, wide, shared_kv=alike), _WINDOW: _windowed(config)}
+    by_kind = {_FULL: grouped(d_model, Heads(heads, few, wide), shared_kv=alike), _WINDOW: _windowed(config)}
     width = config.whole("intermediate_size")
     if config.flag("enable_moe_block", False):
         ffn = _routed(config, "num_experts", "moe_intermediate_size", width, "top_k_experts")
@@ -163,22 +176,17 @@ def _sparse_latent(config: Config) -> list[Pair]:
     """DeepSeek V3.2 and GLM-5: latents of which an index chooses some; later GLMs share the choice between layers."""
     count, d_model = config.whole("num_hidden_layers"), config.whole("hidden_size")
     dense_first = config.whole("first_k_dense_replace", low=0)
-    sizes = {
-        "q_lora": config.whole("q_lora_rank", 0, low=0),
-        "kv_lora": config.whole("kv_lora_rank"),
-        "nope": config.whole("qk_nope_head_dim"),
-        "rope": config.whole("qk_rope_head_dim"),
-        "v_head": config.whole("v_head_dim"),
-        "top_k": config.whole("index_topk"),
-        "index_heads": config.whole("index_n_heads"),
-        "index_head": config.whole("index_head_dim"),
-    }
+    sizes = Latent(
+        config.whole("q_lora_rank", 0, low=0),
+        *map(config.whole, ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")),
+    )
+    index = Index(*map(config.whole, ("index_topk", "index_n_heads", "index_head_dim")))
     if config.get("layer_types"):
         config.kinds("layer_types", count, ("deepseek_sparse_attention",))
     full = ["full"] * count
     kinds = config.kinds("indexer_types", count, ("full", "shared")) if config.get("indexer_types") else full
     heads = config.whole("num_attention_heads")
-    by_kind = {kind: latent(d_model, heads, **sizes, indexed=kind == "full") for kind in ("full", "shared")}
+    by_kind = {kind: latent(d_model, heads, sizes, index, indexed=kind == "full") for kind in ("full", "shared")}
     width = config.whole("moe_intermediate_size")
     routed = _routed(
         config, "n_routed_experts", "moe_intermediate_size", config.whole("n_shared_experts", low=0) * width
@@ -223,8 +231,9 @@ def _nemotron_h(config: Config) -> list[Pair]:
         "mamba": (mamba(d_model, heads=config.whole("mamba_num_heads"), head=config.whole("mamba_head_dim"),
                         groups=config.whole("n_groups"), state=config.whole("ssm_state_size"),
                         kernel=config.whole("conv_kernel")), rest),
-        "attention": (grouped(d_model, config.whole("num_attention_heads"), config.whole("num_key_value_heads"),
-                              config.whole("head_dim", config.get("attention_head_dim"))), rest),
+        "attention": (grouped(d_model, Heads(
+            config.whole("num_attention_heads"), config.whole("num_key_value_heads"),
+            config.whole("head_dim", config.get("attention_head_dim")))), rest),
         "mlp": (nothing, plain_ffn(d_model, config.whole("intermediate_size"), gated=False)),
     }  # fmt: skip
     if "moe" in stated:
@@ -259,7 +268,7 @@ def _nemotron_nas(config: Config) -> list[Pair]:
         config.refuse(bool(special), "block_configs", f"not modelled: {', '.join(special)}")
         mixes = Attention("none")
         if not attention.get("no_op"):
-            mixes = grouped(d_model, heads, heads // group, d_model // heads)
+            mixes = grouped(d_model, Heads(heads, heads // group, d_model // heads))
         # As the model does it: two thirds of the multiple, rounded up to a multiple of 256.
         config.refuse(not 0 <= (ffn.get("ffn_mult") or 0) <= _WIDEST, "block_configs", "ffn_mult is out of range")
         width = -(-int(2 * ffn["ffn_mult"] * d_model / 3) // 256) * 256 if not ffn.get("no_op") else 0

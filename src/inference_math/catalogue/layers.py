@@ -7,8 +7,23 @@ only: biases, norms, and convolutions of a few taps are left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-__all__ = ["Attention", "Cache", "Ffn", "Layer", "delta_net", "grouped", "latent", "mamba", "mixture", "plain_ffn"]
+__all__ = [
+    "Attention",
+    "Cache",
+    "Ffn",
+    "Heads",
+    "Index",
+    "Latent",
+    "Layer",
+    "delta_net",
+    "grouped",
+    "latent",
+    "mamba",
+    "mixture",
+    "plain_ffn",
+]
 
 
 @dataclass(frozen=True)
@@ -93,24 +108,42 @@ class Layer:
     ffn: Ffn
 
 
+class Heads(NamedTuple):
+    """Heads of queries, and of keys and values; the size of one, and that of a value's, 0 for the same."""
+
+    queries: int
+    kvs: int
+    size: int
+    values: int = 0
+
+
+class Latent(NamedTuple):
+    """Sizes of latent attention: of the queries' latent (0: none), of that of keys and values, of parts of a head."""
+
+    q_lora: int
+    kv_lora: int
+    nope: int
+    rope: int
+    v_head: int
+
+
+class Index(NamedTuple):
+    """What chooses the `top_k` tokens that a token sees: heads with one small key for each token, and its size."""
+
+    top_k: int
+    heads: int
+    head: int
+
+
 def grouped(
-    d_model: int,
-    heads: int,
-    kv_heads: int,
-    head: int,
-    *,
-    v_head: int = 0,
-    reach: int = 0,
-    aligned: bool = False,
-    gated: bool = False,
-    shared_kv: bool = False,
+    d_model: int, of: Heads, *, reach: int = 0, aligned: bool = False, gated: bool = False, shared_kv: bool = False
 ) -> Attention:
-    """Return attention with `heads` query heads in groups that share a KV head (MHA: as many; MQA: one).
+    """Return attention whose query heads share KV heads in groups (MHA: as many; MQA: one).
 
     `reach` limits it to a sliding window, or with `aligned` to chunks. `gated` adds an output gate as wide as the
     queries. With `shared_kv` keys and values are one projection.
     """
-    value = v_head or head
+    heads, kv_heads, head, value = of.queries, of.kvs, of.size, of.values or of.size
     projections = head * (heads + kv_heads) + (0 if shared_kv else value * kv_heads) + value * heads
     params = d_model * (projections + (head * heads if gated else 0))
     width = heads * (head + value) / 2
@@ -120,36 +153,24 @@ def grouped(
     return Attention(kind, params, (cache,), 0, float(width), float(values))
 
 
-def latent(
-    d_model: int,
-    heads: int,
-    *,
-    q_lora: int,
-    kv_lora: int,
-    nope: int,
-    rope: int,
-    v_head: int,
-    top_k: int = 0,
-    index_heads: int = 0,
-    index_head: int = 0,
-    indexed: bool = True,
-) -> Attention:
+def latent(d_model: int, heads: int, sizes: Latent, index: Index | None = None, *, indexed: bool = True) -> Attention:
     """Return latent attention (MLA): one latent and one rotated key for all heads.
 
-    With `top_k` a token sees only so many others, those that an index of one small key for each token chooses (sparse
-    attention). A layer that is not `indexed` takes the choice of another.
+    With an `index` a token sees only those others that it chooses (sparse attention). A layer that is not `indexed`
+    takes the choice of another.
     """
+    q_lora, kv_lora, nope, rope, v_head = sizes
     query = heads * (nope + rope)
     params = d_model * (q_lora + kv_lora + rope) + (q_lora or d_model) * query + kv_lora * heads * (nope + v_head)
     params += heads * v_head * d_model
     decode = 2.0 * heads * (2 * kv_lora + rope)
     width = heads * (nope + rope + v_head) / 2
-    caches: tuple[Cache, ...] = (Cache(kv_lora + rope, 1, width, decode, top_k),)
-    if top_k and indexed:
-        params += index_heads * index_head * (q_lora or d_model) + d_model * (index_head + index_heads)
-        looks = index_heads * index_head
+    caches: tuple[Cache, ...] = (Cache(kv_lora + rope, 1, width, decode, index.top_k if index else 0),)
+    if index and indexed:
+        looks = index.heads * index.head
+        params += looks * (q_lora or d_model) + d_model * (index.head + index.heads)
         # Its keys are in FP8, with a scale of four bytes.
-        caches += (Cache(0, 1, looks / 2, 2.0 * looks, own_bytes=index_head + 4.0),)
+        caches += (Cache(0, 1, looks / 2, 2.0 * looks, own_bytes=index.head + 4.0),)
     return Attention("latent", params, caches, 0, float(width), float(kv_lora + rope))
 
 

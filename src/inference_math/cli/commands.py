@@ -27,6 +27,7 @@ from inference_math.checks.numerals import digits
 from inference_math.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
 from inference_math.perf.bench import cadence_said, in_seconds
 from inference_math.planner import (
+    Benchmark,
     Case,
     Fleet,
     Ladder,
@@ -40,9 +41,10 @@ from inference_math.planner import (
     search,
     size_store,
 )
+from inference_math.planner.loops import Habit
 from inference_math.planner.record import as_record
 from inference_math.planner.text import as_markdown, as_script, as_short, fleets_table, gpus_line, gpus_table
-from inference_math.planner.traffic import RATES, SHARED
+from inference_math.planner.traffic import RATES, SHARED, Arrivals
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.unit.unit import ACCEPTED
@@ -193,9 +195,8 @@ def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | No
         raise ValueError(f"--{missing[0]} must be given with --turns")
     turns = Turns(**{name: getattr(options, name) for name in names})
     sizes = dict(_sized(named) for named in options.tiers)
-    return size_store(
-        unit, turns, options.users, sizes, units, sla=sla, blocking=options.blocking, lifetime=options.lifetime
-    )
+    habit = Habit(blocking=options.blocking, lifetime=options.lifetime)
+    return size_store(unit, turns, options.users, sizes, units, sla=sla, habit=habit)
 
 
 def _print_all(found: Plan, many: Fleet | None, tried: pd.DataFrame | None) -> None:
@@ -294,9 +295,7 @@ def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fle
     share = None if options.quantile == MEANS else options.quantile or SHARED
     told: dict[str, Any] = {
         "quantile": share,
-        "cv_arrivals": options.bursts,
-        "mix": mixed,
-        "seed": options.seed,
+        "arrivals": Arrivals(options.bursts, mixed, options.seed),
         "workers": min(os.cpu_count() or 1, 3),
     }
     try:
@@ -309,19 +308,20 @@ def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fle
 
 
 def _benchmark(options: argparse.Namespace) -> int:
-    asked: dict[str, Any] = {
-        "prompts": options.prompts,
-        "concurrency": options.concurrency,
-        "rate": options.rate,
-        "burstiness": options.burstiness,
-        "range_ratio": options.ratio,
-        "budget": options.budget,
-        "front": options.front,
-        "seed": options.seed,
-    }
+    run = Benchmark(
+        options.input,
+        options.output,
+        options.prompts,
+        options.concurrency,
+        options.rate,
+        options.burstiness,
+        options.ratio,
+        options.budget,
+        options.seed,
+    )
     unit = _unit(options)
     if options.cadences:
-        rows = cadences(unit, options.input, options.output, **asked)
+        rows = cadences(unit, run, front=options.front)
         if options.json:
             print(json.dumps(rows.to_dict("records"), indent=2))
             return 0
@@ -332,7 +332,7 @@ def _benchmark(options: argparse.Namespace) -> int:
         )
         print("\n".join([shown.to_string(index=False), *said]))
         return 0
-    found = foresee(unit, options.input, options.output, **asked)
+    found = foresee(unit, run, front=options.front)
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
     return 0
 

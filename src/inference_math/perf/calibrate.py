@@ -53,14 +53,13 @@ def by_operators(kernels: bool, given: dict[str, str]) -> bool:
     return kernels and given["kind"] == "dense" and plain and given["generation"] != "Blackwell"
 
 
-def standpoint_of(
-    engine: str, newest: str, gpu: str, generation: str, weights: str, kv: str, together: float, of: Operators
-) -> Standpoint:
+def standpoint_of(engine: str, newest: str, given: dict[str, str], together: float, of: Operators) -> Standpoint:
     """Return where a unit stands: the level of each of `FACTORS`, and which of the measured kernels are its own.
 
-    `engine` is the name of the engine's generation, `newest` that of its newest one; `together` the GPUs that add up
-    one sum, `of` the operators of the model.
+    `engine` is the name of the engine's generation, `newest` that of its newest one; `given` names gpu, generation,
+    weights and kv; `together` are the GPUs that add up one sum, `of` the operators of the model.
     """
+    weights = given["weights"]
     fine, common, routed = of["fine"][weights], "bf16", ""
     blocks = "fp8" if of["kind"] == "dense" else "fp8 blocks"  # whose scales FP8 checkpoints have
     if fine["attention"] == "fp8" or fine["attention"] == "nvfp4":
@@ -72,16 +71,16 @@ def standpoint_of(
         "levels": {
             "engine": engine,
             "model": engine + "/" + of["name"],
-            "generation": generation,
+            "generation": given["generation"],
             "kind": of["kind"],
             "weights": weights,
         },
         "kernels": newest,
-        "gpu": gpu,
+        "gpu": given["gpu"],
         "common": common,
         "blocks": blocks,
         "routed": routed,
-        "attention": of["heads"] + ", " + kv,
+        "attention": of["heads"] + ", " + given["kv"],
         "links": links,
         "products": of["products"],
         "mixed": of["mixed"],

@@ -38,8 +38,8 @@ class Played:
 class Tally:
     """Counts which of the requests from number `since` to before `until` keep both limits, and adds up what they see.
 
-    Where the `share` of them that must is missed for sure, it asks for no more if it is `hasty`. A share of 0: the
-    means must keep the limits.
+    No step takes `front` seconds of a TTFT. Where the `share` of them that must is missed for sure, it asks for no more
+    if it is `hasty`. A share of 0: the means must keep the limits.
     """
 
     def __init__(
@@ -55,8 +55,9 @@ class Tally:
         self._front = front
         self._since = since
         self._until = until
+        self.wanted = until - since
         self._share = share
-        self._spare = (1 - share) * (until - since) + 1e-9 if hasty and share > 0 else until
+        self._spare = (1 - share) * self.wanted + 1e-9 if hasty and share > 0 else until
         self._good = 0
         self._missed = 0
         self._firsts = 0.0
@@ -93,14 +94,14 @@ class Tally:
         else:
             self._missed += 1
             if self._missed > self._spare:
-                self.measured = self._until - self._since
+                self.measured = self.wanted
 
     def told(self) -> list[float]:
         """Return (score, mean TTFT, mean TPOT): a score of 1 just keeps the promise."""
         counted = max(self._good + self._missed, 1)
         first, gap = self._firsts / counted, self._gaps / max(self._gapped, 1)
         if self._share > 0:
-            return [self._good / (self._until - self._since) / self._share, first, gap]
+            return [self._good / self.wanted / self._share, first, gap]
         return [min(self._ttft / max(first, 1e-12), self._tpot / max(gap, 1e-12)), first, gap]
 
 
@@ -139,30 +140,18 @@ def stored_of(n_in: int, alpha: float) -> int:
     return min(floor(alpha * n_in + 0.5), n_in - 1)
 
 
-def goodput(
-    system: System,
-    cost: StepTimes,
-    front: float,
-    requests: list[Request],
-    ttft: float,
-    tpot: float,
-    since: int,
-    until: int,
-    share: float,
-    hasty: bool,
-) -> list[float]:
-    """Return (score, mean TTFT, mean TPOT) of the requests from number `since` to before `until`.
+def goodput(system: System, cost: StepTimes, requests: list[Request], tally: Tally) -> list[float]:
+    """Return (score, mean TTFT, mean TPOT) of the requests that a tally counts, of those that a system serves.
 
-    The score is the share of them that keeps both limits over the `share` that must; for a share of 0, the smaller of
-    limit over mean. Those that come later keep the system busy until the last is done. A `hasty` simulation ends when
-    the score cannot be 1 any more; what it returns then is a bound. No step takes `front` seconds of a TTFT.
+    The score is the share of them that keeps both limits over the share that must; for a share of 0, the smaller of
+    limit over mean. Those that come later keep the system busy until the last is done. A hasty simulation ends when
+    the score cannot be 1 any more; what it returns then is a bound.
     """
-    tally = Tally(ttft, tpot, front, since, until, share, hasty)
     users = Played(requests)
     if system["prefill_units"] > 0:
-        run_pools(system, cost, users, tally, until - since)
+        run_pools(system, cost, users, tally, tally.wanted)
     elif system["engines"] > 1:
-        run_balanced(system, cost, users, tally, until - since)
+        run_balanced(system, cost, users, tally, tally.wanted)
     else:
-        run_engine(engine_of(system, cost, tally), users, tally, until - since)
+        run_engine(engine_of(system, cost, tally), users, tally, tally.wanted)
     return tally.told()

@@ -23,7 +23,7 @@ from inference_math.perf.chance import Dice, gamma_of
 from inference_math.perf.choice import CAREFUL, RESOLVED, best_rates, chosen, scattered, tied
 from inference_math.perf.draws import median
 from inference_math.perf.engine import Request
-from inference_math.perf.goodput import goodput, requests_like, requests_of
+from inference_math.perf.goodput import Tally, goodput, requests_like, requests_of
 from inference_math.perf.load import loaded, settings_row
 from inference_math.perf.pace import Pace
 from inference_math.perf.search import ARCHITECTURES, NEVER
@@ -40,12 +40,14 @@ from inference_math.perf.types import (
     Admission,
     Asked,
     CoefficientValues,
+    Draw,
     Drawn,
     Host,
     Row,
     Solution,
     Standing,
     StepCosts,
+    StepTimes,
     System,
 )
 from inference_math.theory import thinned_cv as _thinned_cv
@@ -281,22 +283,15 @@ def thinned(cv: float, seed: float, count: int, replicas: float) -> list[float]:
 
 
 def played(
-    asked: Asked,
-    system: System,
-    pace: Pace,
-    front: float,
-    drawn: Drawn,
-    place: int,
-    rate: float,
-    replicas: float,
-    enough: float,
+    asked: Asked, system: System, under: Draw, drawn: Drawn, rate: float, replicas: float, enough: float
 ) -> list[float]:
     """Return (score, mean TTFT, mean TPOT) of a replica that gets so many requests a second; see `goodput`.
 
     `drawn` has gaps, lengths and like, the tokens of recorded requests, and `share`, which of the requests must keep
-    both limits (0: means must). `place` tells which arrivals: each draw has its own; so many `replicas` share them.
-    No step takes `front` seconds of each TTFT. A score of 1 keeps the promise.
+    both limits (0: means must). Each draw has its own arrivals, which so many `replicas` share. A score of 1 keeps the
+    promise; where it is not `enough`, the play ends early.
     """
+    place, pace = under["place"], under["pace"]
     work, under_way = asked["work"], usually_under_way(asked, system, pace, rate)
     since = min(max(floor(BEFORE * MEASURED + 0.5), ceil(FILLS * under_way)), LONGEST)
     many = since + MEASURED + max(ceil(AFTER * MEASURED), ceil(under_way))
@@ -310,12 +305,11 @@ def played(
         stored = stored_tokens(work["n_in"], work["alpha"])
         requests = requests_of(gaps, lengths, rate, max(floor(work["n_in"] + 0.5), 1), work["n_out"], stored)
     differ(asked, requests, drawn["lengths"], place)
-    return goodput(
-        system, pace, front, requests, asked["ttft"], asked["tpot"], since, since + MEASURED, drawn["share"], enough > 0
-    )
+    tally = Tally(asked["ttft"], asked["tpot"], under["front"], since, since + MEASURED, drawn["share"], enough > 0)
+    return goodput(system, pace, requests, tally)
 
 
-def usually_under_way(asked: Asked, system: System, pace: Pace, rate: float) -> float:
+def usually_under_way(asked: Asked, system: System, pace: StepTimes, rate: float) -> float:
     """Return about how many requests of a replica decode at once, by Little's law and steps without prompts."""
     units = system["decode_units"] if system["prefill_units"] > 0 else system["engines"]
     n_out, each = asked["work"]["n_out"], rate / units

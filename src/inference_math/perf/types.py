@@ -20,6 +20,7 @@ __all__ = [
     "CacheShape",
     "CacheTerms",
     "CoefficientValues",
+    "Draw",
     "Drawn",
     "DrawnCoefficients",
     "ErrorRow",
@@ -629,6 +630,14 @@ class Host(TypedDict):
     rows: Callable[[str, int], int]
     top: Callable[[str, int, int, int], float]
     play: Callable[[str, int, int, int, float, float], list[float]]
+
+
+class Draw(TypedDict):
+    """A draw of the calibration: seconds of steps, of each TTFT beside them, and the place of its arrivals."""
+
+    pace: StepTimes
+    front: float
+    place: int
 
 
 class Drawn(TypedDict):

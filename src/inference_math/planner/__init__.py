@@ -17,21 +17,23 @@ from inference_math.planner.sensitivity import sensitivity, sweep
 from inference_math.planner.text import as_html, as_markdown, as_text
 
 if TYPE_CHECKING:
-    from inference_math.planner.benchmarks import Foreseen, cadences, foresee
+    from inference_math.planner.benchmarks import Benchmark, Foreseen, cadences, foresee
     from inference_math.planner.gpus import across
     from inference_math.planner.record import as_record
     from inference_math.planner.stores import Ladder, size_store
-    from inference_math.planner.traffic import Fleet, capacity, fleet
+    from inference_math.planner.traffic import Arrivals, Fleet, capacity, fleet
 else:  # one unit's plan needs neither queues nor sessions
     __getattr__ = door(
-        __name__, benchmarks="Foreseen cadences foresee", gpus="across", record="as_record",
-        stores="Ladder size_store", traffic="Fleet capacity fleet",
+        __name__, benchmarks="Benchmark Foreseen cadences foresee", gpus="across", record="as_record",
+        stores="Ladder size_store", traffic="Arrivals Fleet capacity fleet",
     )  # fmt: skip
 
 Plan.views = Views(as_text, as_html)
 
 __all__ = [
     "Answer",
+    "Arrivals",
+    "Benchmark",
     "Case",
     "Fleet",
     "Foreseen",

@@ -32,7 +32,7 @@ from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
 from inference_math.workload import RandomLengths, Workload
 
-__all__ = ["BUDGET", "CLOSE", "Foreseen", "cadences", "foresee"]
+__all__ = ["BUDGET", "CLOSE", "Benchmark", "Foreseen", "cadences", "foresee"]
 
 _RATIO = Interval(0, 0.999)
 _BURSTINESS = Interval(1e-4, 1e4)
@@ -94,21 +94,9 @@ class Foreseen:
         return "\n".join([*lines, *said, *(f"note: {note}" for note in self.notes)])
 
 
-def foresee(
-    unit: Unit,
-    n_in: float,
-    n_out: float,
-    *,
-    prompts: int,
-    concurrency: int | None = None,
-    rate: float = inf,
-    burstiness: float = 1.0,
-    range_ratio: float = 0.0,
-    budget: int = BUDGET,
-    front: float | None = None,
-    seed: int = 0,
-) -> Foreseen:
-    """Return what a benchmark of a unit will show, the arguments named as ``vllm bench serve`` has them.
+@dataclass(frozen=True)
+class Benchmark:
+    """What is run, the arguments named as ``vllm bench serve`` has them.
 
     Parameters
     ----------
@@ -126,32 +114,79 @@ def foresee(
         ``--random-range-ratio`` r: lengths are uniform from 1 - r to 1 + r of their means.
     budget
         ``--max-num-batched-tokens``, for each group of attention.
-    front
-        Seconds of a TTFT that no step takes, measured with one short request; None: as fitted to served points.
     seed
         Of lengths and arrivals.
 
     Raises
     ------
     TypeError, ValueError
-        For an argument that is none of these.
+        For a number that is none of these.
+    """
+
+    n_in: float
+    n_out: float
+    prompts: int
+    concurrency: int | None = None
+    rate: float = inf
+    burstiness: float = 1.0
+    range_ratio: float = 0.0
+    budget: int = BUDGET
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        count = as_whole("prompts", self.prompts, 1, 1_000_000)
+        as_whole("concurrency", count if self.concurrency is None else self.concurrency, 1, count)
+        if self.rate != inf:
+            as_number("rate", self.rate, ANY_POSITIVE)
+        as_number("burstiness", self.burstiness, _BURSTINESS)
+        as_number("range_ratio", self.range_ratio, _RATIO)
+        as_whole("budget", self.budget)
+        as_whole("seed", self.seed, 0)
+
+    def played(self, front: float) -> Bench:
+        """Return it as `perf.bench` plays it, with what it draws lengths and arrivals from."""
+        source = RandomLengths(self.n_in, self.n_out, self.range_ratio)
+        gaps, lengths = chances(self.seed, self.burstiness**-0.5)
+        return {
+            "n_in": source.n_in,
+            "n_out": source.n_out,
+            "span": source.span,
+            "users": self.prompts if self.concurrency is None else self.concurrency,
+            "count": self.prompts,
+            "rate": self.rate,
+            "front": front,
+            "gaps": gaps,
+            "chances": lengths,
+        }
+
+
+def foresee(unit: Unit, run: Benchmark, *, front: float | None = None) -> Foreseen:
+    """Return what a benchmark of a unit will show.
+
+    Parameters
+    ----------
+    front
+        Seconds of a TTFT that no step takes, measured with one short request; None: as fitted to served points.
+
+    Raises
+    ------
+    ValueError
+        For a `front` below 0.
 
     Examples
     --------
     >>> from inference_math import Unit
+    >>> from inference_math.planner import Benchmark, foresee
     >>> unit = Unit.of("llama-3-8b", "h100-sxm")
-    >>> few, many = (
-    ...     foresee(unit, 1000, 200, prompts=each * 16, concurrency=16, range_ratio=0.1) for each in (2, 40)
-    ... )
+    >>> runs = [Benchmark(1000, 200, each * 16, concurrency=16, range_ratio=0.1) for each in (2, 40)]
+    >>> few, many = (foresee(unit, run) for run in runs)
     >>> bool(few.table.loc["TTFT", "mean"] > 1.5 * many.table.loc["TTFT", "mean"])
     True
     """
     known = unit.front if front is None else replace(unit.front, seconds=as_number("front", front, AT_LEAST_ZERO), sd=0)
-    asked = _asked(n_in, n_out, prompts, concurrency, rate, burstiness, range_ratio, known.seconds, seed)
-    work, tokens = Workload(n_in, n_out), as_whole("budget", budget)
-    system = bench_system(
-        unit.numbers, work.plain, engine(unit.engine), tokens, admission_of(habits_of(unit.engine)), 1
-    )
+    asked, work = run.played(known.seconds), Workload(run.n_in, run.n_out)
+    habits = admission_of(habits_of(unit.engine))
+    system = bench_system(unit.numbers, work.plain, engine(unit.engine), run.budget, habits, 1)
     told = bench(system, Steps(unit.near(work)), asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
     within = unit.predict("e2e", work, max(1.0, told["in_flight"]))
@@ -171,19 +206,7 @@ def foresee(
 
 
 def cadences(
-    unit: Unit,
-    n_in: float,
-    n_out: float,
-    *,
-    prompts: int,
-    concurrency: int | None = None,
-    rate: float = inf,
-    burstiness: float = 1.0,
-    range_ratio: float = 0.0,
-    budget: int = BUDGET,
-    front: float | None = None,
-    seed: int = 0,
-    every: Sequence[int] = tuple(CADENCES),
+    unit: Unit, run: Benchmark, *, front: float | None = None, every: Sequence[int] = tuple(CADENCES)
 ) -> pd.DataFrame:
     """Return what a benchmark shows where prompts are computed at every N-th step alone, for some N [E01, E03].
 
@@ -192,10 +215,10 @@ def cadences(
 
     Parameters
     ----------
+    front
+        As of `foresee`.
     every
         The N: 1 is an engine without a cadence.
-
-    The other parameters are those of `foresee`.
 
     Returns
     -------
@@ -210,9 +233,9 @@ def cadences(
     Examples
     --------
     >>> from inference_math import Unit
-    >>> from inference_math.planner import cadences
+    >>> from inference_math.planner import Benchmark, cadences
     >>> unit = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
-    >>> found = cadences(unit, 1000, 200, prompts=600, rate=8.0, range_ratio=0.5, every=(1, 4))
+    >>> found = cadences(unit, Benchmark(1000, 200, 600, rate=8.0, range_ratio=0.5), every=(1, 4))
     >>> bool(found.gap[1] < 0.8 * found.gap[0])
     True
     """
@@ -220,10 +243,9 @@ def cadences(
     if not steps:
         raise ValueError("every must name a number of steps at least")
     late = unit.front.seconds if front is None else as_number("front", front, AT_LEAST_ZERO)
-    asked = _asked(n_in, n_out, prompts, concurrency, rate, burstiness, range_ratio, late, seed)
-    work, tokens = Workload(n_in, n_out), as_whole("budget", budget)
+    asked, work = run.played(late), Workload(run.n_in, run.n_out)
     habits = admission_of(replace(habits_of(unit.engine), ahead=engine(unit.engine)["ahead"]))
-    system = bench_system(unit.numbers, work.plain, engine(unit.engine), tokens, habits, unit.dp)
+    system = bench_system(unit.numbers, work.plain, engine(unit.engine), run.budget, habits, unit.dp)
     rows = [bench_cadence(system, Steps(unit.near(work)), asked, one) for one in steps]
     return pd.DataFrame(rows, columns=["every", "gap", "gap_p50", "gap_p90", "gap_p99", "ttft", "rate"])
 
@@ -232,33 +254,3 @@ def habits_of(name: str) -> Habits:
     """Return how an engine lets prompts into its steps unless it is told otherwise."""
     record = engine(name)
     return Habits(whole=record["whole"], alone=record["alone"], since=record["since"])
-
-
-def _asked(
-    n_in: float,
-    n_out: float,
-    prompts: int,
-    concurrency: int | None,
-    rate: float,
-    burstiness: float,
-    ratio: float,
-    front: float,
-    seed: int,
-) -> Bench:
-    """Return what is run, checked."""
-    count = as_whole("prompts", prompts, 1, 1_000_000)
-    source = RandomLengths(n_in, n_out, as_number("range_ratio", ratio, _RATIO))
-    users = as_whole("concurrency", count if concurrency is None else concurrency, 1, count)
-    scatter = as_number("burstiness", burstiness, _BURSTINESS) ** -0.5
-    gaps, lengths = chances(as_whole("seed", seed, 0), scatter)
-    return {
-        "n_in": source.n_in,
-        "n_out": source.n_out,
-        "span": source.span,
-        "users": users,
-        "count": count,
-        "rate": rate if rate == inf else as_number("rate", rate, ANY_POSITIVE),
-        "front": front,
-        "gaps": gaps,
-        "chances": lengths,
-    }

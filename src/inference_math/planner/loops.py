@@ -10,7 +10,7 @@ import numpy as np
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_bool, as_number, as_numbers, as_whole
 from inference_math.perf.types import SessionHabits
 from inference_math.perf.visits import visits
-from inference_math.simulate.cost import Cost, timed
+from inference_math.simulate.cost import Cost, drafts_of, timed
 from inference_math.workload.sessions import Turns
 from inference_math.workload.stores import as_lifetime
 
@@ -143,11 +143,12 @@ def loop(
 
 def session_habits(habit: Habit, cost: Cost) -> SessionHabits:
     """Return what `perf.visits` takes of both."""
+    gives, brings = drafts_of(cost)
     return {
         "budget": habit.budget,
         "groups": habit.groups,
         "blocking": habit.blocking,
         "lifetime": as_lifetime(habit.lifetime),
-        "gives": float(getattr(cost, "gives", 1)),
-        "brings": float(getattr(cost, "brings", 1)),
+        "gives": float(gives),
+        "brings": float(brings),
     }

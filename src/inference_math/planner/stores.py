@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, nan
 from textwrap import fill
 
@@ -13,7 +13,6 @@ import pandas as pd
 from inference_math.catalogue.tiers import tier
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.checks.numerals import digits, percent
-from inference_math.perf.bench import BUDGET
 from inference_math.perf.ladder import (
     FOUND_SHARES,
     as_gb,
@@ -30,7 +29,7 @@ from inference_math.perf.queues import pace_of
 from inference_math.perf.steps import kv_loaded, kv_sent
 from inference_math.perf.types import LadderNumbers, StepTimes
 from inference_math.planner.case import DRAWS, Case
-from inference_math.planner.loops import Habit, session_habits
+from inference_math.planner.loops import PLAIN, Habit, session_habits
 from inference_math.simulate.cost import Steps
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
@@ -145,9 +144,7 @@ def size_store(
     units: int = 1,
     *,
     sla: SLA | None = None,
-    budget: int = BUDGET,
-    blocking: bool = True,
-    lifetime: float | None = None,
+    habit: Habit = PLAIN,
 ) -> Ladder:
     """Return what HBM and the tiers below it find for sessions of so many users at once, and what that brings.
 
@@ -163,8 +160,8 @@ def size_store(
         copy of a token is stored.
     sla
         Limits on the mean TTFT and TPOT, for `Ladder.kept`; its quantile is not asked for.
-    budget, blocking, lifetime
-        Tokens of a step, how tiers are loaded, and when what nobody used is dropped; see `loops.Habit`.
+    habit
+        How engines compute and load; their groups are the unit's.
 
     Raises
     ------
@@ -185,7 +182,7 @@ def size_store(
     count = as_whole("units", units, 1)
     if not isinstance(turns, Turns):
         raise TypeError(f"turns must be Turns, not {turns!r:.80}")
-    habit, whole = Habit(budget, unit.dp, blocking, lifetime), turns.sessions(1.0)
+    whole = turns.sessions(1.0)
     places = [(name, tier(name), as_number(f"size of {name}", size, AT_LEAST_ZERO)) for name, size in tiers.items()]
     if any(size > _MOST for _, _, size in places):
         raise ValueError(f"tiers must have at most {_MOST:g} bytes each")
@@ -206,7 +203,7 @@ def size_store(
             *(kv_loaded(unit.numbers, whole.prompt, unit.gpus * one.read_bw) / whole.prompt for _, one, _ in places),
         ],
         "bytes": each,
-        "habits": session_habits(habit, cost),
+        "habits": session_habits(replace(habit, groups=unit.dp), cost),
     }
     found = ladder(asked, cost)
     rows = pd.DataFrame(found).drop(columns="found")

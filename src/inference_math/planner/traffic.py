@@ -16,15 +16,15 @@ from inference_math.checks import SHARE, Interval, as_number, as_one_of, as_whol
 from inference_math.perf import answers, queues
 from inference_math.perf.asked import sent_bytes
 from inference_math.perf.engine import Request
-from inference_math.perf.goodput import goodput
+from inference_math.perf.goodput import Tally, goodput
 from inference_math.perf.starts import plain_settings
-from inference_math.perf.types import Drawn, Host, Row, Solution, Standing
+from inference_math.perf.types import Draw, Drawn, Host, Row, Solution, Standing
 from inference_math.perf.words import idle, short, sized, sized_how
 from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan, engine_args, in_line, lines_for
 from inference_math.workload import Trace
 
-__all__ = ["RATES", "SHARED", "Fleet", "capacity", "chances", "fleet"]
+__all__ = ["RATES", "SHARED", "Arrivals", "Fleet", "capacity", "chances", "fleet"]
 
 SHARED = 0.9
 """Of the requests that keep both limits in a fleet, where nobody says how many."""
@@ -141,15 +141,47 @@ class Fleet:
         return f"{self.headline}; {self.how}.\nStart each replica with: {in_line(self.settings)}"
 
 
+@dataclass(frozen=True)
+class Arrivals:
+    """How requests come, and which.
+
+    Parameters
+    ----------
+    cv_arrivals
+        Standard deviation of the times between all arrivals over their mean, up to 10: 1 for arrivals at random
+        (Poisson), more in bursts. Each replica gets its part of them by chance, of which the squared CV is 1 +
+        (cv_arrivals² − 1) / replicas. ``vllm bench serve --burstiness`` is 1/cv_arrivals².
+    mix
+        Requests whose lengths, and stored tokens, the simulated ones have, each drawn at random: a `workload.Trace`, or
+        one of `workload.mixes`. The plan is best made of its `Workload.from_trace`. Not beside a trace to play.
+    seed
+        Of the arrivals and lengths.
+
+    Raises
+    ------
+    ValueError
+        For a number out of range.
+    """
+
+    cv_arrivals: float = 1.0
+    mix: Trace | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cv_arrivals", as_number("cv_arrivals", self.cv_arrivals, _BURSTS))
+        object.__setattr__(self, "seed", as_whole("seed", self.seed, 0))
+
+
+AT_RANDOM = Arrivals()
+
+
 def fleet(
     found: Plan,
     traffic: float | Trace,
     *,
     architecture: str | None = None,
     quantile: float | None = SHARED,
-    cv_arrivals: float = 1.0,
-    mix: Trace | None = None,
-    seed: int = 0,
+    arrivals: Arrivals = AT_RANDOM,
     workers: int = 1,
 ) -> Fleet:
     """Return how many replicas of a plan's architecture keep its limits for the share `quantile` of the requests.
@@ -179,15 +211,8 @@ def fleet(
         "aggregated", "chunked" or "disaggregated"; None for the one that takes the fewest GPUs.
     quantile
         The share of the requests whose TTFT and whose mean TPOT must both be within the limits; None: their means must.
-    cv_arrivals
-        Standard deviation of the times between all arrivals over their mean, up to 10: 1 for arrivals at random
-        (Poisson), more in bursts. Each replica gets its part of them by chance, of which the squared CV is 1 +
-        (cv_arrivals² − 1) / replicas. ``vllm bench serve --burstiness`` is 1/cv_arrivals².
-    mix
-        Requests whose lengths, and stored tokens, the simulated ones have, each drawn at random: a `workload.Trace`, or
-        one of `workload.mixes`. The plan is best made of its `Workload.from_trace`. Not beside a trace to play.
-    seed
-        Of the arrivals and lengths.
+    arrivals
+        How requests come, and which; see `Arrivals`.
     workers
         Processes that simulate architectures at once, where the system can fork.
 
@@ -199,7 +224,7 @@ def fleet(
     """
     rate = _rate(traffic)
     sent = traffic if isinstance(traffic, Trace) else rate
-    return _chosen(found, architecture, _asked(sent, quantile, cv_arrivals, mix, seed, 0), rate, 0, workers)
+    return _chosen(found, architecture, _asked(sent, quantile, arrivals, 0), rate, 0, workers)
 
 
 def capacity(
@@ -208,9 +233,7 @@ def capacity(
     *,
     architecture: str | None = None,
     quantile: float | None = SHARED,
-    cv_arrivals: float = 1.0,
-    mix: Trace | None = None,
-    seed: int = 0,
+    arrivals: Arrivals = AT_RANDOM,
     workers: int = 1,
 ) -> Fleet:
     """Return the traffic that so many GPUs serve within a plan's SLA: `fleet`, asked the other way round.
@@ -224,7 +247,7 @@ def capacity(
         As `fleet`, and for fewer GPUs than a replica of any architecture takes.
     """
     most = as_whole("gpus", gpus, 1, 1_000_000)
-    return _chosen(found, architecture, _asked(0.0, quantile, cv_arrivals, mix, seed, most), 0.0, most, workers)
+    return _chosen(found, architecture, _asked(0.0, quantile, arrivals, most), 0.0, most, workers)
 
 
 def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int, workers: int) -> Fleet:
@@ -312,17 +335,15 @@ def _three(ends: list[float]) -> tuple[float, float, float]:
     return value, low, high
 
 
-def _asked(
-    traffic: float | Trace, quantile: float | None, cv_arrivals: float, mix: Trace | None, seed: int, have: int
-) -> _Asked:
+def _asked(traffic: float | Trace, quantile: float | None, arrivals: Arrivals, have: int) -> _Asked:
+    mix, scatter = arrivals.mix, arrivals.cv_arrivals
     if mix is not None and (not isinstance(mix, Trace) or isinstance(traffic, Trace)):
         raise TypeError(f"mix must be a Trace, beside requests per second as traffic, not {mix!r:.80}")
     share = 0.0 if quantile is None else as_number("quantile", quantile, SHARE)
-    scatter, begin = as_number("cv_arrivals", cv_arrivals, _BURSTS), as_whole("seed", seed, 0)
     if isinstance(traffic, Trace):
-        return _asked_once(traffic, None, share, begin, scatter, 0.0, 0)
+        return _asked_once(traffic, None, share, arrivals.seed, scatter, 0.0, 0)
     # Of arrivals at random a replica's do not hang on what all get: what was simulated serves for any traffic.
-    return _asked_once(None, mix, share, begin, scatter, *((0.0, 0) if scatter == 1 else (traffic, have)))
+    return _asked_once(None, mix, share, arrivals.seed, scatter, *((0.0, 0) if scatter == 1 else (traffic, have)))
 
 
 @lru_cache(maxsize=12)
@@ -380,7 +401,12 @@ class _Host:
         self._case, self._asked, self._solved = found.case, asked, found.solved
         pairs = found.pairs
         self.places = queues.representative(self._case.asked, self._solved["costs"])
-        self._paces = [queues.pace_of(self._case.asked, *pairs[i]) for i in self.places]
+        costs = self._solved["costs"]
+        paces = [queues.pace_of(self._case.asked, *pairs[i]) for i in self.places]
+        self._draws: list[Draw] = [
+            {"pace": pace, "front": costs[i]["front"], "place": place}
+            for place, (i, pace) in enumerate(zip(self.places, paces, strict=True))
+        ]
         self._drawn: Drawn = {
             "gaps": asked.gaps,
             "cv": asked.cv_arrivals,
@@ -414,16 +440,15 @@ class _Host:
 
     def _simulated(self, name: str, units: int, row: int, place: int, rate: float, enough: float) -> list[float]:
         case, rows = self._of(name, units)
-        system, pace = queues.system_for(case.asked, name, rows[row]), self._paces[place]
-        front = self._solved["costs"][self.places[place]]["front"]
+        system, draw = queues.system_for(case.asked, name, rows[row]), self._draws[place]
         if not self._asked.trace:
             whose = self._asked.cv_arrivals, self._asked.traffic, self._asked.have
             among = queues.replicas_sharing(*whose, units * case.unit.gpus, rate)
-            return queues.played(case.asked, system, pace, front, self._drawn, place, rate, among, enough)
+            return queues.played(case.asked, system, draw, self._drawn, rate, among, enough)
         requests = _part(self._asked.trace, rate)
         queues.differ(case.asked, requests, self._asked.lengths, place)
-        limits = case.sla.ttft, case.sla.tpot
-        return goodput(system, pace, front, requests, *limits, 0, len(requests), self._asked.share, enough > 0)
+        limits = case.sla.ttft, case.sla.tpot, draw["front"]
+        return goodput(system, draw["pace"], requests, Tally(*limits, 0, len(requests), self._asked.share, enough > 0))
 
 
 def _rate(traffic: float | Trace) -> float:

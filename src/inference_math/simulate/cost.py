@@ -12,7 +12,7 @@ from inference_math.perf.types import StepTimes
 if TYPE_CHECKING:
     from inference_math.unit.unit import Unit
 
-__all__ = ["Cost", "Steps", "timed"]
+__all__ = ["Cost", "Steps", "drafts_of", "timed"]
 
 _FARTHEST = 1e9  # tokens that the decodes of a step see together, at most
 
@@ -52,6 +52,11 @@ class Steps(Pace):
     ) -> float:
         """Return the seconds of a step; see `Cost` for the arguments."""
         return self.seconds(decodes, context, prefills, tokens, pairs)
+
+
+def drafts_of(cost: Cost) -> tuple[float, int]:
+    """Return the tokens that a step gives each of its decodes, and those that it computes for each."""
+    return getattr(cost, "gives", 1), getattr(cost, "brings", 1)
 
 
 class Checked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from math import inf, nan
 from typing import Any
@@ -12,7 +12,8 @@ import numpy as np
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.perf.engine import Request
 from inference_math.perf.systems import engine_of, run_engine, run_pools
-from inference_math.simulate.cost import Cost, timed
+from inference_math.perf.types import System
+from inference_math.simulate.cost import Cost, drafts_of, timed
 from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler, system_of
 from inference_math.simulate.users import Users, arrivals, drawn, lengths
@@ -86,8 +87,16 @@ def closed_loop(
             raise ValueError("start must be 'together' for a Disaggregated scheduler, not 'steady'")
         resumed = _under_way(drawn(source, 64 * max(users_at_once, 64), rng), users_at_once, scheduler, rng)
         fresh -= len(resumed)
-    users = _users(source, None, fresh, scheduler, reuse, rng)
-    return _simulate(users, cost, scheduler, reuse, requests, warmup, every_gap, log, resumed)
+    users = Users(lengths(source, rng), None, fresh, _pipe(reuse), scheduler.kv_capacity)
+    # Requests under way at the start have no TTFT: they are counted as warm-up.
+    record = Record(as_whole("warmup", warmup, 0) + len(resumed), every_gap, log)
+    system = system_of(scheduler, reuse, *drafts_of(cost))
+    if not resumed:
+        return _simulate(users, system, cost, record, requests)
+    engine = engine_of(system, timed(cost), record)
+    for request, done in resumed:
+        engine.resume(request, done)
+    return record.result(run_engine(engine, users, record, as_whole("requests", requests)))
 
 
 def benchmark(
@@ -153,7 +162,7 @@ def benchmark(
         since = arrivals(as_number("rate", rate, ANY_POSITIVE), np.random.default_rng(rng.integers(2**63)), bursts)
     sizes = islice(lengths(source, rng), count)
     users = Users(sizes, None, users_at_once, _pipe(reuse), scheduler.kv_capacity, late, since)
-    return _simulate(users, cost, scheduler, reuse, count, 0, every_gap, log, [])
+    return _simulate(users, system_of(scheduler, reuse, *drafts_of(cost)), cost, Record(0, every_gap, log), count)
 
 
 def open_loop(
@@ -203,8 +212,9 @@ def open_loop(
     rng = _generator(seed)
     bursts = as_number("cv_arrivals", cv_arrivals, _CV_ARRIVALS)
     times = arrivals(per_second, np.random.default_rng(rng.integers(2**63)), bursts)
-    users = _users(source, times, 0, scheduler, reuse, rng)
-    return _simulate(users, cost, scheduler, reuse, requests, warmup, every_gap, log, [])
+    users = Users(lengths(source, rng), times, 0, _pipe(reuse), scheduler.kv_capacity)
+    record = Record(as_whole("warmup", warmup, 0), every_gap, log)
+    return _simulate(users, system_of(scheduler, reuse, *drafts_of(cost)), cost, record, requests)
 
 
 def replay(
@@ -226,42 +236,16 @@ def replay(
         raise ValueError(f"warmup must be less than the {len(trace.n_in)} requests of the trace, not {warmup}")
     sizes = zip(*(column.tolist() for column in trace.rows()), strict=True)
     users = Users(sizes, iter(trace.arrival.tolist()), 0, _pipe(reuse), scheduler.kv_capacity)
-    return _simulate(users, cost, scheduler, reuse, measured, warmup, every_gap, log, [])
+    return _simulate(
+        users, system_of(scheduler, reuse, *drafts_of(cost)), cost, Record(warmup, every_gap, log), measured
+    )
 
 
-def _users(
-    source: Source,
-    times: Iterator[float] | None,
-    count: int,
-    scheduler: Scheduler,
-    reuse: Reuse | None,
-    rng: np.random.Generator,
-) -> Users:
-    return Users(lengths(source, rng), times, count, _pipe(reuse), scheduler.kv_capacity)
-
-
-def _simulate(
-    users: Users,
-    cost: Cost,
-    scheduler: Scheduler,
-    reuse: Reuse | None,
-    requests: int,
-    warmup: int,
-    every_gap: bool,
-    log: bool,
-    resumed: list[tuple[Request, int]],
-) -> Run:
-    # Requests under way at the start have no TTFT: they are counted as warm-up.
-    skipped = as_whole("warmup", warmup, 0) + len(resumed)
+def _simulate(users: Users, system: System, cost: Cost, record: Record, requests: int) -> Run:
     wanted = as_whole("requests", requests)
-    record = Record(skipped, every_gap, log)
-    system = system_of(scheduler, reuse, getattr(cost, "gives", 1), getattr(cost, "brings", 1))
     if system["prefill_units"]:
         return record.result(run_pools(system, timed(cost), users, record, wanted))
-    engine = engine_of(system, timed(cost), record)
-    for request, done in resumed:
-        engine.resume(request, done)
-    return record.result(run_engine(engine, users, record, wanted))
+    return record.result(run_engine(engine_of(system, timed(cost), record), users, record, wanted))
 
 
 def _under_way(

@@ -15,7 +15,7 @@ from inference_math.perf.engine import EVER, Batch, Engine, Request, Room
 from inference_math.perf.goodput import Played
 from inference_math.perf.systems import run_engine
 from inference_math.perf.types import StepTimes, System
-from inference_math.simulate.cost import Cost, timed
+from inference_math.simulate.cost import Cost, drafts_of, timed
 from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, system_of
 from inference_math.workload.sessions import Turns
@@ -152,7 +152,7 @@ def with_stores(
     senders = (
         _Sessions(source, as_whole("users", users), room, rng) if isinstance(source, Turns) else _sent(source, room)
     )
-    system = system_of(scheduler, None, getattr(cost, "gives", 1), getattr(cost, "brings", 1))
+    system = system_of(scheduler, None, *drafts_of(cost))
     engine = (Engine if blocking else _Fetching)(timed(cost), record, room, system)
     room.clock = engine.batch
     end = run_engine(engine, senders, record, as_whole("requests", requests))

@@ -82,7 +82,8 @@ def standpoint(
 ) -> Standpoint:
     """Return where a unit stands for `perf.calibrate.composed`: levels of factors, keys of kernels."""
     own, of = engine_generation(engine, version), operators_of(model)
-    return standpoint_of(own, alike(engine), like(gpu), gpu.generation, weights, kv, together, of)
+    given = {"gpu": like(gpu), "generation": gpu.generation, "weights": weights, "kv": kv}
+    return standpoint_of(own, alike(engine), given, together, of)
 
 
 def served(found: Levels, at: Standpoint) -> Calibration:

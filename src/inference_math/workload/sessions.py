@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, Interval, as_number, as_whole
+from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_whole
 from inference_math.perf import sessions as law
 from inference_math.perf.types import SessionNumbers, TurnNumbers
 from inference_math.workload.stores import as_lifetime
 
-__all__ = ["Sessions", "SessionsOf", "Turns"]
+__all__ = ["Sessions", "SessionsOf", "Turn", "Turns"]
+
+
+class Turn(NamedTuple):
+    """A request of a session: when it comes (s), its prompt's tokens, and its blocks, those of its answer included."""
+
+    arrival: float
+    n_in: int
+    blocks: list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,40 @@ class Turns:
         """Return what the laws ask of them, where each turn waits and is served for so many seconds."""
         return Sessions(**law.session_of(self.numbers, as_number("served", served, AT_LEAST_ZERO)))
 
+    def drawn(self, users: int, seconds: float, *, seed: int = 0) -> list[Turn]:
+        """Return the requests that so many users send, in blocks of one token, if answers take no time.
+
+        Users begin at chance places of a session and of a gap, so that the stream is stationary from its beginning.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For numbers out of range; where nobody thinks.
+
+        Examples
+        --------
+        >>> from inference_math.workload.sessions import Turns
+        >>> from inference_math.workload.stores import play
+        >>> stream = Turns(turns=8, first=30, message=3, answer=2, think=10).drawn(users=20, seconds=500)
+        >>> [f"{share:.2f}" for share in play(stream, [500, 1000], skip=200)]
+        ['0.40', '0.45']
+        """
+        rng = np.random.default_rng(as_whole("seed", seed, 0))
+        mean, until = as_number("think", self.think, ANY_POSITIVE), as_number("seconds", seconds, ANY_POSITIVE)
+        common = [(-1, block) for block in range(self.shared)]
+        due = [(float(rng.uniform(0, mean)), user, user, int(rng.integers(self.turns))) for user in range(users)]
+        heapify(due)
+        found, number = [], as_whole("users", users)
+        while due[0][0] < until:
+            now, user, session, turn = heappop(due)
+            prompt = self.prompt(turn)
+            own = [(session, block) for block in range(prompt - self.shared + self.answer)]
+            found.append(Turn(now, prompt, common + own))
+            if turn + 1 == self.turns:
+                session, number = number, number + 1
+            heappush(due, (now + self.thought(rng), user, session, (turn + 1) % self.turns))
+        return found
+
     @property
     def numbers(self) -> TurnNumbers:
         """All of them as `perf.sessions` takes them."""
@@ -121,8 +165,8 @@ class Sessions:
 
     Examples
     --------
-    >>> from inference_math.workload.sessions import Sessions
-    >>> agents = Sessions.of_turns(turns=40, first=12_000, message=1_500, answer=500, gap=30)
+    >>> from inference_math.workload.sessions import Turns
+    >>> agents = Turns(turns=40, first=12_000, message=1_500, answer=500, think=30).sessions(served=0)
     >>> f"{agents.prompt:,.0f} tokens, of which {agents.of(1).ceiling:.0%} were there before"
     '51,000 tokens, of which 97% were there before'
     >>> f"{agents.of(969).size_for(0.9) / 1e6:.0f} million tokens find 0.9 of that for 969 users"
@@ -148,34 +192,6 @@ class Sessions:
             raise ValueError(f"served must be at most gap = {self.gap:g}, of which it is a part")
         if self.answer > self.brought:
             raise ValueError(f"answer must be at most brought = {self.brought:g}, of which it is a part")
-
-    @classmethod
-    def of_turns(
-        cls,
-        turns: float,
-        first: float,
-        message: float,
-        answer: float,
-        gap: float,
-        cv: float = 1.0,
-        shared: float = 0.0,
-        served: float = 0.0,
-    ) -> Sessions:
-        """Return sessions of so many equal turns.
-
-        The first prompt has `first` tokens beside the `shared` ones, each further one all that was said before and a
-        `message`.
-        """
-        numbers: TurnNumbers = {
-            "turns": as_number("turns", turns, AT_LEAST_ONE),
-            "first": as_number("first", first, ANY_POSITIVE),
-            "message": as_number("message", message, AT_LEAST_ZERO),
-            "answer": as_number("answer", answer, AT_LEAST_ZERO),
-            "think": gap - served,
-            "cv": cv,
-            "shared": shared,
-        }
-        return cls(**(law.session_of(numbers, served) | {"gap": gap}))
 
     @property
     def numbers(self) -> SessionNumbers:

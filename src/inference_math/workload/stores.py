@@ -6,13 +6,10 @@ import heapq
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from math import inf
-from typing import NamedTuple
 
-import numpy as np
+from inference_math.checks import ANY_POSITIVE, as_number, as_whole
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
-
-__all__ = ["Stores", "Turn", "as_lifetime", "clairvoyant", "drawn", "play"]
+__all__ = ["Stores", "as_lifetime", "clairvoyant", "play"]
 
 
 def as_lifetime(lifetime: float | None) -> float:
@@ -69,65 +66,6 @@ class Stores:
                 if k + 1 < len(self.sizes) and now - since <= self._lifetime:
                     self._kept[k + 1][block] = since
                     self.written[k + 1] += 1
-
-
-class Turn(NamedTuple):
-    """A request of a session: when it comes (s), its prompt's tokens, and its blocks, those of its answer included."""
-
-    arrival: float
-    n_in: int
-    blocks: list[tuple[int, int]]
-
-
-def drawn(
-    turns: int,
-    first: int,
-    message: int,
-    answer: int,
-    gap: float,
-    cv: float,
-    users: int,
-    seconds: float,
-    *,
-    shared: int = 0,
-    seed: int = 0,
-) -> list[Turn]:
-    """Return the requests of users whose sessions have so many turns, one after the other, in blocks of one token.
-
-    The arguments are those of `Sessions.of_turns`. Users begin at chance places of a session and of a gap, so that the
-    stream is stationary from its beginning.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For numbers out of range.
-
-    Examples
-    --------
-    >>> from inference_math.workload.stores import drawn, play
-    >>> stream = drawn(turns=8, first=30, message=3, answer=2, gap=10, cv=1, users=20, seconds=500)
-    >>> [f"{share:.2f}" for share in play(stream, [500, 1000], skip=200)]
-    ['0.40', '0.45']
-    """
-    counts = [("turns", turns, 1), ("first", first, 1), ("message", message, 0), ("answer", answer, 0)]
-    for name, value, least in [*counts, ("users", users, 1), ("shared", shared, 0), ("seed", seed, 0)]:
-        as_whole(name, value, least)
-    mean, wide = as_number("gap", gap, ANY_POSITIVE), as_number("cv", cv, AT_LEAST_ZERO)
-    until, rng = as_number("seconds", seconds, ANY_POSITIVE), np.random.default_rng(seed)
-    common = [(-1, block) for block in range(shared)]
-    due = [(float(rng.uniform(0, mean)), user, user, int(rng.integers(turns))) for user in range(users)]
-    heapq.heapify(due)
-    found, number = [], users
-    while due[0][0] < until:
-        now, user, session, turn = heapq.heappop(due)
-        prompt = first + turn * (message + answer)
-        own = [(session, block) for block in range(prompt + answer)]
-        found.append(Turn(now, shared + prompt, common + own))
-        if turn + 1 == turns:
-            session, number = number, number + 1
-        wait = mean if wide == 0 else float(rng.gamma(wide**-2, mean * wide**2))
-        heapq.heappush(due, (now + wait, user, session, (turn + 1) % turns))
-    return found
 
 
 def play(

@@ -155,8 +155,7 @@ def count_test(
     n_out: NDArray[np.int64],
     *,
     users: int,
-    windows: int,
-    window: int,
+    watched: tuple[int, int],
     beside: bool = False,
     tagged: int | None = None,
     seed: int = 0,
@@ -165,7 +164,7 @@ def count_test(
 
     Steps that follow each other are not independent: who has just begun will not begin again for a while. So the
     distribution of χ² under the law is not that of the textbook; it is found by playing slots, each with answers
-    drawn from `n_out`, in as many `windows` of as many steps.
+    drawn from `n_out`, in as many windows of as many steps.
 
     Parameters
     ----------
@@ -173,7 +172,7 @@ def count_test(
         Steps with 0, 1, 2, … prompts, the last count for all larger numbers; with `beside`, decodes in such steps.
     n_out
         Lengths that answers have, equally often each.
-    users, windows, window
+    users, watched
         Slots, and how many windows of how many steps were watched.
     beside
         Whether what is counted is the prompts beside a request that decodes.
@@ -187,7 +186,8 @@ def count_test(
         For counts below zero, and sizes below one.
     """
     observed = np.array([as_number("seen", value, AT_LEAST_ZERO) for value in seen])
-    for name, value in (("users", users), ("windows", windows), ("window", window)):
+    windows, window = watched
+    for name, value in (("users", users), ("windows", windows), ("steps of a window", window)):
         as_whole(name, value)
     slots = (users - 1 if beside else users) if tagged is None else tagged
     law = stats.binom(slots, 1 / float(np.mean(n_out)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -173,26 +174,34 @@ class Loop:
         return found
 
 
+class Watched(NamedTuple):
+    """What of a closed loop is measured: seconds or steps, after a warm-up in seconds once all contexts are there.
+
+    From then on the engine has this budget, None for its own, and this cadence.
+    """
+
+    seconds: float = inf
+    steps: float = inf
+    warmup: float = 0.0
+    budget: int | None = None
+    cadence: int = 1
+
+
 def closed_loop(
     engine: Engine,
     source: Source,
     users: int,
     *,
+    watched: Watched,
     rng: np.random.Generator,
-    seconds: float = inf,
-    steps: float = inf,
-    warmup: float = 0.0,
     ask: Ask = plain_prompt,
-    budget: int | None = None,
-    cadence: int = 1,
     together: bool = False,
 ) -> Observed:
-    """Keep `users` busy for `seconds` or `steps`: each sends a request as soon as the last one has ended.
+    """Keep `users` busy as long as they are `watched`: each sends a request as soon as the last one has ended.
 
     They begin somewhere in the middle of an answer, as if the system had run for ever: a long answer is met more often
-    than a short one, and anywhere in it. The steps that compute their contexts are not measured, nor `warmup` seconds
-    after them. `budget` and `cadence` are the engine's after the contexts are there. `together`: all begin with a new
-    request at once.
+    than a short one, and anywhere in it. The steps that compute their contexts are not measured. `together`: all begin
+    with a new request at once.
     """
     loop, coming = Loop(engine), drawn(source, rng)
     for user in range(users):
@@ -203,14 +212,14 @@ def closed_loop(
     while any(number in loop.requests and not loop.requests[number].begun for number in first):
         for _ in loop.step():
             _next(loop, coming, ask)
-    before, engine.budget = engine.budget, engine.budget if budget is None else budget
-    engine.cadence = cadence
-    ready = engine.now() + warmup
+    before, engine.budget = engine.budget, engine.budget if watched.budget is None else watched.budget
+    engine.cadence = watched.cadence
+    ready = engine.now() + watched.warmup
     while engine.now() < ready:
         for _ in loop.step():
             _next(loop, coming, ask)
     loop.begin()
-    while engine.now() < loop.start + seconds and len(loop.steps) < steps:
+    while engine.now() < loop.start + watched.seconds and len(loop.steps) < watched.steps:
         for _ in loop.step():
             _next(loop, coming, ask)
     engine.budget, engine.cadence = before, 1

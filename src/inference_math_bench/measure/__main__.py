@@ -97,8 +97,7 @@ def _run(options: argparse.Namespace) -> None:
             space.layers,
             space.kept,
             fp8=fp8,
-            device=device.type,
-            seed=options.seed,
+            random=torch.Generator(device.type).manual_seed(options.seed),
             kernels=Kernels(**setup.machine["attention"]),
         )
     except torch.OutOfMemoryError:

@@ -96,8 +96,8 @@ class Decoder:
         Layers, and the tokens whose KV cache has room.
     fp8
         Whether the layers' matrices are FP8; embedding, LM head and cache are of type `dtype`.
-    device, dtype, seed
-        Where, in which type, from which random numbers.
+    random, dtype
+        Random numbers, on whose device it lies, and their type.
     kernels
         Attention kernels.
 
@@ -114,14 +114,13 @@ class Decoder:
         kept: int,
         *,
         fp8: bool,
-        device: str | torch.device,
-        seed: int = 0,
+        random: torch.Generator,
         dtype: torch.dtype = torch.bfloat16,
         kernels: Kernels | None = None,
     ) -> None:
         self.model, self.layers, self.kept, self.kernels = model, layers, kept, kernels or Kernels()
         shapes = model.gemm_shapes()
-        self._random = torch.Generator(device).manual_seed(seed)
+        self._random, device = random, random.device
         self.ffn_in = "gate_up" if model.gated else "up"
         names = ("qkv", "attention_out", self.ffn_in, "down")
         largest = max(n * k for n, k in (shapes[name] for name in names))

@@ -33,12 +33,15 @@ def step_lines(ax: Axes, t_w: float, delta_p: float, delta_h: float, most: int) 
     return frame
 
 
+_WIDEST = 100  # prompt tokens per output token that are shown
+
+
 def offbalance_tents(
-    ax: Axes, chunks: Sequence[int], b: float, T: float, t_w: float, delta_h: float, overlap: str, most: float = 200
+    ax: Axes, chunks: Sequence[int], b: float, T: float, t_w: float, delta_h: float, overlap: str
 ) -> pd.DataFrame:
     """Draw P11: gain over whole prefills against P:D, one tent for each chunk; `overlap` "full" or "serial-kv"."""
     formula = theory.chunked_gain_offbalance if overlap == "full" else theory.chunked_gain_offbalance_serial
-    pd_ratio = np.union1d(np.linspace(0.5, most, 150), [chunk / b for chunk in chunks if chunk / b <= most])
+    pd_ratio = np.union1d(np.linspace(0.5, _WIDEST, 150), [chunk / b for chunk in chunks if chunk / b <= _WIDEST])
     tables = []
     for chunk, colour in zip(chunks, COLOURS, strict=False):
         gain = formula(b=b, chunk=chunk, pd_ratio=pd_ratio, T=T, t_w=t_w, delta_h=delta_h)

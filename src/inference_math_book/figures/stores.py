@@ -15,8 +15,8 @@ from inference_math.evidence import load
 from inference_math.theory import kept_share
 from inference_math.theory.formula import to_vega
 from inference_math.theory.notation import turn_gap
-from inference_math.workload.sessions import Sessions
-from inference_math.workload.stores import drawn, play
+from inference_math.workload.sessions import Sessions, Turns
+from inference_math.workload.stores import play
 from inference_math_book import explore
 
 __all__ = ["SESSION", "cliff", "cliff_live", "compared", "halves", "pools"]
@@ -50,7 +50,7 @@ def cliff(ax: Axes, store: int, below: int, gap: float = 10.0) -> pd.DataFrame:
     """
     rows, asked = [], (6, 10, 16, 20, 24, 27, 32, 40, 56, 64, 72, 90, 140)
     for cv, colour, mark, name in ((0.0, 3, "^", "equal"), (0.5, 1, "s", "some spread"), (1.0, 0, "o", "exponential")):
-        one = Sessions.of_turns(**SESSION, gap=gap, cv=cv)
+        one = Turns(**SESSION, think=gap, cv=cv).sessions(0.0)
         found = np.cumsum([_played(each, gap, cv, [store, below]) for each in asked], axis=1)
         for k, (size, dash, tier) in enumerate(((store, "-", "HBM"), (store + below, "--", "HBM and host"))):
             users = np.geomspace(4, 160, 60)
@@ -66,7 +66,7 @@ def cliff(ax: Axes, store: int, below: int, gap: float = 10.0) -> pd.DataFrame:
 
 
 def _played(users: int, gap: float, cv: float, tiers: Sequence[int]) -> list[float]:
-    stream = drawn(**SESSION, gap=gap, cv=cv, users=users, seconds=24 * gap)
+    stream = Turns(**SESSION, think=gap, cv=cv).drawn(users, 24 * gap)
     return play(stream, tiers, skip=len(stream) // _SKIPPED)
 
 

@@ -17,7 +17,7 @@ from inference_math import evidence, simulate, theory
 from inference_math.catalogue import Gpu, Model
 from inference_math.planner.architectures import ARCHITECTURES, compare
 from inference_math.unit.costs import WorkloadCosts
-from inference_math.workload import Workload
+from inference_math.workload import SLA, Workload
 from inference_math_book.explore.live import COLOURS
 
 __all__ = ["best_of", "decision_map", "sarathi_costs", "seats", "simulated_cluster"]
@@ -40,9 +40,7 @@ def decision_map(
     numbers: Callable[[int, int], WorkloadCosts],
     n_in: Sequence[int],
     n_out: Sequence[int],
-    sla_tpot: float,
-    sla_ttft: float,
-    quantile: float | None = None,
+    sla: SLA,
     close: float = 0.0,
 ) -> pd.DataFrame:
     """Draw the best architecture over prompt and output length: its colour, and its lead in per cent as a number.
@@ -56,7 +54,7 @@ def decision_map(
             of = numbers(prompt, answer)
             # Steps that take so many times as long under a limit are those as they are under a tighter one.
             found = [
-                best_of(compare(of, sla_tpot / slow, sla_ttft / slow, quantile=quantile))
+                best_of(compare(of, sla.tpot / slow, sla.ttft / slow, quantile=sla.quantile))
                 for slow in ((1.0, 1 / (1 + close), 1 + close) if close else (1.0,))
             ]
             leader, margin = found[0]

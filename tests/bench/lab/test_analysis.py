@@ -59,7 +59,7 @@ def test_counts_of_every_law_of_lengths_are_binomial(counted, name: str, beside:
     rows = table[table.lengths == name]
     seen = rows.decodes if beside else rows.steps
     found = analysis.count_test(
-        seen.tolist(), LENGTHS[name], users=8, windows=int(rows.windows.iloc[0]), window=Counts.window, beside=beside
+        seen.tolist(), LENGTHS[name], users=8, watched=(int(rows.windows.iloc[0]), Counts.window), beside=beside
     )
     assert found.p > 0.02, found
 
@@ -71,7 +71,7 @@ def test_one_slot_too_many_or_too_few_is_found(counted, beside: bool, wrong: int
     rows = table[table.lengths == "geometric"]
     seen = rows.decodes if beside else rows.steps
     found = analysis.count_test(
-        seen.tolist(), LENGTHS["geometric"], users=8, windows=int(rows.windows.iloc[0]), window=Counts.window,
+        seen.tolist(), LENGTHS["geometric"], users=8, watched=(int(rows.windows.iloc[0]), Counts.window),
         beside=beside, tagged=wrong,
     )  # fmt: skip
     assert found.p < 0.01, found

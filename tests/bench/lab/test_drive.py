@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from inference_math import simulate, theory
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
-from inference_math_bench.lab.drive import bare_steps, benchmark, closed_loop, open_loop
+from inference_math_bench.lab.drive import Watched, bare_steps, benchmark, closed_loop, open_loop
 from inference_math_bench.lab.engines import ALL_AT_ONCE, Played, Prompt, Stored
 from inference_math_bench.lab.experiments import Cadence, ColdStart, Host, experiments
 from inference_math_bench.lab.experiments.bench import Bench, calibration
@@ -25,7 +25,7 @@ def clock(times: list[float]):
 
 
 def test_a_closed_loop_is_the_simulator_s() -> None:
-    seen = closed_loop(Played(COST), SOURCE, 16, seconds=600, rng=np.random.default_rng(1))
+    seen = closed_loop(Played(COST), SOURCE, 16, watched=Watched(600), rng=np.random.default_rng(1))
     run = simulate.closed_loop(SOURCE, COST, concurrency=16, requests=20_000, start="steady", seed=1)
     for found, simulated in (
         (seen.gaps.mean(), run.gaps.mean),
@@ -36,7 +36,7 @@ def test_a_closed_loop_is_the_simulator_s() -> None:
 
 
 def test_what_was_seen_is_a_run_like_the_simulator_s() -> None:
-    run = closed_loop(Played(COST), SOURCE, 4, seconds=60, rng=np.random.default_rng(2)).run()
+    run = closed_loop(Played(COST), SOURCE, 4, watched=Watched(60), rng=np.random.default_rng(2)).run()
     simulated = simulate.closed_loop(SOURCE, COST, concurrency=4, requests=10, log=True)
     assert list(run.requests.columns) == list(simulated.requests.columns)
     assert set(simulated.log.columns) <= set(run.log.columns)
@@ -47,12 +47,18 @@ def test_what_was_seen_is_a_run_like_the_simulator_s() -> None:
 def test_users_begin_in_the_middle_of_answers() -> None:
     """From the first step on the share of steps without a prompt is the law's, not that of a common start."""
     rng, engine = np.random.default_rng(3), Played(COST)
-    alone = [step.prefills == 0 for _ in range(1500) for step in closed_loop(engine, SOURCE, 8, steps=4, rng=rng).steps]
+    alone = [
+        step.prefills == 0
+        for _ in range(1500)
+        for step in closed_loop(engine, SOURCE, 8, watched=Watched(steps=4), rng=rng).steps
+    ]
     assert np.mean(alone) == pytest.approx((1 - 1 / 32) ** 8, abs=0.02)
 
 
 def test_together_equal_answers_never_meet_a_prompt() -> None:
-    seen = closed_loop(Played(COST), Workload(128, 32), 8, seconds=60, rng=np.random.default_rng(0), together=True)
+    seen = closed_loop(
+        Played(COST), Workload(128, 32), 8, watched=Watched(60), rng=np.random.default_rng(0), together=True
+    )
     assert all(step.decodes == 0 or step.prefills == 0 for step in seen.steps)
 
 
@@ -110,7 +116,9 @@ def test_answers_that_are_spread_scatter_as_they_say() -> None:
 
 def test_a_budget_cuts_prompts_and_is_given_back() -> None:
     engine = Played(COST)
-    seen = closed_loop(engine, Workload(256, 16), 4, seconds=20, warmup=5, rng=np.random.default_rng(0), budget=64)
+    seen = closed_loop(
+        engine, Workload(256, 16), 4, watched=Watched(20, warmup=5, budget=64), rng=np.random.default_rng(0)
+    )
     assert max(step.tokens + step.decodes for step in seen.steps) <= 64
     assert engine.budget == ALL_AT_ONCE
     assert sum(step.tokens for step in seen.steps) > 0

@@ -19,7 +19,7 @@ from inference_math_bench.measure.device import Host, _Replay  # noqa: E402
 
 @pytest.fixture
 def decoder(small):
-    return Decoder(small, 2, 2**11, fp8=False, device="cpu")
+    return Decoder(small, 2, 2**11, fp8=False, random=torch.Generator())
 
 
 def test_every_kind_of_work_runs(decoder):

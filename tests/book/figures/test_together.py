@@ -10,7 +10,7 @@ from inference_math import catalogue, simulate, theory
 from inference_math.planner import architectures
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
-from inference_math.workload import Workload
+from inference_math.workload import SLA, Workload
 from inference_math_book.figures import together as plots
 
 mpl.use("Agg")
@@ -30,7 +30,7 @@ def test_best_of_names_the_highest_rate_and_its_margin():
 
 
 def test_the_map_holds_what_compare_finds():
-    frame = plots.decision_map(axes(), lambda n, m: costs.measured(UNIT, n, m), (512, 2048), (64, 512), 0.04, 1.0)
+    frame = plots.decision_map(axes(), lambda n, m: costs.measured(UNIT, n, m), (512, 2048), (64, 512), SLA(1.0, 0.04))
     found = architectures.compare(costs.measured(UNIT, 2048, 512), 0.04, 1.0)
     row = frame[(frame.n_in == 2048) & (frame.n_out == 512)].iloc[0]
     assert (row.best, pytest.approx(row.margin)) == plots.best_of(found)
@@ -40,7 +40,7 @@ def test_clear_is_what_leads_however_steps_err():
     def numbers(n, m):
         return costs.measured(UNIT, n, m)
 
-    asked = (numbers, (512, 2048), (64, 512), 0.04, 1.0)
+    asked = (numbers, (512, 2048), (64, 512), SLA(1.0, 0.04))
     frame = plots.decision_map(axes(), *asked, close=0.09)
     for row in frame.to_dict("records"):
         of = numbers(row["n_in"], row["n_out"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from inference_math.simulate import StepCost
 from inference_math.workload import Source
-from inference_math_bench.lab.drive import Ask, Observed, bare_steps, closed_loop
+from inference_math_bench.lab.drive import Ask, Observed, Watched, bare_steps, closed_loop, plain_prompt
 from inference_math_bench.lab.engines import Engine, Prompt, Step
 from inference_math_bench.lab.machine import Watch
 
@@ -39,9 +39,19 @@ class Bench:
     kept: bool = False  # the store has the prompt of the experiment on it
     copies: list[float] = field(default_factory=list)  # seconds that its loads took beside no wait
 
-    def loop(self, source: Source, users: int, share: float = 1.0, **more: Any) -> Observed:
+    def loop(
+        self,
+        source: Source,
+        users: int,
+        share: float = 1.0,
+        *,
+        ask: Ask = plain_prompt,
+        together: bool = False,
+        **watched: Any,
+    ) -> Observed:
         """Watch a closed loop for `share` of the arm's time."""
-        return closed_loop(self.engine, source, users, seconds=self.seconds * share, rng=self.rng, **more)
+        seen = Watched(self.seconds * share, **watched)
+        return closed_loop(self.engine, source, users, watched=seen, rng=self.rng, ask=ask, together=together)
 
     def prefixes(self, n_in: int, cached: int, number: int = 8) -> Ask:
         """Put `number` prefixes of `cached` tokens into the engine's cache; return what asks for one of them at random.

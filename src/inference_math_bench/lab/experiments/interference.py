@@ -8,7 +8,7 @@ from scipy import stats
 from inference_math import theory
 from inference_math.simulate import StepCost
 from inference_math_bench.lab import costs as laws
-from inference_math_bench.lab.drive import closed_loop
+from inference_math_bench.lab.drive import Watched, closed_loop
 from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Experiment, Found, Values
 from inference_math_bench.lab.experiments.sources import SOURCES, Geometric, cv_of
 
@@ -104,8 +104,9 @@ class Counts(Experiment):
     def run(self, arm: Arm, said: Values, bench: Bench) -> Found:
         """Count, in steps: windows are as many steps long, whatever those last."""
         source, end, seen = SOURCES[arm["lengths"]](self.n_in, self.n_out), bench.engine.now() + 2 * bench.seconds, []
+        window = Watched(steps=self.window)
         while bench.engine.now() < end:
-            seen.append(closed_loop(bench.engine, source, self.users, steps=self.window, rng=bench.rng))
+            seen.append(closed_loop(bench.engine, source, self.users, watched=window, rng=bench.rng))
         prompts = np.minimum(np.concatenate([one.log.prefills.round().astype(int) for one in seen]), self.most)
         decodes = np.concatenate([one.log.decodes for one in seen])
         found = {f"all_{k}": float((prompts == k).mean()) for k in range(self.most + 1)}
