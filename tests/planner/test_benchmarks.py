@@ -169,9 +169,8 @@ def test_who_must_wait_for_a_user_is_sent_when_one_is_free():
 )
 def test_bad_input_is_named(wrong, words):
     with pytest.raises(ValueError, match=words):
-        foresee(
-            UNIT, Benchmark(1000, 200, **{k: v for k, v in wrong.items() if k != "front"}), front=wrong.get("front")
-        )
+        run = {name: value for name, value in wrong.items() if name != "front"}
+        foresee(UNIT, Benchmark(1000, 200, **run), front=wrong.get("front"))
 
 
 def test_cadences_of_one_engine_move_the_median_and_of_ranks_the_mean():

@@ -41,12 +41,6 @@ from inference_math.theory import pdd_gain_same as _pdd_gain_same
 from inference_math.theory import pdd_split as _pdd_split
 from inference_math.theory import request_rate as _request_rate
 
-__all__ = [
-    "batch_curve", "batch_limits", "best_rate", "binding_limits", "by_formula", "gains", "gpus_ranked", "numbers_of",
-    "ratios", "solve", "spent_on", "swing_of", "swings", "swung_inputs", "under", "undrafted", "usd_per_million",
-    "whole_alone",
-]  # fmt: skip
-
 concurrent_prefills, delta_p, gain_bound = _concurrent_prefills.plain, _delta_p.plain, _gain_bound.plain
 expected_tpot_full, expected_ttft_full = _expected_tpot_full.plain, _expected_ttft_full.plain
 max_batch, max_batch_ttft_full = _max_batch.plain, _max_batch_ttft_full.plain

@@ -14,22 +14,6 @@ from inference_math.theory import max_batch_reserved as _max_batch_reserved
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
 
-__all__ = [
-    "NEARLY",
-    "computed_tokens",
-    "crowded",
-    "fresh_share",
-    "max_kv_seqs",
-    "places",
-    "prompts_together",
-    "seats_beside",
-    "sent_bytes",
-    "store_bytes",
-    "target_of",
-    "verify_tokens",
-    "whole_prompt",
-]
-
 max_batch_growing, max_batch_reserved = _max_batch_growing.plain, _max_batch_reserved.plain
 
 NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it

@@ -11,18 +11,6 @@ from math import floor
 
 from inference_math.perf.types import Step
 
-__all__ = [
-    "FOREVER",
-    "MOST_TOGETHER",
-    "concurrent_prefill_pmf",
-    "largest_batch",
-    "largest_from",
-    "largest_whole",
-    "mean_seen",
-    "round_trip",
-    "seen",
-]
-
 MOST_TOGETHER = 4096  # decodes or prompts in a step
 NEGLIGIBLE = 1e-15
 FOREVER = 1e300  # seconds: a limit that there is not

@@ -13,24 +13,6 @@ from math import exp, inf, log
 
 from inference_math.perf.types import CoefficientValues, DrawnCoefficients, Kernels, Levels, Operators, Standpoint
 
-__all__ = [
-    "FACTORS",
-    "FRONTS",
-    "MOST",
-    "SHARE_NAMES",
-    "anchored",
-    "away",
-    "by_operators",
-    "composed",
-    "drawn",
-    "front_levels",
-    "fronted",
-    "kernel_values",
-    "own_root",
-    "precisions_seen",
-    "standpoint_of",
-]
-
 # What moves coefficients. The last three say which combinations were served.
 FACTORS = ["engine", "model", "generation", "kind", "weights"]
 # What moves the front of a request, from what all share to what one set-up has of its own.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import floor, log, sqrt
 
-__all__ = ["PRIME", "Dice", "gamma_of"]
-
 PRIME = 2**31 - 1  # of the generator of Park and Miller, whose numbers are exact in every language
 FIRST_ROLLS = 3  # that hang on the seed too plainly
 

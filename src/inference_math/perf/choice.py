@@ -16,19 +16,6 @@ from inference_math.perf.load import chunk_size, gap_beside, loaded, pools_each,
 from inference_math.perf.search import ARCHITECTURES, NEVER, NONE, edge, highest, peak
 from inference_math.perf.types import Asked, Ranking, Row, Solution, Step, StepCosts, Target
 
-__all__ = [
-    "CAREFUL",
-    "RESOLVED",
-    "chosen",
-    "chosen_settings",
-    "decide",
-    "held_by_most",
-    "layouts_near",
-    "layouts_ranked",
-    "median_row",
-    "tokens_of",
-]
-
 CAREFUL = 0.9  # of the draws must keep the limits with the settings that are chosen
 RESOLVED = 1.04  # times a rate: what simulations do not tell apart
 SURE = 0.5  # of the draws must name the chosen architecture as the best, or it is a tie

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import ceil, isfinite
 
-__all__ = ["TAIL", "interval", "mean_of", "median"]
-
 TAIL = 0.05
 
 

@@ -13,9 +13,6 @@ from typing import Protocol
 from inference_math.perf.chance import PRIME
 from inference_math.perf.types import StepTimes, System
 
-__all__ = ["EVER", "Batch", "Engine", "Ledger", "Request", "Room"]
-
-
 UNKNOWN = (-1.0, -1.0, 1.0, 0.0)  # a line that nobody has asked for: it holds nowhere
 EVER = 10**15  # more steps than anybody runs
 UNSEEN = (0, 0.0, 0.0)  # nobody has looked ahead since something changed

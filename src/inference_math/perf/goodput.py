@@ -8,8 +8,6 @@ from inference_math.perf.engine import Request
 from inference_math.perf.systems import engine_of, run_balanced, run_engine, run_pools
 from inference_math.perf.types import StepTimes, System
 
-__all__ = ["Played", "Tally", "goodput", "requests_like", "requests_of", "stored_of"]
-
 
 class Played:
     """Requests of a list, in the order of their arrivals."""

@@ -10,8 +10,6 @@ from inference_math.perf.search import ALWAYS, NEVER, edge
 from inference_math.perf.types import Row, Step, StepCosts, Target
 from inference_math.theory import chunk_size as _chunk_size
 
-__all__ = ["gap_beside", "loaded", "pools_each", "pools_rate", "settings_row", "strain"]
-
 chunk_size = _chunk_size.plain
 
 

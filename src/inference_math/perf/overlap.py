@@ -7,8 +7,6 @@ from inference_math.theory import step_full as _step_full
 from inference_math.theory import step_serial as _step_serial
 from inference_math.theory import step_time as _step_time
 
-__all__ = ["OVERLAPS", "overlapped_time"]
-
 step_additive, step_full, step_serial = _step_additive.plain, _step_full.plain, _step_serial.plain
 step_time = _step_time.plain
 

@@ -7,8 +7,6 @@ from math import inf
 from inference_math.perf.steps import EVERYTHING, floor_step, step
 from inference_math.perf.types import FloorTerms, Terms
 
-__all__ = ["Pace"]
-
 UNASKED = (-1.0, -1.0, 0.0, 0.0)  # a line that nobody has asked for
 
 

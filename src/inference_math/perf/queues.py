@@ -52,12 +52,6 @@ from inference_math.perf.types import (
 )
 from inference_math.theory import thinned_cv as _thinned_cv
 
-__all__ = [
-    "AFTER", "BEFORE", "DRAWN", "MEASURED", "candidates", "crowd", "cv_at_each", "differ", "full", "longest_fits",
-    "of_units", "pace_of", "played", "replicas_sharing", "representative", "slow_places", "standing", "system_for",
-    "trials",
-]  # fmt: skip
-
 thinned_cv = _thinned_cv.plain
 
 # Prompts are let in as they come.

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from inference_math.perf.types import Row
 
-__all__ = ["ARCHITECTURES", "NONE", "edge", "highest", "peak"]
-
 ARCHITECTURES = ["aggregated", "chunked", "disaggregated"]
 HALVINGS = 27  # of an interval: no answer is asked for to more than eight digits
 CUTS = 22  # of an interval around a peak: places to five digits are heights to ten

@@ -13,12 +13,6 @@ from scipy.special import gammainc
 
 from inference_math.perf.types import SessionNumbers, TurnNumbers
 
-__all__ = [
-    "border", "come_back", "found_by", "found_within", "kept_for", "mean_think", "needed_tokens", "prompt_of", "root",
-    "session_of", "used_within", "working_set",
-]  # fmt: skip
-
-
 EQUAL = 1e-3  # of a coefficient of variation: times are as good as equal
 
 

@@ -35,13 +35,6 @@ from inference_math.theory import step_time as _step_time
 if TYPE_CHECKING:
     from inference_math.checks import Numbers
 
-__all__ = [
-    "PARTS", "answer_steps", "busiest", "context_of", "costs", "draft_yield", "drafting", "floor_computed",
-    "floor_read", "floor_spans", "floor_step", "floor_step_of", "floor_terms", "kv_held", "kv_loaded", "kv_read",
-    "kv_sent", "kv_tokens", "loading", "longest_request", "most_uneven", "pairs_of", "parts", "read_by_busiest",
-    "seen_of", "spans_of", "step", "step_of", "stored_tokens", "unit_numbers", "unit_terms", "unread",
-]  # fmt: skip
-
 allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
 matrix_time, mean_context, read_time = _matrix_time.plain, _mean_context.plain, _read_time.plain
 step_time = _step_time.plain

@@ -13,8 +13,6 @@ from typing import Any, Protocol
 from inference_math.perf.engine import EVER, Batch, Engine, Ledger, Request, Room
 from inference_math.perf.types import StepTimes, System
 
-__all__ = ["Senders", "engine_of", "room_of", "run_balanced", "run_engine", "run_pools"]
-
 
 class Senders(Protocol):
     """Who sends requests, each with the time that it can be served from: `users.Users`, or `goodput.Played`."""

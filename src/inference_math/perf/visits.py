@@ -14,8 +14,6 @@ from scipy.special import gammainc
 from inference_math.perf.sessions import found_by, found_within, needed_tokens, prompt_of, root, session_of
 from inference_math.perf.types import SessionHabits, SessionNumbers, StepTimes, TurnNumbers, Visit
 
-__all__ = ["Served", "calm", "room_wait", "store_for", "turns_held", "visits"]
-
 ROUNDS = 400
 HALFWAY = 0.5  # of the way to what a round says
 SETTLED = 1e-7

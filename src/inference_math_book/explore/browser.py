@@ -6,9 +6,11 @@ import ast
 import inspect
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -143,8 +145,7 @@ def script() -> str:
 
     source = "\n".join(ast.unparse(_portable(ast.parse(inspect.getsource(module)))) for module in _MODULES)
     printed = "\n".join(theory.CATALOGUE[name].javascript for name in sorted(_formulas()))
-    names = sorted(name for module in _MODULES for name in module.__all__ if callable(getattr(module, name, None)))
-    exported = ", ".join(["digits", "percent", *(name for name in names if name[0].islower())])
+    exported = ", ".join(["digits", "percent", *sorted(name for module in _MODULES for name in _functions(module))])
     numbers = _TOKEN.sub(_shorter, json.dumps(data(), separators=(",", ":"), sort_keys=True))
     functions = _STUB.sub("s", _EACH.sub(r"\1 = keys_of(\1);", py2js(source, docstrings=False)))
     whole: str = jsmin(  # who reads it reads the Python
@@ -250,6 +251,13 @@ def _crowd() -> dict[str, Any]:
 def _coefficients(calibration: Calibration) -> dict[str, Any]:
     root = calibration.root.tolist()
     return {"found": asdict(calibration.coefficients), "root": root, "spread": calibration.spread}
+
+
+def _functions(module: ModuleType) -> Iterator[str]:
+    """Yield the names of a module's own functions, but for those that it keeps to itself."""
+    for name, thing in vars(module).items():
+        if inspect.isfunction(thing) and thing.__module__ == module.__name__ and not name.startswith("_"):
+            yield name
 
 
 def _formulas() -> set[str]:
