@@ -104,7 +104,7 @@
     const own = model.tp[given.tp];
     const rates = data.gpus[given.gpu];
     if (!own) throw new Error(`${label("tp")} must divide the heads of ${given.model}, which ${tp} does not`);
-    if (given.weights === "fp8" && !rates.fp8_flops) throw new Error(`${label("weights")} must be bf16 or four bits on ${given.gpu}, which has no FP8`);
+    if (given.weights === "fp8" && !rates.flops.fp8) throw new Error(`${label("weights")} must be bf16 or four bits on ${given.gpu}, which has no FP8`);
     const [dp, pp] = [Number(given.dp), Number(given.pp)];
     if (!data.engines[given.engine].makers.includes(rates.maker)) {
       const short = `${data.engines[given.engine].title} does not run on GPUs of ${rates.maker}`;
@@ -249,7 +249,7 @@
 
   const remedies = (given) => {
     const found = [];
-    for (const weights of new Set([given.weights, "fp8", data.gpus[given.gpu].fp4_flops ? "nvfp4" : "int4"])) {
+    for (const weights of new Set([given.weights, "fp8", data.gpus[given.gpu].flops.fp4 ? "nvfp4" : "int4"])) {
       for (const tp of ["1", "2", "4", "8"]) {
         if (Number(tp) < Number(given.tp) || (tp === given.tp && weights === given.weights)) continue;
         try {

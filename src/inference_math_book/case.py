@@ -41,7 +41,7 @@ def _costs(side: str, stored: bool) -> WorkloadCosts:
     """Return what requests cost by the datasheet, by measured operators, or by the fitted form."""
     if side == "kernels":
         found = measured(Operators(UNIT.model, tp=2, weights="fp8", kv="fp8"), WORK.n_in, WORK.n_out)
-        load = STORED * (found.ttft_1 + found.t_w) / _e(found)
+        load = STORED * float(found.ttft_1 + found.t_w) / _e(found)
         return found.with_store(STORED, load) if stored else found
     unit = UNIT.calibrated(DATASHEET) if side == "datasheet" else UNIT
     work = Workload(WORK.n_in, WORK.n_out, STORED if stored else 0.0)
@@ -72,12 +72,12 @@ def table(stored: bool = False) -> pd.DataFrame:
         rows = compare(costs, LIMITS.tpot, WAIT).set_index("architecture")
         ranked = rows.rate.sort_values(ascending=False)
         columns[side] = {
-            "weight read and all else fixed, t_w (ms)": digits(1e3 * costs.t_w),
-            "prompt alone (ms)": digits(1e3 * (costs.ttft_1 + costs.t_w)),
-            "ΔP, net of t_w (ms)": digits(1e3 * costs.delta_p),
-            "ΔP, gross (ms)": digits(1e3 * costs.delta_p_gross),
-            "ΔH and a decode's own rows (ms)": digits(1e3 * costs.read),
-            "1 + ΔP/ΔH": digits(1 + costs.delta_p / costs.read),
+            "weight read and all else fixed, t_w (ms)": digits(float(1e3 * costs.t_w)),
+            "prompt alone (ms)": digits(float(1e3 * (costs.ttft_1 + costs.t_w))),
+            "ΔP, net of t_w (ms)": digits(float(1e3 * costs.delta_p)),
+            "ΔP, gross (ms)": digits(float(1e3 * costs.delta_p_gross)),
+            "ΔH and a decode's own rows (ms)": digits(float(1e3 * costs.read)),
+            "1 + ΔP/ΔH": digits(float(1 + costs.delta_p / costs.read)),
             "batch by formula": digits(costs.additive.batch_limits(LIMITS.tpot, WAIT).batch[0]),
             "batch, step by step": digits(rows.batch["aggregated"]),
             "aggregated (requests/s of a unit)": digits(rows.rate["aggregated"]),

@@ -79,7 +79,7 @@ def test_one_draw_is_its_own_best():
 def holding(tokens):
     """The numbers of a unit whose layers see everything, with room for so many tokens."""
     unit = Unit.of("llama-3-8b", "h100-sxm").numbers
-    return unit | {"kv_room": tokens * unit["kv_token"]}
+    return unit | {"kv_room": tokens * unit["caches"][0]["bytes"]}
 
 
 @pytest.mark.parametrize("engine", ["vllm", "trtllm"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inference_math import Unit
 from inference_math.perf import answers, queues
 from inference_math.perf.engine import Request
-from inference_math.perf.goodput import Played, Tally, goodput, requests_of
+from inference_math.perf.goodput import Client, Tally, goodput, requests_of
 from inference_math.perf.systems import engine_of, run_balanced, run_engine
 from inference_math.planner.case import Case, under
 from inference_math.planner.deployment import Plan
@@ -153,7 +153,8 @@ def test_a_router_of_one_unit_is_none():
         lambda s, c, u, t: run_engine(engine_of(s, c, t), u, t, 50), lambda s, c, u, t: run_balanced(s, c, u, t, 50)
     ):  # fmt: skip
         tally = Tally(1.0, 0.05, 0.0, 5, 55, 0.9, False)
-        run(system, pace, Played([Request(one.number, one.arrival, one.n_in, one.n_out, 0) for one in requests]), tally)
+        anew = [Request(one.number, one.arrival, one.n_in, one.n_out, 0) for one in requests]
+        run(system, pace, Client(anew, 0, 0.0), tally)
         told.append(tally.told())
     assert told[0] == told[1]
 

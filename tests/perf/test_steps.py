@@ -30,7 +30,7 @@ def terms(unit):
 def test_a_unit_in_numbers_is_what_the_catalogue_says(name, precision):
     model, gpu = catalogue.model(name), catalogue.gpu("b200")
     numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), TP8, precision, precision, 0.9)
-    assert numbers["kv_token"] == pytest.approx(model.kv_token(precision))
+    assert sum(cache["bytes"] for cache in numbers["caches"]) == pytest.approx(model.kv_token(precision))
     room = 8 * (0.9 * gpu.driver_bytes - 3e9) - model.weight_bytes(precision)
     assert numbers["kv_room"] == pytest.approx(max(room, 0))
     layers = model.weight_bytes(precision) - 2 * model.vocab_params
@@ -55,7 +55,7 @@ def test_one_number_and_arrays_of_them_agree(unit, decodes, context, fresh, cach
 @given(st.floats(1e6, 1e12))
 def test_a_slow_store_makes_prefills_wait_and_a_fast_one_hides(read_bw):
     in_hbm, loaded = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, bw, 1.0, 1.0) for bw in (0.0, read_bw))
-    load = UNIT.numbers["kv_token"] / read_bw * 0.5 * 2200
+    load = UNIT.numbers["caches"][0]["bytes"] / read_bw * 0.5 * 2200
     for decodes in (0, 8, 200):  # it hides under all that the step does, weight read and decodes with it
         assert loaded["mixed"](decodes, 1) == pytest.approx(max(load, in_hbm["mixed"](decodes, 1)))
 

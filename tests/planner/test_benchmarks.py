@@ -168,8 +168,8 @@ def test_who_must_wait_for_a_user_is_sent_when_one_is_free():
     ],
 )
 def test_bad_input_is_named(wrong, words):
+    run = {name: value for name, value in wrong.items() if name != "front"}
     with pytest.raises(ValueError, match=words):
-        run = {name: value for name, value in wrong.items() if name != "front"}
         foresee(UNIT, Benchmark(1000, 200, **run), front=wrong.get("front"))
 
 

@@ -444,8 +444,8 @@ def test_stages_and_groups_divide_requests():
 
 def test_groups_hold_no_copies_of_latents():
     shared, apart = (Unit.of("deepseek-v3", "h200-sxm", **layout) for layout in ({"tp": 8}, {"dp": 8, "ep": 8}))
-    assert apart.numbers["kv_copies"] == 1
-    assert shared.numbers["kv_copies"] == 8
+    copies = [{cache["copies"] for cache in unit.numbers["caches"]} for unit in (apart, shared)]
+    assert copies == [{1}, {8}]
     assert apart.kv_capacity > 5 * shared.kv_capacity
     assert apart.name == "deepseek-v3 (fp8, KV bf16) on 8 x h200-sxm (ep 8, dp 8), vllm"
 

@@ -221,7 +221,7 @@ def _asking(name: str, arguments: tuple[object, ...]) -> Any:
 
 def _interval(unit: Unit, ask: Any, level: float, **sizes: float) -> tuple[Any, Any]:
     """Return the ends of an interval of what is asked of a unit, as wide as it and the sizes of a request need."""
-    inputs = {"engine": unit.engine, "kind": unit.kind, "gpu": unit.gpu.name, "tp": unit.tp}
+    inputs: dict[str, str | float] = {"engine": unit.engine, "kind": unit.kind, "gpu": unit.gpu.name, "tp": unit.tp}
     wide = unit.calibration.spread_for(**inputs, **sizes) / unit.calibration.spread
     return unit.spread(ask, level, draws=64, wide=wide)
 

@@ -20,19 +20,23 @@ __all__ = ["BENCH", "GROUP", "MEANS", "SEARCHED", "flagged", "parser"]
 
 DESCRIPTION = "The mathematics of LLM serving: plan a deployment, foresee a benchmark, fit both to your engine or GPU."
 # What arguments are called on the command line.
-OPTIONS = {
-    "n_in": "--prompt", "n_out": "--output", "work.n_out": "--output", "alpha": "--alpha", "ttft": "--ttft",
-    "tpot": "--tpot", "quantile": "--quantile", "units": "--units", "price": "--price", "traffic": "--rate",
-    "read_bw": "--store (in bytes/s)", "tp": "--tp", "ep": "--ep", "dp": "--dp", "pp": "--pp",
-    "weights": "--weights", "kv": "--kv", "memory": "--memory", "engine": "--engine", "model": "--model",
-    "gpu": "--gpu", "drafts": "--drafts", "accepted": "--accepted", "link": "--link",
-    "sessions": "--sessions", "seed": "--seed", "front": "--front", "prompts": "--num-prompts",
+_ALIKE = (
+    "alpha ttft tpot quantile units price tp ep dp pp weights kv memory engine model gpu drafts accepted link sessions "
+    "seed front burstiness users turns first message answer shared cv seconds"
+)
+OPTIONS = {name: f"--{name}" for name in _ALIKE.split()} | {
+    "n_in": "--prompt",
+    "n_out": "--output",
+    "work.n_out": "--output",
+    "traffic": "--rate",
+    "read_bw": "--store (in bytes/s)",
+    "prompts": "--num-prompts",
     "concurrency": "--max-concurrency",
-    "rate": "--request-rate", "burstiness": "--burstiness", "range_ratio": "--random-range-ratio",
-    "budget": "--max-num-batched-tokens", "users": "--users", "turns": "--turns", "first": "--first",
-    "expert_imbalance": "--expert-imbalance", "message": "--message", "answer": "--answer",
-    "shared": "--shared", "cv": "--cv", "seconds": "--seconds",
-}  # fmt: skip
+    "rate": "--request-rate",
+    "range_ratio": "--random-range-ratio",
+    "budget": "--max-num-batched-tokens",
+    "expert_imbalance": "--expert-imbalance",
+}
 # Commands that another distribution brings, as entry points of this group: modules with `parser` and `run`.
 GROUP = "inference_math.commands"
 BENCH = {

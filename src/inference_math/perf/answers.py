@@ -12,7 +12,7 @@ from math import exp, inf, isfinite
 from inference_math.perf.asked import NEARLY, computed_tokens, crowded, target_of
 from inference_math.perf.batch import FOREVER, MOST_TOGETHER, largest_batch, mean_seen, round_trip
 from inference_math.perf.choice import decide, median_row
-from inference_math.perf.draws import interval, mean_of, median
+from inference_math.perf.draws import fixed, interval, mean_of, median
 from inference_math.perf.search import ALWAYS, NEVER
 from inference_math.perf.steps import costs, drafting, unit_terms
 from inference_math.perf.types import (
@@ -186,11 +186,6 @@ def gained(top: list[float], bottom: list[float]) -> list[float]:
     return [of_rates, min(ends[1], of_rates), max(ends[2], of_rates)]
 
 
-def fixed(value: float) -> list[float]:
-    """Return a number that no draw moves."""
-    return [value, value, value]
-
-
 def lead(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     """Return what the chosen architecture does at full load, and how far it is ahead of the next."""
     best, second, rates = solved["best"], solved["order"][1], solved["rates"]
@@ -345,17 +340,7 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
     base = NEVER
     for name, there in where:
         if crowded(there) != "":
-            told.append(
-                {
-                    "where": name,
-                    "rate": 0.0,
-                    "rate_low": NEVER,
-                    "rate_high": NEVER,
-                    "speedup": NEVER,
-                    "gain": NEVER,
-                    "binds": "room: it does not hold the sessions",
-                }
-            )
+            told.append(gain_of(name, [0.0, NEVER, NEVER], NEVER, NEVER, "room: it does not hold the sessions"))
             continue
         solved = solve(there, draws)
         alone = [one["mixed"](0.0, 1.0) for one in solved["costs"]]
@@ -364,18 +349,23 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
         span = interval(0.0, each)
         if name == "nowhere":
             firsts, base = alone, span[0]
-        told.append(
-            {
-                "where": name,
-                "rate": span[0],
-                "rate_low": span[1],
-                "rate_high": span[2],
-                "speedup": interval(NEVER, ratios(firsts, alone))[0],
-                "gain": span[0] / base if base > 0 else NEVER,
-                "binds": "loading" if mean_of(alone) > mean_of(quick) * NEARLY else "computing",
-            }
-        )
+        binds = "loading" if mean_of(alone) > mean_of(quick) * NEARLY else "computing"
+        gain = span[0] / base if base > 0 else NEVER
+        told.append(gain_of(name, span, interval(NEVER, ratios(firsts, alone))[0], gain, binds))
     return told
+
+
+def gain_of(where: str, span: list[float], speedup: float, gain: float, binds: str) -> StoreGain:
+    """Return a row of `gains`; a span is the rate with both ends."""
+    return {
+        "where": where,
+        "rate": span[0],
+        "rate_low": span[1],
+        "rate_high": span[2],
+        "speedup": speedup,
+        "gain": gain,
+        "binds": binds,
+    }
 
 
 def whole_alone(asked: Asked, found: CoefficientValues, factors: list[float]) -> float:

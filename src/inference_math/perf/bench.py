@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from inference_math.checks.numerals import digits, percent
 from inference_math.perf.asked import max_kv_seqs
 from inference_math.perf.engine import Request
+from inference_math.perf.goodput import Client
 from inference_math.perf.queues import shuffled
 from inference_math.perf.systems import engine_of, run_engine
 from inference_math.perf.types import Admission, StepTimes, System, UnitNumbers, Work
@@ -54,36 +55,6 @@ class Bench(TypedDict):
     front: float
     gaps: list[float]
     chances: list[float]
-
-
-class Client:
-    """So many users, of whom each who is free sends the next request of a list, none before its time."""
-
-    def __init__(self, requests: list[Request], users: int, front: float) -> None:
-        self._requests = requests
-        self._users = users
-        self._front = front
-        self._next = 0
-
-    def first(self) -> list[tuple[float, Request]]:
-        """Return the first request of each user."""
-        found: list[tuple[float, Request]] = []
-        for _ in range(self._users):
-            found.extend(self.after_finish(0.0))
-        return found
-
-    def after_arrival(self) -> list[tuple[float, Request]]:
-        """Return nobody: a user sends when the last request has been answered."""
-        return []
-
-    def after_finish(self, now: float) -> list[tuple[float, Request]]:
-        """Return the next request, of the user who is free now."""
-        if self._next >= len(self._requests):
-            return []
-        request = self._requests[self._next]
-        self._next += 1
-        request.arrival = max(now, request.arrival)
-        return [(request.arrival + self._front, request)]
 
 
 class Noted:

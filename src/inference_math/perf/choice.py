@@ -98,19 +98,22 @@ def chunked_by(target: Target, drawn: list[StepCosts], share: float) -> Row:
     return settings_row(batch, exp(place), NEVER) if batch > 0 else NONE
 
 
+def strains(target: Target, drawn: list[StepCosts], chunk: float) -> list[float]:
+    """Return which part of the limits a chunk takes beside next to no decodes, in each draw."""
+    own = settings_row(FEW, chunk, NEVER)
+    return [strain(target, one, "chunked", own) for one in drawn]
+
+
 def hardest_first(target: Target, drawn: list[StepCosts], chunk: float) -> list[StepCosts]:
     """Return the draws by what a chunk takes of the limits: so it is soon known where too many of them miss one."""
-    own = settings_row(FEW, chunk, NEVER)
-    parts = [strain(target, one, "chunked", own) for one in drawn]
-    order = list(range(len(drawn)))
+    parts, order = strains(target, drawn, chunk), list(range(len(drawn)))
     order.sort(key=lambda i: -parts[i])
     return [drawn[i] for i in order]
 
 
 def strain_of_most(target: Target, drawn: list[StepCosts], chunk: float, share: float) -> float:
-    """Return which part of the limits a chunk takes beside next to no decodes, in all of a share of the draws."""
-    own = settings_row(FEW, chunk, NEVER)
-    parts = [strain(target, one, "chunked", own) for one in drawn]
+    """Return which part of the limits a chunk takes in all of a share of the draws."""
+    parts = strains(target, drawn, chunk)
     parts.sort(key=lambda part: part)
     return parts[ceil(share * len(parts) - 1e-9) - 1]
 

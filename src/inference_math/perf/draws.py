@@ -29,8 +29,13 @@ def interval(value: float, drawn: list[float]) -> list[float]:
     """
     ordered = [one for one in drawn if isfinite(one)]
     if len(ordered) < 1:
-        return [value, value, value]
+        return fixed(value)
     ordered.sort(key=lambda one: one)
     low = ordered[max(ceil(TAIL * len(ordered)) - 1, 0)]
     high = ordered[ceil((1 - TAIL) * len(ordered)) - 1]
     return [median(ordered), low, high]
+
+
+def fixed(value: float) -> list[float]:
+    """Return a number that no draw moves."""
+    return [value, value, value]

@@ -9,28 +9,41 @@ from inference_math.perf.systems import engine_of, run_balanced, run_engine, run
 from inference_math.perf.types import StepTimes, System
 
 
-class Played:
-    """Requests of a list, in the order of their arrivals."""
+class Client:
+    """Requests of a list, none of which is sent before its time.
 
-    def __init__(self, requests: list[Request]) -> None:
+    So many `users` send the next one as soon as they are free; 0: each is sent at its time. No request is served in the
+    first `front` seconds.
+    """
+
+    def __init__(self, requests: list[Request], users: int, front: float) -> None:
         self._requests = requests
+        self._users = users
+        self._front = front
         self._next = 0
 
     def first(self) -> list[tuple[float, Request]]:
-        """Return the first request."""
-        return self.after_arrival()
+        """Return the first request, or that of each user."""
+        found: list[tuple[float, Request]] = []
+        for _ in range(max(self._users, 1)):
+            found.extend(self._sent(0.0))
+        return found
 
     def after_arrival(self) -> list[tuple[float, Request]]:
-        """Return the next request, if there is one."""
+        """Return the next request, if there is one; nobody where users wait for their answers."""
+        return [] if self._users > 0 else self._sent(0.0)
+
+    def after_finish(self, now: float) -> list[tuple[float, Request]]:
+        """Return the next request, of the user who is free now; nobody where they are sent at their times."""
+        return self._sent(now) if self._users > 0 else []
+
+    def _sent(self, now: float) -> list[tuple[float, Request]]:
         if self._next >= len(self._requests):
             return []
         request = self._requests[self._next]
         self._next += 1
-        return [(request.arrival, request)]
-
-    def after_finish(self, now: float) -> list[tuple[float, Request]]:
-        """Return nobody: who is served does not come back."""
-        return []
+        request.arrival = max(now, request.arrival)
+        return [(request.arrival + self._front, request)]
 
 
 class Tally:
@@ -145,7 +158,7 @@ def goodput(system: System, cost: StepTimes, requests: list[Request], tally: Tal
     limit over mean. Those that come later keep the system busy until the last is done. A hasty simulation ends when
     the score cannot be 1 any more; what it returns then is a bound.
     """
-    users = Played(requests)
+    users = Client(requests, 0, 0.0)
     if system["prefill_units"] > 0:
         run_pools(system, cost, users, tally, tally.wanted)
     elif system["engines"] > 1:

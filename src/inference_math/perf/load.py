@@ -6,7 +6,7 @@ from math import floor
 
 from inference_math.perf.asked import NEARLY
 from inference_math.perf.batch import round_trip, seen
-from inference_math.perf.search import ALWAYS, NEVER, edge
+from inference_math.perf.search import ALWAYS, NONE, edge
 from inference_math.perf.types import Row, Step, StepCosts, Target
 from inference_math.theory import chunk_size as _chunk_size
 
@@ -15,17 +15,10 @@ chunk_size = _chunk_size.plain
 
 def settings_row(batch: float, chunk: float, prefill: float) -> Row:
     """Return a row of settings alone; its rate only tells that there is one."""
-    return {
-        "rate": 1.0,
-        "batch": batch,
-        "decodes": batch,
-        "chunk": chunk,
-        "prefill_units": prefill,
-        "computed": NEVER,
-        "ttft": NEVER,
-        "step": NEVER,
-        "tpot": NEVER,
-    }
+    row = NONE.copy()
+    row["rate"], row["batch"], row["decodes"] = 1.0, batch, batch
+    row["chunk"], row["prefill_units"] = chunk, prefill
+    return row
 
 
 def gap_beside(seconds: float, load: float, prompts: float, often: float, quantile: float) -> float:
@@ -73,17 +66,10 @@ def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
 
 def done(target: Target, row: Row, rate: float, decodes: float, first: float, step: float, gap: float) -> Row:
     """Return a row that does so much with the settings of another one."""
-    return {
-        "rate": rate,
-        "batch": row["batch"],
-        "decodes": decodes,
-        "chunk": row["chunk"],
-        "prefill_units": row["prefill_units"],
-        "computed": row["chunk"] * target["fresh"],
-        "ttft": first,
-        "step": step,
-        "tpot": gap / target["sharing"],
-    }
+    own = row.copy()
+    own["rate"], own["decodes"], own["computed"] = rate, decodes, row["chunk"] * target["fresh"]
+    own["ttft"], own["step"], own["tpot"] = first, step, gap / target["sharing"]
+    return own
 
 
 def pools_each(target: Target, step: Step, row: Row) -> list[float]:

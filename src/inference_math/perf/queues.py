@@ -19,9 +19,10 @@ from inference_math.perf.asked import (
     verify_tokens,
     whole_prompt,
 )
+from inference_math.perf.batch import largest_whole
 from inference_math.perf.chance import Dice, gamma_of
 from inference_math.perf.choice import CAREFUL, RESOLVED, best_rates, chosen, scattered, tied
-from inference_math.perf.draws import median
+from inference_math.perf.draws import fixed, median
 from inference_math.perf.engine import Request
 from inference_math.perf.goodput import Tally, goodput, requests_like, requests_of
 from inference_math.perf.load import loaded, settings_row
@@ -583,13 +584,7 @@ def fewest(host: Host, name: str, units: int, row: int, traffic: float, most: in
 
 def edge_of(short: int, enough: int, looked: int, kept: Callable[[int, int], bool]) -> int:
     """Return the largest number of replicas that is too small, between one that is and one that is not."""
-    while enough - short > 1:
-        middle = floor((short + enough) / 2)
-        if kept(middle, looked):
-            enough = middle
-        else:
-            short = middle
-    return short
+    return short + largest_whole(enough - short - 1, lambda many: not kept(short + many, looked))
 
 
 def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[float]:
@@ -676,29 +671,25 @@ def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int)
     fits = one["replicas"]
     own = one["sure"] if have > 0 else traffic / fits
     rate = fits * own if have > 0 else traffic
-    needs: list[float] = []
-    serves: list[float] = []
+    name, units, row = one["name"], one["units"], one["row"]
+    needs = [ceil(traffic / each) * one["gpus"] if each > 0 else inf for each in one["each"]]
+    full_loads = [fits * host["top"](name, units, row, place) for place in range(count)]
     first: list[float] = []
     gaps: list[float] = []
-    full_loads: list[float] = []
     kept = 0
     for place in range(count):
-        each = one["each"][place]
-        needs.append(ceil(traffic / each) * one["gpus"] if each > 0 else inf)
-        serves.append(fits * each)
-        told = host["play"](one["name"], one["units"], one["row"], place, own, 1.0)
+        told = host["play"](name, units, row, place, own, 1.0)
         if told[0] < 1:  # it was broken off
-            told = host["play"](one["name"], one["units"], one["row"], place, own, 0.0)
-        full_loads.append(fits * host["top"](one["name"], one["units"], one["row"], place))
+            told = host["play"](name, units, row, place, own, 0.0)
         first.append(told[1])
         gaps.append(told[2])
         kept += 1 if told[0] >= 1 else 0
     spans = [ceil(end / one["gpus"] - 1e-9) * one["gpus"] if end < inf else inf for end in spread_of(needs)]
-    gpus, served = fits * one["gpus"], spread_of(serves)
+    gpus, served = fits * one["gpus"], spread_of([fits * each for each in one["each"]])
     return {
         "replicas": fits,
-        "gpus_all": [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed_at(gpus),
-        "rate": [rate, min(served[0], rate), max(served[1], rate)] if have > 0 else fixed_at(rate),
+        "gpus_all": [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed(gpus),
+        "rate": [rate, min(served[0], rate), max(served[1], rate)] if have > 0 else fixed(rate),
         "sold": rate,
         "full": median(full_loads),
         "ttft": middle_of(first),
@@ -711,11 +702,6 @@ def middle_of(values: list[float]) -> list[float]:
     """Return the median of values, and the ends between which nine in ten of them lie."""
     ends = spread_of(values)
     return [median(values), ends[0], ends[1]]
-
-
-def fixed_at(value: float) -> list[float]:
-    """Return a number that no draw moves."""
-    return [value, value, value]
 
 
 def spread_of(values: list[float]) -> list[float]:

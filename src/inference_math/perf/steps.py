@@ -9,7 +9,7 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from inference_math.perf.types import (
-    CacheNumbers,
+    CacheShape,
     CacheTerms,
     CoefficientValues,
     FloorSpans,
@@ -62,30 +62,18 @@ def stored_tokens(n_in: float, alpha: float) -> float:
     return min(alpha * n_in, n_in - 1)
 
 
-def rate_name(rates: Rates, precision: str) -> str:
-    """Return the rate of products with weights in a precision: four bits without a rate of their own are expanded."""
-    if precision == "fp8":
-        return "fp8"
-    if (precision == "nvfp4" or precision == "mxfp4") and rates["fp4_flops"] > 0:
-        return "fp4"
-    return "bf16"
-
-
-def flops_of(rates: Rates, name: str) -> float:
-    """Return the FLOP/s of one GPU at a rate."""
-    if name == "fp4":
-        return rates["fp4_flops"]
-    return rates["fp8_flops"] if name == "fp8" else rates["bf16_flops"]
+def best_of(rates: Rates) -> float:
+    """Return the FLOP/s of one GPU at its best rate."""
+    return max(rates["flops"]["bf16"], max(rates["flops"]["fp8"], rates["flops"]["fp4"]))
 
 
 def group_of(rates: Rates, precision: str, params: float, gpus: int) -> Group:
     """Return what a token costs in matrices of so many parameters, shared by so many GPUs, at the datasheet's rate."""
-    name = rate_name(rates, precision)
+    name = rates["names"][precision]
     # Who expands four bits may expand them to whatever the GPU multiplies fastest.
     four = precision != "bf16" and precision != "fp8"
-    best = max(rates["bf16_flops"], max(rates["fp8_flops"], rates["fp4_flops"]))
-    seconds = matrix_time(params, 1, gpus * flops_of(rates, name), 1.0)
-    return {"seconds": seconds, "least": matrix_time(params, 1, gpus * best, 1.0) if four else seconds, "rate": name}
+    seconds, best = matrix_time(params, 1, gpus * rates["flops"][name], 1.0), gpus * best_of(rates)
+    return {"seconds": seconds, "least": matrix_time(params, 1, best, 1.0) if four else seconds, "rate": name}
 
 
 def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: str, memory: float) -> UnitNumbers:
@@ -102,38 +90,27 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
     routed = shape["routed_params"] * VALUE_BYTES[fine["experts"]]
     head = shape["head_params"] * HALF_BYTES
     held = dp * (common + shape["vocab_params"] * HALF_BYTES) + routed
-    caches: list[CacheNumbers] = []
-    token, copied = 0.0, 0.0
+    caches: list[CacheShape] = []
     for cache in shape["caches"]:
-        size = cache["values"] * VALUE_BYTES[kv] + cache["own_bytes"]
-        caches.append(
-            {
-                "bytes": size,
-                "copies": cache["copies"],
-                "pair_flops": cache["pair_flops"],
-                "decode_flops": cache["decode_flops"],
-                "reach": cache["reach"] if cache["reach"] > 0 else EVERYTHING,
-                "evicts": cache["evicts"],
-                "aligned": cache["aligned"],
-            }
-        )
-        token += size
-        copied += size * cache["copies"]
+        own = cache.copy()
+        own["bytes"] = cache["values"] * VALUE_BYTES[kv] + cache["own_bytes"]
+        own["reach"] = cache["reach"] if cache["reach"] > 0 else EVERYTHING
+        caches.append(own)
     # Attention's groups send each token to its experts (FP8) and take their results back (BF16).
     away = min(shape["chosen"], shape["n_layers"] * dp) if dp > 1 else 0.0
     return {
         "layout": layout, "gpus": gpus, "groups": groups,
         "experts": group_of(rates, fine["experts"], shape["params"]["experts"], tp * dp),
-        "head_seconds": matrix_time(shape["head_params"], 1, tp * rates["bf16_flops"], 1.0), "head_bytes": head,
+        "head_seconds": matrix_time(shape["head_params"], 1, tp * rates["flops"]["bf16"], 1.0), "head_bytes": head,
         "least_head_bytes": shape["head_params"] * VALUE_BYTES[weights],
         "least_head_seconds": group_of(rates, weights, shape["head_params"], tp)["least"],
         "step_bytes": common + head, "routed_bytes": routed, "idle": shape["idle"],
         "busiest": busiest(layout["ep"], shape["experts"]), "caches": caches,
-        "state_bytes": shape["state_bytes"], "kv_token": token, "kv_copies": copied / token if token > 0 else 1.0,
+        "state_bytes": shape["state_bytes"],
         "kv_room": max(0.0, gpus * (memory * rates["driver_bytes"] - rates["workspace"]) - held),
         "n_layers": shape["n_layers"], "layer_bytes": shape["layer_bytes"], "sum_bytes": shape["sum_bytes"],
-        "spread_bytes": away * shape["d_model"] * (1 + HALF_BYTES), "half_flops": tp * rates["bf16_flops"],
-        "best_flops": gpus * max(rates["bf16_flops"], max(rates["fp8_flops"], rates["fp4_flops"])),
+        "spread_bytes": away * shape["d_model"] * (1 + HALF_BYTES), "half_flops": tp * rates["flops"]["bf16"],
+        "best_flops": gpus * best_of(rates),
         "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"],
         "pcie_bw": gpus * rates["pcie_bw"], "drafts": 0, "accepted": 0.0, "gives": 1, "synchronized_arrivals": False,
     }  # fmt: skip

@@ -15,7 +15,7 @@ from inference_math.perf.types import StepTimes, System
 
 
 class Senders(Protocol):
-    """Who sends requests, each with the time that it can be served from: `users.Users`, or `goodput.Played`."""
+    """Who sends requests, each with the time that it can be served from: `users.Users`, or `goodput.Client`."""
 
     def first(self) -> list[tuple[float, Request]]:
         """Return the requests of the start."""

@@ -30,6 +30,7 @@ class CacheShape(TypedDict):
     reach: float
     evicts: bool
     aligned: bool
+    bytes: NotRequired[float]  # of a token, once: in a unit, whose KV cache has a precision
 
 
 class Shape(TypedDict):
@@ -59,9 +60,8 @@ class Rates(TypedDict):
     hbm_bw: float
     link_bw: float
     pcie_bw: float
-    bf16_flops: float
-    fp8_flops: float
-    fp4_flops: float
+    names: dict[str, str]  # of the rate at which products with weights in a precision run
+    flops: dict[str, float]  # FLOP/s by these names
 
 
 class Kernel(TypedDict):
@@ -153,18 +153,6 @@ class Group(TypedDict):
     rate: str
 
 
-class CacheNumbers(TypedDict):
-    """A `CacheShape` in bytes and FLOPs of a unit."""
-
-    bytes: float  # of a token, once
-    copies: float
-    pair_flops: float
-    decode_flops: float
-    reach: float
-    evicts: bool
-    aligned: bool
-
-
 class UnitNumbers(TypedDict):
     """A unit: model, GPUs, precisions. Bytes of one copy; `flops` and bandwidths of the GPUs that share matrices."""
 
@@ -180,10 +168,8 @@ class UnitNumbers(TypedDict):
     routed_bytes: float
     idle: float
     busiest: float  # group of GPUs with whole experts: its load above the mean, for an expert's that varies by 1
-    caches: list[CacheNumbers]
+    caches: list[CacheShape]
     state_bytes: float
-    kv_token: float  # bytes of a token as long as all see it, once
-    kv_copies: float
     kv_room: float  # bytes that are left for KV caches, all GPUs together
     n_layers: float
     layer_bytes: float

@@ -87,7 +87,8 @@ def compare(
         "fresh": 1.0, "units": pool, "sent": numbers.sent, "mixes": True,
     }  # fmt: skip
     costs: StepCosts = {
-        "t_w": numbers.t_w, "ttft_1": numbers.ttft_1, "delta_h": float(numbers.delta_h), "own": float(numbers.T_decode),
+        "t_w": float(numbers.t_w), "ttft_1": float(numbers.ttft_1), "delta_h": float(numbers.delta_h),
+        "own": float(numbers.T_decode),
         "front": 0.0, "load": numbers.load, "mixed": step,
     }  # fmt: skip
     rows = {name: each[0] for name, each in decide(target, [costs])["each"].items()}

@@ -19,9 +19,9 @@ from inference_math.unit import Unit
 __all__ = ["layouts", "search"]
 
 COLUMNS = [
-    "architecture", "layout", "tp", "ep", "dp", "pp", "gpus", "rate", "tokens_per_gpu", "low", "high", "best_in",
-    "loss", "decodes", "ttft", "tpot",
-]  # fmt: skip
+    *("architecture", "layout", "tp", "ep", "dp", "pp", "gpus", "rate", "tokens_per_gpu", "low", "high", "best_in"),
+    *("loss", "decodes", "ttft", "tpot"),
+]
 _SIZES = (1, 2, 4, 8, 16)
 _MOST = 512  # GPUs among which layouts are tried
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import inf
+from typing import cast
 
 from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_bool, as_number, as_whole
 from inference_math.perf.types import Admission, System
@@ -195,17 +196,7 @@ def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, bring
 
 def admission_of(habits: Habits) -> Admission:
     """Return habits as plain numbers."""
-    return {
-        "whole": habits.whole,
-        "alone": habits.alone,
-        "wait_steps": habits.wait_steps,
-        "wait_tokens": habits.wait_tokens,
-        "looks": habits.looks,
-        "every": habits.every,
-        "guard": habits.guard,
-        "since": habits.since,
-        "ahead": habits.ahead,
-    }
+    return cast("Admission", asdict(habits))
 
 
 def _check_limits(scheduler: Scheduler) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from inference_math.checks import AT_LEAST_ZERO, as_bool, as_number, as_whole
 from inference_math.perf.engine import EVER, Batch, Engine, Request, Room
-from inference_math.perf.goodput import Played
+from inference_math.perf.goodput import Client
 from inference_math.perf.systems import run_engine
 from inference_math.perf.types import StepTimes, System
 from inference_math.simulate.cost import Cost, drafts_of, timed
@@ -345,7 +345,7 @@ class _Sessions:
         return now, request
 
 
-def _sent(trace: Read, room: _KeptRoom) -> Played:
+def _sent(trace: Read, room: _KeptRoom) -> Client:
     """Return the requests of a trace, at their own times, with the blocks of their prompts."""
     rows = trace.requests
     if rows["blocks"].isna().any() or rows["arrival"].isna().any():
@@ -356,4 +356,4 @@ def _sent(trace: Read, room: _KeptRoom) -> Played:
     ):
         requests.append(Request(number, at, n_in, n_out, 0))
         room.expect(requests[-1], blocks, len(blocks))
-    return Played(requests)
+    return Client(requests, 0, 0.0)

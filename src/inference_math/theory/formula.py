@@ -7,7 +7,7 @@ from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Any
+from typing import overload
 
 import numpy as np
 import sympy as sp
@@ -88,7 +88,13 @@ class Formula:
         """How it is called: ``"speedup_layerwise(alpha, e)"``."""
         return f"{self.name}({', '.join(symbol.name for symbol in self.arguments)})"
 
-    def __call__(self, **arguments: ArrayLike) -> Any:
+    @overload
+    def __call__(self, **arguments: float) -> float: ...
+
+    @overload
+    def __call__(self, **arguments: ArrayLike) -> NDArray[np.float64]: ...
+
+    def __call__(self, **arguments: ArrayLike) -> Numbers:
         """Evaluate with NumPy: a float for numbers, an array when an argument is one (they broadcast).
 
         Raises

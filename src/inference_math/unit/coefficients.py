@@ -216,7 +216,7 @@ class Calibration:
         scale, axes = np.linalg.eigh(self.covariance)
         return np.asarray(axes @ np.diag(np.sqrt(np.maximum(scale, 0))) @ axes.T)
 
-    def spread_for(self, **inputs: Any) -> Any:
+    def spread_for(self, **inputs: ArrayLike) -> Numbers:
         """Return `spread`, widened for each of `inputs` that lies outside `scope`: of a float, or of arrays, arrays.
 
         By how much is in the table `widths`: what predictions were off where they were tried on another model, GPU,
@@ -229,7 +229,7 @@ class Calibration:
             variance = variance + sum(float(widths.get(name, 0.0)) ** 2 * found for name, found in missed.items())
         return np.sqrt(variance)
 
-    def widest(self, **inputs: Any) -> float:
+    def widest(self, **inputs: ArrayLike) -> float:
         """Return the spread that the widest of `inputs` needs."""
         return float(np.max(self.spread_for(**inputs)))
 
@@ -237,19 +237,19 @@ class Calibration:
         """Return the seconds per output token of the anchor with the nearest lengths; 0 where there is none."""
         return anchored([asdict(anchor) for anchor in self.anchors], n_in, n_out)
 
-    def unseen(self, **inputs: Any) -> list[str]:
+    def unseen(self, **inputs: ArrayLike) -> list[str]:
         """Return the names of `inputs` that lie outside `scope`."""
         return [
             name for name, value in inputs.items() if name in self.scope and np.any(_missed(self.scope[name], value))
         ]
 
-    def outside(self, **inputs: Any) -> tuple[str, ...]:
+    def outside(self, **inputs: ArrayLike) -> tuple[str, ...]:
         """Return a sentence for each of `inputs` that lies outside `scope`."""
         found = []
         for name in self.unseen(**inputs):
             known, value = self.scope[name], inputs[name]
             if isinstance(known[0], str):
-                found.append(f"{name} {value} is not among the calibrated: {', '.join(known)}")
+                found.append(f"{name} {value!s} is not among the calibrated: {', '.join(known)}")
             else:
                 found.append(f"{name} {_range(value)} is outside the calibrated range, {_range(known)}")
         return tuple(found)

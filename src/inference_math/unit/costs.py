@@ -78,8 +78,8 @@ class WorkloadCosts:
 
     n_in: Numbers
     n_out: float
-    t_w: Any
-    ttft_1: Any
+    t_w: Numbers
+    ttft_1: Numbers
     delta_h: Numbers
     T_decode: Numbers
     kv_capacity: float
@@ -129,22 +129,22 @@ class WorkloadCosts:
         return self.mixed or self._sum
 
     @property
-    def tpot_1(self) -> Any:
+    def tpot_1(self) -> Numbers:
         """Time per output token of a request alone."""
         return self.t_w + self.read
 
     @property
-    def read(self) -> Any:
+    def read(self) -> Numbers:
         """What one more decode adds to a step: ΔH and its own compute."""
         return self.delta_h + self.T_decode
 
     @property
-    def delta_p(self) -> Any:
+    def delta_p(self) -> Numbers:
         """ΔP, net of t_w: what a prompt adds to the steps of others."""
         return theory.delta_p(ttft_1=self.ttft_1, n_out=self.n_out)
 
     @property
-    def delta_p_gross(self) -> Any:
+    def delta_p_gross(self) -> Numbers:
         """ΔP of a prompt alone, t_w with it: what it costs a prefill unit."""
         return theory.delta_p(ttft_1=self.ttft_1 + self.t_w, n_out=self.n_out)
 
@@ -153,29 +153,26 @@ class WorkloadCosts:
         """What the quantiles of `latency` and the batch limits of `theory` take: tpot_1, delta_p, delta_h."""
         return {"tpot_1": self.tpot_1, "delta_p": self.delta_p, "delta_h": self.read}
 
-    def tpot(self, B: ArrayLike) -> Any:
+    def tpot(self, B: ArrayLike) -> Numbers:
         """Return the mean time per output token with `B` concurrent requests: the exact mean of the step [C14]."""
         return self._seen(B, 0)
 
-    def ttft(self, B: ArrayLike) -> Any:
+    def ttft(self, B: ArrayLike) -> Numbers:
         """Return the mean time to first token with `B` concurrent requests: the exact mean of the step [C13]."""
         return self._seen(B, 1)
 
-    def rate(self, B: ArrayLike) -> Any:
+    def rate(self, B: ArrayLike) -> Numbers:
         """Return the requests finished per second with `B` concurrent requests, slots always full."""
         return np.asarray(B) / (self.ttft(B) + (self.n_out - 1) * self.tpot(B)) + 0.0
 
     def with_prefill(self, speedup: float) -> WorkloadCosts:
         """Return the same with prefills `speedup` times shorter: of a prompt so much less is computed."""
-        if self.mixed is None:
-            faster = {"ttft_1": self.ttft_1 / speedup}
-        else:
-            mixed = partial(_shorter, self.mixed, speedup)
-            faster = {"mixed": mixed, "ttft_1": mixed(0.0, 1.0) - self.t_w}
+        mixed = None if self.mixed is None else partial(_shorter, self.mixed, speedup)
         each = tuple(one.with_prefill(speedup) for one in self.each)
+        ttft_1 = self.ttft_1 / speedup if mixed is None else mixed(0.0, 1.0) - self.t_w
         if each:
-            faster = {"ttft_1": np.array([one.ttft_1 for one in each])}
-        return replace(self, **faster, compute=self.compute / speedup, each=each)
+            ttft_1 = np.array([one.ttft_1 for one in each])
+        return replace(self, mixed=mixed, ttft_1=ttft_1, compute=self.compute / speedup, each=each)
 
     def with_store(self, alpha: float, load: float) -> WorkloadCosts:
         """Return the same for one prompt length with a share of the prompts loaded in `load` seconds a prompt [C05].
@@ -218,13 +215,13 @@ class WorkloadCosts:
     def step_cost(self) -> StepCost | AtMeanContext:
         """Return the cost of a step for the simulator: these numbers, every context the mean one."""
         if self.mixed is None:
-            return StepCost(t_w=self.t_w, prompt=self.ttft_1, delta_h=self.read)
+            return StepCost(t_w=float(self.t_w), prompt=float(self.ttft_1), delta_h=float(self.read))
         return AtMeanContext(self.mixed)
 
-    def _sum(self, decodes: Numbers, prompts: Numbers) -> Any:
+    def _sum(self, decodes: Any, prompts: Any) -> Any:
         return self.t_w + decodes * self.read + prompts * self.ttft_1
 
-    def _seen(self, B: ArrayLike, own: int) -> Any:
+    def _seen(self, B: ArrayLike, own: int) -> Numbers:
         users = as_numbers("B", B, AT_LEAST_ONE)
         if not self.each:
             step = self._sum if self.mixed is None else _on_arrays(self.mixed)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +36,7 @@ class RooflineBound:
 
     def step_time(
         self, decodes: ArrayLike, context: ArrayLike, prefill_tokens: ArrayLike = 0, cached: ArrayLike = 0
-    ) -> Any:
+    ) -> Numbers:
         """Return seconds below which no step lies, all contexts alike; arguments as of `Unit.step_time`."""
         B, read = as_numbers("decodes", decodes, AT_LEAST_ZERO), as_numbers("context", context, AT_LEAST_ZERO)
         new = as_numbers("prefill_tokens", prefill_tokens, AT_LEAST_ZERO)
@@ -48,7 +47,7 @@ class RooflineBound:
         moved = floor_read(self._terms, lengths, np.minimum(B + new, 1), np.minimum(B, 1), B, prompts, 0.0)
         return as_scalar(np.maximum(moved, floor_computed(self._terms, lengths, B + new, B, B, prompts, 0.0)))
 
-    def prefill_time(self, n_in: ArrayLike, batch: ArrayLike = 1, cached: ArrayLike = 0) -> Any:
+    def prefill_time(self, n_in: ArrayLike, batch: ArrayLike = 1, cached: ArrayLike = 0) -> Numbers:
         """Return seconds below which no prefill lies; arguments as of `Unit.prefill_time`."""
         total, prompts = as_numbers("n_in", n_in, AT_LEAST_ONE), as_numbers("batch", batch, AT_LEAST_ONE)
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
@@ -56,13 +55,13 @@ class RooflineBound:
         moved = floor_read(self._terms, lengths, 1.0, 1.0, 0.0, prompts, 0.0)
         return as_scalar(np.maximum(moved, floor_computed(self._terms, lengths, tokens, prompts, 0.0, prompts, 0.0)))
 
-    def ttft(self, work: Workload, concurrency: ArrayLike) -> Any:
+    def ttft(self, work: Workload, concurrency: ArrayLike) -> Numbers:
         """Return seconds below which no mean TTFT lies: an engine may put a request first, however many there are."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         alone = self.prefill_time(work.n_in, 1, stored_tokens(work.n_in, work.alpha))
         return as_scalar(np.full(users.shape, alone))
 
-    def tpot(self, work: Workload, concurrency: ArrayLike) -> Any:
+    def tpot(self, work: Workload, concurrency: ArrayLike) -> Numbers:
         """Return seconds below which no mean TPOT lies: the others may wait meanwhile."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         # At best every draft is accepted, and costs nothing.
@@ -71,7 +70,7 @@ class RooflineBound:
         step = max(moved, floor_computed(self._terms, lengths, 1.0, 1.0, 1.0, 0.0, 0.0))
         return as_scalar(np.full(users.shape, step / self._most))
 
-    def e2e(self, work: Workload, concurrency: ArrayLike) -> Any:
+    def e2e(self, work: Workload, concurrency: ArrayLike) -> Numbers:
         """Return seconds below which no mean latency of so many users lies.
 
         While a request stays, as much is done as `concurrency` requests need (Little), and its own tokens come one

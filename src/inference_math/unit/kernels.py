@@ -179,8 +179,7 @@ def _decode(kind: str, gpu: str, engine: str, kv: str, variants: tuple[str, ...]
 
 def _experts(engine: str, gpu: str) -> dict[str, Kernel]:
     """Return experts by precision, shares of the rates that the law of a step takes for them."""
-    rates = rates_of(GPUS[gpu])
-    flops = {"bf16": rates["bf16_flops"], "fp8": rates["fp8_flops"], "fp4": rates["fp4_flops"]}
+    flops = rates_of(GPUS[gpu])["flops"]
     found: dict[str, Kernel] = {}
     for name, precisions in _EXPERTS.items():
         curve = _first("experts", gpu, engine, precisions, ("balanced", "power_law_1.2"))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from inference_math.checks import Numbers
 from inference_math.perf.batch import concurrent_prefill_pmf
 
 __all__ = ["as_scalar", "mean_seen"]
@@ -36,7 +37,7 @@ def mean_seen(step: Callable[[Any, Any], Any], users: ArrayLike, n_out: float, o
     return np.asarray(below + (wanted - low) * (above - below))
 
 
-def as_scalar(value: Any) -> float:
+def as_scalar(value: Numbers) -> Numbers:
     """Return an array as it is, a single number as a float."""
     return float(value) if np.ndim(value) == 0 else value
 

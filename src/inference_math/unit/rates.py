@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from inference_math import theory
 from inference_math.catalogue.models import WORKSPACE, Gpu
+from inference_math.catalogue.precisions import PRECISIONS
 from inference_math.catalogue.tiers import Tier
 from inference_math.perf.types import Rates
 
@@ -22,13 +23,12 @@ def rates_of(gpu: Gpu) -> Rates:
         "hbm_bw": gpu.hbm_bw,
         "link_bw": gpu.link_bw,
         "pcie_bw": gpu.pcie_bw,
-        "bf16_flops": gpu.bf16_flops,
-        "fp8_flops": gpu.fp8_flops or 0.0,
-        "fp4_flops": gpu.fp4_flops or 0.0,
+        "names": {precision: gpu.rate_of(precision) for precision in PRECISIONS},
+        "flops": {"bf16": gpu.bf16_flops, "fp8": gpu.fp8_flops or 0.0, "fp4": gpu.fp4_flops or 0.0},
     }
 
 
-def acceleration(store: Tier, T: Any, kv_token: ArrayLike, gpus: int = 1) -> Any:
+def acceleration(store: Tier, T: ArrayLike, kv_token: ArrayLike, gpus: int = 1) -> Any:
     """Return e [C04]: how much faster `gpus` GPUs load a token of `kv_token` bytes than compute it in `T` s.
 
     Examples

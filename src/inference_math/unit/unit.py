@@ -8,7 +8,7 @@ every GPU, or to runs of an engine (`calibrate.from_runs`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -66,9 +66,7 @@ from inference_math.workload import Workload
 
 __all__ = ["Unit"]
 
-_CHANGEABLE = (
-    "tp", "ep", "dp", "pp", "weights", "kv", "engine", "memory", "drafts", "accepted", "version", "expert_imbalance",
-)  # fmt: skip
+_OWN = ("model", "calibration", "synchronized_arrivals", "drawn")  # fields that `Unit.resized` does not hand on
 _USUAL = 8192  # tokens of a request
 _MOST_GPUS = 4096  # that share anything
 MOST_DRAFTS = 16  # that a request has verified in a step
@@ -270,13 +268,13 @@ class Unit:
 
         A calibration of your own is kept; one that ships is chosen anew.
         """
-        asked = {name: getattr(self, name) for name in _CHANGEABLE}
+        asked = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _OWN}
         own = None if self.calibration.mode in SHIPPED else self.calibration
-        return Unit.of(self.model, **({"gpu": self.gpu} | asked | {"calibration": own} | changes))
+        return Unit.of(self.model, **(asked | {"calibration": own} | changes))
 
     def step_time(
         self, decodes: ArrayLike, context: ArrayLike, prefill_tokens: ArrayLike = 0, cached: ArrayLike = 0
-    ) -> Any:
+    ) -> Numbers:
         """Return the time of a step of `decodes` at a mean `context`, beside `prefill_tokens` of one prompt.
 
         The prompt's tokens also see `cached` tokens before them. All arguments broadcast.
@@ -297,7 +295,7 @@ class Unit:
         each = self._parts(decodes, context, prefill_tokens, cached, 1.0)
         return {name: float(seconds) for name, seconds in zip(PARTS, each, strict=True)}
 
-    def prefill_time(self, n_in: ArrayLike, batch: ArrayLike = 1, cached: ArrayLike = 0) -> Any:
+    def prefill_time(self, n_in: ArrayLike, batch: ArrayLike = 1, cached: ArrayLike = 0) -> Numbers:
         """Return the time of `batch` prompts of `n_in` tokens computed at once, of each `cached` in HBM already."""
         total, prompts = as_numbers("n_in", n_in, AT_LEAST_ONE), as_numbers("batch", batch, AT_LEAST_ONE)
         known = as_numbers("cached", cached, AT_LEAST_ZERO)
@@ -306,11 +304,11 @@ class Unit:
         seconds = self._step(0.0, 0.0, total - known, known, prompts)
         return as_scalar(self._possible(seconds, self.floor.prefill_time, total, prompts, known))
 
-    def _possible(self, seconds: Numbers, floor: Callable[..., Any], *arguments: object) -> Any:
+    def _possible(self, seconds: Numbers, floor: Callable[..., Any], *arguments: object) -> Numbers:
         """Return no less than `floor` of the arguments: coefficients are shares, but an anchor may ask for more."""
         return np.maximum(seconds, floor(*arguments)) if self.calibration.anchors else seconds
 
-    def _step(self, decodes: Numbers, context: Numbers, new: Numbers, cached: Numbers, prompts: Numbers) -> Any:
+    def _step(self, decodes: Numbers, context: Numbers, new: Numbers, cached: Numbers, prompts: Numbers) -> Numbers:
         weights, matrices, *rest = self._parts(decodes, context, new, cached, prompts)
         return theory.step_time.unchecked(weights, matrices, sum(rest))
 
@@ -347,11 +345,11 @@ class Unit:
         nearest = Anchor(work.n_in, work.n_out, self.calibration.anchor(work.n_in, work.n_out))
         return replace(self, calibration=replace(self.calibration, anchors=(nearest,)))
 
-    def token_time(self, n_in: ArrayLike) -> Any:
+    def token_time(self, n_in: ArrayLike) -> Numbers:
         """Return T: the prefill of a prompt of `n_in` tokens, per token [C02]."""
-        return self.prefill_time(n_in) / n_in
+        return as_scalar(self.prefill_time(n_in) / as_numbers("n_in", n_in, AT_LEAST_ONE))
 
-    def decode_share(self, decodes: ArrayLike) -> Any:
+    def decode_share(self, decodes: ArrayLike) -> Numbers:
         """Return z beside so many decodes: how much of one more decode's compute lengthens the step [C14]."""
         tokens = as_numbers("decodes", decodes, AT_LEAST_ZERO)
         weights, matrices, *_ = self._parts(tokens, 0, 0, 0, 0)
@@ -384,15 +382,15 @@ class Unit:
         """
         return max_kv_seqs(self.numbers, work.plain, engine_record(self.engine))
 
-    def ttft(self, work: Workload, concurrency: ArrayLike) -> Any:
+    def ttft(self, work: Workload, concurrency: ArrayLike) -> Numbers:
         """Return the mean time to first token with so many users at once, prefill first [C13]; without its `front`."""
         return self._seen(work, concurrency, own=1)
 
-    def tpot(self, work: Workload, concurrency: ArrayLike) -> Any:
+    def tpot(self, work: Workload, concurrency: ArrayLike) -> Numbers:
         """Return the mean time per output token with so many users at once, prefill first [C14]."""
         return self._seen(work, concurrency, own=0)
 
-    def e2e(self, work: Workload, concurrency: ArrayLike) -> Any:
+    def e2e(self, work: Workload, concurrency: ArrayLike) -> Numbers:
         """Return the mean latency of a request: its TTFT, and its TPOT for each token after the first."""
         return self.ttft(work, concurrency) + (work.n_out - 1) * self.tpot(work, concurrency)
 
@@ -415,7 +413,7 @@ class Unit:
 
     def spread(
         self, ask: Callable[[Any], Any], level: float, draws: int = _DRAWS, wide: Numbers = 1.0
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Return the quantiles of some seconds, asked of the unit under draws, between which the share `level` lies.
 
         What the fit leaves is taken `wide` times as wide. None is below the floor's answer.
@@ -448,7 +446,7 @@ class Unit:
         wide = self.calibration.widest(**self._inputs(work, 1.0))
         return self.calibration.draws(count, self.found(work)["anchor"], wide)
 
-    def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, object]:
+    def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, ArrayLike]:
         """Return what a calibration's scope names."""
         return {
             "engine": as_dated(self.engine, self.version),
@@ -463,7 +461,7 @@ class Unit:
             "concurrency": concurrency,
         }
 
-    def _seen(self, work: Workload, concurrency: ArrayLike, own: int) -> Any:
+    def _seen(self, work: Workload, concurrency: ArrayLike, own: int) -> Numbers:
         """Return the exact mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0)."""
         users, unit = as_numbers("concurrency", concurrency, AT_LEAST_ONE), self.near(work)
         context, cached = context_of(work.plain), stored_tokens(work.n_in, work.alpha)
@@ -475,7 +473,7 @@ class Unit:
             read = floor_read(floor, spans, 1.0, sampling, decodes, prompts, 0.0)
             return np.maximum(read, floor_computed(floor, spans, given + prompts * new, given, decodes, prompts, 0.0))
 
-        def step(decodes: Numbers, prompts: Numbers) -> Any:
+        def step(decodes: Numbers, prompts: Numbers) -> Numbers:
             return unit._possible(unit._step(decodes, context, new, cached, prompts), least, decodes, prompts)
 
         # Of accepted drafts a request needs fewer steps, and others prefill beside more of them.

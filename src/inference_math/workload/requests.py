@@ -6,7 +6,7 @@ A `Workload` has given means; a `Trace` repeats recorded requests. Both draw req
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -115,10 +115,7 @@ class Workload:
     def plain(self) -> Work:
         """The means as plain numbers, which `perf` takes."""
         names = ("n_in", "n_out", "alpha", "cv", "longest", "pairing")
-        known = {name: getattr(self, name) for name in names}
-        numbers: Any = {name: float(value) for name, value in known.items()}
-        work: Work = numbers
-        return work
+        return cast("Work", {name: float(getattr(self, name)) for name in names})
 
     def draw(self, count: int, rng: np.random.Generator) -> Requests:
         """Return `count` requests; prompt lengths, and fixed output lengths, must be whole numbers."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -126,15 +126,7 @@ class Turns:
     @property
     def numbers(self) -> TurnNumbers:
         """All of them as `perf.sessions` takes them."""
-        return {
-            "turns": self.turns,
-            "first": self.first,
-            "message": self.message,
-            "answer": self.answer,
-            "think": self.think,
-            "cv": self.cv,
-            "shared": self.shared,
-        }
+        return cast("TurnNumbers", asdict(self))
 
 
 @dataclass(frozen=True)
@@ -196,15 +188,7 @@ class Sessions:
     @property
     def numbers(self) -> SessionNumbers:
         """All of them as `perf.sessions` takes them."""
-        return {
-            "again": self.again,
-            "brought": self.brought,
-            "gap": self.gap,
-            "cv": self.cv,
-            "answer": self.answer,
-            "shared": self.shared,
-            "served": self.served,
-        }
+        return cast("SessionNumbers", asdict(self))
 
     @property
     def prompt(self) -> float:

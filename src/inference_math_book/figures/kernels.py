@@ -23,13 +23,11 @@ __all__ = ["BLOCKS", "KINDS", "blocks", "curve", "reached", "times"]
 KINDS = ("matrix product", "attention, decode", "attention, prefill", "MLA, decode", "experts", "all-reduce")
 # Attention with its projections, attention whose state does not grow, and what goes between GPUs.
 BLOCKS = (
-    "latent block, decode", "sparse block, decode", "linear attention, decode",
-    "linear attention, prefill", "dispatch", "all-gather",
-)  # fmt: skip
+    *("latent block, decode", "sparse block, decode", "linear attention, decode"),
+    *("linear attention, prefill", "dispatch", "all-gather"),
+)
 # Kinds whose reads and compute share the time in quadrature; of all others they add.
-_SHARED = (
-    "matrix product", "experts", "attention, decode", "MLA, decode", "latent block, decode", "sparse block, decode",
-)  # fmt: skip
+_SHARED = (*KINDS[:2], *KINDS[3:5], *BLOCKS[:2])
 _ENGINES = {
     "vllm": (COLOURS[0], "o"),
     "sglang": (COLOURS[1], "s"),

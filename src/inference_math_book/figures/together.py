@@ -140,8 +140,8 @@ def seats(ax: Axes, numbers: WorkloadCosts, batches: Sequence[int], kv_token: fl
     for rate, dash in ((1, ":"), (3, "-."), (10, "-")):
         ax.loglog(stay, theory.littles_law(rate=rate, latency=stay), dash, color=COLOURS[0], label=f"{rate}/s")
     B = np.asarray(batches, dtype=float)
-    rate = numbers.rate(B)
-    frame = pd.DataFrame({"seats": B, "rate": rate, "stay": B / rate})
+    finished = numbers.rate(B)
+    frame = pd.DataFrame({"seats": B, "rate": finished, "stay": B / finished})
     frame["kv_gb"] = B * (numbers.n_in + numbers.n_out) * kv_token / 1e9
     ax.plot(frame.stay, frame.seats, "o-", color=COLOURS[1], linewidth=1, label="a unit with so many seats")
     ax.plot(2.3, 23, "s", color="black", label="the restaurant")
