@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from math import exp, inf, isfinite
 
+from inference_math import theory
 from inference_math.perf.asked import NEARLY, computed_tokens, crowded, target_of
 from inference_math.perf.batch import FOREVER, MOST_TOGETHER, largest_batch, mean_seen, round_trip
 from inference_math.perf.choice import decide, median_row
@@ -27,26 +28,14 @@ from inference_math.perf.types import (
     Target,
     Work,
 )
-from inference_math.theory import chunk_size as _chunk_size
-from inference_math.theory import chunked_gain_sla_serial as _chunked_gain_sla_serial
-from inference_math.theory import concurrent_prefills as _concurrent_prefills
-from inference_math.theory import delta_p as _delta_p
-from inference_math.theory import expected_tpot_full as _expected_tpot_full
-from inference_math.theory import expected_ttft_full as _expected_ttft_full
-from inference_math.theory import gain_bound as _gain_bound
-from inference_math.theory import max_batch as _max_batch
-from inference_math.theory import max_batch_ttft_full as _max_batch_ttft_full
-from inference_math.theory import pdd_concurrency as _pdd_concurrency
-from inference_math.theory import pdd_gain_same as _pdd_gain_same
-from inference_math.theory import pdd_split as _pdd_split
-from inference_math.theory import request_rate as _request_rate
 
-concurrent_prefills, delta_p, gain_bound = _concurrent_prefills.plain, _delta_p.plain, _gain_bound.plain
-expected_tpot_full, expected_ttft_full = _expected_tpot_full.plain, _expected_ttft_full.plain
-max_batch, max_batch_ttft_full = _max_batch.plain, _max_batch_ttft_full.plain
-pdd_concurrency, pdd_gain_same, pdd_split = _pdd_concurrency.plain, _pdd_gain_same.plain, _pdd_split.plain
-chunk_size, request_rate = _chunk_size.plain, _request_rate.plain
-chunked_gain_sla_serial = _chunked_gain_sla_serial.plain
+concurrent_prefills, delta_p = theory.concurrent_prefills.plain, theory.delta_p.plain
+expected_tpot_full, expected_ttft_full = theory.expected_tpot_full.plain, theory.expected_ttft_full.plain
+max_batch, max_batch_ttft_full = theory.max_batch.plain, theory.max_batch_ttft_full.plain
+gain_bound, pdd_concurrency = theory.gain_bound.plain, theory.pdd_concurrency.plain
+pdd_gain_same, pdd_split = theory.pdd_gain_same.plain, theory.pdd_split.plain
+chunk_size, request_rate = theory.chunk_size.plain, theory.request_rate.plain
+chunked_gain_sla_serial = theory.chunked_gain_sla_serial.plain
 
 
 def under(asked: Asked, found: CoefficientValues, factors: list[float]) -> StepCosts:

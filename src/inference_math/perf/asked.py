@@ -5,16 +5,15 @@ from __future__ import annotations
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
+from inference_math import theory
 from inference_math.perf.batch import MOST_TOGETHER
 from inference_math.perf.steps import answer_steps, kv_sent, kv_tokens, stored_tokens
 from inference_math.perf.types import Asked, Row, Target, UnitNumbers, Work
-from inference_math.theory import max_batch_growing as _max_batch_growing
-from inference_math.theory import max_batch_reserved as _max_batch_reserved
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
 
-max_batch_growing, max_batch_reserved = _max_batch_growing.plain, _max_batch_reserved.plain
+max_batch_growing, max_batch_reserved = theory.max_batch_growing.plain, theory.max_batch_reserved.plain
 
 NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
 MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyond, engines run out of workspace

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import floor
 
+from inference_math import theory
 from inference_math.perf.asked import NEARLY
 from inference_math.perf.batch import round_trip, seen
 from inference_math.perf.search import ALWAYS, NONE, edge
 from inference_math.perf.types import Row, Step, StepCosts, Target
-from inference_math.theory import chunk_size as _chunk_size
 
-chunk_size = _chunk_size.plain
+chunk_size = theory.chunk_size.plain
 
 
 def settings_row(batch: float, chunk: float, prefill: float) -> Row:

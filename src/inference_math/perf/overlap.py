@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from inference_math.theory import step_additive as _step_additive
-from inference_math.theory import step_full as _step_full
-from inference_math.theory import step_serial as _step_serial
-from inference_math.theory import step_time as _step_time
+from inference_math import theory
 
-step_additive, step_full, step_serial = _step_additive.plain, _step_full.plain, _step_serial.plain
-step_time = _step_time.plain
+step_additive, step_full, step_serial = theory.step_additive.plain, theory.step_full.plain, theory.step_serial.plain
+step_time = theory.step_time.plain
 
 OVERLAPS = ["none", "quadrature", "serial-kv", "full"]
 

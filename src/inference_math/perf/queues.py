@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil, floor, inf, log, log1p
 
+from inference_math import theory
 from inference_math.perf.asked import (
     computed_tokens,
     fresh_share,
@@ -51,9 +52,8 @@ from inference_math.perf.types import (
     StepTimes,
     System,
 )
-from inference_math.theory import thinned_cv as _thinned_cv
 
-thinned_cv = _thinned_cv.plain
+thinned_cv = theory.thinned_cv.plain
 
 # Prompts are let in as they come.
 AT_ONCE: Admission = {

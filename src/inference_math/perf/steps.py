@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import log
 from typing import TYPE_CHECKING, Any
 
+from inference_math import theory
 from inference_math.perf.types import (
     CacheShape,
     CacheTerms,
@@ -25,19 +26,13 @@ from inference_math.perf.types import (
     UnitNumbers,
     Work,
 )
-from inference_math.theory import allreduce_time as _allreduce_time
-from inference_math.theory import kv_load_time as _kv_load_time
-from inference_math.theory import matrix_time as _matrix_time
-from inference_math.theory import mean_context as _mean_context
-from inference_math.theory import read_time as _read_time
-from inference_math.theory import step_time as _step_time
 
 if TYPE_CHECKING:
     from inference_math.checks import Numbers
 
-allreduce_time, kv_load_time = _allreduce_time.plain, _kv_load_time.plain
-matrix_time, mean_context, read_time = _matrix_time.plain, _mean_context.plain, _read_time.plain
-step_time = _step_time.plain
+allreduce_time, kv_load_time = theory.allreduce_time.plain, theory.kv_load_time.plain
+matrix_time, mean_context, read_time = theory.matrix_time.plain, theory.mean_context.plain, theory.read_time.plain
+step_time = theory.step_time.plain
 
 HALF_BYTES = 2  # of a value in BF16
 VALUE_BYTES = {"bf16": 2, "fp8": 1, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.5625}

@@ -103,20 +103,9 @@ class WorkloadCosts:
         cls, found: StepCosts, work: Workload, kv_capacity: float, places: int, groups: int, sent: float
     ) -> WorkloadCosts:
         """Return what `perf.steps.costs` found, as these."""
-        return cls(
-            n_in=work.n_in,
-            n_out=work.n_out,
-            t_w=found["t_w"],
-            ttft_1=found["ttft_1"],
-            delta_h=found["delta_h"],
-            T_decode=found["own"],
-            kv_capacity=kv_capacity,
-            places=places,
-            mixed=found["mixed"],
-            load=found["load"],
-            groups=groups,
-            sent=sent,
-        )
+        own = found["t_w"], found["ttft_1"], found["delta_h"], found["own"]
+        mixed, load = found["mixed"], found["load"]
+        return cls(work.n_in, work.n_out, *own, kv_capacity, places, mixed, load=load, groups=groups, sent=sent)
 
     @property
     def additive(self) -> WorkloadCosts:
@@ -280,14 +269,7 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
     own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - delta_h)
     t_w = mixed(1.0, 0.0) - delta_h - own
     on = _unit_of(operators)
-    work: Work = {
-        "n_in": float(n_in),
-        "n_out": float(n_out),
-        "alpha": 0.0,
-        "cv": float(cv),
-        "longest": 0.0,
-        "pairing": 1.0,
-    }
+    work: Work = {**Workload(float(n_in), float(n_out)).plain, "cv": float(cv)}
     return WorkloadCosts(
         n_in=n_in,
         n_out=n_out,
