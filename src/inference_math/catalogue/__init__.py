@@ -2,16 +2,5 @@
 
 from __future__ import annotations
 
-from inference_math.catalogue.models import (
-    GPUS,
-    MODELS,
-    PRECISIONS,
-    Gpu,
-    Model,
-    as_precision,
-    bytes_per_value,
-    gpu,
-    model,
-)
-
-__all__ = ["GPUS", "MODELS", "PRECISIONS", "Gpu", "Model", "as_precision", "bytes_per_value", "gpu", "model"]
+from inference_math.catalogue.models import *  # noqa: F403
+from inference_math.catalogue.models import __all__ as __all__

@@ -29,9 +29,8 @@ __all__ = [
     "as_whole",
 ]
 
-Numbers: TypeAlias = (
-    float | NDArray[np.float64]
-)  # one, or an array of them: what comes out has the shape of what went in
+# One, or an array of them: what comes out has the shape of what went in.
+Numbers: TypeAlias = float | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
