@@ -44,8 +44,8 @@ def played(found, one, rate, seed=0, share=0.9):
     asked = {"gaps": gaps, "cv": one.cv_arrivals, "lengths": lengths, "like": [], "share": share}
     paces = [queues.pace_of(case.asked, *pair) for pair in found.pairs]
     fronts = [answers.under(case.asked, *pair)["front"] for pair in found.pairs]
-    both = zip(paces, fronts, strict=True)
-    return [queues.played(case.asked, system, pace, front, asked, 0, rate, 1.0, 0.0) for pace, front in both]
+    draws = [{"pace": pace, "front": front, "place": 0} for pace, front in zip(paces, fronts, strict=True)]
+    return [queues.played(case.asked, system, draw, asked, rate, 1.0, 0.0) for draw in draws]
 
 
 def test_a_fleet_is_as_many_replicas_as_the_rate_asks_for():
@@ -97,7 +97,7 @@ def test_no_smaller_fleet_keeps_the_promise():
     """All splits of all sizes, with every number of replicas that takes fewer GPUs, asked one by one."""
     found = planner.plan(UNIT, WORK, SLA(0.4, 0.04), units=4)
     best = fleet(found, 12, architecture="disaggregated")
-    host = traffic._host(found, traffic._asked(12.0, 0.9, 1.0, None, 0, 0)).asked
+    host = traffic._host(found, traffic._asked(12.0, 0.9, Arrivals(), 0)).asked
     for units in (2, 3, 4):
         for row in range(units - 1):
             for replicas in range(1, ceil(best.gpus[0] / UNIT.gpus / units)):

@@ -100,7 +100,7 @@ def test_the_committed_counts_follow_the_law_and_not_a_wrong_one() -> None:
     }  # fmt: skip
     assert set(table.lengths) == set(lengths)
     for name, rows in table.groupby("lengths"):
-        design = {"users": Counts.users, "windows": int(rows.windows.iloc[0]), "window": Counts.window}
+        design = {"users": Counts.users, "watched": (int(rows.windows.iloc[0]), Counts.window)}
         assert analysis.count_test(rows.steps.tolist(), lengths[name], **design).p > 0.01, name
         beside = analysis.count_test(rows.decodes.tolist(), lengths[name], beside=True, **design)
         assert beside.p > 0.01, name
