@@ -32,6 +32,7 @@ from inference_math.planner import (
     Ladder,
     Plan,
     across,
+    as_record,
     cadences,
     capacity,
     fleet,
@@ -40,8 +41,8 @@ from inference_math.planner import (
     search,
     size_store,
 )
-from inference_math.planner.record import as_record
-from inference_math.planner.text import as_markdown, as_script, as_short, fleets_table, gpus_line, gpus_table
+from inference_math.planner.gpus import first_said
+from inference_math.planner.text import as_markdown, as_script, as_short, as_text, gpus_table, layouts_table, lines_of
 from inference_math.planner.traffic import RATES, SHARED
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
@@ -55,20 +56,6 @@ __all__ = ["main"]
 _LONG = {"ttft": 60, "tpot": 1}  # seconds: whoever asks for more means milliseconds
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
 _LINES = 5  # of a trace that are named where they are left out
-# The columns of the layouts, as they are printed.
-_TITLES = {
-    "architecture": "architecture",
-    "layout": "layout of a unit",
-    "gpus": "GPUs",
-    "tokens_per_gpu": "tokens/s of a GPU",
-    "low": "5 %",
-    "high": "95 %",
-    "best_in": "first in (share)",
-    "loss": "loses (share)",
-    "decodes": "decodes",
-    "ttft": "TTFT (s)",
-    "tpot": "TPOT (s)",
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -137,21 +124,24 @@ def _plan(options: argparse.Namespace) -> int:
     many = _fleet(options, found, mixed)
     others = None if options.gpus is None else _others(options.gpus, found)
     inputs = (options.model, options.gpu, options.calibration)
+    full = options.full or options.report is not None
+    record = as_record(found, many, tried, others, stores=full or options.json, runner_up=full)
     if options.report is not None:
         _keep_inputs("--report", options.report, *inputs)
-        write(options.report, as_markdown(found, many))
+        write(options.report, as_markdown(record))
     if options.commands is not None and found.feasible:
         _keep_inputs("--commands", options.commands, *inputs)
-        write(options.commands, as_script(found, many))
+        write(options.commands, as_script(record))
     if options.json:
-        print(json.dumps(as_record(found, many, tried, others), indent=2, allow_nan=False))
-    else:
-        print(as_short(found, many, tried))
-        if others is not None:
-            print(f"\nThe same on other GPUs, at full load:\n{gpus_table(others).to_string(index=False)}")
-            print(gpus_line(others))
-        if options.full:
-            _print_all(found, many, tried)
+        print(record.as_json())
+        return 0 if found.feasible else 1
+    print(as_short(record))
+    if others is not None:
+        print("\n".join(["\nThe same on other GPUs, at full load:", *lines_of(gpus_table(record)), first_said(others)]))
+    if options.full:
+        if record.layouts:
+            print("\n".join(["\nLayouts at full load:", *lines_of(layouts_table(record))]))
+        print(f"\n{as_text(record)}")
     return 0 if found.feasible else 1
 
 
@@ -196,17 +186,6 @@ def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | No
     return size_store(
         unit, turns, options.users, sizes, units, sla=sla, blocking=options.blocking, lifetime=options.lifetime
     )
-
-
-def _print_all(found: Plan, many: Fleet | None, tried: pd.DataFrame | None) -> None:
-    if many is not None:
-        print(f"\nFleets for that traffic, or of those GPUs:\n{fleets_table(many).to_string(index=False)}")
-        for title, line in many.commands:
-            print(f"  {title}: {line}")
-    if tried is not None:
-        shown = tried.rename(columns=_TITLES)[list(_TITLES.values())].head(10)
-        print(f"\nLayouts at full load:\n{shown.to_string(index=False, float_format=digits, na_rep='')}")
-    print(f"\nOne unit at full load, without queues\n{found}")
 
 
 def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFrame | None]:

@@ -11,6 +11,8 @@ from itertools import islice
 from math import ceil
 
 import numpy as np
+import pandas as pd
+from msgspec.structs import replace as changed
 
 from inference_math.checks import SHARE, Interval, as_number, as_one_of, as_whole
 from inference_math.perf import answers, queues
@@ -21,10 +23,33 @@ from inference_math.perf.starts import plain_settings
 from inference_math.perf.types import Drawn, Host, Row, Solution, Standing
 from inference_math.perf.words import idle, short, sized, sized_how
 from inference_math.planner.case import Case
-from inference_math.planner.deployment import Plan, engine_args, in_line, lines_for
+from inference_math.planner.deployment import (
+    Plan,
+    as_commands,
+    as_options,
+    engine_args,
+    layout_of,
+    lines_for,
+    record_of,
+    store_of,
+)
+from inference_math.planner.record import (
+    Choice,
+    Fleets,
+    OtherGpu,
+    Pools,
+    Record,
+    Settings,
+    Split,
+    Store,
+    Three,
+    TriedLayout,
+    rows_of,
+)
+from inference_math.planner.text import in_line
 from inference_math.workload import Trace
 
-__all__ = ["RATES", "SHARED", "Fleet", "capacity", "chances", "fleet"]
+__all__ = ["RATES", "SHARED", "Fleet", "as_record", "capacity", "chances", "fleet"]
 
 SHARED = 0.9
 """Of the requests that keep both limits in a fleet, where nobody says how many."""
@@ -95,7 +120,7 @@ class Fleet:
     none_in: float
     usd_per_million: float
     settings: Mapping[str, object]
-    plain: Mapping[str, object]
+    plain: Mapping[str, int | None]
     commands: tuple[tuple[str, str], ...]
     row: Row
     share: float | None
@@ -138,7 +163,7 @@ class Fleet:
         )
 
     def __str__(self) -> str:
-        return f"{self.headline}; {self.how}.\nStart each replica with: {in_line(self.settings)}"
+        return f"{self.headline}; {self.how}.\nStart each replica with: {in_line(as_options(self.settings))}"
 
 
 def fleet(
@@ -440,3 +465,72 @@ def _part(trace: Trace, rate: float) -> list[Request]:
     replicas = min(max(ceil(_rate(trace) / rate - 1e-9), 1), max(len(trace.n_in) // _SLICE, 1))
     rows = zip(trace.arrival.tolist(), *(column.tolist() for column in trace.rows()), strict=True)
     return [Request(i, *row) for i, row in enumerate(islice(rows, 0, None, replicas))]
+
+
+def as_record(
+    found: Plan,
+    fleet: Fleet | None = None,
+    layouts: pd.DataFrame | None = None,
+    gpus: pd.DataFrame | None = None,
+    *,
+    stores: bool = True,
+    runner_up: bool = False,
+) -> Record:
+    """Return the record of a plan, and of a fleet for it, of what `search` tried, of what `across` compared.
+
+    The record is what views print and ``inference-math plan --json`` writes: ``as_record(found).as_json()``. What each
+    store brings (`stores`) is several plans, and what would make another architecture the first (`runner_up`) dozens.
+
+    >>> from inference_math import SLA, Unit, Workload, plan
+    >>> found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1), intervals=False)
+    >>> as_record(found).answer.architecture == found.best
+    True
+    """
+    record = changed(
+        record_of(found, stores=stores, runner_up=runner_up),
+        layouts=[] if layouts is None else [TriedLayout(**row) for row in rows_of(layouts)],
+        gpus=[] if gpus is None else [OtherGpu(**row) for row in rows_of(gpus)],
+    )
+    if fleet is None:
+        return record
+    here = {row.where: row.rate for row in record.offloading}
+    own = here.get(str(record.answer.store), 0.0)
+    # In proportion to what units do at full load.
+    return changed(
+        record,
+        answer=_choice(found, fleet, fleet.tie),
+        architectures=[_choice(found, one, fleet.tie) for one in (fleet, *fleet.others)],
+        stores=[Store(name, fleet.rate / own * rate) for name, rate in here.items()] if own else record.stores,
+        fleets=Fleets(fleet.headline, fleet.how, fleet.usd_per_million),
+    )
+
+
+def _choice(found: Plan, one: Fleet, tie: bool) -> Choice:
+    """Return a fleet as a record has it."""
+    pools, prefill = one.architecture == "disaggregated", one.row["prefill_units"]
+    layout = layout_of(found.case)
+    return Choice(
+        architecture=one.architecture,
+        tie=tie,
+        best_in=one.best_in,
+        expected_loss=one.expected_loss,
+        gpus=Three(*one.gpus),
+        layout=layout,
+        rate=Three(one.rate, min(one.rate, one.span[1]), max(one.rate, one.span[2])),
+        ttft=Three(*one.ttft),
+        tpot=Three(*one.tpot),
+        tokens_per_gpu=one.rate * found.case.work.n_out / one.gpus[0],
+        promise=one.share or "means",
+        store=store_of(found.case),
+        settings=Settings(**one.plain),
+        split=Split(prefill, one.units - prefill) if pools else None,
+        pools=Pools(layout, layout) if pools else None,
+        link_gb_s=one.link_gb_s if pools else None,
+        commands=as_commands(one.commands),
+        replicas=one.replicas,
+        units=one.units,
+        kept=one.kept,
+        none_in=one.none_in,
+        served=Three(*one.span) if one.owned else None,
+        options=as_options(one.settings),
+    )
