@@ -7,8 +7,9 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import entry_points
 from math import ceil
 from pathlib import Path
@@ -31,6 +32,7 @@ from inference_math.planner import (
     Fleet,
     Ladder,
     Plan,
+    Record,
     across,
     as_record,
     cadences,
@@ -132,17 +134,19 @@ def _plan(options: argparse.Namespace) -> int:
     if options.commands is not None and found.feasible:
         _keep_inputs("--commands", options.commands, *inputs)
         write(options.commands, as_script(record))
-    if options.json:
-        print(record.as_json())
-        return 0 if found.feasible else 1
-    print(as_short(record))
-    if others is not None:
-        print("\n".join(["\nThe same on other GPUs, at full load:", *lines_of(gpus_table(record)), first_said(others)]))
-    if options.full:
-        if record.layouts:
-            print("\n".join(["\nLayouts at full load:", *lines_of(layouts_table(record))]))
-        print(f"\n{as_text(record)}")
+    print(record.as_json() if options.json else "\n".join(_lines(record, others, options.full)))
     return 0 if found.feasible else 1
+
+
+def _lines(record: Record, others: pd.DataFrame | None, full: bool) -> Iterator[str]:
+    """Yield the short answer, how other GPUs compare where that was asked, and if it shall be full, everything."""
+    yield as_short(record)
+    if others is not None:
+        yield from ("\nThe same on other GPUs, at full load:", *lines_of(gpus_table(record)), first_said(others))
+    if full and record.layouts:
+        yield from ("\nLayouts at full load:", *lines_of(layouts_table(record)))
+    if full:
+        yield f"\n{as_text(record)}"
 
 
 def _others(named: Sequence[str], found: Plan) -> pd.DataFrame:
@@ -271,17 +275,10 @@ def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fle
     if not found.feasible or (options.rate is None and options.have is None):
         return None
     share = None if options.quantile == MEANS else options.quantile or SHARED
-    told: dict[str, Any] = {
-        "quantile": share,
-        "cv_arrivals": options.bursts,
-        "mix": mixed,
-        "seed": options.seed,
-        "workers": min(os.cpu_count() or 1, 3),
-    }
+    sized = partial(capacity, found, options.have) if options.rate is None else partial(fleet, found, options.rate)
+    workers = min(os.cpu_count() or 1, 3)
     try:
-        if options.rate is not None:
-            return fleet(found, options.rate, **told)
-        return capacity(found, options.have, **told)
+        return sized(quantile=share, cv_arrivals=options.bursts, mix=mixed, seed=options.seed, workers=workers)
     except ValueError as error:  # the plan itself stands
         print(f"note: no fleet: {error}", file=sys.stderr)
         return None

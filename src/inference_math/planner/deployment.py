@@ -41,41 +41,14 @@ from inference_math.perf.words import (
     trusted,
 )
 from inference_math.perf.words import verdict as verdict_of
+from inference_math.planner import record
 from inference_math.planner.case import DRAWS, Case, offloading, under
-from inference_math.planner.record import (
-    Answer,
-    Choice,
-    Command,
-    Drafted,
-    OneUnit,
-    Pools,
-    Record,
-    Settings,
-    Split,
-    Store,
-    Stored,
-    Three,
-    UnitLayout,
-    rows_of,
-)
+from inference_math.planner.record import Answer, Record, rows_of
 from inference_math.planner.text import as_html, as_text
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
-__all__ = [
-    "ANSWERS",
-    "Plan",
-    "Start",
-    "as_commands",
-    "as_options",
-    "engine_args",
-    "known_errors",
-    "layout_of",
-    "lines_for",
-    "plan",
-    "record_of",
-    "store_of",
-]
+__all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "known_errors", "plan", "record_of"]
 
 
 @dataclass(frozen=True)
@@ -480,7 +453,7 @@ def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
 def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True) -> Record:
     """Return the record of a plan, one unit at full load; without its stores and its runner-up it takes no time."""
     case = found.case
-    stored = found.offloading if stores and case.work.alpha and found.feasible else pd.DataFrame()
+    stored = rows_of(found.offloading) if stores and case.work.alpha and found.feasible else []
     rows = [_one_unit(found, row) for row in rows_of(found.compared.drop(columns="step"))]
     choices = [_choice(found, row) for row in rows]
     return Record(
@@ -490,13 +463,13 @@ def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True) -> Re
         sla=case.sla,
         units=case.units,
         feasible=found.feasible,
-        answer=changed(choices[0], tie=found.tie) if found.feasible else _none(found),
+        answer=changed(choices[0] if found.feasible else basis(found, ""), tie=found.tie),
         architectures=choices,
         one_unit=rows,
         none_in=found.solved["none_in"],
-        stores=[Store(row["where"], choices[0].units * row["rate"]) for row in rows_of(stored)],
-        offloading=[Stored(**row) for row in rows_of(stored)],
-        drafting=[Drafted(**row) for row in rows_of(found.drafting)],
+        stores=[record.Store(row["where"], choices[0].units * row["rate"]) for row in stored],
+        offloading=[record.Stored(**row) for row in stored],
+        drafting=[record.Drafted(**row) for row in rows_of(found.drafting)],
         numbers=dict(found.answers),
         verdict=found.verdict,
         runner_up=found.runner_up if runner_up else "",
@@ -507,66 +480,49 @@ def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True) -> Re
     )
 
 
-def _none(found: Plan) -> Choice:
-    """Return what is chosen where nothing meets the limits."""
-    case = found.case
-    return Choice(
+def basis(found: Plan, name: str) -> record.Choice:
+    """Return what the record of each architecture has in common, and of none ("") where nothing meets the limits."""
+    case, layout = found.case, found.case.unit.numbers["layout"]
+    tier = "hbm" if case.tier is None else case.tier.name  # as `--tier` calls it
+    pools = {"prefill": layout, "decode": layout} if name == "disaggregated" else None
+    return record.Choice(
+        architecture=name or None,
         best_in=0.0,
-        layout=layout_of(case),
+        layout=layout,
         promise=case.sla.quantile or "means",
-        store=store_of(case),
+        store=tier if case.work.alpha else None,
+        pools=pools,
         none_in=found.solved["none_in"],
     )
 
 
-def _choice(found: Plan, row: OneUnit) -> Choice:
+def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
     """Return what an architecture is at full load: of one unit, or of pools of all units of both."""
     case, pools = found.case, row.architecture == "disaggregated"
     units = case.units if pools else 1  # what is repeated, and all its GPUs
-    choice = changed(
-        _none(found),
-        architecture=row.architecture,
-        best_in=row.best_in,
-        expected_loss=row.loss,
-        gpus=Three(*[case.unit.gpus * units] * 3),
-        pools=Pools(layout_of(case), layout_of(case)) if pools else None,
-        units=units,
-        kept=row.kept,
-        options=row.options,
-        commands=row.commands,
-    )
-    if (begun := found.starts.get(row.architecture)) is None:
+    whole = record.Three(*[case.unit.gpus * units] * 3)
+    choice = changed(basis(found, row.architecture), best_in=row.best_in, expected_loss=row.loss, gpus=whole)
+    choice = changed(choice, units=units, kept=row.kept, options=row.options, commands=row.commands)
+    if not row.commands:
         return choice
     decoding = case.units - row.prefill_units if pools else np.nan
     return changed(
         choice,
-        rate=Three(units * row.rate, units * row.rate_low, units * row.rate_high),
-        ttft=Three(row.ttft, row.ttft_low, row.ttft_high),
-        tpot=Three(row.tpot, row.tpot_low, row.tpot_high),
+        rate=record.Three(units * row.rate, units * row.rate_low, units * row.rate_high),
+        ttft=record.Three(row.ttft, row.ttft_low, row.ttft_high),
+        tpot=record.Three(row.tpot, row.tpot_low, row.tpot_high),
         tokens_per_gpu=row.rate * case.work.n_out / case.unit.gpus,
-        settings=Settings(**begun.plain),
-        split=Split(row.prefill_units, decoding) if pools else None,
+        settings=dict(found.starts[row.architecture].plain),
+        split={"prefill": row.prefill_units, "decode": decoding} if pools else None,
         link_gb_s=row.rate * units / decoding * sent_bytes(case.asked) / 1e9 if pools else None,
         decodes=row.decodes,
     )
 
 
-def _one_unit(found: Plan, row: dict[str, Any]) -> OneUnit:
+def _one_unit(found: Plan, row: dict[str, Any]) -> record.OneUnit:
     begun = found.starts.get(row["architecture"])
     options, commands = (as_options(begun.settings), as_commands(begun.commands)) if begun else ([], [])
-    return OneUnit(**row, options=options, commands=commands)
-
-
-def layout_of(case: Case) -> UnitLayout:
-    """Return a unit's layout as a record has it."""
-    return UnitLayout(**case.unit.numbers["layout"])
-
-
-def store_of(case: Case) -> str | None:
-    """Return where the stored share lies, as `--tier` calls it; None where nothing is stored."""
-    if not case.work.alpha:
-        return None
-    return "hbm" if case.tier is None else case.tier.name
+    return record.OneUnit(**row, options=options, commands=commands)
 
 
 def as_options(settings: Mapping[str, object]) -> list[str]:
@@ -574,6 +530,6 @@ def as_options(settings: Mapping[str, object]) -> list[str]:
     return [f"{name} {value}".strip() for name, value in settings.items()]
 
 
-def as_commands(commands: tuple[tuple[str, str], ...]) -> list[Command]:
+def as_commands(commands: tuple[tuple[str, str], ...]) -> list[record.Command]:
     """Return command lines as a record has them."""
-    return [Command(title, line) for title, line in commands]
+    return [record.Command(title, line) for title, line in commands]

@@ -10,28 +10,10 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta, Struct
 
+from inference_math.perf.types import Layout
 from inference_math.workload import SLA, Workload
 
-__all__ = [
-    "Answer",
-    "Choice",
-    "Command",
-    "Drafted",
-    "Fleets",
-    "OneUnit",
-    "OtherGpu",
-    "Pools",
-    "Record",
-    "Settings",
-    "Split",
-    "Store",
-    "Stored",
-    "Three",
-    "TriedLayout",
-    "UnitLayout",
-    "rows_of",
-    "schema",
-]
+__all__ = ["Answer", "Choice", "Command", "Fleets", "OneUnit", "Record", "Three", "rows_of", "schema"]
 
 if TYPE_CHECKING:  # always a number here; what is NaN or infinite is null in JSON
     Real = float
@@ -73,37 +55,6 @@ class Answer(Struct, frozen=True):
     why: str
 
 
-class UnitLayout(Struct, frozen=True):
-    """How a unit's GPUs share the model."""
-
-    tp: Size
-    ep: Size
-    dp: Size
-    pp: Size
-
-
-class Settings(Struct, frozen=True):
-    """What engines are told, by our own names; null where there is no such limit."""
-
-    chunk: int | None
-    max_num_seqs: int | None
-    token_budget: int | None
-
-
-class Split(Struct, frozen=True):
-    """The units of both pools."""
-
-    prefill: float
-    decode: float
-
-
-class Pools(Struct, frozen=True):
-    """The layouts of the units of both pools."""
-
-    prefill: UnitLayout
-    decode: UnitLayout
-
-
 class Command(Struct, frozen=True):
     """What is started, and its command line."""
 
@@ -119,7 +70,8 @@ class Choice(Struct, frozen=True, kw_only=True):
     `kept` that in which this one does. `rate` is in requests/s of these GPUs, `served` what they serve in the median
     where GPUs were given; `ttft` and `tpot` in seconds; `tokens_per_gpu` in output tokens/s; `promise` the share of
     the requests within both limits, or "means"; `link_gb_s` in GB/s of KV caches into each decode unit. `options` are
-    the settings in the engine's own words.
+    the settings in the engine's own words, `settings` those by our own names: null where there is no such limit. Of
+    pools `split` has the units, and `pools` the layouts of each.
     """
 
     architecture: Name | None = None
@@ -127,16 +79,16 @@ class Choice(Struct, frozen=True, kw_only=True):
     best_in: Share
     expected_loss: Share | None = None
     gpus: Three | None = None
-    layout: UnitLayout
+    layout: Layout
     rate: Three | None = None
     ttft: Three | None = None
     tpot: Three | None = None
     tokens_per_gpu: Real | None = None
     promise: Literal["means"] | float
     store: str | None
-    settings: Settings | None = None
-    split: Split | None = None
-    pools: Pools | None = None
+    settings: dict[str, int | None] | None = None
+    split: dict[str, Real] | None = None
+    pools: dict[str, Layout] | None = None
     link_gb_s: Real | None = None
     commands: list[Command] = []
     replicas: Size = 1
@@ -148,10 +100,9 @@ class Choice(Struct, frozen=True, kw_only=True):
     options: list[str] = []
 
 
-class OneUnit(Struct, frozen=True, kw_only=True):
-    """What an architecture does at full load, of one unit and without queues; see `Plan.compared`."""
+class Timed(Struct, frozen=True, kw_only=True):
+    """What a unit does at full load: requests/s and seconds, medians with their 5 % and 95 % ends."""
 
-    architecture: Name
     rate: Real
     rate_low: Real
     rate_high: Real
@@ -161,6 +112,12 @@ class OneUnit(Struct, frozen=True, kw_only=True):
     tpot: Real
     tpot_low: Real
     tpot_high: Real
+
+
+class OneUnit(Timed, frozen=True, kw_only=True):
+    """What an architecture does at full load, of one unit and without queues; see `Plan.compared`."""
+
+    architecture: Name
     best_in: Share
     loss: Share
     kept: Share
@@ -236,20 +193,11 @@ class OtherGpu(Struct, frozen=True):
     joules: Real
 
 
-class Drafted(Struct, frozen=True):
+class Drafted(Timed, frozen=True, kw_only=True):
     """A unit at full load with drafts, or without; see `Plan.drafting`."""
 
     drafts: str
     architecture: str
-    rate: Real
-    rate_low: Real
-    rate_high: Real
-    ttft: Real
-    ttft_low: Real
-    ttft_high: Real
-    tpot: Real
-    tpot_low: Real
-    tpot_high: Real
 
 
 class Fleets(Struct, frozen=True):

@@ -15,27 +15,10 @@ import pandas as pd
 
 from inference_math.checks.numerals import digits
 from inference_math.perf.words import most_of
-from inference_math.planner.record import Answer, Choice, Command, OneUnit, Record, Three
+from inference_math.planner.record import Answer, Choice, Command, OneUnit, OtherGpu, Record, Stored, Three, Timed
 from inference_math.workload import SLA
 
-__all__ = [
-    "PRINTED",
-    "as_html",
-    "as_markdown",
-    "as_script",
-    "as_short",
-    "as_text",
-    "cell",
-    "fleets_table",
-    "gpus_table",
-    "headline",
-    "in_line",
-    "layouts_table",
-    "lines_of",
-    "shown",
-    "start",
-    "tables",
-]
+__all__ = ["PRINTED", "as_html", "as_markdown", "as_script", "as_short", "as_text", "fleets_table", "gpus_table"]
 
 
 @dataclass(frozen=True)
@@ -219,42 +202,27 @@ def as_script(record: Record) -> str:
 
 def fleets_table(record: Record) -> pd.DataFrame:
     """Return the fleets of all architectures as a table of text."""
-    return pd.DataFrame([_row(one) for one in record.architectures])
+    return pd.DataFrame(map(_fleet_cells, record.architectures))
 
 
-def _row(one: Choice) -> dict[str, str]:
-    rate, gpus = one.rate, one.gpus
-    assert rate is not None
-    assert gpus is not None
-    return {
-        "architecture": str(one.architecture),
-        "replicas": digits(one.replicas),
-        "units of each": digits(one.units),
-        "GPUs": _three(gpus),
-        "requests/s": digits(rate.value) if one.served is None else _three(one.served),
-        "best in": f"{one.best_in:.0%}",
-        "loses": f"{one.expected_loss:.0%}",
-        "TTFT (ms)": _three(one.ttft, 1e3),
-        "TPOT (ms)": _three(one.tpot, 1e3),
-        "holds in": f"{one.kept:.0%}",
-    }
+def _fleet_cells(one: Choice) -> dict[str, str]:
+    assert one.rate is not None
+    served = _three(one.served) if one.served else digits(one.rate.value)
+    cells = {"architecture": str(one.architecture), "replicas": digits(one.replicas)}
+    cells |= {"units of each": digits(one.units), "GPUs": _three(one.gpus), "requests/s": served}
+    cells |= {"best in": f"{one.best_in:.0%}", "loses": f"{one.expected_loss:.0%}"}
+    cells |= {"TTFT (ms)": _three(one.ttft, 1e3), "TPOT (ms)": _three(one.tpot, 1e3), "holds in": f"{one.kept:.0%}"}
+    return cells
 
 
 def gpus_table(record: Record) -> pd.DataFrame:
     """Return the same on other GPUs as a table of text, without the columns that are empty."""
+    titles = {"rate": "requests/s of a GPU", "ratio": "as many of yours", "break_even": "break-even (USD/hour)"}
+    titles |= {"usd_per_million": "USD per million output tokens"}
     rows = [
-        {
-            "GPU": one.gpu,
-            "stands on": one.standing,
-            "architecture": one.architecture,
-            "requests/s of a GPU": cell(one.rate, one.rate_low, one.rate_high),
-            "as many of yours": cell(one.ratio, one.ratio_low, one.ratio_high),
-            "break-even (USD/hour)": cell(one.break_even, one.break_even_low, one.break_even_high),
-            "USD per million output tokens": cell(
-                one.usd_per_million, one.usd_per_million_low, one.usd_per_million_high
-            ),
-            "price (USD/hour)": cell(one.price),
-        }
+        {"GPU": one.gpu, "stands on": one.standing, "architecture": one.architecture}
+        | {title: _ends(one, name) for name, title in titles.items()}
+        | {"price (USD/hour)": cell(one.price)}
         for one in record.gpus
     ]
     table = pd.DataFrame(rows)
@@ -263,69 +231,46 @@ def gpus_table(record: Record) -> pd.DataFrame:
 
 def layouts_table(record: Record) -> pd.DataFrame:
     """Return the first ten layouts as a table of text."""
+    titles = {"tokens_per_gpu": "tokens/s of a GPU", "low": "5 %", "high": "95 %", "best_in": "first in (share)"}
+    titles |= {"loss": "loses (share)", "decodes": "decodes", "ttft": "TTFT (s)", "tpot": "TPOT (s)"}
     return pd.DataFrame(
-        {
-            "architecture": one.architecture,
-            "layout of a unit": one.layout,
-            "GPUs": str(one.gpus),
-            "tokens/s of a GPU": cell(one.tokens_per_gpu),
-            "5 %": cell(one.low),
-            "95 %": cell(one.high),
-            "first in (share)": cell(one.best_in),
-            "loses (share)": cell(one.loss),
-            "decodes": cell(one.decodes),
-            "TTFT (s)": cell(one.ttft),
-            "TPOT (s)": cell(one.tpot),
-        }
+        {"architecture": one.architecture, "layout of a unit": one.layout, "GPUs": str(one.gpus)}
+        | {title: cell(getattr(one, name)) for name, title in titles.items()}
         for one in record.layouts[:10]
     )
 
 
 def tables(record: Record) -> dict[str, pd.DataFrame]:
     """Return the architectures, and what stored caches and drafts gain if there are any, by title; cells are text."""
-    if not record.feasible:
-        return {}
     title = f"Architectures at full load, one unit; nothing meets the SLA in {record.none_in:.0%} of the draws"
-    found = {title: pd.DataFrame(_architecture(row) for row in record.one_unit if row.rate > 0)}
-    if record.offloading:
-        found["The stored share of the prompts, by where it lies"] = pd.DataFrame(
-            {
-                "where": row.where,
-                "a prompt waits for": row.binds,
-                "e": cell(row.e),
-                "prefill speedup": cell(row.speedup),
-                "requests/s of a unit": cell(row.rate, row.rate_low, row.rate_high) if row.rate > 0 else "none",
-                "gain": cell(row.gain),
-            }
-            for row in record.offloading
-        )
-    if record.drafting:
-        found["With drafts and without, one unit at full load"] = pd.DataFrame(
-            {
-                "drafts": row.drafts,
-                "architecture": row.architecture or "none meets the SLA",
-                "requests/s of a unit": cell(row.rate, row.rate_low, row.rate_high),
-                "TTFT (ms)": cell(row.ttft, row.ttft_low, row.ttft_high, 1e3),
-                "TPOT (ms)": cell(row.tpot, row.tpot_low, row.tpot_high, 1e3),
-            }
+    kinds = {
+        title: [_architecture_cells(row) for row in record.one_unit if row.rate > 0],
+        "The stored share of the prompts, by where it lies": [_stored_cells(row) for row in record.offloading],
+        "With drafts and without, one unit at full load": [
+            {"drafts": row.drafts, "architecture": row.architecture or "none meets the SLA"} | _timed_cells(row)
             for row in record.drafting
-        )
-    return found
-
-
-def _architecture(row: OneUnit) -> dict[str, str]:
-    return {
-        "architecture": row.architecture,
-        "requests/s of a unit": cell(row.rate, row.rate_low, row.rate_high),
-        "decodes": cell(row.decodes),
-        "prompt tokens": cell(row.computed),
-        "prefill units": cell(row.prefill_units),
-        "TTFT (ms)": cell(row.ttft, row.ttft_low, row.ttft_high, 1e3),
-        "TPOT (ms)": cell(row.tpot, row.tpot_low, row.tpot_high, 1e3),
-        "best in": f"{digits(100 * row.best_in)} %",
-        "loses": f"{digits(100 * row.loss)} %",
-        "keeps limits in": f"{digits(100 * row.kept)} %",
+        ],
     }
+    return {title: pd.DataFrame(rows) for title, rows in kinds.items() if rows and record.feasible}
+
+
+def _architecture_cells(row: OneUnit) -> dict[str, str]:
+    rate, ttft, tpot = _timed_cells(row).items()
+    each = {"decodes": cell(row.decodes), "prompt tokens": cell(row.computed), "prefill units": cell(row.prefill_units)}
+    shares = {"best in": row.best_in, "loses": row.loss, "keeps limits in": row.kept}
+    last = {title: f"{digits(100 * share)} %" for title, share in shares.items()}
+    return {"architecture": row.architecture} | dict([rate]) | each | dict([ttft, tpot]) | last
+
+
+def _timed_cells(row: Timed) -> dict[str, str]:
+    times = {"TTFT (ms)": _ends(row, "ttft", 1e3), "TPOT (ms)": _ends(row, "tpot", 1e3)}
+    return {"requests/s of a unit": _ends(row, "rate")} | times
+
+
+def _stored_cells(row: Stored) -> dict[str, str]:
+    cells = {"where": row.where, "a prompt waits for": row.binds, "e": cell(row.e)}
+    rate = _ends(row, "rate") if row.rate > 0 else "none"
+    return cells | {"prefill speedup": cell(row.speedup), "requests/s of a unit": rate, "gain": cell(row.gain)}
 
 
 def _numbers(record: Record) -> pd.DataFrame:
@@ -376,6 +321,11 @@ def cell(value: float, low: float | None = None, high: float | None = None, scal
     if isnan(value):
         return ""
     return digits(scale * value) if low is None or high is None else _span(value, low, high, scale)
+
+
+def _ends(row: Timed | Stored | OtherGpu, name: str, scale: float = 1.0) -> str:
+    middle, low, high = (getattr(row, name + end) for end in ("", "_low", "_high"))
+    return cell(middle, low, high, scale)
 
 
 def _seen(answer: Choice) -> str:

@@ -22,30 +22,10 @@ from inference_math.perf.goodput import goodput
 from inference_math.perf.starts import plain_settings
 from inference_math.perf.types import Drawn, Host, Row, Solution, Standing
 from inference_math.perf.words import idle, short, sized, sized_how
+from inference_math.planner import record
 from inference_math.planner.case import Case
-from inference_math.planner.deployment import (
-    Plan,
-    as_commands,
-    as_options,
-    engine_args,
-    layout_of,
-    lines_for,
-    record_of,
-    store_of,
-)
-from inference_math.planner.record import (
-    Choice,
-    Fleets,
-    OtherGpu,
-    Pools,
-    Record,
-    Settings,
-    Split,
-    Store,
-    Three,
-    TriedLayout,
-    rows_of,
-)
+from inference_math.planner.deployment import Plan, as_commands, as_options, basis, engine_args, lines_for, record_of
+from inference_math.planner.record import Choice, Record, Three, rows_of
 from inference_math.planner.text import in_line
 from inference_math.workload import Trace
 
@@ -486,51 +466,41 @@ def as_record(
     >>> as_record(found).answer.architecture == found.best
     True
     """
-    record = changed(
-        record_of(found, stores=stores, runner_up=runner_up),
-        layouts=[] if layouts is None else [TriedLayout(**row) for row in rows_of(layouts)],
-        gpus=[] if gpus is None else [OtherGpu(**row) for row in rows_of(gpus)],
-    )
+    tried = [] if layouts is None else [record.TriedLayout(**row) for row in rows_of(layouts)]
+    others = [] if gpus is None else [record.OtherGpu(**row) for row in rows_of(gpus)]
+    whole = changed(record_of(found, stores=stores, runner_up=runner_up), layouts=tried, gpus=others)
     if fleet is None:
-        return record
-    here = {row.where: row.rate for row in record.offloading}
-    own = here.get(str(record.answer.store), 0.0)
-    # In proportion to what units do at full load.
+        return whole
+    here = {row.where: row.rate for row in whole.offloading}
+    own = here.get(str(whole.answer.store), 0.0)
+    scaled = [record.Store(name, fleet.rate / own * rate) for name, rate in here.items()] if own else whole.stores
     return changed(
-        record,
+        whole,
         answer=_choice(found, fleet, fleet.tie),
         architectures=[_choice(found, one, fleet.tie) for one in (fleet, *fleet.others)],
-        stores=[Store(name, fleet.rate / own * rate) for name, rate in here.items()] if own else record.stores,
-        fleets=Fleets(fleet.headline, fleet.how, fleet.usd_per_million),
+        stores=scaled,  # in proportion to what units do at full load
+        fleets=record.Fleets(fleet.headline, fleet.how, fleet.usd_per_million),
     )
 
 
 def _choice(found: Plan, one: Fleet, tie: bool) -> Choice:
     """Return a fleet as a record has it."""
     pools, prefill = one.architecture == "disaggregated", one.row["prefill_units"]
-    layout = layout_of(found.case)
-    return Choice(
-        architecture=one.architecture,
+    same = ("best_in", "expected_loss", "replicas", "units", "kept", "none_in")
+    return changed(
+        basis(found, one.architecture),
+        **{name: getattr(one, name) for name in same},
         tie=tie,
-        best_in=one.best_in,
-        expected_loss=one.expected_loss,
         gpus=Three(*one.gpus),
-        layout=layout,
         rate=Three(one.rate, min(one.rate, one.span[1]), max(one.rate, one.span[2])),
         ttft=Three(*one.ttft),
         tpot=Three(*one.tpot),
         tokens_per_gpu=one.rate * found.case.work.n_out / one.gpus[0],
         promise=one.share or "means",
-        store=store_of(found.case),
-        settings=Settings(**one.plain),
-        split=Split(prefill, one.units - prefill) if pools else None,
-        pools=Pools(layout, layout) if pools else None,
+        settings=dict(one.plain),
+        split={"prefill": prefill, "decode": one.units - prefill} if pools else None,
         link_gb_s=one.link_gb_s if pools else None,
         commands=as_commands(one.commands),
-        replicas=one.replicas,
-        units=one.units,
-        kept=one.kept,
-        none_in=one.none_in,
         served=Three(*one.span) if one.owned else None,
         options=as_options(one.settings),
     )
