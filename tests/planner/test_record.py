@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 
 import jsonschema
 import pytest
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from inference_math import SLA, Unit, Workload, plan, planner
 from inference_math.catalogue.tiers import tiers
 from inference_math.checks.numerals import digits
-from inference_math.planner import Case, as_markdown, as_record, capacity, fleet, schema, search
+from inference_math.planner import as_markdown, as_record, capacity, fleet, schema
 from inference_math.planner.text import as_html, as_script, as_short, as_text
 
 SMALL = Unit.of("llama-3-8b", "h100-sxm")
@@ -50,7 +49,7 @@ def questions(count):
     return found
 
 
-@each(questions(14), lambda asked: asked[0].name, parts=4)
+@each(questions(8), lambda asked: asked[0].name, parts=2)
 def test_an_answer_does_not_contradict_itself(asked):
     *of, options = asked
     found = plan(*of, **options)
@@ -105,8 +104,8 @@ def test_a_fleet_is_the_answer_where_there_is_traffic():
     assert owned.served.low <= owned.rate.value <= owned.served.high
 
 
-def test_every_view_prints_the_record(tmp_path):
-    found = plan(SMALL, Workload(1000, 100, 0.5), SLA(1, 0.03), tier="dram", price=2.0)
+def test_every_view_prints_the_record():
+    found = plan(SMALL, Workload(1000, 100, 0.5), SLA(1, 0.03), tier="dram", price=2.0, intervals=False)
     record, first = as_record(found, runner_up=True), found.starts[found.best]
     text, page, document = (view(record) for view in (as_text, as_html, as_markdown))
     assert (text, page) == (str(found), found._repr_html_())
@@ -116,9 +115,6 @@ def test_every_view_prints_the_record(tmp_path):
     for _, line in first.commands:
         assert all(line in view for view in (text, said, document, as_script(record)))
     assert page.count("<table") == document.count("| --- |\n") == 3
-    path = tmp_path / "serve.sh"
-    path.write_text(as_script(record))
-    subprocess.run(["sh", "-n", str(path)], check=True)
     assert as_short(record).count("! ") == min(len(record.cautions), 3) + bool(record.outside)
 
 
@@ -128,16 +124,6 @@ def test_what_a_page_shows_is_escaped():
     assert "<b>" not in page
     assert "<script>" not in page
     assert "&lt;b&gt;&amp;" in page
-
-
-def test_the_best_layout_is_the_answer_s():
-    found, tried = search(Case(Unit.of("qwen3-30b-a3b", "h100-sxm"), Workload(1000, 300), SLA(1.0, 0.04)), 4)
-    record = as_record(found, None, tried)
-    content = written(record)
-    first = max(content["layouts"], key=lambda row: row["tokens_per_gpu"])
-    assert {name: first[name] for name in ("tp", "ep", "dp", "pp")} == content["answer"]["layout"]
-    assert record.answer.pools is None or record.answer.pools.decode == record.answer.layout
-    assert f"Layout: {first['layout']}, " in as_short(record)
 
 
 @pytest.mark.parametrize(
