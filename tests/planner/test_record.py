@@ -49,7 +49,8 @@ def questions(count):
     return found
 
 
-@each(questions(8), lambda asked: asked[0].name, parts=2)
+@pytest.mark.usefixtures("few_draws")
+@each(questions(14), lambda asked: asked[0].name, parts=2)
 def test_an_answer_does_not_contradict_itself(asked):
     *of, options = asked
     found = plan(*of, **options)
