@@ -56,7 +56,7 @@ def test_a_wheel_has_the_modules_of_its_own_folder_and_no_others(root, wheels, n
     assert packed == {path.relative_to(source).as_posix() for path in (source / name).rglob("*.py")}
 
 
-def test_the_package_needs_six_others_and_the_bench_brings_its_commands(wheels):
+def test_the_package_needs_seven_others_and_the_bench_brings_its_commands(wheels):
     told = {}
     for name, wheel in wheels.items():
         with zipfile.ZipFile(wheel) as archive:
@@ -67,7 +67,7 @@ def test_the_package_needs_six_others_and_the_bench_brings_its_commands(wheels):
         name: set(re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra ==)", files["METADATA"], re.M))
         for name, files in told.items()
     }
-    assert needs["inference_math"] == {"numpy", "pandas", "scipy", "sympy", "tomli-w", "tqdm"}
+    assert needs["inference_math"] == {"msgspec", "numpy", "pandas", "scipy", "sympy", "tomli-w", "tqdm"}
     assert "inference-math" in needs["inference_math_bench"]
     assert {"inference-math", "inference-math-bench"} < needs["inference_math_book"]
     assert "measure = inference_math_bench.measure.__main__" in told["inference_math_bench"]["entry_points.txt"]

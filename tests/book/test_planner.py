@@ -10,8 +10,8 @@ from node import close, plain
 
 from inference_math import catalogue
 from inference_math.checks.numerals import digits
-from inference_math.planner import across, capacity, fleet, text
-from inference_math.planner.deployment import ANSWERS
+from inference_math.planner import across, as_record, capacity, fleet, text
+from inference_math.planner.deployment import ANSWERS, record_of
 from inference_math.workload.mixes import MIXES, mix
 
 pytestmark = pytest.mark.browser
@@ -93,8 +93,8 @@ def test_queues_are_those_of_the_package(page, changes):
         table.setdefault(row[0], row)
     for each in (one, *one.others):
         at = names.index(each.architecture)
-        assert table["mean TTFT (ms)"][at] == text._span(each.ttft, 1e3)
-        assert table["mean TPOT (ms)"][at] == text._span(each.tpot, 1e3)
+        assert table["mean TTFT (ms)"][at] == text.cell(*each.ttft, 1e3)
+        assert table["mean TPOT (ms)"][at] == text.cell(*each.tpot, 1e3)
         assert table["the best in this share of draws"][at] == f"{each.best_in:.0%}"
         assert table["loses to the best, in the mean"][at] == f"{each.expected_loss:.0%}"
         assert table["keeps the promise in this share of draws"][at] == f"{each.kept:.0%}"
@@ -182,7 +182,7 @@ def test_the_page_says_what_the_package_prints(page, changes):
     assert page.locator("#planner-headline").inner_text() == verdict
     assert verdict.lower() == f"{expected.verdict}.".lower()
     told = page.locator("#planner-settings").inner_text()
-    assert told == (text.start(expected) if expected.settings else "")
+    assert told == (text.start(record_of(expected, runner_up=False)) if expected.settings else "")
     assert page.locator("#planner-runner").inner_text().rstrip(".").lower() == expected.runner_up.lower()
     begun = page.locator("#planner-starts > details")
     assert begun.count() == len(expected.starts)
@@ -236,7 +236,7 @@ def test_other_gpus_stand_beside_this_one(page):
     assert set(worth) == set(catalogue.GPUS)
     assert (worth["h100-sxm"][4], worth["h100-sxm"][5]) == ("1", "2.5")
     b200 = planned(DEFAULT | {"gpu": "b200"}).answers["rate"]
-    assert worth["b200"][3] == text._span((b200.value, b200.low, b200.high), 0.5)
+    assert worth["b200"][3] == text.cell(b200.value, b200.low, b200.high, 0.5)
     assert worth["a100-80gb"][2] == "does not fit, or not in this precision"
     assert [row[0][:2] for row in rows[-3:]] == ["mi", "mi", "mi"]  # of a maker of which nothing is calibrated
     assert (worth["h100-sxm"][1], worth["l40s"][1]) == ("measured", "scaled")
@@ -251,12 +251,13 @@ def rows_of(page, table):
 
 def test_a_token_costs_what_the_package_says_at_your_prices(page):
     set_to(page, prices="b200=5, h200-sxm=3.2")
-    expected = across(planned(DEFAULT), prices={"b200": 5, "h200-sxm": 3.2})
+    found = planned(DEFAULT)
+    expected = across(found, prices={"b200": 5, "h200-sxm": 3.2})
     rows = rows_of(page, "gpus")
     assert [row[0] for row in rows] == expected.gpu.tolist()
     assert [row[1] for row in rows] == expected.standing.tolist()
     assert [row[2] for row in rows] == expected.architecture.tolist()
-    told = text.gpus_table(expected)
+    told = text.gpus_table(as_record(found, gpus=expected))
     for at, title in ((3, "requests/s of a GPU"), (4, "as many of yours"), (5, "break-even (USD/hour)"),
                       (6, "price (USD/hour)"), (7, "USD per million output tokens")):  # fmt: skip
         assert [row[at] for row in rows] == told[title].tolist(), title
@@ -269,7 +270,7 @@ def test_drafts_stand_beside_none(page):
     changes = {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "8", "kv": "bf16", "ttft": "2000", "drafts": "2"}
     put(page, **changes)
     set_to(page, weights="fp8")
-    told = text._tables(planned(DEFAULT | changes))["With drafts and without, one unit at full load"]
+    told = text.tables(as_record(planned(DEFAULT | changes)))["With drafts and without, one unit at full load"]
     assert rows_of(page, "drafting") == told.to_numpy().tolist()
 
 
@@ -295,7 +296,7 @@ def test_the_answer_stands_beside_what_is_asked(open_page):
 def test_the_report_says_what_the_page_says(page):
     set_to(page, goal="unit")
     report, expected = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), planned(DEFAULT)
-    own = text.as_markdown(expected)
+    own = text.as_markdown(as_record(expected, runner_up=True))
     for line in (expected.verdict[1:], expected.runner_up[1:], *(c for _, c in expected.starts["chunked"].commands)):
         assert line in report
         assert line in own
@@ -304,7 +305,7 @@ def test_the_report_says_what_the_page_says(page):
     sized(page)
     expected = planned(DEFAULT | {"units": "2"})
     report, many = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), fleet(expected, 40)
-    own = text.as_markdown(expected, many)
+    own = text.as_markdown(as_record(expected, many))
     assert f"**{page.locator('#planner-headline').inner_text()}**" in report
     for title, line in many.commands:  # the page's commands are now the fleet's, as the report's first are
         assert line in report

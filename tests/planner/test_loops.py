@@ -28,6 +28,16 @@ def played(turns, users, tokens, cost=COST, load=0.0, blocking=True, ranks=1, bu
     )  # fmt: skip
 
 
+def agree(said, run, *, together=None, **near):
+    """Assert that a loop says what a simulated run has: shares by their difference, the others by their ratio."""
+    if together is not None:
+        assert said.together == pytest.approx(run.tiers.found.sum(), abs=together)
+    requests = run.run.requests
+    seen = {"rate": run.run.request_rate, "tpot": requests.tpot.mean(), "ttft": requests.ttft.mean()}
+    for name, error in near.items():
+        assert getattr(said, name) == pytest.approx(seen[name], rel=error), name
+
+
 def needed(turns, users, cost, share, hbm, groups=1):
     return store_for(turns.numbers, users, timed(cost), share, hbm, session_habits(Habit(groups=groups), cost))
 
@@ -45,10 +55,7 @@ def needed(turns, users, cost, share, hbm, groups=1):
 def test_hits_rates_and_gaps_are_those_of_a_simulated_engine(users, tokens, waits):
     run = played(AGENTS, users, tokens, load=2e-6)
     said = loop(AGENTS, users, COST, tokens=tokens, loads=[2e-6] * (len(tokens) - 1))
-    assert said.together == pytest.approx(run.tiers.found.sum(), abs=0.04)
-    assert said.rate == pytest.approx(run.run.request_rate, rel=0.06)
-    assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.12)
-    assert said.ttft == pytest.approx(run.run.requests.ttft.mean(), rel=waits)
+    agree(said, run, together=0.04, rate=0.06, tpot=0.12, ttft=waits)
 
 
 @pytest.mark.parametrize("lifetime", rest_long([30.0, 10.0]))
@@ -56,8 +63,7 @@ def test_a_lifetime_costs_what_comes_later(lifetime):
     tokens = [1e6, 3e6]
     run = played(AGENTS, 25, tokens, load=2e-6, lifetime=lifetime)
     said = loop(AGENTS, 25, COST, tokens=tokens, loads=[2e-6], habit=Habit(lifetime=lifetime))
-    assert said.together == pytest.approx(run.tiers.found.sum(), abs=0.04)
-    assert said.rate == pytest.approx(run.run.request_rate, rel=0.06)
+    agree(said, run, together=0.04, rate=0.06)
     assert said.together < loop(AGENTS, 25, COST, tokens=tokens, loads=[2e-6]).together - 0.1
 
 
@@ -145,8 +151,7 @@ def test_more_room_is_never_worse():
 def test_what_all_prompts_share_is_held_once():
     shared = Turns(**(vars(AGENTS) | {"first": 2000, "shared": 18_000}))
     run, said = played(shared, 30, [0.5e6]), loop(shared, 30, COST, tokens=[0.5e6])
-    assert said.rate == pytest.approx(run.run.request_rate, rel=0.08)
-    assert said.together == pytest.approx(run.tiers.found.sum(), abs=0.06)
+    agree(said, run, rate=0.08, together=0.06)
     assert said.rate > 1.2 * loop(AGENTS, 30, COST, tokens=[0.5e6]).rate
 
 
@@ -162,8 +167,7 @@ def test_a_unit_s_own_cost_is_taken():
     cost = simulate.Steps(unit.near(Workload(turns.sessions(0).prompt, turns.answer)))
     tokens = unit.kv_tokens(4000)
     run, said = played(turns, 40, [tokens], cost), loop(turns, 40, cost, tokens=[tokens])
-    assert said.rate == pytest.approx(run.run.request_rate, rel=0.05)
-    assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.1)
+    agree(said, run, rate=0.05, tpot=0.1)
 
 
 def test_one_user_waits_for_nobody():
@@ -212,8 +216,7 @@ def test_drafts_share_a_step():
     cost = simulate.Steps(unit.near(Workload(turns.sessions(0).prompt, turns.answer)))
     assert cost.gives > 1
     run, said = played(turns, 10, [5e5], cost), loop(turns, 10, cost, tokens=[5e5])
-    assert said.rate == pytest.approx(run.run.request_rate, rel=0.05)
-    assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.1)
+    agree(said, run, rate=0.05, tpot=0.1)
 
 
 def test_pairs_of_attention_and_all_that_is_loaded_count():
@@ -222,8 +225,7 @@ def test_pairs_of_attention_and_all_that_is_loaded_count():
     turns = Turns(turns=4, first=60_000, message=500, answer=100, think=30.0)
     load = 1.0 / 60_000
     run, said = played(turns, 6, [1.3e5, 1e6], pairs, load), loop(turns, 6, pairs, tokens=[1.3e5, 1e6], loads=[load])
-    assert said.rate == pytest.approx(run.run.request_rate, rel=0.05)
-    assert said.ttft == pytest.approx(run.run.requests.ttft.mean(), rel=0.25)
+    agree(said, run, rate=0.05, ttft=0.25)
 
 
 def test_what_is_needed_finds_what_was_asked():
@@ -253,9 +255,7 @@ def test_loads_beside_the_engine_take_the_link_and_not_its_steps(users, load):
     tokens, habit = [0.6e6, 3e6], Habit(blocking=False)
     run = played(AGENTS, users, tokens, load=load, blocking=False)
     said = loop(AGENTS, users, COST, tokens=tokens, loads=[load], habit=habit)
-    assert said.rate == pytest.approx(run.run.request_rate, rel=0.08)
-    assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.08)
-    assert said.together == pytest.approx(run.tiers.found.sum(), abs=0.02)
+    agree(said, run, rate=0.08, tpot=0.08, together=0.02)
     # Who waits for the link holds room meanwhile, which a load that hides under a step does not.
     assert said.rate >= 0.995 * loop(AGENTS, users, COST, tokens=tokens, loads=[load]).rate
     assert said.rate < theory.link_rate(again=MEANS.again, R=load)
@@ -289,9 +289,7 @@ def test_groups_step_together(groups, users):
     cost = simulate.StepCost(t_w=0.02, T=10e-6, kv_read=0.5e-8)
     run = played(AGENTS, users, [6e7], cost, ranks=groups)
     said = loop(AGENTS, users, cost, tokens=[6e7], habit=Habit(groups=groups))
-    assert said.rate == pytest.approx(run.run.request_rate, rel=0.03)
-    assert said.tpot == pytest.approx(run.run.requests.tpot.mean(), rel=0.06)
-    assert said.ttft == pytest.approx(run.run.requests.ttft.mean(), rel=0.3)
+    agree(said, run, rate=0.03, tpot=0.06, ttft=0.3)
 
 
 def test_each_group_keeps_its_own_users():

@@ -1,28 +1,29 @@
-"""What `plan --json` prints: one answer, whose numbers agree with each other, by the schema that ships."""
+"""The record of an answer: its numbers agree with each other, its JSON with its schema, every view prints it."""
 
 from __future__ import annotations
 
 import json
 import random
-from importlib.resources import files
 
 import jsonschema
 import pytest
+from bs4 import BeautifulSoup
 from grids import each
+from msgspec.structs import replace
 
 from inference_math import SLA, Unit, Workload, plan, planner
 from inference_math.catalogue.tiers import tiers
 from inference_math.checks.numerals import digits
-from inference_math.planner import Case, fleet, search
-from inference_math.planner.record import SCHEMA
+from inference_math.planner import as_markdown, as_record, capacity, fleet, schema
+from inference_math.planner.text import as_html, as_script, as_short, as_text
 
-FORM = json.loads(files("inference_math.planner").joinpath("answer.schema.json").read_text(encoding="utf-8"))
-jsonschema.Draft202012Validator.check_schema(FORM)
+SMALL = Unit.of("llama-3-8b", "h100-sxm")
 
 
-def engine_args(found, many=None, tried=None):
-    content = json.loads(json.dumps(planner.as_record(found, many, tried), allow_nan=False))
-    jsonschema.validate(content, FORM)
+def written(record):
+    """Return what JSON has of a record, by its schema."""
+    content = json.loads(record.as_json())
+    jsonschema.validate(content, schema())
     return content
 
 
@@ -48,13 +49,14 @@ def questions(count):
     return found
 
 
-@each(questions(14), lambda asked: asked[0].name, parts=4)
+@pytest.mark.usefixtures("few_draws")
+@each(questions(14), lambda asked: asked[0].name, parts=2)
 def test_an_answer_does_not_contradict_itself(asked):
     *of, options = asked
     found = plan(*of, **options)
-    content = engine_args(found)
+    content = written(as_record(found))
     answer, rows = content["answer"], content["architectures"]
-    assert content["schema"] == SCHEMA
+    assert content["schema"] == "inference-math/plan/1"
     assert bool(content["drafting"]) == bool(found.case.unit.drafts)
     assert sum(row["best_in"] for row in rows) + rows[0]["none_in"] == pytest.approx(1)
     if answer["architecture"] is None:
@@ -84,29 +86,45 @@ def test_an_answer_does_not_contradict_itself(asked):
 
 @pytest.mark.usefixtures("few_draws")
 def test_a_fleet_is_the_answer_where_there_is_traffic():
-    found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 100, 0.5), SLA(1, 0.03), units=3, tier="dram")
+    found = plan(SMALL, Workload(1000, 100, 0.5), SLA(1, 0.03), units=3, tier="dram", price=2.0)
     many = fleet(found, 30)
-    content = engine_args(found, many)
-    answer = content["answer"]
-    assert answer["gpus"]["value"] == many.gpus[0]
-    assert answer["rate"]["value"] == 30
-    assert answer["promise"] == 0.9
-    assert answer["settings"] == dict(many.plain)
-    assert {row["architecture"] for row in content["architectures"]} == {
-        one.architecture for one in (many, *many.others)
-    }
-    assert {row["store"]: row["rate"] for row in content["stores"]}["dram"] == pytest.approx(30)
-    assert [row["architecture"] for row in content["one_unit"]] == list(found.order)
-    means = engine_args(found, fleet(found, 30, quantile=None, architecture="aggregated"))
-    assert means["answer"]["promise"] == "means"
+    record = as_record(found, many)
+    content, answer = written(record), record.answer
+    assert (answer.gpus.value, answer.rate.value, answer.promise) == (many.gpus[0], 30, 0.9)
+    assert content["answer"]["settings"] == dict(many.plain)
+    assert [row.architecture for row in record.architectures] == [one.architecture for one in (many, *many.others)]
+    assert {row.store: row.rate for row in record.stores}["dram"] == pytest.approx(30)
+    assert [row.architecture for row in record.one_unit] == list(found.order)
+    for view in (as_short, as_markdown, as_text):
+        assert many.headline[1:] in view(record)
+        assert many.how[1:] in view(record)
+    assert f"{digits(many.usd_per_million)} USD per million output tokens" in as_short(record)
+    assert as_markdown(record).index(many.headline[1:]) < as_markdown(record).index("## One unit at full load")
+    owned = as_record(found, capacity(found, 4, quantile=None, architecture="aggregated")).answer
+    assert owned.promise == "means"
+    assert owned.served.low <= owned.rate.value <= owned.served.high
 
 
-def test_the_best_layout_is_the_answer_s():
-    found, tried = search(Case(Unit.of("qwen3-30b-a3b", "h100-sxm"), Workload(1000, 300), SLA(1.0, 0.04)), 4)
-    content = engine_args(found, None, tried)
-    first = max(content["layouts"], key=lambda row: row["tokens_per_gpu"])
-    assert {name: first[name] for name in ("tp", "ep", "dp", "pp")} == content["answer"]["layout"]
-    assert content["answer"]["pools"] is None or content["answer"]["pools"]["decode"] == content["answer"]["layout"]
+def test_every_view_prints_the_record():
+    found = plan(SMALL, Workload(1000, 100, 0.5), SLA(1, 0.03), tier="dram", price=2.0, intervals=False)
+    record, first = as_record(found, runner_up=True), found.starts[found.best]
+    text, page, document = (view(record) for view in (as_text, as_html, as_markdown))
+    assert (text, page) == (str(found), found._repr_html_())
+    said = BeautifulSoup(page, "html.parser").get_text(" ", strip=True)
+    for words in (found.verdict[1:], found.runner_up[1:], *found.cautions, found.answers["rate"].title, "local_ssd"):
+        assert all(words[1:] in view for view in (text, said, document))
+    for _, line in first.commands:
+        assert all(line in view for view in (text, said, document, as_script(record)))
+    assert page.count("<table") == document.count("| --- |\n") == 3
+    assert as_short(record).count("! ") == min(len(record.cautions), 3) + bool(record.outside)
+
+
+def test_what_a_page_shows_is_escaped():
+    record = as_record(plan(SMALL, Workload(1000, 100), SLA(1, 0.03), intervals=False))
+    page = as_html(replace(record, unit="<b>&", verdict="a<b", cautions=["<script>"]))
+    assert "<b>" not in page
+    assert "<script>" not in page
+    assert "&lt;b&gt;&amp;" in page
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import entry_points
 from math import ceil
 from pathlib import Path
@@ -32,7 +33,9 @@ from inference_math.planner import (
     Fleet,
     Ladder,
     Plan,
+    Record,
     across,
+    as_record,
     cadences,
     capacity,
     fleet,
@@ -41,9 +44,9 @@ from inference_math.planner import (
     search,
     size_store,
 )
+from inference_math.planner.gpus import first_said
 from inference_math.planner.loops import Habit
-from inference_math.planner.record import as_record
-from inference_math.planner.text import as_markdown, as_script, as_short, fleets_table, gpus_line, gpus_table
+from inference_math.planner.text import as_markdown, as_script, as_short, as_text, gpus_table, layouts_table, lines_of
 from inference_math.planner.traffic import RATES, SHARED, Arrivals
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
@@ -57,20 +60,6 @@ __all__ = ["main"]
 _LONG = {"ttft": 60, "tpot": 1}  # seconds: whoever asks for more means milliseconds
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
 _LINES = 5  # of a trace that are named where they are left out
-# The columns of the layouts, as they are printed.
-_TITLES = {
-    "architecture": "architecture",
-    "layout": "layout of a unit",
-    "gpus": "GPUs",
-    "tokens_per_gpu": "tokens/s of a GPU",
-    "low": "5 %",
-    "high": "95 %",
-    "best_in": "first in (share)",
-    "loss": "loses (share)",
-    "decodes": "decodes",
-    "ttft": "TTFT (s)",
-    "tpot": "TPOT (s)",
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -139,22 +128,27 @@ def _plan(options: argparse.Namespace) -> int:
     many = _fleet(options, found, mixed)
     others = None if options.gpus is None else _others(options.gpus, found)
     inputs = (options.model, options.gpu, options.calibration)
+    full = options.full or options.report is not None
+    record = as_record(found, many, tried, others, stores=full or options.json, runner_up=full)
     if options.report is not None:
         _keep_inputs("--report", options.report, *inputs)
-        write(options.report, as_markdown(found, many))
+        write(options.report, as_markdown(record))
     if options.commands is not None and found.feasible:
         _keep_inputs("--commands", options.commands, *inputs)
-        write(options.commands, as_script(found, many))
-    if options.json:
-        print(json.dumps(as_record(found, many, tried, others), indent=2, allow_nan=False))
-    else:
-        print(as_short(found, many, tried))
-        if others is not None:
-            print(f"\nThe same on other GPUs, at full load:\n{gpus_table(others).to_string(index=False)}")
-            print(gpus_line(others))
-        if options.full:
-            _print_all(found, many, tried)
+        write(options.commands, as_script(record))
+    print(record.as_json() if options.json else "\n".join(_lines(record, others, options.full)))
     return 0 if found.feasible else 1
+
+
+def _lines(record: Record, others: pd.DataFrame | None, full: bool) -> Iterator[str]:
+    """Yield the short answer, how other GPUs compare where that was asked, and if it shall be full, everything."""
+    yield as_short(record)
+    if others is not None:
+        yield from ("\nThe same on other GPUs, at full load:", *lines_of(gpus_table(record)), first_said(others))
+    if full and record.layouts:
+        yield from ("\nLayouts at full load:", *lines_of(layouts_table(record)))
+    if full:
+        yield f"\n{as_text(record)}"
 
 
 def _others(named: Sequence[str], found: Plan) -> pd.DataFrame:
@@ -197,17 +191,6 @@ def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | No
     sizes = dict(_sized(named) for named in options.tiers)
     habit = Habit(blocking=options.blocking, lifetime=options.lifetime)
     return size_store(unit, turns, options.users, sizes, units, sla=sla, habit=habit)
-
-
-def _print_all(found: Plan, many: Fleet | None, tried: pd.DataFrame | None) -> None:
-    if many is not None:
-        print(f"\nFleets for that traffic, or of those GPUs:\n{fleets_table(many).to_string(index=False)}")
-        for title, line in many.commands:
-            print(f"  {title}: {line}")
-    if tried is not None:
-        shown = tried.rename(columns=_TITLES)[list(_TITLES.values())].head(10)
-        print(f"\nLayouts at full load:\n{shown.to_string(index=False, float_format=digits, na_rep='')}")
-    print(f"\nOne unit at full load, without queues\n{found}")
 
 
 def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFrame | None]:
@@ -293,15 +276,10 @@ def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fle
     if not found.feasible or (options.rate is None and options.have is None):
         return None
     share = None if options.quantile == MEANS else options.quantile or SHARED
-    told: dict[str, Any] = {
-        "quantile": share,
-        "arrivals": Arrivals(options.bursts, mixed, options.seed),
-        "workers": min(os.cpu_count() or 1, 3),
-    }
+    sized = partial(capacity, found, options.have) if options.rate is None else partial(fleet, found, options.rate)
+    arrivals, workers = Arrivals(options.bursts, mixed, options.seed), min(os.cpu_count() or 1, 3)
     try:
-        if options.rate is not None:
-            return fleet(found, options.rate, **told)
-        return capacity(found, options.have, **told)
+        return sized(quantile=share, arrivals=arrivals, workers=workers)
     except ValueError as error:  # the plan itself stands
         print(f"note: no fleet: {error}", file=sys.stderr)
         return None

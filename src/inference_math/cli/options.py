@@ -184,7 +184,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         help=f"units of how many GPUs to try layouts on (default {SEARCHED}, where no layout is given)",
     )
     planner.add_argument("--full", action="store_true", help="print all numbers and tables")
-    planner.add_argument("--json", action="store_true", help="print all as JSON (planner/answer.schema.json)")
+    planner.add_argument("--json", action="store_true", help="print all as JSON (its schema: planner.schema())")
     planner.add_argument("--commands", metavar="FILE", help="write the commands that start the answer")
     planner.add_argument("--report", metavar="FILE", help="also write the plan as Markdown")
     planner.set_defaults(run=runs["plan"])

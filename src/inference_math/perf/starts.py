@@ -36,7 +36,7 @@ def tokens_at_once(asked: Asked, row: Row) -> int:
     return paged(asked, row) + ceil(row["batch"] / asked["unit"]["layout"]["dp"]) * verify_tokens(asked)
 
 
-def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
+def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, int | None]:
     """Return the numbers behind `settings`, by names of our own: for a unit, or of pools for each of theirs.
 
     chunk: prompt tokens that a step computes, or a prefill unit together; max_num_seqs: requests of a unit at once, of

@@ -10,25 +10,23 @@ from typing import TYPE_CHECKING
 
 from inference_math import door
 from inference_math.planner.case import Case, offloading
-from inference_math.planner.deployment import Answer, Plan, Views, plan
+from inference_math.planner.deployment import Plan, plan
 from inference_math.planner.frontier import batches, frontier
 from inference_math.planner.layouts import layouts, search
+from inference_math.planner.record import Answer, Record, schema
 from inference_math.planner.sensitivity import sensitivity, sweep
-from inference_math.planner.text import as_html, as_markdown, as_text
+from inference_math.planner.text import as_markdown
 
 if TYPE_CHECKING:
     from inference_math.planner.benchmarks import Benchmark, Foreseen, cadences, foresee
     from inference_math.planner.gpus import across
-    from inference_math.planner.record import as_record
     from inference_math.planner.stores import Ladder, size_store
-    from inference_math.planner.traffic import Arrivals, Fleet, capacity, fleet
+    from inference_math.planner.traffic import Arrivals, Fleet, as_record, capacity, fleet
 else:  # one unit's plan needs neither queues nor sessions
     __getattr__ = door(
-        __name__, benchmarks="Benchmark Foreseen cadences foresee", gpus="across", record="as_record",
-        stores="Ladder size_store", traffic="Arrivals Fleet capacity fleet",
+        __name__, benchmarks="Benchmark Foreseen cadences foresee", gpus="across",
+        stores="Ladder size_store", traffic="Arrivals Fleet as_record capacity fleet",
     )  # fmt: skip
-
-Plan.views = Views(as_text, as_html)
 
 __all__ = [
     "Answer",
@@ -39,6 +37,7 @@ __all__ = [
     "Foreseen",
     "Ladder",
     "Plan",
+    "Record",
     "across",
     "as_markdown",
     "as_record",
@@ -51,6 +50,7 @@ __all__ = [
     "layouts",
     "offloading",
     "plan",
+    "schema",
     "search",
     "sensitivity",
     "size_store",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import asdict
+from msgspec.structs import replace as changed
 
 from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link
@@ -16,7 +18,7 @@ from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence import load
 from inference_math.perf import answers
 from inference_math.perf.answers import best_rate
-from inference_math.perf.asked import computed_tokens
+from inference_math.perf.asked import computed_tokens, sent_bytes
 from inference_math.perf.choice import median_row
 from inference_math.perf.commands import commands
 from inference_math.perf.draws import median
@@ -39,34 +41,14 @@ from inference_math.perf.words import (
     trusted,
 )
 from inference_math.perf.words import verdict as verdict_of
+from inference_math.planner import record
 from inference_math.planner.case import DRAWS, Case, offloading, under
+from inference_math.planner.record import Answer, Record, rows_of
+from inference_math.planner.text import as_html, as_text
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 
-__all__ = ["ANSWERS", "Answer", "Plan", "Start", "Views", "engine_args", "in_line", "lines_for", "plan"]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One number of a plan: its `title` in words, its interval (90 %), its unit, how it was found, what it means.
-
-    `value` is the median of the draws, `low` and `high` their 5 % and 95 % quantiles; a setting is the same under each.
-    `by` names what computed it: "step", the unit's step; "formula", the closed form `formula`; "search", whole numbers
-    tried against the step; "compare", what settings do, or one architecture against another; "fitted", measured TTFTs.
-    Where a formula of the book says less than a search or a comparison, `by_formula` is what it says at the medians;
-    NaN where there is none, or where what it assumes does not hold.
-    """
-
-    name: str
-    title: str
-    value: float
-    low: float
-    high: float
-    unit: str
-    by: str
-    formula: str
-    by_formula: float
-    why: str
+__all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "known_errors", "plan", "record_of"]
 
 
 @dataclass(frozen=True)
@@ -78,17 +60,10 @@ class Start:
     """
 
     settings: Mapping[str, object]
-    plain: Mapping[str, object]
+    plain: Mapping[str, int | None]
     kept: float
     rate: float
     commands: tuple[tuple[str, str], ...]
-
-
-class Views(NamedTuple):
-    """How a plan prints: as plain text, and in a notebook as HTML."""
-
-    text: Callable[[Plan], str]
-    html: Callable[[Plan], str]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,8 +81,6 @@ class Plan:
     solved
         What `perf.answers.solve` decided under them.
     """
-
-    views: ClassVar[Views]  # set by the package: what prints a plan knows plans, and not the other way round
 
     case: Case
     pairs: tuple[DrawnCoefficients, ...]
@@ -282,13 +255,13 @@ class Plan:
 
     def frame(self) -> pd.DataFrame:
         """Return the answers as a table."""
-        return pd.DataFrame([asdict(answer) for answer in self.answers.values()])
+        return pd.DataFrame(map(asdict, self.answers.values()))
 
     def __repr__(self) -> str:
-        return self.views.text(self)
+        return as_text(record_of(self))
 
     def _repr_html_(self) -> str:
-        return self.views.html(self)
+        return as_html(record_of(self))
 
 
 def plan(
@@ -363,11 +336,6 @@ def engine_args(case: Case, best: str, row: Row) -> dict[str, object]:
     told: dict[str, object] = settings(case.asked, best, row)
     eight = engine(case.unit.engine)["kv_fp8"]
     return told if case.unit.kv == "bf16" else told | {eight["option"]: eight["value"]}  # left alone, all keep BF16
-
-
-def in_line(settings: Mapping[str, object]) -> str:
-    """Return settings as one writes them behind a command, a comma between them."""
-    return ", ".join(f"{name} {value}".strip() for name, value in settings.items())
 
 
 # Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the
@@ -480,3 +448,88 @@ def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
             except ValueError:
                 continue
             yield tp, precision, other
+
+
+def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True) -> Record:
+    """Return the record of a plan, one unit at full load; without its stores and its runner-up it takes no time."""
+    case = found.case
+    stored = rows_of(found.offloading) if stores and case.work.alpha and found.feasible else []
+    rows = [_one_unit(found, row) for row in rows_of(found.compared.drop(columns="step"))]
+    choices = [_choice(found, row) for row in rows]
+    return Record(
+        unit=case.unit.name,
+        calibration=case.unit.calibration.mode,
+        workload=case.work,
+        sla=case.sla,
+        units=case.units,
+        feasible=found.feasible,
+        answer=changed(choices[0] if found.feasible else basis(found, ""), tie=found.tie),
+        architectures=choices,
+        one_unit=rows,
+        none_in=found.solved["none_in"],
+        stores=[record.Store(row["where"], choices[0].units * row["rate"]) for row in stored],
+        offloading=[record.Stored(**row) for row in stored],
+        drafting=[record.Drafted(**row) for row in rows_of(found.drafting)],
+        numbers=dict(found.answers),
+        verdict=found.verdict,
+        runner_up=found.runner_up if runner_up else "",
+        advice=list(found.advice),
+        outside=list(found.outside),
+        cautions=list(found.cautions),
+        hindered=dict(found.hindered),
+    )
+
+
+def basis(found: Plan, name: str) -> record.Choice:
+    """Return what the record of each architecture has in common, and of none ("") where nothing meets the limits."""
+    case, layout = found.case, found.case.unit.numbers["layout"]
+    tier = "hbm" if case.tier is None else case.tier.name  # as `--tier` calls it
+    pools = {"prefill": layout, "decode": layout} if name == "disaggregated" else None
+    return record.Choice(
+        architecture=name or None,
+        best_in=0.0,
+        layout=layout,
+        promise=case.sla.quantile or "means",
+        store=tier if case.work.alpha else None,
+        pools=pools,
+        none_in=found.solved["none_in"],
+    )
+
+
+def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
+    """Return what an architecture is at full load: of one unit, or of pools of all units of both."""
+    case, pools = found.case, row.architecture == "disaggregated"
+    units = case.units if pools else 1  # what is repeated, and all its GPUs
+    whole = record.Three(*[case.unit.gpus * units] * 3)
+    choice = changed(basis(found, row.architecture), best_in=row.best_in, expected_loss=row.loss, gpus=whole)
+    choice = changed(choice, units=units, kept=row.kept, options=row.options, commands=row.commands)
+    if not row.commands:
+        return choice
+    decoding = case.units - row.prefill_units if pools else np.nan
+    return changed(
+        choice,
+        rate=record.Three(units * row.rate, units * row.rate_low, units * row.rate_high),
+        ttft=record.Three(row.ttft, row.ttft_low, row.ttft_high),
+        tpot=record.Three(row.tpot, row.tpot_low, row.tpot_high),
+        tokens_per_gpu=row.rate * case.work.n_out / case.unit.gpus,
+        settings=dict(found.starts[row.architecture].plain),
+        split={"prefill": row.prefill_units, "decode": decoding} if pools else None,
+        link_gb_s=row.rate * units / decoding * sent_bytes(case.asked) / 1e9 if pools else None,
+        decodes=row.decodes,
+    )
+
+
+def _one_unit(found: Plan, row: dict[str, Any]) -> record.OneUnit:
+    begun = found.starts.get(row["architecture"])
+    options, commands = (as_options(begun.settings), as_commands(begun.commands)) if begun else ([], [])
+    return record.OneUnit(**row, options=options, commands=commands)
+
+
+def as_options(settings: Mapping[str, object]) -> list[str]:
+    """Return settings as a record has them, each as one writes it behind a command."""
+    return [f"{name} {value}".strip() for name, value in settings.items()]
+
+
+def as_commands(commands: tuple[tuple[str, str], ...]) -> list[record.Command]:
+    """Return command lines as a record has them."""
+    return [record.Command(title, line) for title, line in commands]

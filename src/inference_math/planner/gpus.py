@@ -14,7 +14,7 @@ from inference_math.catalogue import Gpu
 from inference_math.checks import ANY_POSITIVE, as_number, as_one_of
 from inference_math.perf import answers
 from inference_math.perf.draws import interval
-from inference_math.perf.words import GUESSED, standing_of
+from inference_math.perf.words import GUESSED, gpus_said, standing_of
 from inference_math.planner.case import DRAWS
 from inference_math.planner.deployment import Plan, known_errors
 from inference_math.unit import Unit
@@ -22,7 +22,7 @@ from inference_math.unit.kernels import like
 from inference_math.unit.nearest import alike
 from inference_math.workload import Workload
 
-__all__ = ["across", "standing"]
+__all__ = ["across", "first_said", "standing"]
 
 NOT_TO_BE_HAD = "does not fit, or not in this precision"  # or under this engine
 _COLUMNS = [
@@ -141,3 +141,10 @@ def _three(name: str, each: list[float]) -> dict[str, float]:
 
 def _ends(name: str, three: list[float]) -> dict[str, float]:
     return dict(zip((name, f"{name}_low", f"{name}_high"), three, strict=True))
+
+
+def first_said(rows: pd.DataFrame) -> str:
+    """Return in a sentence which GPU that `across` compared is first; "" where none meets the limits."""
+    known = rows[rows["standing"] != GUESSED]
+    said = gpus_said(known["gpu"].tolist(), known["rate"].fillna(0).tolist(), known["usd_per_million"].tolist())
+    return f"{said[0].upper()}{said[1:]}." if said else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
@@ -79,9 +78,9 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     return plans[order[0]], pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _row(found: Plan, tokens: Any, best_in: float, loss: float) -> dict[str, object]:
+def _row(found: Plan, tokens: list[float], best_in: float, loss: float) -> dict[str, object]:
     unit, row = found.case.unit, found.compared.iloc[0]
-    middle, low, high = interval(0.0, list(tokens))
+    middle, low, high = interval(0.0, tokens)
     return {
         "architecture": found.best, "layout": _words(unit), **unit.numbers["layout"], "gpus": unit.gpus,
         "rate": row["rate"],

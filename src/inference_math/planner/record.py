@@ -1,164 +1,261 @@
-"""An answer as plain numbers, strings and lists: what `plan --json` prints, described by `answer.schema.json`."""
+"""The record of an answer: plain values by fixed names, which the views print and `plan --json` writes out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 import pandas as pd
+from msgspec import Meta, Struct
 
-from inference_math.perf.asked import sent_bytes
 from inference_math.perf.types import Layout
-from inference_math.planner.deployment import Plan
-from inference_math.planner.text import to_json
+from inference_math.workload import SLA, Workload
 
-if TYPE_CHECKING:
-    from inference_math.planner.traffic import Fleet
+__all__ = ["Answer", "Choice", "Command", "Fleets", "OneUnit", "Record", "Three", "rows_of", "schema"]
 
-__all__ = ["SCHEMA", "as_record"]
-
-SCHEMA = "inference-math/plan/1"
-"""Name and version of the form; see `answer.schema.json`."""
-
-
-def as_record(
-    found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None, gpus: pd.DataFrame | None = None
-) -> dict[str, object]:
-    """Return a plan, and what a fleet for it is, as JSON has it; NaN and infinity become None."""
-    case = found.case
-    told: dict[str, object] = to_json(
-        {
-            "schema": SCHEMA, "unit": case.unit.name, "calibration": case.unit.calibration.mode,
-            "workload": asdict(case.work), "sla": asdict(case.sla), "units": case.units,
-            "feasible": found.feasible if fleet is None else True,
-            "answer": _answer(found, fleet), "architectures": _architectures(found, fleet),
-            "one_unit": _one_unit(found), "stores": _stores(found, fleet), "layouts": _rows(layouts),
-            "gpus": _rows(gpus), "drafting": _rows(found.drafting),
-            "numbers": {name: asdict(answer) for name, answer in found.answers.items()},
-            "verdict": found.verdict, "advice": list(found.advice), "outside": list(found.outside),
-            "cautions": list(found.cautions), "hindered": dict(found.hindered),
-        }
-    )  # fmt: skip
-    return told
+if TYPE_CHECKING:  # always a number here; what is NaN or infinite is null in JSON
+    Real = float
+    Share = float
+else:
+    Real = float | None
+    Share = Annotated[float, Meta(ge=0, le=1.000001)] | None
+Name = Annotated[str, Meta(pattern="^(aggregated|chunked|disaggregated)$")]
+Size = Annotated[int, Meta(ge=1)]
 
 
-def _layout(found: Plan) -> Layout:
-    return found.case.unit.numbers["layout"]
+class Three(Struct, frozen=True):
+    """A median with its 5 % and 95 % ends, over the draws of the calibration."""
+
+    value: Real
+    low: Real
+    high: Real
 
 
-def _three(value: float, low: float, high: float) -> dict[str, float]:
-    return {"value": value, "low": low, "high": high}
+class Answer(Struct, frozen=True):
+    """One number of a plan: its `title` in words, its interval (90 %), its unit, how it was found, what it means.
+
+    `value` is the median of the draws, `low` and `high` their 5 % and 95 % quantiles; a setting is the same under each.
+    `by` names what computed it: "step", the unit's step; "formula", the closed form `formula`; "search", whole numbers
+    tried against the step; "compare", what settings do, or one architecture against another; "fitted", measured TTFTs.
+    Where a formula of the book says less than a search or a comparison, `by_formula` is what it says at the medians;
+    NaN where there is none, or where what it assumes does not hold.
+    """
+
+    name: str
+    title: str
+    value: Real
+    low: Real
+    high: Real
+    unit: str
+    by: str
+    formula: str
+    by_formula: Real
+    why: str
 
 
-def _means(found: Plan) -> object:
-    return "means" if found.case.sla.quantile is None else found.case.sla.quantile
+class Command(Struct, frozen=True):
+    """What is started, and its command line."""
+
+    title: str
+    command: str
 
 
-def _answer(found: Plan, fleet: Fleet | None) -> dict[str, object]:
-    """Return the one recommendation: a fleet where traffic or GPUs were named, else a unit at full load."""
-    if fleet is not None:
-        return _of_fleet(found, fleet)
-    rows = _units(found)
-    if not found.feasible:
-        return {
-            "architecture": None, "tie": False, "best_in": 0.0, "expected_loss": None, "gpus": None,
-            "layout": _layout(found), "rate": None, "ttft": None, "tpot": None, "tokens_per_gpu": None,
-            "promise": _means(found), "store": _store(found), "settings": None, "split": None, "pools": None,
-            "link_gb_s": None, "commands": [],
-        }  # fmt: skip
-    return next(row for row in rows if row["architecture"] == found.best) | {"tie": found.tie}
+class Choice(Struct, frozen=True, kw_only=True):
+    """An architecture: of a fleet where traffic or GPUs were named, else of a unit, or its pools, at full load.
+
+    `architecture` is null where nothing meets the limits. `expected_loss` is the share of the best one's rate that is
+    lost in the mean over paired draws; `none_in` the share of the draws in which no architecture meets the limits;
+    `kept` that in which this one does. `rate` is in requests/s of these GPUs, `served` what they serve in the median
+    where GPUs were given; `ttft` and `tpot` in seconds; `tokens_per_gpu` in output tokens/s; `promise` the share of
+    the requests within both limits, or "means"; `link_gb_s` in GB/s of KV caches into each decode unit. `options` are
+    the settings in the engine's own words, `settings` those by our own names: null where there is no such limit. Of
+    pools `split` has the units, and `pools` the layouts of each.
+    """
+
+    architecture: Name | None = None
+    tie: bool = False
+    best_in: Share
+    expected_loss: Share | None = None
+    gpus: Three | None = None
+    layout: Layout
+    rate: Three | None = None
+    ttft: Three | None = None
+    tpot: Three | None = None
+    tokens_per_gpu: Real | None = None
+    promise: Literal["means"] | float
+    store: str | None
+    settings: dict[str, int | None] | None = None
+    split: dict[str, Real] | None = None
+    pools: dict[str, Layout] | None = None
+    link_gb_s: Real | None = None
+    commands: list[Command] = []
+    replicas: Size = 1
+    units: Size = 1
+    kept: Share | None = None
+    decodes: Real | None = None
+    none_in: Share
+    served: Three | None = None
+    options: list[str] = []
 
 
-def _architectures(found: Plan, fleet: Fleet | None) -> list[dict[str, object]]:
-    if fleet is None:
-        return [row | {"none_in": found.solved["none_in"]} for row in _units(found)]
-    return [_of_fleet(found, one) | {"tie": fleet.tie, "none_in": one.none_in} for one in (fleet, *fleet.others)]
+class Timed(Struct, frozen=True, kw_only=True):
+    """What a unit does at full load: requests/s and seconds, medians with their 5 % and 95 % ends."""
+
+    rate: Real
+    rate_low: Real
+    rate_high: Real
+    ttft: Real
+    ttft_low: Real
+    ttft_high: Real
+    tpot: Real
+    tpot_low: Real
+    tpot_high: Real
 
 
-def _of_fleet(found: Plan, one: Fleet) -> dict[str, object]:
-    case = found.case
-    prefill = one.row["prefill_units"]
-    pools = one.architecture == "disaggregated"
-    return {
-        "architecture": one.architecture, "tie": one.tie, "best_in": one.best_in, "expected_loss": one.expected_loss,
-        "gpus": _three(*one.gpus), "layout": _layout(found), "rate": _three(*_ordered(one.rate, one.span)),
-        "ttft": _three(*one.ttft), "tpot": _three(*one.tpot),
-        "tokens_per_gpu": one.rate * case.work.n_out / one.gpus[0],
-        "promise": "means" if one.share is None else one.share, "store": _store(found), "settings": dict(one.plain),
-        "split": {"prefill": prefill, "decode": one.units - prefill} if pools else None, "pools": _pools(found, pools),
-        "link_gb_s": one.link_gb_s if pools else None, "commands": _commands(one.commands),
-        "replicas": one.replicas, "units": one.units, "kept": one.kept, "decodes": None,
-    }  # fmt: skip
+class OneUnit(Timed, frozen=True, kw_only=True):
+    """What an architecture does at full load, of one unit and without queues; see `Plan.compared`."""
+
+    architecture: Name
+    best_in: Share
+    loss: Share
+    kept: Share
+    decodes: Real
+    batch: Real
+    chunk: Real
+    prefill_units: Real
+    computed: Real
+    options: list[str]
+    commands: list[Command]
 
 
-def _ordered(rate: float, span: tuple[float, float, float]) -> tuple[float, float, float]:
-    return rate, min(rate, span[1]), max(rate, span[2])
+class Store(Struct, frozen=True):
+    """Where the stored share may lie, and the requests/s of the answer's GPUs with it."""
+
+    store: str
+    rate: Real
 
 
-def _units(found: Plan) -> list[dict[str, object]]:
-    """Return what each architecture is at full load: of one unit, or of pools of all units of both."""
-    case = found.case
-    told = []
-    for row in found.compared.to_dict("records"):
-        name, started = row["architecture"], found.starts.get(row["architecture"])
-        pools = name == "disaggregated"
-        gpus = case.unit.gpus * (case.units if pools else 1)
-        each = row["rate"] * case.units / (case.units - row["prefill_units"]) if pools else np.nan
-        many = case.units if pools else 1  # what is repeated, and all its GPUs
-        rates = _three(many * row["rate"], many * row["rate_low"], many * row["rate_high"])
-        told.append({
-            "architecture": name, "tie": False, "best_in": row["best_in"], "expected_loss": row["loss"],
-            "gpus": _three(gpus, gpus, gpus), "layout": _layout(found), "rate": rates if started else None,
-            "ttft": _three(row["ttft"], row["ttft_low"], row["ttft_high"]) if started else None,
-            "tpot": _three(row["tpot"], row["tpot_low"], row["tpot_high"]) if started else None,
-            "tokens_per_gpu": row["rate"] * case.work.n_out / case.unit.gpus if started else None,
-            "promise": _means(found), "store": _store(found), "settings": dict(started.plain) if started else None,
-            "split": {"prefill": row["prefill_units"], "decode": case.units - row["prefill_units"]}
-            if pools and started else None,
-            "pools": _pools(found, pools),
-            "link_gb_s": each * sent_bytes(case.asked) / 1e9 if pools and started else None,
-            "commands": _commands(started.commands) if started else [], "replicas": 1,
-            "units": case.units if pools else 1, "kept": row["kept"], "decodes": row["decodes"] if started else None,
-        })  # fmt: skip
-    return told
+class Stored(Struct, frozen=True):
+    """The same of one unit at full load, and why; see `planner.offloading`."""
+
+    where: str
+    e: Real
+    binds: str
+    speedup: Real
+    rate: Real
+    rate_low: Real
+    rate_high: Real
+    gain: Real
 
 
-def _pools(found: Plan, pools: bool) -> dict[str, object] | None:
-    return {"prefill": _layout(found), "decode": _layout(found)} if pools else None
+class TriedLayout(Struct, frozen=True):
+    """A layout that was tried; see `planner.search`."""
+
+    architecture: Name
+    layout: str
+    tp: Size
+    ep: Size
+    dp: Size
+    pp: Size
+    gpus: Size
+    rate: Real
+    tokens_per_gpu: Real
+    low: Real
+    high: Real
+    best_in: Share
+    loss: Share
+    decodes: Real
+    ttft: Real
+    tpot: Real
 
 
-def _store(found: Plan) -> str | None:
-    """Return where the stored share lies, as `--tier` calls it; None where nothing is stored."""
-    case = found.case
-    if not case.work.alpha:
-        return None
-    return "hbm" if case.tier is None else case.tier.name
+class OtherGpu(Struct, frozen=True):
+    """The same on another GPU, per GPU and at full load; see `planner.across`."""
+
+    gpu: str
+    standing: str
+    architecture: str
+    rate: Real
+    rate_low: Real
+    rate_high: Real
+    ratio: Real
+    ratio_low: Real
+    ratio_high: Real
+    price: Real
+    break_even: Real
+    break_even_low: Real
+    break_even_high: Real
+    usd_per_million: Real
+    usd_per_million_low: Real
+    usd_per_million_high: Real
+    joules: Real
 
 
-def _commands(commands: Any) -> list[dict[str, str]]:
-    return [{"title": title, "command": line} for title, line in commands]
+class Drafted(Timed, frozen=True, kw_only=True):
+    """A unit at full load with drafts, or without; see `Plan.drafting`."""
+
+    drafts: str
+    architecture: str
 
 
-def _one_unit(found: Plan) -> list[Any]:
-    """Return the table of one unit at full load; with traffic it stands below the answer, for it counts no queues."""
-    columns = [one for one in found.compared.columns if one != "step"]
-    return found.compared[columns].to_dict("records")
+class Fleets(Struct, frozen=True):
+    """What is said of a fleet: the answer, under what it holds; US dollars for a million output tokens."""
+
+    headline: str
+    how: str
+    usd_per_million: Real
 
 
-def _stores(found: Plan, fleet: Fleet | None) -> list[dict[str, object]]:
-    """Return what the answer's GPUs serve with each store; a fleet's, in proportion to what units do at full load."""
-    if not found.case.work.alpha or not found.feasible:
-        return []
-    frame = found.offloading.set_index("where")
-    own = float(frame["rate"][str(_store(found))])
-    pools = found.case.units if found.best == "disaggregated" else 1
-    scale = pools if fleet is None or not own else fleet.rate / own
-    return [{"store": str(name), "rate": scale * float(rate)} for name, rate in frame["rate"].items()]
+class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inference-math/plan/1"):
+    """What `inference-math plan --json` prints.
+
+    Seconds, requests/s, shares from 0 to 1. NaN and infinity are null in JSON. Every number is a statistic over the
+    same draws of the calibration: a median with its 5 % and 95 % ends, or a share. `answer` is the recommendation,
+    `architectures` are all of its kind; `one_unit`, `offloading`, `drafting` and `numbers` are those of one unit at
+    full load, `none_in` the share of the draws in which it meets the limits with no architecture. `runner_up` is empty
+    where nobody asked for it.
+    """
+
+    unit: str
+    calibration: str
+    workload: Workload
+    sla: SLA
+    units: int
+    feasible: bool
+    answer: Choice
+    architectures: list[Choice]
+    one_unit: list[OneUnit]
+    none_in: Share
+    stores: list[Store]
+    offloading: list[Stored]
+    layouts: list[TriedLayout] = []
+    gpus: list[OtherGpu] = []
+    drafting: list[Drafted]
+    fleets: Fleets | None = None
+    numbers: dict[str, Answer]
+    verdict: str
+    runner_up: str
+    advice: list[str]
+    outside: list[str]
+    cautions: list[str]
+    hindered: dict[str, str]
+
+    def as_json(self) -> str:
+        """Return it as JSON, by `schema`."""
+        return json.dumps(json.loads(msgspec.json.encode(self, enc_hook=np.generic.item)), indent=2)
 
 
-def _rows(tried: pd.DataFrame | None) -> list[Mapping[str, object]]:
-    return (
-        [] if tried is None else [{str(key): value for key, value in row.items()} for row in tried.to_dict("records")]
-    )
+def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return a table's rows by the names of its columns."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def schema() -> dict[str, object]:
+    """Return the JSON Schema of what `inference-math plan --json` prints.
+
+    >>> schema()["$ref"]
+    '#/$defs/Record'
+    """
+    return msgspec.json.schema(Record)

@@ -1,255 +1,282 @@
-"""A plan in words: plain text for a terminal, HTML for a notebook, plain values for JSON."""
+"""Views of a record: lines for a terminal, HTML for a notebook, Markdown for a document, a script for a shell.
+
+One list of blocks says what is printed in which order; a printer of each kind writes them down. Nothing is computed
+here that the record does not have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from math import isnan
 
-import numpy as np
 import pandas as pd
 
 from inference_math.checks.numerals import digits
-from inference_math.perf.words import GUESSED, gpus_said, most_of
-from inference_math.planner.deployment import Answer, Plan, in_line
-from inference_math.workload import SLA, Workload
+from inference_math.perf.words import most_of
+from inference_math.planner.record import Answer, Choice, Command, OneUnit, OtherGpu, Record, Stored, Three, Timed
+from inference_math.workload import SLA
 
-if TYPE_CHECKING:
-    from inference_math.planner.traffic import Fleet
-
-__all__ = [
-    "PRINTED",
-    "as_html",
-    "as_markdown",
-    "as_script",
-    "as_short",
-    "as_text",
-    "fleets_table",
-    "gpus_line",
-    "gpus_table",
-    "headline",
-    "shown",
-    "start",
-    "to_json",
-]
+__all__ = ["PRINTED", "as_html", "as_markdown", "as_script", "as_short", "as_text", "fleets_table", "gpus_table"]
 
 
-def as_text(found: Plan) -> str:
-    """Return the plan of one unit as lines for a terminal: everything."""
-    answers = list(found.answers.values())
-    lines = [*_heading(found), "", f"Verdict: {found.verdict}."]
-    if found.runner_up:
-        lines.append(f"{_capital(found.runner_up)}.")
-    lines += [f"! {line}" for line in found.advice]
-    lines += [f"No {name} at full load: {reason}." for name, reason in found.hindered.items()]
-    if found.settings:
-        lines.append(start(found))
-    lines.append("")
-    wide = [max(map(len, column)) for column in zip(*((a.title, shown(a), a.by) for a in answers), strict=True)]
-    for a in answers:
-        lines.append(f"{a.title:{wide[0]}}  {shown(a):{wide[1]}}  {a.by:{wide[2]}}  {a.why}{_closed(a)}".rstrip())
-    for title, table in _tables(found).items():
-        lines += ["", title, table.to_string(index=False, na_rep="")]
-    for name, begun in found.starts.items():
-        lines += ["", f"To start {name} at full load:", *(f"  {title}: {line}" for title, line in begun.commands)]
-    if found.outside or found.cautions:
-        lines += ["", *(f"! not calibrated: {line}" for line in found.outside), *(f"! {one}" for one in found.cautions)]
-    return "\n".join(lines)
+@dataclass(frozen=True)
+class _Title:
+    text: str
+    level: int = 2
 
 
-def as_short(found: Plan, fleet: Fleet | None = None, layouts: pd.DataFrame | None = None) -> str:
+@dataclass(frozen=True)
+class _Sentence:
+    text: str
+    strong: str = ""  # what comes first
+
+
+@dataclass(frozen=True)
+class _Notes:
+    items: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Table:
+    frame: pd.DataFrame
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class _Commands:
+    what: str
+    commands: Sequence[Command]
+
+
+_Block = _Title | _Sentence | _Notes | _Table | _Commands
+
+
+def _blocks(record: Record) -> Iterator[_Block]:
+    """Yield everything that is printed: what a fleet needs, where that was asked, then one unit at full load."""
+    what, sent = _heading(record)
+    yield _Title(what, 1)
+    yield _Sentence(sent)
+    if record.fleets is not None:
+        yield _Sentence(_sentence(record.fleets.how), _sentence(record.fleets.headline))
+        yield _Sentence(f"At that rate {_seen(record.answer)}.")
+        yield _Table(fleets_table(record))
+        yield _Commands(f"a replica of these, {record.answer.architecture}", record.answer.commands)
+        yield _Title("One unit at full load, without queues")
+    yield _Sentence("", _sentence(record.verdict))
+    if record.runner_up:
+        yield _Sentence(_sentence(record.runner_up))
+    if record.feasible:
+        yield _Sentence(start(record))
+    yield _Notes([*record.advice, *_hindered(record), *_outside(record), *record.cautions])
+    for title, table in tables(record).items():
+        yield _Table(table, title)
+    yield _Table(_numbers(record), "All numbers")
+    for row in record.one_unit if record.fleets is None else ():
+        if row.commands:
+            yield _Commands(f"{row.architecture} at full load", row.commands)
+
+
+def as_text(record: Record) -> str:
+    """Return everything as lines for a terminal."""
+    return "\n".join(line for block in _blocks(record) for line in _in_text(block))
+
+
+def _in_text(block: _Block) -> list[str]:
+    match block:
+        case _Title(text, level):
+            return [text] if level == 1 else ["", f"{text}:"]
+        case _Sentence(text, strong):
+            return [f"{strong} {text}".strip()]
+        case _Notes(items):
+            return [f"! {one}" for one in items]
+        case _Table(frame, title):
+            return ["", *([title] if title else []), *lines_of(frame)]
+        case _Commands(what, commands):
+            return ["", f"To start {what}:", *(f"  {one.title}: {one.command}" for one in commands)]
+
+
+def lines_of(table: pd.DataFrame) -> list[str]:
+    """Return a table of text in aligned columns."""
+    rows = [list(table.columns), *table.to_numpy().tolist()]
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{one:{width}}" for one, width in zip(row, wide, strict=True)).rstrip() for row in rows]
+
+
+def as_html(record: Record) -> str:
+    """Return everything as HTML."""
+    return f'<div class="plan">{"".join(map(_in_html, _blocks(record)))}</div>'
+
+
+def _in_html(block: _Block) -> str:
+    match block:
+        case _Title(text):
+            return f"<p>{escape(text)}</p>"
+        case _Sentence(text, strong):
+            first = f"<strong>{escape(strong)}</strong>" if strong else ""
+            return f"<p>{' '.join(filter(None, (first, escape(text))))}</p>"
+        case _Notes(items):
+            return "".join(f"<p>{escape(_sentence(one))}</p>" for one in items)
+        case _Table(frame, title):
+            above = f"<p>{escape(title)}</p>" if title else ""
+            return above + frame.to_html(index=False, border=0)
+        case _Commands(what, commands):
+            lines = "\n".join(f"# {one.title}\n{one.command}" for one in commands)
+            return f"<details><summary>To start {escape(what)}</summary><pre>{escape(lines)}</pre></details>"
+
+
+def as_markdown(record: Record) -> str:
+    """Return everything as Markdown, for a design document."""
+    return "\n\n".join(part for block in _blocks(record) if (part := _in_markdown(block))) + "\n"
+
+
+def _in_markdown(block: _Block) -> str:
+    match block:
+        case _Title(text, level):
+            return f"# Plan: {text}" if level == 1 else f"## {text}"
+        case _Sentence(text, strong):
+            return f"**{strong}** {text}".rstrip() if strong else text
+        case _Notes(items):
+            return "\n".join(f"* {_sentence(one)}" for one in items)
+        case _Table(frame, title):
+            rows = [list(frame.columns), ["---"] * frame.shape[1], *frame.to_numpy().tolist()]
+            piped = "\n".join(f"| {' | '.join(one.replace('|', '/') for one in row)} |" for row in rows)
+            return f"## {title}\n\n{piped}" if title else piped
+        case _Commands(what, commands):
+            each = (f"{_capital(one.title)}:\n\n```bash\n{one.command}\n```" for one in commands)
+            return "\n\n".join([f"## To start {what}", *each])
+
+
+def as_short(record: Record) -> str:
     """Return the answer in a few lines: what, how many, how sure, what if it is wrong, how to start, what is next."""
-    lines = _heading(found)
-    if not found.feasible:
-        return "\n".join([*lines, f"{_capital(found.verdict)}.", *(f"{_capital(line)}." for line in found.advice)])
-    if layouts is not None:
-        others = "" if len(layouts) < 2 else f"; next {layouts['layout'][1]}, {digits(layouts['tokens_per_gpu'][1])}"
-        lines.append(
-            f"Layout: {layouts['layout'][0]}, {digits(layouts['tokens_per_gpu'][0])} output tokens/s of a GPU at full"
-            f" load, the first in {layouts['best_in'][0]:.0%} of the draws{others}."
-        )
-    if fleet is not None:
-        lines += [f"{_capital(fleet.headline)}.", f"{_capital(fleet.how)}.", f"At that rate {_seen(fleet)}."]
-        cost = (
-            ""
-            if np.isnan(fleet.usd_per_million)
-            else f" {digits(fleet.usd_per_million)} USD per million output tokens."
-        )
-        if fleet.architecture == "disaggregated":
-            cost += f" Each decode unit takes {digits(fleet.link_gb_s)} GB/s of KV caches."
-        lines.append(f"Start each replica with: {in_line(fleet.settings)}.{cost}")
-        lines.append(f"One unit at full load, without queues, {_means(found)}: {found.verdict}.")
+    lines = _heading(record)
+    if not record.feasible:
+        return "\n".join([*lines, *map(_sentence, [record.verdict, *record.advice])])
+    if record.layouts:
+        lines.append(_layout(record))
+    if record.fleets is not None:
+        lines += _fleet(record)
     else:
-        lines += [f"{_capital(found.verdict)}.", start(found) + "."]
-    lines += [f"No {name} at full load: {reason}." for name, reason in found.hindered.items()]
-    notes = [f"not calibrated: {'; '.join(found.outside)}"] if found.outside else []
-    lines += [f"! {one}" for one in [*notes, *found.cautions[:3]]]
+        lines += [_sentence(record.verdict), f"{start(record)}."]
+    lines += [_sentence(one) for one in _hindered(record)]
+    notes = [f"not calibrated: {'; '.join(record.outside)}"] if record.outside else []
+    lines += [f"! {one}" for one in [*notes, *record.cautions[:3]]]
     return "\n".join(
         [*lines, "Commands: --commands FILE writes them. All numbers: --full. Your own engine: inference-math profile."]
     )
 
 
-def _means(found: Plan) -> str:
-    return "means" if found.case.sla.quantile is None else f"P{100 * found.case.sla.quantile:g}"
+def _layout(record: Record) -> str:
+    first, *others = record.layouts
+    following = f"; next {others[0].layout}, {digits(others[0].tokens_per_gpu)}" if others else ""
+    return (
+        f"Layout: {first.layout}, {digits(first.tokens_per_gpu)} output tokens/s of a GPU at full"
+        f" load, the first in {first.best_in:.0%} of the draws{following}."
+    )
 
 
-def _seen(fleet: Fleet) -> str:
-    first, gap = (_span(one, 1e3) for one in (fleet.ttft, fleet.tpot))
-    seen = f"requests see a mean TTFT of {first} ms and a mean TPOT of {gap} ms"
-    return f"{seen}; the promise holds in {fleet.kept:.0%} of the draws"
+def _fleet(record: Record) -> Iterator[str]:
+    answer, fleets = record.answer, record.fleets
+    assert fleets is not None
+    yield _sentence(fleets.headline)
+    yield _sentence(fleets.how)
+    yield f"At that rate {_seen(answer)}."
+    cost = "" if isnan(fleets.usd_per_million) else f" {digits(fleets.usd_per_million)} USD per million output tokens."
+    if answer.link_gb_s is not None:
+        cost += f" Each decode unit takes {digits(answer.link_gb_s)} GB/s of KV caches."
+    yield f"Start each replica with: {in_line(answer.options)}.{cost}"
+    means = "means" if record.sla.quantile is None else f"P{100 * record.sla.quantile:g}"
+    yield f"One unit at full load, without queues, {means}: {record.verdict}."
 
 
-def _span(ends: Sequence[float], scale: float = 1.0) -> str:
-    value, low, high = (most_of(scale * one) for one in ends)
-    return value if low == high == value else f"{value} ({low} to {high})"
-
-
-def as_script(found: Plan, fleet: Fleet | None = None) -> str:
+def as_script(record: Record) -> str:
     """Return the commands of the answer as a file for a shell."""
-    what = found.best if fleet is None else f"a replica of {fleet.replicas}, {fleet.architecture}"
-    lines = ["#!/bin/sh", f"# {found.case.unit.name}: {what}"]
-    for title, line in found.starts[found.best].commands if fleet is None else fleet.commands:
-        lines += ["", f"# {title}", line]
+    one = record.answer
+    what = one.architecture if record.fleets is None else f"a replica of {one.replicas}, {one.architecture}"
+    lines = ["#!/bin/sh", f"# {record.unit}: {what}"]
+    for command in one.commands:
+        lines += ["", f"# {command.title}", command.command]
     return "\n".join(lines) + "\n"
 
 
-def fleets_table(fleet: Fleet) -> pd.DataFrame:
+def fleets_table(record: Record) -> pd.DataFrame:
     """Return the fleets of all architectures as a table of text."""
+    return pd.DataFrame(map(_fleet_cells, record.architectures))
+
+
+def _fleet_cells(one: Choice) -> dict[str, str]:
+    assert one.rate is not None
+    served = _three(one.served) if one.served else digits(one.rate.value)
+    cells = {"architecture": str(one.architecture), "replicas": digits(one.replicas)}
+    cells |= {"units of each": digits(one.units), "GPUs": _three(one.gpus), "requests/s": served}
+    cells |= {"best in": f"{one.best_in:.0%}", "loses": f"{one.expected_loss:.0%}"}
+    cells |= {"TTFT (ms)": _three(one.ttft, 1e3), "TPOT (ms)": _three(one.tpot, 1e3), "holds in": f"{one.kept:.0%}"}
+    return cells
+
+
+def gpus_table(record: Record) -> pd.DataFrame:
+    """Return the same on other GPUs as a table of text, without the columns that are empty."""
+    titles = {"rate": "requests/s of a GPU", "ratio": "as many of yours", "break_even": "break-even (USD/hour)"}
+    titles |= {"usd_per_million": "USD per million output tokens"}
     rows = [
-        {
-            "architecture": one.architecture,
-            "replicas": digits(one.replicas),
-            "units of each": digits(one.units),
-            "GPUs": _span(one.gpus) if not one.owned else digits(one.gpus[0]),
-            "requests/s": _span(one.span) if one.owned else digits(one.rate),
-            "best in": f"{one.best_in:.0%}",
-            "loses": f"{one.expected_loss:.0%}",
-            "TTFT (ms)": _span(one.ttft, 1e3),
-            "TPOT (ms)": _span(one.tpot, 1e3),
-            "holds in": f"{one.kept:.0%}",
-        }
-        for one in (fleet, *fleet.others)
+        {"GPU": one.gpu, "stands on": one.standing, "architecture": one.architecture}
+        | {title: _ends(one, name) for name, title in titles.items()}
+        | {"price (USD/hour)": cell(one.price)}
+        for one in record.gpus
     ]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    return table.loc[:, (table != "").any()]
 
 
-def gpus_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what `planner.across` found as a table of text."""
-    columns = {"GPU": rows["gpu"], "stands on": rows["standing"], "architecture": rows["architecture"]}
-    columns |= {
-        title: _spans(rows, name).where(rows[name].notna(), "")
-        for name, title in (
-            ("rate", "requests/s of a GPU"),
-            ("ratio", "as many of yours"),
-            ("break_even", "break-even (USD/hour)"),
-            ("usd_per_million", "USD per million output tokens"),
-        )
+def layouts_table(record: Record) -> pd.DataFrame:
+    """Return the first ten layouts as a table of text."""
+    titles = {"tokens_per_gpu": "tokens/s of a GPU", "low": "5 %", "high": "95 %", "best_in": "first in (share)"}
+    titles |= {"loss": "loses (share)", "decodes": "decodes", "ttft": "TTFT (s)", "tpot": "TPOT (s)"}
+    return pd.DataFrame(
+        {"architecture": one.architecture, "layout of a unit": one.layout, "GPUs": str(one.gpus)}
+        | {title: cell(getattr(one, name)) for name, title in titles.items()}
+        for one in record.layouts[:10]
+    )
+
+
+def tables(record: Record) -> dict[str, pd.DataFrame]:
+    """Return the architectures, and what stored caches and drafts gain if there are any, by title; cells are text."""
+    title = f"Architectures at full load, one unit; nothing meets the SLA in {record.none_in:.0%} of the draws"
+    kinds = {
+        title: [_architecture_cells(row) for row in record.one_unit if row.rate > 0],
+        "The stored share of the prompts, by where it lies": [_stored_cells(row) for row in record.offloading],
+        "With drafts and without, one unit at full load": [
+            {"drafts": row.drafts, "architecture": row.architecture or "none meets the SLA"} | _timed_cells(row)
+            for row in record.drafting
+        ],
     }
-    columns["price (USD/hour)"] = _column(rows, "price")
-    return pd.DataFrame(columns)[[one for one in columns if (columns[one] != "").any()]]
+    return {title: pd.DataFrame(rows) for title, rows in kinds.items() if rows and record.feasible}
 
 
-def gpus_line(rows: pd.DataFrame) -> str:
-    """Return in a sentence which GPU of `planner.across` is first; "" where none meets the limits."""
-    told = rows[rows["standing"] != GUESSED]
-    said = gpus_said(told["gpu"].tolist(), told["rate"].fillna(0).tolist(), told["usd_per_million"].tolist())
-    return f"{_capital(said)}." if said else ""
+def _architecture_cells(row: OneUnit) -> dict[str, str]:
+    rate, ttft, tpot = _timed_cells(row).items()
+    each = {"decodes": cell(row.decodes), "prompt tokens": cell(row.computed), "prefill units": cell(row.prefill_units)}
+    shares = {"best in": row.best_in, "loses": row.loss, "keeps limits in": row.kept}
+    last = {title: f"{digits(100 * share)} %" for title, share in shares.items()}
+    return {"architecture": row.architecture} | dict([rate]) | each | dict([ttft, tpot]) | last
 
 
-def as_html(found: Plan) -> str:
-    """Return the plan as HTML."""
-    rows = [(a.title, shown(a), a.why, a.by, a.formula, headline(a)) for a in found.answers.values()]
-    parts = [f"<p>{escape(line)}</p>" for line in _heading(found)]
-    parts.append(f"<p><strong>{escape(_capital(found.verdict))}.</strong></p>")
-    if found.runner_up:
-        parts.append(f"<p>{escape(_capital(found.runner_up))}.</p>")
-    parts += [f"<p>{escape(line)}</p>" for line in found.advice]
-    parts += [f"<p>No {name} at full load: {escape(reason)}.</p>" for name, reason in found.hindered.items()]
-    if found.settings:
-        parts.append(f"<p>{escape(start(found))}</p>")
-    parts.append(
-        _html(pd.DataFrame(rows, columns=["answer", "value (90 %)", "meaning", "computed by", "formula", "which says"]))
-    )
-    for title, table in _tables(found).items():
-        parts.append(f"<p>{escape(title)}</p>{_html(table)}")
-    for name, begun in found.starts.items():
-        lines = "\n".join(f"# {title}\n{line}" for title, line in begun.commands)
-        parts.append(f"<details><summary>To start {name} at full load</summary><pre>{escape(lines)}</pre></details>")
-    parts += [f"<p>Not calibrated: {escape(line)}</p>" for line in found.outside]
-    parts += [f"<p>{escape(_capital(line))}.</p>" for line in found.cautions]
-    return f'<div class="plan">{"".join(parts)}</div>'
+def _timed_cells(row: Timed) -> dict[str, str]:
+    times = {"TTFT (ms)": _ends(row, "ttft", 1e3), "TPOT (ms)": _ends(row, "tpot", 1e3)}
+    return {"requests/s of a unit": _ends(row, "rate")} | times
 
 
-def as_markdown(found: Plan, fleet: Fleet | None = None) -> str:
-    """Return the plan as Markdown, for a design document; first what a fleet needs, where that was asked."""
-    what, sent = _heading(found)
-    parts = [f"# Plan: {what}", sent]
-    if fleet is not None:
-        parts += [f"**{_capital(fleet.headline)}.** {_capital(fleet.how)}.", f"At that rate {_seen(fleet)}."]
-        parts.append(_piped(fleets_table(fleet)))
-        parts += _started(f"a replica of these, {fleet.architecture}", fleet.commands)
-        parts.append("## One unit at full load, without queues")
-    parts.append(f"**{_capital(found.verdict)}.**")
-    if found.runner_up:
-        parts.append(f"{_capital(found.runner_up)}.")
-    if found.settings:
-        parts.append(start(found))
-    notes = [*found.advice, *(f"no {name} at full load: {reason}" for name, reason in found.hindered.items())]
-    notes += [*(f"not calibrated: {line}" for line in found.outside), *found.cautions]
-    parts += ["\n".join(f"* {_capital(line)}." for line in notes)] if notes else []
-    for title, table in _tables(found).items():
-        parts += [f"## {title}", _piped(table)]
-    rows = [(a.title, shown(a), a.why) for a in found.answers.values()]
-    parts += ["## All numbers", _piped(pd.DataFrame(rows, columns=["answer", "value (5 to 95 %)", "meaning"]))]
-    for name, begun in found.starts.items() if fleet is None else ():
-        parts += _started(f"{name} at full load", begun.commands)
-    return "\n\n".join(parts) + "\n"
+def _stored_cells(row: Stored) -> dict[str, str]:
+    cells = {"where": row.where, "a prompt waits for": row.binds, "e": cell(row.e)}
+    rate = _ends(row, "rate") if row.rate > 0 else "none"
+    return cells | {"prefill speedup": cell(row.speedup), "requests/s of a unit": rate, "gain": cell(row.gain)}
 
 
-def _started(what: str, commands: Sequence[tuple[str, str]]) -> list[str]:
-    return [f"## To start {what}", *(f"{_capital(title)}:\n\n```bash\n{line}\n```" for title, line in commands)]
-
-
-def _piped(table: pd.DataFrame) -> str:
-    rows: list[Any] = [table.columns, ["---"] * table.shape[1], *table.fillna("").astype(str).to_numpy().tolist()]
-    return "\n".join(f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |" for row in rows)
-
-
-def to_json(value: object) -> Any:
-    """Return the same of plain dicts, lists, numbers and strings; NaN and infinity become None."""
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
-
-
-def _capital(words: str) -> str:
-    return words[0].upper() + words[1:]
-
-
-def _heading(found: Plan) -> list[str]:
-    case = found.case
-    place = f" from {case.tier.name}" if case.tier else ""
-    return [
-        f"{case.unit.name}; {case.unit.calibration.mode} coefficients",
-        f"{_sent(case.work)}{place}; {_promised(case.sla)}",
-    ]
-
-
-def _sent(work: Workload) -> str:
-    return f"{digits(work.n_in)} prompt and {digits(work.n_out)} output tokens, {work.alpha:.0%} of each prompt stored"
-
-
-def _promised(sla: SLA) -> str:
-    if sla.quantile is None:
-        return f"mean TTFT within {1e3 * sla.ttft:g} ms, mean TPOT within {1e3 * sla.tpot:g} ms"
-    which = f"P{100 * sla.quantile:g}"
-    return (
-        f"{which} of TTFT within {1e3 * sla.ttft:g} ms, {which} of the gaps between tokens within {1e3 * sla.tpot:g} ms"
-    )
+def _numbers(record: Record) -> pd.DataFrame:
+    rows = [(a.title, shown(a), a.why, a.by, a.formula, headline(a)) for a in record.numbers.values()]
+    columns = ["answer", "value (5 to 95 %)", "meaning", "computed by", "formula", "which says"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 # How a unit is printed where people use another: factor and word.
@@ -257,76 +284,82 @@ PRINTED = {"s": (1e3, " ms"), "1": (1, ""), "fraction": (100, " %")}
 
 
 def shown(answer: Answer) -> str:
+    """Return a number with its interval and its unit."""
     scale, unit = PRINTED.get(answer.unit, (1, f" {answer.unit}"))
-    value, low, high = (most_of(scale * number) for number in (answer.value, answer.low, answer.high))
-    span = "" if low == high == value else f" ({low} to {high})"
-    return f"{value}{span}{unit}"
+    return _three(answer, scale) + unit
 
 
 def headline(answer: Answer) -> str:
     """Return what the closed form says where something else computed the answer."""
-    if np.isnan(answer.by_formula):
-        return ""
     scale, unit = PRINTED.get(answer.unit, (1, f" {answer.unit}"))
-    return f"{digits(scale * answer.by_formula)}{unit}"
+    return "" if isnan(answer.by_formula) else f"{digits(scale * answer.by_formula)}{unit}"
 
 
-def _closed(answer: Answer) -> str:
-    if not answer.formula:
+def start(record: Record) -> str:
+    """Return the settings to start one unit of the best architecture with."""
+    best = record.one_unit[0]
+    return f"Start with (keeps the SLA in {best.kept:.0%} of the draws): {in_line(best.options)}"
+
+
+def in_line(options: Iterable[str]) -> str:
+    """Return settings as one writes them behind a command, a comma between them."""
+    return ", ".join(options)
+
+
+def _three(ends: Three | Answer | None, scale: float = 1.0) -> str:
+    assert ends is not None
+    return _span(ends.value, ends.low, ends.high, scale)
+
+
+def _span(middle: float, low: float, high: float, scale: float = 1.0) -> str:
+    value, least, most = (most_of(scale * one) for one in (middle, low, high))
+    return value if least == most == value else f"{value} ({least} to {most})"
+
+
+def cell(value: float, low: float | None = None, high: float | None = None, scale: float = 1.0) -> str:
+    """Return a number, with its ends if it has any, as a table has it; "" for NaN."""
+    if isnan(value):
         return ""
-    value = headline(answer)
-    return f"  [{answer.formula}{': ' + value if value else ''}]"
+    return digits(scale * value) if low is None or high is None else _span(value, low, high, scale)
 
 
-def start(found: Plan) -> str:
-    begun = found.starts[found.best]
-    return f"Start with (keeps the SLA in {begun.kept:.0%} of the draws): {in_line(begun.settings)}"
+def _ends(row: Timed | Stored | OtherGpu, name: str, scale: float = 1.0) -> str:
+    middle, low, high = (getattr(row, name + end) for end in ("", "_low", "_high"))
+    return cell(middle, low, high, scale)
 
 
-def _tables(found: Plan) -> dict[str, pd.DataFrame]:
-    """Return the architectures, and what stored caches gain if there are any, by their titles; all cells are text."""
-    if not found.feasible:
-        return {}
-    rows = found.compared[found.compared["rate"] > 0].reset_index(drop=True)
-    columns = {"architecture": rows["architecture"], "requests/s of a unit": _spans(rows, "rate")}
-    columns |= {"decodes": _column(rows, "decodes"), "prompt tokens": _column(rows, "computed")}
-    columns |= {"prefill units": _column(rows, "prefill_units")}
-    columns |= {"TTFT (ms)": _spans(rows, "ttft", 1e3), "TPOT (ms)": _spans(rows, "tpot", 1e3)}
-    columns |= {
-        name: _column(rows, key, 100) + " %"
-        for name, key in (("best in", "best_in"), ("loses", "loss"), ("keeps limits in", "kept"))
-    }
-    none = found.solved["none_in"]
-    title = f"Architectures at full load, one unit; nothing meets the SLA in {none:.0%} of the draws"
-    tables = {title: pd.DataFrame(columns)}
-    if found.case.work.alpha > 0:
-        stored = found.offloading
-        named = {"e": "e", "speedup": "prefill speedup"}
-        tables["The stored share of the prompts, by where it lies"] = pd.DataFrame(
-            {"where": stored["where"], "a prompt waits for": stored["binds"]}
-            | {title: _column(stored, name) for name, title in named.items()}
-            | {"requests/s of a unit": _spans(stored, "rate").where(stored["rate"] > 0, "none")}
-            | {"gain": _column(stored, "gain")}
-        )
-    if found.case.unit.drafts:
-        rows = found.drafting
-        tables["With drafts and without, one unit at full load"] = pd.DataFrame(
-            {"drafts": rows["drafts"], "architecture": rows["architecture"].replace("", "none meets the SLA")}
-            | {"requests/s of a unit": _spans(rows, "rate").where(rows["rate"].notna(), "")}
-            | {"TTFT (ms)": _spans(rows, "ttft", 1e3).where(rows["rate"].notna(), "")}
-            | {"TPOT (ms)": _spans(rows, "tpot", 1e3).where(rows["rate"].notna(), "")}
-        )
-    return tables
+def _seen(answer: Choice) -> str:
+    first, gap = _three(answer.ttft, 1e3), _three(answer.tpot, 1e3)
+    seen = f"requests see a mean TTFT of {first} ms and a mean TPOT of {gap} ms"
+    return f"{seen}; the promise holds in {answer.kept:.0%} of the draws"
 
 
-def _spans(frame: pd.DataFrame, name: str, scale: float = 1.0) -> pd.Series:
-    ends = frame[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
-    return pd.Series([_span(tuple(one), scale) for one in ends], index=frame.index, dtype=object)
+def _hindered(record: Record) -> list[str]:
+    return [f"no {name} at full load: {reason}" for name, reason in record.hindered.items()]
 
 
-def _column(frame: pd.DataFrame, name: str, scale: float = 1.0) -> pd.Series:
-    return (scale * frame[name]).map(lambda number: "" if pd.isna(number) else digits(number))
+def _outside(record: Record) -> list[str]:
+    return [f"not calibrated: {line}" for line in record.outside]
 
 
-def _html(table: pd.DataFrame) -> str:
-    return table.to_html(index=False, na_rep="", border=0)
+def _heading(record: Record) -> list[str]:
+    work, store = record.workload, record.answer.store
+    sent = f"{digits(work.n_in)} prompt and {digits(work.n_out)} output tokens, {work.alpha:.0%} of each prompt stored"
+    place = "" if store in (None, "hbm") else f" from {store}"
+    return [f"{record.unit}; {record.calibration} coefficients", f"{sent}{place}; {_promised(record.sla)}"]
+
+
+def _promised(sla: SLA) -> str:
+    first, gap = f"{1e3 * sla.ttft:g} ms", f"{1e3 * sla.tpot:g} ms"
+    if sla.quantile is None:
+        return f"mean TTFT within {first}, mean TPOT within {gap}"
+    which = f"P{100 * sla.quantile:g}"
+    return f"{which} of TTFT within {first}, {which} of the gaps between tokens within {gap}"
+
+
+def _sentence(words: str) -> str:
+    return f"{_capital(words)}."
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]

@@ -11,6 +11,8 @@ from itertools import islice
 from math import ceil
 
 import numpy as np
+import pandas as pd
+from msgspec.structs import replace as changed
 
 from inference_math.checks import SHARE, Interval, as_number, as_one_of, as_whole
 from inference_math.perf import answers, queues
@@ -20,11 +22,14 @@ from inference_math.perf.goodput import Tally, goodput
 from inference_math.perf.starts import plain_settings
 from inference_math.perf.types import Draw, Drawn, Host, Row, Solution, Standing
 from inference_math.perf.words import idle, short, sized, sized_how
+from inference_math.planner import record
 from inference_math.planner.case import Case
-from inference_math.planner.deployment import Plan, engine_args, in_line, lines_for
+from inference_math.planner.deployment import Plan, as_commands, as_options, basis, engine_args, lines_for, record_of
+from inference_math.planner.record import Choice, Record, Three, rows_of
+from inference_math.planner.text import in_line
 from inference_math.workload import Trace
 
-__all__ = ["RATES", "SHARED", "Arrivals", "Fleet", "capacity", "chances", "fleet"]
+__all__ = ["RATES", "SHARED", "Arrivals", "Fleet", "as_record", "capacity", "chances", "fleet"]
 
 SHARED = 0.9
 """Of the requests that keep both limits in a fleet, where nobody says how many."""
@@ -95,7 +100,7 @@ class Fleet:
     none_in: float
     usd_per_million: float
     settings: Mapping[str, object]
-    plain: Mapping[str, object]
+    plain: Mapping[str, int | None]
     commands: tuple[tuple[str, str], ...]
     row: Row
     share: float | None
@@ -138,7 +143,7 @@ class Fleet:
         )
 
     def __str__(self) -> str:
-        return f"{self.headline}; {self.how}.\nStart each replica with: {in_line(self.settings)}"
+        return f"{self.headline}; {self.how}.\nStart each replica with: {in_line(as_options(self.settings))}"
 
 
 @dataclass(frozen=True)
@@ -465,3 +470,62 @@ def _part(trace: Trace, rate: float) -> list[Request]:
     replicas = min(max(ceil(_rate(trace) / rate - 1e-9), 1), max(len(trace.n_in) // _SLICE, 1))
     rows = zip(trace.arrival.tolist(), *(column.tolist() for column in trace.rows()), strict=True)
     return [Request(i, *row) for i, row in enumerate(islice(rows, 0, None, replicas))]
+
+
+def as_record(
+    found: Plan,
+    fleet: Fleet | None = None,
+    layouts: pd.DataFrame | None = None,
+    gpus: pd.DataFrame | None = None,
+    *,
+    stores: bool = True,
+    runner_up: bool = False,
+) -> Record:
+    """Return the record of a plan, and of a fleet for it, of what `search` tried, of what `across` compared.
+
+    The record is what views print and ``inference-math plan --json`` writes: ``as_record(found).as_json()``. What each
+    store brings (`stores`) is several plans, and what would make another architecture the first (`runner_up`) dozens.
+
+    >>> from inference_math import SLA, Unit, Workload, plan
+    >>> found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1), intervals=False)
+    >>> as_record(found).answer.architecture == found.best
+    True
+    """
+    tried = [] if layouts is None else [record.TriedLayout(**row) for row in rows_of(layouts)]
+    others = [] if gpus is None else [record.OtherGpu(**row) for row in rows_of(gpus)]
+    whole = changed(record_of(found, stores=stores, runner_up=runner_up), layouts=tried, gpus=others)
+    if fleet is None:
+        return whole
+    here = {row.where: row.rate for row in whole.offloading}
+    own = here.get(str(whole.answer.store), 0.0)
+    scaled = [record.Store(name, fleet.rate / own * rate) for name, rate in here.items()] if own else whole.stores
+    return changed(
+        whole,
+        answer=_choice(found, fleet, fleet.tie),
+        architectures=[_choice(found, one, fleet.tie) for one in (fleet, *fleet.others)],
+        stores=scaled,  # in proportion to what units do at full load
+        fleets=record.Fleets(fleet.headline, fleet.how, fleet.usd_per_million),
+    )
+
+
+def _choice(found: Plan, one: Fleet, tie: bool) -> Choice:
+    """Return a fleet as a record has it."""
+    pools, prefill = one.architecture == "disaggregated", one.row["prefill_units"]
+    same = ("best_in", "expected_loss", "replicas", "units", "kept", "none_in")
+    return changed(
+        basis(found, one.architecture),
+        **{name: getattr(one, name) for name in same},
+        tie=tie,
+        gpus=Three(*one.gpus),
+        rate=Three(one.rate, min(one.rate, one.span[1]), max(one.rate, one.span[2])),
+        ttft=Three(*one.ttft),
+        tpot=Three(*one.tpot),
+        tokens_per_gpu=one.rate * found.case.work.n_out / one.gpus[0],
+        promise=one.share or "means",
+        settings=dict(one.plain),
+        split={"prefill": prefill, "decode": one.units - prefill} if pools else None,
+        link_gb_s=one.link_gb_s if pools else None,
+        commands=as_commands(one.commands),
+        served=Three(*one.span) if one.owned else None,
+        options=as_options(one.settings),
+    )
