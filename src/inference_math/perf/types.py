@@ -33,6 +33,7 @@ __all__ = [
     "Layout",
     "Levels",
     "Operators",
+    "Part",
     "Pick",
     "Ranking",
     "Rates",
@@ -62,6 +63,8 @@ __all__ = [
 
 # The smaller or the larger of two numbers, or, as np.minimum does, of two arrays.
 Pick: TypeAlias = Callable[[Any, Any], Any]
+# What is said: a template of `checks.sentences` by its key, or a text of its own, and what stands in its holes.
+Part: TypeAlias = dict[str, Any]
 # Seconds of a step with so many decodes and prompts, a chunk counting as its share of a prompt.
 Step: TypeAlias = Callable[[float, float], float]
 

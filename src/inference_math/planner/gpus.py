@@ -14,7 +14,7 @@ from inference_math.catalogue import Gpu
 from inference_math.checks import ANY_POSITIVE, as_number, as_one_of
 from inference_math.perf import answers
 from inference_math.perf.draws import interval
-from inference_math.perf.words import GUESSED, standing_of
+from inference_math.perf.notes import GUESSED, standing_of
 from inference_math.planner.case import DRAWS
 from inference_math.planner.deployment import Plan, known_errors
 from inference_math.unit import Unit
@@ -104,7 +104,7 @@ def _planned(found: Plan, gpu: Gpu) -> Plan | None:
 
 
 def standing(unit: Unit, work: Workload) -> str:
-    """Return what a unit's numbers stand on, in a word of `perf.words.standing_of`."""
+    """Return what a unit's numbers stand on, in a word of `perf.notes.standing_of`."""
     mode = {"zero-shot": "operators"}.get(unit.calibration.mode, unit.calibration.mode)
     whose = (unit.gpu.name, like(unit.gpu), unit.kind, alike(unit.engine), unit.weights, unit.gpu.maker)
     return standing_of(mode, unit.unseen(work), *whose, known_errors())

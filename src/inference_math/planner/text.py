@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from inference_math.checks.numerals import digits
-from inference_math.perf.words import GUESSED, gpus_said, most_of
+from inference_math.checks.numerals import digits, most_of
+from inference_math.checks.sentences import say
+from inference_math.perf.notes import GUESSED, gpus_said
 from inference_math.planner.deployment import Answer, Plan, in_line
 from inference_math.workload import SLA, Workload
 
@@ -152,7 +153,7 @@ def gpus_table(rows: pd.DataFrame) -> pd.DataFrame:
 def gpus_line(rows: pd.DataFrame) -> str:
     """Return in a sentence which GPU of `planner.across` is first; "" where none meets the limits."""
     told = rows[rows["standing"] != GUESSED]
-    said = gpus_said(told["gpu"].tolist(), told["rate"].fillna(0).tolist(), told["usd_per_million"].tolist())
+    said = say(gpus_said(told["gpu"].tolist(), told["rate"].fillna(0).tolist(), told["usd_per_million"].tolist()))
     return f"{_capital(said)}." if said else ""
 
 
