@@ -137,7 +137,7 @@
       read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
       page: math.page_of(data.engines[given.engine], model.kind, rates.generation), sessions: Number(given.sessions), context: data.models[given.model].context,
     };
-    const crowded = math.crowded(asked);
+    const crowded = math.say(math.crowded(asked));
     if (crowded) refuse("sessions", crowded);
     return asked;
   };

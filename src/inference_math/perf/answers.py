@@ -350,7 +350,7 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
     firsts: list[float] = []
     base = NEVER
     for name, there in where:
-        if crowded(there) != "":
+        if len(crowded(there)) > 0:
             told.append(
                 {
                     "where": name,

@@ -30,12 +30,13 @@ def outside(scope: Scope, inputs: Scope) -> list[Part]:
         if isinstance(known[0], str):
             found.append({"key": "outside.name", "name": name, "value": value, "known": known})
         else:
-            key = "outside.number" if value[0] == value[1] else "outside.range"
-            ends: Part = {"key": key, "name": name, "low": value[0], "high": value[1]}
-            ends["least"] = known[0]
-            ends["most"] = known[1]
-            found.append(ends)
+            found.append({"key": "outside.number", "name": name, "value": span(value), "known": span(known)})
     return found
+
+
+def span(ends: list[float]) -> Part:
+    """Return a range by its ends, or the one number that it is."""
+    return {"key": "outside.range" if ends[0] < ends[1] else "outside.one", "low": ends[0], "high": ends[1]}
 
 
 def too_long(model: str, context: float, tokens: float) -> list[Part]:
