@@ -200,7 +200,6 @@
   const three = ([value, low, high], scale = 1) => withSpan(value, low, high, scale);
   const text = (id, words) => { document.getElementById(id).textContent = words; };
   const cell = (kind, name, words) => { sheet.querySelector(`[data-${kind}="${name}"]`).textContent = words; };
-  const fill = (template, words) => template.replace(/\{(\w+)\}/g, (_, name) => words[name]);
   const table = (id, head, rows) => {
     const row = (cells, tag) => {
       const made = document.createElement("tr");
@@ -280,7 +279,7 @@
       const [value, low, high] = told_[name] ?? [NaN, NaN, NaN];
       const known = Number.isFinite(value);
       const printed = data.printed[unit] || [1, ` ${unit}`];
-      cell("why", name, known ? fill(best ? why : why.split(",")[0], words) : "");
+      cell("why", name, known ? say({ text: best ? why : why.split(",")[0], ...words }) : "");
       cell("value", name, known ? withSpan(value, low, high, ...printed) : "–");
       cell("by", name, by);
       const said = formulas[name];

@@ -9,26 +9,8 @@ import pytest
 
 from inference_math import SLA, Unit, Workload
 from inference_math.checks.sentences import say
-from inference_math.perf import answers
+from inference_math.perf import answers, notes
 from inference_math.perf.choice import median_row
-from inference_math.perf.notes import (
-    apart,
-    checked,
-    drafting_pays,
-    front_weighs,
-    gpus_said,
-    hindered,
-    idle,
-    missed,
-    runner_up,
-    short,
-    sized,
-    sized_how,
-    slow_store,
-    to_choose,
-    trusted,
-    verdict,
-)
 from inference_math.perf.scope import outside
 from inference_math.planner.case import Case
 
@@ -81,34 +63,30 @@ def offs(said):
     ],
 )
 def test_what_was_checked_is_said_of_what_is_nearest(asked, key, each):
-    said = checked(*asked, False, ROWS)
+    said = notes.checked(*asked, False, ROWS)
     assert said[0]["key"] == key
     assert offs(said) == each
 
 
 def test_what_was_checked_reads_as_a_sentence():
-    said = say(checked("m", "h", "fp8", "dense", "vllm", "NVIDIA", True, ROWS))
+    said = say(notes.checked("m", "h", "fp8", "dense", "vllm", "NVIDIA", True, ROWS))
     assert said == (
         "no served points check operators under today's vllm; of older ones predictions were 30% off in latency, 50% in"
         " TTFT, on 4 served points that chose nothing (m in fp8 on h under vllm), and the 90 % interval held 100%"
     )
-    *_, worst = checked("o", "h", "fp8", "dense", "sglang", "NVIDIA", False, ROWS)
+    *_, worst = notes.checked("o", "h", "fp8", "dense", "sglang", "NVIDIA", False, ROWS)
     assert worst == {"key": "checked.worst", "worst": 0.7}
 
 
 def sizes(following="", *others, have=0, tie=False, ahead=0.8, lost=0.04, gpus=(6, 4, 9), rate=40):
     ends = [list(one) for one in others]
-    return sized("chunked", 3, 1, list(gpus), rate, following.split(), ends, have, tie, ahead, lost)
+    return notes.sized("chunked", 3, 1, list(gpus), rate, following.split(), ends, have, tie, ahead, lost)
 
 
 def test_a_fleet_in_a_sentence():
     assert say(sizes("aggregated", (8, 6, inf))) == (
         "6 GPUs (4 to 9) for 40 requests/s: chunked, 3 replicas of one unit; aggregated takes 8 GPUs (6 to no number);"
         " chunked is the best in 80% of the draws; in the mean it loses 4% to the best one"
-    )
-    assert say(sizes("aggregated", (7.25, 6, 8), have=8, rate=9.5, lost=0.0)) == (
-        "9.5 requests/s on 6 of 8 GPUs: chunked, 3 replicas of one unit; aggregated serves 7.25 requests/s (6 to 8);"
-        " chunked is the best in 80% of the draws"
     )
 
 
@@ -129,9 +107,10 @@ def test_what_follows_a_fleet(said, next_one, last):
     assert keys(said)[-1] == last
 
 
-def test_who_takes_as_few_gpus_is_named():
+def test_what_takes_as_few_gpus_and_how_many_are_used_is_named():
     assert sizes("split whole", (6, 6, 6), (6, 5, 8))[2]["equal"] == ["split", "whole"]
     assert sizes("split whole", (6, 6, 6), (8, 5, 8))[2]["equal"] == ["split"]
+    assert [sizes(have=have)[0]["used"]["key"] for have in (6, 8)] == ["fleet.used", "fleet.used_of"]
 
 
 @pytest.mark.parametrize(
@@ -144,27 +123,30 @@ def test_who_takes_as_few_gpus_is_named():
     ],
 )
 def test_under_what_a_fleet_holds(share, cvs, played, many, promise, come):
-    said = sized_how(share, cvs, played, 8, 40, 50, many)
+    said = notes.sized_how(share, cvs, played, 8, 40, 50, many)
     assert said["promise"]["key"] == promise
     assert keys(said["come"]) == come
     assert (said["share"], said["many"], said["turns"]) == (0.8, many, played == "trace")
 
 
 def test_which_gpu_is_first_is_said_by_cost_where_two_have_a_price_else_by_rate():
-    assert say(gpus_said(["a", "b"], [3.0, 2.0], [nan, nan])) == "one GPU serves most requests/s on a (3), then b (2)"
-    assert say(gpus_said(["a", "b"], [3.0, 0.0], [0.5, nan])) == "one GPU serves most requests/s on a (3)"
+    assert (
+        say(notes.gpus_said(["a", "b"], [3.0, 2.0], [nan, nan]))
+        == "one GPU serves most requests/s on a (3), then b (2)"
+    )
+    assert say(notes.gpus_said(["a", "b"], [3.0, 0.0], [0.5, nan])) == "one GPU serves most requests/s on a (3)"
     # Of three the one without a price is not compared, as fast as it may be.
-    said = say(gpus_said(["b", "a", "c"], [2.0, 3.0, 9.0], [0.25, 0.5, nan]))
+    said = say(notes.gpus_said(["b", "a", "c"], [2.0, 3.0, 9.0], [0.25, 0.5, nan]))
     assert said == "an output token costs least on b ($0.25 a million), then a ($0.5 a million)"
-    assert gpus_said(["a"], [0.0], [nan]) == []
-    *_, below = gpus_said(["b200", "gb200"], [3.0, 2.0], [nan, nan])
+    assert notes.gpus_said(["a"], [0.0], [nan]) == []
+    *_, below = notes.gpus_said(["b200", "gb200"], [3.0, 2.0], [nan, nan])
     assert below == {"key": "gpus.below", "name": "gb200", "other": "b200"}
-    assert keys(gpus_said(["gb200", "b200"], [3.0, 2.0], [nan, nan])) == ["gpus.rate"]
-    assert keys(gpus_said(["b200", "gb200"], [3.0, 0.0], [nan, nan])) == ["gpus.rate"]
+    assert keys(notes.gpus_said(["gb200", "b200"], [3.0, 2.0], [nan, nan])) == ["gpus.rate"]
+    assert keys(notes.gpus_said(["b200", "gb200"], [3.0, 0.0], [nan, nan])) == ["gpus.rate"]
 
 
 def test_a_verdict_reads_as_a_sentence():
-    assert say(verdict("split", "chunked", 3.9, 0.12, 0.9, 0.02, 0.09, False, 0.0)) == (
+    assert say(notes.verdict("split", "chunked", 3.9, 0.12, 0.9, 0.02, 0.09, False, 0.0)) == (
         "split serves 3.9 requests/s per unit at full load, the best in 90% of the draws of the calibration; in the"
         " mean it loses 2% to the best one; chunked loses 12% more"
     )
@@ -182,13 +164,13 @@ def test_a_verdict_reads_as_a_sentence():
     ],
 )
 def test_a_verdict_says_how_often_and_what_it_costs_elsewhere(lead, ahead, tie, none, said):
-    found = verdict("split", "chunked", 3.9, lead, ahead, 0.0, 0.09, tie, none)
+    found = notes.verdict("split", "chunked", 3.9, lead, ahead, 0.0, 0.09, tie, none)
     assert keys(found) == ["verdict.best", *(f"verdict.{name}" for name in said)]
 
 
 def test_no_verdict_is_said_of_most_draws_or_of_all():
     for none, key in ((1.0, "verdict.none"), (0.7, "verdict.mostly_none")):
-        assert keys(verdict("", "chunked", 0, nan, 0, 1, 0.09, False, none)) == [key]
+        assert keys(notes.verdict("", "chunked", 0, nan, 0, 1, 0.09, False, none)) == [key]
 
 
 def test_the_runner_up_says_what_would_turn_the_order():
@@ -196,24 +178,24 @@ def test_the_runner_up_says_what_would_turn_the_order():
         {"input": "tpot", "best_low": "disaggregated", "best_high": "chunked"},
         {"input": "n_in", "best_low": "chunked", "best_high": "disaggregated"},
     ]
-    assert say(runner_up("chunked", "aggregated", 3.0, rows, False)) == (
+    assert say(notes.runner_up("chunked", "aggregated", 3.0, rows, False)) == (
         "runner-up at full load: aggregated, 3 requests/s per unit; disaggregated would be first with limit on TPOT a"
         " fifth tighter or prompts a fifth longer"
     )
     lost = [rows[0] | {"best_low": ""}]
     for swings, even, turns in (([], False, ["stays"]), (lost, False, ["unmet"]), ([], True, ["even"])):
-        found = runner_up("chunked", "aggregated", 3.0, swings, even)
+        found = notes.runner_up("chunked", "aggregated", 3.0, swings, even)
         assert keys(found["turns"]) == [f"runner_up.{name}" for name in turns]
     # Of two that are as good, hardly anything is needed.
-    assert [one.get("name") for one in runner_up("aggregated", "chunked", 3.0, rows, True)["turns"]] == [
+    assert [one.get("name") for one in notes.runner_up("aggregated", "chunked", 3.0, rows, True)["turns"]] == [
         "disaggregated",
         None,
     ]
-    assert runner_up("chunked", "aggregated", 0.0, rows, False) == {"key": "runner_up.none"}
+    assert notes.runner_up("chunked", "aggregated", 0.0, rows, False) == {"key": "runner_up.none"}
 
 
 def test_what_a_replica_keeps_that_has_nothing_to_do():
-    assert say(short(0.9, 16, 15, [idle("chunked", 12), idle("aggregated", 0)])) == (
+    assert say(notes.short(0.9, 16, 15, [notes.idle("chunked", 12), notes.idle("aggregated", 0)])) == (
         "with queues, no architecture keeps 90% of the requests within both limits in nine of ten draws at any load; it"
         " takes 15 of 16 draws; with next to nothing to do, chunked keeps it in 12, aggregated keeps it in 0; loosen a"
         " limit"
@@ -221,10 +203,10 @@ def test_what_a_replica_keeps_that_has_nothing_to_do():
 
 
 def test_two_winners_are_told_apart():
-    assert apart("chunked", "chunked", 4, 3) == []
+    assert notes.apart("chunked", "chunked", 4, 3) == []
     for best, have in (("aggregated", 3), ("disaggregated", 0), ("disaggregated", 4)):
-        assert keys(apart("chunked", best, 4, have)) == ["fleet.apart"]
-    assert keys(apart("chunked", "disaggregated", 4, 3)) == ["fleet.apart_pools"]
+        assert keys(notes.apart("chunked", best, 4, have)) == ["fleet.apart"]
+    assert keys(notes.apart("chunked", "disaggregated", 4, 3)) == ["fleet.apart_pools"]
 
 
 @pytest.mark.parametrize(
@@ -239,7 +221,7 @@ def test_two_winners_are_told_apart():
 )
 def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
     rows = [*ROWS, ROWS[0] | {"model": "d", "gpu": "b", "engine": "t", "drafts": "mtp", "points": 11, "error": 0.16}]
-    found = trusted(Unit.of("llama-3-8b", gpu, tp, **more).numbers, rows)
+    found = notes.trusted(Unit.of("llama-3-8b", gpu, tp, **more).numbers, rows)
     assert keys(found) == [f"trusted.{name}" for name in said]
     if more:
         drafts, drafted, mtp, *_ = found
@@ -253,12 +235,12 @@ def test_what_else_tells_two_apart_is_said():
     solved = answers.solve(case.asked, case.pairs(0))
     alone = [(name, median_row(solved["each"][name])["ttft"][0]) for name in solved["order"]]
     for change in ({"tie": True}, {"lead": 0.01}):
-        said = to_choose(case.asked, solved | {"tie": False, "lead": 1.0} | change)[0]
+        said = notes.to_choose(case.asked, solved | {"tie": False, "lead": 1.0} | change)[0]
         assert said["what"]["key"] == "choose.mean"
         assert [(one["name"], one["ttft"]) for one in said["each"]] == alone
     tail = case.asked | {"quantile": 0.9}
-    assert say(to_choose(tail, solved | {"tie": True})[0]["what"]) == "P90 of TTFT"
-    assert to_choose(case.asked, solved | {"best": "", "tie": True}) == []
+    assert say(notes.to_choose(tail, solved | {"tie": True})[0]["what"]) == "P90 of TTFT"
+    assert notes.to_choose(case.asked, solved | {"best": "", "tie": True}) == []
 
 
 def test_who_is_the_best_in_few_draws_is_named():
@@ -268,7 +250,7 @@ def test_who_is_the_best_in_few_draws_is_named():
     solved |= {"each": solved["each"] | {"chunked": [none]}, "settings": solved["settings"] | {"chunked": none}}
     said = {"key": "choose.faster", "name": "chunked", "share": 0.3}
     for share, expected in ((0.3, [said]), (0.01, [])):
-        told = to_choose(case.asked, solved | {"best_in": solved["best_in"] | {"chunked": share}})
+        told = notes.to_choose(case.asked, solved | {"best_in": solved["best_in"] | {"chunked": share}})
         assert [one for one in told if one["key"] == "choose.faster"] == expected
 
 
@@ -280,26 +262,26 @@ def test_a_chunk_above_a_tile_is_said(chunk, said):
     solved["order"] = ["chunked", "disaggregated", "aggregated"]
     solved["settings"] = solved["settings"] | {"chunked": {"batch": 50.0, "chunk": chunk, "rate": 1.0}}
     expected = [{"key": "choose.tile", "tokens": 257, "tile": 256}] if said else []
-    assert to_choose(case.asked, solved) == expected
+    assert notes.to_choose(case.asked, solved) == expected
     others = (
         Unit.of("llama-3-70b", "h100-sxm", 2, "bf16"),
         Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", engine="sglang"),
     )
     for unit in others:  # whose tiles nobody measured
         case = replace(case, unit=unit)
-        assert to_choose(case.asked, solved) == []
+        assert notes.to_choose(case.asked, solved) == []
 
 
 @pytest.mark.parametrize(("load", "said"), [(0.0, False), (0.05, False), (0.2, True)])
 def test_a_store_slower_than_computing_is_said(load, said):
     each = {"load": load, "mixed": lambda decodes, prompts: max(0.03, load)}
     expected = [{"key": "stored.slow", "alone": 0.2, "whole": 0.1}] if said else []
-    assert slow_store(each, 0.1) == expected
+    assert notes.slow_store(each, 0.1) == expected
 
 
 def test_whether_drafts_pay_is_said():
-    assert [drafting_pays(rate, 2.0)["pays"] for rate in (3.0, 1.0)] == [True, False]
-    assert drafting_pays(1.0, 0.0) == {"key": "drafts.needed"}
+    assert [notes.drafting_pays(rate, 2.0)["pays"] for rate in (3.0, 1.0)] == [True, False]
+    assert notes.drafting_pays(1.0, 0.0) == {"key": "drafts.needed"}
 
 
 def test_what_is_missed_is_told_by_the_token():
@@ -308,7 +290,7 @@ def test_what_is_missed_is_told_by_the_token():
     for limit, misses in ((0.5 * alone, True), (1.2 * alone, False)):
         case = Case(unit, work, SLA(1, limit))
         each = answers.under(case.asked, unit.found(work), [1.0, 1.0, 0.0])
-        for said in (missed(case.asked, each)[0], hindered(case.asked, each, "disaggregated")):
+        for said in (notes.missed(case.asked, each)[0], notes.hindered(case.asked, each, "disaggregated")):
             assert (said.get("limit") == "TPOT") == misses
             if misses:
                 assert (said["alone"], said["excess"]) == pytest.approx((alone, 1.0), rel=1e-9)
@@ -338,7 +320,7 @@ def test_what_is_out_of_range_is_said_with_the_range():
 )
 def test_each_architecture_says_what_hinders_it(name, step, said):
     asked = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(0.5, 0.05)).asked
-    found = hindered(asked, {"mixed": step, "front": 0.1}, name)
+    found = notes.hindered(asked, {"mixed": step, "front": 0.1}, name)
     assert found == {"key": "hindered.over"} | {
         one: value if isinstance(value, str) else pytest.approx(value) for one, value in said.items()
     }
@@ -348,5 +330,5 @@ def test_each_architecture_says_what_hinders_it(name, step, said):
 def test_a_front_is_spoken_of_from_a_tenth_of_the_limit_on(share, said):
     """By its upper end, and not where somebody measured it."""
     asked = {"front_sd": 0.2, "ttft": 0.5}
-    assert bool(front_weighs(asked, [0.01, 0.005, share * 0.5])) == said
-    assert front_weighs(asked | {"front_sd": 0.0}, [0.01, 0.005, share * 0.5]) == []
+    assert bool(notes.front_weighs(asked, [0.01, 0.005, share * 0.5])) == said
+    assert notes.front_weighs(asked | {"front_sd": 0.0}, [0.01, 0.005, share * 0.5]) == []

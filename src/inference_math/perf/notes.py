@@ -150,14 +150,9 @@ def sized(
     equal = [following[i] for i in range(len(following)) if others[i][0] <= near * own and own <= near * others[i][0]]
     if len(equal) > 0:
         said.append({"key": "fleet.as_much" if owned else "fleet.as_few", "equal": equal})
-    elif owned:
-        said.append(
-            {"key": "fleet.serves", "name": following[0], "rate": second[0], "low": second[1], "high": second[2]}
-        )
     else:
-        said.append(
-            {"key": "fleet.takes", "name": following[0], "gpus": second[0], "low": second[1], "high": second[2]}
-        )
+        key = "fleet.serves" if owned else "fleet.takes"
+        said.append({"key": key, "name": following[0], "size": second[0], "low": second[1], "high": second[2]})
     said.append({"key": "fleet.best", "name": name, "ahead": ahead})
     if lost >= VISIBLE:
         said.append({"key": "verdict.loses", "lost": lost})

@@ -218,10 +218,8 @@ def size_store(
     # Whoever looks at HBM alone asks for nothing that would stand for it.
     many = units_alone(asked, cost, found[-1]["rate"]) if places else count
     low, high = latency_ends(asked, *_drawn(case), found[-1])
-    head, notes = (
-        tuple(map(say, one))
-        for one in (ladder_head(asked, sizes), ladder_notes(asked, found, sizes, many, [low, high]))
-    )
+    head = tuple(map(say, ladder_head(asked, sizes)))
+    notes = tuple(map(say, ladder_notes(asked, found, sizes, many, [low, high])))
     needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, sizes, strict=True)}
     return Ladder(
         rows, needed, ceiling_of(asked), whole.prompt, whole.prompt * each / 1e9, asked["users"], turns.think,
