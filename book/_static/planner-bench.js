@@ -36,7 +36,7 @@
     const { spread } = data.fronts;
     const own = spread[data.models[given.model].kind];
     const wide = question.unit.drafts > 0 ? Math.max(own, spread.drafting) : own;
-    return { ...told, said: math.bench_said(told, question.front, math.ttft_ends(told.ttft[0], question.front, question.front_sd, wide)) };
+    return { ...told, said: math.bench_said(told, question.front, math.ttft_ends(told.ttft[0], question.front, question.front_sd, wide), []).map(math.say) };
   };
 
   const line = (given, plan) => ["vllm bench serve --dataset-name random", `--random-input-len ${Math.round(given.prompt)}`, `--random-output-len ${Math.round(given.output)}`,
@@ -53,7 +53,7 @@
       if (what === "cadences") {
         const rows = cadences(given, plan);
         fill(["N", "mean gap", "P50", "P90", "P99", "TTFT", "requests/s"], rows.map(([every, ...times]) => [String(every), ...times.slice(0, 5).map(math.in_seconds), math.digits(times[5])]));
-        said.replaceChildren(...cells("li", math.cadence_said(rows, Number(given.dp), data.engines[given.engine].cadence, data.engines[given.engine].ahead)));
+        said.replaceChildren(...cells("li", math.cadence_said(rows, Number(given.dp), data.engines[given.engine].cadence, data.engines[given.engine].ahead).map(math.say)));
       } else {
         const told = play(given, plan);
         const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });

@@ -76,7 +76,7 @@ window.inferenceMathPictures = (() => {
     Object.assign(rowsOf, {
       step: stepRows(asked, math.unit_terms(asked.unit, coefficients), row, best), memory: memoryRows(asked, found.given, row),
       speeds: yield* speedRows(found),
-      swings: swung.map((one) => ({ ...one, input: math.swing_name(one.input), rate: rows[best].rate[0] })),
+      swings: swung.map((one) => ({ ...one, input: math.say({ key: `input.${one.input}` }), rate: rows[best].rate[0] })),
     });
     document.getElementById("planner-pictures").hidden = false;
     first();

@@ -48,7 +48,7 @@
     const drawn = page.draws(own);
     const fronts = drawn.map(([, factors]) => question.front * Math.exp(question.front_sd * factors[2]));
     const ends = math.latency_ends(asked, drawn.map(([found, factors]) => math.pace_of(question, found, factors)), fronts, last);
-    return { rows, names: ["hbm", ...below], sizes, units, ends, asked, head: math.ladder_head(asked, sizes), notes: math.ladder_notes(asked, rows, sizes, units, ends) };
+    return { rows, names: ["hbm", ...below], sizes, units, ends, asked, head: math.ladder_head(asked, sizes).map(math.say), notes: math.ladder_notes(asked, rows, sizes, units, ends).map(math.say) };
   };
 
   let found; // what is shown

@@ -137,7 +137,7 @@
       read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
       page: math.page_of(data.engines[given.engine], model.kind, rates.generation), sessions: Number(given.sessions), context: data.models[given.model].context,
     };
-    const crowded = math.crowded(asked);
+    const crowded = math.say(math.crowded(asked));
     if (crowded) refuse("sessions", crowded);
     return asked;
   };
@@ -192,7 +192,7 @@
   const draws = (given) => math.drawn(data.coefficients, coefficients(given), calibration(given).root, normals, spreadOf(given));
   const solve = (given, asked) => math.solve(asked, draws(given));
 
-  const { digits, percent } = math;
+  const { digits, percent, say } = math;
   const withSpan = (value, low, high, scale = 1, word = "") => {
     const [middle, from, to] = [value, low, high].map((x) => math.most_of(scale * x));
     return middle + (from === middle && to === middle ? "" : ` (${from} to ${to})`) + word;
@@ -200,7 +200,6 @@
   const three = ([value, low, high], scale = 1) => withSpan(value, low, high, scale);
   const text = (id, words) => { document.getElementById(id).textContent = words; };
   const cell = (kind, name, words) => { sheet.querySelector(`[data-${kind}="${name}"]`).textContent = words; };
-  const fill = (template, words) => template.replace(/\{(\w+)\}/g, (_, name) => words[name]);
   const table = (id, head, rows) => {
     const row = (cells, tag) => {
       const made = document.createElement("tr");
@@ -220,7 +219,7 @@
     section.querySelector("table").replaceChildren(thead, tbody);
   };
 
-  const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}.`;
+  const sentence = (said) => { const words = say(said); return `${words[0].toUpperCase()}${words.slice(1)}.`; };
 
   // What was decided for a question, as `planner.plan` has it: every number a statistic over the same draws.
   const decided = (given) => {
@@ -236,14 +235,14 @@
   const notes = ({ given, asked, solved, undrafted, rows, best, numbers, first }) => {
     const centre = math.under(asked, coefficients(given), [1, 1, 0]);
     const missed = best ? [] : math.missed(asked, centre);
-    const never = math.outside(calibration(given).scope, inputs(given, Math.max(solved.settings[first].batch, 1))).map((one) => `not calibrated: ${one}`);
+    const never = math.outside(calibration(given).scope, inputs(given, Math.max(solved.settings[first].batch, 1))).map((one) => `not calibrated: ${say(one)}`);
     const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
     const checked = math.checked(given.model, given.gpu, given.weights, data.models[given.model].kind, given.engine, data.gpus[given.gpu].maker, calibration(given).mode === "operators", errors);
     const prefill = solved.settings.disaggregated.prefill_units;
     const { title, measured } = data.links[given.link];
     const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
-    const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${math.hindered(asked, centre, name)}`) : [];
+    const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${say(math.hindered(asked, centre, name))}`) : [];
     return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(centre, math.whole_alone(asked, coefficients(given), [1, 1, 0])), ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, checked].map(sentence);
   };
 
@@ -261,7 +260,7 @@
         } catch { /* not a unit */ }
       }
     }
-    return (found.length ? found : ["neither more GPUs in a unit, up to eight, nor FP8 or four bits would meet the SLA"]).map(sentence);
+    return (found.length ? found : [{ key: "missed.nothing" }]).map(sentence);
   };
 
   const told = (asked, given, name, row) => {
@@ -280,7 +279,7 @@
       const [value, low, high] = told_[name] ?? [NaN, NaN, NaN];
       const known = Number.isFinite(value);
       const printed = data.printed[unit] || [1, ` ${unit}`];
-      cell("why", name, known ? fill(best ? why : why.split(",")[0], words) : "");
+      cell("why", name, known ? say({ text: best ? why : why.split(",")[0], ...words }) : "");
       cell("value", name, known ? withSpan(value, low, high, ...printed) : "–");
       cell("by", name, by);
       const said = formulas[name];
@@ -335,12 +334,12 @@
     starts(found, [first.name], { [first.name]: first });
     text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.asked, given, first.name, first.settings)}`);
     text("planner-headline", sentence(math.sized(first.name, first.replicas, first.units, first.gpus_all, first.sold, others.map(({ name }) => name), others.map((one) => (owned ? one.rate : one.gpus_all)), have, crowded.tie && held.length > 1, crowded.best_in[first.name], crowded.loss[first.name])));
-    const apart = found.best ? math.apart(first.name, found.best, 2 * asked.unit.gpus, have) : "";
+    const apart = found.best ? say(math.apart(first.name, found.best, 2 * asked.unit.gpus, have)) : "";
     if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
     const usd = math.usd_per_million(first.gpus_all[0], asked.price, first.sold * asked.work.n_out);
     text("planner-how", sentence(math.sized_how(shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1)));
     numbers([
-      owned ? [digits(first.sold), `requests/s on ${math.used_of(first.gpus_all[0], have)}`] : [digits(first.gpus_all[0]), `GPU${first.gpus_all[0] === 1 ? "" : "s"} for ${given.traffic} requests/s`],
+      owned ? [digits(first.sold), `requests/s on ${say(math.used_of(first.gpus_all[0], have))}`] : [digits(first.gpus_all[0]), `GPU${first.gpus_all[0] === 1 ? "" : "s"} for ${given.traffic} requests/s`],
       ...(asked.price > 0 ? [[`$${digits(usd)}`, `a million output tokens at ${digits(first.sold)} requests/s`]] : []),
       [`${digits(1000 * first.ttft[0])} ms`, "mean TTFT, with queues"], [`${digits(1000 * first.tpot[0])} ms`, "mean TPOT, with queues"],
       ...(asked.watts > 0 ? [[`${digits(first.gpus_all[0] * asked.watts / 1000)} kW`, "at rated power"]] : []),
@@ -355,7 +354,8 @@
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}${replicas[name] ? ", a replica" : " at full load"}` }));
       const behind = name === "disaggregated" ? 1 : of.units ?? 1; // units without pools behind each router
-      for (const [title, line] of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", behind)) {
+      for (const both of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", behind)) {
+        const [title, line] = both.map(say);
         const code = Object.assign(document.createElement("pre"), { textContent: line });
         const head = Object.assign(document.createElement("p"), { textContent: `${title} ` });
         code.dataset.title = title;
@@ -410,7 +410,7 @@
     const order = math.gpus_ranked(found.map((one) => one.middle), found.map((one) => cost(one)[0]), found.map((one) => one.never === data.guessed));
     const joules = (one) => (data.gpus[one.gpu].watts > 0 ? three(spent(one, data.gpus[one.gpu].watts)) : "power not stated");
     const told = order.filter((i) => found[i].never !== data.guessed);
-    const said = math.gpus_said(...[({ gpu }) => gpu, (one) => one.middle, (one) => cost(one)[0]].map((of) => told.map((i) => of(found[i]))));
+    const said = say(math.gpus_said(...[({ gpu }) => gpu, (one) => one.middle, (one) => cost(one)[0]].map((of) => told.map((i) => of(found[i])))));
     document.querySelector("#planner-gpus p").textContent = said ? sentence(said) : "";
     table("planner-gpus", ["GPU", "stands on", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
       order.map((i) => {
@@ -467,7 +467,7 @@
     table("planner-drafting", ["drafts", "best architecture", "requests/s of a unit, at full load", "TTFT at full load (ms)", "TPOT at full load (ms)"],
       each.map(([many, one]) => {
         const row = math.median_row(one.each[one.order[0]]);
-        return [math.drafts_said(many), ...(one.best ? [one.best, three(row.rate), three(row.ttft, 1000), three(row.tpot, 1000)] : ["none meets the SLA", "", "", ""])];
+        return [say(math.drafts_said(many)), ...(one.best ? [one.best, three(row.rate), three(row.ttft, 1000), three(row.tpot, 1000)] : ["none meets the SLA", "", "", ""])];
       }));
   };
 

@@ -14,7 +14,7 @@ from inference_math import theory
 from inference_math.catalogue.engines import engines as records
 from inference_math.catalogue.tiers import tier
 from inference_math.checks.numerals import digits
-from inference_math.perf.words import as_good
+from inference_math.perf.notes import as_good
 from inference_math.planner.architectures import compare
 from inference_math.planner.deployment import Plan, plan
 from inference_math.unit import Unit

@@ -11,10 +11,10 @@ import yaml
 
 from inference_math import SLA, Unit, Workload, plan
 from inference_math.catalogue.tiers import tier
+from inference_math.checks.sentences import say
 from inference_math.perf import answers
 from inference_math.perf.commands import commands
 from inference_math.perf.starts import settings
-from inference_math.perf.words import runner_up
 from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan
 
@@ -29,7 +29,12 @@ def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0
     assert row["rate"] > 0
     told = settings(case.asked, architecture, row)
     CASES[engine] = case
-    return dict(commands(case.asked, architecture, told, kv, 0.9, tier, 1)), told, row
+    return said(case, architecture, told, kv, tier), told, row
+
+
+def said(case, architecture, told, kv, tier):
+    """Return the command lines by their titles."""
+    return {say(title): say(line) for title, line in commands(case.asked, architecture, told, kv, 0.9, tier, 1)}
 
 
 @pytest.mark.parametrize(
@@ -158,7 +163,7 @@ def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine)
     case = Case(unit, Workload(2000, 200, 0.5), SLA(2, 0.1), tier=tier("dram"), sessions=500)
     told = settings(case.asked, "chunked", Plan.of(case, 0).solved["each"]["chunked"][0])
-    line = dict(commands(case.asked, "chunked", told, "fp8", 0.9, "dram", 1))["each unit"]
+    line = said(case, "chunked", told, "fp8", "dram")["each unit"]
     size = 500 * 2200 * unit.model.kv_token("fp8")
     told = {"SIZE": f"{-(-size // 1e9):.0f}", "EACH": f"{-(-size // 2e9):.0f}", "BYTES": f"{size:.0f}"}
     for name, value in told.items():
@@ -171,8 +176,7 @@ def test_a_request_longer_than_the_model_was_made_for_is_told_how():
     unit = Unit.of("qwen3-32b", "h200-sxm", weights="fp8", kv="fp8")
     case = Case(unit, Workload(60000, 300), SLA(20, 0.1))
     told = settings(case.asked, "aggregated", Plan.of(case, 0).solved["each"]["aggregated"][0])
-    (_, line), *_ = commands(case.asked, "aggregated", told, "fp8", 0.9, "", 1)
-    words = shlex.split(line)
+    words = shlex.split(said(case, "aggregated", told, "fp8", "")["each unit"])
     rope = json.loads(words[words.index("--hf-overrides") + 1])["rope_scaling"]
     assert rope["factor"] * rope["original_max_position_embeddings"] >= 60300
     assert (rope["factor"] - 0.1) * rope["original_max_position_embeddings"] < 60300  # and no more than it takes
@@ -201,25 +205,6 @@ def test_the_longest_request_may_be_longer_than_the_mean():
     assert "--max-model-len ${LONGEST:-2200}" in found["each unit"]
     assert "--kv-cache-dtype" not in found["each unit"]
     assert "--kv-offloading-size $STORE_GB" in found["each unit"]
-
-
-def test_the_runner_up_says_what_would_turn_the_order():
-    rows = [
-        {"input": "tpot", "best_low": "disaggregated", "best_high": "chunked"},
-        {"input": "n_in", "best_low": "chunked", "best_high": "disaggregated"},
-    ]
-    said = runner_up("chunked", "aggregated", 3.0, rows, False)
-    assert said.startswith("runner-up at full load: aggregated, 3 requests/s per unit; ")
-    assert said.endswith("disaggregated would be first with limit on TPOT a fifth tighter or prompts a fifth longer")
-    assert "chunked would be first" not in said
-    assert runner_up("chunked", "aggregated", 3.0, rows[:0], False).endswith("would put another first")
-    rows[0]["best_low"] = ""
-    lost = runner_up("chunked", "aggregated", 3.0, rows, False)
-    assert lost.endswith("; nothing would meet the SLA with limit on TPOT a fifth tighter")
-    even = runner_up("aggregated", "chunked", 3.0, rows, True)  # of two that are as good, hardly anything is needed
-    assert "chunked would be" not in even
-    assert even.endswith("; next to nothing puts chunked first")
-    assert runner_up("chunked", "aggregated", 0.0, rows, False) == "no other architecture meets the SLA"
 
 
 def test_swings_solve_the_question_again():

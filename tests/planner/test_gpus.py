@@ -7,7 +7,7 @@ import pytest
 
 from inference_math import catalogue
 from inference_math.perf.answers import gpus_ranked
-from inference_math.perf.words import GUESSED, standing_of
+from inference_math.perf.notes import GUESSED, standing_of
 from inference_math.planner import across, plan
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload

@@ -25,7 +25,7 @@ from inference_math.calibrate.files import Runs
 from inference_math.catalogue import GPUS
 from inference_math.checks import as_one_of
 from inference_math.evidence import load
-from inference_math.perf.words import LEFT_OUT, SET_ASIDE
+from inference_math.perf.notes import LEFT_OUT, SET_ASIDE
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import ENGINES, Calibration
 from inference_math.unit.front import front_of

@@ -24,9 +24,10 @@ from inference_math.catalogue.files import write
 from inference_math.catalogue.links import Link, link
 from inference_math.catalogue.tiers import Tier, tier
 from inference_math.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
-from inference_math.checks.numerals import digits
+from inference_math.checks.numerals import digits, in_seconds
+from inference_math.checks.sentences import say
 from inference_math.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
-from inference_math.perf.bench import cadence_said, in_seconds
+from inference_math.perf.bench import cadence_said
 from inference_math.planner import (
     Benchmark,
     Case,
@@ -308,7 +309,7 @@ def _benchmark(options: argparse.Namespace) -> int:
         said = cadence_said(
             rows.to_numpy().tolist(), unit.dp, engines()[unit.engine]["cadence"], engines()[unit.engine]["ahead"]
         )
-        print("\n".join([shown.to_string(index=False), *said]))
+        print("\n".join([shown.to_string(index=False), *map(say, said)]))
         return 0
     found = foresee(unit, run, front=options.front)
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)

@@ -328,7 +328,7 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
     firsts: list[float] = []
     base = NEVER
     for name, there in where:
-        if crowded(there) != "":
+        if len(crowded(there)) > 0:
             told.append(gain_of(name, [0.0, NEVER, NEVER], NEVER, NEVER, "room: it does not hold the sessions"))
             continue
         solved = solve(there, draws)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inference_math import theory
 from inference_math.perf.batch import MOST_TOGETHER
 from inference_math.perf.steps import answer_steps, kv_sent, kv_tokens, stored_tokens
-from inference_math.perf.types import Asked, Row, Target, UnitNumbers, Work
+from inference_math.perf.types import Asked, Part, Row, Target, UnitNumbers, Work
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
@@ -82,12 +82,10 @@ def sent_bytes(asked: Asked) -> float:
     return kv_sent(asked["unit"], asked["work"]["n_in"])
 
 
-def crowded(asked: Asked) -> str:
-    """Return what is wrong with keeping the stored part of so many sessions in HBM; "" where it has room for them."""
-    sessions, room = asked["sessions"], places(asked)
-    if asked["work"]["alpha"] > 0 and not asked["read_bw"] > 0 and sessions > room:
-        return "must be at most " + str(room) + " where what is stored lies in HBM, which holds no more"
-    return ""
+def crowded(asked: Asked) -> list[Part]:
+    """Say what is wrong with keeping the stored part of so many sessions in HBM; nothing where it has room for them."""
+    full = asked["work"]["alpha"] > 0 and not asked["read_bw"] > 0 and asked["sessions"] > places(asked)
+    return [{"key": "stored.crowded", "places": places(asked)}] if full else []
 
 
 def store_bytes(asked: Asked) -> float:

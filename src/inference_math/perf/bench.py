@@ -9,13 +9,12 @@ from __future__ import annotations
 from math import ceil, exp, floor, inf, log1p, nan
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from inference_math.checks.numerals import digits, percent
 from inference_math.perf.asked import max_kv_seqs
 from inference_math.perf.engine import Request
 from inference_math.perf.goodput import Client
 from inference_math.perf.queues import shuffled
 from inference_math.perf.systems import engine_of, run_engine
-from inference_math.perf.types import Admission, StepTimes, System, UnitNumbers, Work
+from inference_math.perf.types import Admission, Part, StepTimes, System, UnitNumbers, Work
 from inference_math.theory import prompts_met as _prompts_met
 from inference_math.theory import rounds_needed as _rounds_needed
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUDGET", "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_lengths", "bench_played", "bench_said",
-    "bench_system", "cadence_said", "in_seconds", "ttft_ends",
+    "bench_system", "cadence_said", "ttft_ends",
 ]  # fmt: skip
 
 prompts_met, rounds_needed = _prompts_met.plain, _rounds_needed.plain
@@ -184,21 +183,21 @@ def bench_cadence(system: System, cost: StepTimes, asked: Bench, every: int) -> 
     return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked["count"] / seconds]
 
 
-def cadence_said(rows: list[list[float]], ranks: int, option: str, ahead: bool) -> list[str]:
+def cadence_said(rows: list[list[float]], ranks: int, option: str, ahead: bool) -> list[Part]:
     """Say what cadences do, and which ones are the best at what; rows are those of `bench_cadence`."""
-    titles = ["", "mean gap", "median gap", "P90 of the gaps", "P99 of the gaps", "mean TTFT"]
-    said: list[str] = []
+    keys = ["", "cadence.gap", "cadence.gap_p50", "cadence.gap_p90", "cadence.gap_p99", "cadence.ttft"]
+    said: list[Part] = []
     for column in [1, 2, 3, 4, 5]:
         best = rows[0]
         for row in rows:
             if row[column] < best[column] / WORTH:
                 best = row
-        said.append("least " + titles[column] + ": N = " + digits(best[0]) + ", " + in_seconds(best[column]))
+        said.append({"key": keys[column], "every": best[0], "seconds": best[column]})
     if ranks > 1:
-        said.append("ranks that step together: " + digits(ranks) + ", each step as long as the fullest takes")
+        said.append({"key": "cadence.ranks", "ranks": ranks})
     if ahead:
-        said.append("each step is planned while the one before it runs, which a benchmark played by itself leaves out")
-    said.append("prompts at every N-th step: " + (option if option != "" else "no option of this engine"))
+        said.append({"key": "cadence.ahead"})
+    said.append({"key": "cadence.option" if option != "" else "cadence.no_option", "option": option})
     return said
 
 
@@ -287,27 +286,22 @@ def ttft_ends(mean: float, front: float, sd: float, spread: float) -> list[float
     return [(1 - part) / wide, wide]
 
 
-def bench_said(told: dict[str, Any], front: float, ends: list[float]) -> list[str]:
-    """Say what a benchmark shows beside its table: pace, how sure its TTFT is, the front, the burst."""
-    mean = told["ttft"][0]
-    said = [
-        digits(told["rate"]) + " requests/s, " + digits(told["seconds"]) + " s in all",
-        "nine in ten measured mean TTFTs: " + in_seconds(mean * ends[0]) + " to " + in_seconds(mean * ends[1]),
-        in_seconds(front) + " of each TTFT is front: HTTP, tokenizer, launch",
+def bench_said(told: dict[str, Any], front: float, ends: list[float], late: list[float]) -> list[Part]:
+    """Say what a benchmark shows beside its table: pace, how sure its TTFT is, the front, the burst.
+
+    `ends` are those of `ttft_ends`; `late` the same of latencies, or nothing.
+    """
+    mean, latency = told["ttft"][0], told["latency"][0]
+    said: list[Part] = [
+        {"key": "bench.pace", "rate": told["rate"], "seconds": told["seconds"]},
+        {"key": "bench.ttft", "low": mean * ends[0], "high": mean * ends[1]},
     ]
+    if len(late) > 0:
+        said.append({"key": "bench.latency", "low": latency * late[0], "high": latency * late[1]})
+    said.append({"key": "bench.front", "front": front})
     if told["enough"] > 0:
-        burst, steady = in_seconds(told["burst"]), in_seconds(told["steady"])
-        said.append("the opening burst has a mean TTFT of " + burst + ", users who have spread " + steady)
-        if told["enough"] < inf:
-            near = percent(CLOSE) + " of the latter"
-            said.append(digits(told["enough"]) + " prompts bring the mean within " + near)
-        else:
-            said.append("equal answers never spread users who began together: give a range of lengths")
+        said.append({"key": "bench.burst", "burst": told["burst"], "steady": told["steady"]})
+        never: Part = {"key": "bench.never"}
+        enough: Part = {"key": "bench.enough", "enough": told["enough"], "close": CLOSE}
+        said.append(enough if told["enough"] < inf else never)
     return said
-
-
-def in_seconds(seconds: float) -> str:
-    """Return seconds in words, or milliseconds; a dash for NaN."""
-    if not seconds >= 0:
-        return "-"
-    return digits(seconds) + " s" if seconds >= 1 else digits(1e3 * seconds) + " ms"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from math import ceil, floor, inf
 
-from inference_math.checks.numerals import digits, percent
 from inference_math.perf.batch import largest_whole
 from inference_math.perf.draws import interval
 from inference_math.perf.sessions import border, found_within, prompt_of, session_of
-from inference_math.perf.types import LadderNumbers, StepTimes, TierRow
+from inference_math.perf.types import LadderNumbers, Part, StepTimes, TierRow
 from inference_math.perf.visits import Served, calm, store_for, turns_held, visits
 
 __all__ = [
     "FOUND_SHARES",
-    "as_gb",
     "ceiling_of",
     "ladder",
     "ladder_head",
@@ -122,78 +120,42 @@ def ceiling_of(asked: LadderNumbers) -> float:
     return found_within(session_of(asked["turns"], 1.0), each, asked["habits"]["lifetime"])
 
 
-def as_gb(gb: float) -> str:
-    """Return a size in words."""
-    return digits(gb / 1e3) + " TB" if gb >= 1e3 else digits(gb) + " GB"
-
-
-def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[str]:
+def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[Part]:
     """Say whose sessions these are, and how big a store must be that finds so much of what can be found."""
     law, each = session_of(asked["turns"], 1.0), asked["bytes"]
     prompt, lifetime = prompt_of(law), asked["habits"]["lifetime"]
-    ceiling = ceiling_of(asked)
-    many = " user who thinks for " if asked["users"] == 1 else " users who think for "
-    who = digits(asked["users"]) + many + digits(asked["turns"]["think"]) + " s; prompts of "
-    parts = []
-    for k in range(len(FOUND_SHARES)):
-        parts.append(percent(FOUND_SHARES[k]) + " of that takes " + as_gb(sizes[k] * each / 1e9))
-    whose = who + digits(prompt) + " tokens, " + as_gb(prompt * each / 1e9) + "."
+    ceiling, think = ceiling_of(asked), asked["turns"]["think"]
+    who: Part = {"key": "ladder.who", "users": asked["users"], "think": think, "prompt": prompt}
+    who["size"] = prompt * each / 1e9
     if not ceiling > 0:
-        return [whose, "No prompt has anything that was there before: there is nothing to find."]
-    there = "there before; "
-    if lifetime < inf:
-        there = "used within " + digits(lifetime) + " s before, if turns do not wait for room; "
-    return [whose, percent(ceiling) + " of all prompt tokens were " + there + ", ".join(parts) + ", HBM included."]
+        return [who, {"key": "ladder.nothing"}]
+    parts: list[Part] = []
+    for k in range(len(FOUND_SHARES)):
+        parts.append({"key": "ladder.size", "share": FOUND_SHARES[k], "size": sizes[k] * each / 1e9})
+    when: Part = {"key": "ladder.lately" if lifetime < inf else "ladder.before", "lifetime": lifetime}
+    return [who, {"key": "ladder.found", "ceiling": ceiling, "when": when, "sizes": parts}]
 
 
 def ladder_notes(
     asked: LadderNumbers, rows: list[TierRow], sizes: list[float], units: int, ends: list[float]
-) -> list[str]:
+) -> list[Part]:
     """Say what the rows mean, and what follows: `units` with HBM alone would do as much; `ends` are the latencies'."""
-    first, law = rows[0], session_of(asked["turns"], 1.0)
+    first, last, law = rows[0], rows[len(rows) - 1], session_of(asked["turns"], 1.0)
     ceiling, groups = ceiling_of(asked), asked["habits"]["groups"]
-    told = [
-        "Each row has the tiers up to its own. In the last a turn lasts "
-        + percent(ends[0])
-        + " to "
-        + percent(ends[1])
-        + " of what is said in nine cases of ten, if as much is found. "
-        "Prompts: their share of the engine's time, which bounds what a store can bring. "
-        "In flight: turns of a unit that hold their tokens; (all): more would, and wait for room. "
-        "Prompts are computed beside decodes, in steps of at most "
-        + digits(asked["habits"]["budget"])
-        + " tokens: not in the chunks that a plan for one unit names, which may serve fewer."
-    ]
+    found: list[Part] = [{"key": "ladder.rows", "low": ends[0], "high": ends[1], "budget": asked["habits"]["budget"]}]
     if units != asked["units"]:
-        said = "With HBM alone, about as many turns per second take " + digits(units) + " units: the tiers stand for "
-        told.append(
-            said
-            + digits((units - asked["units"]) * asked["gpus"])
-            + " GPUs in turns per second, whatever limits say, and may cost as much as these."
-        )
+        found.append({"key": "ladder.alone", "units": units, "gpus": (units - asked["units"]) * asked["gpus"]})
     common = law["shared"] / prompt_of(law)
     if ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
-        told.append("HBM alone finds next to nothing of what was said before: turns in flight fill it.")
+        found.append({"key": "ladder.small"})
     most = groups * turns_held(law, asked["tokens"][0] / groups)
     if len([row for row in rows if MOSTLY * most < row["in_flight"] < BRIM * most]) > 0:
-        told.append(
-            "Where turns in flight take most of HBM, simulated first tokens were up to two and a"
-            " half times as late as these means."
-        )
-    if rows[len(rows) - 1]["ttft"] > asked["habits"]["lifetime"]:
-        told.append(
-            "Turns wait for longer than what is stored lives, so next to nothing of it is found; users who come little"
-            " by little may find it before waits grow."
-        )
+        found.append({"key": "ladder.brim"})
+    dropped = last["ttft"] > asked["habits"]["lifetime"]
+    if dropped:
+        found.append({"key": "ladder.dropped"})
     if groups > 1:
-        told.append(
-            digits(groups) + " groups of attention step together: where a step with a prompt lasts a hundred times "
-            "one without, this law makes turns two to three times too slow, which the ends leave out."
-        )
-    if (
-        ceiling > 0
-        and sizes[len(sizes) - 1] < CLIFF * sizes[0]
-        and rows[len(rows) - 1]["ttft"] <= asked["habits"]["lifetime"]
-    ):
-        told.append("These sizes lie close together: a store clearly larger finds all, one clearly smaller nothing.")
-    return told
+        found.append({"key": "ladder.groups", "groups": groups})
+    if ceiling > 0 and sizes[len(sizes) - 1] < CLIFF * sizes[0] and not dropped:
+        found.append({"key": "ladder.cliff"})
+    return found

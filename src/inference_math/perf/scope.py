@@ -1,9 +1,8 @@
-"""What a calibration was not fitted to: by name, in sentences, and how much wider that makes a prediction."""
+"""What a calibration was not fitted to: by name, as what is said of it, and how much wider a prediction is for it."""
 
 from __future__ import annotations
 
-from inference_math.checks.numerals import digits
-from inference_math.perf.types import Scope
+from inference_math.perf.types import Part, Scope
 
 __all__ = ["missing", "outside", "too_long", "wider"]
 
@@ -23,33 +22,28 @@ def missing(scope: Scope, inputs: Scope) -> list[str]:
     return found
 
 
-def outside(scope: Scope, inputs: Scope) -> list[str]:
-    """Return a sentence for each of these inputs."""
-    found = []
+def outside(scope: Scope, inputs: Scope) -> list[Part]:
+    """Return what is said of each of these inputs."""
+    found: list[Part] = []
     for name in missing(scope, inputs):
         known, value = scope[name], inputs[name]
         if isinstance(known[0], str):
-            found.append(name + " " + value + " is not among the calibrated: " + ", ".join(known))
+            found.append({"key": "outside.name", "name": name, "value": value, "known": known})
         else:
-            asked = digits(value[0]) if value[0] == value[1] else digits(value[0]) + " to " + digits(value[1])
-            span = digits(known[0]) + " to " + digits(known[1])
-            found.append(name + " " + asked + " is outside the calibrated range, " + span)
+            found.append({"key": "outside.number", "name": name, "value": span(value), "known": span(known)})
     return found
 
 
-def too_long(model: str, context: float, tokens: float) -> list[str]:
-    """Return whether a request is longer than the sequences that a model was made for (0: not stated)."""
-    if context > 0 and tokens > context:
-        return [
-            "a request of "
-            + digits(tokens)
-            + " tokens is longer than the "
-            + digits(context)
-            + " that "
-            + model
-            + " was made for"
-        ]
-    return []
+def span(ends: list[float]) -> Part:
+    """Return a range by its ends, or the one number that it is."""
+    return {"key": "outside.range" if ends[0] < ends[1] else "outside.one", "low": ends[0], "high": ends[1]}
+
+
+def too_long(model: str, context: float, tokens: float) -> list[Part]:
+    """Say that a request is longer than the sequences that a model was made for (0: not stated)."""
+    if not (context > 0 and tokens > context):
+        return []
+    return [{"key": "outside.long", "tokens": tokens, "context": context, "model": model}]
 
 
 def wider(spread: float, widths: dict[str, float], scope: Scope, inputs: Scope) -> float:

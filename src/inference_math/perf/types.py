@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # The smaller or the larger of two numbers, or, as np.minimum does, of two arrays.
 Pick: TypeAlias = Callable[[Any, Any], Any]
+# What is said: a template of `checks.sentences` by its key, or a text of its own, and what stands in its holes.
+Part: TypeAlias = dict[str, Any]
 # Seconds of a step with so many decodes and prompts, a chunk counting as its share of a prompt.
 Step: TypeAlias = Callable[[float, float], float]
 

@@ -14,6 +14,8 @@ import pandas as pd
 
 from inference_math.catalogue.engines import engine
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_whole
+from inference_math.checks.numerals import in_seconds
+from inference_math.checks.sentences import say
 from inference_math.perf.bench import (
     BUDGET,
     CADENCES,
@@ -23,7 +25,6 @@ from inference_math.perf.bench import (
     bench_cadence,
     bench_said,
     bench_system,
-    in_seconds,
     ttft_ends,
 )
 from inference_math.planner.traffic import chances
@@ -86,12 +87,10 @@ class Foreseen:
         rows = {str(name): values for name, *values in self.table.itertuples()}
         for name, values in rows.items():
             lines.append(f"{name:8}" + "".join(f"{in_seconds(value):>9}" for value in values))
-        low, high = (rows["latency"][0] * end for end in self.spread["e2e"])
-        told = {"rate": self.rate, "seconds": self.seconds, "ttft": rows["TTFT"]}
+        told = {"rate": self.rate, "seconds": self.seconds, "ttft": rows["TTFT"], "latency": rows["latency"]}
         told |= {"burst": self.burst, "steady": self.steady, "enough": self.enough}
-        said = bench_said(told, self.front, list(self.spread["ttft"]))
-        said.insert(2, f"and latencies: {in_seconds(low)} to {in_seconds(high)}")
-        return "\n".join([*lines, *said, *(f"note: {note}" for note in self.notes)])
+        said = bench_said(told, self.front, list(self.spread["ttft"]), list(self.spread["e2e"]))
+        return "\n".join([*lines, *map(say, said), *(f"note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
+from inference_math.checks.sentences import say
 from inference_math.perf import answers
 from inference_math.perf.asked import crowded
 from inference_math.perf.starts import page_of
@@ -57,7 +58,7 @@ class Case:
         )
         if not own.work.n_out > 1:
             raise ValueError(f"work.n_out must be more than one token, not {own.work.n_out:g}")
-        if wrong := crowded(own.asked):
+        if wrong := say(crowded(own.asked)):
             raise ValueError(f"sessions {wrong}, not {own.sessions}")
         return own
 

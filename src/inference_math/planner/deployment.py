@@ -15,6 +15,7 @@ from msgspec.structs import replace as changed
 from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link
 from inference_math.catalogue.tiers import Tier, as_tier
+from inference_math.checks.sentences import say
 from inference_math.evidence import load
 from inference_math.perf import answers
 from inference_math.perf.answers import best_rate
@@ -22,9 +23,7 @@ from inference_math.perf.asked import computed_tokens, sent_bytes
 from inference_math.perf.choice import median_row
 from inference_math.perf.commands import commands
 from inference_math.perf.draws import median
-from inference_math.perf.starts import plain_settings, settings
-from inference_math.perf.types import DrawnCoefficients, Row, Solution, Swing
-from inference_math.perf.words import (
+from inference_math.perf.notes import (
     as_good,
     checked,
     drafting_pays,
@@ -40,7 +39,9 @@ from inference_math.perf.words import (
     to_choose,
     trusted,
 )
-from inference_math.perf.words import verdict as verdict_of
+from inference_math.perf.notes import verdict as verdict_of
+from inference_math.perf.starts import plain_settings, settings
+from inference_math.perf.types import DrawnCoefficients, Part, Row, Solution, Swing
 from inference_math.planner import record
 from inference_math.planner.case import DRAWS, Case, offloading, under
 from inference_math.planner.record import Answer, Record, rows_of
@@ -170,8 +171,8 @@ class Plan:
         if not many:
             return pd.DataFrame()
         rows = []
-        for words, solved in ((drafts_said(many), self.solved), (drafts_said(0), self.undrafted)):
-            row: dict[str, object] = {"drafts": words, "architecture": solved["best"]}
+        for drafts, solved in ((many, self.solved), (0, self.undrafted)):
+            row: dict[str, object] = {"drafts": say(drafts_said(drafts)), "architecture": solved["best"]}
             middle = median_row(solved["each"][solved["order"][0]])
             for key in ("rate", "ttft", "tpot"):
                 ends = middle[key] if solved["best"] else [np.nan] * 3
@@ -184,17 +185,9 @@ class Plan:
         """The best architecture in a sentence, and whether the calibration is sure enough to say so."""
         first, second, *_ = self.order
         rate = self.compared["rate"].iloc[0]
-        return verdict_of(
-            self.best,
-            second,
-            rate,
-            self.solved["lead"],
-            self.best_in,
-            self.solved["loss"][first],
-            self.solved["scatter"],
-            self.tie,
-            self.solved["none_in"],
-        )
+        lead, loss = self.solved["lead"], self.solved["loss"][first]
+        none, scatter = self.solved["none_in"], self.solved["scatter"]
+        return say(verdict_of(self.best, second, rate, lead, self.best_in, loss, scatter, self.tie, none))
 
     @cached_property
     def runner_up(self) -> str:
@@ -202,7 +195,7 @@ class Plan:
         if not self.best:
             return ""
         rate = self.compared["rate"].iloc[1]
-        return runner_up(self.best, self.order[1], rate, list(self.swings), as_good(self.solved["lead"]))
+        return say(runner_up(self.best, self.order[1], rate, list(self.swings), as_good(self.solved["lead"])))
 
     @cached_property
     def swings(self) -> tuple[Swing, ...]:
@@ -218,7 +211,7 @@ class Plan:
     @cached_property
     def advice(self) -> tuple[str, ...]:
         """Where the SLA cannot be met: by how much it is missed, and what would meet it."""
-        return () if self.best else tuple(_advice(self.case, self.pairs))
+        return () if self.best else tuple(map(say, _advice(self.case, self.pairs)))
 
     @cached_property
     def outside(self) -> tuple[str, ...]:
@@ -231,12 +224,12 @@ class Plan:
         """Why an architecture meets the SLA at no rate, by its name; empty where none does, which `advice` tells."""
         costs = under(self.case)
         names = [name for name in self.order if self.best and name not in self.starts]
-        return {name: hindered(self.case.asked, costs, name) for name in names}
+        return {name: say(hindered(self.case.asked, costs, name)) for name in names}
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:
         """How far predictions of such a unit were off; what is taken on trust; what is served without drafts."""
-        return tuple(_cautions(self))
+        return tuple(map(say, _cautions(self)))
 
     @property
     def settings(self) -> Mapping[str, object]:
@@ -328,7 +321,7 @@ def lines_for(case: Case, name: str, row: Row, behind: int = 1) -> tuple[tuple[s
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
     told = settings(case.asked, name, row)
     lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, behind)
-    return tuple((title, line) for title, line in lines)
+    return tuple((say(title), say(line)) for title, line in lines)
 
 
 def engine_args(case: Case, best: str, row: Row) -> dict[str, object]:
@@ -396,12 +389,12 @@ def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
 
 
 def known_errors() -> list[Any]:
-    """Return how far off predictions are known to be, as `perf.words` takes it: what was not scored is -1."""
+    """Return how far off predictions are known to be, as `perf.notes` takes it: what was not scored is -1."""
     rows: list[Any] = load("served_error").frame.fillna({"ttft": -1.0, "inside": -1.0}).to_dict("records")
     return rows
 
 
-def _cautions(found: Plan) -> Iterator[str]:
+def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     case, unit = found.case, found.case.unit
     rows = known_errors()
     yield from to_choose(case.asked, found.solved)
@@ -422,7 +415,7 @@ def _cautions(found: Plan) -> Iterator[str]:
         yield checked(*whose, mode == "zero-shot", rows)
 
 
-def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[str]:
+def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
     """Yield by how much a request alone misses each limit, and which changes would meet them all."""
     yield from missed(case.asked, under(case))
     met = False
@@ -433,7 +426,7 @@ def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[str]:
             met = True
             yield remedy(tp, other.gpus, precision, median(solved["rates"][solved["best"]]))
     if not met:
-        yield "neither more GPUs in a unit, up to eight, nor FP8 or four bits would meet the SLA"
+        yield {"key": "missed.nothing"}
 
 
 def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:

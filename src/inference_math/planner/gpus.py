@@ -12,9 +12,10 @@ import pandas as pd
 from inference_math import catalogue
 from inference_math.catalogue import Gpu
 from inference_math.checks import ANY_POSITIVE, as_number, as_one_of
+from inference_math.checks.sentences import say
 from inference_math.perf import answers
 from inference_math.perf.draws import interval
-from inference_math.perf.words import GUESSED, gpus_said, standing_of
+from inference_math.perf.notes import GUESSED, gpus_said, standing_of
 from inference_math.planner.case import DRAWS
 from inference_math.planner.deployment import Plan, known_errors
 from inference_math.unit import Unit
@@ -104,7 +105,7 @@ def _planned(found: Plan, gpu: Gpu) -> Plan | None:
 
 
 def standing(unit: Unit, work: Workload) -> str:
-    """Return what a unit's numbers stand on, in a word of `perf.words.standing_of`."""
+    """Return what a unit's numbers stand on, in a word of `perf.notes.standing_of`."""
     mode = {"zero-shot": "operators"}.get(unit.calibration.mode, unit.calibration.mode)
     whose = (unit.gpu.name, like(unit.gpu), unit.kind, alike(unit.engine), unit.weights, unit.gpu.maker)
     return standing_of(mode, unit.unseen(work), *whose, known_errors())
@@ -146,5 +147,6 @@ def _ends(name: str, three: list[float]) -> dict[str, float]:
 def first_said(rows: pd.DataFrame) -> str:
     """Return in a sentence which GPU that `across` compared is first; "" where none meets the limits."""
     known = rows[rows["standing"] != GUESSED]
-    said = gpus_said(known["gpu"].tolist(), known["rate"].fillna(0).tolist(), known["usd_per_million"].tolist())
+    names, rates, costs = (known[name] for name in ("gpu", "rate", "usd_per_million"))
+    said = say(gpus_said(names.tolist(), rates.fillna(0).tolist(), costs.tolist()))
     return f"{said[0].upper()}{said[1:]}." if said else ""

@@ -12,10 +12,10 @@ import pandas as pd
 
 from inference_math.catalogue.tiers import tier
 from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
-from inference_math.checks.numerals import digits, percent
+from inference_math.checks.numerals import as_gb, digits, percent
+from inference_math.checks.sentences import say
 from inference_math.perf.ladder import (
     FOUND_SHARES,
-    as_gb,
     ceiling_of,
     ladder,
     ladder_head,
@@ -69,7 +69,7 @@ class Ladder:
     shares
         Of all prompt tokens that each tier finds, all tiers together, HBM first.
     head, notes
-        What that says in sentences: of the sessions and the size; of the rows and what follows.
+        What that says in sentences: of the sessions and the size; first of the rows, then of what follows.
     """
 
     tiers: pd.DataFrame
@@ -124,12 +124,12 @@ class Ladder:
                 "in flight": rows["in_flight"].map(digits) + rows["full"].map({True: " (all)", False: ""}),
             }
         )
-        notes = [*self.notes]
-        notes[0] += f" All together: --alpha {rows['together'].iloc[-1]:.2f} for inference-math plan."
+        meaning, *follows = self.notes
+        meaning += say({"key": "ladder.alpha", "alpha": f"{rows['together'].iloc[-1]:.2f}"})
         if rows["kept"].notna().all():
             shown["within limits"] = rows["kept"].map(digits)
-            notes.insert(1, "Within limits: users whose mean TTFT and TPOT keep them, in whole ones of a unit.")
-        parts = [*self.head, shown.to_string(index=False), *notes]
+            follows = [say({"key": "ladder.limits"}), *follows]
+        parts = [*self.head, shown.to_string(index=False), meaning, *follows]
         return "\n\n".join(part if "\n" in part else fill(part, _WIDTH) for part in parts)
 
 
@@ -215,11 +215,12 @@ def size_store(
     # Whoever looks at HBM alone asks for nothing that would stand for it.
     many = units_alone(asked, cost, found[-1]["rate"]) if places else count
     low, high = latency_ends(asked, *_drawn(case), found[-1])
-    head, notes = ladder_head(asked, sizes), ladder_notes(asked, found, sizes, many, [low, high])
+    head = tuple(map(say, ladder_head(asked, sizes)))
+    notes = tuple(map(say, ladder_notes(asked, found, sizes, many, [low, high])))
     needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, sizes, strict=True)}
     return Ladder(
         rows, needed, ceiling_of(asked), whole.prompt, whole.prompt * each / 1e9, asked["users"], turns.think,
-        count, count * unit.gpus, many, (low, high), tuple(found[-1]["found"]), tuple(head), tuple(notes),
+        count, count * unit.gpus, many, (low, high), tuple(found[-1]["found"]), head, notes,
     )  # fmt: skip
 
 

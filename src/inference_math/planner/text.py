@@ -13,8 +13,7 @@ from math import isnan
 
 import pandas as pd
 
-from inference_math.checks.numerals import digits
-from inference_math.perf.words import most_of
+from inference_math.checks.numerals import digits, most_of
 from inference_math.planner.record import Answer, Choice, Command, OneUnit, OtherGpu, Record, Stored, Three, Timed
 from inference_math.workload import SLA
 

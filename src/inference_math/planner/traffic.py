@@ -15,13 +15,14 @@ import pandas as pd
 from msgspec.structs import replace as changed
 
 from inference_math.checks import SHARE, Interval, as_number, as_one_of, as_whole
+from inference_math.checks.sentences import say
 from inference_math.perf import answers, queues
 from inference_math.perf.asked import sent_bytes
 from inference_math.perf.engine import Request
 from inference_math.perf.goodput import Tally, goodput
+from inference_math.perf.notes import idle, short, sized, sized_how
 from inference_math.perf.starts import plain_settings
 from inference_math.perf.types import Draw, Drawn, Host, Row, Solution, Standing
-from inference_math.perf.words import idle, short, sized, sized_how
 from inference_math.planner import record
 from inference_math.planner.case import Case
 from inference_math.planner.deployment import Plan, as_commands, as_options, basis, engine_args, lines_for, record_of
@@ -122,25 +123,15 @@ class Fleet:
         """Under what that holds, in a sentence."""
         cvs = [self.cv_arrivals, queues.cv_at_each(self.cv_arrivals, self.replicas)]
         told = (self.share or 0.0, cvs, self.played, self.most_units)
-        return sized_how(*told, self.rate, self.full, self.replicas > 1)
+        return say(sized_how(*told, self.rate, self.full, self.replicas > 1))
 
     @property
     def headline(self) -> str:
         """The answer in a sentence, as on the planner's page."""
         others = [list(one.span if self.owned else one.gpus) for one in self.others]
-        return sized(
-            self.architecture,
-            self.replicas,
-            self.units,
-            list(self.gpus),
-            self.rate,
-            [one.architecture for one in self.others],
-            others,
-            self.have,
-            self.tie,
-            self.best_in,
-            self.expected_loss,
-        )
+        size, following = (self.replicas, self.units, list(self.gpus)), [one.architecture for one in self.others]
+        sure = self.tie, self.best_in, self.expected_loss
+        return say(sized(self.architecture, *size, self.rate, following, others, self.have, *sure))
 
     def __str__(self) -> str:
         return f"{self.headline}; {self.how}.\nStart each replica with: {in_line(as_options(self.settings))}"
@@ -270,7 +261,7 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
     if not ordered:
         keeps = [idle(name, fleets[name]["idle"]) for name in names]
-        told = short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps)
+        told = say(short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps))
         raise ValueError(f"traffic must be what replicas can serve; {told}")
     first, *others = [_fleet(found, crowd, host, name, asked, have) for name in ordered]
     others.sort(key=lambda one: -one.rate if have else one.gpus[0])

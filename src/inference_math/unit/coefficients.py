@@ -28,9 +28,10 @@ from inference_math.checks import (
     as_one_of,
     as_real,
 )
-from inference_math.checks.numerals import digits
+from inference_math.checks.sentences import say
 from inference_math.evidence import load
 from inference_math.perf.calibrate import SHARE_NAMES, anchored, away, drawn
+from inference_math.perf.scope import outside
 from inference_math.perf.types import DrawnCoefficients
 
 __all__ = [
@@ -245,14 +246,8 @@ class Calibration:
 
     def outside(self, **inputs: ArrayLike) -> tuple[str, ...]:
         """Return a sentence for each of `inputs` that lies outside `scope`."""
-        found = []
-        for name in self.unseen(**inputs):
-            known, value = self.scope[name], inputs[name]
-            if isinstance(known[0], str):
-                found.append(f"{name} {value!s} is not among the calibrated: {', '.join(known)}")
-            else:
-                found.append(f"{name} {_range(value)} is outside the calibrated range, {_range(known)}")
-        return tuple(found)
+        ends = {name: v if isinstance(v, str) else [np.min(v), np.max(v)] for name, v in inputs.items()}
+        return tuple(map(say, outside(dict(self.scope), ends)))
 
     def save(self, path: str | Path) -> None:
         """Write a TOML file that `load` reads; what was at `path` stays whole until the new file is."""
@@ -423,11 +418,6 @@ def _digits(value: Numbers) -> str:
     if np.ndim(value) == 0:
         return f"{value:.3g}"
     return f"[{', '.join(_digits(one) for one in np.asarray(value).tolist())}]"
-
-
-def _range(values: ArrayLike) -> str:
-    low, high = np.min(values), np.max(values)
-    return digits(low) if low == high else f"{digits(low)} to {digits(high)}"
 
 
 DATASHEET = Calibration("datasheet", Coefficients(), np.zeros((len(COEFFICIENTS), len(COEFFICIENTS))), 0.0)

@@ -31,6 +31,7 @@ from inference_math.checks import (
     as_one_of,
     as_whole,
 )
+from inference_math.checks.sentences import say
 from inference_math.perf.asked import max_kv_seqs
 from inference_math.perf.scope import too_long
 from inference_math.perf.steps import (
@@ -426,7 +427,7 @@ class Unit:
     def outside(self, work: Workload, concurrency: ArrayLike) -> tuple[str, ...]:
         """Return a sentence for each input that the calibration does not cover, or that the KV cache cannot hold."""
         found = self.calibration.outside(**self._inputs(work, concurrency))
-        found += tuple(too_long(self.model.name, self.model.context, longest_request(work.plain)))
+        found += tuple(map(say, too_long(self.model.name, self.model.context, longest_request(work.plain))))
         fits = self.places(work)
         if np.max(concurrency) > fits:
             found += (

@@ -20,7 +20,9 @@ from inference_math.catalogue import Model
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.links import USUAL, links
 from inference_math.catalogue.tiers import tiers
-from inference_math.perf import bench, calibrate, steps, words
+from inference_math.checks import numerals
+from inference_math.checks.sentences import HOLE, JOINS, templates
+from inference_math.perf import bench, calibrate, notes, steps
 from inference_math.planner.benchmarks import habits_of
 from inference_math.planner.case import DRAWS
 from inference_math.planner.deployment import ANSWERS, known_errors
@@ -127,7 +129,23 @@ function percent(x) {
   var y = 100 * x;  // a half goes to the even number, as in Python
   return (Math.abs(y % 1) === 0.5 ? 2 * Math.round(y / 2) : Math.round(y)) + "%";
 }
+function most_of(x) { return Number.isFinite(x) ? digits(x) : "no number"; }
+function in_ms(x) { return digits(1000 * x) + " ms"; }
+function in_seconds(x) { return x >= 1 ? digits(x) + " s" : x >= 0 ? in_ms(x) : "-"; }
+function as_gb(x) { return x >= 1000 ? digits(x / 1000) + " TB" : digits(x) + " GB"; }
+var formats = { digits, gb: as_gb, most: most_of, ms: in_ms, percent, seconds: in_seconds };
+function say(said) {
+  if (Array.isArray(said)) return said.map((one) => say(one)).join("");
+  if (typeof said !== "object") return String(said);
+  return (said.text ?? window.inferenceMath.data.sentences[said.key]).replace(hole, (_, name, form, one, others) => {
+    const value = said[name];
+    if (one !== undefined) return value == 1 ? one : others.replace("{}", () => digits(value));
+    return form in joins ? value.map(say).join(joins[form]) : form ? formats[form](value) : say(value);
+  });
+}
 """
+# Where both languages look for a hole, and what joins a list in it.
+_HOLES = f"var hole = /{HOLE.pattern}/g, joins = {json.dumps(JOINS)};\n"
 
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?')  # strings and numbers of JSON
@@ -145,11 +163,12 @@ def script() -> str:
 
     source = "\n".join(ast.unparse(_portable(ast.parse(inspect.getsource(module)))) for module in _MODULES)
     printed = "\n".join(theory.CATALOGUE[name].javascript for name in sorted(_formulas()))
-    exported = ", ".join(["digits", "percent", *sorted(name for module in _MODULES for name in _functions(module))])
+    names = sorted(name for module in _MODULES for name in _functions(module))
+    exported = ", ".join([*numerals.__all__, "say", *names])
     numbers = _TOKEN.sub(_shorter, json.dumps(data(), separators=(",", ":"), sort_keys=True))
     functions = _STUB.sub("s", _EACH.sub(r"\1 = keys_of(\1);", py2js(source, docstrings=False)))
     whole: str = jsmin(  # who reads it reads the Python
-        f'(function () {{\n"use strict";\n{_PRELUDE}{printed}\n{functions}\n'
+        f'(function () {{\n"use strict";\n{_PRELUDE}{_HOLES}{printed}\n{functions}\n'
         f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n}})();\n"
     )
     return whole
@@ -185,12 +204,13 @@ def data() -> dict[str, Any]:
             name: {"title": title, "rows": np.stack(mix(name).rows()[:2], axis=1).tolist()}
             for name, title in MIXES.items()
         },
-        "guessed": words.GUESSED,
+        "guessed": notes.GUESSED,
         "errors": _errors(),
         "answers": ANSWERS,
         "parts": steps.PARTS,
         "pictures": pictures(),
         "printed": PRINTED,
+        "sentences": dict(templates()),
         "scopes": {"operators": dict(ZERO_SHOT_SCOPE), "served": dict(SERVED_SCOPE)},
         "widths": evidence.load("widths").frame.set_index("name")["width"].to_dict(),
         "links": {

@@ -8,7 +8,8 @@ from forms import settings as forms_settings
 from node import Node, close, plain
 from setups import SETUPS, name_of
 
-from inference_math.perf import answers, words
+from inference_math.checks.sentences import HOLE, JOINS, say, templates
+from inference_math.perf import answers, notes
 from inference_math.perf.starts import settings
 from inference_math.planner.case import Case
 from inference_math.workload import SLA
@@ -55,7 +56,7 @@ def in_python(asked, draws, speeds):
         "swings": answers.swings(asked, draws) if best and len(draws) == 1 else [],
         "gains": answers.gains(asked, draws, speeds),
         "settings": settings(asked, best, solved["settings"][best]) if best else {},
-        "hindered": [words.hindered(asked, middle, name) for name in solved["order"]],
+        "hindered": [notes.hindered(asked, middle, name) for name in solved["order"]],
     }  # fmt: skip
 
 
@@ -73,3 +74,29 @@ def test_decisions_are_those_of_the_package(node):
         for name in own:
             assert close(own[name], printed[name]), (name, own[name], printed[name])
     assert met > 10
+
+
+NUMBERS = (0.0, 0.0049, 0.5, 1, 1.5, 17, 99.95, 1234.6, 2.5e6)
+
+
+PARTS = [{"key": "checked.at", "model": "m", "weights": 8, "gpu": "g"}, ", too"]
+
+
+def filled(hole, number):
+    """Return what fills a hole: a list where one is joined, a part in a row with a text, or a number."""
+    if hole[2] in JOINS:
+        return ["a name", PARTS[0], PARTS]
+    return number if hole[2] or hole[3] is not None else PARTS
+
+
+def test_both_languages_say_the_same(node):
+    """Every template with numbers of each size, and what is no number."""
+    said = [
+        {"key": key} | {hole[1]: filled(hole, number) for hole in HOLE.finditer(text)}
+        for key, text in templates().items()
+        for number in NUMBERS
+    ]
+    said.append({"text": "{most:most} {gap:seconds}", "most": float("inf"), "gap": float("nan")})
+    said += [{"text": "{n|one|others}", "n": so} for so in (True, False)]
+    said.append([{"text": "{a} ${LONGEST:-{b}} '{\"c\": {b}}'", "a": [{"key": "start.unit"}, "!"], "b": 7}, " ", []])
+    assert node.ask("(said) => math.say(said)", [[one] for one in said]) == list(map(say, said))
