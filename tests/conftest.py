@@ -51,10 +51,10 @@ def root() -> Path:
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans of eight draws and fleets of three, for tests of what is done with an answer, not of what it is."""
-    from inference_math.perf import queues
-    from inference_math.planner import deployment, gpus, stores
+    from inference_math_planner.answers import deployment
+    from inference_math_planner.fleets import gpus, queues, stores
 
     monkeypatch.setattr(queues, "DRAWN", 3)
-    layouts = sys.modules["inference_math.planner.layouts"]  # a function has its name, too
+    layouts = sys.modules["inference_math_planner.fleets.layouts"]  # a function has its name, too
     for module in (deployment, gpus, stores, layouts):
         monkeypatch.setattr(module, "DRAWS", 8)

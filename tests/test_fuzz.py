@@ -18,12 +18,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math import SLA, Unit, Workload, calibrate, evidence
+from inference_math import SLA, Unit, Workload, evidence
 from inference_math.catalogue import Gpu, Model
-from inference_math.cli import main
-from inference_math.planner import deployment
 from inference_math.unit.coefficients import Calibration
-from inference_math.workload import traces
+from inference_math_planner import calibrate
+from inference_math_planner.answers import deployment
+from inference_math_planner.cli import main
+from inference_math_planner.fleets import traces
 
 CASES = 200  # of each reader
 PACKAGE = json.loads((evidence.data_dir() / "datapackage.json").read_text(encoding="utf-8"))
@@ -219,7 +220,7 @@ NEEDED = {
 
 def test_every_flag_takes_or_refuses_anything(monkeypatch, capsys):
     monkeypatch.setattr(deployment, "DRAWS", 2)
-    monkeypatch.setattr(sys.modules["inference_math.planner.layouts"], "DRAWS", 2)
+    monkeypatch.setattr(sys.modules["inference_math_planner.fleets.layouts"], "DRAWS", 2)
     rng, ended = random.Random(5), []
     for case in range(CASES):
         given = NEEDED | {flag: rng.choice(FLAGS[flag]) for flag in rng.sample(sorted(FLAGS), 1 + case % 3)}

@@ -24,9 +24,9 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 DISTRIBUTIONS = {
-    "inference_math": ".", "inference_math_bench": "src/inference_math_bench",
-    "inference_math_book": "src/inference_math_book",
-}  # fmt: skip
+    "inference_math": ".",
+    **{f"inference_math_{room}": f"src/inference_math_{room}" for room in ("planner", "bench", "book")},
+}
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +68,10 @@ def test_the_package_needs_seven_others_and_the_bench_brings_its_commands(wheels
         for name, files in told.items()
     }
     assert needs["inference_math"] == {"msgspec", "numpy", "pandas", "scipy", "sympy", "tomli-w", "tqdm"}
-    assert "inference-math" in needs["inference_math_bench"]
-    assert {"inference-math", "inference-math-bench"} < needs["inference_math_book"]
+    assert needs["inference_math_planner"] == {"inference-math", "numpy", "pandas", "scipy", "sympy"}
+    assert {"inference-math", "inference-math-planner"} < needs["inference_math_bench"]
+    assert {"inference-math", "inference-math-planner", "inference-math-bench"} < needs["inference_math_book"]
+    assert "inference-math = inference_math_planner.cli:main" in told["inference_math_planner"]["entry_points.txt"]
     assert "measure = inference_math_bench.measure.__main__" in told["inference_math_bench"]["entry_points.txt"]
 
 
@@ -119,7 +121,7 @@ def test_the_api_page_s_example_runs(root):
 
 def test_every_room_is_found_from_the_package(root):
     rooms = {path.parent.name for path in (root / "src" / "inference_math").glob("*/__init__.py")}
-    assert rooms | {"Unit", "Workload", "SLA", "plan"} == set(dir(inference_math))
+    assert rooms | {"Unit", "Workload", "SLA"} == set(dir(inference_math))
     for name in dir(inference_math):
         assert getattr(inference_math, name).__name__.rpartition(".")[2] == name
 
@@ -132,7 +134,7 @@ PLAN = "plan --model llama-3-8b --gpu h100-sxm --prompt 500 --output 250 --ttft 
     ("missing", "code"),
     [
         (["pandas", "scipy"], "import inference_math; assert inference_math.theory.crossover(e=9) == 0.9"),
-        (PLOTTING, f"from inference_math.cli import main; assert main({PLAN!r}.split()) == 0"),
+        (PLOTTING, f"from inference_math_planner.cli import main; assert main({PLAN!r}.split()) == 0"),
         (PLOTTING, "import inference_math; [getattr(inference_math, name) for name in dir(inference_math)]"),
     ],
 )
@@ -146,24 +148,24 @@ def test_who_computes_needs_no_more_than_that(missing, code, tmp_path):
     [
         ("inference_math.catalogue.engines", 17),
         ("inference_math.catalogue.tiers", 17),
-        ("inference_math.workload.traces", 20),
+        ("inference_math_planner.fleets.traces", 20),
     ],
 )
 def test_a_table_is_read_without_law_and_without_sympy(module, most, tmp_path):
     loaded = loaded_by(module, tmp_path)
     assert "sympy" not in loaded
     own = {name for name in loaded if name.startswith("inference_math.")}
-    assert not {name for name in own if name.split(".")[1] in ("perf", "theory", "unit", "simulate", "planner")}
+    assert not {name for name in own if name.split(".")[1] in ("theory", "unit", "simulate", "optimiser")}
     assert len(own) < most
 
 
 @pytest.mark.parametrize(
     ("module", "without"),
     [
-        ("inference_math.workload", {"perf", "theory", "catalogue"}),
-        ("inference_math.unit.operators", {"perf", "workload", "simulate", "planner"}),
-        ("inference_math.unit.unit", {"simulate", "planner"}),
-        ("inference_math.simulate", {"catalogue", "planner"}),
+        ("inference_math.workload", {"theory", "catalogue", "unit"}),
+        ("inference_math.unit.operators", {"workload", "simulate", "optimiser"}),
+        ("inference_math.unit.unit", {"simulate", "optimiser"}),
+        ("inference_math.simulate", {"catalogue", "optimiser"}),
     ],
 )
 def test_a_room_is_entered_without_the_rooms_that_it_does_not_need(module, without, tmp_path):
@@ -171,15 +173,13 @@ def test_a_room_is_entered_without_the_rooms_that_it_does_not_need(module, witho
 
 
 def test_one_unit_is_planned_without_a_simulator(tmp_path):
-    fleets = {"inference_math.planner.traffic", "inference_math.simulate", "inference_math.perf.engine"}
-    assert not fleets & loaded_by("inference_math.planner", tmp_path)
+    fleets = {"inference_math_planner.fleets.traffic", "inference_math.simulate", "inference_math.simulate.engine"}
+    assert not fleets & loaded_by("inference_math_planner", tmp_path)
 
 
 def loaded_by(module: str, folder: Path) -> set[str]:
     """Return the modules that a fresh interpreter has after it imported one: ours, and SymPy."""
-    code = (
-        f"import {module}, sys; print(*(n for n in sys.modules if n.partition('.')[0] in ('inference_math', 'sympy')))"
-    )
+    code = f"import {module}, sys; print(*(n for n in sys.modules if n.startswith(('inference_math', 'sympy'))))"
     return set(run(sys.executable, "-c", code, cwd=folder).split())
 
 

@@ -24,9 +24,10 @@ import numpy as np
 import pandas as pd
 from packaging.requirements import Requirement
 
-from inference_math import SLA, Unit, plan
+from inference_math import SLA, Unit
 from inference_math.simulate import Aggregated, Chunked, Disaggregated, Run, Scheduler, StepCost, closed_loop, open_loop
 from inference_math.workload import Workload
+from inference_math_planner import plan
 
 COST = StepCost(t_w=0.015, T=2e-5, kv_read=3.5e-8, pair=2e-9)
 SCHEDULERS: dict[str, Scheduler] = {

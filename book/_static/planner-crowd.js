@@ -24,7 +24,7 @@ window.inferenceMathCrowd = (() => {
     };
   };
 
-  // The fleets of all architectures, as `planner.traffic` finds them, and which of them takes the fewest GPUs.
+  // The fleets of all architectures, as `fleets.traffic` finds them, and which of them takes the fewest GPUs.
   const sized = function* ({ asked, solved, drawn }, played, { traffic, have, cv }) {
     const places = math.representative(asked, solved.costs);
     const draws = places.map((i, place) => ({ pace: math.pace_of(asked, ...drawn[i]), front: solved.costs[i].front, place }));

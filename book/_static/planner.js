@@ -88,7 +88,7 @@
 
   const refuse = (name, why) => { throw Object.assign(new Error(`${label(name)} ${why}`), { field: name }); };
 
-  // The question as `perf.answers` takes it; an Error says what is wrong with it.
+  // The question as `optimiser.answers` takes it; an Error says what is wrong with it.
   const question = (given) => {
     for (const name of NAMES.filter((n) => at(n).type === "number" && !(idle[given.goal] ?? []).includes(n))) {
       if (at(name).disabled || (given[name] === "" && at(name).placeholder)) continue;
@@ -571,7 +571,7 @@
     const requests = `mix("${given.lengths}"${alpha ? `, alpha=${alpha}` : ""})`;
     const limits = [given.ttft / 1000, given.tpot / 1000, ...(Number(given.promise) > 0 ? [`quantile=${given.promise}`] : [])];
     const rest = [`units=${question(given).units}`, ...(given.tier === "hbm" ? [] : [given.tier === "own" ? `tier=Tier.of_bandwidth(${given.store}e9)` : `tier=tier("${given.tier}")`]), ...(given.front === "" ? [] : [`front=${given.front / 1000}`]), ...(given.link === data.link ? [] : [`link=link("${given.link}")`]), ...(Number(given.sessions) > 0 ? [`sessions=${given.sessions}`] : []), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
-    const imported = mix ? "from inference_math.workload.mixes import mix\n" : "";
+    const imported = mix ? "from inference_math_planner.fleets.mixes import mix\n" : "";
     return `from inference_math import SLA, Unit, Workload, plan, planner\n${imported}from inference_math.catalogue.links import link\nfrom inference_math.catalogue.tiers import Tier, tier\n\n` +
       `unit = Unit.of("${given.model}", "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}"${layout(given)})\n${mix ? `requests = ${requests}\n` : ""}` +
       `found = plan(unit, ${mix ? "Workload.from_trace(requests)" : `Workload(${sent.join(", ")})`}, SLA(${limits.join(", ")}), ${rest.join(", ")})\nprint(found)\n` +

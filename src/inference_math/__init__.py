@@ -14,22 +14,10 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-_ROOMS = (
-    "calibrate",
-    "catalogue",
-    "checks",
-    "cli",
-    "evidence",
-    "perf",
-    "planner",
-    "simulate",
-    "theory",
-    "unit",
-    "workload",
-)
+_ROOMS = ("catalogue", "evidence", "optimiser", "simulate", "theory", "unit", "workload")
 
 __version__ = version("inference-math")
-__all__ = [*_ROOMS, "SLA", "Unit", "Workload", "plan"]
+__all__ = [*_ROOMS, "SLA", "Unit", "Workload"]
 
 
 def door(package: str, **names: str) -> Callable[[str], Any]:
@@ -39,12 +27,13 @@ def door(package: str, **names: str) -> Callable[[str], Any]:
     def entered(name: str) -> Any:
         if name not in owners:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{owners[name]}"), name)
+        owner = owners[name]
+        return getattr(import_module(owner if owner.startswith("inference_math.") else f"{package}.{owner}"), name)
 
     return entered
 
 
-_named = door(__name__, planner="plan", unit="Unit", workload="SLA Workload")
+_named = door(__name__, unit="Unit", workload="SLA Workload")
 
 
 def __getattr__(name: str) -> Any:

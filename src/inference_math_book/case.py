@@ -13,16 +13,16 @@ import pandas as pd
 from inference_math import theory
 from inference_math.catalogue.engines import engines as records
 from inference_math.catalogue.tiers import tier
-from inference_math.checks.numerals import digits
-from inference_math.perf.notes import as_good
-from inference_math.planner.architectures import compare
-from inference_math.planner.deployment import Plan, plan
+from inference_math.evidence.numerals import digits
+from inference_math.optimiser.architectures import compare
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import DATASHEET
 from inference_math.unit.costs import WorkloadCosts, measured
 from inference_math.unit.operators import Operators
 from inference_math.unit.rates import acceleration
 from inference_math.workload import SLA, Workload
+from inference_math_planner.answers.deployment import Plan, plan
+from inference_math_planner.answers.notes import as_good
 
 __all__ = ["LENGTHS", "LIMITS", "STORED", "UNIT", "WAIT", "WORK", "engines", "numbers", "planned", "table"]
 

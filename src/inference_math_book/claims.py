@@ -13,10 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from inference_math.checks import as_one_of
 from inference_math.evidence import data_dir
-from inference_math.theory import CATALOGUE
+from inference_math.evidence.checks import as_one_of
 from inference_math.theory._talks import A, B, C, D, E
+from inference_math_planner.laws import CATALOGUE
 
 __all__ = ["CHANGES", "EVIDENCE", "SEEDS", "VERDICTS", "Claim", "Erratum", "Evidence", "load_claims"]
 

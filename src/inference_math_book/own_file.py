@@ -8,9 +8,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from inference_math import Unit, evidence
-from inference_math.calibrate import from_kernels
 from inference_math.catalogue import Gpu
 from inference_math.evidence import Table
+from inference_math_planner.calibrate import from_kernels
 
 __all__ = ["Own", "ours", "read"]
 

@@ -8,7 +8,7 @@ import pytest
 from grids import rest_long
 
 from inference_math import Unit
-from inference_math.planner import Benchmark, cadences, foresee
+from inference_math_planner import Benchmark, cadences, foresee
 
 pytestmark = pytest.mark.browser
 PAGE = "book/planner.html"

@@ -17,11 +17,11 @@ from grids import rest_long
 
 from inference_math import catalogue, theory
 from inference_math.simulate import StepCost
-from inference_math.theory import latency
 from inference_math.unit import Unit, costs
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
 from inference_math_book.figures import engine
+from inference_math_planner.laws import latency
 
 ROOT = Path(__file__).parents[2]
 TOC = (ROOT / "_toc.yml").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ import re
 import nbformat
 import pytest
 
-from inference_math import planner
-from inference_math.planner.architectures import compare
+import inference_math_planner as planner
+from inference_math.optimiser.architectures import compare
 from inference_math_book import case
 
 MIME = "application/papermill.record/text/plain"

@@ -16,6 +16,7 @@ from inference_math.unit.operators import Operators
 from inference_math.unit.rates import acceleration
 from inference_math.workload import Workload
 from inference_math_book.claims import EVIDENCE, SEEDS, VERDICTS, load_claims
+from inference_math_planner import laws
 
 LEDGER = evidence.data_dir() / "claims.toml"
 times = st.floats(1e-5, 1.0)
@@ -47,7 +48,7 @@ def test_every_entry_says_what_it_must():
 def test_every_formula_stands_with_its_claim():
     """A new formula of a claim belongs into the ledger."""
     listed = {name for claim in load_claims() for name in claim.formulas}
-    assert sorted(set(theory.CATALOGUE) - listed) == []
+    assert sorted(set(laws.CATALOGUE) - listed) == []
 
 
 def test_every_printed_formula_is_quoted_from_where_the_catalogue_says():
@@ -55,7 +56,7 @@ def test_every_printed_formula_is_quoted_from_where_the_catalogue_says():
     for claim in load_claims():
         printed = {SEEDS[letter] for letter in claim.seeds}
         for name in claim.formulas:
-            for source in theory.CATALOGUE[name].source.split("; "):
+            for source in laws.CATALOGUE[name].source.split("; "):
                 assert source == theory.BOOK or source in printed, (claim.id, name, source)
 
 

@@ -10,8 +10,8 @@ import pytest
 from nbclient import NotebookClient
 
 from inference_math import catalogue
-from inference_math.calibrate.points import Point, points
 from inference_math.unit import Unit
+from inference_math.workload.points import Point, points
 from inference_math_bench.measure.record import Record, Row, Setup
 from inference_math_bench.measure.room import room
 from inference_math_bench.measure.timing import Sample

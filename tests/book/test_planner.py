@@ -9,10 +9,11 @@ from grids import rest_long
 from node import close, plain
 
 from inference_math import catalogue
-from inference_math.checks.numerals import digits
-from inference_math.planner import across, as_record, capacity, fleet, text
-from inference_math.planner.deployment import ANSWERS, record_of
-from inference_math.workload.mixes import MIXES, mix
+from inference_math.evidence.numerals import digits
+from inference_math_planner import across, as_record, capacity, fleet
+from inference_math_planner.answers import text
+from inference_math_planner.answers.deployment import ANSWERS, record_of
+from inference_math_planner.fleets.mixes import MIXES, mix
 
 pytestmark = pytest.mark.browser
 PAGE = "book/planner.html"

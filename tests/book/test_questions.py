@@ -9,9 +9,10 @@ from urllib.parse import parse_qsl
 import nbformat
 import pytest
 
-from inference_math import SLA, Unit, Workload, plan
-from inference_math.checks.numerals import digits
+from inference_math import SLA, Unit, Workload
+from inference_math.evidence.numerals import digits
 from inference_math_book.extension.planner import SESSIONS, Field, Select, inputs
+from inference_math_planner import plan
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "book" / "questions.md").read_text(encoding="utf-8")

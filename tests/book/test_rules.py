@@ -13,14 +13,15 @@ from itertools import pairwise, product
 import pandas as pd
 import pytest
 
-from inference_math import SLA, Unit, Workload, planner, theory
+import inference_math_planner as planner
+from inference_math import SLA, Unit, Workload, theory
 from inference_math.catalogue.tiers import tier
-from inference_math.perf.answers import binding_limits
-from inference_math.perf.asked import NEARLY, target_of
-from inference_math.perf.batch import largest_whole
-from inference_math.perf.load import loaded, settings_row, strain
-from inference_math.perf.search import NEVER
-from inference_math.planner.case import Case
+from inference_math.optimiser.answers import binding_limits
+from inference_math.optimiser.case import Case
+from inference_math.optimiser.load import loaded, settings_row, strain
+from inference_math.optimiser.search import NEVER
+from inference_math.unit.asked import NEARLY, target_of
+from inference_math.unit.batch import largest_whole
 from inference_math.unit.rates import acceleration
 
 FINE = 0.05  # of the rate: who follows a rule that loses less has been told right

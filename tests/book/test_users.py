@@ -6,9 +6,9 @@ import pytest
 from grids import rest_long
 
 from inference_math import Unit
-from inference_math.planner import size_store
-from inference_math.planner.loops import Habit
-from inference_math.workload.sessions import Turns
+from inference_math_planner import size_store
+from inference_math_planner.fleets.loops import Habit
+from inference_math_planner.fleets.turns import Turns
 
 pytestmark = pytest.mark.browser
 PAGE = "book/planner.html"

@@ -7,8 +7,10 @@ import tomllib
 
 import pytest
 
-from inference_math import SLA, Unit, Workload, evidence, plan, planner
+import inference_math_planner as planner
+from inference_math import SLA, Unit, Workload, evidence
 from inference_math.catalogue import engines as room
+from inference_math_planner import plan
 
 TEXT = (evidence.data_dir() / "engines.toml").read_text(encoding="utf-8")
 MADE_UP = (
@@ -33,7 +35,7 @@ def mine(monkeypatch):
 
 @pytest.mark.parametrize("model", ["llama-3-70b", "deepseek-v3"])
 def test_a_made_up_engine_is_planned_with(monkeypatch, mine, model):
-    for module in ("inference_math.unit.unit", "inference_math.cli.commands"):
+    for module in ("inference_math.unit.unit", "inference_math_planner.cli.commands"):
         monkeypatch.setattr(f"{module}.engines", room.engines)
     gpu, tp = ("h100-sxm", 2) if model == "llama-3-70b" else ("h200-sxm", 8)
     unit = Unit.of(model, gpu, tp, "fp8", "fp8", mine)
@@ -66,7 +68,7 @@ def test_options_are_what_the_file_says_without_the_blank_that_toml_needs():
 def test_no_code_asks_for_an_engine_by_its_name(root):
     """What differs between engines stands in their records; tables of kernels name the engine whose they are."""
     asks = re.compile(r"""(?:==|!=|\bin) *[\[("']+(?:vllm|trtllm|sglang)""")
-    for folder in ("perf", "planner", "simulate", "cli"):
+    for folder in ("optimiser", "simulate", "unit"):
         for path in (root / "src" / "inference_math" / folder).rglob("*.py"):
             for line in path.read_text(encoding="utf-8").splitlines():
                 assert not asks.search(line), f"{path.name}: {line.strip()}"

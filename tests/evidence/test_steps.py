@@ -8,8 +8,8 @@ import pytest
 from grids import rest_long
 
 from inference_math import evidence, theory
-from inference_math.calibrate import from_kernels, schedules
 from inference_math.catalogue import GPUS
+from inference_math_planner.calibrate import from_kernels, schedules
 
 NAMES = [name for name in evidence.tables() if name.startswith("steps_")]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import fields
 
-from inference_math import SLA, Unit, Workload, catalogue, plan
+from inference_math import SLA, Unit, Workload, catalogue
 from inference_math.catalogue.links import link, links
 from inference_math.catalogue.tiers import Tier, tier, tiers
-from inference_math.planner.case import Case
-from inference_math.workload.mixes import MIXES, mix
+from inference_math.optimiser.case import Case
+from inference_math_planner import plan
+from inference_math_planner.fleets.mixes import MIXES, mix
 
 __all__ = ["DEFAULT", "case_of", "planned", "settings", "unit_of"]
 

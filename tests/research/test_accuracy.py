@@ -6,10 +6,10 @@ import accuracy
 import numpy as np
 import pytest
 
-from inference_math import calibrate
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import HELD
 from inference_math.workload import Workload
+from inference_math_planner import calibrate
 
 
 def test_silybench_zero_shot_is_above_the_datasheet_and_in_range():

@@ -10,7 +10,7 @@ import derive_steps
 import pytest
 
 from inference_math import evidence
-from inference_math.calibrate.points import Point
+from inference_math.workload.points import Point
 from inference_math_bench.measure.record import Record, Row, Setup
 from inference_math_bench.measure.timing import Sample
 

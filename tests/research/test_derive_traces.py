@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from inference_math.evidence import data_dir, load
-from inference_math.workload import traces
-from inference_math.workload.sessions import Turns
+from inference_math_planner.fleets import traces
+from inference_math_planner.fleets.turns import Turns
 
 
 def _traces(folder: Path) -> list[str]:

@@ -10,8 +10,8 @@ import served
 
 from inference_math import catalogue
 from inference_math.evidence import load
-from inference_math.perf.calibrate import FRONTS
 from inference_math.unit.front import front_of, levels_of_front
+from inference_math.unit.mixing import FRONTS
 
 LLAMA, H200 = catalogue.model("llama-3-70b"), catalogue.gpu("h200-sxm")
 

@@ -11,8 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from inference_math import Unit, theory
-from inference_math.perf.engine import Request, Room, _steps_to
-from inference_math.perf.systems import engine_of
 from inference_math.simulate import (
     OVERLAPS,
     Aggregated,
@@ -27,8 +25,10 @@ from inference_math.simulate import (
     open_loop,
 )
 from inference_math.simulate.cost import timed
+from inference_math.simulate.engine import Request, Room, _steps_to
 from inference_math.simulate.record import Record
 from inference_math.simulate.schedulers import system_of
+from inference_math.simulate.systems import engine_of
 from inference_math.workload import Trace, Workload
 
 COST = StepCost(t_w=0.02, T=4e-5, T_decode=9e-5, prompt=1e-3, pair=2e-9, delta_h=3e-5, kv_read=4e-8)

@@ -12,10 +12,10 @@ from grids import each
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from inference_math import theory
 from inference_math.theory.notation import QUANTITIES
+from inference_math_planner import laws
 
-EVERY = pytest.mark.parametrize("formula", theory.CATALOGUE.values(), ids=lambda f: f.name)
+EVERY = pytest.mark.parametrize("formula", laws.CATALOGUE.values(), ids=lambda f: f.name)
 
 # The names and arguments that other code may rely on.
 PROMISED = """\
@@ -66,7 +66,7 @@ littles_law(rate, latency)
 @each(PROMISED)
 def test_promised_names_and_arguments(promise):
     name, arguments = promise.removesuffix(")").split("(")
-    assert [s.name for s in theory.CATALOGUE[name].arguments] == arguments.split(", ")
+    assert [s.name for s in laws.CATALOGUE[name].arguments] == arguments.split(", ")
 
 
 @EVERY
@@ -89,7 +89,7 @@ def test_numpy_computes_what_sympy_means(formula, data):
     [("reuse_local", {"turns": 1.0, "units": 521.0}), ("reuse_local", {"turns": 2.0, "units": 521.0})],
 )
 def test_what_hypothesis_once_found_stays_found(name, given_):
-    check_against_forty_digits(theory.CATALOGUE[name], given_)
+    check_against_forty_digits(laws.CATALOGUE[name], given_)
 
 
 # Each of its two differences is as long as its larger part, and both are multiplied: the last digit of units². A share
@@ -115,11 +115,11 @@ def in_forty_digits(formula, values):
 
 @cache
 def high_precision(name):
-    formula = theory.CATALOGUE[name]
+    formula = laws.CATALOGUE[name]
     return sp.lambdify(formula.arguments, formula.expr, "mpmath")
 
 
-@each(list(theory.CATALOGUE.values()), lambda formula: formula.name)
+@each(list(laws.CATALOGUE.values()), lambda formula: formula.name)
 def test_a_million_points_keep_the_shape(formula):
     grid = np.linspace(0.1, 0.9, 10**6) + QUANTITIES[formula.arguments[0].name].accepted.low
     # At least one token; a limit above the weight read; at least one unit, one request; loads faster than computing.

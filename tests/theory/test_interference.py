@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import theory
-from inference_math.theory.latency import prefills_beside
+from inference_math_planner.laws.latency import prefills_beside
 
 times = st.floats(1e-5, 1.0)
 batches = st.integers(1, 500)

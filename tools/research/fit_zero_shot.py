@@ -28,9 +28,9 @@ import transfer
 from tables import write
 
 from inference_math import catalogue
-from inference_math.perf.calibrate import composed
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration
 from inference_math.unit.kernels import kernels
+from inference_math.unit.mixing import composed
 from inference_math.unit.nearest import levels, standpoint
 from inference_math.unit.operators import H100
 

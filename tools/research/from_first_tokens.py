@@ -18,8 +18,8 @@ from plays import played
 from scipy.optimize import least_squares
 from served import GROUP, Loop
 
-from inference_math.perf.calibrate import FRONTS as FACTORS
 from inference_math.unit.front import levels_of_front
+from inference_math.unit.mixing import FRONTS as FACTORS
 
 __all__ = [
     "FRONTS",

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from inference_math import catalogue, theory
-from inference_math.perf.steps import parts, spans_of, unit_terms
-from inference_math.perf.types import UnitNumbers
 from inference_math.unit import Unit, matrix_bytes
 from inference_math.unit.coefficients import Coefficients
 from inference_math.unit.operators import H100, Operators
+from inference_math.unit.steps import parts, spans_of, unit_terms
+from inference_math.unit.types import UnitNumbers
 
 __all__ = ["FITTED", "Fit", "beyond", "composed_steps", "fit", "left_out", "new_model"]
 

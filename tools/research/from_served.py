@@ -22,14 +22,14 @@ from scipy.optimize import least_squares
 from served import GROUP, Loop
 
 from inference_math import theory
-from inference_math.checks import Numbers
-from inference_math.perf.calibrate import FACTORS, MOST, kernel_values
-from inference_math.perf.steps import parts, spans_of, unit_terms
-from inference_math.perf.types import CoefficientValues, Levels
+from inference_math.evidence.checks import Numbers
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES, Calibration
 from inference_math.unit.kernels import kernels
 from inference_math.unit.mean import mean_seen
+from inference_math.unit.mixing import FACTORS, MOST, kernel_values
 from inference_math.unit.nearest import TOGETHER, standpoint
+from inference_math.unit.steps import parts, spans_of, unit_terms
+from inference_math.unit.types import CoefficientValues, Levels
 
 __all__ = ["BETWEEN", "CENTRES", "NINE_TENTHS", "Asked", "Fit", "centre", "fit", "held", "loops_of", "spreads"]
 
@@ -65,7 +65,7 @@ STARTS, SCATTER = 3, 0.3  # places besides nothing that a fit starts from, in st
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Found coefficients: `levels` as `perf.calibrate.composed` takes them, `moves` the fitted numbers."""
+    """Found coefficients: `levels` as `unit.mixing.composed` takes them, `moves` the fitted numbers."""
 
     levels: Levels
     moves: NDArray[np.float64]

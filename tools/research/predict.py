@@ -30,12 +30,12 @@ import transfer
 from scipy.optimize import brentq
 from tables import write
 
-from inference_math import calibrate
-from inference_math.calibrate.files import Runs
 from inference_math.evidence import load
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math.unit.front import front_of
+from inference_math_planner import calibrate
+from inference_math_planner.calibrate.files import Runs
 
 DIGITS = 6
 FIRST = 2  # the row of a file's first point

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from inference_math.checks import as_one_of
+from inference_math.evidence.checks import as_one_of
 from inference_math.simulate import Chunked, Habits
 from inference_math.unit import Unit
 from inference_math.unit.shapes import MEMORY

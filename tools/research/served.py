@@ -20,17 +20,17 @@ from plays import drafting
 from recipes import recipe_of, unit_of
 
 from inference_math import catalogue
-from inference_math.calibrate import from_runs
-from inference_math.calibrate.files import Runs
 from inference_math.catalogue import GPUS
-from inference_math.checks import as_one_of
 from inference_math.evidence import load
-from inference_math.perf.notes import LEFT_OUT, SET_ASIDE
+from inference_math.evidence.checks import as_one_of
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import ENGINES, Calibration
 from inference_math.unit.front import front_of
 from inference_math.unit.shapes import kind_of
 from inference_math.workload import Workload
+from inference_math_planner.answers.notes import LEFT_OUT, SET_ASIDE
+from inference_math_planner.calibrate import from_runs
+from inference_math_planner.calibrate.files import Runs
 
 __all__ = [
     "BURST",

@@ -8,10 +8,10 @@ import pandas as pd
 
 from inference_math import catalogue
 from inference_math.evidence import load
-from inference_math.perf.notes import LEFT_OUT, SET_ASIDE
-from inference_math.planner.gpus import standing
 from inference_math.unit import Unit
 from inference_math.workload import Workload
+from inference_math_planner.answers.notes import LEFT_OUT, SET_ASIDE
+from inference_math_planner.fleets.gpus import standing
 
 __all__ = ["FAMILIES", "STANDS", "matrix", "stands_behind"]
 

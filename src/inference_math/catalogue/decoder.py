@@ -18,7 +18,7 @@ from inference_math.catalogue.files import parsed_file, strict
 from inference_math.catalogue.huggingface import model_fields
 from inference_math.catalogue.layers import Cache, Ffn, Heads, Latent, Layer, grouped, latent, mixture, plain_ffn
 from inference_math.catalogue.precisions import FOUR_BITS, STATE_BYTES, as_kv_precision, as_precision, bytes_per_value
-from inference_math.checks import AT_LEAST_ZERO, Numbers, as_numbers, as_one_of, as_whole
+from inference_math.evidence.checks import AT_LEAST_ZERO, Numbers, as_numbers, as_one_of, as_whole
 
 __all__ = ["GROUPS", "Model"]
 

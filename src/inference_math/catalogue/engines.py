@@ -8,8 +8,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TypedDict, cast, get_type_hints
 
-from inference_math.checks import as_one_of
 from inference_math.evidence import data_dir
+from inference_math.evidence.checks import as_one_of
 
 __all__ = ["EngineRecord", "engine", "engines", "parsed"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from inference_math.catalogue.hybrids import HYBRIDS
 from inference_math.catalogue.quantisation import stored
 from inference_math.catalogue.stated import Config
-from inference_math.checks import as_one_of
+from inference_math.evidence.checks import as_one_of
 
 __all__ = ["FAMILIES", "model_fields"]
 

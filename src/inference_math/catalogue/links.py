@@ -10,8 +10,8 @@ from types import MappingProxyType
 import pandas as pd
 
 from inference_math.catalogue.models import Gpu
-from inference_math.checks import Interval, as_number, as_one_of
 from inference_math.evidence import load
+from inference_math.evidence.checks import Interval, as_number, as_one_of
 
 __all__ = ["USUAL", "Link", "as_link", "link", "links"]
 

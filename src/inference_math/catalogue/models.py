@@ -19,8 +19,8 @@ import pandas as pd
 from inference_math.catalogue.decoder import Model
 from inference_math.catalogue.files import parsed_file
 from inference_math.catalogue.precisions import FOUR_BITS, PRECISIONS, as_precision, bytes_per_value
-from inference_math.checks import Interval, as_numbers, as_one_of
 from inference_math.evidence import data_dir, load
+from inference_math.evidence.checks import Interval, as_numbers, as_one_of
 
 __all__ = ["GPUS", "MODELS", "PRECISIONS", "Gpu", "Model", "as_precision", "bytes_per_value", "gpu", "model"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_math.checks import as_one_of
+from inference_math.evidence.checks import as_one_of
 
 __all__ = [
     "FOUR_BITS",

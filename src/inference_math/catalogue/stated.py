@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inference_math.checks import as_whole
+from inference_math.evidence.checks import as_whole
 
 __all__ = ["Config"]
 

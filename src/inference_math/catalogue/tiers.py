@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from inference_math.checks import AT_LEAST_ZERO, Interval, Numbers, as_number, as_numbers, as_one_of
 from inference_math.evidence import load
+from inference_math.evidence.checks import AT_LEAST_ZERO, Interval, Numbers, as_number, as_numbers, as_one_of
 
 __all__ = ["Tier", "as_tier", "reach", "tier", "tiers"]
 

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionDtype
 
-from inference_math.checks import as_one_of
+from inference_math.evidence.checks import as_one_of
 
 __all__ = ["Table", "data_dir", "digest", "load", "read", "tables"]
 

@@ -14,21 +14,13 @@ requests arrive at random, `replay` plays a trace. A scheduler says who is compu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from inference_math import door
-from inference_math.perf.overlap import OVERLAPS
 from inference_math.simulate.cost import Cost, Steps
 from inference_math.simulate.record import GapHistogram, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Habits, Reuse, Scheduler
 from inference_math.simulate.serve import benchmark, closed_loop, open_loop, replay
 from inference_math.simulate.sweep import sweep
 from inference_math.unit.affine import StepCost
-
-if TYPE_CHECKING:
-    from inference_math.simulate.stored import StoredRun, StoreTier, with_stores
-else:  # sessions and their stores: few simulations have them
-    __getattr__ = door(__name__, stored="StoredRun StoreTier with_stores")
+from inference_math.unit.overlap import OVERLAPS
 
 __all__ = [
     "OVERLAPS",
@@ -43,16 +35,9 @@ __all__ = [
     "Scheduler",
     "StepCost",
     "Steps",
-    "StoreTier",
-    "StoredRun",
     "benchmark",
     "closed_loop",
     "open_loop",
     "replay",
     "sweep",
-    "with_stores",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__

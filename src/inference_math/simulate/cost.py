@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf, isclose
 from typing import TYPE_CHECKING, Protocol
 
-from inference_math.perf.pace import Pace
-from inference_math.perf.steps import floor_terms
-from inference_math.perf.types import StepTimes
+from inference_math.simulate.pace import Pace
+from inference_math.simulate.types import StepTimes
+from inference_math.unit.steps import floor_terms
 
 if TYPE_CHECKING:
     from inference_math.unit.unit import Unit
@@ -40,7 +40,7 @@ class Cost(Protocol):
 class Steps(Pace):
     """`Unit.step_time` as a `Cost`: whole batches of any mix, fast in a loop; of several anchors their mean.
 
-    See `perf.pace.Pace`, and `Unit.near` for the anchor of some lengths.
+    See `simulate.pace.Pace`, and `Unit.near` for the anchor of some lengths.
     """
 
     def __init__(self, unit: Unit, factor: float = 1.0, prompt_factor: float = 1.0) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from inference_math.checks import SHARE, as_number
-from inference_math.perf.engine import Request
+from inference_math.evidence.checks import SHARE, as_number
+from inference_math.simulate.engine import Request
 
 __all__ = ["GapHistogram", "Record", "Run"]
 

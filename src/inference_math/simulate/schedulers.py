@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import cast
 
-from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_bool, as_number, as_whole
-from inference_math.perf.types import Admission, System
+from inference_math.evidence.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_bool, as_number, as_whole
+from inference_math.simulate.types import Admission, System
 
 __all__ = ["Aggregated", "Chunked", "Disaggregated", "Habits", "Reuse", "Scheduler", "admission_of", "system_of"]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
-from inference_math.perf.engine import Request
-from inference_math.perf.systems import engine_of, run_engine, run_pools
-from inference_math.perf.types import System
+from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.simulate.cost import Cost, drafts_of, timed
+from inference_math.simulate.engine import Request
 from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler, system_of
+from inference_math.simulate.systems import engine_of, run_engine, run_pools
+from inference_math.simulate.types import System
 from inference_math.simulate.users import Users, arrivals, drawn, lengths
 from inference_math.workload import Requests, Source, Trace
 

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from inference_math.perf.engine import Request
+from inference_math.simulate.engine import Request
 from inference_math.workload import Requests, Source
 
 __all__ = ["Users", "arrivals", "drawn", "lengths"]

@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 from inference_math.theory._talks import BOOK as BOOK
 from inference_math.theory.formula import Formula
-from inference_math.theory.routing import spread_of as spread_of
 
 from inference_math.theory.tokens import *
 from inference_math.theory.prefill import *
@@ -18,12 +17,8 @@ from inference_math.theory.regimes import *
 from inference_math.theory.chunked import *
 from inference_math.theory.disaggregation import *
 from inference_math.theory.unit_time import *
-from inference_math.theory.queueing import *
-from inference_math.theory.first_token import *
-from inference_math.theory.cadence import *
 from inference_math.theory.sessions import *
 from inference_math.theory.stores import *
-from inference_math.theory.routing import *
 from inference_math.theory.step import *
 
 CATALOGUE: Mapping[str, Formula] = MappingProxyType(

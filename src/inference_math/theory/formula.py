@@ -16,7 +16,7 @@ from sympy.printing.jscode import JavascriptCodePrinter
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.numpy import NumPyPrinter
 
-from inference_math.checks import Numbers, as_numbers, as_one_of
+from inference_math.evidence.checks import Numbers, as_numbers, as_one_of
 from inference_math.theory._talks import BOOK
 from inference_math.theory.notation import QUANTITIES
 
@@ -47,6 +47,8 @@ class Formula:
         A condition on the arguments without which the formula means nothing, for example ``sla_tpot > t_w``.
     where
         Parts with a symbol of their own, by which the equation is printed.
+    room
+        The room of the package that has it: ``theory``, or ``laws`` beyond the talks.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Formula:
     meaning: str
     domain: sp.Basic = sp.true
     where: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    room: str = "theory"
     latex: str = field(init=False)  # the equation, left and right side
 
     def __post_init__(self) -> None:
@@ -200,7 +203,8 @@ def formula(
         meaning = " ".join((function.__doc__ or "").split())
         expr = function(*symbols)
         insort(function.__globals__.setdefault("__all__", []), name)
-        return Formula(name, symbols, expr, latex_name, unit, claim, source, meaning, domain, where or {})
+        room = str(function.__module__).split(".")[-2:][0]
+        return Formula(name, symbols, expr, latex_name, unit, claim, source, meaning, domain, where or {}, room)
 
     return as_formula
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import sympy as sp
 
-from inference_math.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, EFFICIENCY, SHARE, Interval
+from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ONE, AT_LEAST_ZERO, EFFICIENCY, SHARE, Interval
 
 __all__ = ["QUANTITIES", "NotationSymbol", "Quantity"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from math import inf
 
-from inference_math.checks import AT_LEAST_ZERO, as_number, as_one_of
-from inference_math.perf.overlap import OVERLAPS, overlapped_time
+from inference_math.evidence.checks import AT_LEAST_ZERO, as_number, as_one_of
+from inference_math.unit.overlap import OVERLAPS, overlapped_time
 
 __all__ = ["StepCost"]
 

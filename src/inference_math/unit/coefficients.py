@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.files import write
-from inference_math.checks import (
+from inference_math.evidence import load
+from inference_math.evidence.checks import (
     AT_LEAST_ONE,
     AT_LEAST_ZERO,
     EFFICIENCY,
@@ -28,11 +29,10 @@ from inference_math.checks import (
     as_one_of,
     as_real,
 )
-from inference_math.checks.sentences import say
-from inference_math.evidence import load
-from inference_math.perf.calibrate import SHARE_NAMES, anchored, away, drawn
-from inference_math.perf.scope import outside
-from inference_math.perf.types import DrawnCoefficients
+from inference_math.evidence.sentences import say
+from inference_math.unit.mixing import SHARE_NAMES, anchored, away, drawn
+from inference_math.unit.scope import outside
+from inference_math.unit.types import DrawnCoefficients
 
 __all__ = [
     "COEFFICIENTS",
@@ -46,7 +46,7 @@ __all__ = [
     "imbalance",
 ]
 
-ENGINES = ("vllm", "trtllm", "sglang")
+ENGINES: tuple[str, ...] = ("vllm", "trtllm", "sglang")
 SHIPPED = ("zero-shot", "served")  # modes that need no measurement of the user's
 HELD = ("profile",)  # modes whose 90 % intervals were seen to hold some 90 % of points that they were not fitted to
 _LARGEST = 1_000_000  # bytes of a file

@@ -20,18 +20,19 @@ from inference_math import theory
 from inference_math.catalogue import Gpu, Model, gpu
 from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import as_link
-from inference_math.checks import AT_LEAST_ONE, Numbers, as_numbers
-from inference_math.perf.asked import max_kv_seqs
-from inference_math.perf.batch import FOREVER, MOST_TOGETHER, largest_batch
-from inference_math.perf.overlap import overlapped_time
-from inference_math.perf.steps import kv_sent, kv_tokens, loading, unit_numbers
-from inference_math.perf.types import Layout, Step, StepCosts, UnitNumbers, Work
+from inference_math.evidence.checks import AT_LEAST_ONE, Numbers, as_numbers
 from inference_math.unit.affine import StepCost
+from inference_math.unit.asked import max_kv_seqs
+from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch
 from inference_math.unit.mean import as_scalar, mean_seen
 from inference_math.unit.operators import H100, Kernels, Operators
+from inference_math.unit.overlap import overlapped_time
 from inference_math.unit.rates import rates_of
 from inference_math.unit.shapes import MEMORY, shape_of
+from inference_math.unit.steps import kv_sent, kv_tokens, loading, unit_numbers
+from inference_math.unit.types import Layout, Step, StepCosts, UnitNumbers
 from inference_math.workload import Workload
+from inference_math.workload.requests import Work
 
 __all__ = ["GROWTH_BATCH", "LIMITS", "WorkloadCosts", "measured", "smallest_tp", "step_cost"]
 
@@ -102,7 +103,7 @@ class WorkloadCosts:
     def of(
         cls, found: StepCosts, work: Workload, kv_capacity: float, places: int, groups: int, sent: float
     ) -> WorkloadCosts:
-        """Return what `perf.steps.costs` found, as these."""
+        """Return what `unit.steps.costs` found, as these."""
         own = found["t_w"], found["ttft_1"], found["delta_h"], found["own"]
         mixed, load = found["mixed"], found["load"]
         return cls(work.n_in, work.n_out, *own, kv_capacity, places, mixed, load=load, groups=groups, sent=sent)
@@ -173,7 +174,7 @@ class WorkloadCosts:
         return replace(self, mixed=mixed, ttft_1=ttft_1, compute=compute, load=load)
 
     def overlapping(self, overlap: str) -> Step:
-        """Return the step of these numbers under an overlap model of `perf.overlap`; decodes have matrices, too."""
+        """Return the step of these numbers under an overlap model of `unit.overlap`; decodes have matrices, too."""
         if self.load > 0:
             raise ValueError("overlap must be None for numbers with a store, whose loads hide under the whole step")
         t_w, prompt, read = float(self.t_w), float(self.compute), float(self.delta_h)

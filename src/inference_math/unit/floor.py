@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inference_math.checks import AT_LEAST_ONE, AT_LEAST_ZERO, Numbers, as_numbers
-from inference_math.perf.steps import context_of, floor_computed, floor_read, floor_spans, floor_terms, stored_tokens
-from inference_math.perf.types import FloorSpans, FloorTerms, UnitNumbers
+from inference_math.evidence.checks import AT_LEAST_ONE, AT_LEAST_ZERO, Numbers, as_numbers
 from inference_math.unit.mean import as_scalar
+from inference_math.unit.steps import context_of, floor_computed, floor_read, floor_spans, floor_terms, stored_tokens
+from inference_math.unit.types import FloorSpans, FloorTerms, UnitNumbers
 from inference_math.workload import Workload
 
 __all__ = ["RooflineBound"]

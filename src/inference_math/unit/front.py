@@ -13,12 +13,12 @@ from math import exp
 from statistics import NormalDist
 
 from inference_math.catalogue import Gpu, Model
-from inference_math.checks import SHARE, as_number
 from inference_math.evidence import load
-from inference_math.perf.calibrate import FRONTS, front_levels, fronted
-from inference_math.perf.types import CoefficientValues
+from inference_math.evidence.checks import SHARE, as_number
+from inference_math.unit.mixing import FRONTS, front_levels, fronted
 from inference_math.unit.nearest import engine_generation
 from inference_math.unit.shapes import kind_of
+from inference_math.unit.types import CoefficientValues
 
 __all__ = ["Front", "front_of", "levels_of_front", "moves"]
 
@@ -51,7 +51,7 @@ class Front:
 
 
 def levels_of_front(model: Model, gpu: Gpu, engine: str, version: str = "") -> dict[str, str]:
-    """Return the level of each of `perf.calibrate.FRONTS` that a set-up stands at."""
+    """Return the level of each of `unit.mixing.FRONTS` that a set-up stands at."""
     return front_levels(engine_generation(engine, version), kind_of(model), model.name, gpu.name)
 
 

@@ -21,8 +21,8 @@ from typing import NamedTuple, TypeVar
 
 from inference_math.catalogue import GPUS, Gpu
 from inference_math.evidence import load
-from inference_math.perf.types import AttentionKernel, Kernel, Kernels
 from inference_math.unit.rates import rates_of
+from inference_math.unit.types import AttentionKernel, Kernel, Kernels
 
 __all__ = ["ENGINES", "PROJECTIONS", "TABLED", "kernels", "like"]
 
@@ -51,7 +51,7 @@ class Curve(NamedTuple):
 
 @lru_cache(maxsize=1)
 def kernels() -> Kernels:
-    """Return by engine and GPU what kernels reach, as `perf.calibrate.kernel_values` takes it.
+    """Return by engine and GPU what kernels reach, as `unit.mixing.kernel_values` takes it.
 
     Products by precision, attention by heads and the precision of the cache, experts by precision, all-reduces by GPUs.
 

@@ -1,4 +1,4 @@
-"""The exact mean of the steps that a request sees, for arrays of users: the same sum as `perf.batch.mean_seen`."""
+"""The exact mean of the steps that a request sees, for arrays of users: the same sum as `unit.batch.mean_seen`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from inference_math.checks import Numbers
-from inference_math.perf.batch import concurrent_prefill_pmf
+from inference_math.evidence.checks import Numbers
+from inference_math.unit.batch import concurrent_prefill_pmf
 
 __all__ = ["as_scalar", "mean_seen"]
 

@@ -10,11 +10,11 @@ import numpy as np
 from inference_math.catalogue import Gpu, Model
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.evidence import load
-from inference_math.perf.calibrate import FACTORS, by_operators, composed, precisions_seen, standpoint_of
-from inference_math.perf.types import CoefficientValues, Levels, Standpoint
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients
 from inference_math.unit.kernels import kernels, like
+from inference_math.unit.mixing import FACTORS, by_operators, composed, precisions_seen, standpoint_of
 from inference_math.unit.shapes import operators_of
+from inference_math.unit.types import CoefficientValues, Levels, Standpoint
 
 __all__ = [
     "SERVED_SCOPE",
@@ -36,7 +36,7 @@ def select_calibration(
 ) -> Calibration:
     """Return the calibration that stands nearest to a unit of which `together` GPUs add up each sum.
 
-    Its operators on the H100 (`Calibration.zero_shot`) where `perf.calibrate.by_operators` says so; for all others the
+    Its operators on the H100 (`Calibration.zero_shot`) where `unit.mixing.by_operators` says so; for all others the
     kernels of its GPU and engine, moved by served points (`served`).
     """
     at = standpoint(of, on, weights, engine, version, kv=kv, together=together)
@@ -80,7 +80,7 @@ def _numbers(version: str) -> tuple[int, int] | tuple[()]:
 def standpoint(
     model: Model, gpu: Gpu, weights: str, engine: str, version: str = "", *, kv: str = "bf16", together: int = 1
 ) -> Standpoint:
-    """Return where a unit stands for `perf.calibrate.composed`: levels of factors, keys of kernels."""
+    """Return where a unit stands for `unit.mixing.composed`: levels of factors, keys of kernels."""
     own, of = engine_generation(engine, version), operators_of(model)
     given = {"gpu": like(gpu), "generation": gpu.generation, "weights": weights, "kv": kv}
     return standpoint_of(own, alike(engine), given, together, of)

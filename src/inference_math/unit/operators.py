@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from inference_math import evidence, theory
 from inference_math.catalogue import Model, gpu
 from inference_math.catalogue.precisions import as_kv_precision
-from inference_math.checks import as_one_of, as_whole
+from inference_math.evidence.checks import as_one_of, as_whole
 
 __all__ = ["H100", "H100_L2_BYTES", "Curve", "Kernels", "Operators"]
 

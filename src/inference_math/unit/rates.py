@@ -1,4 +1,4 @@
-"""GPUs as the plain numbers that `perf` takes, and what they load from a tier beside what they compute."""
+"""GPUs as the plain numbers of `types`, and what they load from a tier beside what they compute."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from inference_math import theory
 from inference_math.catalogue.models import WORKSPACE, Gpu
 from inference_math.catalogue.precisions import PRECISIONS
 from inference_math.catalogue.tiers import Tier
-from inference_math.perf.types import Rates
+from inference_math.unit.types import Rates
 
 __all__ = ["acceleration", "rates_of"]
 
 
 def rates_of(gpu: Gpu) -> Rates:
-    """Return a GPU's rates and bytes, as plain numbers for `perf.steps`; 0 for a rate that it does not have."""
+    """Return a GPU's rates and bytes, as plain numbers for `unit.steps`; 0 for a rate that it does not have."""
     return {
         "driver_bytes": gpu.driver_bytes or gpu.hbm_bytes,
         "workspace": WORKSPACE,

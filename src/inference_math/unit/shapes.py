@@ -1,11 +1,11 @@
-"""Models as the plain numbers that `perf` takes."""
+"""Models as the plain numbers of `types`."""
 
 from __future__ import annotations
 
 from inference_math.catalogue.decoder import Model
 from inference_math.catalogue.layers import Ffn
 from inference_math.catalogue.precisions import PRECISIONS, STATE_BYTES
-from inference_math.perf.types import Operators, Shape
+from inference_math.unit.types import Operators, Shape
 
 __all__ = ["MEMORY", "activation_bytes", "kind_of", "matrix_bytes", "operators_of", "shape_of"]
 
@@ -55,7 +55,7 @@ def _widths(model: Model, tp: int) -> list[tuple[int, bool, float, float, bool, 
 
 
 def shape_of(model: Model, tp: int) -> Shape:
-    """Return what a step on `tp` GPUs needs to know of a model, as plain numbers for `perf.steps`."""
+    """Return what a step on `tp` GPUs needs to know of a model, as plain numbers for `unit.steps`."""
     ffn = model.expert_ffn
     routed = sum(layer.count for layer in model.layers if layer.ffn.experts)
     return {
@@ -94,7 +94,7 @@ def kind_of(model: Model) -> str:
 
 
 def operators_of(model: Model) -> Operators:
-    """Return which kernels a layer of a model launches, on average, for `perf.calibrate.standpoint_of`.
+    """Return which kernels a layer of a model launches, on average, for `unit.mixing.standpoint_of`.
 
     Products: two of attention, five where it is latent (down, up, two that stand for the heads' keys and values, out),
     none where an index chooses its tokens, since that is launched as a whole; two of an FFN that every token passes;

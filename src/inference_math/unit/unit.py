@@ -20,7 +20,7 @@ from inference_math.catalogue import Gpu, Model, as_precision
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.precisions import as_kv_precision
-from inference_math.checks import (
+from inference_math.evidence.checks import (
     AT_LEAST_ONE,
     AT_LEAST_ZERO,
     SHARE,
@@ -31,10 +31,18 @@ from inference_math.checks import (
     as_one_of,
     as_whole,
 )
-from inference_math.checks.sentences import say
-from inference_math.perf.asked import max_kv_seqs
-from inference_math.perf.scope import too_long
-from inference_math.perf.steps import (
+from inference_math.evidence.sentences import say
+from inference_math.unit.asked import max_kv_seqs
+from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
+from inference_math.unit.costs import WorkloadCosts, sent_seconds
+from inference_math.unit.floor import RooflineBound
+from inference_math.unit.front import Front, front_of
+from inference_math.unit.mean import as_scalar, mean_seen
+from inference_math.unit.nearest import as_dated, select_calibration
+from inference_math.unit.rates import rates_of
+from inference_math.unit.scope import too_long
+from inference_math.unit.shapes import MEMORY, kind_of, shape_of
+from inference_math.unit.steps import (
     PARTS,
     answer_steps,
     context_of,
@@ -54,15 +62,7 @@ from inference_math.perf.steps import (
     unit_numbers,
     unit_terms,
 )
-from inference_math.perf.types import CoefficientValues, DrawnCoefficients, Layout, Terms, UnitNumbers
-from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
-from inference_math.unit.costs import WorkloadCosts, sent_seconds
-from inference_math.unit.floor import RooflineBound
-from inference_math.unit.front import Front, front_of
-from inference_math.unit.mean import as_scalar, mean_seen
-from inference_math.unit.nearest import as_dated, select_calibration
-from inference_math.unit.rates import rates_of
-from inference_math.unit.shapes import MEMORY, kind_of, shape_of
+from inference_math.unit.types import CoefficientValues, DrawnCoefficients, Layout, Terms, UnitNumbers
 from inference_math.workload import Workload
 
 __all__ = ["Unit"]
@@ -289,7 +289,7 @@ class Unit:
         return as_scalar(self._possible(seconds, self.floor.step_time, B, read, new, known))
 
     def parts(self, decodes: float, context: float, prefill_tokens: float = 0, cached: float = 0) -> dict[str, float]:
-        """Return what a step consists of, in seconds, by `perf.steps.PARTS`.
+        """Return what a step consists of, in seconds, by `unit.steps.PARTS`.
 
         Weights and matrices share it in quadrature, all others add: `step_time` of the same arguments.
         """
@@ -319,7 +319,7 @@ class Unit:
 
     @cached_property
     def numbers(self) -> UnitNumbers:
-        """The unit as the plain numbers that `perf` takes."""
+        """The unit as plain numbers."""
         layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
         shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
         found = unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory)
@@ -331,7 +331,7 @@ class Unit:
         return unit_terms(self.numbers, self.found())
 
     def found(self, work: Workload | None = None) -> CoefficientValues:
-        """Return the coefficients as `perf` takes them, with the anchor of the lengths of `work`, else of all."""
+        """Return the coefficients as `steps` takes them, with the anchor of the lengths of `work`, else of all."""
         anchors = self.calibration.anchors
         if work is None or not anchors:
             anchor = sum(one.seconds for one in anchors) / len(anchors) if anchors else 0.0

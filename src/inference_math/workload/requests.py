@@ -6,13 +6,13 @@ A `Workload` has given means; a `Trace` repeats recorded requests. Both draw req
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypedDict, cast, runtime_checkable
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from inference_math.checks import (
+from inference_math.evidence.checks import (
     AT_LEAST_ZERO,
     SHARE,
     Interval,
@@ -24,10 +24,18 @@ from inference_math.checks import (
     as_whole,
 )
 
-if TYPE_CHECKING:
-    from inference_math.perf.types import Work
+__all__ = ["LENGTHS", "SLA", "RandomLengths", "Requests", "Source", "Trace", "Work", "Workload"]
 
-__all__ = ["LENGTHS", "SLA", "RandomLengths", "Requests", "Source", "Trace", "Workload"]
+
+class Work(TypedDict):
+    """A workload's means; `cv` of the output lengths; `longest`, the tokens of its longest request, 0: not known."""
+
+    n_in: float
+    n_out: float
+    alpha: float
+    cv: float
+    longest: float
+    pairing: float  # the mean of prompt times answer, over the product of their means
 
 
 class Requests(NamedTuple):
@@ -113,7 +121,7 @@ class Workload:
 
     @property
     def plain(self) -> Work:
-        """The means as plain numbers, which `perf` takes."""
+        """The means as plain numbers."""
         names = ("n_in", "n_out", "alpha", "cv", "longest", "pairing")
         return cast("Work", {name: float(getattr(self, name)) for name in names})
 

@@ -17,7 +17,7 @@ import numpy as np
 from tqdm import tqdm
 
 from inference_math import evidence
-from inference_math.checks import ANY_POSITIVE, Interval, as_number, as_one_of, as_whole
+from inference_math.evidence.checks import ANY_POSITIVE, Interval, as_number, as_one_of, as_whole
 from inference_math_bench.lab import analysis, machine, session, shape, vllm_engine
 from inference_math_bench.lab.engines import ALL_AT_ONCE
 from inference_math_bench.lab.experiments import EXPERIMENTS, experiments

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from inference_math.checks import AT_LEAST_ZERO, as_number, as_whole
+from inference_math.evidence.checks import AT_LEAST_ZERO, as_number, as_whole
 from inference_math_bench.lab.record import Trial, value_of
 
 __all__ = [

@@ -11,9 +11,9 @@ from scipy import optimize
 
 from inference_math import theory
 from inference_math.simulate import StepCost
-from inference_math.theory import latency
-from inference_math.theory.laws import Law
 from inference_math_bench.lab.engines import Step
+from inference_math_planner.laws import latency
+from inference_math_planner.laws.laws import Law
 
 __all__ = ["coefficients", "fit", "fit_alone", "gap_law", "means", "noise", "noisy_quantile", "own_time", "step_error"]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from inference_math import catalogue
-from inference_math.calibrate.points import Point, points
 from inference_math.catalogue import Model
 from inference_math.catalogue.precisions import as_kv_precision
-from inference_math.checks import ANY_POSITIVE, as_number
+from inference_math.evidence.checks import ANY_POSITIVE, as_number
+from inference_math.workload.points import Point, points
 from inference_math_bench.measure.record import Record, Row, Setup
 from inference_math_bench.measure.room import Room, room, toy
 from inference_math_bench.measure.timing import rounds, sample

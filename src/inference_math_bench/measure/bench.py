@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from inference_math.calibrate.points import Point
 from inference_math.catalogue import Model
+from inference_math.workload.points import Point
 from inference_math_bench.measure.decoder import FP8, Decoder, Kernels, Matrix, beside
 from inference_math_bench.measure.timing import Clock, sample
 

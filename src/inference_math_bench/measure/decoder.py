@@ -18,9 +18,9 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.bias import causal_lower_right
 
-from inference_math.calibrate.points import Point
 from inference_math.catalogue import Model
-from inference_math.checks import as_one_of
+from inference_math.evidence.checks import as_one_of
+from inference_math.workload.points import Point
 
 __all__ = ["FP8", "Decoder", "Kernels", "Matrix", "beside"]
 

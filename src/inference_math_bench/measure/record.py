@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from inference_math import evidence
-from inference_math.calibrate.points import KINDS, SIZES, Point
 from inference_math.evidence import Table
+from inference_math.workload.points import KINDS, SIZES, Point
 from inference_math_bench.measure.timing import Sample
 
 __all__ = ["COLUMNS", "FIELDS", "Record", "Row", "Setup"]

@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from inference_math.calibrate.points import Point
 from inference_math.catalogue import Model
+from inference_math.workload.points import Point
 from inference_math_bench.measure.bench import Device
 from inference_math_bench.measure.decoder import FP8, Decoder, Kernels, Matrix
 

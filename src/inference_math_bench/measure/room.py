@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from inference_math.catalogue import Model, bytes_per_value
-from inference_math.checks import as_whole
+from inference_math.evidence.checks import as_whole
 
 __all__ = ["KEPT_LEAST", "Room", "room", "toy"]
 

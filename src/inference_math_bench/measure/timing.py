@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from inference_math.calibrate.points import Point, shuffled
+from inference_math.workload.points import Point, shuffled
 
 __all__ = ["Clock", "Sample", "rounds", "runs", "sample"]
 

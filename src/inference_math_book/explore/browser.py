@@ -1,4 +1,4 @@
-"""The planner's page: `perf` as JavaScript, formulas printed from SymPy, numbers to start from."""
+"""The planner's page: its arithmetic as JavaScript, formulas printed from SymPy, numbers to start from."""
 
 from __future__ import annotations
 
@@ -9,38 +9,67 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from importlib import import_module
-from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from inference_math import catalogue, evidence, perf, theory
+from inference_math import catalogue, evidence
 from inference_math.catalogue import Model
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.links import USUAL, links
 from inference_math.catalogue.tiers import tiers
-from inference_math.checks import numerals
-from inference_math.checks.sentences import HOLE, JOINS, templates
-from inference_math.perf import bench, calibrate, notes, steps
-from inference_math.planner.benchmarks import habits_of
-from inference_math.planner.case import DRAWS
-from inference_math.planner.deployment import ANSWERS, known_errors
-from inference_math.planner.text import PRINTED
-from inference_math.planner.traffic import SHARED, chances
+from inference_math.evidence import numerals
+from inference_math.evidence.sentences import HOLE, JOINS, templates
+from inference_math.optimiser.case import DRAWS
 from inference_math.simulate.schedulers import admission_of
-from inference_math.unit import rates_of
+from inference_math.unit import mixing as calibrate
+from inference_math.unit import rates_of, steps
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals
 from inference_math.unit.front import moves
 from inference_math.unit.kernels import kernels
 from inference_math.unit.nearest import SERVED_SCOPE, levels
 from inference_math.unit.shapes import MEMORY, kind_of, operators_of, shape_of
-from inference_math.workload.mixes import MIXES, mix
 from inference_math_book.explore.pictures import pictures
+from inference_math_planner import laws
+from inference_math_planner.answers import notes
+from inference_math_planner.answers.deployment import ANSWERS, known_errors
+from inference_math_planner.answers.text import PRINTED
+from inference_math_planner.fleets import bench
+from inference_math_planner.fleets.benchmarks import habits_of
+from inference_math_planner.fleets.mixes import MIXES, mix
+from inference_math_planner.fleets.traffic import SHARED, chances
 
-__all__ = ["data", "script"]
+__all__ = ["PRINTED_MODULES", "data", "script"]
 
-_MODULES = [import_module(f"{perf.__name__}.{module.name}") for module in iter_modules(perf.__path__)]
+PRINTED_MODULES = (
+    "inference_math.optimiser.answers",
+    "inference_math.unit.asked",
+    "inference_math.unit.batch",
+    "inference_math_planner.fleets.bench",
+    "inference_math.unit.mixing",
+    "inference_math.simulate.chance",
+    "inference_math.optimiser.choice",
+    "inference_math_planner.answers.commands",
+    "inference_math.optimiser.draws",
+    "inference_math.simulate.engine",
+    "inference_math_planner.fleets.goodput",
+    "inference_math_planner.fleets.ladder",
+    "inference_math.optimiser.load",
+    "inference_math.unit.overlap",
+    "inference_math.simulate.pace",
+    "inference_math_planner.fleets.queues",
+    "inference_math.unit.scope",
+    "inference_math.optimiser.search",
+    "inference_math_planner.fleets.sessions",
+    "inference_math.optimiser.starts",
+    "inference_math.unit.steps",
+    "inference_math.simulate.systems",
+    "inference_math_planner.fleets.visits",
+    "inference_math_planner.answers.notes",
+)
+"""What is printed: modules whose functions are plain Python, numbers in and out."""
+_MODULES = [import_module(name) for name in PRINTED_MODULES]
 # What Python's built-ins, its modules math, heapq and collections, and two functions of SciPy are in JavaScript, where
 # a name is passed on, too: a root by Ridders' method, and the regularised incomplete gamma function by its series, or
 # its continued fraction (Numerical Recipes, 9.2 and 6.2).
@@ -157,12 +186,12 @@ _SIZES = (1, 2, 4, 8)  # GPUs that share a matrix, as the page offers them
 
 
 def script() -> str:
-    """Return a JavaScript program that defines ``window.inferenceMath``: the functions of `perf`, and `data`."""
+    """Return a JavaScript program that defines ``window.inferenceMath``: the functions of those modules, and `data`."""
     from pscript import py2js  # tools of the book's build
     from rjsmin import jsmin
 
     source = "\n".join(ast.unparse(_portable(ast.parse(inspect.getsource(module)))) for module in _MODULES)
-    printed = "\n".join(theory.CATALOGUE[name].javascript for name in sorted(_formulas()))
+    printed = "\n".join(laws.CATALOGUE[name].javascript for name in sorted(_formulas()))
     names = sorted(name for module in _MODULES for name in _functions(module))
     exported = ", ".join([*numerals.__all__, "say", *names])
     numbers = _TOKEN.sub(_shorter, json.dumps(data(), separators=(",", ":"), sort_keys=True))
@@ -249,7 +278,7 @@ def _normals() -> dict[str, Any]:
 
 
 def _kernels() -> dict[str, Any]:
-    """Return measured kernels, each as a list in the order of its names; the page makes them what `perf` takes."""
+    """Return measured kernels, each as a list in the order of its names; the page makes them `Kernels`."""
     known: dict[str, Any] = dict(kernels())
     parts = {name: part for name, part in known.items() if name != "like"}
 
@@ -281,8 +310,8 @@ def _functions(module: ModuleType) -> Iterator[str]:
 
 
 def _formulas() -> set[str]:
-    """Return the catalogue's names that the modules of the solver take a plain function of."""
-    return {name for module in _MODULES for name in vars(module) if name in theory.CATALOGUE}
+    """Return the formulas' names that the printed modules take a plain function of."""
+    return {name for module in _MODULES for name in vars(module) if name in laws.CATALOGUE}
 
 
 class _Strip(ast.NodeTransformer):

@@ -7,9 +7,9 @@ from typing import Any
 import ipywidgets
 
 from inference_math import catalogue
-from inference_math.planner.deployment import Plan, plan
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
+from inference_math_planner.answers.deployment import Plan, plan
 
 __all__ = ["plan_explorer", "planned"]
 

@@ -17,8 +17,8 @@ from typing import Any
 import altair as alt
 import sympy as sp
 
-from inference_math.checks import as_one_of
 from inference_math.evidence import load
+from inference_math.evidence.checks import as_one_of
 from inference_math.theory.formula import Formula, to_numpy, to_vega
 from inference_math.theory.notation import QUANTITIES
 
@@ -269,7 +269,7 @@ def _as_python(
         if isinstance(formula, Formula):
             named |= {symbol.name for symbol in formula.arguments}
             arguments = ", ".join(f"{symbol.name}={symbol.name}" for symbol in formula.arguments)
-            code[label] = f"theory.{formula.name}({arguments})"
+            code[label] = f"{formula.room}.{formula.name}({arguments})"
         else:
             named |= {symbol.name for symbol in formula.free_symbols}
             code[label] = to_numpy(formula)

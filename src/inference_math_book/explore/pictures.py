@@ -10,8 +10,8 @@ from typing import Any
 
 import altair as alt
 
-from inference_math.perf.search import ARCHITECTURES
-from inference_math.perf.steps import PARTS
+from inference_math.optimiser.search import ARCHITECTURES
+from inference_math.unit.steps import PARTS
 from inference_math_book.explore.live import COLOURS
 
 __all__ = ["PICTURES", "pictures"]

@@ -33,14 +33,14 @@ class FormulaDirective(MathDirective):
     option_spec: ClassVar[dict[str, Any]] = {}
 
     def run(self) -> list[nodes.Node]:
-        from inference_math import theory
         from inference_math.theory import BOOK
+        from inference_math_planner.laws import CATALOGUE
 
         self.arguments: list[str]
         name = self.arguments[0].strip()
-        if name not in theory.CATALOGUE:
+        if name not in CATALOGUE:
             raise self.error(f"no formula {name!r} in the catalogue")
-        formula = theory.CATALOGUE[name]
+        formula = CATALOGUE[name]
         lines = formula.latex.split(r",\quad ")  # parts with a symbol of their own stand below it
         rows = r"\begin{array}{l} " + r" \\ ".join(lines) + r" \end{array}"
         self.arguments = [rows if len(lines) > 1 else formula.latex]
@@ -48,7 +48,7 @@ class FormulaDirective(MathDirective):
         note = nodes.paragraph(classes=["formula-note"])
         own = formula.source == BOOK
         note += nodes.Text(f"{'This book, on claim' if own else 'Claim'} {formula.claim}. In the package: ")
-        note += nodes.literal(text=f"theory.{formula.usage}")
+        note += nodes.literal(text=f"{formula.room}.{formula.usage}")
         return [*super().run(), note]
 
 
@@ -79,14 +79,14 @@ class FormulaTable(Generated):
     """Directive: every formula, with its claim, its source and a link to its derivation."""
 
     def text(self) -> list[str]:
-        from inference_math.theory import CATALOGUE
+        from inference_math_planner.laws import CATALOGUE
 
         lines = []
         for claim in sorted({f.claim for f in CATALOGUE.values()}):
             lines += [f"**{claim}**", ""]
             for f in (f for f in CATALOGUE.values() if f.claim == claim):
                 lines += [
-                    f"`theory.{f.usage}`",
+                    f"`{f.room}.{f.usage}`",
                     f": {f.meaning} Unit: {f.unit}. Equation {{eq}}`{f.name}`. Source: {f.source}.",
                     "",
                     f"  ${f.latex}$",

@@ -14,8 +14,8 @@ from docutils.statemachine import StringList
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from sphinx.util.docutils import SphinxDirective
 
-from inference_math.perf.bench import BUDGET
 from inference_math.unit.unit import ACCEPTED, MOST_DRAFTS
+from inference_math_planner.fleets.bench import BUDGET
 
 __all__ = ["Planner"]
 
@@ -67,7 +67,7 @@ BENCHMARK: tuple[Field, ...] = (
     Field("max-num-batched-tokens", "Tokens of a step", 16, 1_000_000, 1, BUDGET),
 )
 
-# Named as `workload.sessions.Turns` and `catalogue.tiers` name them.
+# Named as `fleets.turns.Turns` and `catalogue.tiers` name them.
 SESSIONS: tuple[Field, ...] = (
     Field("users", "Users with a session under way", 1, 1_000_000, 1, 100),
     Field("units", "Units that serve them", 1, 10_000, 1, 8),
@@ -125,7 +125,7 @@ def inputs() -> tuple[Group, ...]:
     from inference_math.catalogue.engines import engines
     from inference_math.catalogue.links import USUAL, links
     from inference_math.catalogue.tiers import tiers
-    from inference_math.workload.mixes import MIXES
+    from inference_math_planner.fleets.mixes import MIXES
 
     tier_names = {"hbm": "HBM of the unit"}
     tier_names |= {name: one.title for name, one in tiers().items() if name != "hbm"}
@@ -226,7 +226,7 @@ class Planner(SphinxDirective):
     """Directive: the form, what it answers with the equation behind each number, architectures and tiers."""
 
     def run(self) -> list[nodes.Node]:
-        from inference_math.planner.deployment import ANSWERS
+        from inference_math_planner.answers.deployment import ANSWERS
 
         lines = [
             ":::{dropdown} All numbers, and the equation behind each",

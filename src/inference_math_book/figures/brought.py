@@ -15,14 +15,15 @@ from matplotlib.axes import Axes
 from inference_math import Unit, simulate
 from inference_math.catalogue.tiers import tier
 from inference_math.evidence import load
-from inference_math.perf.steps import kv_sent
-from inference_math.planner.loops import loop
 from inference_math.theory import held_share, prefill_left, store_gain, turn_rate
 from inference_math.theory.formula import to_vega
+from inference_math.unit.steps import kv_sent
 from inference_math.workload import Workload
-from inference_math.workload.sessions import Turns
 from inference_math_book import explore
 from inference_math_book.figures.stores import compared
+from inference_math_planner.fleets import stored
+from inference_math_planner.fleets.loops import loop
+from inference_math_planner.fleets.turns import Turns
 
 __all__ = ["crowded", "crowded_live", "gain_live", "gains", "said_and_measured", "token_times"]
 
@@ -181,13 +182,13 @@ def crowded(
             told = {"found": seen.together, "rate": seen.rate, "ttft": seen.ttft, "gap": seen.tpot}
             rows.append({"tier": name, "users": each, "from": "law"} | told)
         engine = simulate.Chunked(8192, kv_capacity=tokens[0])
-        below = [simulate.StoreTier(size, seconds) for size in tokens[1:]]
+        below = [stored.StoreTier(size, seconds) for size in tokens[1:]]
         settings += [
             {"source": turns, "cost": cost, "scheduler": engine, "tiers": below, "users": many}
             | {"requests": 15 * many, "warmup": 20 * many}
             for many in played
         ]
-    run = simulate.sweep(simulate.with_stores, settings, executor=executor, progress=False)
+    run = simulate.sweep(stored.with_stores, settings, executor=executor, progress=False)
     found = run.filter(like="found_").sum(axis=1)
     marks = pd.DataFrame({"tier": np.repeat(list(tiers), len(played)), "users": run["users"], "from": "simulated"})
     marks = marks.assign(found=found, rate=run["request_rate"], ttft=run["ttft_mean"], gap=run["tpot_mean"])

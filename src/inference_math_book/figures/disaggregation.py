@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import simulate, theory
-from inference_math.planner import architectures
+from inference_math.optimiser import architectures
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload

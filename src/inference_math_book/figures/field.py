@@ -13,8 +13,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import catalogue
-from inference_math.perf.steps import unread
 from inference_math.unit import Unit
+from inference_math.unit.steps import unread
 from inference_math_book.explore.live import COLOURS
 
 __all__ = ["chosen_weights", "errors_by_family", "kv_of_a_request", "queues", "split_gains"]

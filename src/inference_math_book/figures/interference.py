@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from inference_math import evidence, theory
 from inference_math.simulate import Cost, Run
-from inference_math.theory import latency
 from inference_math.unit.operators import Operators
 from inference_math_book.explore.live import COLOURS
+from inference_math_planner.laws import latency
 
 __all__ = [
     "KINDS",

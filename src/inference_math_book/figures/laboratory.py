@@ -14,10 +14,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from inference_math.theory.laws import Law
 from inference_math_bench.lab import analysis, costs
 from inference_math_bench.lab.engines import Step
 from inference_math_book.explore.live import COLOURS
+from inference_math_planner.laws.laws import Law
 
 __all__ = [
     "agreement",

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import theory
-from inference_math.checks import ANY_POSITIVE, SHARE, as_numbers, as_whole
+from inference_math.evidence.checks import ANY_POSITIVE, SHARE, as_numbers, as_whole
 from inference_math_book.explore.live import COLOURS
 from inference_math_book.figures.style import label_line
 

@@ -16,13 +16,13 @@ from matplotlib.colors import ListedColormap
 from matplotlib.ticker import LogLocator, NullLocator
 
 from inference_math import catalogue, theory
-from inference_math.theory import latency
 from inference_math.unit import Unit, costs
 from inference_math.unit.coefficients import DATASHEET
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.workload import Workload
 from inference_math_book.explore.live import COLOURS
 from inference_math_book.figures.style import label_line
+from inference_math_planner.laws import latency
 
 __all__ = ["batch_by_limit", "batch_by_prompt", "binding_map", "catalogue_limits", "efficiency"]
 

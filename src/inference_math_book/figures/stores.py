@@ -15,9 +15,9 @@ from inference_math.evidence import load
 from inference_math.theory import kept_share
 from inference_math.theory.formula import to_vega
 from inference_math.theory.notation import turn_gap
-from inference_math.workload.sessions import Sessions, Turns
-from inference_math.workload.stores import play
 from inference_math_book import explore
+from inference_math_planner.fleets.caches import play
+from inference_math_planner.fleets.turns import Sessions, Turns
 
 __all__ = ["SESSION", "cliff", "cliff_live", "compared", "halves", "pools"]
 

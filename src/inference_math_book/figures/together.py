@@ -13,12 +13,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
-from inference_math import evidence, simulate, theory
+from inference_math import evidence, simulate
 from inference_math.catalogue import Gpu, Model
-from inference_math.planner.architectures import ARCHITECTURES, compare
+from inference_math.optimiser.architectures import ARCHITECTURES, compare
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.workload import SLA, Workload
 from inference_math_book.explore.live import COLOURS
+from inference_math_planner import laws
 
 __all__ = ["best_of", "decision_map", "sarathi_costs", "seats", "simulated_cluster"]
 
@@ -138,7 +139,7 @@ def seats(ax: Axes, numbers: WorkloadCosts, batches: Sequence[int], kv_token: fl
     """Draw P19: requests inside against the time each stays, by Little's law, and where a unit with B seats stands."""
     stay = np.geomspace(0.5, 60, 60)
     for rate, dash in ((1, ":"), (3, "-."), (10, "-")):
-        ax.loglog(stay, theory.littles_law(rate=rate, latency=stay), dash, color=COLOURS[0], label=f"{rate}/s")
+        ax.loglog(stay, laws.littles_law(rate=rate, latency=stay), dash, color=COLOURS[0], label=f"{rate}/s")
     B = np.asarray(batches, dtype=float)
     finished = numbers.rate(B)
     frame = pd.DataFrame({"seats": B, "rate": finished, "stay": B / finished})

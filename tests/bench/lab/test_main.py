@@ -6,9 +6,9 @@ import importlib.util
 
 import pytest
 
-from inference_math.cli import main as command
 from inference_math_bench.lab import shape
 from inference_math_bench.lab.__main__ import main
+from inference_math_planner.cli import main as command
 
 without_vllm = pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed")
 

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-measure runs this")
 
-from inference_math.calibrate.points import KINDS, Point, points  # noqa: E402
+from inference_math.workload.points import KINDS, Point, points  # noqa: E402
 from inference_math_bench.measure import bench as module  # noqa: E402
 from inference_math_bench.measure.bench import Bench, fastest  # noqa: E402
 from inference_math_bench.measure.decoder import Decoder, Kernels  # noqa: E402

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-measure runs this")
 
 from inference_math import catalogue  # noqa: E402
-from inference_math.calibrate.points import Point  # noqa: E402
+from inference_math.workload.points import Point  # noqa: E402
 from inference_math_bench.measure import decoder as module  # noqa: E402
 from inference_math_bench.measure import reference  # noqa: E402
 from inference_math_bench.measure.decoder import Decoder, Kernels, Matrix  # noqa: E402

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from inference_math import evidence
-from inference_math.calibrate import from_kernels
-from inference_math.calibrate.points import Point, points
-from inference_math.cli import main as calibrate
+from inference_math.workload.points import Point, points
 from inference_math_bench.measure.__main__ import _summarise, main, measure
 from inference_math_bench.measure.record import Record, Setup
+from inference_math_planner.calibrate import from_kernels
+from inference_math_planner.cli import main as calibrate
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: make test-measure runs this"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math.calibrate.points import KINDS, Point, points, shuffled
+from inference_math.workload.points import KINDS, Point, points, shuffled
 
 
 @given(kept=st.integers(0, 2**19), fresh=st.integers(0, 2**14), fp8=st.booleans())

@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from inference_math import catalogue
-from inference_math.calibrate.points import points
 from inference_math.catalogue import bytes_per_value
+from inference_math.workload.points import points
 from inference_math_bench.measure.room import room, toy
 
 GIB = 2**30

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math.calibrate.points import Point, points
+from inference_math.workload.points import Point, points
 from inference_math_bench.measure.timing import rounds, runs, sample
 
 CHOSEN = points(2**12, 2**10, fp8=False)

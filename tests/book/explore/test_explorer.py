@@ -4,8 +4,8 @@ import itertools
 
 import ipywidgets
 
-from inference_math.planner import Plan
 from inference_math_book.explore import explorer
+from inference_math_planner import Plan
 
 
 def test_every_corner_of_the_ranges_is_answered():

@@ -8,12 +8,13 @@ from forms import settings as forms_settings
 from node import Node, close, plain
 from setups import SETUPS, name_of
 
-from inference_math.checks.sentences import HOLE, JOINS, say, templates
-from inference_math.perf import answers, notes
-from inference_math.perf.starts import settings
-from inference_math.planner.case import Case
+from inference_math.evidence.sentences import HOLE, JOINS, say, templates
+from inference_math.optimiser import answers
+from inference_math.optimiser.case import Case
+from inference_math.optimiser.starts import settings
 from inference_math.workload import SLA
 from inference_math_book.explore.browser import script
+from inference_math_planner.answers import notes
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ MEANS = """(asked, drawn, users) => math.batch_curve(asked, math.under(asked, ..
 
 
 def test_the_page_has_the_unit_s_own_means(node):
-    """The set-ups of `tests/planner/test_conservation.py`."""
+    """The set-ups of `tests/planner/fleets/test_conservation.py`."""
     asked = [Case(unit, work, SLA(1.0, 1.0)) for unit, work, _ in SETUPS]
     rows = [[one.asked, one.pairs(0)[0], setup[2]] for one, setup in zip(asked, SETUPS, strict=True)]
     for setup, (per_user, per_gpu) in zip(SETUPS, node.ask(MEANS, rows), strict=True):

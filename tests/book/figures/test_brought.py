@@ -7,11 +7,11 @@ import pytest
 
 from inference_math import Unit, theory
 from inference_math.evidence import load
-from inference_math.planner.loops import loop
 from inference_math.simulate import Steps
 from inference_math.workload import Workload
-from inference_math.workload.sessions import Turns
 from inference_math_book.figures import brought
+from inference_math_planner.fleets.loops import loop
+from inference_math_planner.fleets.turns import Turns
 
 
 def test_the_time_of_a_token_is_the_slope_between_two_runs():

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from inference_math import catalogue, simulate, theory
-from inference_math.planner import architectures
+from inference_math.optimiser import architectures
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math_book.figures import disaggregation as plots

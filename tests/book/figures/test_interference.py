@@ -6,10 +6,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from inference_math import catalogue, simulate
-from inference_math.theory import latency
 from inference_math.unit.operators import Operators
 from inference_math.workload import Trace, Workload
 from inference_math_book.figures import interference as plots
+from inference_math_planner.laws import latency
 
 mpl.use("Agg")
 COST = simulate.StepCost(t_w=0.016, T=5e-5, pair=4e-9, kv_read=3.5e-8)

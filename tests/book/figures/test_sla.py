@@ -5,10 +5,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from inference_math import catalogue
-from inference_math.theory import latency
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math_book.figures import sla
+from inference_math_planner.laws import latency
 
 mpl.use("Agg")
 

@@ -6,12 +6,13 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from inference_math import catalogue, simulate, theory
-from inference_math.planner import architectures
+from inference_math import catalogue, simulate
+from inference_math.optimiser import architectures
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math.workload import SLA, Workload
 from inference_math_book.figures import together as plots
+from inference_math_planner import laws
 
 mpl.use("Agg")
 LLAMA = catalogue.model("llama-3-70b")
@@ -71,5 +72,5 @@ def test_sarathis_dots_lie_on_the_cost_line():
 
 def test_seats_obey_littles_law():
     frame = plots.seats(axes(), costs.measured(UNIT, 2200, 170), (1, 8, 64), LLAMA.kv_token("fp8"))
-    assert theory.littles_law(rate=frame.rate, latency=frame.stay) == pytest.approx(frame.seats.to_numpy())
+    assert laws.littles_law(rate=frame.rate, latency=frame.stay) == pytest.approx(frame.seats.to_numpy())
     assert (np.diff(frame.rate) > 0).all()

@@ -8,11 +8,11 @@ import numpy as np
 
 from inference_math import simulate
 from inference_math.simulate import StepCost
-from inference_math.theory.laws import Law
 from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.engines import ALL_AT_ONCE
 from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values
+from inference_math_planner.laws.laws import Law
 
 __all__ = ["Chunks"]
 

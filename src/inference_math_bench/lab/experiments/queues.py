@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from inference_math.simulate import StepCost
-from inference_math.theory import waiting
-from inference_math.theory.laws import Law
 from inference_math.workload import Workload
 from inference_math_bench.lab.drive import Observed, open_loop
 from inference_math_bench.lab.engines import Prompt
 from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values, alone
+from inference_math_planner.laws import waiting
+from inference_math_planner.laws.laws import Law
 
 __all__ = ["OpenLoop"]
 

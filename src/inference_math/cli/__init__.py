@@ -1,7 +1,0 @@
-"""The command line: one command for each question."""
-
-from __future__ import annotations
-
-from inference_math.cli.commands import main
-
-__all__ = ["main"]

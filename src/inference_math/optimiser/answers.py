@@ -1,0 +1,368 @@
+"""All numbers of a deployment over the draws of its calibration, and the same questions asked a little differently.
+
+What is asked is an `Asked`. Coefficients are a dict by their names, with the seconds of an anchor; `factors` those of a
+step and of what prompts add to it, and how many standard deviations the front of a request is off in its logarithm. A
+draw is a pair of both.
+"""
+
+from __future__ import annotations
+
+from math import exp, inf, isfinite
+
+from inference_math import theory
+from inference_math.optimiser.choice import decide, median_row
+from inference_math.optimiser.draws import fixed, interval, mean_of, median
+from inference_math.optimiser.search import ALWAYS, NEVER
+from inference_math.optimiser.types import Solution, StoreGain, Swing
+from inference_math.unit.asked import NEARLY, computed_tokens, crowded, target_of
+from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch, mean_seen, round_trip
+from inference_math.unit.steps import costs, drafting, unit_terms
+from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, Step, StepCosts, Target
+from inference_math.workload.requests import Work
+
+concurrent_prefills, delta_p = theory.concurrent_prefills.plain, theory.delta_p.plain
+expected_tpot_full, expected_ttft_full = theory.expected_tpot_full.plain, theory.expected_ttft_full.plain
+max_batch, max_batch_ttft_full = theory.max_batch.plain, theory.max_batch_ttft_full.plain
+gain_bound, pdd_concurrency = theory.gain_bound.plain, theory.pdd_concurrency.plain
+pdd_gain_same, pdd_split = theory.pdd_gain_same.plain, theory.pdd_split.plain
+chunk_size, request_rate = theory.chunk_size.plain, theory.request_rate.plain
+chunked_gain_sla_serial = theory.chunked_gain_sla_serial.plain
+
+
+def under(asked: Asked, found: CoefficientValues, factors: list[float]) -> StepCosts:
+    """Return `steps.costs` under the coefficients `found`, a step, its prompts' part and the front stretched."""
+    unit, work = asked["unit"], asked["work"]
+    each = costs(unit, unit_terms(unit, found), work, asked["read_bw"], factors[0], factors[1])
+    each["front"] = asked["front"] * exp(asked["front_sd"] * factors[2])
+    return each
+
+
+def drawn_costs(asked: Asked, draws: list[DrawnCoefficients]) -> list[StepCosts]:
+    """Return what requests cost under each of some draws: pairs of coefficients and factors."""
+    return [under(asked, one[0], one[1]) for one in draws]
+
+
+def solve(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
+    """Return `decide` over some draws, of which there is one at least, with the costs under each."""
+    each = drawn_costs(asked, draws)
+    found = decide(target_of(asked), each)
+    found["costs"] = each
+    return found
+
+
+def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[str, int]:
+    """Return the largest batch by each limit alone, prefill first (at most `MOST_TOGETHER`): of means or a quantile.
+
+    Looked for from those of a case near it, where there are any.
+    """
+    steps, quantile, tpot, ttft = target["steps"], target["quantile"], target["step"], target["ttft"] - one["front"]
+    step, most = one["mixed"], MOST_TOGETHER
+    return {
+        "TPOT": largest_batch(step, near.get("TPOT", 1), most, steps, tpot, FOREVER, quantile),
+        "TTFT": largest_batch(step, near.get("TTFT", 1), most, steps, FOREVER, ttft, quantile),
+        "memory": target["places"],
+    }
+
+
+def batch_curve(asked: Asked, step: Step, sizes: list[int]) -> list[list[float]]:
+    """Return (tokens/s of a user, tokens/s of a GPU) for each batch, prefill first."""
+    unit, n_out, steps = asked["unit"], asked["work"]["n_out"], target_of(asked)["steps"]
+    curve = []
+    for B in sizes:
+        per_gpu = B * n_out / round_trip(step, B, steps) / unit["gpus"]
+        curve.append([unit["gives"] / mean_seen(step, B, steps, 0), per_gpu])
+    return curve
+
+
+def usd_per_million(gpus: float, price: float, tokens: float) -> float:
+    """Return US dollars for a million tokens, `tokens` per second on so many GPUs at a price per hour; NaN without."""
+    return gpus * price / 3600 / tokens * 1e6 if tokens > 0 and price > 0 else NEVER
+
+
+def gpus_ranked(rates: list[float], costs: list[float], guessed: list[bool]) -> list[int]:
+    """Return the order of GPUs by the rate of one; by the cost of a token, if two have a price; guesses come last.
+
+    A cost is NaN where no price is known, a rate 0 where nothing meets the limits.
+    """
+    priced = [i for i in range(len(costs)) if isfinite(costs[i])]
+    order = list(range(len(rates)))
+    order.sort(key=lambda i: -rates[i])
+    if len(priced) > 1:
+        order.sort(key=lambda i: costs[i] if isfinite(costs[i]) else 1e12)
+    order.sort(key=lambda i: 1 if guessed[i] else 0)
+    return order
+
+
+def smallest(limits: dict[str, int]) -> int:
+    """Return the smallest of the three limits."""
+    return min(limits["TPOT"], min(limits["TTFT"], limits["memory"]))
+
+
+def ratios(top: list[float], bottom: list[float]) -> list[float]:
+    """Return the ratio of two rates under each draw, NaN where there is none."""
+    return [top[i] / bottom[i] if bottom[i] > 0 else NEVER for i in range(len(top))]
+
+
+# Numbers of a plan that each draw has one of.
+OF_DRAWS = ["batch", "batch_tpot", "batch_ttft", "t_w", "delta_p", "delta_p_gross", "delta_h", "gain_bound", "front"]
+
+
+def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
+    """Return each number of a plan as [median, low, high] over the draws.
+
+    What is a setting is the same under each draw.
+    """
+    target, rates, best = target_of(asked), solved["rates"], solved["best"]
+    steps = target["steps"]
+    told: dict[str, list[float]] = {}
+    for name in OF_DRAWS:
+        told[name] = []
+    limits: dict[str, int] = {}
+    for one in solved["costs"]:
+        limits = batch_limits(target, one, limits)
+        net, read = delta_p(one["ttft_1"], steps), one["delta_h"] + one["own"]
+        told["batch"].append(smallest(limits))
+        told["batch_tpot"].append(limits["TPOT"])
+        told["batch_ttft"].append(limits["TTFT"])
+        told["t_w"].append(one["t_w"])
+        told["delta_p"].append(net)
+        told["delta_p_gross"].append(delta_p(one["ttft_1"] + one["t_w"], steps))
+        told["delta_h"].append(read)
+        told["front"].append(one["front"])
+        told["gain_bound"].append(gain_bound(net, read) if read > 0 else NEVER)
+    found: dict[str, list[float]] = {}
+    for name in told:
+        found[name] = interval(NEVER, told[name])
+    chunk, pools, whole = [solved["settings"][name] for name in ["chunked", "disaggregated", "aggregated"]]
+    found["batch_memory"] = fixed(target["places"])
+    if best != "":
+        found["chunk"] = fixed(computed_tokens(asked, chunk) if chunk["rate"] > 0 else NEVER)
+        found["prefill_units"] = fixed(pools["prefill_units"])
+        found["chunked_gain"] = gained(rates["chunked"], rates["aggregated"])
+        found["pdd_gain"] = gained(rates["disaggregated"], rates["aggregated"])
+        left = max(asked["ttft"] - asked["front"], 0.0)
+        found["concurrent_prefills"] = fixed(concurrent_prefills(max(whole["batch"], 1), steps))
+        found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, target["step"]))
+        found.update(lead(asked, solved))
+    return found
+
+
+def binding_limits(numbers: dict[str, list[float]]) -> list[str]:
+    """Return which limits bind the batch of a plan, by the medians of its numbers."""
+    keys = {"TPOT": "batch_tpot", "TTFT": "batch_ttft", "memory": "batch_memory"}
+    least = min(numbers["batch_tpot"][0], min(numbers["batch_ttft"][0], numbers["batch_memory"][0]))
+    return [name for name in keys if numbers[keys[name]][0] == least]
+
+
+def gained(top: list[float], bottom: list[float]) -> list[float]:
+    """Return the ratio of the rates that are printed of two architectures, and its ends over the draws.
+
+    NaN where either serves nothing in most draws: it would be about something else.
+    """
+    if not median(top) > 0 or not median(bottom) > 0:
+        return fixed(NEVER)
+    of_rates = median(top) / median(bottom)
+    ends = interval(of_rates, [one if one > 0 else NEVER for one in ratios(top, bottom)])
+    return [of_rates, min(ends[1], of_rates), max(ends[2], of_rates)]
+
+
+def lead(asked: Asked, solved: Solution) -> dict[str, list[float]]:
+    """Return what the chosen architecture does at full load, and how far it is ahead of the next."""
+    best, second, rates = solved["best"], solved["order"][1], solved["rates"]
+    rows = [row for row in solved["each"][best] if row["rate"] > 0]
+    tokens = [rate * asked["work"]["n_out"] / asked["unit"]["gpus"] for rate in rates[best]]
+    watts = asked["watts"] if asked["watts"] > 0 else NEVER
+    return {
+        "rate": interval(NEVER, rates[best]),
+        "margin": [one - 1 for one in gained(rates[best], rates[second])],
+        "tokens_per_gpu": interval(NEVER, tokens),
+        "usd_per_million": spent_on(tokens, usd_per_million(1, asked["price"], 1)),
+        "joules_per_token": spent_on(tokens, watts),
+        "ttft": interval(NEVER, [row["ttft"] for row in rows]),
+        "tpot": interval(NEVER, [row["tpot"] for row in rows]),
+    }
+
+
+def spent_on(tokens: list[float], spent: float) -> list[float]:
+    """Return what one of the tokens/s of the draws takes, in their middle and at both ends; infinite where none is."""
+    ends = interval(NEVER, tokens)
+    return [spent / one if one > 0 else inf for one in [ends[0], ends[2], ends[1]]]
+
+
+def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) -> dict[str, float]:
+    """Return what the closed forms say where a search or a comparison says more: at the medians of t_w, ΔP and ΔH.
+
+    In them a step is a sum of which nothing hides, or only the weight read, batches and pools are no whole numbers. A
+    form stands only where what it assumes holds; `unfounded` says what does not.
+    """
+    target, settings = target_of(asked), solved["settings"]
+    steps, tpot = target["steps"], target["step"]
+    t_w, net, read = numbers["t_w"][0], numbers["delta_p"][0], numbers["delta_h"][0]
+    front, ttft_1 = numbers["front"][0], net * steps
+    tpot_1, batch = t_w + read, settings["aggregated"]["batch"]
+    by_tpot = max_batch(tpot, tpot_1, net, read)
+    by_ttft = max_batch_ttft_full(asked["ttft"] - front, steps, ttft_1, read, t_w)
+    told: dict[str, float] = {}
+    in_mean = not asked["quantile"] > 0  # what the forms of whole prefills are about
+    if in_mean:
+        told["batch"] = min(by_tpot, min(by_ttft, numbers["batch_memory"][0]))
+        told["batch_tpot"] = by_tpot
+        told["batch_ttft"] = by_ttft
+    if solved["best"] == "aggregated" and batch > 0:
+        told["rate"] = request_rate(batch, steps, t_w, net, read)
+    if solved["best"] == "aggregated" and batch > 0 and in_mean:
+        told["ttft"] = expected_ttft_full(batch, steps, ttft_1, read, t_w) + front
+        told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / target["sharing"]
+    b = settings["chunked"]["batch"]
+    if settings["chunked"]["rate"] > 0:
+        told["chunk"] = chunk_size(b, asked["work"]["n_in"], steps) * target["fresh"]
+        # The form lets a step be as long as the limit on TPOT; where that on TTFT stops it sooner, it is about nothing.
+        late = median_row(solved["each"]["chunked"])["ttft"][0] > NEARLY_LATE * asked["ttft"]
+        if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and not late:
+            told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
+    if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(target, t_w, read) == "":
+        split = pdd_split(numbers["delta_p_gross"][0], read, t_w, tpot)
+        told["prefill_units"] = asked["units"] * split / (1 + split)
+        told["pdd_gain"] = pdd_gain_same(net, read, t_w, tpot, steps)
+    return told
+
+
+def unfounded(target: Target, t_w: float, read: float) -> str:
+    """Return what the closed forms of disaggregation assume and this unit does not have; "" where nothing is missing.
+
+    They let a decode unit have as many requests as the limit on TPOT allows.
+    """
+    needed, room = (target["step"] - t_w) / read, target["places"]
+    return "memory" if room < min(needed, ALWAYS) else ""
+
+
+NEARLY_LATE = 0.9  # of the limit on TTFT: it shapes what is chosen
+SWING = 0.2  # of an input, either way
+SWUNG = ["n_in", "n_out", "alpha", "ttft", "tpot", "accepted"]
+
+
+def swings(asked: Asked, draws: list[DrawnCoefficients]) -> list[Swing]:
+    """Return for each input what a fifth less and a fifth more of it bring, in the median of the draws.
+
+    Columns: input, low, high (requests/s of a unit), best_low, best_high, and `swing`, the distance; largest first.
+    """
+    rows = [swing_of(asked, draws, name) for name in swung_inputs(asked)]
+    rows.sort(key=lambda row: -row["swing"])
+    return rows
+
+
+def swung_inputs(asked: Asked) -> list[str]:
+    """Return the inputs of a question that may be larger or smaller."""
+    stored, drafted = asked["work"]["alpha"] > 0, asked["unit"]["drafts"] > 0
+    return [name for name in SWUNG if (name != "alpha" or stored) and (name != "accepted" or drafted)]
+
+
+def swing_of(asked: Asked, draws: list[DrawnCoefficients], name: str) -> Swing:
+    """Return what a fifth less and a fifth more of an input bring; see `swings`."""
+    low, high = [solve(swung(asked, name, factor), draws) for factor in [1 - SWING, 1 + SWING]]
+    ends = [best_rate(low), best_rate(high)]
+    return {
+        "input": name,
+        "low": ends[0],
+        "high": ends[1],
+        "best_low": low["best"],
+        "best_high": high["best"],
+        "swing": abs(ends[1] - ends[0]),
+    }
+
+
+def swung(asked: Asked, name: str, factor: float) -> Asked:
+    """Return the question with one of its inputs by a factor larger: a length, a share, a limit."""
+    work, unit = asked["work"], asked["unit"]
+    moved = asked.copy()
+    lengths = work.copy()
+    if name == "n_in":
+        lengths["n_in"] = max(1.0, work["n_in"] * factor)
+    if name == "n_out":
+        lengths["n_out"] = max(1.01, work["n_out"] * factor)
+    if name == "alpha":
+        lengths["alpha"] = min(1.0, work["alpha"] * factor)
+    if name == "ttft":
+        moved["ttft"] = asked["ttft"] * factor
+    if name == "tpot":
+        moved["tpot"] = asked["tpot"] * factor
+    if name == "accepted":
+        moved["unit"] = drafting(unit, unit["drafts"], min(1.0, unit["accepted"] * factor))
+    moved["work"] = lengths
+    return moved
+
+
+def best_rate(solved: Solution) -> float:
+    """Return the requests/s of a unit at full load of the chosen architecture, the median; 0 where there is none."""
+    return median(solved["rates"][solved["best"]]) if solved["best"] != "" else 0.0
+
+
+def undrafted(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
+    """Return what is decided if nothing is drafted."""
+    plain = asked.copy()
+    plain["unit"] = drafting(asked["unit"], 0, 0.0)
+    return solve(plain, draws)
+
+
+def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, float]) -> list[StoreGain]:
+    """Return what loading the stored share of the prompts gains, by where it lies: "nowhere", then each tier.
+
+    where, binds ("computing" or "loading", what a prompt alone waits for), rate (requests/s of a unit, of the best
+    architecture, with low and high) and speedup (of a prompt alone), over computing all, in the medians of the draws;
+    gain, the ratio of two such rates. HBM that does not hold the sessions gains nothing, and serves nothing.
+    """
+    where: list[tuple[str, Asked]] = [("nowhere", all_computed(asked))]
+    if asked["work"]["alpha"] > 0:
+        for name in read_bws:
+            where.append((name, stored_at(asked, asked["work"], read_bws[name])))
+    told: list[StoreGain] = []
+    firsts: list[float] = []
+    base = NEVER
+    for name, there in where:
+        if len(crowded(there)) > 0:
+            told.append(gain_of(name, [0.0, NEVER, NEVER], NEVER, NEVER, "room: it does not hold the sessions"))
+            continue
+        solved = solve(there, draws)
+        alone = [one["mixed"](0.0, 1.0) for one in solved["costs"]]
+        quick = [one["mixed"](0.0, 1.0) for one in drawn_costs(stored_at(there, there["work"], 0.0), draws)]
+        each = solved["rates"][solved["order"][0]]
+        span = interval(0.0, each)
+        if name == "nowhere":
+            firsts, base = alone, span[0]
+        binds = "loading" if mean_of(alone) > mean_of(quick) * NEARLY else "computing"
+        gain = span[0] / base if base > 0 else NEVER
+        told.append(gain_of(name, span, interval(NEVER, ratios(firsts, alone))[0], gain, binds))
+    return told
+
+
+def gain_of(where: str, span: list[float], speedup: float, gain: float, binds: str) -> StoreGain:
+    """Return a row of `gains`; a span is the rate with both ends."""
+    return {
+        "where": where,
+        "rate": span[0],
+        "rate_low": span[1],
+        "rate_high": span[2],
+        "speedup": speedup,
+        "gain": gain,
+        "binds": binds,
+    }
+
+
+def whole_alone(asked: Asked, found: CoefficientValues, factors: list[float]) -> float:
+    """Return the seconds of a prompt alone of which nothing is stored."""
+    return under(all_computed(asked), found, factors)["mixed"](0.0, 1.0)
+
+
+def all_computed(asked: Asked) -> Asked:
+    """Return the question with nothing stored."""
+    work = asked["work"].copy()
+    work["alpha"] = 0.0
+    return stored_at(asked, work, 0.0)
+
+
+def stored_at(asked: Asked, work: Work, read_bw: float) -> Asked:
+    """Return the question with another stored share, or another place for it."""
+    there = asked.copy()
+    there["work"] = work
+    there["read_bw"] = read_bw
+    return there

@@ -1,0 +1,121 @@
+"""A case as the plain numbers of `types`, and what the arithmetic finds as tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from inference_math.catalogue.engines import engine
+from inference_math.catalogue.links import Link, as_link
+from inference_math.catalogue.tiers import Tier, as_tier, tiers
+from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
+from inference_math.evidence.sentences import say
+from inference_math.optimiser import answers
+from inference_math.optimiser.starts import page_of
+from inference_math.unit import Unit
+from inference_math.unit.asked import crowded
+from inference_math.unit.front import Front
+from inference_math.unit.rates import acceleration
+from inference_math.unit.types import Asked, DrawnCoefficients, StepCosts
+from inference_math.workload import SLA, Workload
+
+__all__ = ["DRAWS", "MOST_UNITS", "Case", "offloading", "under"]
+
+DRAWS = 64
+MOST_UNITS = 10_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is asked: who serves what under which promise; see `plan` for the parameters."""
+
+    unit: Unit
+    work: Workload
+    sla: SLA
+    units: int = 8
+    tier: Tier | None = None
+    price: float | None = None
+    link: Link | None = None
+    sessions: int = 0
+    front: float | None = None
+
+    def checked(self) -> Case:
+        """Return the case with what was asked in its own types; see `plan` for the errors."""
+        for name, value, kind in (("unit", self.unit, Unit), ("work", self.work, Workload), ("sla", self.sla, SLA)):
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} must be of the type {kind.__name__}, not {value!r:.80}")
+        own = replace(
+            self,
+            units=as_whole("units", self.units, 2, MOST_UNITS),
+            tier=as_tier("tier", self.tier),
+            price=None if self.price is None else as_number("price", self.price, ANY_POSITIVE),
+            link=as_link("link", self.link),
+            sessions=as_whole("sessions", self.sessions, 0),
+            front=None if self.front is None else as_number("front", self.front, AT_LEAST_ZERO),
+        )
+        if not own.work.n_out > 1:
+            raise ValueError(f"work.n_out must be more than one token, not {own.work.n_out:g}")
+        if wrong := say(crowded(own.asked)):
+            raise ValueError(f"sessions {wrong}, not {own.sessions}")
+        return own
+
+    @property
+    def read_bw(self) -> float:
+        """Bytes per second that the unit loads from its tier; 0 for HBM."""
+        return self.unit.gpus * self.tier.read_bw if self.tier else 0.0
+
+    @property
+    def pool_bw(self) -> float:
+        """Bytes per second that the unit sends to, or takes from, units of another pool."""
+        return self.unit.gpus * as_link("link", self.link).of(self.unit.gpu)
+
+    @property
+    def fronted(self) -> Front:
+        """What a TTFT has beside the engine's steps: as somebody measured it, or as it was fitted."""
+        known = self.unit.front
+        return known if self.front is None else replace(known, seconds=self.front, sd=0.0)
+
+    @cached_property
+    def asked(self) -> Asked:
+        """The case as `optimiser.answers` takes it."""
+        return {
+            "unit": self.unit.numbers, "work": self.work.plain, "engine": engine(self.unit.engine), "units": self.units,
+            "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
+            "front": self.fronted.seconds, "front_sd": self.fronted.sd,
+            "read_bw": self.read_bw, "pool_bw": self.pool_bw, "price": self.price or 0.0,
+            "watts": self.unit.gpu.tdp or 0.0,
+            "sessions": self.sessions, "context": self.unit.model.context or 0,
+            "page": page_of(engine(self.unit.engine), self.unit.kind, self.unit.gpu.generation),
+        }  # fmt: skip
+
+    def pairs(self, count: int) -> list[DrawnCoefficients]:
+        """Return so many draws, as coefficients and factors; of 0, the calibration itself, once."""
+        return self.unit.draws(self.work, count) if count else [(self.unit.found(self.work), [1.0, 1.0, 0.0])]
+
+
+def under(case: Case) -> StepCosts:
+    """Return what the requests of a case cost, under its unit's calibration."""
+    return answers.under(case.asked, *case.pairs(0)[0])
+
+
+def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:
+    """Return what loading the stored share of the prompts gains, by where it lies.
+
+    Columns: where ("nowhere", where all is computed, and each of `tiers.tiers`), e (how much faster a token is loaded
+    than computed, every GPU loading its own copy), binds (what a prompt alone waits for: "computing" or "loading"),
+    speedup (of a prompt alone), rate, rate_low and rate_high (requests/s per unit, of the best architecture) and gain
+    (of the rate, over computing all), over so many draws; of 0, under the calibration itself. Where the case's own tier
+    is none of these, it has a row, too.
+    """
+    unit = case.unit
+    known = dict(tiers()) if case.tier is None or case.tier.name in tiers() else {**tiers(), case.tier.name: case.tier}
+    read_bws = {name: 0.0 if name == "hbm" else unit.gpus * one.read_bw for name, one in known.items()}
+    frame = pd.DataFrame(answers.gains(case.asked, case.pairs(count), read_bws))
+    T, loaded = unit.token_time(case.work.n_in), unit.kv_bytes(case.work.n_in) / case.work.n_in
+    frame["e"] = [
+        acceleration(known[where], T, loaded, unit.gpus) if where in known else np.nan for where in frame["where"]
+    ]
+    return frame[["where", "e", "binds", "speedup", "rate", "rate_low", "rate_high", "gain"]]

@@ -1,0 +1,424 @@
+"""One choice under many draws: settings of each architecture, what they serve in each draw, and which loses least.
+
+A draw is one set of coefficients that the calibration allows. Settings are chosen once, so that they keep the limits in
+nine of ten draws; in a draw that misses them, settings for that draw alone stand in, for somebody would turn them down.
+So all architectures are compared under the same draws, each as it would be run.
+"""
+
+from __future__ import annotations
+
+from math import ceil, exp, log, sqrt
+
+from inference_math.optimiser.draws import interval, median
+from inference_math.optimiser.load import chunk_size, gap_beside, loaded, pools_each, settings_row, strain
+from inference_math.optimiser.search import ARCHITECTURES, NEVER, NONE, edge, highest, peak
+from inference_math.optimiser.types import Ranking, Solution
+from inference_math.unit.asked import NEARLY
+from inference_math.unit.batch import largest_batch, largest_whole
+from inference_math.unit.types import Asked, Row, Step, StepCosts, Target
+
+CAREFUL = 0.9  # of the draws must keep the limits with the settings that are chosen
+RESOLVED = 1.04  # times a rate: what simulations do not tell apart
+SURE = 0.5  # of the draws must name the chosen architecture as the best, or it is a tie
+MOST_FED = 0.97  # of what a prefill unit computes at most: fewer prompts together wait less for each other
+TENTHS = 9  # of the draws keep the limits beside a chunk, or as many fewer as there must be
+LARGEST = 4  # prompts' tokens in a chunk
+FEW = 1e-3  # decodes
+FINE = 30  # halvings of a number of decodes: coarser ones make peaks that are none
+HOPEFUL = 0.75  # of the best layout's tokens at a first look: what serves less is not looked at again
+LOOKED = 8  # every so many draws make a first look at a layout
+
+
+def largest_batches(target: Target, drawn: list[StepCosts]) -> list[int]:
+    """Return the largest batch within the limits under each draw, prefill first."""
+    steps, quantile, room = target["steps"], target["quantile"], target["room"]
+    found: list[int] = []
+    guess = 1
+    for one in drawn:
+        wait = target["ttft"] - one["front"]
+        guess = largest_batch(one["mixed"], guess, room, steps, target["step"], wait, quantile)
+        found.append(guess)
+    return found
+
+
+def held_by_most(values: list[int]) -> int:
+    """Return the largest number that nine in ten of the numbers reach; where that is 0, as many tenths as reach more.
+
+    0 where not one in ten does.
+    """
+    ordered = list(values)
+    ordered.sort(key=lambda one: -one)
+    for k in range(TENTHS):
+        most = ordered[ceil((TENTHS - k) / 10 * len(ordered) - 1e-9) - 1]
+        if most > 0:
+            return most
+    return 0
+
+
+def chosen_settings(target: Target, name: str, drawn: list[StepCosts]) -> Row:
+    """Return the settings of an architecture that keep the limits in nine of ten draws and serve most; rate 0: none."""
+    if name == "aggregated":
+        batch = held_by_most(largest_batches(target, drawn))
+        return settings_row(batch, NEVER, NEVER) if batch > 0 else NONE
+    if name == "chunked":
+        return chunked_settings(target, drawn) if target["mixes"] else NONE
+    return pools_settings(target, drawn)
+
+
+def chunked_settings(target: Target, drawn: list[StepCosts]) -> Row:
+    """Return the chunk, and the decodes that nine in ten draws allow beside it, with which a unit serves most.
+
+    For a chunk more decodes serve more, and strain the limits more. Where nine in ten draws allow none, as many tenths
+    as allow some: so at the limits at which nine in ten just begin to, the rate falls.
+    """
+    if len(drawn) == 1:
+        return chunked_alone(target, drawn[0])
+    for k in range(TENTHS):
+        found = chunked_by(target, drawn, (TENTHS - k) / 10)
+        if found["rate"] > 0:
+            return found
+    return NONE
+
+
+def chunked_by(target: Target, drawn: list[StepCosts], share: float) -> Row:
+    """Return the same for a share of the draws, whatever that leaves of the rate."""
+    n_in, room = target["n_in"], target["room"]
+    longest = log(max(max(LARGEST * n_in, chunk_size(room, n_in, target["steps"] - 1)), 2.0))
+    # The chunk that strains the limits least; about it those that leave room for a decode, between two ends.
+    easiest = peak(lambda at: -strain_of_most(target, drawn, exp(at), share), 0.0, longest)
+    ordered = hardest_first(target, drawn, exp(easiest))
+
+    def some(at: float) -> bool:
+        return allowed_beside(target, ordered, exp(at), share, 0) > 0
+
+    if not some(easiest):
+        return NONE
+    low, high = edge(some, easiest, 0.0), edge(some, easiest, longest)
+    place = highest(lambda at: served_beside(target, ordered, exp(at), share), low, high)
+    batch = allowed_beside(target, ordered, exp(place), share, FINE)
+    return settings_row(batch, exp(place), NEVER) if batch > 0 else NONE
+
+
+def strains(target: Target, drawn: list[StepCosts], chunk: float) -> list[float]:
+    """Return which part of the limits a chunk takes beside next to no decodes, in each draw."""
+    own = settings_row(FEW, chunk, NEVER)
+    return [strain(target, one, "chunked", own) for one in drawn]
+
+
+def hardest_first(target: Target, drawn: list[StepCosts], chunk: float) -> list[StepCosts]:
+    """Return the draws by what a chunk takes of the limits: so it is soon known where too many of them miss one."""
+    parts, order = strains(target, drawn, chunk), list(range(len(drawn)))
+    order.sort(key=lambda i: -parts[i])
+    return [drawn[i] for i in order]
+
+
+def strain_of_most(target: Target, drawn: list[StepCosts], chunk: float, share: float) -> float:
+    """Return which part of the limits a chunk takes in all of a share of the draws."""
+    parts = strains(target, drawn, chunk)
+    parts.sort(key=lambda part: part)
+    return parts[ceil(share * len(parts) - 1e-9) - 1]
+
+
+def chunked_alone(target: Target, one: StepCosts) -> Row:
+    """Return the settings of chunks for one draw: the decodes that serve most beside their smallest chunk.
+
+    That is the smallest which feeds them within the limits.
+    """
+    n_in, step, longest, room = target["n_in"], one["mixed"], target["step"], target["room"]
+    decoded, wait = target["steps"] - 1, target["ttft"] - one["front"]  # the first token is the prompt's
+
+    def in_limit(b: float, chunk: float) -> bool:
+        prompts = chunk / n_in
+        return gap_beside(step(b, prompts), one["load"], prompts, 1.0, target["quantile"]) <= longest
+
+    def prompt(b: float, chunk: float) -> float:
+        seconds: float = (n_in / chunk + 1) * step(b, chunk / n_in)
+        return seconds  # it begins and ends within chunks
+
+    def smallest_chunk(b: float) -> float:
+        balance, free = chunk_size(b, n_in, decoded), room - b
+        # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
+        if balance > free * n_in or not free > 0:
+            return 0.0
+        least: float = max(balance, max(balance / free, 1.0))
+        if not in_limit(b, least):
+            return 0.0
+        if prompt(b, least) <= wait:
+            return least
+        most = edge(lambda chunk: in_limit(b, chunk), least, max(LARGEST * n_in, least))
+        quickest = highest(lambda chunk: -prompt(b, chunk), least, most)
+        if prompt(b, quickest) > wait:
+            return 0.0
+        return edge(lambda chunk: prompt(b, chunk) <= wait, quickest, least)
+
+    def served(b: float) -> float:
+        chunk = smallest_chunk(b)
+        return loaded(target, one, "chunked", settings_row(b, chunk, NEVER))["rate"] if chunk > 0 else 0.0
+
+    if not served(FEW) > 0:
+        return NONE
+    most = edge(lambda b: served(b) > 0, FEW, max(room, FEW))
+    batch = highest(served, FEW, most)
+    return settings_row(batch, smallest_chunk(batch), NEVER)
+
+
+def served_beside(target: Target, drawn: list[StepCosts], chunk: float, share: float) -> float:
+    """Return the requests/s with a chunk and the decodes that a share of the draws allow beside it, the median."""
+    batch = allowed_beside(target, drawn, chunk, share, FINE)
+    if not batch > 0:
+        return 0.0
+    own = settings_row(batch, chunk, NEVER)
+    return median([loaded(target, one, "chunked", own)["rate"] for one in drawn])
+
+
+def allowed_beside(target: Target, drawn: list[StepCosts], chunk: float, share: float, halvings: int) -> float:
+    """Return the most decodes that a chunk feeds and that a share of the draws allow beside it; 0: none."""
+    n_in, steps, room = target["n_in"], target["steps"], target["room"]
+    needed = ceil(share * len(drawn) - 1e-9)
+
+    def good(b: float) -> bool:
+        balance, free = chunk_size(b, n_in, steps - 1), room - b
+        # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
+        if balance > chunk or not free > 0 or balance > free * n_in or balance > free * chunk:
+            return False
+        own, kept, left = settings_row(b, chunk, NEVER), 0, len(drawn)
+        for one in drawn:
+            left -= 1
+            kept += 1 if strain(target, one, "chunked", own) <= NEARLY else 0
+            if kept >= needed or kept + left < needed:
+                break
+        return kept >= needed
+
+    if not good(FEW):
+        return 0.0
+    low, high = FEW, room
+    for _ in range(halvings):
+        middle = (low * high) ** 0.5
+        if good(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
+    """Return decodes, prompts and a split of the pools that nine in ten draws allow, and that serve most on average."""
+    n_in, tpot = target["n_in"], target["step"] - target["sent"] / (target["steps"] - 1)
+    batches, together = [], []
+    for one in drawn:
+        batches.append(most_decodes(one["mixed"], target["room"], tpot))
+        together.append(most_prompts(one["mixed"], target["together"], target["ttft"] - one["front"]))
+    batch, prompts = held_by_most(batches), held_by_most(together)
+    if batch < 1 or prompts < 1:
+        return NONE
+
+    def fed(k: int) -> float:
+        total = 0.0
+        for one in drawn:
+            total += k / one["mixed"](0.0, k)
+        return total
+
+    # Together prompts share the weight read; but they wait for each other: take the fewest that give nearly all.
+    enough = MOST_FED * fed(prompts)
+    prompts = min(prompts, largest_whole(prompts, lambda k: fed(k) < enough) + 1)
+    own = settings_row(batch, prompts * n_in, NEVER)
+    each = [pools_each(target, one["mixed"], own) for one in drawn]
+    units = target["units"]
+
+    def mean(prefill: int) -> float:
+        total = 0.0
+        for fed_one, taken in each:
+            total += min(prefill * fed_one, (units - prefill) * taken)
+        return total
+
+    # A sum of tents has one top: what one more prefill unit brings falls with their number.
+    split = max(largest_whole(units - 1, lambda k: k == 1 or mean(k) > mean(k - 1) * NEARLY), 1)
+    return settings_row(batch, prompts * n_in, split)
+
+
+def most_decodes(step: Step, room: float, tpot: float) -> int:
+    """Return the most decodes of a unit that only decodes."""
+    return largest_whole(room, lambda b: step(b, 0.0) <= tpot)
+
+
+def most_prompts(step: Step, room: float, ttft: float) -> int:
+    """Return the most prompts that a unit may compute together."""
+    return largest_whole(room, lambda k: step(0.0, k) <= ttft)
+
+
+def decide(target: Target, drawn: list[StepCosts]) -> Solution:
+    """Return the settings of each architecture, what they do under each draw, and which architecture loses least.
+
+    settings, each (rows by draw), kept (share of the draws that keep the limits with the settings), rates (by draw),
+    best_in and none_in (shares of the draws), loss, order (the smallest loss first), best ("" where most draws have
+    none), lead of the first over the second, its scatter over the draws, and tie.
+    """
+    settings: dict[str, Row] = {}
+    each: dict[str, list[Row]] = {}
+    kept: dict[str, float] = {}
+    rates: dict[str, list[float]] = {}
+    for name in ARCHITECTURES:
+        own = chosen_settings(target, name, drawn)
+        settings[name] = own
+        rows: list[Row] = []
+        held = 0
+        for one in drawn:
+            if own["rate"] > 0 and strain(target, one, name, own) <= NEARLY:
+                rows.append(loaded(target, one, name, own))
+                held += 1
+            else:
+                rows.append(alone(target, one, name) if own["rate"] > 0 else NONE)
+        each[name] = rows
+        kept[name] = held / len(drawn)
+        rates[name] = [row["rate"] for row in rows]
+    solution = chosen(rates)
+    solution["settings"] = settings
+    solution["each"] = each
+    solution["kept"] = kept
+    return solution
+
+
+def alone(target: Target, one: StepCosts, name: str) -> Row:
+    """Return what an architecture does with settings for one draw alone."""
+    own = chosen_settings(target, name, [one])
+    return loaded(target, one, name, own) if own["rate"] > 0 else NONE
+
+
+def chosen(rates: dict[str, list[float]]) -> Solution:
+    """Return the choice by the requests/s of each architecture under each draw."""
+    most = best_rates(rates)
+    loss: dict[str, float] = {}
+    for name in ARCHITECTURES:
+        loss[name] = lost_to(most, rates[name])
+    names = list(ARCHITECTURES)
+    names.sort(key=lambda name: loss[name])
+    first, second = names[0], names[1]
+    best, best_in = first if median(rates[first]) > 0 else "", shares_best(rates)
+    lead = loss[second] - loss[first] if median(rates[second]) > 0 else NEVER
+    scatter = scattered(most, rates[first], rates[second])
+    return {
+        "rates": rates,
+        "best_in": best_in,
+        "none_in": none_in(rates),
+        "loss": loss,
+        "order": names,
+        "best": best,
+        "lead": lead,
+        "scatter": scatter,
+        "tie": best != "" and tied(best_in[first], lead, scatter),
+    }
+
+
+def best_rates(rates: dict[str, list[float]]) -> list[float]:
+    """Return under each draw the highest rate of any architecture."""
+    return most_in([rates[name] for name in ARCHITECTURES])
+
+
+def most_in(served: list[list[float]]) -> list[float]:
+    """Return under each draw the most that any one serves."""
+    found: list[float] = []
+    for d in range(len(served[0])):
+        most = 0.0
+        for one in served:
+            most = max(most, one[d])
+        found.append(most)
+    return found
+
+
+def lost_to(best: list[float], served: list[float]) -> float:
+    """Return the share of what the best one serves that another one loses, in the mean over the draws.
+
+    Draws in which nothing meets the limits tell nothing, and do not count.
+    """
+    lost, count = 0.0, 0
+    for i in range(len(best)):
+        if best[i] > 0:
+            lost += 1 - served[i] / best[i]
+            count += 1
+    return lost / count if count > 0 else 1.0
+
+
+def shares_best(rates: dict[str, list[float]]) -> dict[str, float]:
+    """Return the share of the draws in which each architecture is the best; equal ones share a draw."""
+    best, told = best_rates(rates), {}
+    for name in ARCHITECTURES:
+        told[name] = 0.0
+    for i in range(len(best)):
+        if best[i] > 0:
+            equal = [name for name in ARCHITECTURES if rates[name][i] * NEARLY >= best[i]]
+            for name in equal:
+                told[name] += 1 / len(equal) / len(best)
+    return told
+
+
+def none_in(rates: dict[str, list[float]]) -> float:
+    """Return the share of the draws in which no architecture meets the limits."""
+    best = best_rates(rates)
+    return len([one for one in best if not one > 0]) / len(best)
+
+
+def scattered(best: list[float], first: list[float], second: list[float]) -> float:
+    """Return by how much a lead over another falls short of its mean from draw to draw, as a share of the best rate.
+
+    The root of twice the mean square of what is missing: where leads vary alike to both sides, their standard
+    deviation. It is what errors of steps do to a lead: in each draw both have the same ones, and what is common to all
+    cancels. A draw in which the other one serves nothing makes a lead larger, and is no reason for doubt.
+    """
+    ahead = [(first[i] - second[i]) / best[i] for i in range(len(best)) if best[i] > 0]
+    mean, squares = 0.0, 0.0
+    for one in ahead:
+        mean += one / len(ahead)
+    for one in ahead:
+        squares += 2 * min(one - mean, 0.0) ** 2 / len(ahead)
+    return sqrt(squares)
+
+
+def tied(best_in: float, lead: float, scatter: float) -> bool:
+    """Tell whether a choice is a tie: the best in fewer than half of the draws, or ahead by less than a lead errs.
+
+    `lead` is the mean paired difference to the next, as a share of the best rate (NaN where there is no next), and
+    `scatter` by how much it falls short of that from draw to draw.
+    """
+    return best_in < SURE or lead < scatter
+
+
+def median_row(rows: list[Row]) -> dict[str, list[float]]:
+    """Return the median and both ends, over the draws, of what an architecture does where it does anything."""
+    able = [row for row in rows if row["rate"] > 0]
+    return {
+        "rate": interval(NEVER, [row["rate"] for row in rows]),
+        "decodes": interval(NEVER, [row["decodes"] for row in able]),
+        "ttft": interval(NEVER, [row["ttft"] for row in able]),
+        "tpot": interval(NEVER, [row["tpot"] for row in able]),
+        "step": interval(NEVER, [row["step"] for row in able]),
+    }
+
+
+def tokens_of(asked: Asked, solved: Solution) -> list[float]:
+    """Return output tokens per second of a GPU under each draw, of the chosen architecture at full load."""
+    rates = solved["rates"][solved["order"][0]]
+    return [rate * asked["work"]["n_out"] / asked["unit"]["gpus"] for rate in rates]
+
+
+def layouts_near(tokens: list[list[float]]) -> list[int]:
+    """Return which layouts come near the best one by a first look, given by tokens of a GPU under a few draws."""
+    most = 0.0
+    for one in tokens:
+        most = max(most, median(one))
+    return [i for i in range(len(tokens)) if median(tokens[i]) >= HOPEFUL * most]
+
+
+def layouts_ranked(tokens: list[list[float]], gpus: list[int]) -> Ranking:
+    """Return the order of layouts by what they lose to the best one in the mean; loss and best_in of each.
+
+    By tokens of a GPU under each draw; of equal ones the smaller unit comes first.
+    """
+    best = most_in(tokens)
+    loss, best_in = [lost_to(best, one) for one in tokens], [0.0 for _ in tokens]
+    for d in range(len(best)):
+        firsts = [i for i in range(len(tokens)) if best[d] > 0 and tokens[i][d] * NEARLY >= best[d]]
+        if len(firsts) > 0:
+            best_in[firsts[0]] += 1 / len(best)
+    order = list(range(len(tokens)))
+    order.sort(key=lambda i: loss[i] * 1e6 + gpus[i] * 1e-6)
+    return {"order": order, "loss": loss, "best_in": best_in}

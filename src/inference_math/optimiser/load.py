@@ -1,0 +1,112 @@
+"""What given settings do at full load at some costs, and which part of the limits they take."""
+
+from __future__ import annotations
+
+from math import floor
+
+from inference_math import theory
+from inference_math.optimiser.search import ALWAYS, NONE, edge
+from inference_math.unit.asked import NEARLY
+from inference_math.unit.batch import round_trip, seen
+from inference_math.unit.types import Row, Step, StepCosts, Target
+
+chunk_size = theory.chunk_size.plain
+
+
+def settings_row(batch: float, chunk: float, prefill: float) -> Row:
+    """Return a row of settings alone; its rate only tells that there is one."""
+    row = NONE.copy()
+    row["rate"], row["batch"], row["decodes"] = 1.0, batch, batch
+    row["chunk"], row["prefill_units"] = chunk, prefill
+    return row
+
+
+def gap_beside(seconds: float, load: float, prompts: float, often: float, quantile: float) -> float:
+    """Return the gap that a promise is about, beside chunks that so often are there: their mean step, `seconds`.
+
+    Or at a quantile that of a step which begins a prompt, and waits for what that loads, if such ones are more than the
+    quantile leaves; else that of one which does not.
+    """
+    begun = min(prompts, 1.0)
+    if not (quantile > 0 and load > seconds and begun < 1):
+        return seconds
+    own: float = (seconds - begun * load) / (1 - begun)  # of which `seconds` are the mean with those that wait
+    return load if often * begun > 1 - quantile else own
+
+
+def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
+    """Return what the settings of a row do at full load at some costs, whatever limits say; TTFT with its front.
+
+    `decodes` are those in flight at that rate: of pools whose prompts are the slower part, fewer than `batch`, the most
+    that a unit may have.
+    """
+    batch, chunk, quantile = row["batch"], row["chunk"], target["quantile"]
+    n_in, steps, step, front = target["n_in"], target["steps"], one["mixed"], one["front"]
+    if name == "aggregated":
+        whole = round_trip(step, floor(batch), steps)
+        first, gap = seen(step, floor(batch), steps, 1, quantile), seen(step, floor(batch), steps, 0, quantile)
+        return done(target, row, batch / whole, batch, front + first, whole / steps, gap)
+    if name == "chunked":
+        prompts = chunk / n_in
+        bare, mixed = step(batch, 0.0), step(batch, prompts)
+        # Where the chunk is larger than it must be, not every step has one.
+        often = min(1.0, chunk_size(batch, n_in, steps - 1) / chunk)
+        mean = bare + often * (mixed - bare)
+        gap = mean
+        if quantile > 0:
+            gap = gap_beside(mixed, one["load"], prompts, often, quantile) if often > 1 - quantile else bare
+        return done(target, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * mixed, mean, gap)
+    prefill = row["prefill_units"]
+    rate = pools_rate(target, step, row, prefill)
+    decodes = in_flight(step, batch, steps, rate * target["units"] / (target["units"] - prefill))
+    gap = step(decodes, 0.0)
+    first = front + step(0.0, chunk / n_in)
+    return done(target, row, rate, decodes, first, gap, gap + target["sent"] / (steps - 1))
+
+
+def done(target: Target, row: Row, rate: float, decodes: float, first: float, step: float, gap: float) -> Row:
+    """Return a row that does so much with the settings of another one."""
+    own = row.copy()
+    own["rate"], own["decodes"], own["computed"] = rate, decodes, row["chunk"] * target["fresh"]
+    own["ttft"], own["step"], own["tpot"] = first, step, gap / target["sharing"]
+    return own
+
+
+def pools_each(target: Target, step: Step, row: Row) -> list[float]:
+    """Return the requests/s that a prefill unit feeds, and that a decode unit takes: its steps', or its link's."""
+    sent, steps = target["sent"], target["steps"]
+    prompts, linked = row["chunk"] / target["n_in"], 1 / sent if sent > 0 else ALWAYS
+    taken = row["batch"] / ((steps - 1) * step(row["batch"], 0.0))
+    return [min(prompts / step(0.0, prompts), linked), min(taken, linked)]
+
+
+def pools_rate(target: Target, step: Step, row: Row, prefill: float) -> float:
+    """Return the requests/s of a unit of pools of which so many prefill: those of the slower pool."""
+    fed, taken = pools_each(target, step, row)
+    slower: float = min(prefill * fed, (target["units"] - prefill) * taken)
+    return slower / target["units"]
+
+
+def in_flight(step: Step, most: float, steps: float, rate: float) -> float:
+    """Return the decodes of a unit, at most so many, that finish `rate` requests a second."""
+
+    def few(b: float) -> bool:
+        return b <= rate * (steps - 1) * step(b, 0.0) * NEARLY
+
+    return edge(few, 0.0, most)
+
+
+def strain(target: Target, one: StepCosts, name: str, row: Row) -> float:
+    """Return which part of its limits an architecture's settings take at some costs; above 1 they miss one."""
+    n_in, steps, step = target["n_in"], target["steps"], one["mixed"]
+    batch, prompts, quantile = row["batch"], row["chunk"] / n_in, target["quantile"]
+    if name == "aggregated":
+        gap, first = seen(step, floor(batch), steps, 0, quantile), seen(step, floor(batch), steps, 1, quantile)
+    elif name == "chunked":
+        mixed = step(batch, prompts)
+        gap, first = mixed, (1 / prompts + 1) * mixed
+        if quantile > 0:
+            gap = gap_beside(mixed, one["load"], prompts, 1.0, quantile)
+    else:
+        gap, first = step(batch, 0.0) + target["sent"] / (steps - 1), step(0.0, prompts)
+    return max(gap / target["step"], (one["front"] + first) / target["ttft"])

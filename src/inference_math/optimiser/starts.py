@@ -1,0 +1,86 @@
+"""What an engine is told for an architecture's row, in its own words."""
+
+from __future__ import annotations
+
+from math import ceil, floor
+from typing import TYPE_CHECKING
+
+from inference_math.unit.asked import computed_tokens, seats_beside, verify_tokens, whole_prompt
+from inference_math.unit.types import Asked, Row
+
+if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
+
+__all__ = ["page_of", "plain_settings", "settings", "tokens_at_once"]
+
+
+def page_of(engine: EngineRecord, kind: str, generation: str) -> int:
+    """Return the tokens of which a chunk must be a multiple: by the engine, the kind of model, and of GPU."""
+    if kind != "dense" and kind != "mixture of experts":
+        return engine["page_latent"]
+    return engine["page_blackwell"] if generation == "Blackwell" else engine["page"]
+
+
+def paged(asked: Asked, row: Row) -> int:
+    """Return the tokens that an engine counts of a row's step in whole pages, one at least; whole prompts are not cut.
+
+    Some count what is stored, too.
+    """
+    tokens = ceil(row["chunk"]) if asked["engine"]["counts_stored"] else computed_tokens(asked, row)
+    page, pages = asked["page"], tokens / asked["page"]
+    return max(ceil(pages) if row["chunk"] >= asked["work"]["n_in"] else floor(pages), 1) * page
+
+
+def tokens_at_once(asked: Asked, row: Row) -> int:
+    """Return the tokens that a group's step computes in chunks: of prompts, and of the decodes beside them."""
+    return paged(asked, row) + ceil(row["batch"] / asked["unit"]["layout"]["dp"]) * verify_tokens(asked)
+
+
+def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, int | None]:
+    """Return the numbers behind `settings`, by names of our own: for a unit, or of pools for each of theirs.
+
+    chunk: prompt tokens that a step computes, or a prefill unit together; max_num_seqs: requests of a unit at once, of
+    pools in a decode unit; token_budget: all tokens of a step, None where an engine has no such limit.
+    """
+    batch = ceil(row["batch"])
+    if name == "aggregated":
+        whole = whole_prompt(asked) + batch * verify_tokens(asked) if asked["engine"]["counts_decodes"] else None
+        return {"chunk": None, "max_num_seqs": batch, "token_budget": whole}
+    computed = paged(asked, row)
+    if name == "chunked":
+        seqs, chunk = seats_beside(asked, row, 1), computed
+        budget = chunk + batch * verify_tokens(asked) if asked["engine"]["counts_decodes"] else None
+        return {"chunk": chunk, "max_num_seqs": seqs, "token_budget": budget}
+    return {"chunk": computed, "max_num_seqs": batch, "token_budget": None}
+
+
+def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
+    """Return the engine's settings for an architecture's row; the pools of a disaggregated one in units.
+
+    vLLM and TensorRT-LLM count all computed tokens of a step, SGLang the chunk alone; and they count for each group
+    of attention by itself, SGLang for all. Decodes are spread over the groups; a prompt keeps one of them busy, so that
+    each may compute what the plan has in a step. A decode counts with the tokens that it drafts.
+    """
+    engine, groups = asked["engine"], asked["unit"]["layout"]["dp"]
+    seqs, tokens = engine["seqs"], engine["tokens"]
+    together = groups if engine["counts_together"] else 1  # groups that a limit is for
+    batch = ceil(row["batch"] / groups)
+    decoded = batch * verify_tokens(asked)
+    told: dict[str, object] = {}
+    if name == "aggregated":
+        told[seqs] = batch * together
+        if engine["counts_decodes"]:  # vLLM does not support to go without chunks, TensorRT-LLM refuses a longer prompt
+            told[tokens] = whole_prompt(asked) + decoded
+        told.update(engine["whole_prompts"])
+        return told
+    computed = paged(asked, row)
+    if name == "chunked":
+        told[seqs] = seats_beside(asked, row, groups) * together
+        told[tokens] = tokens_at_once(asked, row) if engine["counts_decodes"] else computed * together
+        told.update(engine["in_chunks"])
+        return told
+    told["prefill units"] = row["prefill_units"]
+    told["prefill " + tokens] = computed * together
+    told["decode units"] = asked["units"] - row["prefill_units"]
+    told["decode " + seqs] = batch * together
+    return told

@@ -1,0 +1,146 @@
+"""The seconds of an engine's steps of any mix, as fast as a simulation needs them."""
+
+from __future__ import annotations
+
+from math import inf
+
+from inference_math.unit.steps import EVERYTHING, floor_step, step
+from inference_math.unit.types import FloorTerms, Terms
+
+UNASKED = (-1.0, -1.0, 0.0, 0.0)  # a line that nobody has asked for
+
+
+class Pace:
+    """What a step takes under some terms, and never less than the floor.
+
+    A step is `factor` times as long, what prompts add to it `prompt_factor` times: the error of a draw. Its decodes
+    together see `farthest` tokens at most.
+    """
+
+    def __init__(self, terms: Terms, floor: FloorTerms, factor: float, prompt_factor: float, farthest: float) -> None:
+        self._terms = terms
+        self._floor = floor
+        self._factor = factor
+        self._prompt_factor = prompt_factor
+        # Coefficients themselves are never faster than the datasheet; a draw's error, or an anchor, may be.
+        self._slow = factor >= 1 and prompt_factor >= 1 and terms["fixed"] >= 0
+        self._farthest = farthest
+        # Where layers that see so many tokens have seen enough, a line has a kink; lines by segment and decodes.
+        self._kinks: list[float] = []
+        for cache in terms["caches"]:
+            if cache["reach"] < EVERYTHING:
+                self._kinks.append(cache["reach"])
+        self._kinks.sort(key=lambda reach: reach)
+        self._lines: list[list[tuple[float, float, float, float]]] = []
+        for _ in range(len(self._kinks) + 1):
+            self._lines.append([])
+        # Where no layer forgets, what prompts add to a step does not hang on the context of its decodes.
+        self._mixes: dict[tuple[int, float, int, float], float] = {}
+        # Prefill units compute equal prompts over and over.
+        self._alone = UNASKED  # prompts, tokens, pairs, seconds
+
+    def seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
+        """Return the seconds of a step; see `simulate.Cost` for the arguments."""
+        if decodes > 0:
+            return self._seconds(decodes, context, prefills, tokens, pairs)
+        known = self._alone
+        if known[0] != prefills or known[1] != tokens or known[2] != pairs:
+            known = (prefills, 1.0 * tokens, pairs, self._seconds(decodes, context, prefills, tokens, pairs))
+            self._alone = known
+        return known[3]
+
+    def bare(self, decodes: int, context: float) -> float:
+        """Return the seconds of a step without prompts."""
+        return self.seconds(decodes, context, 0.0, 0, 0.0)
+
+    def _seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
+        bare = self._bare(decodes, context)
+        key = (decodes, prefills, tokens, pairs)
+        added = self._mixes.get(key, -1.0)
+        if added >= 0:
+            return bare + added
+        added = 0.0
+        if tokens > 0:
+            mixed = self._factor * self._sum(decodes, context, prefills, tokens, pairs)
+            added = self._prompt_factor / self._factor * (mixed - bare)
+        if self._slow or self._above_floor(key, added):
+            if len(self._kinks) == 0 and added >= 0:
+                self._mixes[key] = added
+            return bare + added
+        return max(bare + added, self._least(decodes, context, prefills, tokens, pairs))
+
+    def _above_floor(self, key: tuple[int, float, int, float], added: float) -> bool:
+        """Tell whether a step to which prompts add so much is never below the floor, whatever its decodes see.
+
+        The floor is the larger of two lines of that, where no layer forgets, so a look at both ends is enough.
+        """
+        decodes, prefills, tokens, pairs = key
+        if len(self._kinks) > 0:
+            return False
+        for context in [0.0, self._farthest]:
+            if self._bare(decodes, context) + added < self._least(decodes, context, prefills, tokens, pairs):
+                return False
+        return True
+
+    def line(self, decodes: int, context: float) -> tuple[float, float, float, float] | None:
+        """Return (fixed, per token of context) of a step that only decodes, and from where to where that holds.
+
+        None where the floor may cut it. The floor is the larger of two lines there, so it stays below a third one that
+        is above it at both ends.
+        """
+        line = self._straight(decodes, context)
+        if not self._slow:
+            for end in [line[2], max(line[2], min(line[3], self._farthest))]:
+                if line[0] + line[1] * end < self._least(decodes, end, 0.0, 0, 0.0):
+                    return None
+        return line
+
+    def _least(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
+        each, fresh, cached = prompts_of(prefills, tokens, pairs)
+        mean = context / decodes if decodes > 0 else 0.0
+        return floor_step(self._floor, decodes, mean, fresh, cached, each)
+
+    def _straight(self, decodes: int, context: float) -> tuple[float, float, float, float]:
+        """Return the same without a look at the floor; each line is composed once."""
+        segment = 0
+        while segment < len(self._kinks) and self._kinks[segment] * decodes <= context:
+            segment += 1
+        lines = self._lines[segment]
+        while len(lines) <= decodes:
+            lines.append(UNASKED)
+        if lines[decodes] is UNASKED:
+            lines[decodes] = self._composed(decodes, segment)
+        return lines[decodes]
+
+    def _composed(self, decodes: int, segment: int) -> tuple[float, float, float, float]:
+        low = self._kinks[segment - 1] if segment > 0 else 0.0
+        high = self._kinks[segment] * decodes if segment < len(self._kinks) else inf
+        read = 0.0
+        for cache in self._terms["caches"]:
+            if cache["reach"] > low:
+                read += cache["read"] / self._terms["ranks"]
+        slope = self._factor * read * self._terms["longer"]
+        fixed = self._factor * self._sum(decodes, low * decodes, 0.0, 0, 0.0)
+        return fixed - slope * low * decodes, slope, low * decodes, high
+
+    def _bare(self, decodes: int, context: float) -> float:
+        """Return the seconds of a step without prompts."""
+        line = self._straight(decodes, context)
+        return line[0] + line[1] * context
+
+    def _sum(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
+        mean = context / decodes if decodes > 0 else 0.0
+        each, fresh, cached = prompts_of(prefills, tokens, pairs)
+        return step(self._terms, decodes, mean, fresh, cached, each)
+
+
+def prompts_of(prefills: float, tokens: int, pairs: float) -> tuple[float, float, float]:
+    """Return (prompts, tokens of each, tokens that each finds in its cache) from what a step's prompts sum up to.
+
+    Pairs are tokens times what each sees: what is cached, and half of its own prompt, or of its chunk.
+    """
+    if tokens <= 0:
+        return 0.0, 0.0, 0.0
+    each = max(prefills, 1.0)
+    fresh = tokens / each
+    return each, fresh, max(pairs / tokens - fresh / 2, 0.0)

@@ -1,0 +1,112 @@
+"""What follows from a question before anything is searched: its constants, and what an engine counts of a row."""
+
+from __future__ import annotations
+
+from math import ceil, floor
+from typing import TYPE_CHECKING
+
+from inference_math import theory
+from inference_math.unit.batch import MOST_TOGETHER
+from inference_math.unit.steps import answer_steps, kv_sent, kv_tokens, stored_tokens
+from inference_math.unit.types import Asked, Part, Row, Target, UnitNumbers
+from inference_math.workload.requests import Work
+
+if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
+
+max_batch_growing, max_batch_reserved = theory.max_batch_growing.plain, theory.max_batch_reserved.plain
+
+NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
+MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyond, engines run out of workspace
+
+
+def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
+    """Return the requests whose KV caches an engine holds at once.
+
+    Where layers forget, or hold a state, a token takes what it does on average in requests as long as these are.
+    """
+    held = max_batch_growing if engine["kv_grows"] else max_batch_reserved
+    length = work["n_in"] + work["n_out"]
+    return floor(held(kv_tokens(unit, length), work["n_in"] * work["pairing"], work["n_out"], work["cv"]))
+
+
+def places(asked: Asked) -> int:
+    """Return the requests that the unit's KV cache holds."""
+    return max_kv_seqs(asked["unit"], asked["work"], asked["engine"])
+
+
+def seats_beside(asked: Asked, row: Row, groups: int) -> int:
+    """Return the requests at once of one of so many groups that a row of chunks has.
+
+    Decodes, its part of all, and prompts under way, which hold places, too; no more than fit.
+    """
+    under_way = ceil(row["batch"] / groups) + ceil(row["chunk"] / asked["work"]["n_in"])
+    return min(under_way, ceil(places(asked) / groups))
+
+
+def fresh_share(work: Work) -> float:
+    """Return the share of a prompt's tokens that is computed: what is not stored, the last one always."""
+    return 1 - stored_tokens(work["n_in"], work["alpha"]) / work["n_in"]
+
+
+def prompts_together(tokens: float, n_in: float, groups: int) -> float:
+    """Return the most prompts that a unit of so many groups computes at once, whose KV cache holds `tokens`."""
+    return min(min(tokens / n_in, MOST_TOGETHER), max(floor(MOST_TOKENS * groups / n_in), 1))
+
+
+def target_of(asked: Asked) -> Target:
+    """Return the constants of a question: what settings are searched for.
+
+    A step gives some tokens in the mean, which share its time; but of a quantile none share a gap.
+    """
+    unit, work, engine = asked["unit"], asked["work"], asked["engine"]
+    n_in, held, sharing = work["n_in"], places(asked), unit["gives"] if not asked["quantile"] > 0 else 1.0
+    return {
+        "n_in": n_in,
+        "steps": answer_steps(unit, work["n_out"]),
+        "step": asked["tpot"] * sharing,
+        "sharing": sharing,
+        "ttft": asked["ttft"],
+        "quantile": asked["quantile"],
+        "places": held,
+        "room": min(held, MOST_TOGETHER),
+        "together": prompts_together(kv_tokens(unit, n_in), n_in, unit["layout"]["dp"]),
+        "fresh": fresh_share(work),
+        "units": asked["units"],
+        "sent": sent_bytes(asked) / asked["pool_bw"],
+        "mixes": engine["mixes_drafts"] or not unit["drafts"] > 0,
+    }
+
+
+def sent_bytes(asked: Asked) -> float:
+    """Return the bytes that go from a prefill unit to a decode unit with a prompt."""
+    return kv_sent(asked["unit"], asked["work"]["n_in"])
+
+
+def crowded(asked: Asked) -> list[Part]:
+    """Say what is wrong with keeping the stored part of so many sessions in HBM; nothing where it has room for them."""
+    full = asked["work"]["alpha"] > 0 and not asked["read_bw"] > 0 and asked["sessions"] > places(asked)
+    return [{"key": "stored.crowded", "places": places(asked)}] if full else []
+
+
+def store_bytes(asked: Asked) -> float:
+    """Return the bytes that the caches of the sessions of a unit take; 0 where nobody says how many there are."""
+    work = asked["work"]
+    return asked["sessions"] * kv_sent(asked["unit"], work["n_in"] + work["n_out"])
+
+
+def computed_tokens(asked: Asked, row: Row) -> int:
+    """Return the prompt tokens that a row's step computes: what is not stored, of each prompt at least the last."""
+    chunk, n_in = row["chunk"], asked["work"]["n_in"]
+    return max(ceil(chunk * fresh_share(asked["work"]) * (1 - 1e-12)), ceil(chunk / n_in))
+
+
+def verify_tokens(asked: Asked) -> int:
+    """Return the tokens that a decode brings into a step: its own, and those that it drafts."""
+    return ceil(1 + asked["unit"]["drafts"])
+
+
+def whole_prompt(asked: Asked) -> int:
+    """Return the tokens that an engine counts of a prompt that it does not cut; some count those stored."""
+    share = 1.0 if asked["engine"]["counts_stored"] else fresh_share(asked["work"])
+    return ceil(asked["work"]["n_in"] * share * (1 - 1e-12))

@@ -1,0 +1,208 @@
+"""Coefficients of an engine on a GPU for a model: its measured kernels, moved by what served points say.
+
+Kernels (`unit.kernels`) say what products, attention, experts and all-reduces reach, and what their launches take.
+Served points tell by how much the engine's generation, the model under it, a generation of GPUs, a kind of model and
+the precision of the weights move that, in logarithms, and what an engine adds to a layer. What was never seen moves
+nothing, and is as unsure as levels were assumed to differ before a point was seen; so is a combination of which only
+the parts were.
+"""
+
+from __future__ import annotations
+
+from math import exp, inf, log
+
+from inference_math.unit.types import CoefficientValues, DrawnCoefficients, Kernels, Levels, Operators, Standpoint
+
+# What moves coefficients. The last three say which combinations were served.
+FACTORS = ["engine", "model", "generation", "kind", "weights"]
+# What moves the front of a request, from what all share to what one set-up has of its own.
+FRONTS = ["base", "kind", "model", "engine", "engine, model", "engine, model, gpu"]
+MOST = 0.995  # of a share: nothing reaches all of the datasheet
+# Coefficients that are shares of a rate.
+SHARE_NAMES = [
+    "memory", "bf16", "fp8", "fp4", "attention", "decode_attention", "experts", "grouped", "kv",
+    "interconnect_efficiency",
+]  # fmt: skip
+
+
+def by_operators(kernels: bool, given: dict[str, str]) -> bool:
+    """Tell whether measured operators of the H100 stand nearer to a unit than served points do.
+
+    `kernels` tells whether the engine runs them today. They do for a dense model in BF16 or FP8 under vLLM: what was
+    served of those ran on vLLM of 2025. On Blackwell, whose kernels are others, served points do.
+    """
+    plain = given["weights"] == "bf16" or given["weights"] == "fp8"
+    return kernels and given["kind"] == "dense" and plain and given["generation"] != "Blackwell"
+
+
+def standpoint_of(engine: str, newest: str, given: dict[str, str], together: float, of: Operators) -> Standpoint:
+    """Return where a unit stands: the level of each of `FACTORS`, and which of the measured kernels are its own.
+
+    `engine` is the name of the engine's generation, `newest` that of its newest one; `given` names gpu, generation,
+    weights and kv; `together` are the GPUs that add up one sum, `of` the operators of the model.
+    """
+    weights = given["weights"]
+    fine, common, routed = of["fine"][weights], "bf16", ""
+    blocks = "fp8" if of["kind"] == "dense" else "fp8 blocks"  # whose scales FP8 checkpoints have
+    if fine["attention"] == "fp8" or fine["attention"] == "nvfp4":
+        common = blocks if fine["attention"] == "fp8" else "nvfp4"
+    if of["mixed"] > 0:
+        routed = blocks if fine["experts"] == "fp8" else fine["experts"]
+    links = "" if together <= 1 else ("8" if together >= 8 else ("4" if together >= 4 else "2"))
+    return {
+        "levels": {
+            "engine": engine,
+            "model": engine + "/" + of["name"],
+            "generation": given["generation"],
+            "kind": of["kind"],
+            "weights": weights,
+        },
+        "kernels": newest,
+        "gpu": given["gpu"],
+        "common": common,
+        "blocks": blocks,
+        "routed": routed,
+        "attention": of["heads"] + ", " + given["kv"],
+        "links": links,
+        "products": of["products"],
+        "mixed": of["mixed"],
+    }
+
+
+def kernel_values(kernels: Kernels, centre: CoefficientValues, at: Standpoint) -> CoefficientValues:
+    """Return an engine's centre with what its measured kernels reach; and `launch`, seconds of a layer's launches.
+
+    Kernels are those of an engine's newest generation; an older one has them, too. What was not measured stays at the
+    centre.
+    """
+    found, engine, gpu = centre.copy(), at["kernels"], kernels["like"][at["gpu"]]
+    products, attention = kernels["products"][engine][gpu], kernels["attention"][engine][gpu]
+    experts, links = kernels["experts"][engine][gpu], kernels["links"][engine][gpu]
+    launch = at["products"] * products["bf16"]["launch"]
+    for name, key in [["bf16", "bf16"], ["fp8", at["blocks"]], ["fp4", "nvfp4"]]:
+        if key in products:
+            found[name] = products[key]["compute"]
+    if at["common"] in products:
+        found["memory"] = products[at["common"]]["memory"]
+    if at["attention"] in attention:
+        looks = attention[at["attention"]]
+        found["kv"] = looks["memory"]
+        found["attention"] = looks["compute"]
+        found["decode_attention"] = looks["decode"]
+        launch += looks["launch"]
+    if at["routed"] in experts:
+        own = experts[at["routed"]]
+        found["experts"] = min(MOST, own["memory"] / found["memory"])
+        found["grouped"] = min(MOST, own["compute"] / found[own["rate"]])
+        launch += at["mixed"] * own["launch"]
+    if at["links"] in links:
+        found["interconnect_efficiency"] = links[at["links"]]["memory"]
+        found["collective_latency"] = links[at["links"]]["launch"]
+    found["launch"] = launch
+    return found
+
+
+def composed(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, CoefficientValues]:
+    """Return the coefficients (`values`), and the standard deviations of their logarithms (`widths`).
+
+    `levels` has what engines start from (`centre`), the moves by factor and level, the widths of what was seen, and for
+    each factor those of a level that was not. What an engine adds to a layer is added to its launches.
+    """
+    values: CoefficientValues = {}
+    widths: CoefficientValues = {}
+    given = at["levels"]
+    base = kernel_values(kernels, levels["centre"][given["engine"]], at)
+    together = given["weights"] in precisions_seen(levels, given["generation"], given["kind"])
+    for name in levels["seen"]:
+        moved, variance = 0.0, levels["seen"][name] ** 2
+        if not together:
+            variance += levels["unseen"]["weights"][name] ** 2
+        for factor in FACTORS:
+            known = levels["moves"][factor]
+            if given[factor] in known:
+                moved += known[given[factor]][name]
+            else:
+                variance += levels["unseen"][factor][name] ** 2
+        value = base[name] * exp(moved)
+        widths[name] = variance**0.5
+        if name == "layer":
+            widths[name] *= value / (value + base["launch"])
+            value += base["launch"]
+        values[name] = min(MOST, value) if name in SHARE_NAMES else value
+    return {"values": values, "widths": widths}
+
+
+def precisions_seen(levels: Levels, generation: str, kind: str) -> list[str]:
+    """Return the precisions in which models of a kind were served on a generation of GPUs."""
+    return [row[2] for row in levels["together"] if row[0] == generation and row[1] == kind]
+
+
+def own_root(names: list[str], widths: CoefficientValues) -> list[list[float]]:
+    """Return the root of the covariance of coefficients that vary each by itself."""
+    return [[widths[name] if name == other else 0.0 for other in names] for name in names]
+
+
+def away(name: str, value: float, moved: float) -> float:
+    """Return a coefficient that is `moved` away from its value on the scale of its logarithm.
+
+    Beyond the value of a share, what it leaves unused shrinks instead, at first by as much: it never gets to 1.
+    """
+    if name not in SHARE_NAMES or moved < 0:
+        return value * exp(moved)
+    return 1 - (1 - value) * exp(-moved * value / (1 - value)) if value < 1 else 1.0
+
+
+def anchored(anchors: list[dict[str, float]], n_in: float, n_out: float) -> float:
+    """Return the seconds of an output token by which the run with the nearest lengths was off; 0 without any."""
+    seconds, nearest = 0.0, inf
+    for anchor in anchors:
+        far = abs(log(anchor["n_in"] / n_in)) + abs(log(anchor["n_out"] / n_out))
+        if far < nearest:
+            nearest = far
+            seconds = anchor["seconds"]
+    return seconds
+
+
+def drawn(
+    names: list[str], values: CoefficientValues, root: list[list[float]], normals: list[list[float]], spread: float
+) -> list[DrawnCoefficients]:
+    """Return (coefficients, factors) for each row of normal numbers: the errors of a step and of its prompts' part, and
+    a normal number for the front.
+
+    `root` is the symmetric root of the covariance of the logarithms. An anchor is not drawn.
+    """
+    told: list[DrawnCoefficients] = []
+    size = len(names)
+    for row in normals:
+        found: CoefficientValues = {}
+        for j in range(size):
+            moved = 0.0
+            for i in range(size):
+                moved += row[i] * root[i][j]
+            found[names[j]] = away(names[j], values[names[j]], moved)
+        found["anchor"] = values["anchor"]
+        told.append((found, [exp(spread * row[size]), exp(spread * row[size + 1]), row[size + 2]]))
+    return told
+
+
+def front_levels(engine: str, kind: str, model: str, gpu: str) -> dict[str, str]:
+    """Return the level of each of `FRONTS` that a set-up stands at; the engine by the name of its generation."""
+    both = engine + "/" + model
+    return {
+        "base": "all",
+        "kind": kind,
+        "model": model,
+        "engine": engine,
+        "engine, model": both,
+        "engine, model, gpu": both + "/" + gpu,
+    }
+
+
+def fronted(moves: dict[str, CoefficientValues], told: dict[str, str]) -> float:
+    """Return the seconds of a request's front; a level that was never measured moves nothing."""
+    moved = 0.0
+    for factor in FRONTS:
+        known = moves[factor]
+        if told[factor] in known:
+            moved += known[told[factor]]
+    return exp(moved)

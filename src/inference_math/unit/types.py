@@ -1,0 +1,332 @@
+"""What a unit's arithmetic passes on: plain dictionaries with known keys, in Python and in JavaScript.
+
+Seconds, bytes, tokens, requests; rates are those of all GPUs of a unit together. The printer of the book drops
+annotations, so these types cost the page nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NotRequired, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
+    from inference_math.evidence.checks import Numbers
+    from inference_math.workload.requests import Work
+
+# The smaller or the larger of two numbers, or, as np.minimum does, of two arrays.
+Pick: TypeAlias = Callable[[Any, Any], Any]
+# What is said: a template of `evidence.sentences` by its key, or a text of its own, and what stands in its holes.
+Part: TypeAlias = dict[str, Any]
+# Seconds of a step with so many decodes and prompts, a chunk counting as its share of a prompt.
+Step: TypeAlias = Callable[[float, float], float]
+
+
+class CacheShape(TypedDict):
+    """What the layers of one kind keep of a token and do with it, all layers together; see `catalogue.layers.Cache`."""
+
+    values: float
+    own_bytes: float  # of what is not kept in the precision of the KV cache
+    copies: float  # that the GPUs of a group hold
+    pair_flops: float  # of a prompt's token for one that it sees
+    decode_flops: float
+    reach: float
+    evicts: bool
+    aligned: bool
+    bytes: NotRequired[float]  # of a token, once: in a unit, whose KV cache has a precision
+
+
+class Shape(TypedDict):
+    """A model on some GPUs; see `unit.shape_of`. Parameters and values are counts; groups of matrices as in `Layer`."""
+
+    n_layers: float
+    d_model: float
+    params: dict[str, float]  # that a token uses: attention, ffn, experts
+    routed_params: float  # of all routed experts
+    head_params: float
+    vocab_params: float
+    experts: float  # routed, of a layer
+    idle: float  # share of the routed experts that a token does not choose
+    chosen: float  # routed experts that a token chooses, all layers together
+    fine: dict[str, dict[str, str]]  # precision of each group where weights are said to be in one
+    caches: list[CacheShape]
+    state_bytes: float
+    layer_bytes: float  # that norms, rotation, activation and products move for a token in a layer, on one GPU
+    sum_bytes: float  # that all-reduces add up for a token
+
+
+class Rates(TypedDict):
+    """A GPU's datasheet; see `unit.rates_of`. Rates that it does not have are 0."""
+
+    driver_bytes: float
+    workspace: float  # bytes that an engine needs itself
+    hbm_bw: float
+    link_bw: float
+    pcie_bw: float
+    names: dict[str, str]  # of the rate at which products with weights in a precision run
+    flops: dict[str, float]  # FLOP/s by these names
+
+
+class Kernel(TypedDict):
+    """What a kernel reaches: shares of the datasheet's bandwidth and compute, seconds that any call takes."""
+
+    memory: float
+    compute: float
+    launch: float
+    rate: str  # whose share `compute` is
+
+
+class AttentionKernel(TypedDict):
+    """The same of attention: memory of decodes, compute of prompts, and what decodes reach of the compute."""
+
+    memory: float
+    compute: float
+    launch: float
+    rate: str
+    decode: float
+
+
+class Kernels(TypedDict):
+    """Measured kernels by engine, GPU and what they are for; `like` names the GPU whose kernels a GPU is taken to have.
+
+    See `unit.kernels`.
+    """
+
+    like: dict[str, str]
+    products: dict[str, dict[str, dict[str, Kernel]]]
+    attention: dict[str, dict[str, dict[str, AttentionKernel]]]
+    experts: dict[str, dict[str, dict[str, Kernel]]]
+    links: dict[str, dict[str, dict[str, Kernel]]]
+
+
+class Operators(TypedDict):
+    """What operators a model's layers have; see `unit.shapes.operators_of`."""
+
+    name: str
+    kind: str
+    heads: str  # of the attention: "MLA", "sparse" where an index chooses, or the size of its heads
+    products: float  # matrix products of a layer, on average
+    mixed: float  # share of the layers that have routed experts
+    fine: dict[str, dict[str, str]]
+
+
+class Standpoint(TypedDict):
+    """Where a unit stands: the level of each factor, the keys of its kernels; see `unit.mixing.standpoint_of`."""
+
+    levels: dict[str, str]
+    kernels: str  # the engine whose measured kernels it has
+    gpu: str
+    common: str  # precision of the products that every token passes
+    blocks: str  # how FP8 is scaled
+    routed: str  # precision of the experts
+    attention: str
+    links: str
+    products: float
+    mixed: float
+
+
+class Levels(TypedDict):
+    """What served points say; see `unit.mixing.composed`."""
+
+    centre: dict[str, CoefficientValues]
+    moves: dict[str, dict[str, CoefficientValues]]
+    seen: CoefficientValues
+    unseen: dict[str, CoefficientValues]
+    together: list[list[str]]
+    spread: CoefficientValues
+
+
+class Layout(TypedDict):
+    """GPUs of a unit: `tp` share each matrix, `dp` groups of them the attention's requests, `pp` the layers.
+
+    Experts are shared by all GPUs of a stage: whole ones where `ep` is above 1, else parts of each.
+    """
+
+    tp: int
+    ep: int
+    dp: int
+    pp: int
+
+
+class Group(TypedDict):
+    """Matrices of one precision: FLOPs of a token over the rate of the GPUs that share them, and that rate's name."""
+
+    seconds: float
+    least: float  # at the best rate that weights of so many bits allow
+    rate: str
+
+
+class UnitNumbers(TypedDict):
+    """A unit: model, GPUs, precisions. Bytes of one copy; `flops` and bandwidths of the GPUs that share matrices."""
+
+    layout: Layout
+    gpus: int
+    groups: list[Group]  # of matrices that every token uses
+    experts: Group
+    head_seconds: float
+    head_bytes: float
+    least_head_bytes: float  # of an LM head in the weights' precision
+    least_head_seconds: float
+    step_bytes: float  # of what every step reads: matrices that every token uses, and the LM head
+    routed_bytes: float
+    idle: float
+    busiest: float  # group of GPUs with whole experts: its load above the mean, for an expert's that varies by 1
+    caches: list[CacheShape]
+    state_bytes: float
+    kv_room: float  # bytes that are left for KV caches, all GPUs together
+    n_layers: float
+    layer_bytes: float
+    sum_bytes: float
+    spread_bytes: float  # that a token's experts on other GPUs take in and give back
+    half_flops: float
+    best_flops: float
+    hbm_bw: float
+    all_bw: float
+    link_bw: float
+    pcie_bw: float
+    drafts: float  # tokens that a request drafts in a step
+    accepted: float  # chance that one is whose predecessors were
+    gives: float  # tokens that a step gives a request: one, and the drafts that are accepted
+    synchronized_arrivals: bool  # whether users send together, as in a closed loop
+
+
+class CacheTerms(TypedDict):
+    """Seconds of one token in a cache: read by a decode, loaded by a prompt, seen by a prompt's token."""
+
+    read: float
+    load: float
+    pair: float
+    reach: float
+    aligned: bool
+
+
+class Terms(TypedDict):
+    """Seconds of one of each: a step's weights, a token, a cached token, a pair, a decode; and how tokens divide."""
+
+    tokens: float  # that a decode brings into a step
+    synchronized_arrivals: bool
+    longer: float  # how many layers more decodes pass for what they draft, as a factor
+    once: float  # the same of prompts, which a drafter reads once
+    drafted: float  # LM heads that are read for drafts
+    ranks: float  # groups of GPUs among which requests divide
+    stages: float
+    t_w: float
+    routed: float
+    idle: float
+    chosen: float  # rate at which a token chooses one expert: -ln of `idle`
+    uneven: float  # squared coefficient of variation of experts' loads
+    busiest: float  # group of GPUs with whole experts, as of a unit's numbers
+    matrices: float
+    experts: float
+    head: float
+    caches: list[CacheTerms]
+    state: float
+    move: float
+    links: float
+    fixed: float
+    request: float
+
+
+class Spans(TypedDict):
+    """Seconds that a step's lengths come to in its KV caches: of each decode, and of each prompt's load and pairs."""
+
+    fresh: Numbers  # tokens of a prompt that are computed
+    read: Numbers
+    load: Numbers
+    pairs: Numbers
+
+
+class FloorSpans(TypedDict):
+    """The same at least; what decodes multiply, and of both what others have read already."""
+
+    fresh: Numbers
+    read: Numbers
+    load: Numbers
+    again: Numbers
+    multiplied: Numbers
+    multiplied_again: Numbers
+    pairs: Numbers
+
+
+class FloorTerms(TypedDict):
+    """The same of what no engine on this hardware can do without."""
+
+    weights: float
+    head_read: float
+    caches: list[CacheTerms]  # load: FLOPs of a decode for a token
+    state: float
+    matrices: float
+    head: float
+
+
+class Asked(TypedDict):
+    """A question: who serves what under which promise. `quantile` 0: means; `read_bw` 0: HBM; others 0: not known."""
+
+    unit: UnitNumbers
+    work: Work
+    ttft: float
+    tpot: float
+    front: float  # seconds of each TTFT that no step takes
+    front_sd: float  # of its logarithm
+    quantile: float
+    units: int
+    read_bw: float
+    pool_bw: float  # bytes/s that a unit sends to, or takes from, the units of another pool
+    price: float  # of a GPU and hour
+    watts: float  # of a GPU, rated
+    engine: EngineRecord
+    page: int  # tokens of which a chunk is a multiple
+    context: int  # tokens that the model was made for; 0: not stated
+    sessions: float  # whose stored part a unit keeps; 0: not known
+
+
+class Target(TypedDict):
+    """What of a question settings are searched for: its constants, computed once; see `asked.target_of`."""
+
+    n_in: float
+    steps: float  # of an answer, fewer than its tokens where requests draft: what stands for n_out in the laws
+    step: float  # seconds that a decode's step may take: the limit on TPOT for each token that shares it
+    sharing: float  # tokens that share a step's time
+    ttft: float
+    quantile: float
+    places: int  # requests that the unit's KV cache holds
+    room: float  # decodes of a step at most
+    together: float  # prompts that a unit computes at once at most
+    fresh: float  # share of a prompt's tokens that is computed
+    units: int
+    sent: float  # seconds for which a prompt's KV cache keeps the link of a unit busy
+    mixes: bool  # whether chunks are computed beside decodes
+
+
+class StepCosts(TypedDict):
+    """The talks' numbers of a workload, and the step that they come from; see `steps.costs` and `answers.under`."""
+
+    t_w: float
+    ttft_1: float
+    delta_h: float
+    own: float
+    front: float
+    load: float
+    mixed: Step
+
+
+class Row(TypedDict, total=False):
+    """What an architecture does with its settings; see `load.loaded`. Rate 0, NaN where it cannot."""
+
+    rate: float
+    batch: float  # the most at once
+    decodes: float  # in flight at that rate
+    chunk: float
+    prefill_units: float
+    ttft: float
+    step: float
+    tpot: float
+    computed: float
+
+
+# Coefficients by name, with the anchor's seconds.
+CoefficientValues: TypeAlias = dict[str, float]
+# What a calibration allows: coefficients, and the factors of a step, of its prompts' part, and of the front.
+DrawnCoefficients: TypeAlias = tuple[CoefficientValues, list[float]]
+# By the names of what a calibration was fitted to: names, or the ends of a range.
+Scope: TypeAlias = dict[str, Any]

@@ -1,0 +1,172 @@
+"""What starts an engine as a plan says: the options of whole command lines, as the engines' own documentation has them.
+
+The words are those of the engine's record, each a template as `evidence.sentences` fills it in. What a plan does not
+know stands as a variable of the shell: `$MODEL`, the checkpoint; `$LONGEST`, the tokens of the longest request;
+`$STORE_GB`, the size of a store.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+from inference_math.unit.asked import store_bytes, verify_tokens
+from inference_math.unit.steps import longest_request
+from inference_math.unit.types import Asked, Part
+
+if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
+
+__all__ = ["commands"]
+
+# What an engine has no option for it reads from a file; such lines begin with this mark.
+FILED = "# "
+
+
+def commands(
+    asked: Asked, name: str, told: dict[str, object], kv: str, memory: float, tier: str, behind: int
+) -> list[list[Part]]:
+    """Return [title, command] for each kind of server of an architecture, and for what stands in front of its pools.
+
+    Of units without pools so many are `behind` each router.
+
+    `told` is what `settings` returns, `kv` the precision of the KV cache, `memory` the share of the GPUs' that the
+    engine takes. Stored KV caches lie in the `tier`: "" where none are, "dram" for host memory, which engines load
+    from by themselves; what loads from any other is named in a line of its own. Where sessions are counted, the size of
+    the store stands in the command, else a variable.
+    """
+    engine = asked["engine"]
+    found: list[list[Part]] = []
+    note = engine["store_note"] if tier == "dram" else engine["away_note"]
+    if tier != "" and note != "":
+        found.append([{"key": "start.stored"}, {"text": note}])
+    if asked["unit"]["drafts"] > 0:
+        found.append([{"key": "start.drafts"}, {"text": engine["drafter"]}])
+    if name == "disaggregated":
+        for pool in ["prefill", "decode"]:
+            title: Part = {"key": "start.pool", "units": told[pool + " units"], "pool": pool}
+            found.append([title, pooled(asked, told, kv, memory, tier if pool == "prefill" else "", pool)])
+        found.append([{"key": "start.front"}, {"text": engine["router"]}])
+    else:
+        found.append([{"key": "start.unit"}, command(asked, told, kv, memory, tier, "")])
+        if behind > 1:
+            found.append([{"key": "start.front_each", "units": behind}, balanced(asked)])
+    return found
+
+
+def balanced(asked: Asked) -> Part:
+    """Return what stands in front of units without pools: it looks at requests, or where caches are stored at these."""
+    engine = asked["engine"]
+    return {"text": engine["balancer"], "policy": engine["policies"][1 if asked["work"]["alpha"] > 0 else 0]}
+
+
+def pooled(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: str, pool: str) -> Part:
+    """Return the command line of a pool's servers, whose settings are those that begin with its name."""
+    own: dict[str, object] = {}
+    for key in told:
+        if key.startswith(pool + " ") and key != pool + " units":
+            own[key.replace(pool + " ", "")] = told[key]
+    return command(asked, own, kv, memory, tier, pool)
+
+
+def store_sized(asked: Asked, option: str) -> Part:
+    """Return an option of a store with the size that its sessions take, or with a variable if nobody counts them."""
+    size = store_bytes(asked)
+    if not size > 0:
+        return {
+            "text": option, "store_gb": "$STORE_GB", "store_gb_of_a_gpu": "$STORE_GB_OF_A_GPU",
+            "store_bytes": "$STORE_BYTES",
+        }  # fmt: skip
+    each = ceil(size / asked["unit"]["gpus"] / 1e9)
+    return {"text": option, "store_gb": ceil(size / 1e9), "store_gb_of_a_gpu": each, "store_bytes": ceil(size)}
+
+
+def command(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: str, pool: str) -> Part:
+    """Return the command line of one server, and in lines above it what the engine reads from a file."""
+    engine = asked["engine"]
+    given = parallel_args(asked)
+    given.extend(speculative_args(asked))
+    given.extend(kv_args(asked, kv, memory, tier, pool))
+    for key in told:
+        option = key
+        if not key.startswith("--"):
+            option = "--" + key if key.startswith("max") else FILED + key + ":"
+        given.append({"text": option + " {value}" if told[key] != "" else option, "value": told[key]})
+    if pool != "":
+        part = store_sized(asked, pool_option(engine, tier))
+        part["pool"] = pool
+        given.append(part)
+    if pool == "prefill" and engine["prefill_pool"] != "":
+        given.append({"text": engine["prefill_pool"]})
+    filed = written([one for one in given if one["text"].startswith(FILED)])
+    return {
+        "key": "start.line", "filed": [{"key": "start.filed", "lines": filed}] if len(filed) > 0 else [],
+        "program": engine["program"], "options": [one for one in given if not one["text"].startswith(FILED)],
+        "file": engine["file"] if len(filed) > 0 else "",
+    }  # fmt: skip
+
+
+def written(filed: list[Part]) -> list[Part]:
+    """Return the lines of the file of options; what stands before a dot holds what stands behind it."""
+    lines: list[Part] = []
+    above = ""
+    for one in filed:
+        line, text = one.copy(), one["text"].replace(FILED, "")
+        at = text.find(".")
+        holder = text[:at] if at > 0 else ""
+        if holder != "" and holder != above:
+            lines.append({"text": holder + ":"})
+        line["text"] = "  " + text[at + 1 :] if holder != "" else text
+        lines.append(line)
+        above = holder
+    return lines
+
+
+def parallel_args(asked: Asked) -> list[Part]:
+    """Return how the GPUs of a unit divide the model.
+
+    vLLM counts the GPUs that share a matrix; the others all that share the experts, and attention's groups out of them.
+    """
+    layout, engine = asked["unit"]["layout"], asked["engine"]
+    tp, dp, ep, pp = layout["tp"], layout["dp"], layout["ep"], layout["pp"]
+    given: list[Part] = [{"text": engine["tp"], "tp": tp, "all": tp * dp}]
+    if dp > 1:
+        given.append({"text": engine["dp"], "dp": dp})
+    if ep > 1:
+        given.append({"text": engine["ep"], "ep": ep})
+    if pp > 1:
+        given.append({"text": engine["pp"], "pp": pp})
+    return given
+
+
+def speculative_args(asked: Asked) -> list[Part]:
+    """Return what makes requests draft tokens, where they do."""
+    drafts = asked["unit"]["drafts"]
+    if not drafts > 0:
+        return []
+    return [{"text": line, "drafts": drafts, "brought": verify_tokens(asked)} for line in asked["engine"]["drafting"]]
+
+
+def kv_args(asked: Asked, kv: str, memory: float, tier: str, pool: str) -> list[Part]:
+    """Return what the server keeps: its share of the memory, the precision of its KV cache, a store, the longest."""
+    engine, work = asked["engine"], asked["work"]
+    given: list[Part] = []
+    if engine["share"] != "":
+        given.append({"text": engine["share"] + " {memory}", "memory": memory})
+    if kv == "fp8":
+        given.append({"text": engine["eight_bits"]})
+    if tier != "" and not (engine["pool_store"] != "" and pool != ""):
+        option = engine["store"] if tier == "dram" else engine["away"]
+        if option != "":
+            given.append(store_sized(asked, option))
+    longest, made_for = ceil(longest_request(work)), asked["context"]
+    given.append({"text": engine["longest"] + " ${LONGEST:-{longest}}", "longest": longest})
+    if longest > made_for > 0 and engine["rope"] != "":
+        given.append({"text": engine["rope"], "factor": ceil(10 * longest / made_for) / 10, "context": made_for})
+    return given
+
+
+def pool_option(engine: EngineRecord, tier: str) -> str:
+    """Return what makes a server one of a pool, a store with it where one option names both."""
+    stored = engine["pool_store"] if tier == "dram" else engine["pool_away"]
+    return stored if tier != "" and engine["pool_store"] != "" else engine["pool"]

@@ -1,0 +1,529 @@
+"""The plan of one deployment: numbers with intervals and reasons, the best architecture, settings, advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from msgspec.structs import asdict
+from msgspec.structs import replace as changed
+
+from inference_math.catalogue.engines import engine
+from inference_math.catalogue.links import Link, as_link
+from inference_math.catalogue.tiers import Tier, as_tier
+from inference_math.evidence import load
+from inference_math.evidence.sentences import say
+from inference_math.optimiser import answers
+from inference_math.optimiser.answers import best_rate
+from inference_math.optimiser.case import DRAWS, Case, offloading, under
+from inference_math.optimiser.choice import median_row
+from inference_math.optimiser.draws import median
+from inference_math.optimiser.starts import plain_settings, settings
+from inference_math.optimiser.types import Solution, Swing
+from inference_math.unit import Unit
+from inference_math.unit.asked import computed_tokens, sent_bytes
+from inference_math.unit.types import DrawnCoefficients, Part, Row
+from inference_math.workload import SLA, Workload
+from inference_math_planner.answers import record
+from inference_math_planner.answers.commands import commands
+from inference_math_planner.answers.notes import (
+    as_good,
+    checked,
+    drafting_pays,
+    drafts_said,
+    front_weighs,
+    hindered,
+    kept_in,
+    linked,
+    missed,
+    remedy,
+    runner_up,
+    slow_store,
+    to_choose,
+    trusted,
+)
+from inference_math_planner.answers.notes import verdict as verdict_of
+from inference_math_planner.answers.record import Answer, Record, rows_of
+from inference_math_planner.answers.text import as_html, as_text
+
+__all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "known_errors", "plan", "record_of"]
+
+
+@dataclass(frozen=True)
+class Start:
+    """How to start an architecture: settings that keep the SLA in the share `kept` of the draws, and whole commands.
+
+    `rate` is what they serve at full load, in requests/s of a unit, in the median of the draws; `plain` has the
+    settings as numbers by our own names. `commands` are pairs of what is started and its command line.
+    """
+
+    settings: Mapping[str, object]
+    plain: Mapping[str, int | None]
+    kept: float
+    rate: float
+    commands: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """What `plan` found; prints as a table, in a notebook as HTML.
+
+    Every number is a statistic over the same draws of the calibration: a median with both ends, or a share of them.
+
+    Attributes
+    ----------
+    case
+        What was asked.
+    pairs
+        The draws, as coefficients and factors; without intervals the calibration itself, once.
+    solved
+        What `optimiser.answers.solve` decided under them.
+    """
+
+    case: Case
+    pairs: tuple[DrawnCoefficients, ...]
+    solved: Solution
+
+    @classmethod
+    def of(cls, case: Case, count: int) -> Plan:
+        """Return the plan of a checked case under so many draws; of 0, under the calibration itself."""
+        pairs = case.pairs(count)
+        return cls(case, tuple(pairs), answers.solve(case.asked, pairs))
+
+    def __getitem__(self, name: str) -> float:
+        """Return the value of an answer."""
+        return self.answers[name].value
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The architectures, that which loses least first."""
+        return tuple(self.solved["order"])
+
+    @property
+    def best(self) -> str:
+        """The architecture that loses least in the mean over the draws; "" where none meets the SLA."""
+        return str(self.solved["best"])
+
+    @property
+    def best_in(self) -> float:
+        """Share of the draws in which it is the best; 0 where none meets the SLA."""
+        return float(self.solved["best_in"][self.best]) if self.best else 0.0
+
+    @property
+    def tie(self) -> bool:
+        """Whether it is a tie: the best in fewer than half of the draws, or ahead by less than its lead varies."""
+        return bool(self.solved["tie"])
+
+    @cached_property
+    def numbers(self) -> dict[str, list[float]]:
+        """Each number as [median, low, high]."""
+        return answers.numbers_of(self.case.asked, self.solved)
+
+    @cached_property
+    def answers(self) -> Mapping[str, Answer]:
+        """The numbers by name; ``plan["batch"]`` is the value of one."""
+        return dict(_answers(self))
+
+    @cached_property
+    def compared(self) -> pd.DataFrame:
+        """What each architecture does at full load with its settings: a row each, that which loses least first.
+
+        Columns: architecture; rate (requests/s of a unit), ttft and tpot (s), each with _low and _high; best_in, the
+        share of the draws in which it is the best; loss, of the best one's rate in the mean; kept, the share of the
+        draws that keep the limits; batch, the most requests at once; decodes, in flight at that rate; chunk, computed
+        and prefill_units.
+        """
+        rows = []
+        for name in self.order:
+            settings, middle = self.solved["settings"][name], median_row(self.solved["each"][name])
+            row: dict[str, Any] = {"architecture": name}
+            for key in ("rate", "ttft", "tpot"):
+                row |= dict(zip((key, f"{key}_low", f"{key}_high"), middle[key], strict=True))
+            row |= {"best_in": self.solved["best_in"][name], "loss": self.solved["loss"][name]}
+            row |= {"kept": self.solved["kept"][name], "decodes": middle["decodes"][0], "step": middle["step"][0]}
+            row |= {
+                key: settings[key] if settings["rate"] > 0 else np.nan for key in ("batch", "chunk", "prefill_units")
+            }
+            rows.append(row | {"computed": computed_tokens(self.case.asked, settings) if row["chunk"] > 0 else np.nan})
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def offloading(self) -> pd.DataFrame:
+        """What loading stored KV caches gains, by where they lie; see `offloading`."""
+        return offloading(self.case, DRAWS if len(self.pairs) > 1 else 0)
+
+    @cached_property
+    def undrafted(self) -> Solution:
+        """What is decided under the same draws if nothing is drafted."""
+        return answers.undrafted(self.case.asked, list(self.pairs))
+
+    @cached_property
+    def drafting(self) -> pd.DataFrame:
+        """What drafts bring: a row with them and one without; none where nothing is drafted.
+
+        Columns: drafts, in words; architecture, the chosen one, "" where none meets the SLA; rate (requests/s of a
+        unit at full load), ttft and tpot (s), each with _low and _high.
+        """
+        many = self.case.unit.drafts
+        if not many:
+            return pd.DataFrame()
+        rows = []
+        for drafts, solved in ((many, self.solved), (0, self.undrafted)):
+            row: dict[str, object] = {"drafts": say(drafts_said(drafts)), "architecture": solved["best"]}
+            middle = median_row(solved["each"][solved["order"][0]])
+            for key in ("rate", "ttft", "tpot"):
+                ends = middle[key] if solved["best"] else [np.nan] * 3
+                row |= dict(zip((key, f"{key}_low", f"{key}_high"), ends, strict=True))
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def verdict(self) -> str:
+        """The best architecture in a sentence, and whether the calibration is sure enough to say so."""
+        first, second, *_ = self.order
+        rate = self.compared["rate"].iloc[0]
+        lead, loss = self.solved["lead"], self.solved["loss"][first]
+        none, scatter = self.solved["none_in"], self.solved["scatter"]
+        return say(verdict_of(self.best, second, rate, lead, self.best_in, loss, scatter, self.tie, none))
+
+    @cached_property
+    def runner_up(self) -> str:
+        """The next architecture in a sentence, and what would make another the first; "" where none is."""
+        if not self.best:
+            return ""
+        rate = self.compared["rate"].iloc[1]
+        return say(runner_up(self.best, self.order[1], rate, list(self.swings), as_good(self.solved["lead"])))
+
+    @cached_property
+    def swings(self) -> tuple[Swing, ...]:
+        """What a fifth less or more of each input would bring; see `optimiser.answers.swings`."""
+        return tuple(answers.swings(self.case.asked, list(self.pairs))) if self.best else ()
+
+    @cached_property
+    def starts(self) -> Mapping[str, Start]:
+        """How to start each architecture that meets the SLA."""
+        rates = self.compared.set_index("architecture")["rate"]
+        return {name: _start(self, name, float(rates[name])) for name in self.order if self.best and rates[name] > 0}
+
+    @cached_property
+    def advice(self) -> tuple[str, ...]:
+        """Where the SLA cannot be met: by how much it is missed, and what would meet it."""
+        return () if self.best else tuple(map(say, _advice(self.case, self.pairs)))
+
+    @cached_property
+    def outside(self) -> tuple[str, ...]:
+        """Inputs that were never calibrated."""
+        batch = float(self.solved["settings"][self.order[0]]["batch"])
+        return self.case.unit.outside(self.case.work, max(batch, 1))
+
+    @cached_property
+    def hindered(self) -> Mapping[str, str]:
+        """Why an architecture meets the SLA at no rate, by its name; empty where none does, which `advice` tells."""
+        costs = under(self.case)
+        names = [name for name in self.order if self.best and name not in self.starts]
+        return {name: say(hindered(self.case.asked, costs, name)) for name in names}
+
+    @cached_property
+    def cautions(self) -> tuple[str, ...]:
+        """How far predictions of such a unit were off; what is taken on trust; what is served without drafts."""
+        return tuple(map(say, _cautions(self)))
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """What the best architecture's engines are told."""
+        return self.starts[self.best].settings if self.best else {}
+
+    @property
+    def kept(self) -> float:
+        """Share of the draws in which these settings keep the SLA; NaN where there are none."""
+        return self.starts[self.best].kept if self.best else np.nan
+
+    @property
+    def feasible(self) -> bool:
+        """Whether some architecture meets the SLA."""
+        return bool(self.best)
+
+    def frame(self) -> pd.DataFrame:
+        """Return the answers as a table."""
+        return pd.DataFrame(map(asdict, self.answers.values()))
+
+    def __repr__(self) -> str:
+        return as_text(record_of(self))
+
+    def _repr_html_(self) -> str:
+        return as_html(record_of(self))
+
+
+def plan(
+    unit: Unit,
+    work: Workload,
+    sla: SLA,
+    *,
+    units: int = 8,
+    tier: Tier | str | None = None,
+    price: float | None = None,
+    link: Link | str | None = None,
+    sessions: int = 0,
+    front: float | None = None,
+    intervals: bool = True,
+) -> Plan:
+    """Answer the talks' questions for one deployment.
+
+    Parameters
+    ----------
+    unit, work, sla
+        What serves, what is sent, what is promised. Answers must have more than one token.
+    units
+        Units of the deployment, which disaggregation splits into two pools.
+    tier
+        Where the share ``work.alpha`` of the prompts' KV caches is loaded from, a tier or its name; None: it lies in
+        HBM already.
+    link
+        What KV caches travel over between pools, a link or the name of one; None: RDMA, as it was measured.
+    sessions
+        Sessions whose stored part one unit keeps; 0: not known, so nothing is said of a store's size.
+    price
+        US dollars for a GPU and hour, for the cost per million output tokens.
+    front
+        Seconds of each TTFT that no step takes, measured with one short request: HTTP, tokenizer, launch. None: as it
+        was fitted to served points, and as unsure as that is. The limit on TTFT is that of a client, front included.
+    intervals
+        Whether to compute intervals, by planning again under draws of the calibration (half a second).
+
+    Raises
+    ------
+    TypeError
+        For anything but a unit, a workload and an SLA, a tier or a link, or the names of these.
+    ValueError
+        For a price that is not positive, fewer than two units, answers of a single token, sessions beyond HBM,
+        a front below 0.
+    """
+    place = as_tier("tier", tier)
+    case = Case(unit, work, sla, units, place, price, as_link("link", link), sessions, front).checked()
+    return Plan.of(case, DRAWS if intervals else 0)
+
+
+def _start(found: Plan, name: str, rate: float) -> Start:
+    """Return how to start one architecture with its settings."""
+    case, row = found.case, found.solved["settings"][name]
+    plain = plain_settings(case.asked, name, row)
+    return Start(engine_args(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row))
+
+
+def lines_for(case: Case, name: str, row: Row, behind: int = 1) -> tuple[tuple[str, str], ...]:
+    """Return what is started for a replica of an architecture's row, and the command line of each.
+
+    Of units without pools so many are `behind` each router.
+    """
+    store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
+    told = settings(case.asked, name, row)
+    lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, behind)
+    return tuple((say(title), say(line)) for title, line in lines)
+
+
+def engine_args(case: Case, best: str, row: Row) -> dict[str, object]:
+    """Return what an engine is told, the precision of its KV cache with it."""
+    told: dict[str, object] = settings(case.asked, best, row)
+    eight = engine(case.unit.engine)["kv_fp8"]
+    return told if case.unit.kv == "bf16" else told | {eight["option"]: eight["value"]}  # left alone, all keep BF16
+
+
+# Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the
+# plan's.
+ANSWERS = (
+    ("rate", "Requests per second of a unit", "requests/s", "compare", "request_rate", "at full load, {best}"),
+    ("margin", "Lead over the runner-up", "fraction", "compare", "", "of {best} over {second}"),
+    ("tokens_per_gpu", "Output of one GPU", "token/s", "compare", "", "at full load, {best}"),
+    ("usd_per_million", "Cost of a million output tokens", "USD", "compare", "", "at full load"),
+    ("joules_per_token", "Energy of an output token, at most", "J", "compare", "", "GPUs at rated power, full load"),
+    ("ttft", "Time to first token, TTFT", "s", "compare", "expected_ttft_full", "{best}, without queues"),
+    ("front", "of which the front", "s", "fitted", "", "HTTP, tokenizer, launch: what no step takes"),
+    ("tpot", "Time per output token, TPOT", "s", "compare", "expected_tpot_full", "{best}"),
+    ("batch", "Largest batch, prefill first", "requests", "search", "max_batch", "limited by {binding}"),
+    ("batch_tpot", "The same, as far as TPOT allows", "requests", "search", "max_batch", ""),
+    ("batch_ttft", "The same, as far as TTFT allows", "requests", "search", "max_batch_ttft_full", ""),
+    ("batch_memory", "The same, as far as memory allows", "requests", "formula", "", "caches as the engine keeps them"),
+    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size", "chunked prefill, to start with"),
+    ("chunked_gain", "Gain of chunks over whole prefills", "1", "compare", "chunked_gain_sla_serial", "ratio of rates"),
+    ("prefill_units", "Units for prefill", "units", "compare", "pdd_split", "of {units}, disaggregated, to start with"),
+    ("pdd_gain", "Gain of disaggregated over aggregated", "1", "compare", "pdd_gain_same", "ratio of rates"),
+    ("t_w", "Weight read, t_w", "s", "step", "step_time", "part of a step that all requests share"),
+    ("delta_p", "ΔP, net", "s", "formula", "delta_p", "what one more request adds to the mean step by its prefill"),
+    ("delta_p_gross", "ΔP, gross", "s", "formula", "delta_p", "of a prompt alone, t_w with it; a prefill unit pays it"),
+    ("delta_h", "ΔH", "s", "step", "delta_h", "what one more request adds to each step by its decode"),
+    ("gain_bound", "Bound 1 + ΔP/ΔH", "1", "formula", "gain_bound", "most that faster prefills gain, in the mean"),
+    (
+        "concurrent_prefills",
+        "Prompts in a step beside a request",
+        "requests",
+        "formula",
+        "concurrent_prefills",
+        "in the mean, prefill first",
+    ),
+    (
+        "pdd_concurrency",
+        "Requests in prefill for each in decode",
+        "1",
+        "formula",
+        "pdd_concurrency",
+        "with both limits used up",
+    ),
+)
+
+
+def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
+    numbers, case = found.numbers, found.case
+    first, second, *_ = found.order
+    binding = " and ".join(answers.binding_limits(numbers))
+    words = {"binding": binding, "units": case.units, "best": first, "second": second}
+    formulas = answers.by_formula(case.asked, found.solved, numbers)
+    for name, title, measure, by, formula, why in ANSWERS:
+        value, low, high = numbers.get(name, [np.nan] * 3)
+        if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
+            continue
+        meaning = why.format(**words) if found.best else why.partition(",")[0].format(**words)
+        yield name, Answer(name, title, value, low, high, measure, by, formula, formulas.get(name, np.nan), meaning)
+
+
+def known_errors() -> list[Any]:
+    """Return how far off predictions are known to be, as `answers.notes` takes it: what was not scored is -1."""
+    rows: list[Any] = load("served_error").frame.fillna({"ttft": -1.0, "inside": -1.0}).to_dict("records")
+    return rows
+
+
+def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
+    case, unit = found.case, found.case.unit
+    rows = known_errors()
+    yield from to_choose(case.asked, found.solved)
+    yield from slow_store(under(case), answers.whole_alone(case.asked, *case.pairs(0)[0]))
+    yield from trusted(unit.numbers, rows)
+    yield from front_weighs(case.asked, found.numbers["front"])
+    yield from kept_in(case.asked)
+    row = median_row(found.solved["each"]["disaggregated"])
+    if row["rate"][0] > 0:
+        prefill = found.solved["settings"]["disaggregated"]["prefill_units"]
+        each = row["rate"][0] * case.units / (case.units - prefill)
+        over = as_link("link", case.link)
+        yield linked(case.asked, each, over.title, over.measured)
+    if unit.drafts and found.best:
+        yield drafting_pays(found["rate"], best_rate(found.undrafted))
+    if (mode := unit.calibration.mode) in ("served", "zero-shot"):
+        whose = (unit.model.name, unit.gpu.name, unit.weights, unit.kind, unit.engine, unit.gpu.maker)
+        yield checked(*whose, mode == "zero-shot", rows)
+
+
+def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
+    """Yield by how much a request alone misses each limit, and which changes would meet them all."""
+    yield from missed(case.asked, under(case))
+    met = False
+    for tp, precision, other in _variants(case.unit):
+        at = replace(case, unit=other)
+        solved = answers.solve(at.asked, at.pairs(DRAWS if len(pairs) > 1 else 0))
+        if solved["best"]:
+            met = True
+            yield remedy(tp, other.gpus, precision, median(solved["rates"][solved["best"]]))
+    if not met:
+        yield {"key": "missed.nothing"}
+
+
+def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
+    """Yield the unit with more GPUs, and in FP8 and four bits, as far as they exist."""
+    for precision in dict.fromkeys((unit.weights, "fp8", "nvfp4" if unit.gpu.fp4_flops else "int4")):
+        for tp in (1, 2, 4, 8):
+            if tp < unit.tp or (tp, precision) == (unit.tp, unit.weights):
+                continue
+            kv = unit.kv if precision == unit.weights else "fp8"
+            try:
+                other = unit.resized(tp=tp, weights=precision, kv=kv)
+            except ValueError:
+                continue
+            yield tp, precision, other
+
+
+def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True) -> Record:
+    """Return the record of a plan, one unit at full load; without its stores and its runner-up it takes no time."""
+    case = found.case
+    stored = rows_of(found.offloading) if stores and case.work.alpha and found.feasible else []
+    rows = [_one_unit(found, row) for row in rows_of(found.compared.drop(columns="step"))]
+    choices = [_choice(found, row) for row in rows]
+    return Record(
+        unit=case.unit.name,
+        calibration=case.unit.calibration.mode,
+        workload=case.work,
+        sla=case.sla,
+        units=case.units,
+        feasible=found.feasible,
+        answer=changed(choices[0] if found.feasible else basis(found, ""), tie=found.tie),
+        architectures=choices,
+        one_unit=rows,
+        none_in=found.solved["none_in"],
+        stores=[record.Store(row["where"], choices[0].units * row["rate"]) for row in stored],
+        offloading=[record.Stored(**row) for row in stored],
+        drafting=[record.Drafted(**row) for row in rows_of(found.drafting)],
+        numbers=dict(found.answers),
+        verdict=found.verdict,
+        runner_up=found.runner_up if runner_up else "",
+        advice=list(found.advice),
+        outside=list(found.outside),
+        cautions=list(found.cautions),
+        hindered=dict(found.hindered),
+    )
+
+
+def basis(found: Plan, name: str) -> record.Choice:
+    """Return what the record of each architecture has in common, and of none ("") where nothing meets the limits."""
+    case, layout = found.case, found.case.unit.numbers["layout"]
+    tier = "hbm" if case.tier is None else case.tier.name  # as `--tier` calls it
+    pools = {"prefill": layout, "decode": layout} if name == "disaggregated" else None
+    return record.Choice(
+        architecture=name or None,
+        best_in=0.0,
+        layout=layout,
+        promise=case.sla.quantile or "means",
+        store=tier if case.work.alpha else None,
+        pools=pools,
+        none_in=found.solved["none_in"],
+    )
+
+
+def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
+    """Return what an architecture is at full load: of one unit, or of pools of all units of both."""
+    case, pools = found.case, row.architecture == "disaggregated"
+    units = case.units if pools else 1  # what is repeated, and all its GPUs
+    whole = record.Three(*[case.unit.gpus * units] * 3)
+    choice = changed(basis(found, row.architecture), best_in=row.best_in, expected_loss=row.loss, gpus=whole)
+    choice = changed(choice, units=units, kept=row.kept, options=row.options, commands=row.commands)
+    if not row.commands:
+        return choice
+    decoding = case.units - row.prefill_units if pools else np.nan
+    return changed(
+        choice,
+        rate=record.Three(units * row.rate, units * row.rate_low, units * row.rate_high),
+        ttft=record.Three(row.ttft, row.ttft_low, row.ttft_high),
+        tpot=record.Three(row.tpot, row.tpot_low, row.tpot_high),
+        tokens_per_gpu=row.rate * case.work.n_out / case.unit.gpus,
+        settings=dict(found.starts[row.architecture].plain),
+        split={"prefill": row.prefill_units, "decode": decoding} if pools else None,
+        link_gb_s=row.rate * units / decoding * sent_bytes(case.asked) / 1e9 if pools else None,
+        decodes=row.decodes,
+    )
+
+
+def _one_unit(found: Plan, row: dict[str, Any]) -> record.OneUnit:
+    begun = found.starts.get(row["architecture"])
+    options, commands = (as_options(begun.settings), as_commands(begun.commands)) if begun else ([], [])
+    return record.OneUnit(**row, options=options, commands=commands)
+
+
+def as_options(settings: Mapping[str, object]) -> list[str]:
+    """Return settings as a record has them, each as one writes it behind a command."""
+    return [f"{name} {value}".strip() for name, value in settings.items()]
+
+
+def as_commands(commands: tuple[tuple[str, str], ...]) -> list[record.Command]:
+    """Return command lines as a record has them."""
+    return [record.Command(title, line) for title, line in commands]

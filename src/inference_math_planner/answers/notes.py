@@ -1,0 +1,470 @@
+"""What a plan has to say, and its numbers: the verdict, what is missed and what would help, what was never calibrated.
+
+A sentence is a part, or parts in a row, of which `evidence.sentences` has the words. Nothing to say is an empty list.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from inference_math.optimiser.choice import RESOLVED, SURE, median_row
+from inference_math.optimiser.search import ARCHITECTURES
+from inference_math.optimiser.starts import tokens_at_once
+from inference_math.optimiser.types import Solution, Swing
+from inference_math.unit.asked import places, sent_bytes, store_bytes, target_of
+from inference_math.unit.steps import kv_tokens
+from inference_math.unit.types import Asked, Part, StepCosts, UnitNumbers
+from inference_math_planner.answers.types import ErrorRow
+
+__all__ = [
+    "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
+    "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "promised", "remedy", "runner_up",
+    "short", "sized", "sized_how", "slow_store", "standing_of", "to_choose", "trusted", "used_of", "verdict",
+]  # fmt: skip
+
+GUESSED = "a guess: none of this maker is calibrated"
+OPERATED = "h100-sxm"  # whose operators were measured one by one
+CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
+LEFT_OUT = "left out"  # the source of points that were, with all of their engine on their GPU, for this error alone
+SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
+OURS = {"set aside": "checked.set_aside", "left out": "checked.left_out"}  # sources of our own, and what says so
+FRONT_MUCH = 0.1  # of a limit on TTFT that the front may take before it is spoken of
+TILE = 256  # rows of a tile of vLLM's FP8 products, the coarsest measured
+VISIBLE = 0.005  # of a rate: less is printed as nothing
+MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too small to matter
+
+
+def verdict(
+    best: str, second: str, rate: float, lead: float, ahead: float, lost: float, scatter: float, tie: bool, none: float
+) -> list[Part]:
+    """Name the architecture that loses least, how often it is the best and what it costs where it is not, or a tie.
+
+    `lead` is by how much more the `second` loses in the mean, NaN where that meets the limits nowhere; `ahead` and
+    `none` are shares of the draws, `scatter` by how much the lead varies between them.
+    """
+    if best == "":
+        return [{"key": "verdict.none"} if none >= 1 else {"key": "verdict.mostly_none", "none": none}]
+    said: list[Part] = [{"key": "verdict.best", "best": best, "rate": rate, "ahead": ahead}]
+    if none >= VISIBLE:
+        said.append({"key": "verdict.unmet", "none": none})
+    if lost >= VISIBLE:
+        said.append({"key": "verdict.loses", "lost": lost})
+    if not isfinite(lead):
+        return said
+    if lead >= VISIBLE:
+        said.append({"key": "verdict.next", "second": second, "lead": lead, "more": lost >= VISIBLE})
+    else:
+        said.append({"key": "verdict.next_too", "second": second})
+    if tie:
+        said.append({"key": "verdict.tie_few"} if ahead < SURE else {"key": "verdict.tie_varies", "scatter": scatter})
+    elif lead < MATTERS:
+        said.append({"key": "verdict.either"})
+    return said
+
+
+def to_choose(asked: Asked, solved: Solution) -> list[Part]:
+    """Say what tells two architectures apart that serve as much, and what the form does not know of a chunk."""
+    found: list[Part] = []
+    if solved["best"] == "":
+        return found
+    if solved["tie"] or solved["lead"] < MATTERS:
+        tail: Part = {"key": "choose.quantile", "percent": 100 * asked["quantile"]}
+        each: list[Part] = []
+        for name in solved["order"]:
+            row = median_row(solved["each"][name])
+            if row["rate"][0] > 0:
+                each.append({"key": "choose.each", "name": name, "ttft": row["ttft"][0]})
+        what: Part = {"key": "choose.mean"} if asked["quantile"] == 0 else tail
+        found.append({"key": "choose.ttft", "what": what, "each": each})
+    for name in solved["order"]:
+        share = solved["best_in"][name]
+        if share >= MATTERS and not median_row(solved["each"][name])["rate"][0] > 0:
+            found.append({"key": "choose.faster", "name": name, "share": share})
+    chunks = solved["settings"]["chunked"]
+    tokens = tokens_at_once(asked, chunks) if chunks["rate"] > 0 and tiled(asked) else 0
+    if tokens > TILE and tokens % TILE > 0:
+        found.append({"key": "choose.tile", "tokens": tokens, "tile": TILE})
+    return found
+
+
+def tiled(asked: Asked) -> bool:
+    """Tell whether steps of a unit are products of FP8 by vLLM, whose tiles were measured."""
+    products = [one["rate"] for one in asked["unit"]["groups"]]
+    return asked["engine"]["title"] == "vLLM" and "fp8" in products
+
+
+def as_good(lead: float) -> bool:
+    """Tell whether the next architecture loses as little as the first, as far as can be seen."""
+    return lead < MATTERS
+
+
+def ways_to(swings: list[Swing], first: str) -> list[Part]:
+    """Name the inputs that make an architecture the first a fifth smaller or larger; "" none at all."""
+    ways: list[Part] = []
+    for row in swings:
+        if row["best_low"] == first:
+            ways.append({"key": "less." + row["input"]})
+        if row["best_high"] == first:
+            ways.append({"key": "more." + row["input"]})
+    return ways
+
+
+def runner_up(best: str, second: str, rate: float, swings: list[Swing], even: bool) -> Part:
+    """Name the second architecture and its rate, and what would make it, or the third, the best.
+
+    `even`: both do as well, so that next to anything would, or nothing much.
+    """
+    if not rate > 0:
+        return {"key": "runner_up.none"}
+    turns: list[Part] = []
+    for other in ARCHITECTURES:
+        ways = ways_to(swings, other)
+        if other != best and len(ways) > 0 and not (even and other == second):
+            turns.append({"key": "runner_up.first", "name": other, "ways": ways})
+    lost = ways_to(swings, "")
+    if len(lost) > 0:
+        turns.append({"key": "runner_up.unmet", "ways": lost})
+    if even:
+        turns.append({"key": "runner_up.even", "second": second})
+    if len(turns) < 1:
+        turns.append({"key": "runner_up.stays"})
+    return {"key": "runner_up.is", "second": second, "rate": rate, "turns": turns}
+
+
+def sized(
+    name: str, replicas: float, units: float, gpus: list[float], rate: float, following: list[str],
+    others: list[list[float]], have: float, tie: bool, ahead: float, lost: float,
+) -> list[Part]:  # fmt: skip
+    """Say what a fleet serves, and what follows it: by its GPUs, or if there are so many by its requests/s.
+
+    `gpus` are those of the fleet and both ends of what the traffic needs, `others` the same of each that is
+    `following`, the nearest first, or its requests/s and their ends.
+    """
+    owned = have > 0
+    said: list[Part] = [{"key": "fleet.traffic", "gpus": gpus[0], "low": gpus[1], "high": gpus[2], "rate": rate}]
+    if owned:
+        said = [{"key": "fleet.owned", "rate": rate, "used": used_of(gpus[0], have)}]
+    said.append({"key": "fleet.replicas", "name": name, "replicas": replicas, "units": units})
+    if len(following) < 1:
+        return said
+    second, own = others[0], rate if owned else gpus[0]
+    near = RESOLVED if owned else 1.0
+    equal = [following[i] for i in range(len(following)) if others[i][0] <= near * own and own <= near * others[i][0]]
+    if len(equal) > 0:
+        said.append({"key": "fleet.as_much" if owned else "fleet.as_few", "equal": equal})
+    else:
+        key = "fleet.serves" if owned else "fleet.takes"
+        said.append({"key": key, "name": following[0], "size": second[0], "low": second[1], "high": second[2]})
+    said.append({"key": "fleet.best", "name": name, "ahead": ahead})
+    if lost >= VISIBLE:
+        said.append({"key": "verdict.loses", "lost": lost})
+    if tie and len(equal) == 0:
+        said.append({"key": "fleet.unsure_few" if ahead < SURE else "fleet.unsure_varies"})
+    return said
+
+
+def used_of(many: float, have: float) -> Part:
+    """Say how many GPUs are used of those that there are."""
+    return {"key": "fleet.used_of" if many < have else "fleet.used", "gpus": many, "have": have}
+
+
+def apart(name: str, best: str, pools: float, have: float) -> list[Part]:
+    """Say that queues choose another architecture than full load does; nothing where they do not.
+
+    Of the GPUs that there are, if not 0, there may be too few for `pools`, two units.
+    """
+    if name == best:
+        return []
+    few = best == "disaggregated" and 0 < have < pools
+    key = "fleet.apart_pools" if few else "fleet.apart"
+    return [{"key": key, "name": name, "best": best, "pools": pools, "have": have}]
+
+
+def promised(share: float) -> Part:
+    """Say what a fleet promises: a share of the requests within both limits, or for 0 the means."""
+    return {"key": "promise.share" if share > 0 else "promise.means", "share": share}
+
+
+def sized_how(
+    share: float, cvs: list[float], played: str, units: float, rate: float, full_load: float, many: bool
+) -> Part:
+    """Say under what that holds, and what the same GPUs with the same settings would serve at most.
+
+    `many`: there are several replicas, which larger ones might replace. `cvs` are those of the times between all
+    arrivals, and between those at each replica; `played` what requests are: "", of equal prompts and geometric
+    answers; "mix", of drawn lengths; "trace", as recorded. `units` are the most that a replica may have.
+    """
+    come: list[Part] = [{"key": "how.trace"}]
+    if played != "trace":
+        scatter: Part = {"key": "how.scatter_each" if many else "how.scatter", "cv": cvs[0], "own": cvs[1]}
+        come = [{"key": "how.random"} if cvs[0] == 1 else scatter]
+        come.append({"key": "how.mix" if played == "mix" else "how.equal"})
+    return {
+        "key": "how.is", "promise": promised(share), "come": come, "units": units, "many": many,
+        "turns": played == "trace", "full": full_load, "share": rate / full_load,
+    }  # fmt: skip
+
+
+def short(share: float, count: float, needed: float, each: list[Part]) -> Part:
+    """Say that no number of replicas is enough, and in how many draws `each` would do with nothing else to do."""
+    return {"key": "short.is", "promise": promised(share), "needed": needed, "count": count, "each": each}
+
+
+def idle(name: str, kept: float) -> Part:
+    """Say in how many draws a replica that has next to nothing to do keeps the promise."""
+    return {"key": "short.idle", "name": name, "kept": kept}
+
+
+def linked(asked: Asked, rate: float, title: str, measured: bool) -> Part:
+    """Say what the link into each decode unit carries at so many requests/s of it, and whether that was measured."""
+    needs, carries = rate * sent_bytes(asked) / 1e9, asked["pool_bw"] / 1e9
+    return {"key": "trusted.link", "needs": needs, "carries": carries, "measured": measured, "title": title}
+
+
+def hindered(asked: Asked, each: StepCosts, name: str) -> Part:
+    """Say why an architecture meets the SLA at no rate: the limit that its smallest step, or one prompt, misses."""
+    target, step = target_of(asked), each["mixed"]
+    tpot, ttft = target["step"], target["ttft"] - each["front"]
+    if name == "chunked" and not target["mixes"]:
+        return {"key": "hindered.drafts"}
+    if step(1.0, 0.0) > tpot:
+        return over("TPOT", step(1.0, 0.0) / target["sharing"], asked["tpot"])
+    alone = step(0.0, 1.0)
+    if alone > ttft:
+        return over("TTFT", each["front"] + alone, asked["ttft"])
+    if name == "chunked":
+        least = step(1.0, 1 / asked["work"]["n_in"])
+        late: Part = {"key": "hindered.late", "most": asked["ttft"]}
+        return {"key": "hindered.chunk", "least": least} if least > tpot else late
+    return {"key": "hindered.beside" if name == "aggregated" else "hindered.room"}
+
+
+def checked(
+    model: str, gpu: str, weights: str, kind: str, engine: str, maker: str, scaled: bool, rows: list[ErrorRow]
+) -> list[Part]:
+    """Say how far predictions were off on served points that set no coefficient, of what is nearest to a unit.
+
+    `rows` have model, gpu, weights, kind (of model), engine, maker (of the GPU), source, drafts, points, error (mean,
+    of end-to-end latency; of TPOT elsewhere), ttft and inside (share within the 90 % interval). Sources are points set
+    aside that chose neither a term nor a width, calibration points that were left out of the fit with their group, and
+    whoever else published some. Those of the model on the GPU in the precision count, else on the GPU, else of the
+    model, else of its kind. On GPUs of a maker whose points set nothing, any engine's tell something. Points that do
+    not say whether tokens were drafted tell nothing of a unit of which that is known. `scaled`: the unit's steps are
+    not those of served points, but of operators, so older versions' are all that there is.
+    """
+    told = [row for row in rows if row["drafts"] == "none"]
+    known = [row for row in told if row["kind"] == kind and row["maker"] == maker]
+    same = [row for row in known if row["engine"] == engine]
+    others = [row for row in known if row["engine"] != engine]
+    own = nearest_of(model, gpu, weights, [row for row in same if row["source"] in OURS])
+    aside = [row for row in own if row["source"] == SET_ASIDE]
+    own = aside if len(aside) > 0 else own
+    elsewhere: list[Part] = []
+    for part in [same, others if maker != CALIBRATED else []]:
+        for first in firsts_of([row for row in part if row["source"] not in OURS]):
+            of = [row for row in part if row["source"] == first["source"] and row["engine"] == first["engine"]]
+            elsewhere.append(off_on(nearest_of(model, gpu, weights, of)))
+    if len(own) > 0:
+        each = [off_on(own)]
+        each.extend(elsewhere)
+        return [{"key": "checked.older" if scaled else "checked.is", "engine": engine, "each": each}]
+    none = "checked.none" if maker == CALIBRATED else "checked.none_of"
+    said: list[Part] = [{"key": none, "kind": kind, "engine": engine, "maker": maker}]
+    if len(elsewhere) > 0:
+        said.append({"key": "checked.elsewhere", "each": elsewhere})
+    worst = 0.0
+    for row in others:
+        if row["source"] in OURS:
+            worst = max(worst, row["error"])
+    if worst > 0:
+        said.append({"key": "checked.worst", "worst": worst})
+    return said
+
+
+def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list[ErrorRow]:
+    """Return those rows that are of the model on the GPU in the precision; else on the GPU, of the model, or all."""
+    like = [row for row in rows if row["model"] == model]
+    here = [row for row in like if row["gpu"] == gpu]
+    exact = [row for row in here if row["weights"] == weights]
+    for found in [exact, here, like]:
+        if len(found) > 0:
+            return found
+    return rows
+
+
+def firsts_of(rows: list[ErrorRow]) -> list[ErrorRow]:
+    """Return the first row of each source under each engine."""
+    found: list[ErrorRow] = []
+    for row in rows:
+        if len([one for one in found if one["source"] == row["source"] and one["engine"] == row["engine"]]) == 0:
+            found.append(row)
+    return found
+
+
+def off_on(rows: list[ErrorRow]) -> Part:
+    """Say how far off predictions were on the points of one source under one engine."""
+    first, count, off, held, early = rows[0], 0.0, 0.0, 0.0, 0.0
+    for row in rows:
+        count += row["points"]
+        off += row["points"] * row["error"]
+        held += row["points"] * row["inside"]
+        early += row["points"] * row["ttft"]
+    return {
+        "key": OURS.get(first["source"], "checked.published"),
+        "off": off / count, "count": count, "source": first["source"], "engine": first["engine"],
+        "first": [{"key": "checked.first", "early": early / count}] if early >= 0 else [],
+        "held": [{"key": "checked.held", "held": held / count}] if held >= 0 else [],
+        "where": served_where(rows),
+    }  # fmt: skip
+
+
+def served_where(rows: list[ErrorRow]) -> Part:
+    """Name the models, precisions and GPUs of some points, three at most."""
+    found: list[Part] = []
+    for row in rows:
+        if len([one for one in found if same_place(one, row)]) == 0:
+            found.append({"key": "checked.at", "model": row["model"], "weights": row["weights"], "gpu": row["gpu"]})
+    return {"key": "checked.where", "each": found[:3], "more": len(found) > 3}
+
+
+def same_place(one: Part, row: ErrorRow) -> bool:
+    """Tell whether both name the same model in the same precision on the same GPU."""
+    same: bool = one["model"] == row["model"] and one["weights"] == row["weights"] and one["gpu"] == row["gpu"]
+    return same
+
+
+def gpus_said(names: list[str], rates: list[float], costs: list[float]) -> list[Part]:
+    """Say of GPUs in the order of `answers.gpus_ranked`, guesses left out, which is first and by how much.
+
+    `rates` are requests/s of one, 0 where nothing meets the limits; `costs` USD for a million output tokens, NaN where
+    no price is known. Nothing where none meets the limits.
+    """
+    priced = len([one for one in costs if isfinite(one)]) > 1
+    key = "gpus.costs" if priced else "gpus.serves"
+    each: list[Part] = []
+    for i in range(len(names)):
+        if rates[i] > 0 and (isfinite(costs[i]) or not priced):
+            each.append({"key": key, "name": names[i], "cost": costs[i], "rate": rates[i]})
+    if len(each) == 0:
+        return []
+    said: list[Part] = [{"key": "gpus.cost" if priced else "gpus.rate", "each": each[:2]}]
+    for i in range(len(names)):
+        for j in range(len(names)):
+            # A superchip has the GPU of its name, and yet other measurements behind it.
+            if names[i] == "g" + names[j] and rates[i] > 0 and rates[j] > rates[i]:
+                said.append({"key": "gpus.below", "name": names[i], "other": names[j]})
+    return said
+
+
+def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[Part]:
+    """Say what a plan takes on trust of a unit: what drafts bring and cost, and a link that nobody calibrated.
+
+    `rows` as of `checked`.
+    """
+    found: list[Part] = []
+    drafts, layout = unit["drafts"], unit["layout"]
+    if drafts > 0:
+        found.append({"key": "trusted.drafts", "drafts": drafts, "gives": unit["gives"]})
+        for row in [row for row in rows if row["drafts"] == "mtp"]:
+            where, points = served_where([row]), row["points"]
+            seen: Part = {"key": "trusted.drafted", "off": row["error"], "points": points, "where": where}
+            seen["engine"] = row["engine"]
+            found.append(seen)
+        found.append({"key": "trusted.mtp", "stages": layout["pp"] > 1})
+    if layout["dp"] > 1:
+        found.append({"key": "trusted.groups", "groups": layout["dp"]})
+    if layout["tp"] * layout["dp"] > 1 and unit["link_bw"] * unit["gpus"] <= unit["pcie_bw"]:
+        found.append({"key": "trusted.pcie"})
+    return found
+
+
+def slow_store(each: StepCosts, whole: float) -> list[Part]:
+    """Say that loading what is stored takes a prompt alone longer than computing it, which takes `whole` seconds."""
+    alone = each["mixed"](0.0, 1.0)
+    return [{"key": "stored.slow", "alone": alone, "whole": whole}] if each["load"] > 0 and alone > whole else []
+
+
+def kept_in(asked: Asked) -> list[Part]:
+    """Say how many sessions what is stored has room for in HBM, and what sessions take elsewhere."""
+    found: list[Part] = []
+    if not asked["work"]["alpha"] > 0:
+        return found
+    if not asked["read_bw"] > 0:
+        found.append({"key": "stored.hbm", "places": places(asked)})
+    if asked["units"] > 1:
+        found.append({"key": "stored.shared"})
+    if asked["sessions"] > 0:
+        found.append({"key": "stored.sessions", "sessions": asked["sessions"], "gb": store_bytes(asked) / 1e9})
+    return found
+
+
+def drafts_said(many: int) -> Part:
+    """Say how many tokens each step drafts."""
+    return {"key": "drafts.each" if many > 0 else "drafts.none", "many": many}
+
+
+def drafting_pays(rate: float, without: float) -> Part:
+    """Say what a unit serves at full load with its drafts and without, in the median of the draws."""
+    if not without > 0:
+        return {"key": "drafts.needed"}
+    return {"key": "drafts.pay", "without": without, "rate": rate, "pays": rate > without}
+
+
+def front_weighs(asked: Asked, front: list[float]) -> list[Part]:
+    """Say which part of the limit on TTFT the front may take, where nobody measured it and that is much."""
+    if not asked["front_sd"] > 0 or not front[2] > FRONT_MUCH * asked["ttft"]:
+        return []
+    middle, low, high = [1e3 * one for one in front]
+    return [{"key": "trusted.front", "limit": asked["ttft"], "front": middle, "low": low, "high": high}]
+
+
+def missed(asked: Asked, each: StepCosts) -> list[Part]:
+    """Say by how much a request alone misses each limit."""
+    found: list[Part] = []
+    tpot = (each["t_w"] + each["delta_h"] + each["own"]) / target_of(asked)["sharing"]
+    ttft = each["front"] + each["t_w"] + each["ttft_1"]
+    if tpot > asked["tpot"]:
+        found.append(over("TPOT", tpot, asked["tpot"]))
+    if ttft > asked["ttft"]:
+        found.append(over("TTFT", ttft, asked["ttft"]))
+    needed = asked["work"]["n_in"] + asked["work"]["n_out"]
+    room = kv_tokens(asked["unit"], needed)
+    if needed > room:
+        found.append({"key": "missed.memory", "needed": needed, "room": room})
+    if len(found) == 0:
+        found.append({"key": "missed.pace"})
+    return found
+
+
+def over(name: str, alone: float, limit: float) -> Part:
+    """Say by how much a request alone is over one limit."""
+    return {"key": "hindered.over", "limit": name, "alone": alone, "excess": alone / limit - 1, "most": limit}
+
+
+def remedy(tp: int, gpus: int, precision: str, rate: float) -> Part:
+    """Say that another unit, of so many GPUs, meets the SLA."""
+    unit: list[Part] = [{"key": "missed.unit", "gpus": gpus}] if gpus != tp else []
+    return {"key": "missed.remedy", "tp": tp, "precision": precision, "unit": unit, "rate": rate}
+
+
+def standing_of(
+    mode: str, unseen: list[str], gpu: str, like: str, kind: str, engine: str, weights: str, maker: str,
+    rows: list[ErrorRow],
+) -> str:  # fmt: skip
+    """Return what a unit's numbers stand on: "calibrated" (served points), "measured" (kernels), "scaled", or a guess.
+
+    `mode` is of its calibration: "operators" of the H100 for all, "served" points where there are such, or one's own,
+    which never saw the inputs `unseen`. `like` is the GPU whose kernels stand for it; `rows` as of `checked`, which
+    have each group that was fitted.
+    """
+    if maker != CALIBRATED:
+        return GUESSED
+    if mode == "operators":
+        return "measured" if gpu == OPERATED else "scaled"
+    if mode != "served":
+        return "scaled" if "gpu" in unseen else "calibrated"
+    own = [row for row in rows if row["source"] == LEFT_OUT and row["gpu"] == gpu and row["kind"] == kind]
+    fitted = [row for row in own if row["engine"] == engine and row["weights"] == weights]
+    if like != gpu:
+        return "scaled"
+    return "calibrated" if len(fitted) > 0 else "measured"

@@ -1,0 +1,261 @@
+"""The record of an answer: plain values by fixed names, which the views print and `plan --json` writes out."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+import pandas as pd
+from msgspec import Meta, Struct
+
+from inference_math.unit.types import Layout
+from inference_math.workload import SLA, Workload
+
+__all__ = ["Answer", "Choice", "Command", "Fleets", "OneUnit", "Record", "Three", "rows_of", "schema"]
+
+if TYPE_CHECKING:  # always a number here; what is NaN or infinite is null in JSON
+    Real = float
+    Share = float
+else:
+    Real = float | None
+    Share = Annotated[float, Meta(ge=0, le=1.000001)] | None
+Name = Annotated[str, Meta(pattern="^(aggregated|chunked|disaggregated)$")]
+Size = Annotated[int, Meta(ge=1)]
+
+
+class Three(Struct, frozen=True):
+    """A median with its 5 % and 95 % ends, over the draws of the calibration."""
+
+    value: Real
+    low: Real
+    high: Real
+
+
+class Answer(Struct, frozen=True):
+    """One number of a plan: its `title` in words, its interval (90 %), its unit, how it was found, what it means.
+
+    `value` is the median of the draws, `low` and `high` their 5 % and 95 % quantiles; a setting is the same under each.
+    `by` names what computed it: "step", the unit's step; "formula", the closed form `formula`; "search", whole numbers
+    tried against the step; "compare", what settings do, or one architecture against another; "fitted", measured TTFTs.
+    Where a formula of the book says less than a search or a comparison, `by_formula` is what it says at the medians;
+    NaN where there is none, or where what it assumes does not hold.
+    """
+
+    name: str
+    title: str
+    value: Real
+    low: Real
+    high: Real
+    unit: str
+    by: str
+    formula: str
+    by_formula: Real
+    why: str
+
+
+class Command(Struct, frozen=True):
+    """What is started, and its command line."""
+
+    title: str
+    command: str
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """An architecture: of a fleet where traffic or GPUs were named, else of a unit, or its pools, at full load.
+
+    `architecture` is null where nothing meets the limits. `expected_loss` is the share of the best one's rate that is
+    lost in the mean over paired draws; `none_in` the share of the draws in which no architecture meets the limits;
+    `kept` that in which this one does. `rate` is in requests/s of these GPUs, `served` what they serve in the median
+    where GPUs were given; `ttft` and `tpot` in seconds; `tokens_per_gpu` in output tokens/s; `promise` the share of
+    the requests within both limits, or "means"; `link_gb_s` in GB/s of KV caches into each decode unit. `options` are
+    the settings in the engine's own words, `settings` those by our own names: null where there is no such limit. Of
+    pools `split` has the units, and `pools` the layouts of each.
+    """
+
+    architecture: Name | None = None
+    tie: bool = False
+    best_in: Share
+    expected_loss: Share | None = None
+    gpus: Three | None = None
+    layout: Layout
+    rate: Three | None = None
+    ttft: Three | None = None
+    tpot: Three | None = None
+    tokens_per_gpu: Real | None = None
+    promise: Literal["means"] | float
+    store: str | None
+    settings: dict[str, int | None] | None = None
+    split: dict[str, Real] | None = None
+    pools: dict[str, Layout] | None = None
+    link_gb_s: Real | None = None
+    commands: list[Command] = []
+    replicas: Size = 1
+    units: Size = 1
+    kept: Share | None = None
+    decodes: Real | None = None
+    none_in: Share
+    served: Three | None = None
+    options: list[str] = []
+
+
+class Timed(Struct, frozen=True, kw_only=True):
+    """What a unit does at full load: requests/s and seconds, medians with their 5 % and 95 % ends."""
+
+    rate: Real
+    rate_low: Real
+    rate_high: Real
+    ttft: Real
+    ttft_low: Real
+    ttft_high: Real
+    tpot: Real
+    tpot_low: Real
+    tpot_high: Real
+
+
+class OneUnit(Timed, frozen=True, kw_only=True):
+    """What an architecture does at full load, of one unit and without queues; see `Plan.compared`."""
+
+    architecture: Name
+    best_in: Share
+    loss: Share
+    kept: Share
+    decodes: Real
+    batch: Real
+    chunk: Real
+    prefill_units: Real
+    computed: Real
+    options: list[str]
+    commands: list[Command]
+
+
+class Store(Struct, frozen=True):
+    """Where the stored share may lie, and the requests/s of the answer's GPUs with it."""
+
+    store: str
+    rate: Real
+
+
+class Stored(Struct, frozen=True):
+    """The same of one unit at full load, and why; see `planner.offloading`."""
+
+    where: str
+    e: Real
+    binds: str
+    speedup: Real
+    rate: Real
+    rate_low: Real
+    rate_high: Real
+    gain: Real
+
+
+class TriedLayout(Struct, frozen=True):
+    """A layout that was tried; see `planner.search`."""
+
+    architecture: Name
+    layout: str
+    tp: Size
+    ep: Size
+    dp: Size
+    pp: Size
+    gpus: Size
+    rate: Real
+    tokens_per_gpu: Real
+    low: Real
+    high: Real
+    best_in: Share
+    loss: Share
+    decodes: Real
+    ttft: Real
+    tpot: Real
+
+
+class OtherGpu(Struct, frozen=True):
+    """The same on another GPU, per GPU and at full load; see `planner.across`."""
+
+    gpu: str
+    standing: str
+    architecture: str
+    rate: Real
+    rate_low: Real
+    rate_high: Real
+    ratio: Real
+    ratio_low: Real
+    ratio_high: Real
+    price: Real
+    break_even: Real
+    break_even_low: Real
+    break_even_high: Real
+    usd_per_million: Real
+    usd_per_million_low: Real
+    usd_per_million_high: Real
+    joules: Real
+
+
+class Drafted(Timed, frozen=True, kw_only=True):
+    """A unit at full load with drafts, or without; see `Plan.drafting`."""
+
+    drafts: str
+    architecture: str
+
+
+class Fleets(Struct, frozen=True):
+    """What is said of a fleet: the answer, under what it holds; US dollars for a million output tokens."""
+
+    headline: str
+    how: str
+    usd_per_million: Real
+
+
+class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inference-math/plan/1"):
+    """What `inference-math plan --json` prints.
+
+    Seconds, requests/s, shares from 0 to 1. NaN and infinity are null in JSON. Every number is a statistic over the
+    same draws of the calibration: a median with its 5 % and 95 % ends, or a share. `answer` is the recommendation,
+    `architectures` are all of its kind; `one_unit`, `offloading`, `drafting` and `numbers` are those of one unit at
+    full load, `none_in` the share of the draws in which it meets the limits with no architecture. `runner_up` is empty
+    where nobody asked for it.
+    """
+
+    unit: str
+    calibration: str
+    workload: Workload
+    sla: SLA
+    units: int
+    feasible: bool
+    answer: Choice
+    architectures: list[Choice]
+    one_unit: list[OneUnit]
+    none_in: Share
+    stores: list[Store]
+    offloading: list[Stored]
+    layouts: list[TriedLayout] = []
+    gpus: list[OtherGpu] = []
+    drafting: list[Drafted]
+    fleets: Fleets | None = None
+    numbers: dict[str, Answer]
+    verdict: str
+    runner_up: str
+    advice: list[str]
+    outside: list[str]
+    cautions: list[str]
+    hindered: dict[str, str]
+
+    def as_json(self) -> str:
+        """Return it as JSON, by `schema`."""
+        return json.dumps(json.loads(msgspec.json.encode(self, enc_hook=np.generic.item)), indent=2)
+
+
+def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return a table's rows by the names of its columns."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def schema() -> dict[str, object]:
+    """Return the JSON Schema of what `inference-math plan --json` prints.
+
+    >>> schema()["$ref"]
+    '#/$defs/Record'
+    """
+    return msgspec.json.schema(Record)

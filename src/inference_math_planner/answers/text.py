@@ -1,0 +1,374 @@
+"""Views of a record: lines for a terminal, HTML for a notebook, Markdown for a document, a script for a shell.
+
+One list of blocks says what is printed in which order; a printer of each kind writes them down. Nothing is computed
+here that the record does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import isnan
+
+import pandas as pd
+
+from inference_math.evidence.numerals import digits, most_of
+from inference_math.workload import SLA
+from inference_math_planner.answers.record import (
+    Answer,
+    Choice,
+    Command,
+    OneUnit,
+    OtherGpu,
+    Record,
+    Stored,
+    Three,
+    Timed,
+)
+
+__all__ = ["PRINTED", "as_html", "as_markdown", "as_script", "as_short", "as_text", "fleets_table", "gpus_table"]
+
+
+@dataclass(frozen=True)
+class _Title:
+    text: str
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    text: str
+    strong: str = ""  # what comes first
+
+
+@dataclass(frozen=True)
+class _Notes:
+    items: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Table:
+    frame: pd.DataFrame
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class _Commands:
+    what: str
+    commands: Sequence[Command]
+
+
+_Block = _Title | _Sentence | _Notes | _Table | _Commands
+
+
+def _blocks(record: Record) -> Iterator[_Block]:
+    """Yield everything that is printed: what a fleet needs, where that was asked, then one unit at full load."""
+    what, sent = _heading(record)
+    yield _Title(what, 1)
+    yield _Sentence(sent)
+    if record.fleets is not None:
+        yield _Sentence(_sentence(record.fleets.how), _sentence(record.fleets.headline))
+        yield _Sentence(f"At that rate {_seen(record.answer)}.")
+        yield _Table(fleets_table(record))
+        yield _Commands(f"a replica of these, {record.answer.architecture}", record.answer.commands)
+        yield _Title("One unit at full load, without queues")
+    yield _Sentence("", _sentence(record.verdict))
+    if record.runner_up:
+        yield _Sentence(_sentence(record.runner_up))
+    if record.feasible:
+        yield _Sentence(start(record))
+    yield _Notes([*record.advice, *_hindered(record), *_outside(record), *record.cautions])
+    for title, table in tables(record).items():
+        yield _Table(table, title)
+    yield _Table(_numbers(record), "All numbers")
+    for row in record.one_unit if record.fleets is None else ():
+        if row.commands:
+            yield _Commands(f"{row.architecture} at full load", row.commands)
+
+
+def as_text(record: Record) -> str:
+    """Return everything as lines for a terminal."""
+    return "\n".join(line for block in _blocks(record) for line in _in_text(block))
+
+
+def _in_text(block: _Block) -> list[str]:
+    match block:
+        case _Title(text, level):
+            return [text] if level == 1 else ["", f"{text}:"]
+        case _Sentence(text, strong):
+            return [f"{strong} {text}".strip()]
+        case _Notes(items):
+            return [f"! {one}" for one in items]
+        case _Table(frame, title):
+            return ["", *([title] if title else []), *lines_of(frame)]
+        case _Commands(what, commands):
+            return ["", f"To start {what}:", *(f"  {one.title}: {one.command}" for one in commands)]
+
+
+def lines_of(table: pd.DataFrame) -> list[str]:
+    """Return a table of text in aligned columns."""
+    rows = [list(table.columns), *table.to_numpy().tolist()]
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{one:{width}}" for one, width in zip(row, wide, strict=True)).rstrip() for row in rows]
+
+
+def as_html(record: Record) -> str:
+    """Return everything as HTML."""
+    return f'<div class="plan">{"".join(map(_in_html, _blocks(record)))}</div>'
+
+
+def _in_html(block: _Block) -> str:
+    match block:
+        case _Title(text):
+            return f"<p>{escape(text)}</p>"
+        case _Sentence(text, strong):
+            first = f"<strong>{escape(strong)}</strong>" if strong else ""
+            return f"<p>{' '.join(filter(None, (first, escape(text))))}</p>"
+        case _Notes(items):
+            return "".join(f"<p>{escape(_sentence(one))}</p>" for one in items)
+        case _Table(frame, title):
+            above = f"<p>{escape(title)}</p>" if title else ""
+            return above + frame.to_html(index=False, border=0)
+        case _Commands(what, commands):
+            lines = "\n".join(f"# {one.title}\n{one.command}" for one in commands)
+            return f"<details><summary>To start {escape(what)}</summary><pre>{escape(lines)}</pre></details>"
+
+
+def as_markdown(record: Record) -> str:
+    """Return everything as Markdown, for a design document."""
+    return "\n\n".join(part for block in _blocks(record) if (part := _in_markdown(block))) + "\n"
+
+
+def _in_markdown(block: _Block) -> str:
+    match block:
+        case _Title(text, level):
+            return f"# Plan: {text}" if level == 1 else f"## {text}"
+        case _Sentence(text, strong):
+            return f"**{strong}** {text}".rstrip() if strong else text
+        case _Notes(items):
+            return "\n".join(f"* {_sentence(one)}" for one in items)
+        case _Table(frame, title):
+            rows = [list(frame.columns), ["---"] * frame.shape[1], *frame.to_numpy().tolist()]
+            piped = "\n".join(f"| {' | '.join(one.replace('|', '/') for one in row)} |" for row in rows)
+            return f"## {title}\n\n{piped}" if title else piped
+        case _Commands(what, commands):
+            each = (f"{_capital(one.title)}:\n\n```bash\n{one.command}\n```" for one in commands)
+            return "\n\n".join([f"## To start {what}", *each])
+
+
+def as_short(record: Record) -> str:
+    """Return the answer in a few lines: what, how many, how sure, what if it is wrong, how to start, what is next."""
+    lines = _heading(record)
+    if not record.feasible:
+        return "\n".join([*lines, *map(_sentence, [record.verdict, *record.advice])])
+    if record.layouts:
+        lines.append(_layout(record))
+    if record.fleets is not None:
+        lines += _fleet(record)
+    else:
+        lines += [_sentence(record.verdict), f"{start(record)}."]
+    lines += [_sentence(one) for one in _hindered(record)]
+    notes = [f"not calibrated: {'; '.join(record.outside)}"] if record.outside else []
+    lines += [f"! {one}" for one in [*notes, *record.cautions[:3]]]
+    return "\n".join(
+        [*lines, "Commands: --commands FILE writes them. All numbers: --full. Your own engine: inference-math profile."]
+    )
+
+
+def _layout(record: Record) -> str:
+    first, *others = record.layouts
+    following = f"; next {others[0].layout}, {digits(others[0].tokens_per_gpu)}" if others else ""
+    return (
+        f"Layout: {first.layout}, {digits(first.tokens_per_gpu)} output tokens/s of a GPU at full"
+        f" load, the first in {first.best_in:.0%} of the draws{following}."
+    )
+
+
+def _fleet(record: Record) -> Iterator[str]:
+    answer, fleets = record.answer, record.fleets
+    assert fleets is not None
+    yield _sentence(fleets.headline)
+    yield _sentence(fleets.how)
+    yield f"At that rate {_seen(answer)}."
+    cost = "" if isnan(fleets.usd_per_million) else f" {digits(fleets.usd_per_million)} USD per million output tokens."
+    if answer.link_gb_s is not None:
+        cost += f" Each decode unit takes {digits(answer.link_gb_s)} GB/s of KV caches."
+    yield f"Start each replica with: {in_line(answer.options)}.{cost}"
+    means = "means" if record.sla.quantile is None else f"P{100 * record.sla.quantile:g}"
+    yield f"One unit at full load, without queues, {means}: {record.verdict}."
+
+
+def as_script(record: Record) -> str:
+    """Return the commands of the answer as a file for a shell."""
+    one = record.answer
+    what = one.architecture if record.fleets is None else f"a replica of {one.replicas}, {one.architecture}"
+    lines = ["#!/bin/sh", f"# {record.unit}: {what}"]
+    for command in one.commands:
+        lines += ["", f"# {command.title}", command.command]
+    return "\n".join(lines) + "\n"
+
+
+def fleets_table(record: Record) -> pd.DataFrame:
+    """Return the fleets of all architectures as a table of text."""
+    return pd.DataFrame(map(_fleet_cells, record.architectures))
+
+
+def _fleet_cells(one: Choice) -> dict[str, str]:
+    assert one.rate is not None
+    served = _three(one.served) if one.served else digits(one.rate.value)
+    cells = {"architecture": str(one.architecture), "replicas": digits(one.replicas)}
+    cells |= {"units of each": digits(one.units), "GPUs": _three(one.gpus), "requests/s": served}
+    cells |= {"best in": f"{one.best_in:.0%}", "loses": f"{one.expected_loss:.0%}"}
+    cells |= {"TTFT (ms)": _three(one.ttft, 1e3), "TPOT (ms)": _three(one.tpot, 1e3), "holds in": f"{one.kept:.0%}"}
+    return cells
+
+
+def gpus_table(record: Record) -> pd.DataFrame:
+    """Return the same on other GPUs as a table of text, without the columns that are empty."""
+    titles = {"rate": "requests/s of a GPU", "ratio": "as many of yours", "break_even": "break-even (USD/hour)"}
+    titles |= {"usd_per_million": "USD per million output tokens"}
+    rows = [
+        {"GPU": one.gpu, "stands on": one.standing, "architecture": one.architecture}
+        | {title: _ends(one, name) for name, title in titles.items()}
+        | {"price (USD/hour)": cell(one.price)}
+        for one in record.gpus
+    ]
+    table = pd.DataFrame(rows)
+    return table.loc[:, (table != "").any()]
+
+
+def layouts_table(record: Record) -> pd.DataFrame:
+    """Return the first ten layouts as a table of text."""
+    titles = {"tokens_per_gpu": "tokens/s of a GPU", "low": "5 %", "high": "95 %", "best_in": "first in (share)"}
+    titles |= {"loss": "loses (share)", "decodes": "decodes", "ttft": "TTFT (s)", "tpot": "TPOT (s)"}
+    return pd.DataFrame(
+        {"architecture": one.architecture, "layout of a unit": one.layout, "GPUs": str(one.gpus)}
+        | {title: cell(getattr(one, name)) for name, title in titles.items()}
+        for one in record.layouts[:10]
+    )
+
+
+def tables(record: Record) -> dict[str, pd.DataFrame]:
+    """Return the architectures, and what stored caches and drafts gain if there are any, by title; cells are text."""
+    title = f"Architectures at full load, one unit; nothing meets the SLA in {record.none_in:.0%} of the draws"
+    kinds = {
+        title: [_architecture_cells(row) for row in record.one_unit if row.rate > 0],
+        "The stored share of the prompts, by where it lies": [_stored_cells(row) for row in record.offloading],
+        "With drafts and without, one unit at full load": [
+            {"drafts": row.drafts, "architecture": row.architecture or "none meets the SLA"} | _timed_cells(row)
+            for row in record.drafting
+        ],
+    }
+    return {title: pd.DataFrame(rows) for title, rows in kinds.items() if rows and record.feasible}
+
+
+def _architecture_cells(row: OneUnit) -> dict[str, str]:
+    rate, ttft, tpot = _timed_cells(row).items()
+    each = {"decodes": cell(row.decodes), "prompt tokens": cell(row.computed), "prefill units": cell(row.prefill_units)}
+    shares = {"best in": row.best_in, "loses": row.loss, "keeps limits in": row.kept}
+    last = {title: f"{digits(100 * share)} %" for title, share in shares.items()}
+    return {"architecture": row.architecture} | dict([rate]) | each | dict([ttft, tpot]) | last
+
+
+def _timed_cells(row: Timed) -> dict[str, str]:
+    times = {"TTFT (ms)": _ends(row, "ttft", 1e3), "TPOT (ms)": _ends(row, "tpot", 1e3)}
+    return {"requests/s of a unit": _ends(row, "rate")} | times
+
+
+def _stored_cells(row: Stored) -> dict[str, str]:
+    cells = {"where": row.where, "a prompt waits for": row.binds, "e": cell(row.e)}
+    rate = _ends(row, "rate") if row.rate > 0 else "none"
+    return cells | {"prefill speedup": cell(row.speedup), "requests/s of a unit": rate, "gain": cell(row.gain)}
+
+
+def _numbers(record: Record) -> pd.DataFrame:
+    rows = [(a.title, shown(a), a.why, a.by, a.formula, headline(a)) for a in record.numbers.values()]
+    columns = ["answer", "value (5 to 95 %)", "meaning", "computed by", "formula", "which says"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+# How a unit is printed where people use another: factor and word.
+PRINTED = {"s": (1e3, " ms"), "1": (1, ""), "fraction": (100, " %")}
+
+
+def shown(answer: Answer) -> str:
+    """Return a number with its interval and its unit."""
+    scale, unit = PRINTED.get(answer.unit, (1, f" {answer.unit}"))
+    return _three(answer, scale) + unit
+
+
+def headline(answer: Answer) -> str:
+    """Return what the closed form says where something else computed the answer."""
+    scale, unit = PRINTED.get(answer.unit, (1, f" {answer.unit}"))
+    return "" if isnan(answer.by_formula) else f"{digits(scale * answer.by_formula)}{unit}"
+
+
+def start(record: Record) -> str:
+    """Return the settings to start one unit of the best architecture with."""
+    best = record.one_unit[0]
+    return f"Start with (keeps the SLA in {best.kept:.0%} of the draws): {in_line(best.options)}"
+
+
+def in_line(options: Iterable[str]) -> str:
+    """Return settings as one writes them behind a command, a comma between them."""
+    return ", ".join(options)
+
+
+def _three(ends: Three | Answer | None, scale: float = 1.0) -> str:
+    assert ends is not None
+    return _span(ends.value, ends.low, ends.high, scale)
+
+
+def _span(middle: float, low: float, high: float, scale: float = 1.0) -> str:
+    value, least, most = (most_of(scale * one) for one in (middle, low, high))
+    return value if least == most == value else f"{value} ({least} to {most})"
+
+
+def cell(value: float, low: float | None = None, high: float | None = None, scale: float = 1.0) -> str:
+    """Return a number, with its ends if it has any, as a table has it; "" for NaN."""
+    if isnan(value):
+        return ""
+    return digits(scale * value) if low is None or high is None else _span(value, low, high, scale)
+
+
+def _ends(row: Timed | Stored | OtherGpu, name: str, scale: float = 1.0) -> str:
+    middle, low, high = (getattr(row, name + end) for end in ("", "_low", "_high"))
+    return cell(middle, low, high, scale)
+
+
+def _seen(answer: Choice) -> str:
+    first, gap = _three(answer.ttft, 1e3), _three(answer.tpot, 1e3)
+    seen = f"requests see a mean TTFT of {first} ms and a mean TPOT of {gap} ms"
+    return f"{seen}; the promise holds in {answer.kept:.0%} of the draws"
+
+
+def _hindered(record: Record) -> list[str]:
+    return [f"no {name} at full load: {reason}" for name, reason in record.hindered.items()]
+
+
+def _outside(record: Record) -> list[str]:
+    return [f"not calibrated: {line}" for line in record.outside]
+
+
+def _heading(record: Record) -> list[str]:
+    work, store = record.workload, record.answer.store
+    sent = f"{digits(work.n_in)} prompt and {digits(work.n_out)} output tokens, {work.alpha:.0%} of each prompt stored"
+    place = "" if store in (None, "hbm") else f" from {store}"
+    return [f"{record.unit}; {record.calibration} coefficients", f"{sent}{place}; {_promised(record.sla)}"]
+
+
+def _promised(sla: SLA) -> str:
+    first, gap = f"{1e3 * sla.ttft:g} ms", f"{1e3 * sla.tpot:g} ms"
+    if sla.quantile is None:
+        return f"mean TTFT within {first}, mean TPOT within {gap}"
+    which = f"P{100 * sla.quantile:g}"
+    return f"{which} of TTFT within {first}, {which} of the gaps between tokens within {gap}"
+
+
+def _sentence(words: str) -> str:
+    return f"{_capital(words)}."
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]

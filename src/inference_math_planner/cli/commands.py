@@ -1,0 +1,454 @@
+"""The commands: each asks the package one question, and prints the answer."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import entry_points
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from inference_math import catalogue
+from inference_math.catalogue import Gpu, Model
+from inference_math.catalogue.engines import engines
+from inference_math.catalogue.files import write
+from inference_math.catalogue.links import Link, link
+from inference_math.catalogue.tiers import Tier, tier
+from inference_math.evidence.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
+from inference_math.evidence.numerals import digits, in_seconds
+from inference_math.evidence.sentences import say
+from inference_math.unit import Unit
+from inference_math.unit.coefficients import COEFFICIENTS, Calibration
+from inference_math.unit.unit import ACCEPTED
+from inference_math.workload import LENGTHS, SLA, Trace, Workload
+from inference_math_planner import (
+    Benchmark,
+    Case,
+    Fleet,
+    Ladder,
+    Plan,
+    Record,
+    across,
+    as_record,
+    cadences,
+    capacity,
+    fleet,
+    foresee,
+    plan,
+    search,
+    size_store,
+)
+from inference_math_planner.answers.text import (
+    as_markdown,
+    as_script,
+    as_short,
+    as_text,
+    gpus_table,
+    layouts_table,
+    lines_of,
+)
+from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
+from inference_math_planner.fleets import traces
+from inference_math_planner.fleets.bench import cadence_said
+from inference_math_planner.fleets.gpus import first_said
+from inference_math_planner.fleets.loops import Habit
+from inference_math_planner.fleets.mixes import MIXES, mix
+from inference_math_planner.fleets.traffic import RATES, SHARED, Arrivals
+from inference_math_planner.fleets.turns import Turns
+
+__all__ = ["main"]
+
+_LONG = {"ttft": 60, "tpot": 1}  # seconds: whoever asks for more means milliseconds
+_MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
+_LINES = 5  # of a trace that are named where they are left out
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit status.
+
+    0, 2 for bad input; 1 where no architecture meets the SLA, or an engine is not as predicted.
+    """
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the program runs
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in ASCII gets \xb1 for ±, not an error
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given and given[0] in BENCH and not entry_points(group=GROUP, name=given[0]):
+        print(f"error: {given[0]} needs inference-math-bench: pip install inference-math-bench", file=sys.stderr)
+        return 2
+    options = parser(given[0] if given else "", RUNS).parse_args(given)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read, head perhaps, has enough; what is left goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # what a shell says of a program that SIGPIPE ended
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        told = _of_a_file(error, options) if isinstance(error, OSError) else flagged(str(error))
+        print(f"error: {_short(told)}", file=sys.stderr)
+        return 2
+    return status
+
+
+def _of_a_file(error: OSError, options: argparse.Namespace) -> str:
+    """Return an error of the system by the option that names its file; what is written first goes beside it."""
+    at = Path(str(error.filename))
+    for name, value in vars(options).items():
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, str):
+                continue
+            own = Path(one)
+            beside = name in ("report", "commands", "out") and at.name.startswith(f".{own.name}.")
+            if at in (own, own.resolve()) or beside:
+                return f"--{name} {one}: {error.strerror}"
+    return str(error)
+
+
+def _short(message: str) -> str:
+    half = _MESSAGE // 2
+    return message if len(message) <= _MESSAGE else f"{message[:half]} … {message[-half:]}"
+
+
+def _plan(options: argparse.Namespace) -> int:
+    if options.rate is not None and options.have is not None:
+        raise ValueError("--have must be left out where --rate asks how many GPUs it takes")
+    if options.rate is not None:
+        as_number("--rate", options.rate, RATES)
+    if options.have is not None:
+        as_whole("--have", options.have, 1, 1_000_000)
+    as_number("--bursts", options.bursts, Interval(0, 10))
+    if options.search is not None:
+        as_whole("--search", options.search, 1, 512)
+    if options.turns is not None:
+        _put_sessions(options)
+    work, mixed = _work(options)
+    found, tried = _found(options, work)
+    for name, long in _LONG.items():
+        if (limit := getattr(options, name)) > long:
+            print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
+    many = _fleet(options, found, mixed)
+    others = None if options.gpus is None else _others(options.gpus, found)
+    inputs = (options.model, options.gpu, options.calibration)
+    full = options.full or options.report is not None
+    record = as_record(found, many, tried, others, stores=full or options.json, runner_up=full)
+    if options.report is not None:
+        _keep_inputs("--report", options.report, *inputs)
+        write(options.report, as_markdown(record))
+    if options.commands is not None and found.feasible:
+        _keep_inputs("--commands", options.commands, *inputs)
+        write(options.commands, as_script(record))
+    print(record.as_json() if options.json else "\n".join(_lines(record, others, options.full)))
+    return 0 if found.feasible else 1
+
+
+def _lines(record: Record, others: pd.DataFrame | None, full: bool) -> Iterator[str]:
+    """Yield the short answer, how other GPUs compare where that was asked, and if it shall be full, everything."""
+    yield as_short(record)
+    if others is not None:
+        yield from ("\nThe same on other GPUs, at full load:", *lines_of(gpus_table(record)), first_said(others))
+    if full and record.layouts:
+        yield from ("\nLayouts at full load:", *lines_of(layouts_table(record)))
+    if full:
+        yield f"\n{as_text(record)}"
+
+
+def _others(named: Sequence[str], found: Plan) -> pd.DataFrame:
+    """Return what other GPUs do, named as GPU or GPU=USD."""
+    asked = [one.partition("=") for one in named]
+    try:
+        prices = {name: float(price) for name, sign, price in asked if sign}
+    except ValueError:
+        raise ValueError(f"--gpus must be names, or GPU=USD, for example b200=5, not {' '.join(named)!r:.80}") from None
+    return across(found, [_gpu(name) for name, _, _ in asked] or None, prices)
+
+
+def _put_sessions(options: argparse.Namespace) -> None:
+    """Put what sessions come to in the place of lengths, of the stored share and of its tier."""
+    given = [name for name in ("prompt", "output", "alpha", "tier", "store") if getattr(options, name) is not None]
+    if given:
+        raise ValueError(f"--{given[0]} must be left out: it follows from sessions")
+    if options.users is None:
+        raise ValueError("--users must be given with --turns")
+    unit, _ = _laid_out(options)
+    units = _units(options, unit)
+    found = _sessions(options, unit, units)
+    options.prompt, options.output, options.alpha = found.prompt, options.answer, found.tiers["together"].iloc[-1]
+    most = max(range(len(found.shares)), key=lambda k: found.shares[k])
+    if most and found.shares[most] > 0:
+        options.tier = str(found.tiers["tier"].iloc[most])
+        options.sessions = ceil(options.users / units)
+    who = f"{digits(options.users)} users of {units} units of {unit.gpus} GPUs"
+    said = f"{who} find {options.alpha:.0%} of their prompts of {digits(found.prompt)} tokens"
+    print(f"note: {said}, most of that in {options.tier or 'HBM'} (inference-math store)", file=sys.stderr)
+
+
+def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | None = None) -> Ladder:
+    """Return what tiers find for the sessions of the options."""
+    names = ("turns", "first", "message", "answer", "think", "cv", "shared")
+    missing = [name for name in names if getattr(options, name) is None]
+    if missing:
+        raise ValueError(f"--{missing[0]} must be given with --turns")
+    turns = Turns(**{name: getattr(options, name) for name in names})
+    sizes = dict(_sized(named) for named in options.tiers)
+    habit = Habit(blocking=options.blocking, lifetime=options.lifetime)
+    return size_store(unit, turns, options.users, sizes, units, sla=sla, habit=habit)
+
+
+def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFrame | None]:
+    """Return the plan, of the best layout where none is named, and the layouts that were tried."""
+    if options.tier is not None and options.store is not None:
+        raise ValueError("--store must be left out where --tier names one")
+    if (options.tier is not None or options.store is not None) and not work.alpha:
+        raise ValueError("--tier and --store need --alpha above 0: without it, nothing is stored there")
+    own = None if options.store is None else Tier.of_bandwidth(1e9 * options.store)
+    place = own if options.tier is None else tier(options.tier)
+    unit, named = _laid_out(options)
+    if options.drafts or options.accepted != ACCEPTED:
+        unit = unit.resized(drafts=options.drafts, accepted=options.accepted)
+    sla = SLA(options.ttft, options.tpot, options.quantile if isinstance(options.quantile, float) else None)
+    asked: dict[str, Any] = {
+        "units": _units(options, unit),
+        "tier": place,
+        "price": options.price,
+        "link": _link(options.link),
+    }
+    asked["sessions"] = as_whole("--sessions", options.sessions, 0)
+    asked["front"] = None if options.front is None else as_number("--front", options.front, AT_LEAST_ZERO)
+    if named and options.search is None:
+        return plan(unit, work, sla, **asked), None
+    most = options.search or min(options.have or SEARCHED, SEARCHED)
+    return search(Case(unit, work, sla, **asked), most)
+
+
+def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
+    """Return the unit as it was named, or on the fewest GPUs that hold it, and whether somebody named a layout."""
+    sizes = [options.tp, options.ep, options.dp, options.pp]
+    if any(size is not None for size in sizes) and options.search is None:
+        return _unit(options), True
+    refused = []
+    for tp in (1, 2, 4, 8, 16):
+        try:
+            return _unit(options, tp=tp), False
+        except ValueError as error:  # too few GPUs, or what no number of them mends
+            refused.append(error)
+    raise refused[0]
+
+
+def _link(name: str | None) -> Link | None:
+    if name is None:
+        return None
+    try:
+        return Link.of_bandwidth(1e9 * float(name))
+    except ValueError:
+        return link(name)
+
+
+def _units(options: argparse.Namespace, unit: Unit) -> int:
+    """Return the units that a disaggregated replica may have: no more than there are, where GPUs are given."""
+    asked = 8 if options.units is None else int(options.units)
+    return asked if options.have is None else min(asked, max(int(options.have) // unit.gpus, 2))
+
+
+def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
+    """Return what requests are on average, and those whose lengths they have, if `--lengths` names some."""
+    named, alpha = options.lengths, options.alpha
+    if named in LENGTHS:
+        if options.prompt is None or options.output is None:
+            raise ValueError("--prompt and --output must be given, unless --lengths names a mix or a file")
+        return Workload(options.prompt, options.output, alpha or 0.0, named), None
+    if options.prompt is not None or options.output is not None:
+        raise ValueError(f"--prompt and --output must be left out: --lengths {named} has them")
+    if Path(named).suffix in traces.KINDS:
+        read = traces.read(named)
+        if len(read.problems):
+            lines = ", ".join(map(str, read.problems["line"].head(_LINES))) + (
+                ", …" if len(read.problems) > _LINES else ""
+            )
+            said = f"note: {len(read.problems)} of {named} left out, line {lines}: {read.problems['reason'][0]}"
+            print(said, file=sys.stderr)
+        mixed = read.trace() if alpha is None else replace(read.trace(), alpha=alpha)
+    else:
+        mixed = mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), alpha or 0.0)
+    return Workload.from_trace(mixed), mixed
+
+
+def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fleet | None:
+    """Return the fleet for a traffic, or what the GPUs that somebody has can serve; None where neither is asked."""
+    if not found.feasible or (options.rate is None and options.have is None):
+        return None
+    share = None if options.quantile == MEANS else options.quantile or SHARED
+    sized = partial(capacity, found, options.have) if options.rate is None else partial(fleet, found, options.rate)
+    arrivals, workers = Arrivals(options.bursts, mixed, options.seed), min(os.cpu_count() or 1, 3)
+    try:
+        return sized(quantile=share, arrivals=arrivals, workers=workers)
+    except ValueError as error:  # the plan itself stands
+        print(f"note: no fleet: {error}", file=sys.stderr)
+        return None
+
+
+def _benchmark(options: argparse.Namespace) -> int:
+    run = Benchmark(
+        options.input,
+        options.output,
+        options.prompts,
+        options.concurrency,
+        options.rate,
+        options.burstiness,
+        options.ratio,
+        options.budget,
+        options.seed,
+    )
+    unit = _unit(options)
+    if options.cadences:
+        rows = cadences(unit, run, front=options.front)
+        if options.json:
+            print(json.dumps(rows.to_dict("records"), indent=2))
+            return 0
+        times = {name: rows[name].map(in_seconds) for name in ("gap", "gap_p50", "gap_p90", "gap_p99", "ttft")}
+        shown = rows.assign(**times, rate=rows["rate"].map(digits)).rename(columns={"every": "N"})
+        said = cadence_said(
+            rows.to_numpy().tolist(), unit.dp, engines()[unit.engine]["cadence"], engines()[unit.engine]["ahead"]
+        )
+        print("\n".join([shown.to_string(index=False), *map(say, said)]))
+        return 0
+    found = foresee(unit, run, front=options.front)
+    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    return 0
+
+
+def _store(options: argparse.Namespace) -> int:
+    if (options.ttft is None) != (options.tpot is None):
+        raise ValueError("--ttft and --tpot must be given together")
+    sla = None if options.ttft is None else SLA(options.ttft, options.tpot)
+    found = _sessions(options, _unit(options), options.units, sla)
+    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    return 0
+
+
+def _sized(named: str) -> tuple[str, float]:
+    """Return a tier's name and bytes from NAME=GB."""
+    name, _, size = named.partition("=")
+    try:
+        return name, 1e9 * float(size)
+    except ValueError:
+        raise ValueError(f"--tiers must be NAME=GB, for example dram=2000, not {named!r:.80}") from None
+
+
+def _profile(options: argparse.Namespace) -> int:
+    # SciPy's optimiser takes a second to load.
+    from inference_math_planner import calibrate
+
+    _keep_inputs("--out", options.out, *options.runs, options.model, options.gpu, options.calibration)
+    unit = _unit(options)
+    measured = calibrate.read(*options.runs)
+    found = calibrate.fit((unit, measured))
+    calibrated = calibrate.anchored(unit.calibrated(found.calibration), measured) if options.anchor else None
+    calibration = calibrated.calibration if calibrated else found.calibration
+    calibration.save(options.out)
+    _print_coefficients(calibration, found.asked, found.kept, "the runs")
+    for one in calibration.anchors:
+        print(f"{'anchor':23} {1e3 * one.seconds:+.3g} ms a token at {one.n_in:g} in, {one.n_out:g} out")
+    print(f"mean error on {len(found.table)} runs: {found.mape:.1%}; written to {options.out}")
+    if measured.table["tp"].isna().any():
+        print(f"taken on trust: runs do not say how many GPUs shared the model; TP {unit.tp} was assumed")
+    for row in found.unusable.to_dict("records"):
+        print(f"not used: {row['source']}: {row['reason']}")
+    return 0
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    from inference_math import evidence
+    from inference_math_planner.calibrate import from_kernels, schedules
+
+    _keep_inputs("--out", options.out, options.table, str(Path(options.table).with_suffix(".json")), options.gpu)
+    table = evidence.read(options.table)
+    unit = from_kernels.unit(table, None if options.gpu is None else _gpu(options.gpu))
+    times = from_kernels.times(table)
+    found = from_kernels.fit(times, unit)
+    found.calibration.save(options.out)
+    _print_coefficients(found.calibration, COEFFICIENTS, (*found.kept, "per_sequence_overhead"), "the points")
+    print(f"mean error on {len(found.table)} points: {found.mape:.1%}; written to {options.out}")
+    for row in found.unusable.to_dict("records"):
+        print(f"not used: {row['source']}: {row['reason']}")
+    mixed = schedules.overlaps(times)
+    if len(mixed):
+        off, hidden = (mixed["serial_kv"] / mixed["measured"] - 1).abs().mean(), schedules.hidden(mixed)
+        print(
+            f"mixed steps: the sum of their parts is {off:.1%} off; of what can hide, "
+            f"{hidden['attention']:.0%} does with attention beside attention, "
+            f"{hidden['steps']:.0%} with step beside step"
+        )
+    return 0
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from inference_math_planner.calibrate import metrics
+    from inference_math_planner.cli.watching import as_plain, as_text
+
+    if options.out is not None:
+        _keep_inputs("--out", options.out, options.page, options.since, options.calibration)
+    unit = _unit(options)
+    found = metrics.watch(unit, metrics.window(options.page, options.since, options.seconds))
+    print(json.dumps(as_plain(found), indent=2, allow_nan=False) if options.json else as_text(found, options))
+    if options.out is not None and not found.as_predicted:
+        found.calibration.save(options.out)
+    return 0 if found.as_predicted else 1
+
+
+def _keep_inputs(option: str, out: str, *inputs: str | None) -> None:
+    """Refuse to write over a file that is read: a measurement cannot be had again."""
+    for name in inputs:
+        if name is not None and Path(out).exists() and Path(name).exists() and os.path.samefile(out, name):
+            raise ValueError(f"{option} must not be a file that is read: {out}")
+
+
+def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Sequence[str], by: str) -> None:
+    for name in names:
+        note = f" (kept: {by} do not tell)" if name in kept else ""
+        scale, unit_of = (1e6, " µs") if name in ("layer", "collective_latency", "per_sequence_overhead") else (1, "")
+        value, sd = scale * getattr(calibration.coefficients, name), scale * calibration.sd(name)
+        print(f"{name:23} {value:.3g} ± {sd:.2g}{unit_of}{note}")
+
+
+def _unit(options: argparse.Namespace, **layout: int) -> Unit:
+    """Return the unit of the options in the layout that they name, or in another."""
+    calibration = None if options.calibration is None else Calibration.load(options.calibration)
+    named = {name: size for name in ("tp", "ep", "dp", "pp") if (size := getattr(options, name)) is not None}
+    return Unit.of(
+        _model(options.model),
+        _gpu(options.gpu),
+        weights=options.weights,
+        kv=options.kv,
+        engine=options.engine,
+        calibration=calibration,
+        memory=options.memory,
+        expert_imbalance=options.imbalance,
+        **(layout or named),
+    )
+
+
+def _model(name: str) -> Model:
+    return Model.from_config(name, Path(name).stem) if name.endswith(".json") else catalogue.model(name)
+
+
+def _gpu(name: str) -> Gpu:
+    return Gpu.from_toml(name) if name.endswith(".toml") else catalogue.gpu(name)
+
+
+RUNS = {
+    "plan": _plan,
+    "benchmark": _benchmark,
+    "store": _store,
+    "profile": _profile,
+    "watch": _watch,
+    "calibrate": _calibrate,
+}

@@ -1,0 +1,92 @@
+"""What `inference-math watch` says of an engine that runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from inference_math.evidence.numerals import digits
+from inference_math.unit.coefficients import SHARES
+from inference_math_planner.calibrate.metrics import Watched, Window
+
+__all__ = ["as_plain", "as_text"]
+
+_TIMES = {"ttft": "TTFT after the wait", "tpot": "TPOT"}
+_APART = 0.1  # of a number that was planned with: less is not spoken of
+
+
+def as_plain(found: Watched) -> dict[str, object]:
+    """Return everything as plain numbers and lists, for JSON."""
+    seen = found.window
+    told = {name: value for name, value in vars(seen).items() if not name.endswith("_counts")}
+    told |= {name: None for name in ("usage", "first") if getattr(seen, name) != getattr(seen, name)}
+    return told | {
+        "as_predicted": found.as_predicted,
+        "times": found.table.astype(object).where(found.table.notna(), None).to_dict("records"),
+        "moved": found.moved.to_dict("records"),
+    }
+
+
+def as_text(found: Watched, options: argparse.Namespace) -> str:
+    """Return what was counted, what was predicted of it, what was promised, what moved."""
+    seen = found.window
+    lines = [*_counted(seen), *_planned(seen, options), ""]
+    for name, measured, sampled, value, low, high, inside in found.table.to_numpy().tolist():
+        label, ends = f"{_TIMES[name]}:", f"{_ms(value)} predicted ({_ms(low)} to {_ms(high)})"
+        verdict = "as predicted" if inside else f"{digits(measured / value)} times that"
+        about = f" ± {_ms(sampled)}" if sampled == sampled else ""
+        lines.append(f"{label:22} {_ms(measured)}{about} measured, {ends}: {verdict}")
+    lines += _promised(seen, options)
+    return "\n".join([*lines, "", *_moved(found)])
+
+
+def _ms(seconds: float) -> str:
+    return f"{digits(1e3 * seconds)} ms"
+
+
+def _counted(seen: Window) -> Iterator[str]:
+    yield (
+        f"{digits(seen.requests)} requests of {digits(seen.n_in)} prompt tokens, {seen.alpha:.0%} of them cached, and "
+        f"{digits(seen.n_out)} output tokens; {digits(seen.in_flight)} in flight while the engine was busy."
+    )
+    usage = f", {seen.usage:.0%} of the KV cache in use" if seen.usage == seen.usage else ""
+    lost = f"; {digits(seen.preempted)} preempted" if seen.preempted else ""
+    yield f"Now {seen.running} running, {seen.waiting} waiting{usage}{lost}."
+
+
+def _planned(seen: Window, options: argparse.Namespace) -> Iterator[str]:
+    """Say where the requests are others than those that were planned with."""
+    for name, measured in (("prompt", seen.n_in), ("output", seen.n_out), ("alpha", seen.alpha)):
+        planned = getattr(options, name)
+        if planned is not None and abs(measured - planned) > _APART * max(planned, measured if name == "alpha" else 0):
+            yield f"! planned with --{name} {digits(planned)}, counted {digits(measured)}: plan again"
+
+
+def _promised(seen: Window, options: argparse.Namespace) -> Iterator[str]:
+    whose = {"ttft": "requests", "tpot": "requests by their means"}
+    yield f"{'Waiting for a place:':22} {_ms(seen.queue)}"
+    for name, who in whose.items():
+        limit = getattr(options, name)
+        if limit is not None:
+            low, high = seen.within(name, limit)
+            kept = f"{low:.0%}" if f"{low:.0%}" == f"{high:.0%}" else f"{low:.0%} to {high:.0%}"
+            label = f"Within {_ms(limit)}:"
+            yield f"{label:22} {kept} of the {who}"
+
+
+def _moved(found: Watched) -> Iterator[str]:
+    if found.as_predicted:
+        yield "Nothing moved that this calibration could tell: both times lie in its intervals."
+        return
+    if found.moved.empty:
+        yield "Outside, and no coefficient explains it alone: a varying load, other work on the GPU, other settings?"
+        return
+    several = len(found.moved) > 1
+    yield (
+        "One of these moved; runs at several loads and lengths tell which (inference-math profile):"
+        if several
+        else "Moved:"
+    )
+    for name, before, after, widths in found.moved.to_numpy().tolist():
+        told = (digits(one) if name in SHARES else f"{digits(1e6 * one)} µs" for one in (before, after))
+        yield f"  {name} from {' to '.join(told)}, {digits(abs(widths))} widths of what was known of it"

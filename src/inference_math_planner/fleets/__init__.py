@@ -1,0 +1,3 @@
+"""Fleets: what traffic, sessions and benchmarks take when requests queue, and what stores, layouts and GPUs bring."""
+
+from __future__ import annotations

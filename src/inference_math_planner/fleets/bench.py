@@ -1,0 +1,309 @@
+"""A benchmark as it is run, played: what a client measures, and what the opening burst adds. Printed for the page, too.
+
+Lengths and arrivals come from chances that are spread evenly, so that the same seed gives the same benchmark in Python
+and in the browser.
+"""
+
+from __future__ import annotations
+
+from math import ceil, exp, floor, inf, log1p, nan
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from inference_math.simulate.engine import Request
+from inference_math.simulate.systems import engine_of, run_engine
+from inference_math.simulate.types import Admission, StepTimes, System
+from inference_math.unit.asked import max_kv_seqs
+from inference_math.unit.types import Part, UnitNumbers
+from inference_math.workload.requests import Work
+from inference_math_planner.fleets.goodput import Client
+from inference_math_planner.fleets.queues import shuffled
+from inference_math_planner.laws import prompts_met as _prompts_met
+from inference_math_planner.laws import rounds_needed as _rounds_needed
+
+if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
+
+__all__ = [
+    "BUDGET", "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_lengths", "bench_played", "bench_said",
+    "bench_system", "cadence_said", "ttft_ends",
+]  # fmt: skip
+
+prompts_met, rounds_needed = _prompts_met.plain, _rounds_needed.plain
+
+CADENCES = [1, 2, 4, 8, 16]  # steps from prompts to prompts that are compared
+BUDGET = 8192  # tokens of a step that engines take unless they are told otherwise
+CLOSE = 0.05  # how near to the steady mean TTFT is near enough
+ENDLESS = 1e9  # requests of each user
+EACH = 9  # requests of each user, and of all, from which a steady mean is taken, at least
+ENOUGH = 2000
+WORTH = 1.02  # by how much a larger cadence must be better to be called so
+SHARES = [0.5, 0.9, 0.99]  # of the quantiles that are told
+NINE_IN_TEN = 1.6448536269514722  # standard deviations to either side of a normal mean
+
+
+class Bench(TypedDict):
+    """What is run: mean lengths and how far they go from them, users, requests, requests/s, seconds before a step.
+
+    `gaps` are times between arrivals of mean 1, and `chances` numbers below 1, from which lengths are drawn.
+    """
+
+    n_in: float
+    n_out: float
+    span: float
+    users: int
+    count: int
+    rate: float
+    front: float
+    gaps: list[float]
+    chances: list[float]
+
+
+class Noted:
+    """What a client notes of its requests: when they were sent, TTFT, TPOT, latency; and gaps with how often."""
+
+    def __init__(self) -> None:
+        self.logs = False
+        self.notes = True
+        self.measured = 0
+        self.overfull = 0.0
+        self.preempted = 0
+        self.sent: list[float] = []
+        self.ttft: list[float] = []
+        self.tpot: list[float] = []
+        self.latency: list[float] = []
+        self.gaps: list[tuple[float, float]] = []
+
+    def run(self, first: float, rise: float, steps: int, decodes: int) -> None:
+        """Note the gaps of steps in a row, by their mean."""
+        if decodes > 0:
+            self.gaps.append((first + rise * (steps - 1) / 2, 1.0 * steps * decodes))
+
+    def gap(self, seconds: float) -> None:
+        """Note one gap."""
+        self.gaps.append((seconds, 1.0))
+
+    def step(
+        self, engine: int, start: float, seconds: float, decodes: int, context: float, prefills: float, tokens: int
+    ) -> None:
+        """Note no step."""
+
+    def request(self, request: Request, admitted: float, first_token: float, finished: float) -> None:
+        """Note what its user saw of a request."""
+        self.measured += 1
+        self.sent.append(request.arrival)
+        self.ttft.append(first_token - request.arrival)
+        self.latency.append(finished - request.arrival)
+        if request.n_out > 1:
+            self.tpot.append((finished - first_token) / (request.n_out - 1))
+
+
+def bench_system(
+    unit: UnitNumbers, work: Work, engine: EngineRecord, budget: float, admission: Admission, ranks: int
+) -> System:
+    """Return a unit's engine with a budget of tokens for each group of attention, as the simulator runs it.
+
+    Of `ranks` above 1 each has prompts of its own, and all wait for the one with the most; of 1 prompts divide evenly.
+    """
+    return {
+        "engines": 1, "prefill_units": 0, "groups": 1, "decode_units": 1, "transfer": 0.0,
+        "budget": budget * unit["layout"]["dp"],
+        "max_batch": max(1, max_kv_seqs(unit, work, engine)), "kv_capacity": inf, "grows": False, "load": 0.0,
+        "gives": unit["gives"], "brings": ceil(1 + unit["drafts"]), "admission": admission,
+        "ranks": ranks, "by_chance": False,
+    }  # fmt: skip
+
+
+def bench_lengths(mean: float, span: float, chances: list[float]) -> list[int]:
+    """Return whole lengths, uniform within the share `span` of their mean, one for each chance."""
+    low, high = max(1, floor(mean * (1 - span) + 0.5)), floor(mean * (1 + span) + 0.5)
+    return [low + floor(chance * (high - low + 1)) for chance in chances]
+
+
+def bench_requests(asked: Bench) -> list[Request]:
+    """Return the requests of a benchmark, none to be sent before its time."""
+    count, chances = asked["count"], asked["chances"]
+    n_in = bench_lengths(asked["n_in"], asked["span"], shuffled(chances, 1, count, 0.0))
+    n_out = bench_lengths(asked["n_out"], asked["span"], shuffled(chances, 2, count, 0.0))
+    since = shuffled(asked["gaps"], 3, count, 1.0) if asked["rate"] < inf else []
+    found: list[Request] = []
+    now = 0.0
+    for i in range(count):
+        if asked["rate"] < inf:
+            now += since[i] / asked["rate"]
+        found.append(Request(i, now, n_in[i], n_out[i], 0))
+    return found
+
+
+def bench_played(system: System, cost: StepTimes, requests: list[Request], users: int, front: float) -> Any:
+    """Return what the client noted (`Noted`), and the seconds that it took."""
+    noted = Noted()
+    seconds = run_engine(engine_of(system, cost, noted), Client(requests, users, front), noted, len(requests))
+    return [noted, seconds]
+
+
+def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
+    """Return what a benchmark shows: TTFT, TPOT, ITL and latency in seconds as [mean, P50, P90, P99], and more.
+
+    rate (requests finished per second), seconds; burst, the mean TTFT of the first moment, and steady, that of users
+    who have spread; enough, the prompts until the mean TTFT is within `CLOSE` of the latter: infinite for equal
+    answers, NaN where users wait for a place. Of arrivals at a rate these three are NaN. in_flight, requests at once.
+    """
+    users, count, together = asked["users"], asked["count"], asked["rate"] < inf
+    noted, seconds = bench_played(system, cost, bench_requests(asked), users, asked["front"])
+    told: dict[str, Any] = {
+        "ttft": bench_summary(noted.ttft),
+        "tpot": bench_summary(noted.tpot),
+        "itl": bench_gaps(noted.gaps),
+        "latency": bench_summary(noted.latency),
+        "rate": count / seconds,
+        "seconds": seconds,
+        "burst": nan,
+        "steady": nan,
+        "enough": nan,
+    }
+    told["in_flight"] = min(1.0 * users, told["latency"][0] * told["rate"])
+    if not together:
+        first = [noted.ttft[i] for i in range(count) if noted.sent[i] <= 0]
+        told["burst"] = bench_summary(first)[0]
+        told["steady"] = bench_steady(system, cost, asked)
+        if users <= system["max_batch"]:  # else the queue for a place outweighs the burst
+            told["enough"] = users * bench_rounds(system, cost, asked, told["burst"], told["steady"])
+    return told
+
+
+def bench_cadence(system: System, cost: StepTimes, asked: Bench, every: int) -> list[float]:
+    """Return what a benchmark shows where prompts are computed at every so many steps alone.
+
+    Steps, mean, P50, P90 and P99 of the gaps between tokens, mean TTFT, requests/s.
+    """
+    admission = system["admission"].copy()
+    admission["every"] = every
+    other = system.copy()
+    other["admission"] = admission
+    noted, seconds = bench_played(other, cost, bench_requests(asked), asked["users"], asked["front"])
+    gaps = bench_gaps(noted.gaps)
+    return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked["count"] / seconds]
+
+
+def cadence_said(rows: list[list[float]], ranks: int, option: str, ahead: bool) -> list[Part]:
+    """Say what cadences do, and which ones are the best at what; rows are those of `bench_cadence`."""
+    keys = ["", "cadence.gap", "cadence.gap_p50", "cadence.gap_p90", "cadence.gap_p99", "cadence.ttft"]
+    said: list[Part] = []
+    for column in [1, 2, 3, 4, 5]:
+        best = rows[0]
+        for row in rows:
+            if row[column] < best[column] / WORTH:
+                best = row
+        said.append({"key": keys[column], "every": best[0], "seconds": best[column]})
+    if ranks > 1:
+        said.append({"key": "cadence.ranks", "ranks": ranks})
+    if ahead:
+        said.append({"key": "cadence.ahead"})
+    said.append({"key": "cadence.option" if option != "" else "cadence.no_option", "option": option})
+    return said
+
+
+def bench_steady(system: System, cost: StepTimes, asked: Bench) -> float:
+    """Return the mean TTFT of users who have spread: played with answers that forget the start, its later part."""
+    users = asked["users"]
+    count = users * max(EACH, floor(ENOUGH / users))
+    n_in, mean = max(1, floor(asked["n_in"] + 0.5)), asked["n_out"]
+    requests: list[Request] = []
+    for chance in shuffled(asked["chances"], 2, count, 0.0):
+        n_out = max(ceil(log1p(-chance) / log1p(-1 / mean)), 1) if mean > 1 else 1
+        requests.append(Request(len(requests), 0.0, n_in, n_out, 0))
+    noted, _ = bench_played(system, cost, requests, users, asked["front"])
+    order = list(range(count))
+    order.sort(key=lambda i: noted.sent[i])
+    late = order[floor(users * floor(count / users / 3)) :]
+    return bench_summary([noted.ttft[i] for i in late])[0]
+
+
+def bench_rounds(system: System, cost: StepTimes, asked: Bench, burst: float, steady: float) -> float:
+    """Return the requests of each user until neither the burst nor what phases keep matters to the mean TTFT."""
+    n_in, n_out = asked["n_in"], asked["n_out"]
+    ends = bench_lengths(n_out, asked["span"], [0.0, 0.9999999])
+    far = ends[1] - ends[0]  # lengths are whole
+    if far < 1:
+        return inf
+    cv = (((far + 1) ** 2 - 1) / 12) ** 0.5 / n_out
+    together = max(1, floor(system["budget"] / ceil(n_in)))
+    met = prompts_met(asked["users"], ENDLESS, together, n_out, cv)
+    more = cost.seconds(0, 0.0, 1.0, ceil(n_in), n_in * n_in / 2) - cost.seconds(1, n_in, 0.0, 0, 0.0)
+    needed: float = rounds_needed(burst, steady, max(met, 0.0), max(more, 1e-9), 0.0, CLOSE)
+    return ceil(needed)
+
+
+def bench_summary(values: list[float]) -> list[float]:
+    """Return mean, P50, P90 and P99; NaN where there is nothing."""
+    if len(values) < 1:
+        return [nan, nan, nan, nan]
+    ordered = list(values)
+    ordered.sort(key=lambda one: one)
+    total = 0.0
+    for one in ordered:
+        total += one
+    found = [total / len(ordered)]
+    for share in SHARES:
+        found.append(bench_quantile(ordered, share))
+    return found
+
+
+def bench_quantile(ordered: list[float], share: float) -> float:
+    """Return a quantile of values in order, interpolated between two of them."""
+    at = share * (len(ordered) - 1)
+    low = floor(at)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
+
+
+def bench_gaps(gaps: list[tuple[float, float]]) -> list[float]:
+    """Return mean, P50, P90 and P99 of gaps, each as often as it came."""
+    ordered = list(gaps)
+    ordered.sort(key=lambda pair: pair[0])
+    count, total = 0.0, 0.0
+    for seconds, often in ordered:
+        count += often
+        total += seconds * often
+    if not count > 0:
+        return [nan, nan, nan, nan]
+    found = [total / count]
+    for share in SHARES:
+        passed, at = 0.0, 0
+        while at < len(ordered) - 1 and passed + ordered[at][1] < share * count:
+            passed += ordered[at][1]
+            at += 1
+        found.append(ordered[at][0])
+    return found
+
+
+def ttft_ends(mean: float, front: float, sd: float, spread: float) -> list[float]:
+    """Return the factors between which nine in ten measured mean TTFTs lie of what was played.
+
+    `spread` is what they err by with the front of the machines that it was fitted to; others' may be less, as `sd`
+    says.
+    """
+    wide = exp(NINE_IN_TEN * spread)
+    part = front * (1 - exp(-NINE_IN_TEN * sd)) / mean
+    return [(1 - part) / wide, wide]
+
+
+def bench_said(told: dict[str, Any], front: float, ends: list[float], late: list[float]) -> list[Part]:
+    """Say what a benchmark shows beside its table: pace, how sure its TTFT is, the front, the burst.
+
+    `ends` are those of `ttft_ends`; `late` the same of latencies, or nothing.
+    """
+    mean, latency = told["ttft"][0], told["latency"][0]
+    said: list[Part] = [
+        {"key": "bench.pace", "rate": told["rate"], "seconds": told["seconds"]},
+        {"key": "bench.ttft", "low": mean * ends[0], "high": mean * ends[1]},
+    ]
+    if len(late) > 0:
+        said.append({"key": "bench.latency", "low": latency * late[0], "high": latency * late[1]})
+    said.append({"key": "bench.front", "front": front})
+    if told["enough"] > 0:
+        said.append({"key": "bench.burst", "burst": told["burst"], "steady": told["steady"]})
+        never: Part = {"key": "bench.never"}
+        enough: Part = {"key": "bench.enough", "enough": told["enough"], "close": CLOSE}
+        said.append(enough if told["enough"] < inf else never)
+    return said

@@ -1,0 +1,255 @@
+"""What a benchmark will show before it is run: the command line of ``vllm bench serve``, played.
+
+Users begin together and every request counts, so a mean TTFT holds an opening burst, and hangs on how many prompts are
+sent. The play says both, and how many prompts it takes until the burst no longer matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+
+import pandas as pd
+
+from inference_math.catalogue.engines import engine
+from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_whole
+from inference_math.evidence.numerals import in_seconds
+from inference_math.evidence.sentences import say
+from inference_math.simulate.cost import Steps
+from inference_math.simulate.schedulers import Habits, admission_of
+from inference_math.unit import Unit
+from inference_math.workload import RandomLengths, Workload
+from inference_math_planner.fleets.bench import (
+    BUDGET,
+    CADENCES,
+    CLOSE,
+    Bench,
+    bench,
+    bench_cadence,
+    bench_said,
+    bench_system,
+    ttft_ends,
+)
+from inference_math_planner.fleets.traffic import chances
+
+__all__ = ["BUDGET", "CLOSE", "Benchmark", "Foreseen", "cadences", "foresee"]
+
+_RATIO = Interval(0, 0.999)
+_BURSTINESS = Interval(1e-4, 1e4)
+_COLUMNS = ["mean", "P50", "P90", "P99"]
+_ROWS = {"TTFT": "ttft", "TPOT": "tpot", "ITL": "itl", "latency": "latency"}
+
+
+@dataclass(frozen=True, eq=False)
+class Foreseen:
+    """What a benchmark of a unit will show.
+
+    Attributes
+    ----------
+    table
+        Rows TTFT, TPOT, ITL and latency in seconds: mean, P50, P90, P99.
+    rate, seconds
+        Requests finished per second, and how long it takes.
+    front
+        Seconds of each TTFT that no step takes.
+    burst, steady
+        Mean TTFT of the prompts of the first moment, and of a closed loop whose users have spread; NaN for arrivals.
+    enough
+        Prompts to send until the mean TTFT is within `CLOSE` of the steady one; infinite for equal answers, for users
+        who get these stay together, and NaN where they wait for a place, or come at a rate.
+    spread
+        Ends of the factor by which mean TTFTs, and latencies, may be off with a probability of 90 %. The front is that
+        of one source's hosts and clients: others may take less, and the low end of the TTFT has the low end of it.
+    notes
+        What was never calibrated.
+    """
+
+    table: pd.DataFrame
+    rate: float
+    seconds: float
+    front: float
+    burst: float
+    steady: float
+    enough: float
+    spread: dict[str, tuple[float, float]]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return all of it as plain values, seconds; what does not apply is None."""
+        told = {name: getattr(self, name) for name in ("rate", "seconds", "front", "burst", "steady", "enough")}
+        plain = {name: value if isfinite(value) else None for name, value in told.items()}
+        table = self.table.astype(object).where(self.table.notna(), None).to_dict("index")
+        return plain | {"table": table, "spread": self.spread, "notes": list(self.notes)}
+
+    def __str__(self) -> str:
+        lines = ["              mean      P50      P90      P99"]
+        rows = {str(name): values for name, *values in self.table.itertuples()}
+        for name, values in rows.items():
+            lines.append(f"{name:8}" + "".join(f"{in_seconds(value):>9}" for value in values))
+        told = {"rate": self.rate, "seconds": self.seconds, "ttft": rows["TTFT"], "latency": rows["latency"]}
+        told |= {"burst": self.burst, "steady": self.steady, "enough": self.enough}
+        said = bench_said(told, self.front, list(self.spread["ttft"]), list(self.spread["e2e"]))
+        return "\n".join([*lines, *map(say, said), *(f"note: {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What is run, the arguments named as ``vllm bench serve`` has them.
+
+    Parameters
+    ----------
+    n_in, n_out
+        ``--random-input-len``, ``--random-output-len`` in tokens.
+    prompts
+        ``--num-prompts``: requests in all.
+    concurrency
+        ``--max-concurrency``: users that send the next request when the last is answered; without a rate they begin
+        together. None: as many as there are prompts.
+    rate, burstiness
+        ``--request-rate`` in 1/s, and ``--burstiness``: 1 for arrivals at random, less comes in bursts. A request that
+        must wait for a user to be free is sent, and its clock starts, when one is: as that client has it.
+    range_ratio
+        ``--random-range-ratio`` r: lengths are uniform from 1 - r to 1 + r of their means.
+    budget
+        ``--max-num-batched-tokens``, for each group of attention.
+    seed
+        Of lengths and arrivals.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a number that is none of these.
+    """
+
+    n_in: float
+    n_out: float
+    prompts: int
+    concurrency: int | None = None
+    rate: float = inf
+    burstiness: float = 1.0
+    range_ratio: float = 0.0
+    budget: int = BUDGET
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        count = as_whole("prompts", self.prompts, 1, 1_000_000)
+        as_whole("concurrency", count if self.concurrency is None else self.concurrency, 1, count)
+        if self.rate != inf:
+            as_number("rate", self.rate, ANY_POSITIVE)
+        as_number("burstiness", self.burstiness, _BURSTINESS)
+        as_number("range_ratio", self.range_ratio, _RATIO)
+        as_whole("budget", self.budget)
+        as_whole("seed", self.seed, 0)
+
+    def played(self, front: float) -> Bench:
+        """Return it as `fleets.bench` plays it, with what it draws lengths and arrivals from."""
+        source = RandomLengths(self.n_in, self.n_out, self.range_ratio)
+        gaps, lengths = chances(self.seed, self.burstiness**-0.5)
+        return {
+            "n_in": source.n_in,
+            "n_out": source.n_out,
+            "span": source.span,
+            "users": self.prompts if self.concurrency is None else self.concurrency,
+            "count": self.prompts,
+            "rate": self.rate,
+            "front": front,
+            "gaps": gaps,
+            "chances": lengths,
+        }
+
+
+def foresee(unit: Unit, run: Benchmark, *, front: float | None = None) -> Foreseen:
+    """Return what a benchmark of a unit will show.
+
+    Parameters
+    ----------
+    front
+        Seconds of a TTFT that no step takes, measured with one short request; None: as fitted to served points.
+
+    Raises
+    ------
+    ValueError
+        For a `front` below 0.
+
+    Examples
+    --------
+    >>> from inference_math import Unit
+    >>> from inference_math_planner import Benchmark, foresee
+    >>> unit = Unit.of("llama-3-8b", "h100-sxm")
+    >>> runs = [Benchmark(1000, 200, each * 16, concurrency=16, range_ratio=0.1) for each in (2, 40)]
+    >>> few, many = (foresee(unit, run) for run in runs)
+    >>> bool(few.table.loc["TTFT", "mean"] > 1.5 * many.table.loc["TTFT", "mean"])
+    True
+    """
+    known = unit.front if front is None else replace(unit.front, seconds=as_number("front", front, AT_LEAST_ZERO), sd=0)
+    asked, work = run.played(known.seconds), Workload(run.n_in, run.n_out)
+    habits = admission_of(habits_of(unit.engine))
+    system = bench_system(unit.numbers, work.plain, engine(unit.engine), run.budget, habits, 1)
+    told = bench(system, Steps(unit.near(work)), asked)
+    table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
+    within = unit.predict("e2e", work, max(1.0, told["in_flight"]))
+    low, high = ttft_ends(told["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
+    spread = {"ttft": (low, high), "e2e": (within.low / within.value, within.high / within.value)}
+    return Foreseen(
+        table,
+        told["rate"],
+        told["seconds"],
+        known.seconds,
+        told["burst"],
+        told["steady"],
+        told["enough"],
+        spread,
+        unit.outside(work, asked["users"]),
+    )
+
+
+def cadences(
+    unit: Unit, run: Benchmark, *, front: float | None = None, every: Sequence[int] = tuple(CADENCES)
+) -> pd.DataFrame:
+    """Return what a benchmark shows where prompts are computed at every N-th step alone, for some N [E01, E03].
+
+    Of a unit with attention data parallelism the ranks have prompts of their own and step together, for N = 1, too.
+    vLLM plans each step while the one before it runs.
+
+    Parameters
+    ----------
+    front
+        As of `foresee`.
+    every
+        The N: 1 is an engine without a cadence.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each N: gap (mean), gap_p50, gap_p90, gap_p99 and ttft (mean) in seconds, rate in requests/s.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `foresee`; for no N, or one that is no whole number.
+
+    Examples
+    --------
+    >>> from inference_math import Unit
+    >>> from inference_math_planner import Benchmark, cadences
+    >>> unit = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
+    >>> found = cadences(unit, Benchmark(1000, 200, 600, rate=8.0, range_ratio=0.5), every=(1, 4))
+    >>> bool(found.gap[1] < 0.8 * found.gap[0])
+    True
+    """
+    steps = [as_whole("every", one) for one in every]
+    if not steps:
+        raise ValueError("every must name a number of steps at least")
+    late = unit.front.seconds if front is None else as_number("front", front, AT_LEAST_ZERO)
+    asked, work = run.played(late), Workload(run.n_in, run.n_out)
+    habits = admission_of(replace(habits_of(unit.engine), ahead=engine(unit.engine)["ahead"]))
+    system = bench_system(unit.numbers, work.plain, engine(unit.engine), run.budget, habits, unit.dp)
+    rows = [bench_cadence(system, Steps(unit.near(work)), asked, one) for one in steps]
+    return pd.DataFrame(rows, columns=["every", "gap", "gap_p50", "gap_p90", "gap_p99", "ttft", "rate"])
+
+
+def habits_of(name: str) -> Habits:
+    """Return how an engine lets prompts into its steps unless it is told otherwise."""
+    record = engine(name)
+    return Habits(whole=record["whole"], alone=record["alone"], since=record["since"])

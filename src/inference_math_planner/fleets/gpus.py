@@ -1,0 +1,152 @@
+"""The same question on other GPUs: what one of each serves, what it may cost, what a token costs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from inference_math import catalogue
+from inference_math.catalogue import Gpu
+from inference_math.evidence.checks import ANY_POSITIVE, as_number, as_one_of
+from inference_math.evidence.sentences import say
+from inference_math.optimiser import answers
+from inference_math.optimiser.case import DRAWS
+from inference_math.optimiser.draws import interval
+from inference_math.unit import Unit
+from inference_math.unit.kernels import like
+from inference_math.unit.nearest import alike
+from inference_math.workload import Workload
+from inference_math_planner.answers.deployment import Plan, known_errors
+from inference_math_planner.answers.notes import GUESSED, gpus_said, standing_of
+
+__all__ = ["across", "first_said", "standing"]
+
+NOT_TO_BE_HAD = "does not fit, or not in this precision"  # or under this engine
+_COLUMNS = [
+    "gpu", "standing", "architecture", "rate", "rate_low", "rate_high", "ratio", "ratio_low", "ratio_high", "price",
+    "break_even", "break_even_low", "break_even_high", "usd_per_million", "usd_per_million_low",
+    "usd_per_million_high", "joules",
+]  # fmt: skip
+
+
+def across(
+    found: Plan, gpus: Iterable[Gpu | str] | None = None, prices: Mapping[str, float] | None = None
+) -> pd.DataFrame:
+    """Return what one GPU of each kind does at full load in the place of the plan's, in units of as many GPUs.
+
+    Everything else stays: layout, precision, engine, prompts, promise. The plan's own GPU is always among them.
+
+    Parameters
+    ----------
+    found
+        The plan, with its price of a GPU and hour if it has one.
+    gpus
+        Names, or GPUs of your own; None: all of the catalogue.
+    prices
+        US dollars for a GPU and hour, by its name; the plan's own price stands for its GPU if that is not among them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each GPU, guesses last; else the cheapest token first where two have a price, or the fastest. gpu;
+        standing, what the numbers rest on; architecture, or why there is none; rate (requests/s of a GPU); ratio to
+        the plan's GPU; price and break_even (USD/hour), at which it is as good as the plan's at its price;
+        usd_per_million, output tokens at full load at its own price; joules, a token at rated power. Those with _low
+        and _high are medians over the plan's draws with the 5 % and 95 % ends; NaN where there is none.
+
+    Raises
+    ------
+    ValueError
+        For an unknown GPU, or a price that is not positive or of a GPU that is not asked about.
+
+    Examples
+    --------
+    >>> from inference_math import SLA, Unit, Workload, plan
+    >>> found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1), price=2.5)
+    >>> from inference_math_planner import across
+    >>> table = across(found, ["h200-sxm"], {"h200-sxm": 3.2})
+    >>> table.gpu.tolist(), bool(table.usd_per_million.is_monotonic_increasing)
+    (['h100-sxm', 'h200-sxm'], True)
+    """
+    own = found.case.unit.gpu
+    asked = catalogue.GPUS.values() if gpus is None else map(_gpu, [gpus] if isinstance(gpus, str) else gpus)
+    named = {one.name: one for one in (*asked, own)}
+    costs = {own.name: found.case.price} if found.case.price else {}
+    for name, price in (prices or {}).items():
+        costs[as_one_of("prices: a GPU", name, named)] = as_number(f"prices: {name}", price, ANY_POSITIVE)
+    here = _each(found) if found.feasible else []
+    rows = [_row(_planned(found, one), one, here, costs.get(own.name, np.nan), costs) for one in named.values()]
+    order = answers.gpus_ranked(
+        [row["rate"] if row["rate"] > 0 else 0.0 for row in rows],
+        [row["usd_per_million"] for row in rows],
+        [row["standing"] == GUESSED for row in rows],
+    )
+    return pd.DataFrame([rows[i] for i in order], columns=_COLUMNS)
+
+
+def _gpu(one: Gpu | str) -> Gpu:
+    return one if isinstance(one, Gpu) else catalogue.gpu(one)
+
+
+def _planned(found: Plan, gpu: Gpu) -> Plan | None:
+    """Return the plan on a GPU; None where the unit does not fit, or its precision or engine is not to be had."""
+    case = found.case
+    if gpu == case.unit.gpu:
+        return found
+    try:
+        moved = replace(case, unit=case.unit.resized(gpu=gpu)).checked()
+    except ValueError:
+        return None
+    return Plan.of(moved, DRAWS if len(found.pairs) > 1 else 0)
+
+
+def standing(unit: Unit, work: Workload) -> str:
+    """Return what a unit's numbers stand on, in a word of `answers.notes.standing_of`."""
+    mode = {"zero-shot": "operators"}.get(unit.calibration.mode, unit.calibration.mode)
+    whose = (unit.gpu.name, like(unit.gpu), unit.kind, alike(unit.engine), unit.weights, unit.gpu.maker)
+    return standing_of(mode, unit.unseen(work), *whose, known_errors())
+
+
+def _each(found: Plan) -> list[float]:
+    """Return the requests/s of one GPU under each draw."""
+    return [rate / found.case.unit.gpus for rate in found.solved["rates"][found.best]]
+
+
+def _row(found: Plan | None, gpu: Gpu, here: list[float], own: float, prices: Mapping[str, float]) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(_COLUMNS, np.nan) | {"gpu": gpu.name, "price": prices.get(gpu.name, np.nan)}
+    if found is None:
+        return row | {"standing": "", "architecture": NOT_TO_BE_HAD}
+    case = found.case
+    row["standing"] = standing(case.unit, case.work)
+    if not found.feasible:
+        return row | {"architecture": "none meets the SLA"}
+    each, tokens = _each(found), case.work.n_out
+    row |= {"architecture": found.best} | _three("rate", each)
+    if here:
+        ratios = answers.ratios(each, here)
+        row |= _three("ratio", ratios) | _three("break_even", [own * one for one in ratios])
+    made = [one * tokens for one in each]
+    row |= _ends("usd_per_million", answers.spent_on(made, answers.usd_per_million(1, prices.get(gpu.name, 0), 1)))
+    if gpu.tdp:
+        row["joules"] = answers.spent_on(made, gpu.tdp)[0]
+    return row
+
+
+def _three(name: str, each: list[float]) -> dict[str, float]:
+    return _ends(name, interval(np.nan, each))
+
+
+def _ends(name: str, three: list[float]) -> dict[str, float]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), three, strict=True))
+
+
+def first_said(rows: pd.DataFrame) -> str:
+    """Return in a sentence which GPU that `across` compared is first; "" where none meets the limits."""
+    known = rows[rows["standing"] != GUESSED]
+    names, rates, costs = (known[name] for name in ("gpu", "rate", "usd_per_million"))
+    said = say(gpus_said(names.tolist(), rates.fillna(0).tolist(), costs.tolist()))
+    return f"{said[0].upper()}{said[1:]}." if said else ""

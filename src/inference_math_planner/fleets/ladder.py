@@ -1,0 +1,163 @@
+"""A ladder of tiers for users who come back: what each finds and brings, how big a store must be, what it is worth."""
+
+from __future__ import annotations
+
+from math import ceil, floor, inf
+
+from inference_math.optimiser.draws import interval
+from inference_math.simulate.types import StepTimes
+from inference_math.unit.batch import largest_whole
+from inference_math.unit.types import Part
+from inference_math_planner.fleets.sessions import border, found_within, prompt_of, session_of
+from inference_math_planner.fleets.types import LadderNumbers, TierRow
+from inference_math_planner.fleets.visits import Served, calm, store_for, turns_held, visits
+
+__all__ = [
+    "FOUND_SHARES",
+    "ceiling_of",
+    "ladder",
+    "ladder_head",
+    "ladder_notes",
+    "latency_ends",
+    "sizes_for",
+    "tier_row",
+    "units_alone",
+    "users_kept",
+]
+
+FOUND_SHARES = [0.5, 0.9, 0.99]  # of what a store finds that drops nothing: the sizes that an answer names
+LOST = 0.1  # of what can be found: next to nothing
+CLIFF = 1.25  # the size that finds nearly all over the one that finds half
+NEAR = 0.02  # by which a rate is as good
+MOST_USERS = 2**20  # of a unit, within limits
+MOSTLY = 0.6  # of HBM taken by turns in flight: simulated waits for room were longer than their law's
+BRIM = 0.95  # from here on the law holds again
+GROWS = 1.1  # so small are steps that look for the first miss
+
+
+def tier_row(asked: LadderNumbers, cost: StepTimes, below: int) -> TierRow:
+    """Return what users see with the tiers down to one, and how many of them these hold; all units together."""
+    turns, units, groups = asked["turns"], asked["units"], asked["habits"]["groups"]
+    tokens, loads = asked["tokens"][: below + 1], asked["loads"][: below + 1]
+    at = visits(calm(turns, asked["front"]), asked["users"] / units, cost, tokens, loads, asked["habits"])
+    together, held = 0.0, 0.0
+    for k in range(below + 1):
+        together += at["found"][k]
+        held += tokens[k]
+    return {
+        "together": together,
+        "found": at["found"],
+        "users": units * border(session_of(turns, 1.0), held / groups) * groups,
+        "rate": units * at["rate"],
+        "ttft": asked["front"] + at["ttft"],
+        "tpot": at["tpot"],
+        "in_flight": at["in_flight"],
+        "full": at["full"],
+        "prompts": at["prompts"],
+    }
+
+
+def users_kept(asked: LadderNumbers, cost: StepTimes, below: int, ttft: float, tpot: float) -> float:
+    """Return how many users with the tiers down to one have means within limits, up to the first that miss them.
+
+    Behind a cliff limits may hold again, since HBM caps who is served: so it looks in small steps.
+    """
+    units, last, ahead = asked["units"], 0, 1
+
+    def keeps(users: int) -> bool:
+        other = asked.copy()
+        other["users"] = units * users
+        row = tier_row(other, cost, below)
+        return row["ttft"] <= ttft and row["tpot"] <= tpot
+
+    while last < MOST_USERS and keeps(ahead):
+        last = ahead
+        ahead = max(ahead + 1, floor(GROWS * ahead))
+    return units * (last + largest_whole(ahead - last - 1, lambda more: keeps(last + more)))
+
+
+def ladder(asked: LadderNumbers, cost: StepTimes) -> list[TierRow]:
+    """Return the row of HBM, and of each tier below with all above it."""
+    return [tier_row(asked, cost, k) for k in range(len(asked["tokens"]))]
+
+
+def sizes_for(asked: LadderNumbers, cost: StepTimes) -> list[float]:
+    """Return the tokens, of HBM and stores of all units, that find so much of what can be found, by `FOUND_SHARES`."""
+    turns, users = calm(asked["turns"], asked["front"]), asked["users"] / asked["units"]
+    one, habits = asked["tokens"][0], asked["habits"]
+    return [asked["units"] * store_for(turns, users, cost, share, one, habits) for share in FOUND_SHARES]
+
+
+def units_alone(asked: LadderNumbers, cost: StepTimes, wanted: float) -> int:
+    """Return the units, no fewer than there are, that serve so many turns per second with HBM alone."""
+    units, goal = asked["units"], wanted * (1 - NEAR)
+    most = max(units, ceil(asked["users"]))  # a unit for each user does as well as anything
+    turns, habits = calm(asked["turns"], asked["front"]), asked["habits"]
+
+    def few(more: int) -> bool:
+        many = units + more - 1
+        seen = visits(turns, asked["users"] / many, cost, [asked["tokens"][0]], [0.0], habits)
+        return many * seen["rate"] < goal
+
+    return units + largest_whole(most - units, few)
+
+
+def latency_ends(asked: LadderNumbers, costs: list[StepTimes], fronts: list[float], row: TierRow) -> list[float]:
+    """Return the factors between which a turn's latency lies in nine of ten draws, if as much is found."""
+    turns, each = asked["turns"], []
+    steps = max(turns["answer"] - 1, 1)
+    for k in range(len(costs)):
+        served = Served(calm(turns, fronts[k]), costs[k], asked["habits"], asked["tokens"][0])
+        seen = served.seen(asked["users"] / asked["units"], row["found"], asked["loads"])
+        each.append(fronts[k] + seen["ttft"] + steps * seen["tpot"])
+    whole = interval(0.0, each)
+    own = row["ttft"] + steps * row["tpot"]
+    return [min(whole[1] / own, 1.0), max(whole[2] / own, 1.0)]
+
+
+def ceiling_of(asked: LadderNumbers) -> float:
+    """Return the share of all prompt tokens that stores find which drop nothing before its lifetime."""
+    users, groups = asked["users"] / asked["units"], asked["habits"]["groups"]
+    each = users / max(1.0, min(groups, users))
+    return found_within(session_of(asked["turns"], 1.0), each, asked["habits"]["lifetime"])
+
+
+def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[Part]:
+    """Say whose sessions these are, and how big a store must be that finds so much of what can be found."""
+    law, each = session_of(asked["turns"], 1.0), asked["bytes"]
+    prompt, lifetime = prompt_of(law), asked["habits"]["lifetime"]
+    ceiling, think = ceiling_of(asked), asked["turns"]["think"]
+    who: Part = {"key": "ladder.who", "users": asked["users"], "think": think, "prompt": prompt}
+    who["size"] = prompt * each / 1e9
+    if not ceiling > 0:
+        return [who, {"key": "ladder.nothing"}]
+    parts: list[Part] = []
+    for k in range(len(FOUND_SHARES)):
+        parts.append({"key": "ladder.size", "share": FOUND_SHARES[k], "size": sizes[k] * each / 1e9})
+    when: Part = {"key": "ladder.lately" if lifetime < inf else "ladder.before", "lifetime": lifetime}
+    return [who, {"key": "ladder.found", "ceiling": ceiling, "when": when, "sizes": parts}]
+
+
+def ladder_notes(
+    asked: LadderNumbers, rows: list[TierRow], sizes: list[float], units: int, ends: list[float]
+) -> list[Part]:
+    """Say what the rows mean, and what follows: `units` with HBM alone would do as much; `ends` are the latencies'."""
+    first, last, law = rows[0], rows[len(rows) - 1], session_of(asked["turns"], 1.0)
+    ceiling, groups = ceiling_of(asked), asked["habits"]["groups"]
+    found: list[Part] = [{"key": "ladder.rows", "low": ends[0], "high": ends[1], "budget": asked["habits"]["budget"]}]
+    if units != asked["units"]:
+        found.append({"key": "ladder.alone", "units": units, "gpus": (units - asked["units"]) * asked["gpus"]})
+    common = law["shared"] / prompt_of(law)
+    if ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
+        found.append({"key": "ladder.small"})
+    most = groups * turns_held(law, asked["tokens"][0] / groups)
+    if len([row for row in rows if MOSTLY * most < row["in_flight"] < BRIM * most]) > 0:
+        found.append({"key": "ladder.brim"})
+    dropped = last["ttft"] > asked["habits"]["lifetime"]
+    if dropped:
+        found.append({"key": "ladder.dropped"})
+    if groups > 1:
+        found.append({"key": "ladder.groups", "groups": groups})
+    if ceiling > 0 and sizes[len(sizes) - 1] < CLIFF * sizes[0] and not dropped:
+        found.append({"key": "ladder.cliff"})
+    return found

@@ -1,0 +1,713 @@
+"""What replicas sustain when requests arrive at random, and fleets of them; the planner's page runs this, too.
+
+Some of the calibration's draws stand for all, each with arrivals of its own, the same for all architectures: what is
+drawn holds both the calibration's error and that of the sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, floor, inf, log, log1p
+from typing import Any
+
+from inference_math.optimiser.choice import CAREFUL, RESOLVED, best_rates, chosen, scattered, tied
+from inference_math.optimiser.draws import fixed, median
+from inference_math.optimiser.load import loaded, settings_row
+from inference_math.optimiser.search import ARCHITECTURES, NEVER
+from inference_math.optimiser.types import Solution
+from inference_math.simulate.chance import Dice, gamma_of
+from inference_math.simulate.engine import Request
+from inference_math.simulate.pace import Pace
+from inference_math.simulate.types import Admission, StepTimes, System
+from inference_math.unit.asked import (
+    computed_tokens,
+    fresh_share,
+    places,
+    seats_beside,
+    sent_bytes,
+    target_of,
+    verify_tokens,
+    whole_prompt,
+)
+from inference_math.unit.batch import largest_whole
+from inference_math.unit.steps import (
+    answer_steps,
+    draft_yield,
+    floor_terms,
+    kv_loaded,
+    kv_tokens,
+    stored_tokens,
+    unit_terms,
+)
+from inference_math.unit.types import Asked, CoefficientValues, Row, StepCosts
+from inference_math_planner import laws
+from inference_math_planner.fleets.goodput import Tally, goodput, requests_like, requests_of
+from inference_math_planner.fleets.types import Crowd, Draw, Drawn, Host, Standing
+
+thinned_cv = laws.thinned_cv.plain
+
+# Prompts are let in as they come.
+AT_ONCE: Admission = {
+    "whole": False,
+    "alone": False,
+    "wait_steps": 0,
+    "wait_tokens": inf,
+    "looks": 1,
+    "every": 1,
+    "guard": True,
+    "since": False,
+    "ahead": False,
+}
+DRAWN = 16  # of the calibration's draws, each with arrivals of its own
+MEASURED = 400  # requests of a simulation
+BEFORE = 0.25  # of the requests that are measured: so many come before them, at least
+AFTER = 0.1  # and after them
+FILLS = 4.0  # times what is under way at once come before, so that a replica has its usual load; as many stay after
+LONGEST = 3000  # requests before, at most
+SETTLES = 20  # rounds, until decodes and their steps agree
+FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for longer than is simulated
+ACCEPTED_SD = 0.15  # between requests, of the chance that a draft is accepted: taken on trust
+LOGISTIC = 0.5513  # the scale of a logistic variable whose standard deviation is 1
+STRATA = 50  # chances, evenly spread, that stand for all
+BISECTIONS = 30
+STEADY = 1e-6  # a squared CV: arrivals are as good as equally spaced
+IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
+BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
+APART = 4  # times as many places: between them another number is tried
+LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
+FURTHER = [4, 3, 2, 1]  # times as far as simulations tell rates apart
+WIDE = 1.08  # rates in a row, where it is looked from which on limits are missed; their middle is `NARROW` to both
+NARROW = RESOLVED  # and how near two must be in the end, between which what is sustained is taken to lie
+BEATS = 1 + 1e-6  # as much as another, and more
+SPLITS = 64  # of a size that are tried, about
+ALL_TO = 32  # units of pools that are tried each; beyond, an eighth apart
+FIRST = 4  # draws, the slowest, that say whether more need be asked
+GUESS = 0.7  # of full load: where it is looked first for what is sustained, whoever was tried before
+STRIDE = 1.3  # from one number of replicas to the next, until one is enough
+LEAST = 0.02  # of full load: what is sustained below it is nothing
+
+
+def ranks_of(asked: Asked) -> int:
+    """Return the groups of a unit's GPUs that share requests: of attention data parallelism and of pipeline stages."""
+    layout = asked["unit"]["layout"]
+    return layout["dp"] * layout["pp"]
+
+
+def of_units(asked: Asked, units: int) -> Asked:
+    """Return what is asked, of pools with so many units."""
+    of = asked.copy()
+    of["units"] = units
+    return of
+
+
+def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
+    """Return a row with another chunk, or another split of its units."""
+    other = row.copy()
+    other["chunk"] = chunk
+    other["computed"] = chunk * fresh_share(asked["work"])
+    other["prefill_units"] = prefill
+    return other
+
+
+def candidates(asked: Asked, solved: Solution) -> dict[str, Row]:
+    """Return the architectures that fleets are made of, with their settings: all that meet the SLA at full load.
+
+    And prompts whole beside decodes, wherever whole prompts before them do. At full load each step has its part of a
+    prompt and must keep the limit on TPOT, which no chunk may do; below it the mean TPOT of a request bears long steps.
+    """
+    found: dict[str, Row] = {}
+    for name in ARCHITECTURES:
+        if solved["settings"][name]["rate"] > 0:
+            found[name] = solved["settings"][name]
+    if "aggregated" in found and "chunked" not in found and target_of(asked)["mixes"]:
+        found["chunked"] = settings_row(places(asked), asked["work"]["n_in"], NEVER)
+    return found
+
+
+def trials(asked: Asked, name: str, row: Row) -> list[Row]:
+    """Return the rows to try: an architecture's own, with more decodes, chunks up to whole prompts, or all splits.
+
+    At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps: so as
+    many decodes as the KV cache holds may do beside prompts, where at full load each step must keep the limit, or a
+    quantile of the gaps. Pools that are equally fast at full load are not at part load: prompts wait for a unit, and
+    decodes for a place. Of the prompts that a row has a unit compute together, each of the unit's groups has its part.
+    """
+    n_in = asked["work"]["n_in"]
+    found: list[Row] = []
+    seats = [row["batch"]]
+    if places(asked) > row["batch"]:
+        seats.append(places(asked))
+    if name == "aggregated":
+        if len(seats) > 1 and seats[1] >= APART * seats[0]:
+            seats.append(ceil((seats[0] * seats[1]) ** 0.5))
+        for batch in seats:
+            found.append(seated(row, batch))
+        return found
+    if name == "disaggregated":
+        chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
+        for prefill in range(1, asked["units"], max(1, floor(asked["units"] / SPLITS))):
+            found.append(changed(asked, row, chunk, prefill))
+        return found
+    whole = max(n_in, row["chunk"])
+    chunks = [whole]
+    for factor in LARGER:
+        if factor * row["chunk"] < whole:
+            chunks.append(factor * row["chunk"])
+    if whole > row["chunk"]:
+        chunks.append(row["chunk"])
+    for chunk in chunks:
+        for batch in seats:
+            found.append(seated(changed(asked, row, chunk, row["prefill_units"]), batch))
+    return found
+
+
+def seated(row: Row, batch: float) -> Row:
+    """Return a row with so many places for decodes."""
+    other = row.copy()
+    other["batch"] = batch
+    return other
+
+
+def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
+    """Return the requests/s of a replica, all its units, at full load with the settings of a row.
+
+    Of pools each group of a unit's GPUs has them. No more decode beside chunks than these replace when they finish,
+    whatever places there are.
+    """
+    chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
+    own, target = changed(asked, row, chunk, row["prefill_units"]), target_of(asked)
+    if name == "chunked":
+        own["batch"] = min(row["batch"], chunk * max(target["steps"] - 1, 1) / target["n_in"])
+    return loaded(target, one, name, own)["rate"] * asked["units"]
+
+
+def system_for(asked: Asked, name: str, row: Row) -> System:
+    """Return an architecture's row as what the simulator runs."""
+    unit, work = asked["unit"], asked["work"]
+    ranks = ranks_of(asked)
+    n_in, batch = work["n_in"], ceil(row["batch"])
+    cached = stored_tokens(n_in, work["alpha"])
+    waits = kv_loaded(unit, cached, asked["read_bw"]) / cached if asked["read_bw"] > 0 and cached > 0 else 0.0
+    prefill = row["prefill_units"] if name == "disaggregated" else 0
+    budget, most = inf, batch
+    if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
+        budget = whole_prompt(asked) + batch * verify_tokens(asked)
+    if name == "disaggregated":
+        budget = computed_tokens(asked, row)
+    if name == "chunked":  # prompts under way hold places, too
+        budget = computed_tokens(asked, row) + batch * verify_tokens(asked)
+        most = seats_beside(asked, row, 1)
+    return {
+        "engines": 1 if name == "disaggregated" else asked["units"],
+        "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
+        "transfer": ranks * sent_bytes(asked) / n_in / asked["pool_bw"], "budget": budget, "max_batch": most,
+        "kv_capacity": kv_tokens(unit, n_in + work["n_out"]), "grows": asked["engine"]["kv_grows"], "load": waits,
+        "gives": unit["gives"], "brings": verify_tokens(asked), "admission": AT_ONCE,
+        "ranks": 1, "by_chance": False,
+    }  # fmt: skip
+
+
+def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
+    """Tell whether the KV cache of a unit has room for each request of a mix."""
+    longest = 0
+    for n_in, n_out, _ in mix:
+        longest = max(longest, n_in + n_out)
+    return longest <= system["kv_capacity"]
+
+
+def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
+    """Return the steps of a unit under the coefficients `found`, a step and its prompts' part stretched."""
+    unit, work = asked["unit"], asked["work"]
+    room = BEYOND * kv_tokens(unit, work["n_in"] + work["n_out"])
+    return Pace(unit_terms(unit, found), floor_terms(unit), factors[0], factors[1], room)
+
+
+def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
+    """Return draws that stand for all, evenly spread: by what one more request costs, from the least to the most.
+
+    Limits and units do not count, so that what is asked with others of these is asked under the same draws.
+    """
+    steps = answer_steps(asked["unit"], asked["work"]["n_out"])
+    needs = [one["ttft_1"] + steps * (one["delta_h"] + one["own"]) for one in each]
+    order = list(range(len(each)))
+    order.sort(key=lambda i: needs[i])
+    many = min(DRAWN, len(order))
+    return [order[floor((k + 0.5) * len(order) / many)] for k in range(many)]
+
+
+def replicas_sharing(cv: float, traffic: float, have: float, gpus: float, rate: float) -> float:
+    """Return how many replicas share the arrivals of which one gets `rate`: as many as the traffic, or the GPUs, make.
+
+    `cv` is that of the times between all arrivals; 1 where it does not matter: a part of arrivals at random is at
+    random, too.
+    """
+    if cv == 1:
+        return 1.0
+    return max(floor(have / gpus), 1.0) if have > 0 else max(traffic / rate, 1.0)
+
+
+def cv_at_each(cv: float, replicas: float) -> float:
+    """Return the CV of the times between arrivals at one of the replicas to which requests come by chance."""
+    return thinned_cv(cv, 1 / replicas)
+
+
+def thinned(cv: float, seed: float, count: int, replicas: float) -> list[float]:
+    """Return times between arrivals, of mean 1, at one of the replicas to which requests come by chance.
+
+    Times between all arrivals are gamma distributed, so a time here is a sum of as many as come until one comes here,
+    a geometric number; see `cv_at_each`.
+    """
+    dice, varied = Dice(seed), cv**2
+    found: list[float] = []
+    total = 0.0
+    for _ in range(count):
+        passed = max(ceil(log1p(-dice.roll()) / log1p(-1 / replicas)), 1) if replicas > 1 else 1
+        one = varied * gamma_of(passed / varied, dice) if varied > STEADY else passed
+        found.append(one)
+        total += one
+    return [one * count / total for one in found]
+
+
+def played(
+    asked: Asked, system: System, under: Draw, drawn: Drawn, rate: float, replicas: float, enough: float
+) -> list[float]:
+    """Return (score, mean TTFT, mean TPOT) of a replica that gets so many requests a second; see `goodput`.
+
+    `drawn` has gaps, lengths and like, the tokens of recorded requests, and `share`, which of the requests must keep
+    both limits (0: means must). Each draw has its own arrivals, which so many `replicas` share. A score of 1 keeps the
+    promise; where it is not `enough`, the play ends early.
+    """
+    place, pace = under["place"], under["pace"]
+    work, under_way = asked["work"], usually_under_way(asked, system, pace, rate)
+    since = min(max(floor(BEFORE * MEASURED + 0.5), ceil(FILLS * under_way)), LONGEST)
+    many = since + MEASURED + max(ceil(AFTER * MEASURED), ceil(under_way))
+    lengths = shuffled(drawn["lengths"], place, many, 0.0)
+    # At random, they are those of all replicas; else a part of all is drawn.
+    cv, seed = drawn["cv"], lengths[0]
+    gaps = shuffled(drawn["gaps"], place, many, 1.0) if cv == 1 else thinned(cv, seed, many, replicas)
+    if len(drawn["like"]) > 0:
+        requests = requests_like(gaps, lengths, rate, drawn["like"])
+    else:
+        stored = stored_tokens(work["n_in"], work["alpha"])
+        requests = requests_of(gaps, lengths, rate, max(floor(work["n_in"] + 0.5), 1), work["n_out"], stored)
+    differ(asked, requests, drawn["lengths"], place)
+    tally = Tally(asked["ttft"], asked["tpot"], under["front"], since, since + MEASURED, drawn["share"], enough > 0)
+    return goodput(system, pace, requests, tally)
+
+
+def usually_under_way(asked: Asked, system: System, pace: StepTimes, rate: float) -> float:
+    """Return about how many requests of a replica decode at once, by Little's law and steps without prompts."""
+    units = system["decode_units"] if system["prefill_units"] > 0 else system["engines"]
+    n_out, each = asked["work"]["n_out"], rate / units
+    context, steps = asked["work"]["n_in"] + n_out / 2, answer_steps(asked["unit"], n_out)
+    decodes = 1.0
+    for _ in range(SETTLES):
+        decodes = min(max(each * steps * pace.bare(ceil(decodes), ceil(decodes) * context), 1.0), system["max_batch"])
+    return units * decodes
+
+
+def differ(asked: Asked, requests: list[Request], chances: list[float], place: int) -> None:
+    """Let requests that draft differ in how many of their drafts are accepted, each by a chance of its own.
+
+    The chance that one is accepted scatters by `ACCEPTED_SD` about its middle, as a logistic variable cut off at 0 and
+    1. All together take as many steps for their tokens as if they were alike: what differs is who keeps the promise.
+    """
+    unit = asked["unit"]
+    if not unit["drafts"] > 0:
+        return
+    middle = middle_of_accepted(unit["drafts"], unit["gives"])
+    own = shuffled(chances, place + DRAWN, len(requests), 0.0)
+    for i in range(len(requests)):
+        requests[i].gives = own_yield(unit["drafts"], middle, own[i])
+
+
+def own_yield(drafts: float, middle: float, chance: float) -> float:
+    """Return the tokens that a step gives a request of a chance, where acceptance scatters about a middle."""
+    accepted = middle + LOGISTIC * ACCEPTED_SD * log(chance / (1 - chance))
+    return draft_yield(drafts, min(max(accepted, 0.0), 1.0))
+
+
+def middle_of_accepted(drafts: float, gives: float) -> float:
+    """Return about which middle acceptance scatters, so that the harmonic mean of the yields is what a step gives."""
+    low, high = -1.0, 2.0
+    for _ in range(BISECTIONS):
+        middle, steps = (low + high) / 2, 0.0
+        for i in range(STRATA):
+            steps += 1 / own_yield(drafts, middle, (i + 0.5) / STRATA) / STRATA
+        if steps > 1 / gives:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def shuffled(values: list[float], place: int, count: int, mean: float) -> list[float]:
+    """Return so many of the values, in an order that hangs on the place, scaled to a mean where one is given."""
+    size = len(values)
+    stride, at = place * 37 % (size - 1) + 1, place * 53 % size
+    found: list[float] = []
+    total = 0.0
+    for _ in range(count):
+        found.append(values[at])
+        total += values[at]
+        at = (at + stride) % size
+    if mean > 0:
+        return [one * mean * count / total for one in found]
+    return found
+
+
+def highest_rates(top: float, first: float, narrow: float, good: Callable[[float], bool]) -> tuple[float, float]:
+    """Return the highest rate that was good, and the lowest above it that was not, or 0 twice where none is.
+
+    Looked for from a `first` rate outwards; both are the same where all that is looked at is good. `top` is what a
+    replica serves at full load; queues grow for longer than is simulated beyond `FULL` of it.
+    """
+    most, wide = FULL * top, WIDE
+    low, high = 0.0, inf
+    at = min(first, most)
+    while high == inf or not low > 0:
+        if good(at):
+            low = at
+            if at >= most:
+                return at, at
+            at = min(at * wide, most)
+        else:
+            high = at
+            if at < LEAST * top:
+                return 0.0, 0.0
+            at = at / wide
+        wide = min(wide * wide, 3.0)
+    while high / low > narrow:
+        at = (low * high) ** 0.5
+        if good(at):
+            low = at
+        else:
+            high = at
+    return low, high
+
+
+def cost(each: float, gpus: float, traffic: float, have: float) -> float:
+    """Return the GPUs that a traffic takes, or where there are GPUs, minus the requests/s that they serve.
+
+    By the requests/s of `each` replica, and its `gpus`. The less the better; infinity for what is not possible.
+    """
+    if each <= 0 or (have > 0 and gpus > have):
+        return inf
+    return -each * floor(have / gpus) if have > 0 else ceil(traffic / each) * gpus
+
+
+def worth(each: float, gpus: float, traffic: float, have: float) -> float:
+    """Return the requests/s of a GPU that is there, or that is bought: what is compared; 0 for what is not possible."""
+    its = cost(each, gpus, traffic, have)
+    if its == inf:
+        return 0.0
+    return -its / have if have > 0 else traffic / its
+
+
+def slow_places(count: int) -> int:
+    """Return the place, of values from the best to the worst, that a fleet is sized for: nine in ten are no worse."""
+    return ceil(CAREFUL * count) - 1
+
+
+def rate_at(host: Host, name: str, units: int, row: int, place: int, guess: float) -> float:
+    """Return about what a replica with one of its rows sustains in a draw."""
+    top: float = host["top"](name, units, row, place)
+    low, high = highest_rates(
+        top, guess * top, WIDE, lambda rate: host["play"](name, units, row, place, rate, 1.0)[0] >= 1
+    )
+    between_both: float = (low * high) ** 0.5
+    return between_both
+
+
+def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int, looked: int) -> bool:
+    """Tell whether a replica keeps the promise at a rate in nine of ten draws; the slowest are asked first.
+
+    Only so many are `looked` at: of fewer than `count` it tells that the promise may be kept, or that it is not.
+    """
+    missed = 0
+    for k in range(looked):
+        place = count - 1 - k
+        far = rate > FULL * host["top"](name, units, row, place)
+        if far or host["play"](name, units, row, place, rate, 1.0)[0] < 1:
+            missed += 1
+            if count - missed <= slow_places(count):
+                return False
+    return True
+
+
+def sizes_of(asked: Asked, name: str) -> list[int]:
+    """Return the numbers of units that a replica may have: those of fewer are among those of more."""
+    sizes: list[int] = []
+    units = 2 if name == "disaggregated" else 1
+    while units <= asked["units"]:
+        sizes.append(units)
+        units += 1 if units < ALL_TO else floor(units / 8)
+    return sizes
+
+
+def sure_top(host: Host, name: str, units: int, row: int, count: int) -> float:
+    """Return what a replica serves at full load in nine of ten draws."""
+    tops = [host["top"](name, units, row, place) for place in range(count)]
+    tops.sort(key=lambda top: -top)
+    return tops[slow_places(count)]
+
+
+def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int) -> list[list[float]]:
+    """Return (cost, units, row) of the replicas to try, if queues cost nothing: of pools the cheapest first.
+
+    Else those with most units come first, whose queues are the shortest, each with the row that is the best of one.
+    """
+    hopes: list[list[float]] = []
+    sizes = sizes_of(asked, name)
+    if name != "disaggregated":
+        sizes.reverse()
+        leads = leading(host, name, 1, count)
+    for units in sizes:
+        for row in range(host["rows"](name, units)):
+            if name == "disaggregated" or row == leads:
+                top = sure_top(host, name, units, row, count)
+                hopes.append([cost(FULL * top, units * asked["unit"]["gpus"], traffic, have), units, row])
+    if name == "disaggregated":
+        hopes.sort(key=lambda hope: hope[0])
+    return hopes
+
+
+def leading(host: Host, name: str, units: int, count: int) -> int:
+    """Return the row with which replicas of so many units keep the promise at the highest rate; the first, if none.
+
+    Of rates that simulations do not tell apart the first one's; by a few slow draws, which decide most often.
+    """
+    best, row = 0.0, 0
+    many, looked = host["rows"](name, units), min(FIRST, count)
+    if many < 2:
+        return 0
+
+    def reached(which: int, first: float) -> float:
+        top = sure_top(host, name, units, which, count)
+
+        def good(rate: float) -> bool:
+            return keeps(host, name, units, which, rate, count, looked)
+
+        if first > 0 and (first > FULL * top or not good(first)):
+            return 0.0
+        return highest_rates(top, first if first > 0 else GUESS * top, NARROW, good)[0]
+
+    for which in range(many):
+        rate = reached(which, RESOLVED * best)
+        if rate > best:
+            best, row = rate, which
+    return row
+
+
+def cheapest(
+    asked: Asked, host: Host, name: str, traffic: float, have: float, count: int
+) -> tuple[int, int, int, float]:
+    """Return (units, row, replicas, requests/s of each) with which the fewest GPUs keep the promise for the traffic.
+
+    Or with which the GPUs that there are serve most. What is more than that at full load needs no simulation, and of
+    the rest each is asked once whether it would do better than the best so far. No replicas where none keeps it.
+    """
+    hopes = hopes_of(asked, host, name, traffic, have, count)
+    units, row, many, each, least = floor(hopes[0][1]), floor(hopes[0][2]), 0, 0.0, inf
+    for hope in hopes:
+        if hope[0] >= least:
+            continue
+        of, which = floor(hope[1]), floor(hope[2])
+        gpus = of * asked["unit"]["gpus"]
+        if have > 0:
+            fits = floor(have / gpus)
+            rate = sure_rate(host, name, of, which, BEATS * max(-least, 0.0) / fits if least < inf else 0.0, count)
+            its = -rate * fits
+        else:
+            fits = fewest(host, name, of, which, traffic, ceil(least / gpus) - 1 if least < inf else 0, count)
+            rate, its = traffic / max(fits, 1), fits * gpus
+        if rate > 0 and fits > 0 and its < least:
+            units, row, many, each, least = of, which, fits, rate, its
+    return units, row, many, each
+
+
+def sure_rate(host: Host, name: str, units: int, row: int, least: float, count: int) -> float:
+    """Return about the highest rate at which a replica keeps the promise in nine of ten draws: one that was tried.
+
+    0 where it is not `least`, if that is more than 0.
+    """
+    top = sure_top(host, name, units, row, count)
+
+    def good(rate: float) -> bool:
+        return keeps(host, name, units, row, rate, count, count)
+
+    if least > 0 and not good(least):
+        return 0.0
+    rate, _ = highest_rates(top, GUESS * top, NARROW, good)
+    # Arrivals are a sample: somewhat more may keep the promise where a little more does not.
+    for more in FURTHER:
+        if rate > 0 and rate * NARROW**more <= FULL * top and good(rate * NARROW**more):
+            return rate * NARROW**more
+    return rate
+
+
+def fewest(host: Host, name: str, units: int, row: int, traffic: float, most: int, count: int) -> int:
+    """Return the fewest replicas that keep the promise for a traffic, at most so many if `most` is not 0; else 0.
+
+    A few slow draws say first how many it may be: fewer than these keep nothing.
+    """
+    top = sure_top(host, name, units, row, count)
+    if not top > 0:
+        return 0
+
+    def kept(many: int, looked: int) -> bool:
+        return keeps(host, name, units, row, traffic / many, count, looked)
+
+    short = ceil(traffic / (FULL * top)) - 1
+    if most > 0 and (short >= most or not kept(most, count)):
+        return 0
+    dearest = floor(traffic / (LEAST * top))
+    for looked in [min(FIRST, count), count]:
+        at = short + 1
+        while not kept(at, looked):
+            if at > dearest:
+                return 0
+            short = at
+            at = ceil(at * STRIDE) if most <= 0 else min(ceil(at * STRIDE), most)
+        short = edge_of(short, at, looked, kept)
+    return short + 1
+
+
+def edge_of(short: int, enough: int, looked: int, kept: Callable[[int, int], bool]) -> int:
+    """Return the largest number of replicas that is too small, between one that is and one that is not."""
+    return short + largest_whole(enough - short - 1, lambda many: not kept(short + many, looked))
+
+
+def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[float]:
+    """Return what a replica sustains in each draw, from the fastest at full load to the slowest."""
+    found: list[float] = []
+    guess = GUESS
+    for place in range(count):
+        each = rate_at(host, name, units, row, place, guess)
+        found.append(each)
+        top = host["top"](name, units, row, place)
+        guess = max(each / top, LEAST) if each > 0 else guess
+    return found
+
+
+def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int) -> Standing:
+    """Return the best replica of an architecture, and the fleet of it, or no fleet where it keeps the promise nowhere.
+
+    units, row, gpus, each (requests/s by draw), sure (what it sustains in nine of ten draws), and what `fleet_of` has.
+    `host` answers what was asked before from memory: rows(name, units), the number of `trials`; top(name, units, row,
+    place), requests/s at full load; play(name, units, row, place, rate, enough), what is `played`.
+    """
+    units, row, many, sure = cheapest(asked, host, name, traffic, have, count)
+    one: Standing = {
+        "name": name,
+        "units": units,
+        "row": row,
+        "gpus": units * asked["unit"]["gpus"],
+        "each": sustained(host, name, units, row, count),
+        "sure": sure,
+        "replicas": many,
+        "idle": 0.0,
+    }
+    if many > 0:
+        one.update(fleet_of(host, one, traffic, have, count))
+    else:
+        kept = 0
+        for place in range(count):
+            kept += 1 if host["play"](name, units, row, place, IDLE, 1.0)[0] >= 1 else 0
+        one["idle"] = kept
+    return one
+
+
+def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) -> Crowd:
+    """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
+
+    Equal ones are ordered by what they lose over the draws, as are rates that are not told apart. It is a tie if the
+    next is as good, or if over the draws it is one by `choice.tied`. Replicas are whole in each draw, too, and of the
+    size that was chosen for nine in ten.
+    """
+    rates: dict[str, list[float]] = {}
+    costs: dict[str, float] = {}
+    for name in ARCHITECTURES:
+        rates[name], costs[name] = [0.0 for _ in range(count)], inf
+        if name in fleets and fleets[name]["replicas"] > 0:
+            one = fleets[name]
+            rates[name] = [worth(each, one["gpus"], traffic, have) for each in one["each"]]
+            costs[name] = -one["sold"] if have > 0 else one["gpus_all"][0]
+    solution: Any = chosen(rates)  # and the fleets besides
+    order = solution["order"]
+    least = inf
+    for name in ARCHITECTURES:
+        least = min(least, costs[name])
+
+    def rank(name: str) -> float:
+        if have > 0 and costs[name] <= least / RESOLVED:
+            return least
+        return costs[name] if costs[name] < inf else 1e300
+
+    order.sort(key=rank)
+    first, second = order[0], order[1]
+    lead = solution["loss"][second] - solution["loss"][first]
+    scatter = scattered(best_rates(rates), rates[first], rates[second])
+    solution["best"] = first if costs[first] < inf else ""
+    solution["lead"], solution["scatter"] = lead, scatter
+    equal = rank(second) - rank(first) <= 1e-9 * max(costs[first], -costs[first])
+    both = costs[first] < inf and costs[second] < inf
+    solution["tie"] = both and (equal or tied(solution["best_in"][first], lead, scatter))
+    solution["fleets"] = fleets
+    whole: Crowd = solution
+    return whole
+
+
+def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int) -> Standing:
+    """Return how many replicas a fleet has, what it serves, and what its requests see at that, by the draws."""
+    fits = one["replicas"]
+    own = one["sure"] if have > 0 else traffic / fits
+    rate = fits * own if have > 0 else traffic
+    name, units, row = one["name"], one["units"], one["row"]
+    needs = [ceil(traffic / each) * one["gpus"] if each > 0 else inf for each in one["each"]]
+    full_loads = [fits * host["top"](name, units, row, place) for place in range(count)]
+    first: list[float] = []
+    gaps: list[float] = []
+    kept = 0
+    for place in range(count):
+        told = host["play"](name, units, row, place, own, 1.0)
+        if told[0] < 1:  # it was broken off
+            told = host["play"](name, units, row, place, own, 0.0)
+        first.append(told[1])
+        gaps.append(told[2])
+        kept += 1 if told[0] >= 1 else 0
+    spans = [ceil(end / one["gpus"] - 1e-9) * one["gpus"] if end < inf else inf for end in spread_of(needs)]
+    gpus, served = fits * one["gpus"], spread_of([fits * each for each in one["each"]])
+    return {
+        "replicas": fits,
+        "gpus_all": [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed(gpus),
+        "rate": [rate, min(served[0], rate), max(served[1], rate)] if have > 0 else fixed(rate),
+        "sold": rate,
+        "full": median(full_loads),
+        "ttft": middle_of(first),
+        "tpot": middle_of(gaps),
+        "kept": kept / count,
+    }
+
+
+def middle_of(values: list[float]) -> list[float]:
+    """Return the median of values, and the ends between which nine in ten of them lie."""
+    ends = spread_of(values)
+    return [median(values), ends[0], ends[1]]
+
+
+def spread_of(values: list[float]) -> list[float]:
+    """Return the ends between which nine in ten of the values lie, infinity among them; few values are interpolated."""
+    ordered = list(values)
+    ordered.sort(key=lambda one: one)
+    return [between(ordered, 0.05), between(ordered, 0.95)]
+
+
+def between(ordered: list[float], share: float) -> float:
+    """Return a quantile of values in order, each in the middle of its part of all."""
+    at = min(max(share * len(ordered) - 0.5, 0.0), len(ordered) - 1.0)
+    low = floor(at)
+    high = min(low + 1, len(ordered) - 1)
+    if at == low or ordered[low] == ordered[high]:
+        return ordered[low]
+    return ordered[low] + (at - low) * (ordered[high] - ordered[low])

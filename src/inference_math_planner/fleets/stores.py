@@ -1,0 +1,232 @@
+"""How big a store, which tier, what does it bring: sessions in, a ladder of tiers out [E05, E06, E09]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import exp, nan
+from textwrap import fill
+
+import numpy as np
+import pandas as pd
+
+from inference_math.catalogue.tiers import tier
+from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
+from inference_math.evidence.numerals import as_gb, digits, percent
+from inference_math.evidence.sentences import say
+from inference_math.optimiser.case import DRAWS, Case
+from inference_math.simulate.cost import Steps
+from inference_math.simulate.types import StepTimes
+from inference_math.unit import Unit
+from inference_math.unit.steps import kv_loaded, kv_sent
+from inference_math.workload import SLA, Workload
+from inference_math_planner.fleets.ladder import (
+    FOUND_SHARES,
+    ceiling_of,
+    ladder,
+    ladder_head,
+    ladder_notes,
+    latency_ends,
+    sizes_for,
+    units_alone,
+    users_kept,
+)
+from inference_math_planner.fleets.loops import PLAIN, Habit, session_habits
+from inference_math_planner.fleets.queues import pace_of
+from inference_math_planner.fleets.turns import Turns
+from inference_math_planner.fleets.types import LadderNumbers
+
+__all__ = ["Ladder", "size_store"]
+
+_MOST = 1e18  # bytes of a tier
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """What a ladder of tiers finds and brings for sessions of so many users.
+
+    Attributes
+    ----------
+    tiers
+        A row for each, "hbm" first, with all above it and none below: tier, gb, tokens (that it holds), together (share
+        of all prompt tokens that is found), users (for whom the sessions fit), rate (turns/s), ttft and tpot (means,
+        s), in_flight (turns that hold their tokens, per unit), full (whether turns wait for room in HBM), prompts
+        (their share of the engine's time, ψ of claim E07) and kept (users whose means keep the limits; NaN without).
+    needed
+        GB that find so much of `ceiling`, by `fleets.ladder.FOUND_SHARES`.
+    ceiling
+        Share of all prompt tokens that a store finds which drops nothing before its lifetime.
+    prompt
+        Mean tokens of a prompt.
+    gb
+        Of one session's KV cache, once.
+    gpus
+        Of all units.
+    alone
+        Units that would serve as many turns per second without any tier below HBM: what the ladder stands for.
+    spread
+        Ends of the factor by which a turn's latency in the last row may be off with a probability of 90 %, where hits
+        are what the law says.
+    shares
+        Of all prompt tokens that each tier finds, all tiers together, HBM first.
+    head, notes
+        What that says in sentences: of the sessions and the size; first of the rows, then of what follows.
+    """
+
+    tiers: pd.DataFrame
+    needed: Mapping[float, float]
+    ceiling: float
+    prompt: float
+    gb: float
+    users: float
+    think: float
+    units: int
+    gpus: int
+    alone: int
+    spread: tuple[float, float]
+    shares: tuple[float, ...]
+    head: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def stands_for(self) -> int:
+        """GPUs that HBM alone would take besides, for as many turns per second: what the tiers may cost."""
+        return (self.alone - self.units) * self.gpus // self.units
+
+    def to_dict(self) -> dict[str, object]:
+        """Return all as plain numbers; a size without end is None."""
+        rows = self.tiers.replace(np.inf, np.nan).astype(object)
+        return {
+            "users": self.users,
+            "think": self.think,
+            "prompt": self.prompt,
+            "ceiling": self.ceiling,
+            "session_gb": self.gb,
+            "units": self.units,
+            "units_alone": self.alone,
+            "stands_for_gpus": self.stands_for,
+            "latency_spread": list(self.spread),
+            "needed_gb": {f"{share:g}": gb for share, gb in self.needed.items()},
+            "tiers": rows.where(rows.notna(), None).to_dict("records"),
+        }
+
+    def __str__(self) -> str:
+        rows = self.tiers
+        shown = pd.DataFrame(
+            {
+                "up to": rows["tier"],
+                "size": rows["gb"].map(as_gb),
+                "found": rows["together"].map(percent),
+                "holds users": rows["users"].map(digits),
+                "turns/s": rows["rate"].map(digits),
+                "TTFT (s)": rows["ttft"].map(digits),
+                "TPOT (ms)": (1e3 * rows["tpot"]).map(digits),
+                "prompts": rows["prompts"].map(percent),
+                "in flight": rows["in_flight"].map(digits) + rows["full"].map({True: " (all)", False: ""}),
+            }
+        )
+        meaning, *follows = self.notes
+        meaning += say({"key": "ladder.alpha", "alpha": f"{rows['together'].iloc[-1]:.2f}"})
+        if rows["kept"].notna().all():
+            shown["within limits"] = rows["kept"].map(digits)
+            follows = [say({"key": "ladder.limits"}), *follows]
+        parts = [*self.head, shown.to_string(index=False), meaning, *follows]
+        return "\n\n".join(part if "\n" in part else fill(part, _WIDTH) for part in parts)
+
+
+_WIDTH = 84
+
+
+def size_store(
+    unit: Unit,
+    turns: Turns,
+    users: float,
+    tiers: Mapping[str, float],
+    units: int = 1,
+    *,
+    sla: SLA | None = None,
+    habit: Habit = PLAIN,
+) -> Ladder:
+    """Return what HBM and the tiers below it find for sessions of so many users at once, and what that brings.
+
+    Parameters
+    ----------
+    unit, units
+        What serves them, and how many of these, each with an equal part of the users and of the tiers: a session goes
+        to the unit, and of its groups of attention to the one, that has its past. HBM holds what its weights leave.
+    turns
+        Their sessions.
+    tiers
+        Names of `catalogue.tiers`, from the fastest to the slowest, and the bytes of each, all machines together. One
+        copy of a token is stored.
+    sla
+        Limits on the mean TTFT and TPOT, for `Ladder.kept`; its quantile is not asked for.
+    habit
+        How engines compute and load; their groups are the unit's.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an unknown tier, a size or numbers out of range.
+
+    Examples
+    --------
+    >>> from inference_math import Unit
+    >>> from inference_math_planner import size_store
+    >>> from inference_math_planner.fleets.turns import Turns
+    >>> agents = Turns(turns=60, first=15_000, message=1_500, answer=500, think=20)
+    >>> unit = Unit.of("llama-3-70b", "h100-sxm", 4, weights="fp8", kv="fp8")
+    >>> found = size_store(unit, agents, 500, {"dram": 8e12}, units=8)
+    >>> found.tiers[["tier", "together"]].round(1).to_dict("records")
+    [{'tier': 'hbm', 'together': 0.0}, {'tier': 'dram', 'together': 1.0}]
+    """
+    count = as_whole("units", units, 1)
+    if not isinstance(turns, Turns):
+        raise TypeError(f"turns must be Turns, not {turns!r:.80}")
+    whole = turns.sessions(1.0)
+    places = [(name, tier(name), as_number(f"size of {name}", size, AT_LEAST_ZERO)) for name, size in tiers.items()]
+    if any(size > _MOST for _, _, size in places):
+        raise ValueError(f"tiers must have at most {_MOST:g} bytes each")
+    if unit.kv_tokens(turns.longest) < unit.dp * turns.longest:
+        told = f"{turns.longest:,} tokens" + (f" in each of {unit.dp} groups of attention" if unit.dp > 1 else "")
+        raise ValueError(f"unit must hold the longest request, {told}, beside its weights")
+    case = Case(unit, Workload(whole.prompt, turns.answer), sla or SLA(1.0, 1.0))
+    cost, each = Steps(unit.near(case.work)), kv_sent(unit.numbers, whole.prompt) / whole.prompt
+    asked: LadderNumbers = {
+        "turns": turns.numbers,
+        "users": as_number("users", users, ANY_POSITIVE),
+        "units": count,
+        "gpus": unit.gpus,
+        "front": unit.front.seconds,
+        "tokens": [unit.kv_tokens(whole.prompt), *(size / each / count for _, _, size in places)],
+        "loads": [
+            0.0,
+            *(kv_loaded(unit.numbers, whole.prompt, unit.gpus * one.read_bw) / whole.prompt for _, one, _ in places),
+        ],
+        "bytes": each,
+        "habits": session_habits(replace(habit, groups=unit.dp), cost),
+    }
+    found = ladder(asked, cost)
+    rows = pd.DataFrame(found).drop(columns="found")
+    rows.insert(0, "tier", ["hbm", *tiers])
+    rows.insert(1, "gb", [count * held * each / 1e9 for held in asked["tokens"]])
+    rows.insert(2, "tokens", [count * held for held in asked["tokens"]])
+    rows["kept"] = [users_kept(asked, cost, k, sla.ttft, sla.tpot) if sla else nan for k in range(len(found))]
+    sizes = sizes_for(asked, cost)
+    # Whoever looks at HBM alone asks for nothing that would stand for it.
+    many = units_alone(asked, cost, found[-1]["rate"]) if places else count
+    low, high = latency_ends(asked, *_drawn(case), found[-1])
+    head = tuple(map(say, ladder_head(asked, sizes)))
+    notes = tuple(map(say, ladder_notes(asked, found, sizes, many, [low, high])))
+    needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, sizes, strict=True)}
+    return Ladder(
+        rows, needed, ceiling_of(asked), whole.prompt, whole.prompt * each / 1e9, asked["users"], turns.think,
+        count, count * unit.gpus, many, (low, high), tuple(found[-1]["found"]), head, notes,
+    )  # fmt: skip
+
+
+def _drawn(case: Case) -> tuple[list[StepTimes], list[float]]:
+    """Return the steps and the fronts of a case under draws of its unit's calibration."""
+    pairs = case.pairs(DRAWS)
+    fronts = [case.fronted.seconds * exp(case.fronted.sd * factors[2]) for _, factors in pairs]
+    return [pace_of(case.asked, *pair) for pair in pairs], fronts

@@ -1,0 +1,532 @@
+"""From traffic to a fleet, and from GPUs to the traffic that they serve: queues, sized by simulation."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from itertools import islice
+from math import ceil
+
+import numpy as np
+import pandas as pd
+from msgspec.structs import replace as changed
+
+from inference_math.evidence.checks import SHARE, Interval, as_number, as_one_of, as_whole
+from inference_math.evidence.sentences import say
+from inference_math.optimiser import answers
+from inference_math.optimiser.case import Case
+from inference_math.optimiser.starts import plain_settings
+from inference_math.simulate.engine import Request
+from inference_math.unit.asked import sent_bytes
+from inference_math.unit.types import Row
+from inference_math.workload import Trace
+from inference_math_planner.answers import record
+from inference_math_planner.answers.deployment import (
+    Plan,
+    as_commands,
+    as_options,
+    basis,
+    engine_args,
+    lines_for,
+    record_of,
+)
+from inference_math_planner.answers.notes import idle, short, sized, sized_how
+from inference_math_planner.answers.record import Choice, Record, Three, rows_of
+from inference_math_planner.answers.text import in_line
+from inference_math_planner.fleets import queues
+from inference_math_planner.fleets.goodput import Tally, goodput
+from inference_math_planner.fleets.types import Crowd, Draw, Drawn, Host, Standing
+
+__all__ = ["RATES", "SHARED", "Arrivals", "Fleet", "as_record", "capacity", "chances", "fleet"]
+
+SHARED = 0.9
+"""Of the requests that keep both limits in a fleet, where nobody says how many."""
+_SLICE = 50  # requests of a trace that a replica must get, to tell their share
+_BURSTS = Interval(0, 10)
+_GAPS = 2039  # times between arrivals that are drawn: a prime, so that each draw has them in another order
+RATES = Interval(1e-3, 1e6)  # requests/s
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Replicas for some traffic. What is an interval is (median or size, 5 %, 95 %) over draws.
+
+    Attributes
+    ----------
+    architecture
+        What each replica is.
+    replicas, units
+        Replicas; units of each, behind one router (both pools of a disaggregated one).
+    gpus
+        GPUs of all: enough in nine of ten draws; from those that are enough in the fastest twentieth of the draws to
+        those in all but the slowest twentieth, infinity where no number is.
+    rate
+        Requests per second of all replicas together: those asked for, or what the GPUs serve in nine of ten draws.
+    span
+        What the replicas serve: median and both ends, where GPUs were given; else the rate itself.
+    full
+        Requests per second that they would serve at full load, nobody's queue looked at: median.
+    ttft, tpot
+        Mean TTFT and mean TPOT of the requests at that rate, seconds.
+    kept
+        Share of the draws in which the promise is kept.
+    best_in, expected_loss, none_in, tie
+        The share of the draws in which this architecture needs the fewest GPUs, what it loses in the mean to the best
+        one, the share of the draws in which none keeps the promise, whether it is a tie; see `optimiser.choice.decide`.
+    usd_per_million
+        US dollars for a million output tokens at this rate; NaN where the plan has no price.
+    settings, plain, commands
+        What to start the engines of a replica with, as numbers by our own names, and the whole command lines.
+    row
+        The row of `optimiser.search` behind them.
+    share, cv_arrivals
+        The share of the requests that was asked for, None for means; how arrivals scatter.
+    played
+        Whose lengths requests have: "mix", "trace", or "" for equal prompts and geometric answers.
+    link_gb_s
+        GB/s into each decode unit; NaN without pools.
+    others
+        The other architectures' fleets, the fewest GPUs or the most requests/s first; not those that keep no promise.
+    have
+        The GPUs that there are; 0 where traffic was given.
+    most_units
+        The units that a replica may have, both pools of a disaggregated one together: those of the plan.
+    """
+
+    architecture: str
+    replicas: int
+    units: int
+    gpus: tuple[float, float, float]
+    rate: float
+    span: tuple[float, float, float]
+    full: float
+    ttft: tuple[float, float, float]
+    tpot: tuple[float, float, float]
+    kept: float
+    best_in: float
+    expected_loss: float
+    none_in: float
+    usd_per_million: float
+    settings: Mapping[str, object]
+    plain: Mapping[str, int | None]
+    commands: tuple[tuple[str, str], ...]
+    row: Row
+    share: float | None
+    cv_arrivals: float
+    played: str
+    link_gb_s: float
+    tie: bool = False
+    others: tuple[Fleet, ...] = ()
+    have: int = 0
+    most_units: int = 2
+
+    @property
+    def owned(self) -> bool:
+        """Whether GPUs were given, not traffic."""
+        return self.have > 0
+
+    @property
+    def how(self) -> str:
+        """Under what that holds, in a sentence."""
+        cvs = [self.cv_arrivals, queues.cv_at_each(self.cv_arrivals, self.replicas)]
+        told = (self.share or 0.0, cvs, self.played, self.most_units)
+        return say(sized_how(*told, self.rate, self.full, self.replicas > 1))
+
+    @property
+    def headline(self) -> str:
+        """The answer in a sentence, as on the planner's page."""
+        others = [list(one.span if self.owned else one.gpus) for one in self.others]
+        size, following = (self.replicas, self.units, list(self.gpus)), [one.architecture for one in self.others]
+        sure = self.tie, self.best_in, self.expected_loss
+        return say(sized(self.architecture, *size, self.rate, following, others, self.have, *sure))
+
+    def __str__(self) -> str:
+        return f"{self.headline}; {self.how}.\nStart each replica with: {in_line(as_options(self.settings))}"
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """How requests come, and which.
+
+    Parameters
+    ----------
+    cv_arrivals
+        Standard deviation of the times between all arrivals over their mean, up to 10: 1 for arrivals at random
+        (Poisson), more in bursts. Each replica gets its part of them by chance, of which the squared CV is 1 +
+        (cv_arrivals² − 1) / replicas. ``vllm bench serve --burstiness`` is 1/cv_arrivals².
+    mix
+        Requests whose lengths, and stored tokens, the simulated ones have, each drawn at random: a `workload.Trace`, or
+        one of `fleets.mixes`. The plan is best made of its `Workload.from_trace`. Not beside a trace to play.
+    seed
+        Of the arrivals and lengths.
+
+    Raises
+    ------
+    ValueError
+        For a number out of range.
+    """
+
+    cv_arrivals: float = 1.0
+    mix: Trace | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cv_arrivals", as_number("cv_arrivals", self.cv_arrivals, _BURSTS))
+        object.__setattr__(self, "seed", as_whole("seed", self.seed, 0))
+
+
+AT_RANDOM = Arrivals()
+
+
+def fleet(
+    found: Plan,
+    traffic: float | Trace,
+    *,
+    architecture: str | None = None,
+    quantile: float | None = SHARED,
+    arrivals: Arrivals = AT_RANDOM,
+    workers: int = 1,
+) -> Fleet:
+    """Return how many replicas of a plan's architecture keep its limits for the share `quantile` of the requests.
+
+    Requests arrive at random, `traffic` of them per second, with equal prompts and geometric answers or with the
+    lengths of a `mix`, and come to replicas by chance; or a trace is played, whose requests go to the replicas in
+    turn, the first of which is simulated. Prompts that differ take more GPUs than equal ones of the same mean, for
+    short ones wait for long ones; of pools the less, the longer the limit on TTFT is beside the longest prompts.
+
+    Sixteen draws of the calibration stand for all, each with arrivals of its own, the same for all architectures. In
+    each of them one replica of each architecture is simulated at rates that are tried, up to nearly what it serves at
+    full load. A fleet is the fewest GPUs with which nine in ten of these draws keep the promise. `architecture` None:
+    the one that takes the fewest; of equal ones that which loses less to the best one in the mean over the draws.
+
+    A chunked replica is tried with the plan's chunk and with larger ones: at part load they shorten the first token,
+    and a request's mean TPOT bears some long steps. Pools are tried with every split. A replica may have as many units
+    as the plan's, or fewer, from 32 on an eighth apart: requests come to it by chance, and a router in front
+    of its units sends each to the one that has the fewest (so do pools).
+
+    Parameters
+    ----------
+    found
+        What `plan` found; its settings are those that replicas are started with.
+    traffic
+        Requests per second of all replicas together, or a trace with arrival times.
+    architecture
+        "aggregated", "chunked" or "disaggregated"; None for the one that takes the fewest GPUs.
+    quantile
+        The share of the requests whose TTFT and whose mean TPOT must both be within the limits; None: their means must.
+    arrivals
+        How requests come, and which; see `Arrivals`.
+    workers
+        Processes that simulate architectures at once, where the system can fork.
+
+    Raises
+    ------
+    ValueError
+        For a plan that meets its SLA nowhere, an unknown architecture, a trace without arrivals, requests that the KV
+        cache of a unit has no room for, and traffic whose tail no number of replicas brings within the SLA.
+    """
+    rate = _rate(traffic)
+    sent = traffic if isinstance(traffic, Trace) else rate
+    return _chosen(found, architecture, _asked(sent, quantile, arrivals, 0), rate, 0, workers)
+
+
+def capacity(
+    found: Plan,
+    gpus: int,
+    *,
+    architecture: str | None = None,
+    quantile: float | None = SHARED,
+    arrivals: Arrivals = AT_RANDOM,
+    workers: int = 1,
+) -> Fleet:
+    """Return the traffic that so many GPUs serve within a plan's SLA: `fleet`, asked the other way round.
+
+    As many replicas as fit into `gpus`, each at the rate that it sustains in nine of ten draws; of pools those sizes
+    with which all of them together serve most. The other parameters are those of `fleet`.
+
+    Raises
+    ------
+    ValueError
+        As `fleet`, and for fewer GPUs than a replica of any architecture takes.
+    """
+    most = as_whole("gpus", gpus, 1, 1_000_000)
+    return _chosen(found, architecture, _asked(0.0, quantile, arrivals, most), 0.0, most, workers)
+
+
+def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int, workers: int) -> Fleet:
+    if not found.feasible:
+        raise ValueError("found must be a plan that some architecture meets: " + "; ".join(found.advice))
+    names = list(queues.candidates(found.case.asked, found.solved))
+    if architecture is not None:
+        names = [as_one_of("architecture", architecture, names)]
+    least = min(found.case.unit.gpus * (2 if name == "disaggregated" else 1) for name in names)
+    if have and have < least:
+        raise ValueError(f"gpus must be at least {least}, those of a replica, not {have}")
+    host = _host(found, asked)
+    fleets = _standings(found, tuple(names), asked, rate, have, workers)
+    crowd = queues.crowd(fleets, rate, float(have), len(host.places))
+    ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
+    if not ordered:
+        keeps = [idle(name, fleets[name]["idle"]) for name in names]
+        told = say(short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps))
+        raise ValueError(f"traffic must be what replicas can serve; {told}")
+    first, *others = [_fleet(found, crowd, host, name, asked, have) for name in ordered]
+    others.sort(key=lambda one: -one.rate if have else one.gpus[0])
+    return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))
+
+
+@lru_cache(maxsize=12)
+def _standings(
+    found: Plan, names: tuple[str, ...], asked: _Asked, rate: float, have: int, workers: int
+) -> dict[str, Standing]:
+    """Return what `queues.standing` found for each architecture, by so many processes at once, and keep it."""
+    question = (found, asked, rate, have)
+    if workers > 1 and "fork" in multiprocessing.get_all_start_methods():
+        # What is asked holds functions, which only a process that is forked knows; the slowest comes first.
+        slowest = sorted(names, key=lambda name: name != "chunked")
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _ask, (question,)) as pool:
+            return dict(zip(slowest, pool.map(_answer, slowest), strict=True))
+    return {name: _standing(question, name) for name in names}
+
+
+_questions: list[_Question] = []  # what this process is asked, in a process that answers
+
+
+def _ask(question: _Question) -> None:
+    _questions[:] = [question]
+
+
+def _answer(name: str) -> Standing:
+    return _standing(_questions[0], name)
+
+
+def _standing(question: _Question, name: str) -> Standing:
+    found, asked, rate, have = question
+    host = _host(found, asked)
+    return queues.standing(found.case.asked, host.asked, name, rate, float(have), len(host.places))
+
+
+@lru_cache(maxsize=12)
+def _host(found: Plan, asked: _Asked) -> _Host:
+    """Return what plays replicas of a plan, kept: what one does does not hang on the traffic of all."""
+    return _Host(found, asked)
+
+
+def _fleet(found: Plan, crowd: Crowd, host: _Host, name: str, asked: _Asked, have: int) -> Fleet:
+    """Return an architecture's part of the answer."""
+    one = crowd["fleets"][name]
+    units, replicas = int(one["units"]), int(one["replicas"])
+    case, row = replace(found.case, units=units), host.row(name, units, int(one["row"]))
+    sold = float(one["sold"])
+    plain = case.asked
+    behind = 1 if name == "disaggregated" else units
+    decoding = (units - row["prefill_units"]) * replicas if name == "disaggregated" else np.nan
+    return Fleet(
+        name, replicas, units, _three(one["gpus_all"]), sold, _three(one["rate"]), one["full"],
+        _three(one["ttft"]), _three(one["tpot"]), one["kept"],
+        crowd["best_in"][name], crowd["loss"][name], crowd["none_in"],
+        answers.usd_per_million(one["gpus_all"][0], case.price or 0.0, sold * case.work.n_out),
+        engine_args(case, name, row), plain_settings(plain, name, row),
+        lines_for(case, name, row, behind), row,
+        asked.share or None, asked.cv_arrivals, asked.played, sold * sent_bytes(plain) / decoding / 1e9,
+        have=have, most_units=found.case.units,
+    )  # fmt: skip
+
+
+def _three(ends: list[float]) -> tuple[float, float, float]:
+    value, low, high = (float(one) for one in ends)
+    return value, low, high
+
+
+def _asked(traffic: float | Trace, quantile: float | None, arrivals: Arrivals, have: int) -> _Asked:
+    mix, scatter = arrivals.mix, arrivals.cv_arrivals
+    if mix is not None and (not isinstance(mix, Trace) or isinstance(traffic, Trace)):
+        raise TypeError(f"mix must be a Trace, beside requests per second as traffic, not {mix!r:.80}")
+    share = 0.0 if quantile is None else as_number("quantile", quantile, SHARE)
+    if isinstance(traffic, Trace):
+        return _asked_once(traffic, None, share, arrivals.seed, scatter, 0.0, 0)
+    # Of arrivals at random a replica's do not hang on what all get: what was simulated serves for any traffic.
+    return _asked_once(None, mix, share, arrivals.seed, scatter, *((0.0, 0) if scatter == 1 else (traffic, have)))
+
+
+@lru_cache(maxsize=12)
+def _asked_once(
+    trace: Trace | None, mix: Trace | None, share: float, seed: int, scatter: float, traffic: float, have: int
+) -> _Asked:
+    rows = mix if trace is None else trace
+    like = [] if rows is None else list(zip(*(column.tolist() for column in rows.rows()), strict=True))
+    return _Asked(trace, share, *chances(seed, 1.0), like, scatter, traffic, have)
+
+
+def chances(seed: int, cv_arrivals: float) -> tuple[list[float], list[float]]:
+    """Return times between arrivals of mean 1, and numbers below 1 for the lengths of answers.
+
+    The numbers are spread evenly, in random order, so that what is drawn has the mean that was asked for. Both have
+    the few digits that the page carries.
+    """
+    rng = np.random.default_rng(seed)
+    count = ceil(queues.MEASURED * (1 + queues.BEFORE + queues.AFTER)) + 1
+    lengths = (rng.permutation(count) + 0.5) / count
+    varied = cv_arrivals**2
+    gaps = rng.gamma(1 / varied, varied, _GAPS) if varied > 1e-6 else np.ones(_GAPS)
+    return np.round(gaps / gaps.mean(), 4).tolist(), np.round(np.minimum(lengths, 0.99999), 5).tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What is asked of every replica: a trace that is played, the share within the limits, what requests come from.
+
+    That is chances, and `like`, the prompt, output and stored tokens of a trace or a mix.
+    """
+
+    trace: Trace | None
+    share: float
+    gaps: list[float]
+    lengths: list[float]
+    like: list[tuple[int, int, int]]
+    cv_arrivals: float
+    traffic: float
+    have: int
+
+    @property
+    def played(self) -> str:
+        """Return what requests are: of a trace, of a mix, or neither."""
+        return "trace" if self.trace else "mix" if self.like else ""
+
+
+_Question = tuple[Plan, _Asked, float, int]  # the plan, what is asked of it, requests/s, GPUs that there are
+
+
+class _Host:
+    """Plays replicas of a plan, and remembers what they did."""
+
+    def __init__(self, found: Plan, asked: _Asked) -> None:
+        self._case, self._asked, self._solved = found.case, asked, found.solved
+        pairs = found.pairs
+        self.places = queues.representative(self._case.asked, self._solved["costs"])
+        costs = self._solved["costs"]
+        paces = [queues.pace_of(self._case.asked, *pairs[i]) for i in self.places]
+        self._draws: list[Draw] = [
+            {"pace": pace, "front": costs[i]["front"], "place": place}
+            for place, (i, pace) in enumerate(zip(self.places, paces, strict=True))
+        ]
+        self._drawn: Drawn = {
+            "gaps": asked.gaps,
+            "cv": asked.cv_arrivals,
+            "lengths": asked.lengths,
+            "like": asked.like,
+            "share": asked.share,
+        }
+        self._settings = queues.candidates(self._case.asked, self._solved)
+        for name, row in self._settings.items():
+            if not queues.longest_fits(asked.like, queues.system_for(self._case.asked, name, row)):
+                raise ValueError("traffic must have requests that a unit's KV cache holds; its longest is longer")
+        self._of = cache(self._rows)
+        self._top, self._play = cache(self._full), cache(self._simulated)
+        self.asked: Host = {
+            "rows": lambda name, units: len(self._of(name, units)[1]),
+            "top": self._top,
+            "play": self._play,
+        }
+
+    def row(self, name: str, units: int, row: int) -> Row:
+        """Return one of the rows that were tried."""
+        return self._of(name, units)[1][row]
+
+    def _rows(self, name: str, units: int) -> tuple[Case, list[Row]]:
+        case = replace(self._case, units=units)
+        return case, queues.trials(case.asked, name, self._settings[name])
+
+    def _full(self, name: str, units: int, row: int, place: int) -> float:
+        case, rows = self._of(name, units)
+        return queues.full(case.asked, name, rows[row], self._solved["costs"][self.places[place]])
+
+    def _simulated(self, name: str, units: int, row: int, place: int, rate: float, enough: float) -> list[float]:
+        case, rows = self._of(name, units)
+        system, draw = queues.system_for(case.asked, name, rows[row]), self._draws[place]
+        if not self._asked.trace:
+            whose = self._asked.cv_arrivals, self._asked.traffic, self._asked.have
+            among = queues.replicas_sharing(*whose, units * case.unit.gpus, rate)
+            return queues.played(case.asked, system, draw, self._drawn, rate, among, enough)
+        requests = _part(self._asked.trace, rate)
+        queues.differ(case.asked, requests, self._asked.lengths, place)
+        limits = case.sla.ttft, case.sla.tpot, draw["front"]
+        return goodput(system, draw["pace"], requests, Tally(*limits, 0, len(requests), self._asked.share, enough > 0))
+
+
+def _rate(traffic: float | Trace) -> float:
+    if not isinstance(traffic, Trace):
+        return as_number("traffic", traffic, RATES)
+    if traffic.arrival is None or traffic.arrival[-1] <= traffic.arrival[0]:
+        raise ValueError("traffic must be a trace with arrival times, or requests per second")
+    return float((len(traffic.n_in) - 1) / (traffic.arrival[-1] - traffic.arrival[0]))
+
+
+def _part(trace: Trace, rate: float) -> list[Request]:
+    """Return the requests of one of the replicas that take turns, of which each gets about so many a second."""
+    assert trace.arrival is not None
+    replicas = min(max(ceil(_rate(trace) / rate - 1e-9), 1), max(len(trace.n_in) // _SLICE, 1))
+    rows = zip(trace.arrival.tolist(), *(column.tolist() for column in trace.rows()), strict=True)
+    return [Request(i, *row) for i, row in enumerate(islice(rows, 0, None, replicas))]
+
+
+def as_record(
+    found: Plan,
+    fleet: Fleet | None = None,
+    layouts: pd.DataFrame | None = None,
+    gpus: pd.DataFrame | None = None,
+    *,
+    stores: bool = True,
+    runner_up: bool = False,
+) -> Record:
+    """Return the record of a plan, and of a fleet for it, of what `search` tried, of what `across` compared.
+
+    The record is what views print and ``inference-math plan --json`` writes: ``as_record(found).as_json()``. What each
+    store brings (`stores`) is several plans, and what would make another architecture the first (`runner_up`) dozens.
+
+    >>> from inference_math import SLA, Unit, Workload, plan
+    >>> found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1), intervals=False)
+    >>> as_record(found).answer.architecture == found.best
+    True
+    """
+    tried = [] if layouts is None else [record.TriedLayout(**row) for row in rows_of(layouts)]
+    others = [] if gpus is None else [record.OtherGpu(**row) for row in rows_of(gpus)]
+    whole = changed(record_of(found, stores=stores, runner_up=runner_up), layouts=tried, gpus=others)
+    if fleet is None:
+        return whole
+    here = {row.where: row.rate for row in whole.offloading}
+    own = here.get(str(whole.answer.store), 0.0)
+    scaled = [record.Store(name, fleet.rate / own * rate) for name, rate in here.items()] if own else whole.stores
+    return changed(
+        whole,
+        answer=_choice(found, fleet, fleet.tie),
+        architectures=[_choice(found, one, fleet.tie) for one in (fleet, *fleet.others)],
+        stores=scaled,  # in proportion to what units do at full load
+        fleets=record.Fleets(fleet.headline, fleet.how, fleet.usd_per_million),
+    )
+
+
+def _choice(found: Plan, one: Fleet, tie: bool) -> Choice:
+    """Return a fleet as a record has it."""
+    pools, prefill = one.architecture == "disaggregated", one.row["prefill_units"]
+    same = ("best_in", "expected_loss", "replicas", "units", "kept", "none_in")
+    return changed(
+        basis(found, one.architecture),
+        **{name: getattr(one, name) for name in same},
+        tie=tie,
+        gpus=Three(*one.gpus),
+        rate=Three(one.rate, min(one.rate, one.span[1]), max(one.rate, one.span[2])),
+        ttft=Three(*one.ttft),
+        tpot=Three(*one.tpot),
+        tokens_per_gpu=one.rate * found.case.work.n_out / one.gpus[0],
+        promise=one.share or "means",
+        settings=dict(one.plain),
+        split={"prefill": prefill, "decode": one.units - prefill} if pools else None,
+        link_gb_s=one.link_gb_s if pools else None,
+        commands=as_commands(one.commands),
+        served=Three(*one.span) if one.owned else None,
+        options=as_options(one.settings),
+    )

@@ -1,0 +1,140 @@
+"""What fleets, benchmarks and stores pass on: plain dictionaries with known keys, in Python and in JavaScript."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypedDict
+
+from inference_math.optimiser.types import Solution
+
+if TYPE_CHECKING:
+    from inference_math.simulate.types import StepTimes
+
+
+class TurnNumbers(TypedDict):
+    """Sessions of equal turns; see `fleets.turns.Turns`."""
+
+    turns: float
+    first: float
+    message: float
+    answer: float
+    think: float
+    cv: float
+    shared: float
+
+
+class SessionNumbers(TypedDict):
+    """Means of sessions; see `fleets.turns.Sessions`."""
+
+    again: float
+    brought: float
+    gap: float
+    cv: float
+    answer: float
+    shared: float
+    served: float
+
+
+class SessionHabits(TypedDict):
+    """How an engine computes and loads; see `fleets.loops.Habit`. A step gives each decode tokens, and brings some."""
+
+    budget: float
+    groups: int
+    blocking: bool
+    lifetime: float
+    gives: float
+    brings: float
+
+
+class Visit(TypedDict):
+    """What users in a closed loop see; see `fleets.loops.Loop`. A turn waits for room, and holds it, for seconds."""
+
+    found: list[float]
+    rate: float
+    ttft: float
+    tpot: float
+    in_flight: float
+    full: bool
+    prompts: float
+    waits: float
+    holds: float
+
+
+class LadderNumbers(TypedDict):
+    """What is asked of a ladder of tiers: users of so many units, and the tokens that HBM and each tier hold of one."""
+
+    turns: TurnNumbers
+    users: float
+    units: int
+    gpus: int  # of a unit
+    front: float
+    tokens: list[float]
+    loads: list[float]  # seconds of a token, 0 of HBM
+    bytes: float  # of a token, once
+    habits: SessionHabits
+
+
+class TierRow(TypedDict):
+    """What the tiers down to one find and bring; see `planner.Ladder`."""
+
+    together: float
+    found: list[float]
+    users: float
+    rate: float
+    ttft: float
+    tpot: float
+    in_flight: float
+    full: bool
+    prompts: float
+
+
+class Standing(TypedDict, total=False):
+    """The best replica of an architecture, and the fleet of it: see `queues.standing` and `queues.fleet_of`."""
+
+    name: str
+    units: int
+    row: int
+    gpus: int
+    each: list[float]  # requests/s by draw
+    sure: float  # that it sustains in nine of ten draws
+    idle: float  # draws in which it keeps the promise with next to nothing to do, where no fleet does
+    replicas: int
+    gpus_all: list[float]
+    rate: list[float]
+    sold: float
+    full: float  # requests/s of the same GPUs at full load
+    ttft: list[float]
+    tpot: list[float]
+    kept: float
+
+
+class Crowd(Solution):
+    """Which architecture's fleet loses least, and the fleets; see `queues.crowd`."""
+
+    fleets: dict[str, Standing]
+
+
+class Host(TypedDict):
+    """Who plays replicas, and answers what was asked before from memory; see `queues.standing`."""
+
+    rows: Callable[[str, int], int]
+    top: Callable[[str, int, int, int], float]
+    play: Callable[[str, int, int, int, float, float], list[float]]
+
+
+class Draw(TypedDict):
+    """A draw of the calibration: seconds of steps, of each TTFT beside them, and the place of its arrivals."""
+
+    pace: StepTimes
+    front: float
+    place: int
+
+
+class Drawn(TypedDict):
+    """What requests are made of: times between them and their CV, chances of lengths, rows to be like, the promise."""
+
+    gaps: list[float]
+    cv: float
+    lengths: list[float]
+    like: list[tuple[int, int, int]]
+    share: float

@@ -1,0 +1,23 @@
+"""Laws beyond the talks: queues, first tokens, cadence, routing. `CATALOGUE` has them after those of `theory`.
+
+Quantiles of gaps are in `latency`, of waits in `waiting`, rounds of prompts and decodes in `rounds`.
+"""
+
+# Each module has its `__all__` from `formula`. In the order of the book, which is the catalogue's.
+# ruff: noqa: F403, I001
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from inference_math import theory
+from inference_math.theory.formula import Formula
+from inference_math_planner.laws.routing import spread_of as spread_of
+
+from inference_math_planner.laws.queueing import *
+from inference_math_planner.laws.first_token import *
+from inference_math_planner.laws.cadence import *
+from inference_math_planner.laws.routing import *
+
+CATALOGUE: Mapping[str, Formula] = MappingProxyType(
+    {**theory.CATALOGUE, **{name: own for name, own in globals().items() if isinstance(own, Formula)}}
+)

@@ -1,0 +1,155 @@
+"""The searches, and what is decided by them, against a look at every candidate."""
+
+from __future__ import annotations
+
+from math import hypot, isnan
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from inference_math.optimiser import search
+from inference_math.optimiser.choice import MOST_FED, decide
+from inference_math.unit import batch
+from inference_math.unit.asked import prompts_together
+
+lengths = st.sampled_from([(2200.0, 170.0), (100.0, 1000.0), (9600.0, 20.0), (64.0, 2.0)])
+limits = st.tuples(st.floats(0.012, 0.2), st.floats(0.05, 5.0))
+
+
+def step(decodes, prompts, n_in=2200.0):
+    tokens = decodes + prompts * n_in
+    return hypot(0.0155, 8e-5 * tokens) + 9e-5 * decodes + 1e-6 * tokens
+
+
+def decided(name, limits, lengths=(2200.0, 170.0), places=300.0, units=8, sent=0.0, quantile=0.0):
+    """Return what an architecture does whose steps are those above: of a unit that holds so many requests."""
+    n_in, n_out = lengths
+    target = {
+        "n_in": n_in, "steps": n_out, "step": limits[0], "sharing": 1.0, "ttft": limits[1], "quantile": quantile,
+        "places": places, "room": places, "together": prompts_together(places * (n_in + n_out), n_in, 1), "fresh": 1.0,
+        "units": units, "sent": sent, "mixes": True,
+    }  # fmt: skip
+    costs = {"front": 0.0, "load": 0.0, "mixed": lambda decodes, prompts: step(decodes, prompts, n_in)}
+    return decide(target, [costs])["each"][name][0]
+
+
+@given(st.integers(0, 5000), st.integers(0, 5000))
+def test_the_largest_whole_number(most, last):
+    assert batch.largest_whole(most, lambda n: n <= last) == min(most, last)
+
+
+@given(st.integers(-3, 6000), st.integers(0, 5000), st.integers(0, 5000))
+def test_a_guess_changes_nothing(guess, most, last):
+    assert batch.largest_from(guess, most, lambda n: n <= last) == min(most, last)
+
+
+def test_the_higher_of_two_peaks_is_found():
+    def height(v):
+        return max(1 - (v - 1) ** 2, 1.2 - 4 * (v - 8) ** 2)
+
+    assert search.highest(height, 0, 10) == pytest.approx(8, abs=1e-4)
+
+
+@given(st.floats(-5, 5), st.floats(0, 10))
+def test_edges_and_peaks(place, width):
+    assert search.edge(lambda v: v <= place, place - width, place + 1) == pytest.approx(place, abs=1e-6)
+    found = search.peak(lambda v: -((v - place) ** 2), place - width, place + 2 * width + 1)
+    assert found == pytest.approx(place, abs=1e-3)
+
+
+@given(st.integers(1, 3000), st.floats(1, 5000))
+def test_who_prefills_beside_is_binomial(B, n_out):
+    found = np.array(batch.concurrent_prefill_pmf(B, n_out))
+    assert found[:, 1].sum() == pytest.approx(1)
+    np.testing.assert_allclose(found[:, 1], stats.binom(B - 1, 1 / n_out).pmf(found[:, 0]), rtol=1e-6, atol=1e-15)
+
+
+@given(st.integers(1, 300), st.floats(2, 500), st.integers(0, 1), st.floats(0.01, 0.999))
+def test_means_and_quantiles_of_steps(B, n_out, own, quantile):
+    beside = np.arange(B)
+    shares = stats.binom(B - 1, 1 / n_out).pmf(beside)
+    seconds = np.array([step(B - own - k, own + k) for k in beside])
+    assert batch.seen(step, B, n_out, own, 0.0) == pytest.approx(seconds @ shares, rel=1e-9)
+    order = np.argsort(seconds)
+    reached = np.cumsum(shares[order])
+    assume(abs(reached - quantile).min() > 1e-9)
+    assert batch.seen(step, B, n_out, own, quantile) == pytest.approx(seconds[order][np.argmax(reached >= quantile)])
+
+
+def best_by_grid(places, n_in, n_out, tpot, ttft):
+    """Every number of decodes in steps of a hundredth, with 400 chunks each."""
+    b, ratio = np.linspace(places / 400, places, 400)[:, None], np.geomspace(1, 4 * n_in * n_out, 400)
+    balance = b * n_in / (n_out - 1)
+    chunk = np.maximum(balance * ratio, 1)
+    mixed = np.vectorize(lambda d, c: step(d, c / n_in, n_in))(b, chunk)
+    bare = np.vectorize(lambda d: step(d, 0.0))(b)
+    share = np.minimum(1, balance / chunk)
+    good = (mixed <= tpot) & ((n_in / chunk + 1) * mixed <= ttft) & (chunk <= np.maximum(4 * n_in, balance))
+    good &= b + share * np.maximum(1, chunk / n_in) <= places
+    return np.where(good, b / ((n_out - 1) * (bare + share * (mixed - bare))), 0).max()
+
+
+@given(lengths, limits, st.sampled_from([1, 5, 40, 200]))
+def test_chunks_beat_every_candidate_of_a_grid(length, limit, places):
+    n_in, n_out = length
+    row = decided("chunked", limit, length, places)
+    grid = best_by_grid(places, n_in, n_out, *limit)
+    assert row["rate"] >= grid * (1 - 1e-6)
+    if not row["rate"]:
+        assert isnan(row["ttft"])
+        return
+    balance = row["batch"] * n_in / (n_out - 1)
+    under_way = min(1.0, balance / row["chunk"]) * max(1.0, row["chunk"] / n_in)
+    assert row["batch"] + under_way <= places * (1 + 1e-9)  # prompts under way hold places, too
+    mixed = step(row["batch"], row["chunk"] / n_in, n_in)
+    assert mixed <= limit[0] * (1 + 1e-9)
+    assert row["ttft"] == pytest.approx((n_in / row["chunk"] + 1) * mixed)
+    assert row["ttft"] <= limit[1] * (1 + 1e-9)
+
+
+@given(limits, st.sampled_from([2, 8, 33]), st.sampled_from([1.0, 20.0, 300.0]))
+def test_pools_are_the_best_of_all_splits(limit, units, places):
+    n_in, n_out = 2200.0, 170.0
+    row = decided("disaggregated", limit, (n_in, n_out), places, units)
+    rates = [
+        min(k * together / step(0, together), (units - k) * d / ((n_out - 1) * step(d, 0))) / units
+        for k in range(1, units)
+        for together in range(1, int(prompts_together(places * 2370, n_in, 1)) + 1) if step(0, together) <= limit[1]
+        for d in range(1, int(places) + 1) if step(d, 0) <= limit[0]
+    ]  # fmt: skip
+    best = max(rates, default=0.0)
+    # Fewer prompts together feed nearly as much; a split into whole units may make more of that, or less.
+    assert MOST_FED * best <= row["rate"] <= best * (1 + 1e-12)
+
+
+def test_a_pool_decodes_all_tokens_but_the_first():
+    row = decided("disaggregated", (0.04, 1.0), (2200.0, 4.0))
+    decode = row["batch"] / (3 * step(row["batch"], 0.0))
+    prefill = row["chunk"] / 2200 / row["ttft"]
+    pools = row["prefill_units"], 8 - row["prefill_units"]
+    assert row["rate"] == pytest.approx(min(pools[0] * prefill, pools[1] * decode) / 8)
+
+
+@given(limits, st.sampled_from([0.0, 0.9]))
+def test_the_aggregated_batch_is_the_largest_within_limits(limit, quantile):
+    row = decided("aggregated", limit, quantile=quantile)
+    good = [
+        B for B in range(1, 301)
+        if batch.seen(step, B, 170.0, 0, quantile) <= limit[0] and batch.seen(step, B, 170.0, 1, quantile) <= limit[1]
+    ]  # fmt: skip
+    assert row["batch"] == max(good, default=0)
+
+
+@given(limits, st.floats(0.001, 2))
+def test_a_link_bounds_the_pools(limit, sent):
+    """Each decode unit takes one prompt's cache after the other, and each prefill unit sends so."""
+    row = decided("disaggregated", limit, sent=sent)
+    free = decided("disaggregated", limit)
+    assert row["rate"] <= free["rate"] * (1 + 1e-9)
+    if row["rate"]:
+        pools = row["prefill_units"], 8 - row["prefill_units"]
+        assert row["rate"] * 8 <= min(pools) / sent * (1 + 1e-9)
+        assert row["tpot"] == pytest.approx(row["step"] + sent / 169)

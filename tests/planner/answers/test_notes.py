@@ -1,0 +1,335 @@
+"""What a plan has to say: which sentences, and with which numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, nan
+
+import pytest
+
+from inference_math import SLA, Unit, Workload
+from inference_math.evidence.sentences import say
+from inference_math.optimiser import answers
+from inference_math.optimiser.case import Case
+from inference_math.optimiser.choice import median_row
+from inference_math.unit.scope import outside
+from inference_math_planner.answers import notes
+
+FIELDS = ("kind", "engine", "maker", "source", "model", "gpu", "weights", "drafts", "points", "error", "ttft", "inside")
+ROWS = [
+    dict(zip(FIELDS, row, strict=True))
+    for row in [
+        ("dense", "atom", "AMD", "recipes", "m", "x1", "fp8", "none", 6, 0.4, -1, 0.8),
+        ("dense", "sglang", "AMD", "book", "n", "x1", "fp8", "none", 5, 0.1, -1, 0.9),
+        ("dense", "sglang", "NVIDIA", "book", "m", "h", "fp8", "none", 10, 0.2, -1, 0.7),
+        ("dense", "sglang", "NVIDIA", "book", "n", "h", "fp8", "none", 30, 0.4, -1, 0.3),
+        ("dense", "vllm", "NVIDIA", "set aside", "m", "h", "fp8", "none", 4, 0.3, 0.5, 1),
+        ("dense", "vllm", "NVIDIA", "left out", "m", "h", "fp8", "none", 9, 0.7, 0.7, -1),
+        ("dense", "vllm", "NVIDIA", "left out", "m", "b", "fp8", "none", 8, 0.05, 0.25, -1),
+        ("dense", "trtllm", "NVIDIA", "book", "n", "b", "fp8", "none", 3, 0.6, -1, 0),
+        ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", "fp8", "none", 140, 0.1, 0.2, 0.5),
+        ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", "nvfp4", "none", 40, 0.4, 0.6, 0.5),
+        ("dense", "trtllm", "NVIDIA", "set aside", "m", "b", "fp8", "none", 60, 0.2, 0.2, 0.5),
+        ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", "fp8", "unknown", 999, 0.9, 0.9, 0.1),
+    ]
+]
+
+
+def keys(said):
+    """Return what is said, by its keys."""
+    return [part["key"] for part in said]
+
+
+def offs(said):
+    """Return (error, points) of all sources that parts in a row name, in their order."""
+    return [(pytest.approx(one["off"]), one["count"]) for part in said for one in part.get("each", [])]
+
+
+@pytest.mark.parametrize(
+    ("asked", "key", "each"),
+    [
+        # The model on the GPU in the precision; of the other source another model.
+        (("m", "h", "fp8", "dense", "trtllm", "NVIDIA"), "checked.is", [(0.1, 140), (0.6, 3)]),
+        # Both precisions, where neither is the one that is asked for.
+        (("m", "h", "bf16", "dense", "trtllm", "NVIDIA"), "checked.is", [(30 / 180, 180), (0.6, 3)]),
+        # Left out with its engine on that GPU, which is nearer than what was set aside on another.
+        (("m", "b", "fp8", "dense", "vllm", "NVIDIA"), "checked.is", [(0.05, 8)]),
+        # Set aside, where there is both.
+        (("m", "h", "fp8", "dense", "vllm", "NVIDIA"), "checked.is", [(0.3, 4)]),
+        # Another model of its kind.
+        (("o", "h", "fp8", "dense", "sglang", "NVIDIA"), "checked.none", [(0.35, 40)]),
+        # The same engine first.
+        (("m", "x1", "fp8", "dense", "sglang", "AMD"), "checked.none_of", [(0.1, 5), (0.4, 6)]),
+        (("m", "h", "fp8", "hybrid", "sglang", "NVIDIA"), "checked.none", []),
+    ],
+)
+def test_what_was_checked_is_said_of_what_is_nearest(asked, key, each):
+    said = notes.checked(*asked, False, ROWS)
+    assert said[0]["key"] == key
+    assert offs(said) == each
+
+
+def test_what_was_checked_reads_as_a_sentence():
+    said = say(notes.checked("m", "h", "fp8", "dense", "vllm", "NVIDIA", True, ROWS))
+    assert said == (
+        "no served points check operators under today's vllm; of older ones predictions were 30% off in latency, 50% in"
+        " TTFT, on 4 served points that chose nothing (m in fp8 on h under vllm), and the 90 % interval held 100%"
+    )
+    *_, worst = notes.checked("o", "h", "fp8", "dense", "sglang", "NVIDIA", False, ROWS)
+    assert worst == {"key": "checked.worst", "worst": 0.7}
+
+
+def sizes(following="", *others, have=0, tie=False, ahead=0.8, lost=0.04, gpus=(6, 4, 9), rate=40):
+    ends = [list(one) for one in others]
+    return notes.sized("chunked", 3, 1, list(gpus), rate, following.split(), ends, have, tie, ahead, lost)
+
+
+def test_a_fleet_in_a_sentence():
+    assert say(sizes("aggregated", (8, 6, inf))) == (
+        "6 GPUs (4 to 9) for 40 requests/s: chunked, 3 replicas of one unit; aggregated takes 8 GPUs (6 to no number);"
+        " chunked is the best in 80% of the draws; in the mean it loses 4% to the best one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "next_one", "last"),
+    [
+        (sizes(), "fleet.replicas", "fleet.replicas"),
+        (sizes("split", (8, 8, 8)), "fleet.takes", "verdict.loses"),
+        (sizes("split", (8, 8, 8), tie=True), "fleet.takes", "fleet.unsure_varies"),
+        (sizes("split", (8, 6, 10), tie=True, ahead=0.1), "fleet.takes", "fleet.unsure_few"),
+        (sizes("split", (6, 6, 6), tie=True), "fleet.as_few", "verdict.loses"),
+        (sizes("split", (7.249, 7, 8), have=6, rate=7.251), "fleet.as_much", "verdict.loses"),
+        (sizes("split whole", (6, 6, 6), (6, 5, 8), tie=True, lost=0), "fleet.as_few", "fleet.best"),
+    ],
+)
+def test_what_follows_a_fleet(said, next_one, last):
+    assert keys(said)[min(2, len(said) - 1)] == next_one
+    assert keys(said)[-1] == last
+
+
+def test_what_takes_as_few_gpus_and_how_many_are_used_is_named():
+    assert sizes("split whole", (6, 6, 6), (6, 5, 8))[2]["equal"] == ["split", "whole"]
+    assert sizes("split whole", (6, 6, 6), (8, 5, 8))[2]["equal"] == ["split"]
+    assert [sizes(have=have)[0]["used"]["key"] for have in (6, 8)] == ["fleet.used", "fleet.used_of"]
+
+
+@pytest.mark.parametrize(
+    ("share", "cvs", "played", "many", "promise", "come"),
+    [
+        (0.9, [1, 1], "", False, "promise.share", ["how.random", "how.equal"]),
+        (0.0, [4, 4], "mix", False, "promise.means", ["how.scatter", "how.mix"]),
+        (0.9, [4, 1.5], "", True, "promise.share", ["how.scatter_each", "how.equal"]),
+        (0.9, [4, 4], "trace", False, "promise.share", ["how.trace"]),
+    ],
+)
+def test_under_what_a_fleet_holds(share, cvs, played, many, promise, come):
+    said = notes.sized_how(share, cvs, played, 8, 40, 50, many)
+    assert said["promise"]["key"] == promise
+    assert keys(said["come"]) == come
+    assert (said["share"], said["many"], said["turns"]) == (0.8, many, played == "trace")
+
+
+def test_which_gpu_is_first_is_said_by_cost_where_two_have_a_price_else_by_rate():
+    assert (
+        say(notes.gpus_said(["a", "b"], [3.0, 2.0], [nan, nan]))
+        == "one GPU serves most requests/s on a (3), then b (2)"
+    )
+    assert say(notes.gpus_said(["a", "b"], [3.0, 0.0], [0.5, nan])) == "one GPU serves most requests/s on a (3)"
+    # Of three the one without a price is not compared, as fast as it may be.
+    said = say(notes.gpus_said(["b", "a", "c"], [2.0, 3.0, 9.0], [0.25, 0.5, nan]))
+    assert said == "an output token costs least on b ($0.25 a million), then a ($0.5 a million)"
+    assert notes.gpus_said(["a"], [0.0], [nan]) == []
+    *_, below = notes.gpus_said(["b200", "gb200"], [3.0, 2.0], [nan, nan])
+    assert below == {"key": "gpus.below", "name": "gb200", "other": "b200"}
+    assert keys(notes.gpus_said(["gb200", "b200"], [3.0, 2.0], [nan, nan])) == ["gpus.rate"]
+    assert keys(notes.gpus_said(["b200", "gb200"], [3.0, 0.0], [nan, nan])) == ["gpus.rate"]
+
+
+def test_a_verdict_reads_as_a_sentence():
+    assert say(notes.verdict("split", "chunked", 3.9, 0.12, 0.9, 0.02, 0.09, False, 0.0)) == (
+        "split serves 3.9 requests/s per unit at full load, the best in 90% of the draws of the calibration; in the"
+        " mean it loses 2% to the best one; chunked loses 12% more"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lead", "ahead", "tie", "none", "said"),
+    [
+        (0.05, 0.9, True, 0.0, ["next", "tie_varies"]),
+        (0.2, 0.4, True, 0.0, ["next", "tie_few"]),
+        (0.001, 1.0, False, 0.0, ["next_too", "either"]),
+        (0.01, 1.0, False, 0.0, ["next", "either"]),
+        (0.2, 0.9, False, 0.05, ["unmet", "next"]),
+        (nan, 1.0, False, 0.0, []),
+    ],
+)
+def test_a_verdict_says_how_often_and_what_it_costs_elsewhere(lead, ahead, tie, none, said):
+    found = notes.verdict("split", "chunked", 3.9, lead, ahead, 0.0, 0.09, tie, none)
+    assert keys(found) == ["verdict.best", *(f"verdict.{name}" for name in said)]
+
+
+def test_no_verdict_is_said_of_most_draws_or_of_all():
+    for none, key in ((1.0, "verdict.none"), (0.7, "verdict.mostly_none")):
+        assert keys(notes.verdict("", "chunked", 0, nan, 0, 1, 0.09, False, none)) == [key]
+
+
+def test_the_runner_up_says_what_would_turn_the_order():
+    rows = [
+        {"input": "tpot", "best_low": "disaggregated", "best_high": "chunked"},
+        {"input": "n_in", "best_low": "chunked", "best_high": "disaggregated"},
+    ]
+    assert say(notes.runner_up("chunked", "aggregated", 3.0, rows, False)) == (
+        "runner-up at full load: aggregated, 3 requests/s per unit; disaggregated would be first with limit on TPOT a"
+        " fifth tighter or prompts a fifth longer"
+    )
+    lost = [rows[0] | {"best_low": ""}]
+    for swings, even, turns in (([], False, ["stays"]), (lost, False, ["unmet"]), ([], True, ["even"])):
+        found = notes.runner_up("chunked", "aggregated", 3.0, swings, even)
+        assert keys(found["turns"]) == [f"runner_up.{name}" for name in turns]
+    # Of two that are as good, hardly anything is needed.
+    assert [one.get("name") for one in notes.runner_up("aggregated", "chunked", 3.0, rows, True)["turns"]] == [
+        "disaggregated",
+        None,
+    ]
+    assert notes.runner_up("chunked", "aggregated", 0.0, rows, False) == {"key": "runner_up.none"}
+
+
+def test_what_a_replica_keeps_that_has_nothing_to_do():
+    assert say(notes.short(0.9, 16, 15, [notes.idle("chunked", 12), notes.idle("aggregated", 0)])) == (
+        "with queues, no architecture keeps 90% of the requests within both limits in nine of ten draws at any load; it"
+        " takes 15 of 16 draws; with next to nothing to do, chunked keeps it in 12, aggregated keeps it in 0; loosen a"
+        " limit"
+    )
+
+
+def test_two_winners_are_told_apart():
+    assert notes.apart("chunked", "chunked", 4, 3) == []
+    for best, have in (("aggregated", 3), ("disaggregated", 0), ("disaggregated", 4)):
+        assert keys(notes.apart("chunked", best, 4, have)) == ["fleet.apart"]
+    assert keys(notes.apart("chunked", "disaggregated", 4, 3)) == ["fleet.apart_pools"]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "tp", "more", "said"),
+    [
+        ("h100-sxm", 2, {}, []),
+        ("l40s", 1, {}, []),
+        ("l40s", 2, {}, ["pcie"]),
+        ("h100-sxm", 1, {"drafts": 1, "pp": 2}, ["drafts", "drafted", "mtp"]),
+        ("rtx-pro-6000", 4, {"drafts": 2, "accepted": 0.5}, ["drafts", "drafted", "mtp", "pcie"]),
+    ],
+)
+def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
+    rows = [*ROWS, ROWS[0] | {"model": "d", "gpu": "b", "engine": "t", "drafts": "mtp", "points": 11, "error": 0.16}]
+    found = notes.trusted(Unit.of("llama-3-8b", gpu, tp, **more).numbers, rows)
+    assert keys(found) == [f"trusted.{name}" for name in said]
+    if more:
+        drafts, drafted, mtp, *_ = found
+        assert drafts["gives"] == pytest.approx({1: 1.8, 2: 1.75}[drafts["drafts"]])
+        assert say(drafted) == "with drafts predictions were 16% off on 11 served points (d in fp8 on b under t)"
+        assert mtp["stages"] == ("pp" in more)
+
+
+def test_what_else_tells_two_apart_is_said():
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
+    solved = answers.solve(case.asked, case.pairs(0))
+    alone = [(name, median_row(solved["each"][name])["ttft"][0]) for name in solved["order"]]
+    for change in ({"tie": True}, {"lead": 0.01}):
+        said = notes.to_choose(case.asked, solved | {"tie": False, "lead": 1.0} | change)[0]
+        assert said["what"]["key"] == "choose.mean"
+        assert [(one["name"], one["ttft"]) for one in said["each"]] == alone
+    tail = case.asked | {"quantile": 0.9}
+    assert say(notes.to_choose(tail, solved | {"tie": True})[0]["what"]) == "P90 of TTFT"
+    assert notes.to_choose(case.asked, solved | {"best": "", "tie": True}) == []
+
+
+def test_who_is_the_best_in_few_draws_is_named():
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
+    solved = answers.solve(case.asked, case.pairs(0)) | {"tie": False, "lead": 1.0}
+    none = solved["each"]["chunked"][0] | {"rate": 0.0}
+    solved |= {"each": solved["each"] | {"chunked": [none]}, "settings": solved["settings"] | {"chunked": none}}
+    said = {"key": "choose.faster", "name": "chunked", "share": 0.3}
+    for share, expected in ((0.3, [said]), (0.01, [])):
+        told = notes.to_choose(case.asked, solved | {"best_in": solved["best_in"] | {"chunked": share}})
+        assert [one for one in told if one["key"] == "choose.faster"] == expected
+
+
+@pytest.mark.parametrize(("chunk", "said"), [(100.0, False), (206.0, False), (207.0, True), (462.0, False)])
+def test_a_chunk_above_a_tile_is_said(chunk, said):
+    """With fifty decodes: below the first tile, full, above it, and two full ones."""
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
+    solved = answers.solve(case.asked, case.pairs(0)) | {"best": "chunked", "tie": False, "lead": 1.0}
+    solved["order"] = ["chunked", "disaggregated", "aggregated"]
+    solved["settings"] = solved["settings"] | {"chunked": {"batch": 50.0, "chunk": chunk, "rate": 1.0}}
+    expected = [{"key": "choose.tile", "tokens": 257, "tile": 256}] if said else []
+    assert notes.to_choose(case.asked, solved) == expected
+    others = (
+        Unit.of("llama-3-70b", "h100-sxm", 2, "bf16"),
+        Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", engine="sglang"),
+    )
+    for unit in others:  # whose tiles nobody measured
+        case = replace(case, unit=unit)
+        assert notes.to_choose(case.asked, solved) == []
+
+
+@pytest.mark.parametrize(("load", "said"), [(0.0, False), (0.05, False), (0.2, True)])
+def test_a_store_slower_than_computing_is_said(load, said):
+    each = {"load": load, "mixed": lambda decodes, prompts: max(0.03, load)}
+    expected = [{"key": "stored.slow", "alone": 0.2, "whole": 0.1}] if said else []
+    assert notes.slow_store(each, 0.1) == expected
+
+
+def test_whether_drafts_pay_is_said():
+    assert [notes.drafting_pays(rate, 2.0)["pays"] for rate in (3.0, 1.0)] == [True, False]
+    assert notes.drafting_pays(1.0, 0.0) == {"key": "drafts.needed"}
+
+
+def test_what_is_missed_is_told_by_the_token():
+    unit, work = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=3, accepted=0.6), Workload(1000, 200)
+    alone = unit.tpot(work, 1)
+    for limit, misses in ((0.5 * alone, True), (1.2 * alone, False)):
+        case = Case(unit, work, SLA(1, limit))
+        each = answers.under(case.asked, unit.found(work), [1.0, 1.0, 0.0])
+        for said in (notes.missed(case.asked, each)[0], notes.hindered(case.asked, each, "disaggregated")):
+            assert (said.get("limit") == "TPOT") == misses
+            if misses:
+                assert (said["alone"], said["excess"]) == pytest.approx((alone, 1.0), rel=1e-9)
+
+
+def test_what_is_out_of_range_is_said_with_the_range():
+    scope = {"n_in": (100, 4000), "gpu": ("h100-sxm", "h200-sxm")}
+    assert list(map(say, outside(scope, {"n_in": (5000, 5000), "gpu": "h100-sxm"}))) == [
+        "n_in 5,000 is outside the calibrated range, 100 to 4,000"
+    ]
+    assert list(map(say, outside(scope, {"n_in": (50, 5000), "gpu": "l4"}))) == [
+        "n_in 50 to 5,000 is outside the calibrated range, 100 to 4,000",
+        "gpu l4 is not among the calibrated: h100-sxm, h200-sxm",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "said"),
+    [
+        ("chunked", lambda b, p: 0.04 * b + (0.02 if 0 < p < 1 else 0.3 * p), {"key": "hindered.chunk", "least": 0.06}),
+        ("chunked", lambda b, p: 0.04 * b + 0.3 * p, {"key": "hindered.late", "most": 0.5}),
+        ("aggregated", lambda b, p: 0.04 * b + 0.3 * p, {"key": "hindered.beside"}),
+        ("disaggregated", lambda b, p: 0.04 * b + 0.3 * p, {"key": "hindered.room"}),
+        ("aggregated", lambda b, p: 0.04 * b + 0.6 * p, {"limit": "TTFT", "alone": 0.7, "excess": 0.4, "most": 0.5}),
+        ("aggregated", lambda b, p: 0.06 * b, {"limit": "TPOT", "alone": 0.06, "excess": 0.2, "most": 0.05}),
+    ],
+)
+def test_each_architecture_says_what_hinders_it(name, step, said):
+    asked = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(0.5, 0.05)).asked
+    found = notes.hindered(asked, {"mixed": step, "front": 0.1}, name)
+    assert found == {"key": "hindered.over"} | {
+        one: value if isinstance(value, str) else pytest.approx(value) for one, value in said.items()
+    }
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.099, False), (0.101, True)])
+def test_a_front_is_spoken_of_from_a_tenth_of_the_limit_on(share, said):
+    """By its upper end, and not where somebody measured it."""
+    asked = {"front_sd": 0.2, "ttft": 0.5}
+    assert bool(notes.front_weighs(asked, [0.01, 0.005, share * 0.5])) == said
+    assert notes.front_weighs(asked | {"front_sd": 0.0}, [0.01, 0.005, share * 0.5]) == []

@@ -1,0 +1,156 @@
+"""The record of an answer: its numbers agree with each other, its JSON with its schema, every view prints it."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import jsonschema
+import pytest
+from bs4 import BeautifulSoup
+from grids import each
+from msgspec.structs import replace
+
+import inference_math_planner as planner
+from inference_math import SLA, Unit, Workload
+from inference_math.catalogue.tiers import tiers
+from inference_math.evidence.numerals import digits
+from inference_math_planner import as_markdown, as_record, capacity, fleet, plan, schema
+from inference_math_planner.answers.text import as_html, as_script, as_short, as_text
+
+SMALL = Unit.of("llama-3-8b", "h100-sxm")
+
+
+def written(record):
+    """Return what JSON has of a record, by its schema."""
+    content = json.loads(record.as_json())
+    jsonschema.validate(content, schema())
+    return content
+
+
+def questions(count):
+    """Return arguments of `plan`, drawn once with a seed."""
+    rng, found = random.Random(11), []
+    while len(found) < count:
+        model, weights = rng.choice(
+            [("llama-3-8b", "bf16"), ("llama-3-70b", "fp8"), ("qwen3-32b", "fp8"), ("gpt-oss-120b", None)]
+        )
+        alpha = rng.choice([0.0, 0.0, 0.6])
+        try:
+            unit = Unit.of(
+                model, rng.choice(["h100-sxm", "h200-sxm", "b200"]), rng.choice([1, 2, 4]), weights,
+                engine=rng.choice(["vllm", "sglang", "trtllm"]), drafts=rng.choice([0, 0, 2]),
+            )  # fmt: skip
+        except ValueError:
+            continue
+        work = Workload(rng.choice([300, 2000, 9000]), rng.choice([50, 400]), alpha)
+        sla = SLA(rng.choice([0.3, 1, 4]), rng.choice([0.012, 0.03, 0.1]), rng.choice([None, None, 0.9]))
+        where = rng.choice(["hbm", "dram", "local_ssd"]) if alpha else None
+        found.append((unit, work, sla, {"tier": where, "price": rng.choice([None, 2.0])}))
+    return found
+
+
+@pytest.mark.usefixtures("few_draws")
+@each(questions(14), lambda asked: asked[0].name, parts=2)
+def test_an_answer_does_not_contradict_itself(asked):
+    *of, options = asked
+    found = plan(*of, **options)
+    content = written(as_record(found))
+    answer, rows = content["answer"], content["architectures"]
+    assert content["schema"] == "inference-math/plan/1"
+    assert bool(content["drafting"]) == bool(found.case.unit.drafts)
+    assert sum(row["best_in"] for row in rows) + rows[0]["none_in"] == pytest.approx(1)
+    if answer["architecture"] is None:
+        assert content["advice"]
+        assert not content["feasible"]
+        return
+    assert answer["tie"] or answer["best_in"] == max(row["best_in"] for row in rows)
+    assert answer["expected_loss"] == min(row["expected_loss"] for row in rows)
+    for key in ("rate", "ttft", "tpot"):
+        assert answer[key]["low"] <= answer[key]["value"] <= answer[key]["high"]
+    if found.case.sla.quantile is None:  # means keep their limits in the median of the draws
+        assert answer["ttft"]["value"] <= found.case.sla.ttft * (1 + 1e-9)
+        assert answer["tpot"]["value"] <= found.case.sla.tpot * (1 + 1e-9)
+    gpus, n_out = answer["gpus"]["value"], found.case.work.n_out
+    assert answer["tokens_per_gpu"] == pytest.approx(answer["rate"]["value"] * n_out / gpus)
+    stores = {row["store"]: row["rate"] for row in content["stores"]}
+    assert bool(stores) == (found.case.work.alpha > 0)
+    if stores:
+        assert set(stores) == {"nowhere", *tiers()}
+        assert stores[answer["store"]] == pytest.approx(answer["rate"]["value"], rel=0.01)
+    if answer["split"]:
+        assert answer["split"]["prefill"] + answer["split"]["decode"] == found.case.units
+        assert answer["link_gb_s"] <= found.case.pool_bw / 1e9 * (1 + 1e-9)
+    for row in rows:  # what is impossible is absent
+        assert (row["rate"] is None) == (not row["commands"])
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_fleet_is_the_answer_where_there_is_traffic():
+    found = plan(SMALL, Workload(1000, 100, 0.5), SLA(1, 0.03), units=3, tier="dram", price=2.0)
+    many = fleet(found, 30)
+    record = as_record(found, many)
+    content, answer = written(record), record.answer
+    assert (answer.gpus.value, answer.rate.value, answer.promise) == (many.gpus[0], 30, 0.9)
+    assert content["answer"]["settings"] == dict(many.plain)
+    assert [row.architecture for row in record.architectures] == [one.architecture for one in (many, *many.others)]
+    assert {row.store: row.rate for row in record.stores}["dram"] == pytest.approx(30)
+    assert [row.architecture for row in record.one_unit] == list(found.order)
+    for view in (as_short, as_markdown, as_text):
+        assert many.headline[1:] in view(record)
+        assert many.how[1:] in view(record)
+    assert f"{digits(many.usd_per_million)} USD per million output tokens" in as_short(record)
+    assert as_markdown(record).index(many.headline[1:]) < as_markdown(record).index("## One unit at full load")
+    owned = as_record(found, capacity(found, 4, quantile=None, architecture="aggregated")).answer
+    assert owned.promise == "means"
+    assert owned.served.low <= owned.rate.value <= owned.served.high
+
+
+def test_every_view_prints_the_record():
+    found = plan(SMALL, Workload(1000, 100, 0.5), SLA(1, 0.03), tier="dram", price=2.0, intervals=False)
+    record, first = as_record(found, runner_up=True), found.starts[found.best]
+    text, page, document = (view(record) for view in (as_text, as_html, as_markdown))
+    assert (text, page) == (str(found), found._repr_html_())
+    said = BeautifulSoup(page, "html.parser").get_text(" ", strip=True)
+    for words in (found.verdict[1:], found.runner_up[1:], *found.cautions, found.answers["rate"].title, "local_ssd"):
+        assert all(words[1:] in view for view in (text, said, document))
+    for _, line in first.commands:
+        assert all(line in view for view in (text, said, document, as_script(record)))
+    assert page.count("<table") == document.count("| --- |\n") == 3
+    assert as_short(record).count("! ") == min(len(record.cautions), 3) + bool(record.outside)
+
+
+def test_what_a_page_shows_is_escaped():
+    record = as_record(plan(SMALL, Workload(1000, 100), SLA(1, 0.03), intervals=False))
+    page = as_html(replace(record, unit="<b>&", verdict="a<b", cautions=["<script>"]))
+    assert "<b>" not in page
+    assert "<script>" not in page
+    assert "&lt;b&gt;&amp;" in page
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"unit": "llama-3-8b"}, "unit must be of the type Unit, not 'llama-3-8b'"),
+        ({"work": (100, 10)}, "work must be of the type Workload"),
+        ({"sla": None}, "sla must be of the type SLA, not None"),
+        ({"tier": 3}, "tier must be a Tier or the name of one, not 3"),
+        ({"link": 3}, "link must be a Link or the name of one, not 3"),
+    ],
+)
+def test_what_is_no_question_is_refused_by_name(given, words):
+    asked = {"unit": Unit.of("llama-3-8b", "h100-sxm"), "work": Workload(100, 10), "sla": SLA(1, 0.1)} | given
+    with pytest.raises(TypeError, match=words):
+        planner.plan(asked.pop("unit"), asked.pop("work"), asked.pop("sla"), **asked)
+
+
+def test_hbm_is_no_store_for_sessions_that_it_cannot_hold():
+    unit, work, sla = Unit.of("llama-3-8b", "h100-sxm"), Workload(60_000, 300, 0.9), SLA(5, 0.05)
+    found = plan(unit, work, sla, intervals=False)
+    room = unit.places(work)
+    assert any(one.startswith(f"HBM has room for {room} requests") for one in found.cautions)
+    with pytest.raises(ValueError, match=f"sessions must be at most {room} where what is stored lies in HBM"):
+        plan(unit, work, sla, sessions=room + 1)
+    stored = plan(unit, work, sla, sessions=room + 1, tier="dram", intervals=False)
+    size = (room + 1) * unit.model.kv_bytes(60_300, unit.kv) / 1e9
+    assert any(f"take {digits(size)} GB of store" in one for one in stored.cautions)

@@ -1,0 +1,219 @@
+"""Small laws of fleets, by hand: quantiles of few values, sizes of replicas."""
+
+from __future__ import annotations
+
+from math import ceil, floor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import Unit
+from inference_math.optimiser import answers
+from inference_math.optimiser.case import Case, under
+from inference_math.simulate.engine import Request
+from inference_math.simulate.systems import engine_of, run_balanced, run_engine
+from inference_math.workload import SLA, Workload
+from inference_math_planner.answers.deployment import Plan
+from inference_math_planner.fleets import queues
+from inference_math_planner.fleets.goodput import Client, Tally, goodput, requests_of
+from inference_math_planner.fleets.traffic import chances
+
+
+@given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), share=st.floats(0, 1))
+def test_quantiles_lie_in_the_middles_of_their_parts(values, share):
+    """As NumPy's method of Hazen."""
+    told = queues.between(sorted(values), share)
+    assert told == pytest.approx(float(np.quantile(values, share, method="hazen")), abs=1e-6)
+
+
+def test_the_ends_of_nine_tenths_by_hand():
+    assert queues.spread_of([3.0, 1.0, 2.0, 4.0]) == [1.0, 4.0]
+    assert queues.spread_of([float(k) for k in range(20)]) == pytest.approx([0.5, 18.5])
+    assert queues.spread_of([1.0] * 19 + [float("inf")])[1] == float("inf")
+
+
+def test_sizes_of_few_units_are_among_those_of_more():
+    assert queues.sizes_of({"units": 4}, "chunked") == [1, 2, 3, 4]
+    assert queues.sizes_of({"units": 2}, "disaggregated") == [2]
+    before = []
+    for units in range(2, 200):
+        sizes = queues.sizes_of({"units": units}, "disaggregated")
+        assert sizes[: len(before)] == before
+        assert set(range(2, min(units, 32) + 1)) <= set(sizes)
+        before = sizes
+
+
+def host_of(tops, thresholds):
+    """A host whose replicas of (units, row) keep the promise in a draw up to a rate of its own."""
+    return {
+        "rows": lambda name, units: units - 1,
+        "top": lambda name, units, row, place: tops[units, row][place],
+        "play": lambda name, units, row, place, rate, enough: [
+            1.0 if rate <= thresholds[units, row][place] else 0.5, 0.1, 0.01
+        ],
+    }  # fmt: skip
+
+
+def drawn_host(seed, units=4):
+    rng = np.random.default_rng(seed)
+    sizes = [(size, row) for size in range(2, units + 1) for row in range(size - 1)]
+    tops = {one: (one[0] * rng.uniform(0.5, 1.5) * rng.uniform(0.8, 1.2, queues.DRAWN)).tolist() for one in sizes}
+    kept = {one: [top * share for top, share in zip(tops[one], rng.uniform(0.3, 0.95, queues.DRAWN), strict=True)]
+            for one in sizes}  # fmt: skip
+    return sizes, tops, kept
+
+
+@pytest.mark.parametrize(("missed", "kept"), [(0, True), (1, True), (2, False), (16, False)])
+def test_the_promise_may_be_missed_in_one_draw_of_sixteen(missed, kept):
+    for places in (range(missed), range(queues.DRAWN - missed, queues.DRAWN)):
+        host = host_of({(2, 0): [10.0] * 16}, {(2, 0): [1.0 if place in places else 9.0 for place in range(16)]})
+        assert queues.keeps(host, "disaggregated", 2, 0, 5.0, 16, 16) is kept
+    assert not queues.keeps(host_of({(2, 0): [10.0] * 16}, {(2, 0): [99.0] * 16}), "d", 2, 0, 9.8, 16, 16)  # FULL
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_cheapest_is_that_of_all_candidates(seed):
+    sizes, tops, kept = drawn_host(seed)
+    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}}
+    sure = {one: sorted(min(rate, queues.FULL * top) for rate, top in zip(kept[one], tops[one], strict=True))[1]
+            for one in sizes}  # fmt: skip
+    for traffic in (0.3, 5.0, 37.0, 400.0):
+        units, row, many, _ = queues.cheapest(asked, host, "disaggregated", traffic, 0.0, queues.DRAWN)
+        best = min(2 * size * ceil(traffic / sure[size, which] - 1e-12) for size, which in sizes)
+        assert many * units * 2 == best
+        assert many == ceil(traffic / sure[units, row] - 1e-12)
+    for have in (4, 6, 9, 40):
+        units, row, many, each = queues.cheapest(asked, host, "disaggregated", 0.0, float(have), queues.DRAWN)
+        most = max(floor(have / 2 / size) * sure[size, which] for size, which in sizes)
+        assert most / 1.05 <= many * each <= most * (1 + 1e-9)
+
+
+def test_where_no_rate_is_kept_there_are_no_replicas():
+    sizes, tops, _ = drawn_host(3)
+    host = host_of(tops, {one: [0.0] * queues.DRAWN for one in sizes})
+    for traffic, have in ((5.0, 0.0), (0.0, 8.0)):
+        assert queues.cheapest({"units": 4, "unit": {"gpus": 2}}, host, "disaggregated", traffic, have, 16)[2:] == (
+            0,
+            0.0,
+        )
+
+
+def standing(name, gpus, each):
+    return {"name": name, "replicas": 1, "gpus": gpus, "gpus_all": [gpus, gpus, gpus], "sold": 10.0, "each": each}
+
+
+def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
+    fast, slow = [20.0] * 16, [11.0] * 16
+    two = {"chunked": standing("chunked", 4, slow), "aggregated": standing("aggregated", 6, fast)}
+    assert queues.crowd(two, 10.0, 0.0, 16)["order"][0] == "chunked"
+    two["aggregated"] = standing("aggregated", 4, fast)
+    even = queues.crowd(two, 40.0, 0.0, 16)
+    assert even["order"][0] == "aggregated"  # which loses less
+    assert even["tie"]
+    # One replica of 14 GPUs is enough; two of 10 are needed, though each GPU of theirs would serve more.
+    small = {
+        "disaggregated": standing("disaggregated", 14, [15.0] * 16),
+        "aggregated": standing("aggregated", 10, [11.0] * 16),
+    }
+    assert queues.crowd(small, 15.0, 0.0, 16)["best_in"]["disaggregated"] == 1.0
+    alone = queues.crowd({"chunked": two["chunked"]}, 10.0, 0.0, 16)
+    assert (alone["best"], alone["tie"]) == ("chunked", False)
+    assert queues.crowd({}, 10.0, 0.0, 16)["best"] == ""
+
+
+def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
+    """What a replica of whole prompts does with a run of its own: share within the limits, mean TTFT, mean TPOT."""
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
+    case = Case(unit, Workload(2200, n_out), SLA(0.6, 0.04), units=2)
+    asked = queues.of_units(case.asked, units)
+    row = Plan.of(case, 0).solved["each"]["aggregated"][0]
+    pace = queues.pace_of(asked, *case.pairs(0)[0])
+    rng, count = np.random.default_rng(seed), until + (until - since) // 2
+    requests = requests_of(rng.exponential(size=count).tolist(), rng.random(count).tolist(), rate, 2200, n_out, 0.0)
+    tally = Tally(0.6, 0.04, 0.0, since, until, 0.9, False)
+    told = goodput(queues.system_for(asked, "aggregated", row), pace, requests, tally)
+    return told, (asked, queues.system_for(asked, "aggregated", row), pace)
+
+
+def test_a_router_before_units_shortens_what_their_queues_alone_would_have():
+    alone, _ = replica(1, 1.2, 0)
+    pairs, _ = replica(2, 2.4, 0)
+    eight, _ = replica(8, 9.6, 0)
+    assert eight[0] > pairs[0] > alone[0]
+    assert eight[1] < pairs[1] < alone[1]
+    assert eight[1] > float(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8").prefill_time(2200))
+
+
+def test_a_router_of_one_unit_is_none():
+    requests = [Request(i, 0.3 * i, 500, 40, 0) for i in range(60)]
+    told = []
+    _, (_, system, pace) = replica(1, 1.0, 0, until=402)
+    for run in (
+        lambda s, c, u, t: run_engine(engine_of(s, c, t), u, t, 50), lambda s, c, u, t: run_balanced(s, c, u, t, 50)
+    ):  # fmt: skip
+        tally = Tally(1.0, 0.05, 0.0, 5, 55, 0.9, False)
+        anew = [Request(one.number, one.arrival, one.n_in, one.n_out, 0) for one in requests]
+        run(system, pace, Client(anew, 0, 0.0), tally)
+        told.append(tally.told())
+    assert told[0] == told[1]
+
+
+def test_a_simulation_begins_with_the_usual_load(monkeypatch):
+    """Of long answers hundreds are under way before as many finish as come: empty units would flatter them."""
+    told, (asked, system, pace) = replica(4, 1.6, 3, n_out=4000.0, since=3000, until=4500)
+    usual = queues.usually_under_way(asked, system, pace, 1.6)
+    assert usual > 60
+    gaps, lengths = chances(0, 1.0)
+    drawn = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
+    draw = {"pace": pace, "front": 0.0, "place": 0}
+    played = queues.played(asked, system, draw, drawn, 1.6, 1.0, 0.0)
+    assert played[2] == pytest.approx(told[2], rel=0.06)
+    monkeypatch.setattr(queues, "FILLS", 0.0)
+    assert queues.played(asked, system, draw, drawn, 1.6, 1.0, 0.0)[2] < played[2]
+
+
+def test_no_row_of_chunks_serves_more_prompts_than_its_steps_compute():
+    """However many places there are: who finishes must be replaced, a chunk in each step."""
+    unit = Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", "fp8")
+    case = Case(unit, Workload(500, 300), SLA(0.4, 0.06), units=2)
+    asked, one, found = queues.of_units(case.asked, 1), under(case), Plan.of(case, 0)
+    for row in queues.trials(asked, "chunked", found.solved["each"]["chunked"][0]):
+        chunk = row["chunk"] / 500
+        most = chunk / one["mixed"](0.0, chunk)
+        assert 0 < queues.full(asked, "chunked", row, one) <= most
+
+
+@pytest.mark.parametrize("true", [0.05, 0.4, 0.93, 1.2])
+def test_the_highest_rate_is_found_from_any_guess(true):
+    """Beyond 97 % of full load nothing is asked: queues grow for longer than is simulated."""
+    for guess in (0.02, 0.3, 0.97):
+        low, high = queues.highest_rates(10.0, guess, 1.04, lambda rate: rate <= 10 * true)
+        top = min(10 * true, 9.7)
+        assert low <= top * (1 + 1e-9)
+        assert low == pytest.approx(top, rel=0.04)
+        assert high == low == 9.7 or top < high <= 1.04 * low
+    assert queues.highest_rates(10.0, 0.7, 1.04, lambda rate: False) == (0.0, 0.0)
+
+
+def test_a_tenth_of_the_measured_requests_comes_after_them(monkeypatch):
+    """They keep the last ones from an empty replica: of one with nothing to do 100 before, 400 measured, 40 after."""
+    case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(500, 50), SLA(1.0, 0.05))
+    row = answers.solve(case.asked, case.pairs(0))["each"]["aggregated"][0]
+    system = queues.system_for(case.asked, "aggregated", row)
+    gaps, lengths = chances(0, 1.0)
+    drawn = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
+    kept = {}
+    monkeypatch.setattr(queues, "goodput", lambda *asked: kept.update(asked=asked) or [1.0, 0.0, 0.0])
+    draw = {"pace": queues.pace_of(case.asked, *case.pairs(0)[0]), "front": 0.0, "place": 0}
+    queues.played(case.asked, system, draw, drawn, 1e-3, 1, 0)
+    _, _, requests, tally = kept["asked"]
+    assert (tally._since, tally.wanted, len(requests) - tally._until) == (100, 400, 40)
+
+
+@pytest.mark.parametrize(("accepted", "chance"), [(0.5, 0.158655), (0.5, 0.841345), (0.6, 0.022750), (0.4, 0.977250)])
+def test_acceptance_scatters_by_fifteen_points(accepted, chance):
+    """A draft's chance, at one and two standard deviations; a logistic variable is near a normal one there."""
+    away = {0.158655: -1, 0.841345: 1, 0.02275: -2, 0.97725: 2}[chance]
+    assert queues.own_yield(1, accepted, chance) == pytest.approx(1 + accepted + 0.15 * away, abs=0.02)

@@ -1,0 +1,259 @@
+"""An engine with stores: against stores that are played, by hand, and its errors."""
+
+from __future__ import annotations
+
+import distributed
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_math import simulate
+from inference_math_planner.fleets import stored
+from inference_math_planner.fleets.caches import play
+from inference_math_planner.fleets.traces import Read
+from inference_math_planner.fleets.turns import Turns
+
+COST = simulate.StepCost(t_w=0.01, T=1e-4)
+AGENTS = Turns(turns=5, first=1000, message=100, answer=60, think=2.0)
+EMPTY = pd.DataFrame({"line": [], "reason": []})
+
+
+def recorded(prompts, n_in=None, n_out=1, apart=1000.0, block_tokens=16):
+    sizes = [len(prompt) * block_tokens - 1 for prompt in prompts] if n_in is None else n_in
+    columns = {"arrival": apart * np.arange(len(prompts)), "n_in": sizes, "n_out": n_out, "blocks": prompts}
+    return Read(pd.DataFrame(columns), EMPTY, block_tokens)
+
+
+def served(source, hbm, below=(), **options):
+    asked = {"requests": 10**6, "scheduler": simulate.Chunked(2048, kv_capacity=hbm), "block_tokens": 16} | options
+    return stored.with_stores(source, COST, tiers=[stored.StoreTier(size) for size in below], **asked)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 99), hbm=st.integers(12, 60), below=st.lists(st.integers(0, 60), max_size=2))
+def test_requests_that_never_meet_find_what_a_played_store_finds(seed, hbm, below):
+    rng = np.random.default_rng(seed)
+    prompts = [[(int(s), k) for k in range(int(rng.integers(1, 12)))] for s in rng.integers(6, size=40)]
+    found = served(recorded(prompts), 16 * hbm, [16 * size for size in below])
+    said = play([(0.0, len(prompt), prompt) for prompt in prompts], [hbm, *below])
+    blocks = sum(len(prompt) for prompt in prompts)
+    tokens = found.run.requests.n_in.sum()
+    # Of a prompt that is found whole the last token is computed, and its last block is a token short.
+    assert found.tiers.found.to_numpy() * tokens / 16 == pytest.approx(np.array(said) * blocks, abs=2 * 40 / 16)
+    assert found.tiers.found.sum() <= 1
+
+
+def test_a_session_finds_the_whole_blocks_of_what_was_said_before():
+    found = served(AGENTS, 50_000, users=1, requests=5 * 20, warmup=5).run.requests
+    turn = ((found.n_in - 1000) // 160).astype(int)
+    assert (found.cached == np.where(turn > 0, (found.n_in - 100) // 16 * 16, 0)).all()
+
+
+def test_what_others_hold_is_found_in_hbm_and_held_once():
+    prompt = [("same", k) for k in range(10)]
+    both = recorded([prompt, prompt], n_out=1600, apart=0.05)
+    run = served(both, 16 * (110 + 100)).run.requests
+    assert run.cached.tolist() == [0, 158]
+    assert run.admitted.max() < run.first_token.max() < run.finished.min()  # both are there at once
+    tight = served(both, 16 * (110 + 99)).run.requests
+    assert tight.admitted.max() >= tight.finished.min()
+
+
+def test_a_step_takes_what_it_loads_and_writes_or_what_it_computes():
+    """Two prompts in turn, of which HBM holds one: each is loaded, and the other one written."""
+    prompts = [[(name, k) for k in range(10)] for name in "ababab"]
+    source = recorded(prompts, n_in=[161] * 6)  # the last token is no block, and is computed
+    asked = {"requests": 6, "scheduler": simulate.Chunked(2048, kv_capacity=16 * 11)}
+    assert [len(prompt) for prompt in source.requests.blocks] == [10] * 6
+    for load, write, seconds in ((0.0, 0.0, 0.0101), (1e-3, 0.0, 0.16), (1e-3, 5e-4, 0.24), (1e-7, 1e-7, 0.0101)):
+        tier = stored.StoreTier(1000, load, write)
+        found = stored.with_stores(source, COST, tiers=[tier], **asked).run.requests
+        assert found.cached.tolist() == [0, 0, 160, 160, 160, 160]
+        assert found.ttft[2:].tolist() == pytest.approx([seconds] * 4)
+
+
+def test_an_engine_that_goes_on_loads_one_after_the_other():
+    """Three prompts that a tier has come at once beside a long answer: 0.16 s of link each, and steps as ever.
+
+    One that needs all of HBM has come between.
+    """
+    three, big, long = (
+        [[(name, k) for k in range(10)] for name in "abc"],
+        [("big", k) for k in range(58)],
+        [("long", 0)],
+    )
+    columns = {
+        "arrival": [0.0, 1.0, 2.0, 5.0, 9.9, 10.0, 10.0, 10.0], "n_in": [161] * 3 + [16 * 58, 17] + [161] * 3,
+        "n_out": [1] * 3 + [16, 300] + [1] * 3, "blocks": [*three, big, long, *three],
+    }  # fmt: skip
+    asked = {"requests": 8, "scheduler": simulate.Chunked(2048, kv_capacity=16 * 60), "log": True}
+    for blocking in (True, False):
+        tiers, source = [stored.StoreTier(16 * 400, load=1e-3)], Read(pd.DataFrame(columns), EMPTY, 16)
+        run = stored.with_stores(source, COST, tiers=tiers, blocking=blocking, **asked).run
+        last = run.requests.sort_values(["arrival", "first_token"]).tail(3)
+        assert last.cached.tolist() == [160] * 3
+        longest = run.log[run.log.start > 9.95].seconds.max()
+        if blocking:
+            assert longest == pytest.approx(3 * 0.16)  # the decode stands still for all three
+        else:
+            assert longest == pytest.approx(0.0101)
+            assert last.ttft.tolist() == pytest.approx([0.16, 0.32, 0.48], abs=0.025)  # the end of a step, and one
+
+
+def test_a_prompt_that_finds_nothing_waits_for_no_link():
+    found = [served(AGENTS, 16 * 500, users=3, requests=30, blocking=blocking) for blocking in (True, False)]
+    pd.testing.assert_frame_equal(*(one.run.requests for one in found))
+
+
+def test_users_wait_for_the_link_although_nobody_else_is_there():
+    turns = Turns(turns=2, first=1600, message=16, answer=2, think=1.0, cv=0.0)
+    tier = stored.StoreTier(10**6, load=1e-3)
+    asked = {"users": 2, "requests": 40, "warmup": 10, "scheduler": simulate.Chunked(2048, kv_capacity=1680)}
+    run = stored.with_stores(turns, COST, tiers=[tier], block_tokens=16, blocking=False, **asked).run
+    loaded = run.requests[run.requests.cached > 0]
+    assert len(loaded) > 5
+    assert loaded.ttft.min() > 1.5  # a link at a millisecond a token, of which HBM has a few
+
+
+def test_hbm_is_what_turns_in_flight_leave():
+    """Room for seven sessions of 1,640 tokens: four that are being served all the time leave three for the others."""
+    slow = simulate.StepCost(t_w=0.05)
+    found = stored.with_stores(
+        AGENTS, slow, users=40, requests=400, warmup=100, block_tokens=16,
+        scheduler=simulate.Chunked(2048, max_batch=4, kv_capacity=16 * 7 * 102),
+    )  # fmt: skip
+    ample = stored.with_stores(
+        AGENTS, slow, users=40, requests=400, warmup=100, block_tokens=16,
+        scheduler=simulate.Chunked(2048, max_batch=4, kv_capacity=10**6),
+    )  # fmt: skip
+    assert found.tiers.found.item() < 0.05 < 0.6 < ample.tiers.found.item()
+    assert served(AGENTS, 16 * 7 * 102, users=4, requests=200).tiers.found.item() > 0.6
+
+
+def test_a_block_stays_held_until_the_last_who_holds_it_is_done():
+    """A short request ends beside a long one with the same prompt, while a third needs all other room."""
+    prompt, other = [("same", k) for k in range(10)], [("other", k) for k in range(10)]
+    source = recorded([prompt, prompt, other, prompt], n_out=[1600, 1, 1, 1], apart=0.05)
+    run = served(source, 16 * (110 + 10)).run.requests.sort_values("arrival")
+    assert run.cached.tolist() == [0, 158, 0, 158]
+    assert (run.admitted.iloc[1:] < run.finished.iloc[0]).all()
+
+
+def test_what_one_gives_back_another_still_holds():
+    """Room for the long request and nine blocks: a third prompt of ten waits, though a short one shared the first."""
+    prompt, other = [("same", k) for k in range(10)], [("other", k) for k in range(10)]
+    source = recorded([prompt, prompt, other], n_out=[1600, 1, 1], apart=0.05)
+    run = served(source, 16 * (110 + 9)).run.requests.sort_values("arrival")
+    assert run.finished.iloc[1] < run.finished.iloc[0] <= run.admitted.iloc[2]
+
+
+def test_places_are_places():
+    engine = simulate.Chunked(2048, max_batch=2, kv_capacity=10**6)
+    run = served(AGENTS, 1, users=8, requests=60, scheduler=engine, log=True).run
+    assert run.log.decodes.max() == 2
+
+
+def test_a_tier_below_takes_what_is_dropped_and_tells_how_much():
+    one = served(AGENTS, 16 * 500, users=30, requests=400, warmup=100)
+    two = served(AGENTS, 16 * 500, [16 * 4000], users=30, requests=400, warmup=100)
+    assert two.tiers.found.sum() > one.tiers.found.sum() + 0.3
+    assert list(two.tiers.tier) == ["hbm", "tier 1"]
+    # In a steady state what comes into HBM goes out of it: all that is computed, answers included, and all loaded.
+    requests = two.run.requests
+    came = (requests.n_in - requests.cached + requests.n_out).sum() + two.tiers.found[1] * requests.n_in.sum()
+    assert two.tiers.written[1] == pytest.approx(came / two.run.seconds, rel=0.1)
+    three = served(AGENTS, 16 * 500, [16 * 400, 16 * 4000], users=30, requests=400, warmup=100).tiers
+    assert three.found.sum() == pytest.approx(two.tiers.found.sum(), abs=0.05)
+    assert 0 < three.written[2] < three.written[1] + 1e-9
+    assert two.summary()["found_tier 1"] == two.tiers.found[1]
+    assert two.summary()["request_rate"] == two.run.request_rate
+
+
+def test_the_same_seed_is_the_same_run():
+    first, again, other = (
+        served(AGENTS, 9000, users=9, requests=50, seed=seed).run.requests.finished.tolist() for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_a_sweep_of_users_and_tiers_is_the_same_on_a_cluster():
+    engine = simulate.Chunked(2048, kv_capacity=9000)
+    settings = [
+        {"source": AGENTS, "cost": COST, "scheduler": engine, "users": users, "requests": 30, "tiers": below}
+        for users in (3, 9)
+        for below in ([], [stored.StoreTier(20_000)])
+    ]
+    here = simulate.sweep(stored.with_stores, settings, seed=1)
+    assert here.users.tolist() == [3, 3, 9, 9]
+    with distributed.Client(processes=False, n_workers=2, dashboard_address=None) as client:
+        there = simulate.sweep(stored.with_stores, settings, seed=1, executor=client.get_executor())
+    pd.testing.assert_frame_equal(here, there)
+    assert here["found_tier 1"].isna().tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"source": 1}, TypeError, "source must be"),
+        ({"users": 0}, ValueError, "users must be"),
+        ({"scheduler": simulate.Chunked(8)}, ValueError, "scheduler must be"),
+        ({"scheduler": simulate.Chunked(8, kv_capacity=9000, grows=True)}, ValueError, "scheduler must be"),
+        ({"tiers": [1]}, TypeError, "tiers must be"),
+        ({"scheduler": simulate.Chunked(8, kv_capacity=900)}, ValueError, "kv_capacity must hold the longest request"),
+        ({"block_tokens": 0}, ValueError, "block_tokens must be"),
+        ({"source": Read(pd.DataFrame({"arrival": [0.0], "n_in": [5], "n_out": [1], "blocks": [None]}), EMPTY, 16)},
+         ValueError, "source must have block ids"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(change, error, words):
+    good = {"source": AGENTS, "cost": COST, "requests": 5, "scheduler": simulate.Chunked(8, kv_capacity=9000)}
+    with pytest.raises(error, match=words):
+        stored.with_stores(**(good | change))
+
+
+@pytest.mark.parametrize("wrong", [{"tokens": -1}, {"tokens": 1, "load": -1}, {"tokens": 1, "write": float("nan")}])
+def test_a_tier_refuses_bad_numbers(wrong):
+    with pytest.raises(ValueError, match="must be"):
+        stored.StoreTier(**wrong)
+
+
+def test_who_loads_nothing_does_not_wait_for_who_does():
+    """A fresh prompt half a second after one whose load takes long: beside a decode, and with nobody else."""
+    a, big, fresh = [("a", k) for k in range(10)], [("b", k) for k in range(58)], [("f", k) for k in range(10)]
+    for n_out in (1, 800):  # of the one that is there before
+        columns = {
+            "arrival": [0.0, 2.0, 5.0, 9.9, 10.0, 10.5], "n_in": [161, 16 * 58, 17, 17, 161, 161],
+            "n_out": [1, 16, 1, n_out, 1, 1], "blocks": [a, big, [("l", 0)], [("m", 0)], a, fresh],
+        }  # fmt: skip
+        for habits in (simulate.Habits(), simulate.Habits(wait_steps=5)):
+            asked = {"requests": 6, "scheduler": simulate.Chunked(2048, kv_capacity=16 * 78, habits=habits)}
+            source = Read(pd.DataFrame(columns), EMPTY, 16)
+            tiers = [stored.StoreTier(16 * 400, load=1e-2)]
+            found = stored.with_stores(source, COST, tiers=tiers, blocking=False, **asked).run.requests
+            loaded, new = (found[found.arrival == at].iloc[0] for at in (10.0, 10.5))
+            assert len(found) == 6
+            if n_out > 1:
+                assert loaded.ttft == pytest.approx(1.62, abs=0.1)
+            assert new.ttft < 0.1
+
+
+def test_the_last_who_loads_is_served_though_nobody_else_is_there():
+    a, big = [("a", k) for k in range(10)], [("b", k) for k in range(58)]
+    columns = {"arrival": [0.0, 2.0, 9.0], "n_in": [161, 16 * 58, 161], "n_out": [1, 16, 1], "blocks": [a, big, a]}
+    asked = {"requests": 3, "scheduler": simulate.Chunked(2048, kv_capacity=16 * 60)}
+    tiers = [stored.StoreTier(16 * 400, load=1e-3)]
+    source = Read(pd.DataFrame(columns), EMPTY, 16)
+    found = stored.with_stores(source, COST, tiers=tiers, blocking=False, **asked).run.requests
+    assert len(found) == 3
+    last = found[found.arrival == 9.0].iloc[0]
+    assert 0.1 < last.ttft <= 1e-3 * last.cached + 0.011  # HBM still has a block
+
+
+def test_ranks_have_no_links_of_their_own_here():
+    with pytest.raises(ValueError, match="one rank where blocking is False, not 2"):
+        stored.with_stores(
+            AGENTS, COST, users=2, requests=5, blocking=False,
+            scheduler=simulate.Chunked(4096, kv_capacity=10**6, ranks=2),
+        )  # fmt: skip

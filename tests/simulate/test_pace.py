@@ -1,0 +1,88 @@
+"""Steps as a simulation takes them, against the step itself."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import Unit
+from inference_math.simulate.pace import Pace
+from inference_math.unit.steps import floor_terms
+
+UNITS = [Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8"), Unit.of("gpt-oss-120b", "b200", 2)]
+
+
+def pace(unit, factor, prompt_factor):
+    return Pace(unit.terms, floor_terms(unit.numbers), factor, prompt_factor, 1e9)
+
+
+@given(st.sampled_from(UNITS), st.integers(0, 300), st.integers(1, 9000), st.integers(0, 4000))
+def test_a_step_is_the_unit_s(unit, decodes, context, tokens):
+    if decodes + tokens == 0:
+        return
+    found = pace(unit, 1.0, 1.0).seconds(decodes, decodes * context, 1.0 if tokens else 0.0, tokens, tokens**2 / 2)
+    assert found == pytest.approx(float(unit.step_time(decodes, context, tokens)), rel=1e-9)
+
+
+@given(st.sampled_from(UNITS), st.integers(1, 300), st.integers(1, 9000), st.floats(0.05, 3))
+def test_a_line_is_what_steps_are_and_never_below_the_floor(unit, decodes, context, factor):
+    steps = pace(unit, factor, 1.0)
+    seconds = steps.seconds(decodes, decodes * context, 0.0, 0, 0.0)
+    line = steps.line(decodes, decodes * context)
+    if line is not None:
+        fixed, slope, low, high = line
+        assert low <= decodes * context <= high
+        for other in {low, decodes * context, min(high, low + 10**6)}:
+            assert fixed + slope * other == pytest.approx(steps.seconds(decodes, other, 0.0, 0, 0.0), rel=1e-9)
+    assert seconds >= float(unit.floor.step_time(decodes, context)) * (1 - 1e-9)
+
+
+def test_a_draw_far_below_the_floor_has_no_line():
+    assert pace(UNITS[0], 0.01, 1.0).line(10, 1000) is None
+    assert pace(UNITS[0], 1.0, 1.0).line(10, 1000)[2:] == (0, inf)
+
+
+def test_a_window_bends_the_line_where_it_is_full():
+    windows = pace(UNITS[1], 1.0, 1.0)
+    reach = min(cache["reach"] for cache in UNITS[1].terms["caches"])
+    before, after = windows.line(10, 10 * reach - 1), windows.line(10, 10 * reach)
+    assert before[2:] == (0, 10 * reach)
+    assert after[2:] == (10 * reach, inf)
+    assert before[1] > after[1] > 0
+    assert before[0] + before[1] * 10 * reach == pytest.approx(after[0] + after[1] * 10 * reach)
+
+
+@given(st.integers(0, 50), st.integers(100, 4000), st.integers(0, 4000))
+def test_a_step_is_stretched_in_parts_and_cut_at_the_floor(decodes, tokens, cached):
+    unit, pairs = UNITS[0], tokens * (cached + tokens / 2)
+    asked = decodes, 1000 * decodes, 1.0, tokens, pairs
+    plain = pace(unit, 1.0, 1.0)
+    whole, bare = plain.seconds(*asked), plain.seconds(decodes, 1000 * decodes, 0.0, 0, 0.0)
+    assert whole == pytest.approx(float(unit.step_time(decodes, 1000, tokens, cached)), rel=1e-9)
+    assert pace(unit, 2.0, 1.5).seconds(*asked) == pytest.approx(2 * bare + 1.5 * (whole - bare), rel=1e-9)
+    least = float(unit.floor.step_time(decodes, 1000, tokens)) * (1 - 1e-9)
+    assert pace(unit, 1.0, 0.05).seconds(*asked) >= least
+    early = Pace({**unit.terms, "fixed": -1.0}, floor_terms(unit.numbers), 1.0, 1.0, 1e9)
+    assert early.seconds(*asked) >= least
+
+
+def test_prompts_without_decodes_are_priced_as_if_for_the_first_time():
+    """One pace is asked many times; each question has its own answer, whatever was asked before."""
+    asked, whole = pace(UNITS[0], 1.1, 1.2), (1.0, 1000, 500_000.0)
+    others = [(2.0, 1000, 500_000.0), (1.0, 900, 500_000.0), (1.0, 1000, 800_000.0)]
+    for other in others:
+        for prompts in (whole, other, whole):
+            assert asked.seconds(0, 0, *prompts) == pace(UNITS[0], 1.1, 1.2).seconds(0, 0, *prompts)
+    assert len({asked.seconds(0, 0, *prompts) for prompts in (whole, *others[1:])}) == 3
+
+
+def test_an_interrupted_question_leaves_no_answer(monkeypatch):
+    asked, right = pace(UNITS[0], 1.0, 1.0), pace(UNITS[0], 1.0, 1.0).seconds(0, 0, 1.0, 1000, 500_000.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Pace, "_seconds", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            asked.seconds(0, 0, 1.0, 1000, 500_000.0)
+    assert asked.seconds(0, 0, 1.0, 1000, 500_000.0) == right

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from math import exp, log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math.unit import mixing as calibrate
+
+KERNEL = {"memory": 0.8, "compute": 0.6, "launch": 4e-6, "rate": "bf16"}
+OWN = {"h100": {"bf16": KERNEL, "fp8": KERNEL | {"compute": 0.5, "rate": "fp8"}}}
+KERNELS = {
+    "like": {"h100": "h100", "h20": "h100"},
+    "products": {"vllm": OWN},
+    "attention": {"vllm": {"h100": {"head 128, bf16": KERNEL | {"memory": 0.9, "decode": 0.7, "launch": 1e-5}}}},
+    "experts": {
+        "vllm": {"h100": {"fp8 blocks": KERNEL | {"memory": 0.4, "compute": 0.2, "launch": 3e-5, "rate": "fp8"}}}
+    },
+    "links": {"vllm": {"h100": {"4": KERNEL | {"memory": 0.7, "launch": 9e-6}}}},
+}
+CENTRE = dict.fromkeys(
+    (
+        "memory",
+        "bf16",
+        "fp8",
+        "fp4",
+        "attention",
+        "decode_attention",
+        "experts",
+        "grouped",
+        "kv",
+        "interconnect_efficiency",
+    ),
+    0.3,
+) | {"layer": 1e-5, "collective_latency": 1e-6}
+NONE = dict.fromkeys(CENTRE, 0.0)
+LEVELS = {
+    "centre": {"vllm": CENTRE, "vllm-2025": CENTRE},
+    "moves": {
+        "engine": {"vllm": NONE | {"bf16": -0.1, "layer": 0.2}},
+        "model": {"vllm/a": NONE | {"layer": 0.5}},
+        "generation": {"Hopper": NONE | {"bf16": -0.1}},
+        "kind": {"dense": NONE | {"bf16": 0.05}},
+        "weights": {"fp8": NONE},
+    },
+    "together": [["Hopper", "dense", "fp8"]],
+    "seen": dict.fromkeys(CENTRE, 0.1),
+    "unseen": {
+        "engine": dict.fromkeys(CENTRE, 0.3), "model": NONE | {"layer": 0.4}, "generation": dict.fromkeys(CENTRE, 0.3),
+        "kind": dict.fromkeys(CENTRE, 0.3), "weights": dict.fromkeys(CENTRE, 0.2),
+    },
+    "spread": {},
+}  # fmt: skip
+FINE = {
+    "fp8": {"attention": "fp8", "ffn": "fp8", "experts": "fp8"},
+    "bf16": dict.fromkeys(("attention", "ffn", "experts"), "bf16"),
+    "mxfp4": {"attention": "bf16", "ffn": "mxfp4", "experts": "mxfp4"},
+}
+DENSE = {"name": "a", "kind": "dense", "heads": "head 128", "products": 4.0, "mixed": 0.0, "fine": FINE}
+SPARSE = DENSE | {"name": "b", "kind": "mixture of experts", "products": 3.0, "mixed": 0.5}
+GENERATION = {"generation": "Hopper", "kind": "dense", "weights": "fp8"}
+
+
+def at(of=DENSE, engine="vllm", gpu="h100", generation="Hopper", weights="fp8", kv="bf16", together=1):
+    given = {"gpu": gpu, "generation": generation, "weights": weights, "kv": kv}
+    return calibrate.standpoint_of(engine, "vllm", given, together, of)
+
+
+def test_a_unit_stands_at_the_levels_of_its_parts_and_at_its_own_kernels():
+    here = at(SPARSE, together=6)
+    assert here["levels"] == {
+        "engine": "vllm", "model": "vllm/b", "generation": "Hopper", "kind": "mixture of experts", "weights": "fp8",
+    }  # fmt: skip
+    assert (here["common"], here["routed"], here["links"]) == ("fp8 blocks", "fp8 blocks", "4")
+    assert (at()["common"], at()["routed"], at()["links"]) == ("fp8", "", "")
+    assert (at(SPARSE, weights="mxfp4")["common"], at(SPARSE, weights="mxfp4")["routed"]) == ("bf16", "mxfp4")
+    assert [at(together=n)["links"] for n in (1, 2, 3, 4, 8, 16)] == ["", "2", "2", "4", "8", "8"]
+
+
+def test_kernels_take_the_place_of_a_centre_where_they_were_measured():
+    dense = calibrate.kernel_values(KERNELS, CENTRE, at())
+    expected = {"memory": 0.8, "bf16": 0.6, "fp8": 0.5, "kv": 0.9, "attention": 0.6, "decode_attention": 0.7}
+    expected |= {"launch": 4 * 4e-6 + 1e-5}
+    assert dense == pytest.approx(CENTRE | expected)
+    sparse = calibrate.kernel_values(KERNELS, CENTRE, at(SPARSE, together=4))
+    # Of experts what they reach of the products' shares, and their launches in the layers that have them.
+    reached = {"experts": calibrate.MOST, "grouped": 0.2 / 0.3, "interconnect_efficiency": 0.7}
+    assert sparse["experts"] == pytest.approx(min(calibrate.MOST, 0.4 / 0.3))
+    assert {name: sparse[name] for name in reached} == pytest.approx(reached)
+    assert sparse["collective_latency"] == 9e-6
+    assert sparse["launch"] == pytest.approx(3 * 4e-6 + 1e-5 + 0.5 * 3e-5)
+    assert calibrate.kernel_values(KERNELS, CENTRE, at(gpu="h20")) == dense
+    assert calibrate.kernel_values(KERNELS, CENTRE, at(engine="vllm-2025")) == dense
+
+
+def test_levels_multiply_what_an_engine_adds_comes_on_top_and_the_unseen_is_wider():
+    known = calibrate.composed(LEVELS, KERNELS, at())
+    launch, added = 2.6e-5, 1e-5 * exp(0.7)
+    assert known["values"]["bf16"] == pytest.approx(0.6 * exp(-0.15))
+    assert known["values"]["layer"] == pytest.approx(launch + added)
+    assert known["widths"]["bf16"] == pytest.approx(0.1)
+    assert known["widths"]["layer"] == pytest.approx(0.1 * added / (launch + added))  # launches were measured
+    other = calibrate.composed(LEVELS, KERNELS, at(generation="CDNA 3"))
+    assert other["values"]["bf16"] == pytest.approx(0.6 * exp(-0.05))
+    # The generation, and the combination with it.
+    assert other["widths"]["bf16"] == pytest.approx((0.01 + 0.09 + 0.04) ** 0.5)
+    stranger = calibrate.composed(LEVELS, KERNELS, at(DENSE | {"name": "c"}))
+    added = 1e-5 * exp(0.2)
+    assert stranger["values"]["layer"] == pytest.approx(launch + added)
+    assert stranger["widths"]["layer"] == pytest.approx((0.01 + 0.16) ** 0.5 * added / (launch + added))
+    assert stranger["values"]["bf16"] == known["values"]["bf16"]
+    assert set(known["values"]) == set(CENTRE)
+
+
+def test_no_share_reaches_the_datasheet():
+    wild = LEVELS | {"moves": LEVELS["moves"] | {"kind": {"dense": NONE | {"bf16": 3.0, "layer": 3.0}}}}
+    values = calibrate.composed(wild, KERNELS, at())["values"]
+    assert values["bf16"] == calibrate.MOST < 1
+    assert values["layer"] > 1e-4
+
+
+@given(value=st.floats(0.05, 0.999), moved=st.floats(-5, 5))
+def test_a_share_stays_a_share_and_moves_as_its_logarithm_at_first(value, moved):
+    away = calibrate.away("bf16", value, moved)
+    assert 0 < away <= 1
+    assert (away >= value) == (moved >= 0) or away == pytest.approx(value)
+    assert calibrate.away("bf16", value, 1e-6) == pytest.approx(value * (1 + 1e-6), rel=1e-9)
+    assert calibrate.away("layer", value, moved) == pytest.approx(value * exp(moved))
+
+
+def test_draws_follow_the_root_and_carry_three_errors():
+    names, values = ["bf16", "layer"], {"bf16": 0.5, "layer": 2e-5, "anchor": 0.001}
+    root = calibrate.own_root(names, {"bf16": 0.0, "layer": 0.1})
+    (found, (step, prompt, front)), *_ = calibrate.drawn(names, values, root, [[1.0, 2.0, 1.0, -1.0, 0.5]], 0.2)
+    assert found == pytest.approx({"bf16": 0.5, "layer": 2e-5 * exp(0.2), "anchor": 0.001})
+    assert (step, prompt, front) == pytest.approx((exp(0.2), exp(-0.2), 0.5))
+
+
+def test_a_front_is_the_product_of_the_levels_that_were_measured():
+    levels = calibrate.front_levels("vllm", "dense", "a", "b")
+    known = {"base": {"all": log(0.05)}, "kind": {"dense": log(2)}, "engine, model, gpu": {"vllm/a/b": log(3)}}
+    moves = {factor: known.get(factor, {}) for factor in calibrate.FRONTS}
+    assert calibrate.fronted(moves, levels) == pytest.approx(0.3)
+    assert calibrate.fronted(moves, levels | {"kind": "never seen"}) == pytest.approx(0.15)
+
+
+def test_the_anchor_with_the_nearest_lengths_counts():
+    anchors = [{"n_in": 100, "n_out": 10, "seconds": 0.1}, {"n_in": 1000, "n_out": 10, "seconds": 0.2}]
+    assert calibrate.anchored(anchors, 150, 10) == 0.1
+    assert calibrate.anchored(anchors, 900, 20) == 0.2
+    assert calibrate.anchored([], 900, 20) == 0
+
+
+@pytest.mark.parametrize(
+    ("kernels", "changed", "operators"),
+    [
+        (True, {}, True),
+        (True, {"weights": "nvfp4"}, False),
+        (True, {"kind": "MLA"}, False),
+        (True, {"generation": "Blackwell"}, False),
+        (False, {}, False),
+    ],
+)
+def test_operators_stand_nearest_to_what_they_were_measured_on(kernels, changed, operators):
+    assert calibrate.by_operators(kernels, GENERATION | changed) is operators

@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math import catalogue
+from inference_math.simulate import Steps
+from inference_math.unit import Unit, rates_of, shape_of, steps
+from inference_math.workload import Workload
+
+UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
+MIXTURE = Unit.of("mixtral-8x7b", "h100-sxm", 4)
+WORK = Workload(2200, 170, 0.5)
+TP8 = {"tp": 8, "ep": 1, "dp": 1, "pp": 1}
+
+
+def terms(unit):
+    return steps.unit_terms(unit.numbers, unit.found())
+
+
+@pytest.mark.parametrize("name", list(catalogue.MODELS))
+@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+def test_a_unit_in_numbers_is_what_the_catalogue_says(name, precision):
+    model, gpu = catalogue.model(name), catalogue.gpu("b200")
+    numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), TP8, precision, precision, 0.9)
+    assert sum(cache["bytes"] for cache in numbers["caches"]) == pytest.approx(model.kv_token(precision))
+    room = 8 * (0.9 * gpu.driver_bytes - 3e9) - model.weight_bytes(precision)
+    assert numbers["kv_room"] == pytest.approx(max(room, 0))
+    layers = model.weight_bytes(precision) - 2 * model.vocab_params
+    assert numbers["step_bytes"] + numbers["routed_bytes"] == pytest.approx(layers + 2 * model.lm_head_params)
+    seconds = sum(group["seconds"] for group in (*numbers["groups"], numbers["experts"]))
+    assert seconds == pytest.approx(2 * model.n_params / (8 * gpu.flops(precision)))
+    copies = [cache["copies"] * cache["bytes"] for cache in numbers["caches"]]
+    assert sum(copies) == pytest.approx(model.kv_copies(8) * model.kv_token(precision), rel=0.02)
+
+
+@pytest.mark.parametrize("unit", [UNIT, MIXTURE])
+@given(
+    decodes=st.integers(0, 512), context=st.floats(0, 1e5), fresh=st.floats(0, 1e4), cached=st.floats(0, 1e4),
+    prompts=st.floats(0, 4),
+)  # fmt: skip
+def test_one_number_and_arrays_of_them_agree(unit, decodes, context, fresh, cached, prompts):
+    one = steps.step(terms(unit), decodes, context, fresh, cached, prompts)
+    many = unit._step(np.array([decodes]), context, fresh, cached, prompts)
+    assert one == pytest.approx(many[0], rel=1e-12)
+
+
+@given(st.floats(1e6, 1e12))
+def test_a_slow_store_makes_prefills_wait_and_a_fast_one_hides(read_bw):
+    in_hbm, loaded = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, bw, 1.0, 1.0) for bw in (0.0, read_bw))
+    load = UNIT.numbers["caches"][0]["bytes"] / read_bw * 0.5 * 2200
+    for decodes in (0, 8, 200):  # it hides under all that the step does, weight read and decodes with it
+        assert loaded["mixed"](decodes, 1) == pytest.approx(max(load, in_hbm["mixed"](decodes, 1)))
+
+
+@given(seconds=st.floats(0.001, 1), load=st.floats(0, 2), groups=st.sampled_from([1, 4]))
+def test_a_chunk_waits_for_its_share_of_the_prompts_that_begin(seconds, load, groups):
+    assert steps.loading(seconds, load, 1.0, groups) == pytest.approx(max(seconds, load))
+    quarter = steps.loading(seconds, load, 0.25, groups)
+    assert quarter == pytest.approx(0.75 * seconds + 0.25 * max(seconds, load))
+    for prompts in (2.0, 8.0):  # groups load at the same time, each its own
+        assert steps.loading(seconds, load, prompts, groups) == pytest.approx(
+            max(seconds, load * max(prompts / groups, 1))
+        )
+
+
+def test_groups_load_over_their_own_links():
+    deep, work = Unit.of("deepseek-v3", "h200-sxm", 1, "fp8", "fp8", dp=8, ep=8), Workload(2200, 170, 0.9)
+    slow = steps.costs(deep.numbers, terms(deep), work.plain, 8 * 1e8, 1.0, 1.0)
+    alone = deep.model.kv_token("fp8") * 0.9 * 2200 / 1e8  # by the link of its GPU
+    assert slow["load"] == pytest.approx(alone)
+    assert slow["mixed"](0, 1) == pytest.approx(alone)
+    assert slow["mixed"](0, 16) == pytest.approx(2 * alone)
+
+
+def test_every_gpu_loads_its_own_copy():
+    deep, work = Unit.of("deepseek-v3", "h200-sxm", 8, "fp8", "fp8"), Workload(2200, 170, 0.9)
+    slow = steps.costs(deep.numbers, terms(deep), work.plain, 8 * 1e8, 1.0, 1.0)
+    bytes_of_all = 8 * deep.model.kv_token("fp8") * 0.9 * 2200
+    assert slow["mixed"](0, 1) == pytest.approx(bytes_of_all / (8 * 1e8))
+
+
+@pytest.mark.parametrize("unit", [UNIT, MIXTURE, Unit.of("deepseek-v3", "b200", 8, "fp8", "fp8")])
+@given(
+    factor=st.floats(0.1, 3),
+    prompt=st.floats(0.1, 3),
+    decodes=st.integers(0, 300),
+    prompts=st.sampled_from([0, 0.1, 2]),
+)
+def test_no_factor_makes_a_unit_faster_than_its_floor(unit, factor, prompt, decodes, prompts):
+    drawn = steps.costs(unit.numbers, terms(unit), WORK.plain, 0.0, factor, prompt)
+    if not decodes + prompts:
+        return
+    context, cached = 2200 + 85, 0.5 * 2200
+    least = steps.floor_step(steps.floor_terms(unit.numbers), decodes, context, 2200 - cached, cached, prompts)
+    seconds = drawn["mixed"](decodes, prompts)
+    assert seconds >= least
+    if prompts == 0:
+        assert seconds == pytest.approx(max(least, factor * steps.step(terms(unit), decodes, context, 1, 0, 0)))
+
+
+@pytest.mark.parametrize("unit", [UNIT, MIXTURE, Unit.of("deepseek-v3", "h20", 16, "fp8", "fp8")])
+@given(
+    decodes=st.integers(0, 300), context=st.floats(1, 1e5), fresh=st.floats(1, 1e4), prompts=st.sampled_from([0, 1, 3])
+)
+def test_the_floor_is_bytes_over_bandwidth_or_flops_over_the_peak(unit, decodes, context, fresh, prompts):
+    """By hand from the catalogue: active weights, one copy of each cache, absorbed products of MLA, FP8 attention."""
+    if not decodes + prompts:
+        return
+    model, gpu = unit.model, unit.gpu
+    width, tokens = catalogue.bytes_per_value(unit.weights), decodes + prompts * fresh
+    held = (model.n_params + model.lm_head_params * (decodes > 0 or prompts >= 1)) * width
+    moved = (held + decodes * context * model.kv_token(unit.kv)) / gpu.hbm_bw
+    best = max(gpu.bf16_flops, gpu.fp8_flops or 0)
+    work = 2 * (model.n_params * tokens + model.lm_head_params * decodes) / gpu.flops(unit.weights)
+    scores = 4 * model.n_layers * model.d_att * (decodes * context + prompts * fresh**2 / 2) / best
+    found = steps.floor_step(steps.floor_terms(unit.numbers), decodes, context, fresh, 0, prompts)
+    assert found == pytest.approx(max(moved, work + scores) / unit.tp, rel=1e-6)
+
+
+def test_a_decode_in_the_latent_space_multiplies_more_than_it_reads():
+    """278,528 FLOPs a layer and cached token for DeepSeek-V3, 3.4 times what a prompt's token pays."""
+    deep = catalogue.model("deepseek-v3")
+    assert deep.decode_flops == 2 * 128 * (576 + 512) == 278_528
+    assert deep.decode_flops == pytest.approx(3.4 * 4 * deep.d_att)
+    unit = Unit.of("deepseek-v3", "h20", 16, "fp8", "fp8")
+    read = unit.step_time(64, 20_000) - unit.step_time(64, 0)
+    assert read >= 64 * 20_000 * 61 * 278_528 / (16 * unit.gpu.bf16_flops)
+
+
+def test_a_mixture_reads_the_experts_that_its_tokens_choose():
+    model, reached = MIXTURE.model, MIXTURE.coefficients
+    bandwidth = MIXTURE.numbers["hbm_bw"] * reached.memory
+    routed = 2 * model.routed_params / reached.experts
+    rest = 2 * (model.n_params_total - model.routed_params + model.lm_head_params)
+    one = MIXTURE.parts(1, 1)["weights"]
+    assert one == pytest.approx((rest + routed * model.n_active_experts / model.n_experts) / bandwidth)
+    eight = MIXTURE.parts(8, 1)["weights"]
+    chosen = 1 - steps.unread(MIXTURE.terms, 8)
+    assert eight == pytest.approx((rest + chosen * routed) / bandwidth)
+
+
+@given(tokens=st.integers(1, 4096), cv=st.floats(0.05, 3), idle=st.floats(0.5, 0.999))
+def test_experts_that_are_chosen_unevenly_are_left_unread_longer(tokens, cv, idle):
+    """By the integral over a gamma distribution, which SymPy knows; one token reads its own, however uneven."""
+    told = {"idle": idle, "chosen": -np.log(idle), "uneven": cv**2}
+    even, uneven = steps.unread(told | {"uneven": 0.0}, tokens), steps.unread(told, tokens)
+    assert even == pytest.approx(idle**tokens)
+    assert even * (1 - 1e-9) <= uneven <= idle
+    assert steps.unread(told, 1) == pytest.approx(idle)
+    assert steps.unread(told, tokens + 1) < uneven
+    assert steps.unread(told | {"uneven": 1e-9}, tokens) == pytest.approx(even, rel=1e-4, abs=1e-12)
+
+
+def test_what_is_left_unread_is_the_mean_over_gamma_distributed_loads():
+    x, shape, rate = sp.symbols("x k r", positive=True)
+    density = shape**shape * x ** (shape - 1) * sp.exp(-shape * x) / sp.gamma(shape)
+    mean = sp.simplify(sp.integrate(sp.exp(-rate * x) * density, (x, 0, sp.oo), conds="none"))
+    told = {"idle": 0.9, "chosen": -np.log(0.9), "uneven": 0.49}
+    number = mean.subs({shape: 1 / 0.49, rate: 63 * told["chosen"]}).evalf()
+    assert steps.unread(told, 64) == pytest.approx(0.9 * float(number))
+
+
+@pytest.mark.parametrize(("groups", "largest"), [(2, 0.564), (4, 1.029), (8, 1.424), (16, 1.766), (64, 2.344)])
+def test_the_busiest_group_is_the_largest_of_normal_numbers(groups, largest):
+    """Order statistics of the normal distribution (Harter 1961), within 0.05; a group's load varies by the root."""
+    assert steps.busiest(groups, 256) == pytest.approx(
+        largest * (groups / 256) ** 0.5, abs=0.06 * (groups / 256) ** 0.5
+    )
+    assert steps.busiest(1, 256) == steps.busiest(groups, 0) == 0
+
+
+@pytest.mark.parametrize(("experts", "chosen", "groups"), [(256, 8, 8), (128, 8, 4), (384, 8, 8)])
+@pytest.mark.parametrize("tokens", [1, 4, 16, 64, 256])
+def test_the_gpu_that_reads_most_experts_reads_so_many_more(experts, chosen, groups, tokens):
+    """Experts drawn at random, many times: nothing of the law in it."""
+    rng = np.random.default_rng(0)
+    drawn = rng.random((400, tokens, experts)).argpartition(chosen, axis=2)[:, :, :chosen]
+    read = np.zeros((400, experts), bool)
+    read[np.arange(400)[:, None], drawn.reshape(400, -1)] = True
+    most = read.reshape(400, groups, -1).mean(axis=2).max(axis=1).mean()
+    told = {"idle": 1 - chosen / experts, "uneven": 0.0, "busiest": steps.busiest(groups, experts)}
+    assert steps.read_by_busiest(told, tokens, min) == pytest.approx(most, rel=0.08 if tokens == 1 else 0.03)
+
+
+@given(tokens=st.integers(1, 4096), cv=st.floats(0, 3), idle=st.floats(0.5, 0.999), busiest=st.floats(0, 0.6))
+def test_the_busiest_gpu_reads_no_less_than_the_mean_nor_more_than_it_has(tokens, cv, idle, busiest):
+    told = {"idle": idle, "chosen": -np.log(idle), "uneven": cv**2, "busiest": busiest}
+    mean, most = 1 - steps.unread(told, tokens), steps.read_by_busiest(told, tokens, min)
+    assert mean * (1 - 1e-12) <= most <= 1
+    assert steps.read_by_busiest(told, tokens + 1, min) >= most * (1 - 1e-12)
+
+
+def test_a_decode_s_products_and_its_reads_are_joined_as_in_a_kernel():
+    unit = Unit.of("deepseek-v3", "h200-sxm", 8, engine="sglang")
+    one, cache = terms(unit)["caches"][0], unit.numbers["caches"][0]
+    reached = unit.coefficients
+    load = cache["copies"] * cache["bytes"] / (unit.numbers["hbm_bw"] * reached.kv)
+    products = cache["decode_flops"] / (unit.numbers["half_flops"] * reached.decode_attention)
+    assert one["read"] == pytest.approx(np.hypot(load, products))
+    drafting = steps.unit_terms(steps.drafting(unit.numbers, 3, 0.8), unit.found())["caches"][0]
+    assert drafting["read"] == pytest.approx(np.hypot(load, 4 * products))
+
+
+def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():
+    spread_out = Unit.of("llama-3-8b", "h200-sxm", 16)  # eight KV heads: each is held twice
+    bytes_held = 2 * spread_out.model.kv_token("bf16")
+    assert terms(spread_out)["caches"][0]["load"] == pytest.approx(
+        bytes_held / (spread_out.numbers["hbm_bw"] * spread_out.coefficients.kv)
+    )
+    shape, rates = shape_of(catalogue.model("deepseek-v3"), 1), rates_of(catalogue.gpu("h20"))
+    alone = {"tp": 1, "ep": 1, "dp": 1, "pp": 1}
+    deep = steps.unit_terms(steps.unit_numbers(shape, rates, alone, "fp8", "fp8", 0.9), UNIT.found())["caches"][0]
+    assert deep["load"] < deep["read"]  # a decode's products in the latent space take longer than one copy's read
+
+
+def test_a_step_s_factor_and_a_prompt_s_are_two():
+    def costs(factor, prompt, read_bw=0.0):
+        return steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, read_bw, factor, prompt)
+
+    plain = costs(1.0, 1.0)
+    added = plain["mixed"](8, 1) - plain["mixed"](8, 0)
+    slow_step, slow_prompt = costs(2.0, 1.0), costs(1.0, 2.0)
+    assert slow_step["mixed"](8, 0) == pytest.approx(2 * plain["mixed"](8, 0))
+    assert slow_step["mixed"](8, 1) - slow_step["mixed"](8, 0) == pytest.approx(added)
+    assert slow_prompt["mixed"](8, 1) - slow_prompt["mixed"](8, 0) == pytest.approx(2 * added)
+    waits = costs(1.0, 1.0, 1e9), costs(1.0, 2.0, 1e9)
+    once, twice = (one["mixed"](0, 1) for one in waits)
+    assert twice == pytest.approx(2 * once)  # waiting for a store belongs to the prompt
+    for name in ("delta_h", "own", "t_w"):
+        assert slow_step[name] == pytest.approx(2 * plain[name])
+    # t_w, the read and what a decode adds besides make a step of one decode.
+    assert plain["t_w"] + plain["delta_h"] + plain["own"] == pytest.approx(plain["mixed"](1, 0))
+    assert costs(0.1, 1.0)["t_w"] > 0.1 * plain["t_w"]  # the floor holds there, too
+
+
+def test_a_chunk_sees_its_own_tokens_and_no_window_before_it():
+    """Eight chunks of 8,192: an eighth of what full attention computes, half of what a window would."""
+    assert steps.pairs_of(65_536, 8192, True, min) == 8 * 8192**2 / 2
+    assert steps.pairs_of(65_536, 8192, True, min) == pytest.approx(steps.pairs_of(65_536, 1e15, False, min) / 8)
+    assert steps.pairs_of(65_536, 8192, False, min) == pytest.approx(5.03e8, rel=0.001)
+    assert steps.pairs_of(5000, 8192, True, min) == steps.pairs_of(5000, 8192, False, min) == 5000**2 / 2
+    grid = np.array([100.0, 8191.0, 8192.0, 30_000.0])
+    assert steps.seen_of(grid, 8192, True, np.minimum).tolist() == [100.0, 8191.0, 4096.0, 4096.0]
+    assert steps.seen_of(30_000, 8192, False, min) == 8192
+
+
+def test_a_unit_with_chunks_pays_for_what_they_see():
+    configs = json.loads((Path(__file__).parents[1] / "catalogue" / "configs.json").read_text())
+    scout = catalogue.Model.from_config(configs["Llama-4-Scout-17B-16E-Instruct"])
+    unit = Unit.of(scout, "h200-sxm", 8)
+    chunks = terms(unit)
+    windows = {**chunks, "caches": [{**cache, "aligned": False} for cache in chunks["caches"]]}
+    for decodes, context, fresh, prompts in ((32, 40_000, 0, 0), (0, 0, 65_536, 1)):
+        pair = [steps.step(one, decodes, context, fresh, 0, prompts) for one in (chunks, windows)]
+        assert pair[0] < pair[1]
+    assert steps.step(chunks, 8, 4000, 4000, 0, 1) == steps.step(windows, 8, 4000, 4000, 0, 1)
+    assert unit.prefill_time(65_536) > unit.floor.prefill_time(65_536)
+    assert steps.kv_read(chunks, 40_000) < steps.kv_read(windows, 40_000)
+    cost = Steps(unit)
+    for context in (1000, 32 * 8191, 32 * 8192, 32 * 40_000):  # the simulator's line is the step
+        fixed, per_token, low, high = cost.line(32, context)
+        assert fixed + per_token * context == pytest.approx(cost(32, context))
+        assert low <= context <= high
+
+
+def test_the_lm_head_and_the_least_of_four_bits_by_hand():
+    """Who expands four bits may expand them to what the GPU multiplies fastest: FP8 on Hopper, FP4 on Blackwell."""
+    model = catalogue.model("gpt-oss-120b")
+    for name in ("h100-sxm", "b200", "a100-80gb"):
+        gpu = catalogue.gpu(name)
+        numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), TP8, "mxfp4", "bf16", 0.9)
+        fastest = max(gpu.bf16_flops, gpu.fp8_flops or 0, gpu.fp4_flops or 0)
+        assert numbers["head_seconds"] == pytest.approx(2 * model.lm_head_params / (8 * gpu.bf16_flops))
+        assert numbers["least_head_seconds"] == pytest.approx(2 * model.lm_head_params / (8 * fastest))
+        params = model.group_params["experts"]
+        assert numbers["experts"]["least"] == pytest.approx(2 * params / (8 * fastest))
+        assert numbers["experts"]["seconds"] == pytest.approx(2 * params / (8 * (gpu.fp4_flops or gpu.bf16_flops)))
+
+
+def test_the_first_step_that_is_asked_for_is_a_step():
+    """Costs keep the last bare step; before the first there is none."""
+    for decodes in (0.0, 1.0, 2.0):
+        fresh = steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, 1.0, 1.0)
+        context = 1100 + (170 - 1) / 2 + 1100  # half of the prompt is stored, all of it is read
+        told = fresh["mixed"](decodes, 0.0)
+        assert told == pytest.approx(steps.step(terms(UNIT), decodes, context, 1100, 1100, 0.0), rel=2e-3)
+
+
+def test_the_read_of_one_more_decode_by_hand():
+    read = UNIT.model.kv_token("fp8") / (UNIT.numbers["hbm_bw"] * UNIT.coefficients.kv)
+    looked = 4 * 80 * 8192 / (UNIT.numbers["half_flops"] * UNIT.coefficients.decode_attention)
+    assert steps.kv_read(terms(UNIT), 2048) == pytest.approx(2048 * np.hypot(read, looked))
+    drafting = steps.unit_terms(steps.drafting(UNIT.numbers, 3, 0.8), UNIT.found())
+    assert steps.kv_read(drafting, 2048) == pytest.approx((1 + 3 / 80) * 2048 * np.hypot(read, 4 * looked))
+
+
+def test_a_decode_that_drafts_brings_its_drafts_into_the_products():
+    drafting = steps.unit_terms(steps.drafting(UNIT.numbers, 3, 0.8), UNIT.found())
+    spans = [(one, steps.spans_of(one, 1000, 0, 0, min)) for one in (terms(UNIT), drafting)]
+    plain, four = (steps.parts(one, of, 8, 0, max, min)[1] for one, of in spans)
+    head = drafting["head"]
+    longer = 1 + 3 / 80
+    assert four == pytest.approx(longer * 4 * (plain - 8 * head) + longer * 32 * head)
+
+
+def test_a_floor_counts_chunks_that_begin_anew_by_their_first_only():
+    scout = Unit.of("llama-4-scout", "h200-sxm", 8)
+    floor = steps.floor_terms(scout.numbers)
+    chunks = [cache for cache in floor["caches"] if cache["aligned"]]
+    assert chunks
+    whole = {**floor, "caches": [cache for cache in floor["caches"] if not cache["aligned"]]}
+    for cached, fresh, counted in ((0, 8000, True), (4000, 4000, True), (4000, 5000, False), (0, 20_000, False)):
+        pair = [steps.floor_step(one, 0, 0, fresh, cached, 1) for one in (floor, whole)]
+        assert (pair[0] > pair[1]) is counted, (cached, fresh)
+
+
+def test_the_state_of_linear_attention_is_read_and_written():
+    """45 of 60 layers keep 1,085,440 values in FP32; each decode takes all of them from HBM and puts them back."""
+    unit = Unit.of("qwen3.5-397b-a17b", "b200", 8)
+    held = 45 * 1_085_440 * 4
+    assert unit.numbers["state_bytes"] == held
+    bandwidth = 8 * unit.gpu.hbm_bw * unit.coefficients.kv
+    assert terms(unit)["state"] == pytest.approx(2 * held / bandwidth)
+
+
+def test_a_token_goes_to_its_experts_in_one_byte_a_value_and_comes_back_in_two():
+    """DeepSeek-V3: 58 layers with 8 experts of 256 for each token, 7,168 values, in eight groups of attention."""
+    numbers = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8).numbers
+    assert numbers["spread_bytes"] == pytest.approx(58 * 8 * 7168 * (1 + 2))
