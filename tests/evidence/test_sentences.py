@@ -18,7 +18,7 @@ def chosen():
     """Return the keys that Python and the page's own scripts name."""
     known = {key.partition(".")[0] for key in templates()}
     found = set()
-    for path in (SOURCE / "src/inference_math").rglob("*.py"):
+    for path in (SOURCE / "src").rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         found |= {one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
     for path in (SOURCE / "book/_static").glob("planner*.js"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -103,6 +105,32 @@ class Run:
     def request_rate(self) -> float:
         """Requests finished per second."""
         return len(self.requests) / self.seconds if self.seconds else float("nan")
+
+    def counted(self) -> dict[str, Any]:
+        """Return what the metrics of an engine that served this would count, by the names of `metrics.Window`.
+
+        The buckets of its histogram of gaps are the bins of `gaps`.
+        """
+        rows, gaps, mean = self.requests, self.gaps.frame(), self.requests.mean(numeric_only=True)
+        first = np.sort(rows["ttft"].to_numpy(dtype=float)).tolist()
+        gap_counts = [*gaps["count"].cumsum(), gaps["count"].sum()]
+        return {
+            "requests": len(rows),
+            "n_in": mean["n_in"],
+            "n_out": mean["n_out"],
+            "alpha": mean["cached"] / mean["n_in"],
+            "running": 0,
+            "waiting": 0,
+            "usage": math.nan,
+            "in_flight": float((rows["finished"] - rows["admitted"]).sum() / (self.steps * self.gaps.mean)),
+            "ttft": mean["ttft"],
+            "queue": mean["admitted"] - mean["arrival"],
+            "first": mean["first_token"] - mean["admitted"],
+            "tpot": self.gaps.mean,
+            "preempted": 0,
+            "ttft_counts": dict(zip([*first, math.inf], [*range(1, len(first) + 1), len(first)], strict=True)),
+            "tpot_counts": dict(zip([*gaps["gap"], math.inf], gap_counts, strict=True)),
+        }
 
     def summary(self) -> pd.Series[float]:
         """Return means and P50, P90, P99 of TTFT, TPOT and gap, in seconds, and the request rate (1/s)."""

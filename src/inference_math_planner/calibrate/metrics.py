@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from inference_math.catalogue.engines import engines
 from inference_math.evidence.checks import ANY_POSITIVE, as_number
-from inference_math.simulate import Run
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.workload import Workload
@@ -81,34 +80,6 @@ class Window:
     preempted: int
     ttft_counts: Mapping[float, float]
     tpot_counts: Mapping[float, float]
-
-    @classmethod
-    def of_run(cls, run: Run, engine: str = "vllm") -> Window:
-        """Return what the page of an engine that served a simulated run would count; its buckets are the gaps' bins."""
-        rows, gaps, mean = run.requests, run.gaps.frame(), run.requests.mean(numeric_only=True)
-        ran = (rows["finished"] - rows["admitted"]).sum() / (run.steps * run.gaps.mean)
-        first = np.sort(rows["ttft"].to_numpy(dtype=float)).tolist()
-        ttfts = dict(zip([*first, math.inf], [*range(1, len(first) + 1), len(first)], strict=True))
-        tpots = dict(zip([*gaps["gap"], math.inf], [*gaps["count"].cumsum(), gaps["count"].sum()], strict=True))
-        return cls(
-            engine,
-            "",
-            len(rows),
-            mean["n_in"],
-            mean["n_out"],
-            mean["cached"] / mean["n_in"],
-            0,
-            0,
-            math.nan,
-            float(ran),
-            mean["ttft"],
-            mean["admitted"] - mean["arrival"],
-            mean["first_token"] - mean["admitted"],
-            run.gaps.mean,
-            0,
-            ttfts,
-            tpots,
-        )
 
     @property
     def work(self) -> Workload:
@@ -226,7 +197,7 @@ def watch(unit: Unit, seen: Window) -> Watched:
     >>> from inference_math import simulate
     >>> unit = Unit.of("llama-3-8b", "h100-sxm")
     >>> run = simulate.open_loop(Workload(1500, 150), simulate.Steps(unit), rate=4.0, requests=100, seed=1)
-    >>> watch(unit, Window.of_run(run)).as_predicted
+    >>> watch(unit, Window("vllm", "", **run.counted())).as_predicted
     True
     """
     if seen.engine != unit.engine:

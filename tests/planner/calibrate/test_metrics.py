@@ -106,7 +106,7 @@ def test_a_page_is_counted(usual, saved):
 
 
 def test_a_simulated_run_is_counted_as_its_page_is(usual, saved):
-    own, read = Window.of_run(usual), window(saved(page(usual)))
+    own, read = Window("vllm", "", **usual.counted()), window(saved(page(usual)))
     for name in ("requests", "n_in", "n_out", "alpha", "ttft", "queue", "first", "tpot"):
         assert getattr(own, name) == pytest.approx(getattr(read, name), rel=2e-3)
     assert own.in_flight == pytest.approx(read.in_flight, rel=0.02)
@@ -118,7 +118,7 @@ def test_a_simulated_run_is_counted_as_its_page_is(usual, saved):
 def test_vllm_s_own_page_is_read():
     """Written by vLLM 0.32's own code of a simulated run (engine_page.py): names, labels, buckets."""
     run = simulate.open_loop(Workload(1500, 150), simulate.Steps(UNIT), rate=6.0, requests=300, seed=1)
-    own, read = Window.of_run(run), window(Path(__file__).with_name("vllm_metrics.txt"))
+    own, read = Window("vllm", "", **run.counted()), window(Path(__file__).with_name("vllm_metrics.txt"))
     assert (read.engine, read.model, read.requests) == ("vllm", "llama-3-8b", 300)
     for name in ("n_in", "n_out", "queue", "first"):  # the page is of a fit of the unit that differs in its fifth digit
         assert getattr(read, name) == pytest.approx(getattr(own, name), rel=1e-4)

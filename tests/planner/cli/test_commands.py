@@ -221,8 +221,8 @@ def test_from_runs_to_a_plan(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("module", "usage"),
     [
-        ("inference_math plan", "inference-math plan "),
-        ("inference_math measure", "inference-math measure "),
+        ("inference_math_planner plan", "inference-math plan "),
+        ("inference_math_planner measure", "inference-math measure "),
         ("inference_math_bench.measure", "inference-math measure "),
     ],
 )
@@ -253,7 +253,7 @@ def test_a_terminal_in_ascii_gets_the_plan(monkeypatch):
 
 def test_who_reads_no_further_gets_no_error():
     with subprocess.Popen(
-        [sys.executable, "-m", "inference_math", "plan", *UNIT, *SENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "inference_math_planner", "plan", *UNIT, *SENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as command:
         command.stdout.close()  # as head does
         assert command.stderr.read() == b""

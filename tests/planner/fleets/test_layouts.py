@@ -7,8 +7,7 @@ from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import layouts_near, layouts_ranked
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
-from inference_math_planner import plan, search
-from inference_math_planner.fleets import layouts
+from inference_math_planner import layouts, plan, search
 
 DENSE = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 CASE = Case(DENSE, Workload(2200, 170), SLA(1.0, 0.04))

@@ -474,5 +474,5 @@ def test_chunks_are_not_short_of_places_where_only_a_request_s_mean_must_keep_th
     chunks, plain = (fleet(long, 10, architecture=name) for name in ("chunked", "aggregated"))
     assert chunks.gpus[0] <= plain.gpus[0]
     settings = long.solved["settings"]["chunked"]
-    rows = planner.traffic.queues.trials(long.case.asked, "chunked", settings)
+    rows = queues.trials(long.case.asked, "chunked", settings)
     assert {row["batch"] for row in rows} == {settings["batch"], UNIT.places(long.case.work)}
