@@ -94,7 +94,12 @@ def test_what_hypothesis_once_found_stays_found(name, given_):
 
 # Each of its two differences is as long as its larger part, and both are multiplied: the last digit of units². A share
 # of stored tokens of a thousand units is still right to nine decimals.
-LOST = {"reuse_local": lambda turns, units: 2 * np.finfo(float).eps * units**2}
+# Near e = 1 what loading saves is a difference of nearly equal numbers.
+EPS = np.finfo(float).eps
+LOST = {
+    "reuse_local": lambda turns, units: 2 * EPS * units**2,
+    "break_even_reads": lambda write, e: 2 * EPS * write / (1 - 1 / e) ** 2,
+}
 
 
 def check_against_forty_digits(formula, given_):
