@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from collections.abc import Generator
 from pathlib import Path
@@ -52,9 +51,8 @@ def root() -> Path:
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans of eight draws and fleets of three, for tests of what is done with an answer, not of what it is."""
     from inference_math_planner.answers import deployment
-    from inference_math_planner.fleets import gpus, queues, stores
+    from inference_math_planner.fleets import gpus, layouts, queues, stores
 
     monkeypatch.setattr(queues, "DRAWN", 3)
-    layouts = sys.modules["inference_math_planner.fleets.layouts"]  # a function has its name, too
     for module in (deployment, gpus, stores, layouts):
         monkeypatch.setattr(module, "DRAWS", 8)

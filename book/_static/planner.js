@@ -287,7 +287,7 @@
     }
     if (!given.imbalance) at("imbalance").placeholder = digits(coefficients(given).expert_imbalance);
     const of = rows[first].rate[0];
-    text("planner-verdict", sentence(math.verdict(best, second, of, solved.lead, best ? solved.best_in[first] : 0, solved.loss[first], solved.scatter, solved.tie, solved.none_in)));
+    text("planner-verdict", sentence(math.verdict(solved, of)));
     text("planner-settings", best ? `Start with (keeps the SLA in ${percent(solved.kept[best])} of the draws): ${told(asked, given, best, solved.settings[best])}` : "");
     document.getElementById("planner-notes").replaceChildren(...list(notes(found)));
     architectures(found, null);
@@ -314,6 +314,7 @@
   // What the reader asked for, queues counted: GPUs for the traffic, or traffic for the GPUs.
   const shareOf = (given) => (given.promise === "mean" ? data.crowd.share : Number(given.promise) || 0);
   const goalOf = (given) => ({ traffic: given.goal === "serve" ? Number(given.traffic) : 0, have: given.goal === "have" ? Number(given.have) : 0, cv: Number(given.arrivals) });
+  const sizeOf = ({ name, replicas, units, gpus_all, rate }) => ({ name, replicas, units, gpus: gpus_all, rate });
   const answerGoal = (found, crowded) => {
     const { given, asked, solved } = found;
     const { fleets } = crowded;
@@ -333,7 +334,7 @@
     others.sort((a, b) => (owned ? b.sold - a.sold : a.gpus_all[0] - b.gpus_all[0]));
     starts(found, [first.name], { [first.name]: first });
     text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.asked, given, first.name, first.settings)}`);
-    text("planner-headline", sentence(math.sized(first.name, first.replicas, first.units, first.gpus_all, first.sold, others.map(({ name }) => name), others.map((one) => (owned ? one.rate : one.gpus_all)), have, crowded.tie && held.length > 1, crowded.best_in[first.name], crowded.loss[first.name])));
+    text("planner-headline", sentence(math.sized(sizeOf(first), others.map(sizeOf), have, crowded.tie && held.length > 1, crowded.best_in[first.name], crowded.loss[first.name])));
     const apart = found.best ? say(math.apart(first.name, found.best, 2 * asked.unit.gpus, have)) : "";
     if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
     const usd = math.usd_per_million(first.gpus_all[0], asked.price, first.sold * asked.work.n_out);

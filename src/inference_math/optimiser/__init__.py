@@ -2,5 +2,3 @@
 
 `compare` asks it for one set of costs, a plan for each draw of a calibration.
 """
-
-from __future__ import annotations

@@ -1,3 +1,1 @@
 """What one unit does at full load within limits: a `Plan`, in words, as a record, and the commands that start it."""
-
-from __future__ import annotations

@@ -28,25 +28,8 @@ from inference_math.unit import Unit
 from inference_math.unit.asked import computed_tokens, sent_bytes
 from inference_math.unit.types import DrawnCoefficients, Part, Row
 from inference_math.workload import SLA, Workload
-from inference_math_planner.answers import record
+from inference_math_planner.answers import notes, record
 from inference_math_planner.answers.commands import commands
-from inference_math_planner.answers.notes import (
-    as_good,
-    checked,
-    drafting_pays,
-    drafts_said,
-    front_weighs,
-    hindered,
-    kept_in,
-    linked,
-    missed,
-    remedy,
-    runner_up,
-    slow_store,
-    to_choose,
-    trusted,
-)
-from inference_math_planner.answers.notes import verdict as verdict_of
 from inference_math_planner.answers.record import Answer, Record, rows_of
 from inference_math_planner.answers.text import as_html, as_text
 
@@ -173,7 +156,7 @@ class Plan:
             return pd.DataFrame()
         rows = []
         for drafts, solved in ((many, self.solved), (0, self.undrafted)):
-            row: dict[str, object] = {"drafts": say(drafts_said(drafts)), "architecture": solved["best"]}
+            row: dict[str, object] = {"drafts": say(notes.drafts_said(drafts)), "architecture": solved["best"]}
             middle = median_row(solved["each"][solved["order"][0]])
             for key in ("rate", "ttft", "tpot"):
                 ends = middle[key] if solved["best"] else [np.nan] * 3
@@ -184,11 +167,7 @@ class Plan:
     @cached_property
     def verdict(self) -> str:
         """The best architecture in a sentence, and whether the calibration is sure enough to say so."""
-        first, second, *_ = self.order
-        rate = self.compared["rate"].iloc[0]
-        lead, loss = self.solved["lead"], self.solved["loss"][first]
-        none, scatter = self.solved["none_in"], self.solved["scatter"]
-        return say(verdict_of(self.best, second, rate, lead, self.best_in, loss, scatter, self.tie, none))
+        return say(notes.verdict(self.solved, self.compared["rate"].iloc[0]))
 
     @cached_property
     def runner_up(self) -> str:
@@ -196,7 +175,8 @@ class Plan:
         if not self.best:
             return ""
         rate = self.compared["rate"].iloc[1]
-        return say(runner_up(self.best, self.order[1], rate, list(self.swings), as_good(self.solved["lead"])))
+        even = notes.as_good(self.solved["lead"])
+        return say(notes.runner_up(self.best, self.order[1], rate, list(self.swings), even))
 
     @cached_property
     def swings(self) -> tuple[Swing, ...]:
@@ -225,7 +205,7 @@ class Plan:
         """Why an architecture meets the SLA at no rate, by its name; empty where none does, which `advice` tells."""
         costs = under(self.case)
         names = [name for name in self.order if self.best and name not in self.starts]
-        return {name: say(hindered(self.case.asked, costs, name)) for name in names}
+        return {name: say(notes.hindered(self.case.asked, costs, name)) for name in names}
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:
@@ -398,34 +378,34 @@ def known_errors() -> list[Any]:
 def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     case, unit = found.case, found.case.unit
     rows = known_errors()
-    yield from to_choose(case.asked, found.solved)
-    yield from slow_store(under(case), answers.whole_alone(case.asked, *case.pairs(0)[0]))
-    yield from trusted(unit.numbers, rows)
-    yield from front_weighs(case.asked, found.numbers["front"])
-    yield from kept_in(case.asked)
+    yield from notes.to_choose(case.asked, found.solved)
+    yield from notes.slow_store(under(case), answers.whole_alone(case.asked, *case.pairs(0)[0]))
+    yield from notes.trusted(unit.numbers, rows)
+    yield from notes.front_weighs(case.asked, found.numbers["front"])
+    yield from notes.kept_in(case.asked)
     row = median_row(found.solved["each"]["disaggregated"])
     if row["rate"][0] > 0:
         prefill = found.solved["settings"]["disaggregated"]["prefill_units"]
         each = row["rate"][0] * case.units / (case.units - prefill)
         over = as_link("link", case.link)
-        yield linked(case.asked, each, over.title, over.measured)
+        yield notes.linked(case.asked, each, over.title, over.measured)
     if unit.drafts and found.best:
-        yield drafting_pays(found["rate"], best_rate(found.undrafted))
+        yield notes.drafting_pays(found["rate"], best_rate(found.undrafted))
     if (mode := unit.calibration.mode) in ("served", "zero-shot"):
         whose = (unit.model.name, unit.gpu.name, unit.weights, unit.kind, unit.engine, unit.gpu.maker)
-        yield checked(*whose, mode == "zero-shot", rows)
+        yield notes.checked(*whose, mode == "zero-shot", rows)
 
 
 def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
     """Yield by how much a request alone misses each limit, and which changes would meet them all."""
-    yield from missed(case.asked, under(case))
+    yield from notes.missed(case.asked, under(case))
     met = False
     for tp, precision, other in _variants(case.unit):
         at = replace(case, unit=other)
         solved = answers.solve(at.asked, at.pairs(DRAWS if len(pairs) > 1 else 0))
         if solved["best"]:
             met = True
-            yield remedy(tp, other.gpus, precision, median(solved["rates"][solved["best"]]))
+            yield notes.remedy(tp, other.gpus, precision, median(solved["rates"][solved["best"]]))
     if not met:
         yield {"key": "missed.nothing"}
 

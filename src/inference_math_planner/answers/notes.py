@@ -14,7 +14,7 @@ from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit.asked import places, sent_bytes, store_bytes, target_of
 from inference_math.unit.steps import kv_tokens
 from inference_math.unit.types import Asked, Part, StepCosts, UnitNumbers
-from inference_math_planner.answers.types import ErrorRow
+from inference_math_planner.answers.types import ErrorRow, Sized
 
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
@@ -34,16 +34,15 @@ VISIBLE = 0.005  # of a rate: less is printed as nothing
 MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too small to matter
 
 
-def verdict(
-    best: str, second: str, rate: float, lead: float, ahead: float, lost: float, scatter: float, tie: bool, none: float
-) -> list[Part]:
+def verdict(solved: Solution, rate: float) -> list[Part]:
     """Name the architecture that loses least, how often it is the best and what it costs where it is not, or a tie.
 
-    `lead` is by how much more the `second` loses in the mean, NaN where that meets the limits nowhere; `ahead` and
-    `none` are shares of the draws, `scatter` by how much the lead varies between them.
+    `rate` is its requests/s, a unit's, in the median.
     """
+    best, second, lead, none = solved["best"], solved["order"][1], solved["lead"], solved["none_in"]
     if best == "":
         return [{"key": "verdict.none"} if none >= 1 else {"key": "verdict.mostly_none", "none": none}]
+    ahead, lost = solved["best_in"][best], solved["loss"][best]
     said: list[Part] = [{"key": "verdict.best", "best": best, "rate": rate, "ahead": ahead}]
     if none >= VISIBLE:
         said.append({"key": "verdict.unmet", "none": none})
@@ -55,8 +54,9 @@ def verdict(
         said.append({"key": "verdict.next", "second": second, "lead": lead, "more": lost >= VISIBLE})
     else:
         said.append({"key": "verdict.next_too", "second": second})
-    if tie:
-        said.append({"key": "verdict.tie_few"} if ahead < SURE else {"key": "verdict.tie_varies", "scatter": scatter})
+    if solved["tie"]:
+        varies: Part = {"key": "verdict.tie_varies", "scatter": solved["scatter"]}
+        said.append({"key": "verdict.tie_few"} if ahead < SURE else varies)
     elif lead < MATTERS:
         said.append({"key": "verdict.either"})
     return said
@@ -131,30 +131,28 @@ def runner_up(best: str, second: str, rate: float, swings: list[Swing], even: bo
     return {"key": "runner_up.is", "second": second, "rate": rate, "turns": turns}
 
 
-def sized(
-    name: str, replicas: float, units: float, gpus: list[float], rate: float, following: list[str],
-    others: list[list[float]], have: float, tie: bool, ahead: float, lost: float,
-) -> list[Part]:  # fmt: skip
-    """Say what a fleet serves, and what follows it: by its GPUs, or if there are so many by its requests/s.
+def sized(first: Sized, others: list[Sized], have: float, tie: bool, ahead: float, lost: float) -> list[Part]:
+    """Say what a fleet serves, and what follows it, the nearest first: by its GPUs, or if there are `have` by its rate.
 
-    `gpus` are those of the fleet and both ends of what the traffic needs, `others` the same of each that is
-    `following`, the nearest first, or its requests/s and their ends.
+    It is the best in `ahead` of the draws, and loses `lost` in the mean.
     """
     owned = have > 0
+    name, gpus, rate = first["name"], first["gpus"], first["rate"][0]
     said: list[Part] = [{"key": "fleet.traffic", "gpus": gpus[0], "low": gpus[1], "high": gpus[2], "rate": rate}]
     if owned:
         said = [{"key": "fleet.owned", "rate": rate, "used": used_of(gpus[0], have)}]
-    said.append({"key": "fleet.replicas", "name": name, "replicas": replicas, "units": units})
-    if len(following) < 1:
+    said.append({"key": "fleet.replicas", "name": name, "replicas": first["replicas"], "units": first["units"]})
+    if len(others) < 1:
         return said
-    second, own = others[0], rate if owned else gpus[0]
-    near = RESOLVED if owned else 1.0
-    equal = [following[i] for i in range(len(following)) if others[i][0] <= near * own and own <= near * others[i][0]]
+    own, near = rate if owned else gpus[0], RESOLVED if owned else 1.0
+    ends = [one["rate"] if owned else one["gpus"] for one in others]
+    equal = [others[i]["name"] for i in range(len(others)) if ends[i][0] <= near * own and own <= near * ends[i][0]]
+    second = ends[0]
     if len(equal) > 0:
         said.append({"key": "fleet.as_much" if owned else "fleet.as_few", "equal": equal})
     else:
-        key = "fleet.serves" if owned else "fleet.takes"
-        said.append({"key": key, "name": following[0], "size": second[0], "low": second[1], "high": second[2]})
+        takes = "fleet.serves" if owned else "fleet.takes"
+        said.append({"key": takes, "name": others[0]["name"], "size": second[0], "low": second[1], "high": second[2]})
     said.append({"key": "fleet.best", "name": name, "ahead": ahead})
     if lost >= VISIBLE:
         said.append({"key": "verdict.loses", "lost": lost})

@@ -5,8 +5,18 @@ from __future__ import annotations
 from typing import TypedDict
 
 
+class Sized(TypedDict):
+    """A fleet's size; GPUs that its traffic takes and requests/s that it serves, each with both ends."""
+
+    name: str
+    replicas: float
+    units: float
+    gpus: list[float]
+    rate: list[float]
+
+
 class ErrorRow(TypedDict):
-    """How far predictions were off on some served points; see `words.checked`."""
+    """How far predictions were off on some served points; see `notes.checked`."""
 
     model: str
     gpu: str

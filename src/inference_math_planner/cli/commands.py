@@ -47,15 +47,7 @@ from inference_math_planner import (
     search,
     size_store,
 )
-from inference_math_planner.answers.text import (
-    as_markdown,
-    as_script,
-    as_short,
-    as_text,
-    gpus_table,
-    layouts_table,
-    lines_of,
-)
+from inference_math_planner.answers import text
 from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.bench import cadence_said
@@ -142,23 +134,24 @@ def _plan(options: argparse.Namespace) -> int:
     record = as_record(found, many, tried, others, stores=full or options.json, runner_up=full)
     if options.report is not None:
         _keep_inputs("--report", options.report, *inputs)
-        write(options.report, as_markdown(record))
+        write(options.report, text.as_markdown(record))
     if options.commands is not None and found.feasible:
         _keep_inputs("--commands", options.commands, *inputs)
-        write(options.commands, as_script(record))
+        write(options.commands, text.as_script(record))
     print(record.as_json() if options.json else "\n".join(_lines(record, others, options.full)))
     return 0 if found.feasible else 1
 
 
 def _lines(record: Record, others: pd.DataFrame | None, full: bool) -> Iterator[str]:
     """Yield the short answer, how other GPUs compare where that was asked, and if it shall be full, everything."""
-    yield as_short(record)
+    yield text.as_short(record)
     if others is not None:
-        yield from ("\nThe same on other GPUs, at full load:", *lines_of(gpus_table(record)), first_said(others))
+        yield "\nThe same on other GPUs, at full load:"
+        yield from (*text.lines_of(text.gpus_table(record)), first_said(others))
     if full and record.layouts:
-        yield from ("\nLayouts at full load:", *lines_of(layouts_table(record)))
+        yield from ("\nLayouts at full load:", *text.lines_of(text.layouts_table(record)))
     if full:
-        yield f"\n{as_text(record)}"
+        yield f"\n{text.as_text(record)}"
 
 
 def _others(named: Sequence[str], found: Plan) -> pd.DataFrame:
@@ -392,13 +385,14 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 def _watch(options: argparse.Namespace) -> int:
     from inference_math_planner.calibrate import metrics
-    from inference_math_planner.cli.watching import as_plain, as_text
+    from inference_math_planner.cli import watching
 
     if options.out is not None:
         _keep_inputs("--out", options.out, options.page, options.since, options.calibration)
     unit = _unit(options)
     found = metrics.watch(unit, metrics.window(options.page, options.since, options.seconds))
-    print(json.dumps(as_plain(found), indent=2, allow_nan=False) if options.json else as_text(found, options))
+    plain = json.dumps(watching.as_plain(found), indent=2, allow_nan=False) if options.json else ""
+    print(plain or watching.as_text(found, options))
     if options.out is not None and not found.as_predicted:
         found.calibration.save(options.out)
     return 0 if found.as_predicted else 1

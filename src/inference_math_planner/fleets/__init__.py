@@ -1,3 +1,1 @@
 """Fleets: what traffic, sessions and benchmarks take when requests queue, and what stores, layouts and GPUs bring."""
-
-from __future__ import annotations

@@ -36,6 +36,7 @@ from inference_math_planner.answers.deployment import (
 from inference_math_planner.answers.notes import idle, short, sized, sized_how
 from inference_math_planner.answers.record import Choice, Record, Three, rows_of
 from inference_math_planner.answers.text import in_line
+from inference_math_planner.answers.types import Sized
 from inference_math_planner.fleets import queues
 from inference_math_planner.fleets.goodput import Tally, goodput
 from inference_math_planner.fleets.types import Crowd, Draw, Drawn, Host, Standing
@@ -138,10 +139,14 @@ class Fleet:
     @property
     def headline(self) -> str:
         """The answer in a sentence, as on the planner's page."""
-        others = [list(one.span if self.owned else one.gpus) for one in self.others]
-        size, following = (self.replicas, self.units, list(self.gpus)), [one.architecture for one in self.others]
-        sure = self.tie, self.best_in, self.expected_loss
-        return say(sized(self.architecture, *size, self.rate, following, others, self.have, *sure))
+        first, *others = (one.size for one in (self, *self.others))
+        return say(sized(first, others, self.have, self.tie, self.best_in, self.expected_loss))
+
+    @property
+    def size(self) -> Sized:
+        """Its size in numbers, for a sentence."""
+        gpus, rate = list(self.gpus), list(self.span)
+        return Sized(name=self.architecture, replicas=self.replicas, units=self.units, gpus=gpus, rate=rate)
 
     def __str__(self) -> str:
         return f"{self.headline}; {self.how}.\nStart each replica with: {in_line(as_options(self.settings))}"

@@ -80,8 +80,9 @@ def test_what_was_checked_reads_as_a_sentence():
 
 
 def sizes(following="", *others, have=0, tie=False, ahead=0.8, lost=0.04, gpus=(6, 4, 9), rate=40):
-    ends = [list(one) for one in others]
-    return notes.sized("chunked", 3, 1, list(gpus), rate, following.split(), ends, have, tie, ahead, lost)
+    first = {"name": "chunked", "replicas": 3, "units": 1, "gpus": list(gpus), "rate": [rate] * 3}
+    rest = zip(following.split(), map(list, others), strict=True)
+    return notes.sized(first, [first | {"name": n, "gpus": e, "rate": e} for n, e in rest], have, tie, ahead, lost)
 
 
 def test_a_fleet_in_a_sentence():
@@ -146,8 +147,13 @@ def test_which_gpu_is_first_is_said_by_cost_where_two_have_a_price_else_by_rate(
     assert keys(notes.gpus_said(["b200", "gb200"], [3.0, 0.0], [nan, nan])) == ["gpus.rate"]
 
 
+def verdict(lead, ahead=0.9, lost=0.0, tie=False, none=0.0, best="split"):
+    sure = {"lead": lead, "best_in": {"split": ahead}, "loss": {"split": lost}, "scatter": 0.09, "tie": tie}
+    return notes.verdict({"best": best, "order": ["split", "chunked"], "none_in": none, **sure}, 3.9)
+
+
 def test_a_verdict_reads_as_a_sentence():
-    assert say(notes.verdict("split", "chunked", 3.9, 0.12, 0.9, 0.02, 0.09, False, 0.0)) == (
+    assert say(verdict(0.12, lost=0.02)) == (
         "split serves 3.9 requests/s per unit at full load, the best in 90% of the draws of the calibration; in the"
         " mean it loses 2% to the best one; chunked loses 12% more"
     )
@@ -165,13 +171,12 @@ def test_a_verdict_reads_as_a_sentence():
     ],
 )
 def test_a_verdict_says_how_often_and_what_it_costs_elsewhere(lead, ahead, tie, none, said):
-    found = notes.verdict("split", "chunked", 3.9, lead, ahead, 0.0, 0.09, tie, none)
-    assert keys(found) == ["verdict.best", *(f"verdict.{name}" for name in said)]
+    assert keys(verdict(lead, ahead, tie=tie, none=none)) == ["verdict.best", *(f"verdict.{name}" for name in said)]
 
 
 def test_no_verdict_is_said_of_most_draws_or_of_all():
     for none, key in ((1.0, "verdict.none"), (0.7, "verdict.mostly_none")):
-        assert keys(notes.verdict("", "chunked", 0, nan, 0, 1, 0.09, False, none)) == [key]
+        assert keys(verdict(nan, none=none, best="")) == [key]
 
 
 def test_the_runner_up_says_what_would_turn_the_order():

@@ -253,7 +253,9 @@ def test_a_terminal_in_ascii_gets_the_plan(monkeypatch):
 
 def test_who_reads_no_further_gets_no_error():
     with subprocess.Popen(
-        [sys.executable, "-m", "inference_math_planner", "plan", *UNIT, *SENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "inference_math_planner", "plan", *UNIT, *SENT],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as command:
         command.stdout.close()  # as head does
         assert command.stderr.read() == b""
