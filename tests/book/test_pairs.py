@@ -13,7 +13,7 @@ from jupytext.compare import compare_notebooks
 
 ROOT = Path(__file__).parents[2]
 TEXTS = sorted(p for p in (ROOT / "book").rglob("*.md") if "\nkernelspec:" in p.read_text(encoding="utf-8")[:800])
-DISTRIBUTIONS = ("inference-math", "inference-math-bench", "inference-math-book")
+DISTRIBUTIONS = ("inference-math", "inference-math-planner", "inference-math-bench", "inference-math-book")
 UNEXECUTED = {"skip-execution", "nbval-skip"}
 
 

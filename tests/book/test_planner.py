@@ -10,7 +10,7 @@ from node import close, plain
 
 from inference_math import catalogue
 from inference_math.evidence.numerals import digits
-from inference_math_planner import across, as_record, capacity, fleet
+from inference_math_planner import Arrivals, across, as_record, capacity, fleet
 from inference_math_planner.answers import text
 from inference_math_planner.answers.deployment import ANSWERS, record_of
 from inference_math_planner.fleets.mixes import MIXES, mix
@@ -80,9 +80,8 @@ def test_queues_are_those_of_the_package(page, changes):
     found = planned(given | ({"units": str(min(int(given["units"]), int(given["have"]) // gpus))} if owned else {}))
     promise = given["promise"]
     options = {"quantile": {"mean": 0.9, "means": None}.get(promise) if promise[0] == "m" else float(promise)}
-    options["cv_arrivals"] = float(given["arrivals"])
-    if given["lengths"] in MIXES:
-        options["mix"] = mix(given["lengths"], float(given["stored"]) / 100)
+    recorded = mix(given["lengths"], float(given["stored"]) / 100) if given["lengths"] in MIXES else None
+    options["arrivals"] = Arrivals(float(given["arrivals"]), recorded)
     one = capacity(found, int(given["have"]), **options) if owned else fleet(found, float(given["traffic"]), **options)
     assert page.locator("#planner-headline").inner_text().rstrip(".").lower() == one.headline.lower()
     assert page.locator("#planner-how").inner_text().rstrip(".").lower() == one.how.lower()

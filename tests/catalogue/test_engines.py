@@ -68,7 +68,8 @@ def test_options_are_what_the_file_says_without_the_blank_that_toml_needs():
 def test_no_code_asks_for_an_engine_by_its_name(root):
     """What differs between engines stands in their records; tables of kernels name the engine whose they are."""
     asks = re.compile(r"""(?:==|!=|\bin) *[\[("']+(?:vllm|trtllm|sglang)""")
-    for folder in ("optimiser", "simulate", "unit"):
-        for path in (root / "src" / "inference_math" / folder).rglob("*.py"):
+    folders = ("inference_math/optimiser", "inference_math/simulate", "inference_math_planner/answers")
+    for folder in (*folders, "inference_math_planner/fleets", "inference_math_planner/cli"):
+        for path in (root / "src" / folder).rglob("*.py"):
             for line in path.read_text(encoding="utf-8").splitlines():
                 assert not asks.search(line), f"{path.name}: {line.strip()}"
