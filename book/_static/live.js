@@ -36,7 +36,8 @@
     const { axis, places, names, curves } = figure.view.signal("in_python");
     const given = names.map((n) => `${n} = ${figure.view.signal(n)}`);
     const lines = Object.entries(curves).map(([label, code]) => `    ${JSON.stringify(label)}: ${code},`);
-    return ["import numpy", "from inference_math import theory", "", ...given, `${axis} = ${places}`, "curves = {", ...lines, "}", ""].join("\n");
+    const rooms = [["theory", "inference_math"], ["laws", "inference_math_planner"]].filter(([room]) => lines.some((line) => line.includes(`${room}.`)));
+    return ["import numpy", ...rooms.map(([room, from]) => `from ${from} import ${room}`), "", ...given, `${axis} = ${places}`, "curves = {", ...lines, "}", ""].join("\n");
   };
 
   // Beside each slider its value in the unit that people use, to read and to type; formulas keep seconds.

@@ -50,7 +50,7 @@ window.inferenceMathCrowd = (() => {
         }
       }
     }
-    return math.crowd(fleets, traffic, have, places.length);
+    return { ...math.crowd(fleets, traffic, have, places.length), fleets };
   };
 
   return { sized };

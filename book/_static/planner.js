@@ -560,7 +560,8 @@
   const wrong = (given) => { try { question(given); return ""; } catch ({ message }) { return `# ${message}\n`; } };
   const fleetLine = (given) => {
     if (given.goal === "unit") return "";
-    const rest = `${given.promise === "mean" ? "" : `, quantile=${given.promise === "means" ? "None" : given.promise}`}${given.arrivals === "1" ? "" : `, cv_arrivals=${given.arrivals}`}${mixOf(given) ? ", mix=requests" : ""}`;
+    const come = [...(given.arrivals === "1" ? [] : [`cv_arrivals=${given.arrivals}`]), ...(mixOf(given) ? ["mix=requests"] : [])].join(", ");
+    const rest = `${given.promise === "mean" ? "" : `, quantile=${given.promise === "means" ? "None" : given.promise}`}${come && `, arrivals=planner.Arrivals(${come})`}`;
     return `print(planner.${given.goal === "have" ? `capacity(found, ${given.have}` : `fleet(found, ${given.traffic}`}${rest}))  # with queues, simulated\n`;
   };
   const asPython = () => {
@@ -573,9 +574,9 @@
     const limits = [given.ttft / 1000, given.tpot / 1000, ...(Number(given.promise) > 0 ? [`quantile=${given.promise}`] : [])];
     const rest = [`units=${question(given).units}`, ...(given.tier === "hbm" ? [] : [given.tier === "own" ? `tier=Tier.of_bandwidth(${given.store}e9)` : `tier=tier("${given.tier}")`]), ...(given.front === "" ? [] : [`front=${given.front / 1000}`]), ...(given.link === data.link ? [] : [`link=link("${given.link}")`]), ...(Number(given.sessions) > 0 ? [`sessions=${given.sessions}`] : []), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
     const imported = mix ? "from inference_math_planner.fleets.mixes import mix\n" : "";
-    return `from inference_math import SLA, Unit, Workload, plan, planner\n${imported}from inference_math.catalogue.links import link\nfrom inference_math.catalogue.tiers import Tier, tier\n\n` +
+    return `import inference_math_planner as planner\nfrom inference_math import SLA, Unit, Workload\n${imported}from inference_math.catalogue.links import link\nfrom inference_math.catalogue.tiers import Tier, tier\n\n` +
       `unit = Unit.of("${given.model}", "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}"${layout(given)})\n${mix ? `requests = ${requests}\n` : ""}` +
-      `found = plan(unit, ${mix ? "Workload.from_trace(requests)" : `Workload(${sent.join(", ")})`}, SLA(${limits.join(", ")}), ${rest.join(", ")})\nprint(found)\n` +
+      `found = planner.plan(unit, ${mix ? "Workload.from_trace(requests)" : `Workload(${sent.join(", ")})`}, SLA(${limits.join(", ")}), ${rest.join(", ")})\nprint(found)\n` +
       fleetLine(given);
   };
 

@@ -27,8 +27,7 @@ def door(package: str, **names: str) -> Callable[[str], Any]:
     def entered(name: str) -> Any:
         if name not in owners:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        owner = owners[name]
-        return getattr(import_module(owner if owner.startswith("inference_math.") else f"{package}.{owner}"), name)
+        return getattr(import_module(f"{package}.{owners[name]}"), name)
 
     return entered
 

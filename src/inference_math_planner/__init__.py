@@ -9,8 +9,7 @@ from __future__ import annotations
 from inference_math import door
 
 _NAMES = {
-    "inference_math.optimiser.case": "Case",
-    "answers.deployment": "Plan plan",
+    "answers.deployment": "Case Plan plan",
     "answers.frontier": "batches frontier",
     "answers.record": "Answer Record schema",
     "answers.sensitivity": "sensitivity sweep",

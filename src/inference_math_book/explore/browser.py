@@ -23,8 +23,7 @@ from inference_math.evidence import numerals
 from inference_math.evidence.sentences import HOLE, JOINS, templates
 from inference_math.optimiser.case import DRAWS
 from inference_math.simulate.schedulers import admission_of
-from inference_math.unit import mixing as calibrate
-from inference_math.unit import rates_of, steps
+from inference_math.unit import mixing, rates_of, steps
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals
 from inference_math.unit.front import moves
 from inference_math.unit.kernels import kernels
@@ -225,7 +224,7 @@ def data() -> dict[str, Any]:
         "cadences": bench.CADENCES,
         "engines": dict(engines()),
         "habits": {name: admission_of(habits_of(name)) for name in engines()},
-        "fronts": {factor: moves()[factor] for factor in (*calibrate.FRONTS, "sd", "spread")},
+        "fronts": {factor: moves()[factor] for factor in (*mixing.FRONTS, "sd", "spread")},
         "normals": _normals(),
         "memory": MEMORY,
         "crowd": _crowd(),

@@ -292,15 +292,19 @@ def _numbers(record: Record) -> pd.DataFrame:
 PRINTED = {"s": (1e3, " ms"), "1": (1, ""), "fraction": (100, " %")}
 
 
+def _scale(answer: Answer) -> tuple[float, str]:
+    return PRINTED.get(answer.unit, (1, f" {answer.unit}"))
+
+
 def shown(answer: Answer) -> str:
     """Return a number with its interval and its unit."""
-    scale, unit = PRINTED.get(answer.unit, (1, f" {answer.unit}"))
+    scale, unit = _scale(answer)
     return _three(answer, scale) + unit
 
 
 def headline(answer: Answer) -> str:
     """Return what the closed form says where something else computed the answer."""
-    scale, unit = PRINTED.get(answer.unit, (1, f" {answer.unit}"))
+    scale, unit = _scale(answer)
     return "" if isnan(answer.by_formula) else f"{digits(scale * answer.by_formula)}{unit}"
 
 

@@ -65,9 +65,9 @@ def across(
 
     Examples
     --------
-    >>> from inference_math import SLA, Unit, Workload, plan
+    >>> from inference_math import SLA, Unit, Workload
+    >>> from inference_math_planner import across, plan
     >>> found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1), price=2.5)
-    >>> from inference_math_planner import across
     >>> table = across(found, ["h200-sxm"], {"h200-sxm": 3.2})
     >>> table.gpu.tolist(), bool(table.usd_per_million.is_monotonic_increasing)
     (['h100-sxm', 'h200-sxm'], True)

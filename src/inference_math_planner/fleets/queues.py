@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil, floor, inf, log, log1p
-from typing import Any
 
 from inference_math.optimiser.choice import CAREFUL, RESOLVED, best_rates, chosen, scattered, tied
 from inference_math.optimiser.draws import fixed, median
@@ -42,7 +41,7 @@ from inference_math.unit.steps import (
 from inference_math.unit.types import Asked, CoefficientValues, Row, StepCosts
 from inference_math_planner import laws
 from inference_math_planner.fleets.goodput import Tally, goodput, requests_like, requests_of
-from inference_math_planner.fleets.types import Crowd, Draw, Drawn, Host, Standing
+from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
 
 thinned_cv = laws.thinned_cv.plain
 
@@ -618,7 +617,7 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     return one
 
 
-def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) -> Crowd:
+def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) -> Solution:
     """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
 
     Equal ones are ordered by what they lose over the draws, as are rates that are not told apart. It is a tie if the
@@ -633,7 +632,7 @@ def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) 
             one = fleets[name]
             rates[name] = [worth(each, one["gpus"], traffic, have) for each in one["each"]]
             costs[name] = -one["sold"] if have > 0 else one["gpus_all"][0]
-    solution: Any = chosen(rates)  # and the fleets besides
+    solution = chosen(rates)
     order = solution["order"]
     least = inf
     for name in ARCHITECTURES:
@@ -653,9 +652,7 @@ def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) 
     equal = rank(second) - rank(first) <= 1e-9 * max(costs[first], -costs[first])
     both = costs[first] < inf and costs[second] < inf
     solution["tie"] = both and (equal or tied(solution["best_in"][first], lead, scatter))
-    solution["fleets"] = fleets
-    whole: Crowd = solution
-    return whole
+    return solution
 
 
 def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int) -> Standing:

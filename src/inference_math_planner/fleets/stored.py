@@ -124,14 +124,15 @@ def with_stores(
     Examples
     --------
     >>> from inference_math import simulate
+    >>> from inference_math_planner.fleets.stored import StoreTier, with_stores
     >>> from inference_math_planner.fleets.turns import Turns
     >>> agents = Turns(turns=20, first=8000, message=1500, answer=500, think=20.0)
     >>> cost = simulate.StepCost(t_w=0.01, T=50e-6, kv_read=2e-8)
     >>> asked = {"users": 40, "requests": 600, "warmup": 300}
     >>> engine = simulate.Chunked(8192, kv_capacity=400_000)
     >>> for host in (0, 2e6):
-    ...     tiers = [simulate.StoreTier(host, load=2e-6)]
-    ...     found = simulate.with_stores(agents, cost, scheduler=engine, tiers=tiers, **asked)
+    ...     tiers = [StoreTier(host, load=2e-6)]
+    ...     found = with_stores(agents, cost, scheduler=engine, tiers=tiers, **asked)
     ...     print(found.tiers.found.round(2).tolist(), f"{found.run.request_rate:.2f} requests/s")
     [0.0, 0.0] 0.50 requests/s
     [0.03, 0.89] 1.29 requests/s

@@ -19,6 +19,7 @@ from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.starts import plain_settings
+from inference_math.optimiser.types import Solution
 from inference_math.simulate.engine import Request
 from inference_math.unit.asked import sent_bytes
 from inference_math.unit.types import Row
@@ -39,7 +40,7 @@ from inference_math_planner.answers.text import in_line
 from inference_math_planner.answers.types import Sized
 from inference_math_planner.fleets import queues
 from inference_math_planner.fleets.goodput import Tally, goodput
-from inference_math_planner.fleets.types import Crowd, Draw, Drawn, Host, Standing
+from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
 
 __all__ = ["RATES", "SHARED", "Arrivals", "Fleet", "as_record", "capacity", "chances", "fleet"]
 
@@ -278,7 +279,7 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
         keeps = [idle(name, fleets[name]["idle"]) for name in names]
         told = say(short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps))
         raise ValueError(f"traffic must be what replicas can serve; {told}")
-    first, *others = [_fleet(found, crowd, host, name, asked, have) for name in ordered]
+    first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
     others.sort(key=lambda one: -one.rate if have else one.gpus[0])
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))
 
@@ -320,9 +321,9 @@ def _host(found: Plan, asked: _Asked) -> _Host:
     return _Host(found, asked)
 
 
-def _fleet(found: Plan, crowd: Crowd, host: _Host, name: str, asked: _Asked, have: int) -> Fleet:
+def _fleet(found: Plan, crowd: Solution, one: Standing, host: _Host, asked: _Asked, have: int) -> Fleet:
     """Return an architecture's part of the answer."""
-    one = crowd["fleets"][name]
+    name = one["name"]
     units, replicas = int(one["units"]), int(one["replicas"])
     case, row = replace(found.case, units=units), host.row(name, units, int(one["row"]))
     sold = float(one["sold"])
@@ -492,7 +493,8 @@ def as_record(
     The record is what views print and ``inference-math plan --json`` writes: ``as_record(found).as_json()``. What each
     store brings (`stores`) is several plans, and what would make another architecture the first (`runner_up`) dozens.
 
-    >>> from inference_math import SLA, Unit, Workload, plan
+    >>> from inference_math import SLA, Unit, Workload
+    >>> from inference_math_planner import plan
     >>> found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(2, 0.1), intervals=False)
     >>> as_record(found).answer.architecture == found.best
     True

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypedDict
 
-from inference_math.optimiser.types import Solution
-
 if TYPE_CHECKING:
     from inference_math.simulate.types import StepTimes
 
@@ -106,12 +104,6 @@ class Standing(TypedDict, total=False):
     ttft: list[float]
     tpot: list[float]
     kept: float
-
-
-class Crowd(Solution):
-    """Which architecture's fleet loses least, and the fleets; see `queues.crowd`."""
-
-    fleets: dict[str, Standing]
 
 
 class Host(TypedDict):

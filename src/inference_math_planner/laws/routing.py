@@ -33,7 +33,7 @@ def spread_of(B: int, units: int, t_w: float, added: float) -> Any:
 
     Examples
     --------
-    >>> from inference_math.theory import spread_of
+    >>> from inference_math_planner.laws import spread_of
     >>> for added in (1e-9, 0.001, 1e3):
     ...     print(f"{spread_of(B=16, units=16, t_w=0.01, added=added).pmf(0):.2f} idle")
     0.36 idle
