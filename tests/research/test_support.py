@@ -4,7 +4,6 @@ import pytest
 import support
 
 from inference_math import Unit, catalogue
-from inference_math.catalogue.precisions import PRECISIONS
 
 TABLE = support.matrix()
 
@@ -46,10 +45,6 @@ def test_an_error_says_of_how_many_points_it_is():
     assert (TABLE.points.notna() == TABLE.error.notna()).all()
     assert TABLE.points.dropna().min() >= 1
     assert row("dense", "b200", "trtllm", "fp8")["points"] > 1
-
-
-def test_every_precision_is_there():
-    assert set(PRECISIONS) <= set(TABLE.weights)
 
 
 def test_a_unit_of_one_s_own_gpu_is_scaled():

@@ -23,7 +23,7 @@ def axes():
 
 @pytest.mark.parametrize(
     "scheduler",
-    [simulate.Aggregated(max_batch=2), simulate.Chunked(256), simulate.Disaggregated(transfer=1e-6)],
+    [simulate.Aggregated(max_batch=2), simulate.Chunked(256), simulate.Disaggregated(2, 2, transfer=1e-6)],
     ids=lambda s: type(s).__name__,
 )
 def test_the_segments_of_a_request_fill_its_time_without_overlap(scheduler):
@@ -62,12 +62,6 @@ def test_segments_need_a_log():
         plots.concurrency_counts(run, 4, 10)
 
 
-def test_the_timeline_has_a_lane_for_each_request():
-    ax = axes()
-    plots.timeline(ax, plots.segments(simulate.replay(TRACE, COST, log=True), COST))
-    assert list(ax.get_yticks()) == [1, 2, 3, 4]
-
-
 def test_gap_steps_draws_the_law():
     law = {"tpot_1": 0.02, "delta_p": 0.001, "delta_h": 1e-4}
     cost = simulate.StepCost(t_w=0.02 - 1e-4, prompt=0.064, delta_h=1e-4)
@@ -94,30 +88,9 @@ def test_the_three_ways_meet_the_measured_ends():
     assert ((frame.maximum <= frame.quadrature) & (frame.quadrature <= frame["sum"])).all()
 
 
-def test_ml_energy_s_curve():
-    frame = plots.ml_energy("meta-llama/Llama-3.1-70B-Instruct")
-    assert len(frame) == 12
-    assert frame.B.is_monotonic_increasing
-    assert ((frame["mean"] > frame.p50) & (frame.p90 > frame.p50)).all()
-    assert frame.p50.iloc[0] == pytest.approx(0.01657, rel=1e-3)
-
-
 def test_the_parts_of_a_batch_start_at_nothing_and_add_up():
     unit = Operators(LLAMA, tp=4)
     frame = plots.batch_parts(unit, 1024, np.array([8.0, 64.0, 128.0]))
     assert (frame.iloc[0, 1:] == 0).all()
     total = unit.steps().query("context == 1024").set_index("batch").total
     assert frame.iloc[-1, 1:].sum() == pytest.approx(total[128] - total[8])
-
-
-def test_of_several_decode_units_a_request_has_the_steps_of_its_own():
-    run = simulate.replay(
-        Trace(n_in=[900] * 6, n_out=[8] * 6, arrival=[0, 0, 0.01, 0.01, 0.2, 0.2]), COST,
-        scheduler=simulate.Disaggregated(2, 2, transfer=1e-6), log=True,
-    )  # fmt: skip
-    frame = plots.segments(run, COST)
-    for _, own in frame.groupby("request"):
-        rows = own.sort_values("start")
-        np.testing.assert_allclose(rows.start.to_numpy()[1:], rows.end.to_numpy()[:-1], atol=1e-8)
-        assert (own.kind == "decode").sum() == 7
-        assert (own.kind == "prefill").sum() == 1
