@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,8 +9,6 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math_book.figures import accuracy as plots
 from inference_math_book.predicted import beside
-
-mpl.use("Agg")
 
 
 def axes():

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from inference_math_book.figures import first_token as plots
 from inference_math_planner import laws
 
-mpl.use("Agg")
 COSTS = {"t_w": 0.02, "ttft_1": 0.05, "delta_h": 1e-4}
 
 
@@ -43,6 +42,18 @@ def test_arrivals_draw_what_the_formula_says():
     assert np.allclose(table.TTFT, table["TTFT simulated"], rtol=0.06)
     assert np.allclose(table.TPOT, table["TPOT simulated"], rtol=0.08)
     assert table.rate.iloc[1] == pytest.approx(6 * table.rate.iloc[0])
+
+
+def test_errors_are_drawn_over_users_for_both_predictions():
+    ends = {"model": "m", "gpu": "g", "weights": "w", "n_in": 1.0, "n_out": 1.0}
+    table = pd.DataFrame(
+        {"engine": ["vllm", "trtllm"], "users": [4, 64], "ttft": [1.0, 2.0], "ttft_s": [2.0, 2.0], "law": 0.5}
+    )
+    both = axes(2)
+    drawn = plots.by_users(both, table.assign(**ends))
+    assert drawn.law.tolist() == [0.25, 0.25]
+    assert drawn.played.tolist() == [0.5, 1.0]
+    assert both[0].get_ylabel() == "predicted over measured TTFT"
 
 
 def test_equal_answers_are_equal():

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -11,7 +10,6 @@ from inference_math.workload import Trace, Workload
 from inference_math_book.figures import interference as plots
 from inference_math_planner.laws import latency
 
-mpl.use("Agg")
 COST = simulate.StepCost(t_w=0.016, T=5e-5, pair=4e-9, kv_read=3.5e-8)
 TRACE = Trace(n_in=[900, 400, 1500, 600], n_out=[5, 1, 7, 4], arrival=[0, 0.005, 0.01, 0.4])
 LLAMA = catalogue.model("llama-3-70b")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
@@ -8,7 +7,6 @@ from inference_math import evidence
 from inference_math.catalogue import tiers
 from inference_math_book.figures import offloading as plots
 
-mpl.use("Agg")
 TRACES = ("mooncake-conversation", "mooncake-synthetic")
 
 

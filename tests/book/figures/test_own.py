@@ -31,6 +31,15 @@ def mixed(measured):
     return pd.DataFrame(rows, columns=columns)
 
 
+def test_mixed_steps_have_dots_only_where_they_were_measured(axes):
+    plots.mixed_steps(axes[:2], mixed(np.nan))
+    assert labels(axes[0]) == ["none: all adds", "serial KV", "full overlap"]
+    plots.mixed_steps(axes[1:], mixed(0.0015))
+    assert labels(axes[2])[-1] == "measured"
+    assert axes[2].get_lines()[-1].get_ydata().tolist() == [1.5, 1.5]
+    assert axes[2].get_title() == "64 decodes at 1,024"
+
+
 def test_chunks_with_a_prefix_are_not_drawn(axes):
     steps = pd.concat([mixed(np.nan), mixed(np.nan).assign(cached=2048, none=99)])
     assert plots.mixed_steps(axes[:2], steps)["none"].max() == 3

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -9,8 +8,6 @@ from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math_book.figures import sla
 from inference_math_planner.laws import latency
-
-mpl.use("Agg")
 
 
 def axes():
