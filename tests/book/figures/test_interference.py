@@ -21,7 +21,7 @@ def axes():
 
 @pytest.mark.parametrize(
     "scheduler",
-    [simulate.Aggregated(max_batch=2), simulate.Chunked(256), simulate.Disaggregated(2, 2, transfer=1e-6)],
+    [simulate.Aggregated(max_batch=2), simulate.Chunked(256), simulate.Disaggregated(transfer=1e-6)],
     ids=lambda s: type(s).__name__,
 )
 def test_the_segments_of_a_request_fill_its_time_without_overlap(scheduler):
@@ -92,3 +92,16 @@ def test_the_parts_of_a_batch_start_at_nothing_and_add_up():
     assert (frame.iloc[0, 1:] == 0).all()
     total = unit.steps().query("context == 1024").set_index("batch").total
     assert frame.iloc[-1, 1:].sum() == pytest.approx(total[128] - total[8])
+
+
+def test_of_several_decode_units_a_request_has_the_steps_of_its_own():
+    run = simulate.replay(
+        Trace(n_in=[900] * 6, n_out=[8] * 6, arrival=[0, 0, 0.01, 0.01, 0.2, 0.2]), COST,
+        scheduler=simulate.Disaggregated(2, 2, transfer=1e-6), log=True,
+    )  # fmt: skip
+    frame = plots.segments(run, COST)
+    for _, own in frame.groupby("request"):
+        rows = own.sort_values("start")
+        np.testing.assert_allclose(rows.start.to_numpy()[1:], rows.end.to_numpy()[:-1], atol=1e-8)
+        assert (own.kind == "decode").sum() == 7
+        assert (own.kind == "prefill").sum() == 1
