@@ -17,7 +17,8 @@ from grids import rest_long
 
 from inference_math import catalogue, theory
 from inference_math.simulate import StepCost
-from inference_math.unit import Unit
+from inference_math.unit import Unit, costs
+from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
 from inference_math_book.figures import engine
 from inference_math_planner.laws import latency
@@ -107,6 +108,15 @@ def test_the_speedup_figure_computes_what_python_computes(kept_page, e, phi):
         np.testing.assert_allclose(points[:, 1], expected[curve](np.clip(points[:, 0], 0, 1)), rtol=1e-9)
 
 
+@pytest.mark.long
+def test_the_pipeline_figure_follows_the_number_of_layers(kept_page):
+    page = kept_page("book/prefill/02-prefill-acceleration.html")
+    set_slider(page, "fig-pipeline", "n_layers", 3)
+    points = values(page, "fig-pipeline")["pipeline of L layers"]
+    expected = theory.speedup_pipelined(alpha=np.clip(points[:, 0], 0, 1), e=9, n_layers=3)
+    np.testing.assert_allclose(points[:, 1], expected, rtol=1e-9)
+
+
 def test_the_bandwidth_figure_puts_the_formulas_into_each_other(kept_page):
     page = kept_page("book/prefill/02-prefill-acceleration.html")
     set_slider(page, "fig-bandwidth", "alpha", 0.8)
@@ -138,6 +148,37 @@ def test_choosing_a_model_changes_the_token_time(kept_page):
     np.testing.assert_allclose(points[:, 1], 1e6 * expected, rtol=1e-9)
 
 
+@pytest.mark.long
+def test_the_measured_figure_moves_with_the_output(kept_page):
+    page = kept_page("book/prefill/03-measured-h100.html")
+    set_slider(page, "fig-deltas-live", "n_out", 1000)
+    points = values(page, "fig-deltas-live")["ΔP"]
+    model, gpu = catalogue.model("llama-3-70b"), catalogue.gpu("h100-sxm")
+    per_token = theory.token_time_causal(
+        n_params=model.n_params, n_layers=model.n_layers, d_att=model.d_att, n_in=points[:, 0],
+        flops=2 * gpu.flops("fp8"),
+    )  # fmt: skip
+    expected = theory.delta_p(ttft_1=theory.ttft_vanilla(n_in=points[:, 0], T=per_token), n_out=1000)
+    np.testing.assert_allclose(points[:, 1], 1e3 * expected, rtol=1e-5)  # the table of units has six digits
+
+
+@pytest.mark.long
+def test_the_means_follow_the_sliders(kept_page):
+    page = kept_page("book/interference/02-delta-p-and-delta-h.html")
+    set_slider(page, "fig-means", "n_out", 16)
+    set_slider(page, "fig-means", "t_w", 0.02)
+    drawn = values(page, "fig-means")
+    common = {"n_out": 16, "delta_h": 0.00007}
+    for curve, formula in {
+        "TTFT, complete": lambda B: theory.expected_ttft_full(B=B, ttft_1=0.13, t_w=0.02, **common),
+        "TPOT, complete": lambda B: theory.expected_tpot_full(
+            B=B, tpot_1=0.02007, delta_p=0.13 / 16, T=1, z=0, **common
+        ),
+        "TPOT, as printed": lambda B: theory.expected_tpot(B=B, tpot_1=0.02007, delta_p=0.13 / 16, delta_h=0.00007),
+    }.items():
+        np.testing.assert_allclose(drawn[curve][:, 1], 1e3 * formula(drawn[curve][:, 0]), rtol=1e-9)
+
+
 @pytest.mark.parametrize(("B", "n_out"), [(32, 170), (1, 170), (192, 8)])
 def test_the_gap_figure_draws_the_binomial_law(kept_page, B, n_out):
     page = kept_page("book/interference/02-delta-p-and-delta-h.html")
@@ -146,6 +187,46 @@ def test_the_gap_figure_draws_the_binomial_law(kept_page, B, n_out):
     points = values(page, "fig-gap-live")["tokens"]
     expected = latency.prefills_beside(B, n_out).pmf(points[:, 0])
     np.testing.assert_allclose(points[:, 1], expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.long
+def test_the_limits_figure_draws_the_floored_limits(kept_page):
+    page = kept_page("book/interference/03-meeting-the-sla.html")
+    set_slider(page, "fig-limits-live", "n_out", 128)
+    set_slider(page, "fig-limits-live", "alpha", 0.9)
+    drawn = values(page, "fig-limits-live")
+    room = costs.measured(Operators(catalogue.model("llama-3-70b"), weights="fp8", kv="fp8"), 1000, 64).kv_capacity
+    n_in = drawn["memory"][:, 0]
+    expected = theory.max_batch_memory(kv_capacity=room, n_in=n_in, n_out=128)
+    assert (np.abs(drawn["memory"][:, 1] - expected) <= 1).all()  # the capacity has six digits in the page
+    assert (drawn["TPOT"][:, 1] % 1 == 0).all()
+    assert (np.diff(drawn["TTFT"][:, 1]) <= 0).all()
+
+
+@pytest.mark.long
+def test_the_gain_figure_orders_its_curves(kept_page):
+    page = kept_page("book/interference/03-meeting-the-sla.html")
+    set_slider(page, "fig-gain-live", "e", 4)
+    drawn = values(page, "fig-gain-live")
+    shares = np.clip(drawn["engine does not wait"][:, 0], 0, 1)
+    expected = theory.batch_gain_async(delta_p=0.0008, delta_h=0.00008, alpha=shares, e=4)
+    np.testing.assert_allclose(drawn["engine does not wait"][:, 1], expected, rtol=1e-9)
+    waits = drawn["engine waits, at least"][:, 1]
+    assert (waits <= expected * (1 + 1e-9)).all()
+
+
+@pytest.mark.long
+def test_the_unit_figure_is_the_formula(kept_page):
+    page = kept_page("book/predictions/01-one-unit.html")
+    set_slider(page, "fig-step-live", "eff_memory", 0.5)
+    set_slider(page, "fig-step-live", "eff_compute", 0.25)
+    drawn = values(page, "fig-step-live")
+    tokens = drawn["both, in quadrature"][:, 0]
+    llama, h100 = catalogue.model("llama-3-70b"), catalogue.gpu("h100-sxm")
+    t_w = theory.read_time(step_bytes=llama.weight_bytes("fp8"), hbm_bw=2 * h100.hbm_bw, eff_memory=0.5)
+    t_c = theory.matrix_time(n_params=llama.n_params, tokens=tokens, flops=2 * h100.fp8_flops, eff_compute=0.25)
+    expected = 1000 * theory.step_time(t_w=t_w, t_c=t_c, t_rest=0)
+    np.testing.assert_allclose(drawn["both, in quadrature"][:, 1], expected, rtol=1e-4)
 
 
 def test_the_plan_figure_is_the_closed_form(kept_page):
@@ -164,6 +245,70 @@ def test_the_plan_figure_is_the_closed_form(kept_page):
     np.testing.assert_allclose(limits[:, 1], expected, rtol=0.03)  # the figure has one price a token, and a pair
     set_slider(page, "fig-plan-live", "stored", 0.9)
     assert (values(page, "fig-plan-live")["aggregated"][-50:, 1] > drawn[-50:, 1]).all()
+
+
+@pytest.mark.long
+def test_the_workload_figure_says_the_ratio(kept_page):
+    page = kept_page("book/interference/04-short-and-long-prompts.html")
+    page.locator("#fig-workload .vega-bind", has_text="model").locator("select").select_option("llama-13b")
+    page.locator("#fig-workload .vega-bind", has_text="GPU").locator("select").select_option("a6000")
+    page.locator("#fig-workload .vega-bind", has_text="precision").locator("select").select_option("bf16")
+    settle(page, "fig-workload")
+    (ratio,) = page.evaluate(
+        """() => {
+            const view = document.querySelector("#fig-workload .live-figure").view;
+            const names = Object.keys(view.getState({data: () => true, signals: () => false}).data);
+            return [...new Set(names.flatMap(n => view.data(n)).filter(r => "ratio" in r).map(r => r.ratio))];
+        }"""
+    )
+    model, gpu = catalogue.model("llama-13b"), catalogue.gpu("a6000")
+    prompt, output = 2**11.103, 2**7.409
+    per_token = theory.token_time_causal(**model.shape, n_in=prompt, flops=gpu.bf16_flops)
+    delta_p = theory.delta_p(ttft_1=prompt * per_token, n_out=output)
+    context = theory.mean_context(n_in=prompt, n_out=output, cv=0)
+    delta_h = theory.delta_h(n_in=context, kv_token=model.kv_token("bf16"), hbm_bw=gpu.hbm_bw)
+    assert ratio == pytest.approx(delta_p / delta_h, rel=1e-4)
+
+
+@pytest.mark.long
+def test_the_special_gpus_figure_is_the_formula(kept_page):
+    page = kept_page("book/architectures/02b-tails-queues-special-gpus.html")
+    figure = "fig-pdd-cost"
+    set_slider(page, figure, "flop_ratio", 2)
+    set_slider(page, figure, "decode_cost", 1.5)
+    rho, gain = values(page, figure)["special GPUs, per cost"].T
+    expected = theory.pdd_gain_per_cost(
+        delta_p=rho * 1e-4, delta_h=1e-4, t_w=0.016, sla_tpot=0.04,
+        flop_ratio=2, mbw_ratio=1.5, prefill_cost=1, decode_cost=1.5,
+    )  # fmt: skip
+    np.testing.assert_allclose(gain, expected, rtol=1e-9)
+
+
+@pytest.mark.long
+def test_the_offloading_gains_meet_at_their_bound(kept_page):
+    page = kept_page("book/architectures/03-kv-cache-offloading.html")
+    set_slider(page, "fig-offload-gains", "alpha", 0.5)
+    drawn = values(page, "fig-offload-gains")
+    e = drawn["disaggregated"][:, 0]
+    numbers = {"delta_p": 8e-4, "delta_h": 1e-4, "t_w": 0.016, "sla_tpot": 0.04}
+    x = theory.speedup_mixed(alpha=0.5, e=e)
+    for curve, name in (("disaggregated", "pdd"), ("chunked, full overlap", "chunked")):
+        expected = theory.CATALOGUE[f"offload_gain_{name}"](**numbers, x=x)
+        np.testing.assert_allclose(drawn[curve][:, 1], expected, rtol=1e-9)
+        assert (expected <= theory.gain_bound(delta_p=8e-4, delta_h=1e-4)).all()
+
+
+@pytest.mark.long
+def test_the_rates_keep_their_order_at_every_limit(kept_page):
+    page = kept_page("book/architectures/04-everything-together.html")
+    set_slider(page, "fig-order", "n_out", 500)
+    drawn = values(page, "fig-order")
+    names = ["aggregated", "disaggregated", "chunked, serial KV", "chunked, full overlap"]
+    rates = np.array([drawn[name][:, 1] for name in names])
+    assert (np.diff(rates, axis=0) >= -1e-12).all()
+    S = drawn["disaggregated"][:, 0]
+    theta = theory.unit_time_disaggregated(delta_p=0.147 / 500, delta_h=1e-4, t_w=0.0165, sla_tpot=S)
+    np.testing.assert_allclose(rates[1], 1 / (500 * theta), rtol=1e-9)
 
 
 ENGINE = "document.querySelector('#fig-play .live-figure')"

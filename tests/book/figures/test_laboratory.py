@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from inference_math import evidence
-from inference_math_bench.lab.experiments import Counts
+from inference_math_bench.lab.experiments import Counts, Reuse, Store
 from inference_math_book.figures import laboratory as plots
 
 FOUND, LAWS = evidence.load("lab_arms").frame, evidence.load("lab_laws").frame
@@ -40,6 +40,17 @@ def test_counts_stand_beside_the_binomial_law(axes):
     assert drawn.groupby("lengths").binomial.sum().to_numpy() == pytest.approx(1)
     assert drawn.groupby("lengths").vllm.sum().to_numpy() == pytest.approx(1)
     assert [ax.get_title() for ax in axes] == names
+
+
+def test_parts_store_reuse_chunks_and_pools_draw_every_setting(axes):
+    assert len(plots.parts(axes[0], axes[1], FOUND)) == 15
+    layered = plots.store(axes[2], FOUND, LAWS, True, Store.n_in)
+    assert len(layered) == 15
+    assert len(plots.store_points(axes[2], FOUND, Store.n_in, layerwise=False)) == 15
+    assert plots.reuse(axes[3], FOUND, LAWS, Reuse.n_in).share.max() == pytest.approx(992 / 1024)
+    axes[0].set_yscale("linear")
+    assert len(plots.chunked(axes[0], FOUND, LAWS, "gap_p99", 16)) == 5
+    assert set(plots.pools(axes[1], FOUND, 8).users) == {4, 8, 16}
 
 
 def test_tables_name_what_they_compare():
