@@ -143,3 +143,9 @@ def test_aiconfigurator_gives_the_served_rows_of_the_table() -> None:
     assert (both.reason == both.reason_committed).all()
     for name in peers.TIMES:
         np.testing.assert_allclose(both[name], both[f"{name}_committed"], rtol=1e-3)
+
+
+def test_every_validation_point_has_a_checkpoint_and_a_system() -> None:
+    rows = peers.validation()
+    assert set(rows.gpu) <= set(peers.SYSTEMS)
+    assert set(zip(rows.model, rows.weights, strict=True)) == set(peers.CHECKPOINTS)

@@ -4,6 +4,7 @@ import pytest
 import support
 
 from inference_math import Unit, catalogue
+from inference_math.catalogue.precisions import PRECISIONS
 
 TABLE = support.matrix()
 
@@ -49,3 +50,7 @@ def test_an_error_says_of_how_many_points_it_is():
 
 def test_a_unit_of_one_s_own_gpu_is_scaled():
     assert support.stands_behind(Unit.of("llama-3-8b", "h20")) == "scaled"
+
+
+def test_every_precision_is_there():
+    assert set(PRECISIONS) <= set(TABLE.weights)

@@ -181,3 +181,10 @@ def test_numbers_that_are_none_are_infinitely_wrong(small, monkeypatch):
     step = Decoder.step
     monkeypatch.setattr(Decoder, "step", lambda self, *args, **kwargs: step(self, *args, **kwargs) * float("nan"))
     assert set(reference.errors(small, Host(), fp8=False).values()) == {float("inf")}
+
+
+def test_another_seed_makes_other_weights(small):
+    one, two = (Decoder(small, 2, 10, fp8=False, random=torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    assert not torch.equal(one.head.dense, two.head.dense)
+    same = Decoder(small, 2, 10, fp8=False, random=torch.Generator().manual_seed(0))
+    assert torch.equal(one.head.dense, same.head.dense)

@@ -143,3 +143,9 @@ def test_names_of_drivers_lead_to_the_catalogue():
     assert catalogue_name("NVIDIA H200") == "h200-sxm"
     assert catalogue_name("NVIDIA H100 PCIe") == ""  # another bandwidth
     assert set(module._NAMES.values()) < set(catalogue.GPUS)
+
+
+def test_settling_waits_and_frees(said):
+    Cuda(fp8=False).settle()
+    assert said == ["synchronize", "empty"]
+    Host().settle()
