@@ -108,6 +108,7 @@ def test_the_speedup_figure_computes_what_python_computes(kept_page, e, phi):
         np.testing.assert_allclose(points[:, 1], expected[curve](np.clip(points[:, 0], 0, 1)), rtol=1e-9)
 
 
+@pytest.mark.long
 def test_the_pipeline_figure_follows_the_number_of_layers(kept_page):
     page = kept_page("book/prefill/02-prefill-acceleration.html")
     set_slider(page, "fig-pipeline", "n_layers", 3)
@@ -147,6 +148,7 @@ def test_choosing_a_model_changes_the_token_time(kept_page):
     np.testing.assert_allclose(points[:, 1], 1e6 * expected, rtol=1e-9)
 
 
+@pytest.mark.long
 def test_the_measured_figure_moves_with_the_output(kept_page):
     page = kept_page("book/prefill/03-measured-h100.html")
     set_slider(page, "fig-deltas-live", "n_out", 1000)
@@ -160,6 +162,7 @@ def test_the_measured_figure_moves_with_the_output(kept_page):
     np.testing.assert_allclose(points[:, 1], 1e3 * expected, rtol=1e-5)  # the table of units has six digits
 
 
+@pytest.mark.long
 def test_the_means_follow_the_sliders(kept_page):
     page = kept_page("book/interference/02-delta-p-and-delta-h.html")
     set_slider(page, "fig-means", "n_out", 16)
@@ -186,6 +189,7 @@ def test_the_gap_figure_draws_the_binomial_law(kept_page, B, n_out):
     np.testing.assert_allclose(points[:, 1], expected, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.long
 def test_the_limits_figure_draws_the_floored_limits(kept_page):
     page = kept_page("book/interference/03-meeting-the-sla.html")
     set_slider(page, "fig-limits-live", "n_out", 128)
@@ -199,6 +203,7 @@ def test_the_limits_figure_draws_the_floored_limits(kept_page):
     assert (np.diff(drawn["TTFT"][:, 1]) <= 0).all()
 
 
+@pytest.mark.long
 def test_the_gain_figure_orders_its_curves(kept_page):
     page = kept_page("book/interference/03-meeting-the-sla.html")
     set_slider(page, "fig-gain-live", "e", 4)
@@ -210,6 +215,7 @@ def test_the_gain_figure_orders_its_curves(kept_page):
     assert (waits <= expected * (1 + 1e-9)).all()
 
 
+@pytest.mark.long
 def test_the_unit_figure_is_the_formula(kept_page):
     page = kept_page("book/predictions/01-one-unit.html")
     set_slider(page, "fig-step-live", "eff_memory", 0.5)
@@ -241,6 +247,7 @@ def test_the_plan_figure_is_the_closed_form(kept_page):
     assert (values(page, "fig-plan-live")["aggregated"][-50:, 1] > drawn[-50:, 1]).all()
 
 
+@pytest.mark.long
 def test_the_workload_figure_says_the_ratio(kept_page):
     page = kept_page("book/interference/04-short-and-long-prompts.html")
     page.locator("#fig-workload .vega-bind", has_text="model").locator("select").select_option("llama-13b")
@@ -263,6 +270,7 @@ def test_the_workload_figure_says_the_ratio(kept_page):
     assert ratio == pytest.approx(delta_p / delta_h, rel=1e-4)
 
 
+@pytest.mark.long
 def test_the_special_gpus_figure_is_the_formula(kept_page):
     page = kept_page("book/architectures/02b-tails-queues-special-gpus.html")
     figure = "fig-pdd-cost"
@@ -276,6 +284,7 @@ def test_the_special_gpus_figure_is_the_formula(kept_page):
     np.testing.assert_allclose(gain, expected, rtol=1e-9)
 
 
+@pytest.mark.long
 def test_the_offloading_gains_meet_at_their_bound(kept_page):
     page = kept_page("book/architectures/03-kv-cache-offloading.html")
     set_slider(page, "fig-offload-gains", "alpha", 0.5)
@@ -289,6 +298,7 @@ def test_the_offloading_gains_meet_at_their_bound(kept_page):
         assert (expected <= theory.gain_bound(delta_p=8e-4, delta_h=1e-4)).all()
 
 
+@pytest.mark.long
 def test_the_rates_keep_their_order_at_every_limit(kept_page):
     page = kept_page("book/architectures/04-everything-together.html")
     set_slider(page, "fig-order", "n_out", 500)

@@ -142,14 +142,6 @@ def test_the_pages_know_how_many_claims_are_the_book_s_own():
         assert f"E01 to {last}" in (ROOT / "book" / "reference" / f"{page}.md").read_text(encoding="utf-8")
 
 
-def test_what_rests_on_a_symbol_says_that_only_a_transcription_was_read():
-    for page in ("claims", "errata"):
-        text = (ROOT / "book" / "reference" / f"{page}.md").read_text(encoding="utf-8")
-        assert "The sources were read as text; the slides' pictures were not seen." in text
-    told = {c.id for c in CLAIMS if "in the transcription we have" in f"{c.reading} {c.corrected}".lower()}
-    assert told == {"C19", "C27", "C28"}
-
-
 def test_every_named_test_exists():
     """That each runs and is not skipped, tests/conftest.py sees to; of one case of a test pytest is asked."""
     every = list(dict.fromkeys(name for claim in CLAIMS for name in claim.checks))

@@ -12,70 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math.catalogue import GPUS, MODELS, Gpu, Model, as_precision, bytes_per_value, gpu, model
+from inference_math.catalogue import MODELS, Gpu, Model, as_precision, bytes_per_value, gpu, model
 from inference_math.catalogue.precisions import as_kv_precision
 
-DENSE = {
-    "num_hidden_layers": 32,
-    "hidden_size": 4096,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "intermediate_size": 14336,
-    "vocab_size": 128256,
-}
-LLAMA = {"model_type": "llama", **DENSE}
-QWEN3 = {**LLAMA, "model_type": "qwen3", "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936}
-QWEN3 |= {"num_hidden_layers": 36, "sliding_window": 4096, "use_sliding_window": False}
-OPT = {
-    "model_type": "opt",
-    "num_hidden_layers": 40,
-    "hidden_size": 5120,
-    "num_attention_heads": 40,
-    "ffn_dim": 20480,
-    "vocab_size": 50272,
-    "word_embed_proj_dim": 5120,
-    "do_layer_norm_before": True,
-}
-MIXTRAL = {**LLAMA, "model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2}
-MIXTRAL |= {"vocab_size": 32000, "sliding_window": None}
-DEEPSEEK = {
-    "model_type": "deepseek_v3",
-    "num_hidden_layers": 61,
-    "hidden_size": 7168,
-    "num_attention_heads": 128,
-    "num_key_value_heads": 128,
-    "intermediate_size": 18432,
-    "moe_intermediate_size": 2048,
-    "n_routed_experts": 256,
-    "n_shared_experts": 1,
-    "num_experts_per_tok": 8,
-    "first_k_dense_replace": 3,
-    "moe_layer_freq": 1,
-    "num_nextn_predict_layers": 1,
-    "q_lora_rank": 1536,
-    "kv_lora_rank": 512,
-    "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
-    "vocab_size": 129280,
-    "tie_word_embeddings": False,
-}
-# Qwen3-30B-A3B
-QWEN3_MOE = {
-    "model_type": "qwen3_moe",
-    "num_hidden_layers": 48,
-    "hidden_size": 2048,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "intermediate_size": 6144,
-    "moe_intermediate_size": 768,
-    "num_experts": 128,
-    "num_experts_per_tok": 8,
-    "decoder_sparse_step": 1,
-    "mlp_only_layers": [],
-    "vocab_size": 151936,
-}
+# Trimmed files: of each family a model that the catalogue has, then three that it has not.
+LLAMA, QWEN3, OPT, MIXTRAL, DEEPSEEK, QWEN3_MOE, QWEN2_MOE, DEEPSEEK_LITE = json.loads(
+    (Path(__file__).parent / "plain_configs.json").read_text(encoding="utf-8")
+).values()
 
 
 def without(config: dict[str, Any], *fields: str) -> dict[str, Any]:
@@ -107,17 +50,10 @@ def parameters(of: Model) -> int:
         "qwen3-8b": 8.19e9,
         "qwen3-14b": 14.77e9,
         "qwen3-32b": 32.76e9,
-        "mixtral-8x7b": 46.7e9,
-        "deepseek-v3": 671e9,
     }.items(),
 )
 def test_the_parameters_add_up_to_the_published_number(name: str, published: float) -> None:
     assert parameters(model(name)) == pytest.approx(published, rel=0.02)
-
-
-@pytest.mark.parametrize(("name", "published"), [("mixtral-8x7b", 12.9e9), ("deepseek-v3", 37e9)])
-def test_active_parameters_of_a_mixture_of_experts(name: str, published: float) -> None:
-    assert model(name).n_params + model(name).vocab_params == pytest.approx(published, rel=0.02)
 
 
 @pytest.mark.parametrize(("name", "published"), [("qwen3-8b", 6.95e9), ("qwen3-14b", 13.2e9)])
@@ -202,23 +138,6 @@ def test_models_that_make_no_sense_are_refused() -> None:
 
 
 # --- catalogues -------------------------------------------------------------------------------------
-
-
-def test_names() -> None:
-    assert list(MODELS) == [
-        *("llama-2-70b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "llama-13b", "opt-13b", "opt-66b"),
-        *("qwen3-8b", "qwen3-14b", "qwen3-32b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-120b", "gpt-oss-20b"),
-        *("qwen3-235b-a22b", "qwen3-30b-a3b", "qwen3.5-397b-a17b", "minimax-m2", "kimi-k2", "glm-5"),
-        *("llama-4-scout", "llama-4-maverick"),
-    ]
-    assert list(GPUS) == [
-        *("h100-sxm", "h200-sxm", "a100-80gb", "a6000", "h20", "b200", "h100-pcie", "h100-nvl", "b300", "gb200"),
-        *("gb300", "l40s", "rtx-pro-6000", "mi300x", "mi325x", "mi355x"),
-    ]
-    assert all(entry.source and entry.url for entry in (*MODELS.values(), *GPUS.values()))
-    assert MODELS["llama-3-8b"] is model("llama-3-8b")
-    assert "gpt-5" not in MODELS
-    assert MODELS.get("gpt-5") is None
 
 
 def test_unknown_names_are_refused_with_those_that_would_do() -> None:
@@ -342,40 +261,13 @@ def test_qwen_mixtures_of_experts() -> None:
     assert m.n_params + m.vocab_params == pytest.approx(3.35e9, rel=0.001)
     assert Model.from_config({**QWEN3_MOE, "mlp_only_layers": [0, 5]}).n_dense_layers == 2
     # Qwen2-57B-A14B: the shared experts' width together, 8 × 2560
-    m = Model.from_config(
-        {
-            **without(QWEN3_MOE, "head_dim"),
-            "model_type": "qwen2_moe",
-            "num_hidden_layers": 28,
-            "hidden_size": 3584,
-            "num_attention_heads": 28,
-            "num_experts": 64,
-            "moe_intermediate_size": 2560,
-            "shared_expert_intermediate_size": 20480,
-        }
-    )
+    m = Model.from_config(QWEN2_MOE)
     assert m.n_shared_experts == 8
     assert parameters(m) == pytest.approx(57.4e9, rel=0.002)
 
 
 def test_deepseek_v2_lite_does_not_compress_the_query() -> None:
-    lite = {
-        **DEEPSEEK,
-        "model_type": "deepseek_v2",
-        "num_hidden_layers": 27,
-        "hidden_size": 2048,
-        "q_lora_rank": None,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 16,
-        "intermediate_size": 10944,
-        "moe_intermediate_size": 1408,
-        "n_routed_experts": 64,
-        "n_shared_experts": 2,
-        "num_experts_per_tok": 6,
-        "first_k_dense_replace": 1,
-        "vocab_size": 102400,
-    }
-    assert parameters(Model.from_config(lite)) == pytest.approx(15.7e9, rel=0.005)
+    assert parameters(Model.from_config(DEEPSEEK_LITE)) == pytest.approx(15.7e9, rel=0.005)
 
 
 @pytest.mark.parametrize(
@@ -427,13 +319,6 @@ def test_files_that_are_no_configuration(text: str, message: str, tmp_path: Path
 
 
 # --- GPUs -------------------------------------------------------------------------------------------
-
-
-def test_h100() -> None:
-    h100 = gpu("h100-sxm")
-    assert (h100.flops("bf16"), h100.flops("fp16"), h100.flops("fp8")) == (989.4e12, 989.4e12, 1978.9e12)
-    assert (h100.hbm_bw, h100.hbm_bytes, h100.link_bw, h100.pcie_bw) == (3.35e12, 80e9, 450e9, 64e9)
-    assert h100.ridge("bf16") == pytest.approx(295.3, abs=0.1)
 
 
 @pytest.mark.parametrize("name", ["a100-80gb", "a6000"])

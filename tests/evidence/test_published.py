@@ -72,26 +72,6 @@ def test_offloaded_cache_comes_at_the_speed_of_pcie() -> None:
     assert ratio.iloc[-1] == pytest.approx(22, abs=0.1)
 
 
-def test_cachedattention_has_a_hit_rate_and_a_saving_of_each_model() -> None:
-    table = load("cachedattention").frame.set_index("quantity")
-    for model in ("13b", "65b", "70b", "falcon_40b"):
-        hit, saved = table.value[f"hit_rate_{model}"], table.value[f"ttft_saved_{model}"]
-        # Only what is found can be saved.
-        assert 0 < saved <= hit < 1
-    shares = table[table.unit == "1"].value
-    assert len(shares) == 2 + 2 * 4 + 1
-    assert shares.between(0, 1).all()
-
-
-def test_tighter_latency_takes_context_gpus_away_from_large_models() -> None:
-    table = load("beyond_the_buzz").frame.set_index("model")
-    fall = table.ratio_tight / table.ratio_loose
-    assert list(fall.index) == ["8b", "70b", "405b", "deepseek-r1"]
-    assert fall.iloc[0] == 1
-    assert fall.is_monotonic_decreasing
-    assert (table.prompt_tokens == 8 * table.output_tokens).all()
-
-
 def test_jax_book_reads_weights_and_caches_once_per_step() -> None:
     table = load("jax_book").frame
     bytes_read = 6.7 * table.batch + 26
@@ -112,20 +92,6 @@ def test_kv_tiers_are_those_of_eight_h100() -> None:
     assert tiers.capacity_node.dropna().is_monotonic_increasing
     # Only what is a class of sharable tiers is shared.
     assert (tiers.shared == tiers.classification.isin(["S2", "S3"])).all()
-
-
-def test_kv_tiers_are_empty_where_there_is_no_source() -> None:
-    tiers = load("kv_tiers").frame.set_index("tier")
-    empty = {column: tiers.index[tiers[column].isna()].tolist() for column in tiers}
-    assert {column: names for column, names in empty.items() if names} == {
-        "latency": ["hbm", "dram", "network_store"],
-        "capacity_node": ["network_store"],
-        "price_per_gb": ["hbm", "network_store"],
-        "price_when": ["hbm", "network_store"],
-    }
-    assert tiers.price_per_gb["dram"] == pytest.approx(900 / 64, rel=1e-3)
-    assert tiers.price_per_gb["local_ssd"] == pytest.approx(10950 / 30e3, rel=1e-3)
-    assert tiers.url.str.startswith("https://").all()
 
 
 def test_transferred_caches_are_those_of_the_prompt_in_binary_units() -> None:

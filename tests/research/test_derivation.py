@@ -141,14 +141,6 @@ def test_splitwise_script_says_what_it_left_out(
     assert "301" in capsys.readouterr().out
 
 
-def test_the_committed_splitwise_table_lacks_the_two_broken_groups() -> None:
-    table = pd.read_csv(data_dir() / "measured" / "splitwise_llama2_70b.csv")
-    assert len(table) == 112
-    assert table[(table.tp == 2) & (table.batch == 64)].empty
-    assert set(table.gpu) == {"h100-sxm", "a100-80gb"}
-    assert set(table.repeats) == {5}
-
-
 def _mlenergy(tmp_path: Path) -> Path:
     """Four wanted rows in no order, and each way of not being wanted: task, GPU, precision, model."""
     rows = [

@@ -6,6 +6,7 @@ import derive_lab
 import numpy as np
 import pandas as pd
 import pytest
+from grids import rest_long
 from scipy import stats
 
 from inference_math import evidence
@@ -25,7 +26,7 @@ def tables(tmp_path_factory):
     path = tmp_path_factory.mktemp("lab") / "lab.jsonl"
     bench = Bench(Played(COST), np.random.default_rng(5), seconds=1.0, repeats=3, watch=Alone)
     book = Book(path, {"model": "played", "engine": {}, "machine": {}, "seed": 5})
-    session.rounds(bench, book, EXPERIMENTS, until=1e9, progress=None, most=2)
+    session.rounds(bench, book, EXPERIMENTS, until=1e9, progress=None, most=1)
     return derive_lab.derive(read(path))
 
 
@@ -91,21 +92,23 @@ def test_every_setting_of_two_engines_is_in_the_table() -> None:
     assert there == {(arm["pools"], arm["users"], arm["n_out"]) for arm in pools.arms()}
 
 
-def test_the_committed_counts_follow_the_law_and_not_a_wrong_one() -> None:
+LENGTHS = {
+    "fixed": np.array([8]), "uniform": np.arange(1, 16), "two lengths": np.array([2, 14]),
+    "geometric": stats.geom.ppf((np.arange(20_000) + 0.5) / 20_000, 1 / 8).astype(int),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", rest_long(LENGTHS))
+def test_the_committed_counts_follow_the_law_and_not_a_wrong_one(name) -> None:
     """χ² at the recorded size for all laws of the lengths; the wrong number of slots is rejected."""
     table = evidence.load("lab_counts").frame
-    lengths = {
-        "geometric": stats.geom.ppf((np.arange(20_000) + 0.5) / 20_000, 1 / 8).astype(int), "uniform": np.arange(1, 16),
-        "two lengths": np.array([2, 14]), "fixed": np.array([8]),
-    }  # fmt: skip
-    assert set(table.lengths) == set(lengths)
-    for name, rows in table.groupby("lengths"):
-        design = {"users": Counts.users, "watched": (int(rows.windows.iloc[0]), Counts.window)}
-        assert analysis.count_test(rows.steps.tolist(), lengths[name], **design).p > 0.01, name
-        beside = analysis.count_test(rows.decodes.tolist(), lengths[name], beside=True, **design)
-        assert beside.p > 0.01, name
-        wrong = analysis.count_test(rows.decodes.tolist(), lengths[name], beside=True, tagged=Counts.users, **design)
-        assert wrong.p < 0.01, name
+    assert set(table.lengths) == set(LENGTHS)
+    rows = table[table.lengths == name]
+    design = {"users": Counts.users, "watched": (int(rows.windows.iloc[0]), Counts.window)}
+    assert analysis.count_test(rows.steps.tolist(), LENGTHS[name], **design).p > 0.01
+    beside = {"beside": True, **design}
+    assert analysis.count_test(rows.decodes.tolist(), LENGTHS[name], **beside).p > 0.01
+    assert analysis.count_test(rows.decodes.tolist(), LENGTHS[name], tagged=Counts.users, **beside).p < 0.01
 
 
 def test_no_ratio_is_without_its_trials() -> None:

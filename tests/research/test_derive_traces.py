@@ -107,19 +107,6 @@ def test_the_three_tables_agree() -> None:
         assert (curve.capacity_tokens % 512 == 0).all()
 
 
-def test_savings_rise_with_e_to_the_reusable_share() -> None:
-    saving, alpha = load("traces_saving").frame, load("traces_alpha").frame.set_index("trace")
-    assert saving.trace.unique().tolist() == list(alpha.index)
-    for trace, rows in saving.groupby("trace"):
-        assert rows.e.tolist() == list(derive_traces.E)
-        for column in ("saved_load_all", "saved_mixed"):
-            assert rows[column].is_monotonic_increasing
-            assert rows[column].iloc[-1] == alpha.token_share[trace]
-        # Who may compute some of the stored tokens never loses; who must load them all does if e is small.
-        assert (rows.saved_mixed >= rows.saved_load_all.clip(lower=0)).all()
-        assert ((rows.saved_load_all < 0) == (rows.e < 1)).all()
-
-
 def test_the_data_card_gives_the_lengths() -> None:
     card = (data_dir() / "README.md").read_text(encoding="utf-8")
     table = load("traces_lengths").frame.set_index(["trace", "quantity"])

@@ -49,12 +49,6 @@ def test_without_aiconfigurator_the_script_says_what_to_install(
     assert not list(tmp_path.iterdir())
 
 
-def test_served_points_need_aiconfigurator_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(peers.MissingError, match="not installed"):
-        peers.predict_served(peers.validation())
-
-
 def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.11.0")
@@ -138,12 +132,6 @@ def test_requests_of_a_rank_are_the_users_by_rank_and_lengths_whole() -> None:
     assert asked == [(round(row.n_in), round(row.n_out), row.users // 8, "static")]
 
 
-def test_every_validation_point_has_a_checkpoint_and_a_system() -> None:
-    rows = peers.validation()
-    assert set(rows.gpu) <= set(peers.SYSTEMS)
-    assert set(zip(rows.model, rows.weights, strict=True)) == set(peers.CHECKPOINTS)
-
-
 def test_aiconfigurator_gives_the_served_rows_of_the_table() -> None:
     try:
         found = peers.predict_served(peers.validation().iloc[::32])
@@ -155,3 +143,9 @@ def test_aiconfigurator_gives_the_served_rows_of_the_table() -> None:
     assert (both.reason == both.reason_committed).all()
     for name in peers.TIMES:
         np.testing.assert_allclose(both[name], both[f"{name}_committed"], rtol=1e-3)
+
+
+def test_every_validation_point_has_a_checkpoint_and_a_system() -> None:
+    rows = peers.validation()
+    assert set(rows.gpu) <= set(peers.SYSTEMS)
+    assert set(zip(rows.model, rows.weights, strict=True)) == set(peers.CHECKPOINTS)

@@ -253,14 +253,6 @@ def test_rows_whose_users_were_not_served_set_nothing():
     assert not (served.points("validation").left_out == "users").any()
 
 
-def test_the_spread_is_that_of_nine_tenths():
-    logs = np.concatenate([np.linspace(-0.1645, 0.1645, 91), np.full(9, 3.0)])
-    table = pd.DataFrame({"kind": "dense", "e2e": 1.0, "low": 1.0, "high": 1.0, "e2e_s": np.exp(logs)}).assign(
-        **dict.fromkeys(served.GROUP, "a")
-    )
-    assert from_served.spreads(table)["dense"] == pytest.approx(0.1, rel=0.03)
-
-
 def test_a_group_of_many_points_does_not_speak_for_all_in_the_spread():
     many = pd.DataFrame({"e2e": 1.0, "e2e_s": np.exp(np.linspace(-0.1645, 0.1645, 900)), "model": "many"})
     few = [pd.DataFrame({"e2e": 1.0, "e2e_s": np.exp(np.full(20, 0.4)), "model": name}) for name in "abcd"]

@@ -48,9 +48,9 @@ def test_an_error_says_of_how_many_points_it_is():
     assert row("dense", "b200", "trtllm", "fp8")["points"] > 1
 
 
-def test_every_precision_is_there():
-    assert set(PRECISIONS) <= set(TABLE.weights)
-
-
 def test_a_unit_of_one_s_own_gpu_is_scaled():
     assert support.stands_behind(Unit.of("llama-3-8b", "h20")) == "scaled"
+
+
+def test_every_precision_is_there():
+    assert set(PRECISIONS) <= set(TABLE.weights)

@@ -52,7 +52,7 @@ LENGTHS = {
 }
 
 
-@pytest.mark.parametrize("name", rest_long(LENGTHS, 2))
+@pytest.mark.parametrize("name", rest_long(LENGTHS))
 @pytest.mark.parametrize("beside", [False, True])
 def test_counts_of_every_law_of_lengths_are_binomial(counted, name: str, beside: bool) -> None:
     table = analysis.counts(counted(name).trials, Counts.most)

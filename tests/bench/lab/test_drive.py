@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from grids import rest_long
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,16 +96,16 @@ def test_a_cold_start_is_predicted_before_it_is_run() -> None:
         assert means["ttft"] > 1.2 * said["ttft@steady"], arm
 
 
-def test_a_cadence_is_predicted_before_it_is_run() -> None:
+@pytest.mark.parametrize("arm", rest_long(Cadence().arms()[::-1]))
+def test_a_cadence_is_predicted_before_it_is_run(arm) -> None:
     """An engine with a known cost: which gaps are clean, how long they are, what is served."""
     cadence = Cadence()
-    for arm in cadence.arms():
-        bench = Bench(Played(COST), np.random.default_rng(5), seconds=400)
-        said, found = cadence.predict(arm, COST, bench), cadence.run(arm, {}, bench).values
-        assert bench.engine.cadence == 1  # given back
-        assert found["clean"] == pytest.approx(said["clean"], abs=0.02), arm
-        for name in ("gap", "p50", "p90", "rate"):
-            assert found[name] == pytest.approx(said[name], rel=0.03), (arm, name)
+    bench = Bench(Played(COST), np.random.default_rng(5), seconds=400)
+    said, found = cadence.predict(arm, COST, bench), cadence.run(arm, {}, bench).values
+    assert bench.engine.cadence == 1  # given back
+    assert found["clean"] == pytest.approx(said["clean"], abs=0.02)
+    for name in ("gap", "p50", "p90", "rate"):
+        assert found[name] == pytest.approx(said[name], rel=0.03), name
 
 
 def test_answers_that_are_spread_scatter_as_they_say() -> None:

@@ -149,12 +149,3 @@ def test_names_of_drivers_lead_to_the_catalogue():
     assert catalogue_name("NVIDIA H200") == "h200-sxm"
     assert catalogue_name("NVIDIA H100 PCIe") == ""  # another bandwidth
     assert set(module._NAMES.values()) < set(catalogue.GPUS)
-
-
-def test_a_cpu_is_a_toy():
-    host = Host()
-    assert "no measurement" in host.description["device"]
-    runs = []
-    assert host.seconds(lambda: runs.append(1)) > 0
-    assert host.graph(runs.append) == runs.append
-    assert host.now() <= host.now()

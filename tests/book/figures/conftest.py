@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 from matplotlib.axes import Axes
+
+mpl.use("Agg")
 
 
 @pytest.fixture

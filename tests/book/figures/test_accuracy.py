@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,8 +9,6 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math_book.figures import accuracy as plots
 from inference_math_book.predicted import beside
-
-mpl.use("Agg")
 
 
 def axes():
@@ -48,12 +45,3 @@ def test_compute_alone_would_lie_on_the_root_s_line():
     drawn = plots.implied_share(tuple(Figure().subplots(1, 2)), frame, {("llama-3-8b", 1): unit})
     assert drawn.implied.to_numpy() == pytest.approx(drawn.root.to_numpy(), abs=0.15)  # activations are on top
     assert drawn.left_us.to_numpy() == pytest.approx(0, abs=1e-9)
-
-
-def test_curves_with_bars_in_the_directions_given():
-    frame = pd.DataFrame({"curve": "a", "x": [1.0, 2.0], "y": [3.0, 4.0], "y_low": [2.0, 3.5], "y_high": [5.0, 6.0]})
-    ax = axes()
-    plots.intervals(ax, frame, "x", "y", "curve")
-    (bars,) = ax.containers
-    assert not bars.has_xerr
-    assert bars.has_yerr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import pytest
 
 from inference_math import Unit, theory
@@ -72,17 +71,6 @@ def test_every_pair_of_the_table_that_can_be_said_is_said():
     assert set(both[both].index) <= set(brought.gains().pair)
 
 
-def test_figures_draw_what_they_return():
-    fig, axes = plt.subplots(1, 4)
-    unit = Unit.of("llama-3-8b", "h100-sxm")
-    turns = Turns(turns=4, first=3000, message=200, answer=50, think=3.0)
-    drawn = brought.crowded(axes, unit, turns, [2, 5], [2], 1e6)
-    assert set(drawn["from"]) == {"law", "simulated"}
-    assert drawn.found.between(0, 1).all()
-    assert len(axes[0].lines) == 4
-    plt.close(fig)
-
-
 def test_two_formulas_in_turn_are_the_loop_away_from_the_border():
     """What the live chart computes, in Python: hits and rates as of the loop with its waits and ended sessions."""
     unit = Unit.of("llama-3-70b", "h100-sxm", 4, weights="fp8", kv="fp8")
@@ -106,11 +94,3 @@ def test_two_formulas_in_turn_are_the_loop_away_from_the_border():
         seen = loop(turns, users, cost, tokens=tokens, loads=loads)
         assert rate == pytest.approx(seen.rate, rel=0.06)
         assert found * means.again / means.prompt == pytest.approx(seen.together, abs=0.02)
-
-
-def test_the_live_chart_says_what_the_formula_says():
-    spec = brought.gain_live().to_dict()
-    told = str(spec["transform"])
-    assert "datum.prompt_share" in told
-    assert "datum.left" in told
-    assert {param["name"] for param in spec["params"]} >= {"psi", "hbm", "e", "w"}

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from inference_math_book.figures import cadence as plots
 
-mpl.use("Agg")
 PARTS = {"t_w": 0.02, "ttft_1": 0.1, "delta_h": 1e-4}
 
 

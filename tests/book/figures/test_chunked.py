@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
 from inference_math import theory
 from inference_math_book.figures import chunked as plots
-
-mpl.use("Agg")
 
 
 def test_the_lines_are_ordered():

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +11,6 @@ from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math_book.figures import disaggregation as plots
 
-mpl.use("Agg")
 UNIT = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
 
 

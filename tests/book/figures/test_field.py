@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math.evidence import load
 from inference_math.unit import Unit
 from inference_math_book.figures import field as plots
 
@@ -30,28 +28,3 @@ def test_errors_are_ratios(ax):
     table = pd.DataFrame({"model": ["a", "b"], "weights": "fp8", "engine": "vllm", "gpu": "b200", "users": [1, 2]})
     frame = plots.errors_by_family(ax, table.assign(e2e=[1.0, 3.0], e2e_s=[2.0, 2.0]))
     assert frame.ratio.tolist() == [0.5, 1.5]
-
-
-def test_gains_are_drawn_where_there_are_some(ax):
-    found = load("predicted_split_gains").frame
-    law = pd.DataFrame({"weights": ["fp8"], "n_in": [921.6], "per_user": [20.0], "gain": [1.1]})
-    assert plots.split_gains(ax, found, law) is found
-    assert len(ax.get_legend_handles_labels()[0]) == 4
-
-
-def test_a_queue_has_a_panel_for_each_model():
-    found = pd.DataFrame(
-        {
-            "model": ["a", "a", "b"],
-            "arrival_s": [0, 1, 0],
-            "n_in": 1,
-            "n_out": 1,
-            "ttft_s": [1, 2, 3],
-            "ttft": [1, 1, 3],
-        }
-    )
-    _, axes = plt.subplots(1, 2)
-    assert plots.queues(axes, found)["ttft"].tolist() == [1, 1, 3]
-    assert [ax.get_title() for ax in axes] == ["a", "b"]
-    assert axes[0].lines[0].get_ydata().tolist() == [1, 2]
-    assert axes[0].lines[1].get_ydata().tolist() == [1, 1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +10,6 @@ from matplotlib.figure import Figure
 from inference_math_book.figures import first_token as plots
 from inference_math_planner import laws
 
-mpl.use("Agg")
 COSTS = {"t_w": 0.02, "ttft_1": 0.05, "delta_h": 1e-4}
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -11,7 +10,6 @@ from inference_math.workload import Trace, Workload
 from inference_math_book.figures import interference as plots
 from inference_math_planner.laws import latency
 
-mpl.use("Agg")
 COST = simulate.StepCost(t_w=0.016, T=5e-5, pair=4e-9, kv_read=3.5e-8)
 TRACE = Trace(n_in=[900, 400, 1500, 600], n_out=[5, 1, 7, 4], arrival=[0, 0.005, 0.01, 0.4])
 LLAMA = catalogue.model("llama-3-70b")
@@ -62,12 +60,6 @@ def test_segments_need_a_log():
         plots.concurrency_counts(run, 4, 10)
 
 
-def test_the_timeline_has_a_lane_for_each_request():
-    ax = axes()
-    plots.timeline(ax, plots.segments(simulate.replay(TRACE, COST, log=True), COST))
-    assert list(ax.get_yticks()) == [1, 2, 3, 4]
-
-
 def test_gap_steps_draws_the_law():
     law = {"tpot_1": 0.02, "delta_p": 0.001, "delta_h": 1e-4}
     cost = simulate.StepCost(t_w=0.02 - 1e-4, prompt=0.064, delta_h=1e-4)
@@ -92,14 +84,6 @@ def test_the_three_ways_meet_the_measured_ends():
     assert first.maximum == pytest.approx(first.measured)
     assert last.maximum == pytest.approx(last.measured)
     assert ((frame.maximum <= frame.quadrature) & (frame.quadrature <= frame["sum"])).all()
-
-
-def test_ml_energy_s_curve():
-    frame = plots.ml_energy("meta-llama/Llama-3.1-70B-Instruct")
-    assert len(frame) == 12
-    assert frame.B.is_monotonic_increasing
-    assert ((frame["mean"] > frame.p50) & (frame.p90 > frame.p50)).all()
-    assert frame.p50.iloc[0] == pytest.approx(0.01657, rel=1e-3)
 
 
 def test_the_parts_of_a_batch_start_at_nothing_and_add_up():

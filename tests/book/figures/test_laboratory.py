@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 
 from inference_math import evidence
-from inference_math.simulate import StepCost
-from inference_math_bench.lab import costs
 from inference_math_bench.lab.experiments import Counts, Reuse, Store
 from inference_math_book.figures import laboratory as plots
 
@@ -36,12 +33,6 @@ def test_found_lies_at_ratio_times_predicted(axes):
     assert found.get_ydata() == pytest.approx(1e3 * one.predicted * one.ratio)
 
 
-def test_mixed_steps_have_a_mark_for_each_model(axes):
-    drawn = plots.mixed_steps(axes[0], FOUND, LAWS)
-    assert labels(axes[0]) == list(plots.OVERLAPS.values())
-    assert drawn.groupby("law").size().nunique() == 1
-
-
 def test_counts_stand_beside_the_binomial_law(axes):
     names = ["geometric", "uniform", "two lengths", "fixed"]
     table = evidence.load("lab_counts").frame
@@ -60,14 +51,6 @@ def test_parts_store_reuse_chunks_and_pools_draw_every_setting(axes):
     axes[0].set_yscale("linear")
     assert len(plots.chunked(axes[0], FOUND, LAWS, "gap_p99", 16)) == 5
     assert set(plots.pools(axes[1], FOUND, 8).users) == {4, 8, 16}
-
-
-def test_gap_curves_fall_from_one(axes):
-    cost = StepCost(t_w=0.007, T=0.00015, T_decode=0.0003)
-    laws = {8: costs.gap_law(cost, [64], 16, 8, float(np.sqrt(1 - 1 / 16)))}
-    rows = plots.gap_curves(axes[0], evidence.load("lab_gaps").frame, laws)
-    assert rows.above.max() == 1
-    assert labels(axes[0]) == ["8 users, vLLM"]
 
 
 def test_tables_name_what_they_compare():

@@ -38,13 +38,6 @@ def test_tpot_overhead_starts_at_zero_and_adds_up(ax):
     assert (outside.decode_only > outside.line_decode_only).all()
 
 
-def test_prefills_are_drawn_only_when_asked_for(ax):
-    frame = measured.tpot_overhead(ax, OPERATORS, context=2048, n_out=170, prefills=False)
-    assert len(ax.lines) == 3  # filled dots, hollow dots, line
-    hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
-    assert sum(len(line.get_xdata()) for line in hollow) == frame.in_l2.sum()
-
-
 def test_no_layer_outside_l2_beats_the_bandwidth(ax):
     frame = measured.attention_floor(ax, OPERATORS)
     outside = frame[frame.kv_bytes > 50e6]

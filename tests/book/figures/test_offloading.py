@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import matplotlib as mpl
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -9,7 +7,6 @@ from inference_math import evidence
 from inference_math.catalogue import tiers
 from inference_math_book.figures import offloading as plots
 
-mpl.use("Agg")
 TRACES = ("mooncake-conversation", "mooncake-synthetic")
 
 
@@ -38,13 +35,6 @@ def test_loading_what_pays_never_costs():
     assert (frame.saved_mixed > 0).all()
     assert frame.saved_load_all.min() < 0 < frame.saved_load_all.max()
     assert frame.saved_mixed.is_monotonic_increasing
-
-
-def test_the_plane_draws_each_tier():
-    rows = pd.DataFrame({"label": ["a", "b"], "capacity": [1e12, 2e12], "read_bw": [1e10, 2e10]})
-    ax = axes()
-    assert plots.tier_plane(ax, rows) is rows
-    assert {text.get_text() for text in ax.texts} == {"a", "b"}
 
 
 def test_loads_grow_more_slowly_than_computing():

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from inference_math import catalogue, theory
 from inference_math_book.figures import regimes
-
-mpl.use("Agg")
 
 
 def test_every_pair_has_a_break_even_output():

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -9,8 +8,6 @@ from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math_book.figures import sla
 from inference_math_planner.laws import latency
-
-mpl.use("Agg")
 
 
 def axes():
@@ -63,12 +60,3 @@ def test_every_pair_of_the_catalogue_has_a_verdict():
     assert set(frame.binding) <= {"TPOT", "TTFT", "memory", "none fits", "does not fit"}
     assert ((frame.batch > 0) == frame.binding.isin(["TPOT", "TTFT", "memory"])).all()
     assert frame.set_index(["model", "gpu"]).loc[("deepseek-v3", "h100-sxm"), "binding"] == "does not fit"
-
-
-def test_what_the_limits_allow_stands_beside_what_memory_holds():
-    ax = axes()
-    frame = sla.batch_by_prompt(ax, numbers(np.array([500, 1000])), (0, 0.9), 9, 0.04, 0.4)
-    *allowed, held = [line.get_ydata() for line in ax.lines]
-    assert [text.get_text() for text in ax.texts] == ["α = 0", "α = 0.9", "HBM holds"]
-    assert (allowed[1] > allowed[0]).all()
-    assert (np.minimum(allowed[1], held) == frame[frame.alpha == 0.9].batch).all()

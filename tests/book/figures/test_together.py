@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +13,6 @@ from inference_math.workload import SLA, Workload
 from inference_math_book.figures import together as plots
 from inference_math_planner import laws
 
-mpl.use("Agg")
 LLAMA = catalogue.model("llama-3-70b")
 UNIT = Operators(LLAMA, tp=2, weights="fp8", kv="fp8")
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
@@ -10,7 +9,6 @@ from inference_math.unit import Unit
 from inference_math.unit.operators import Operators
 from inference_math_book.figures import unit as plots
 
-mpl.use("Agg")
 UNIT = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
 
 
