@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import hypot, isnan
+from math import isnan
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ limits = st.tuples(st.floats(0.012, 0.2), st.floats(0.05, 5.0))
 
 def step(decodes, prompts, n_in=2200.0):
     tokens = decodes + prompts * n_in
-    return hypot(0.0155, 8e-5 * tokens) + 9e-5 * decodes + 1e-6 * tokens
+    return np.hypot(0.0155, 8e-5 * tokens) + 9e-5 * decodes + 1e-6 * tokens
 
 
 def decided(name, limits, lengths=(2200.0, 170.0), places=300.0, units=8, sent=0.0, quantile=0.0):
@@ -84,8 +84,7 @@ def best_by_grid(places, n_in, n_out, tpot, ttft):
     b, ratio = np.linspace(places / 400, places, 400)[:, None], np.geomspace(1, 4 * n_in * n_out, 400)
     balance = b * n_in / (n_out - 1)
     chunk = np.maximum(balance * ratio, 1)
-    mixed = np.vectorize(lambda d, c: step(d, c / n_in, n_in))(b, chunk)
-    bare = np.vectorize(lambda d: step(d, 0.0))(b)
+    mixed, bare = step(b, chunk / n_in, n_in), step(b, 0.0)
     share = np.minimum(1, balance / chunk)
     good = (mixed <= tpot) & ((n_in / chunk + 1) * mixed <= ttft) & (chunk <= np.maximum(4 * n_in, balance))
     good &= b + share * np.maximum(1, chunk / n_in) <= places

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_math.simulate import Chunked, Habits, StepCost, benchmark, closed_loop, replay
-from inference_math.workload import Requests, Trace, Workload
+from inference_math.workload import Trace, Workload
 
 COST = StepCost(t_w=0.01, T=1e-4, delta_h=1e-4)
 
@@ -105,13 +105,6 @@ def test_habits_delay_and_lose_nothing(whole, alone, wait, enough, looks, users,
     assert (run.requests.ttft <= longest).all()
 
 
-def test_without_habits_nothing_changes():
-    common = {"concurrency": 5, "requests": 60, "seed": 2}
-    plain = benchmark(Workload(90, 20), COST, scheduler=Chunked(250), **common)
-    same = benchmark(Workload(90, 20), COST, scheduler=Chunked(250, habits=Habits()), **common)
-    assert plain.requests.equals(same.requests)
-
-
 @pytest.mark.parametrize(
     ("wrong", "error", "words"),
     [
@@ -127,15 +120,6 @@ def test_bad_habits_are_named(wrong, error, words):
         Habits(**wrong)
     with pytest.raises(TypeError, match="habits must be a Habits, not 3"):
         Chunked(10, habits=3)
-
-
-def test_lengths_of_a_draw_are_kept():
-    class Three:
-        def draw(self, count, rng):
-            return Requests(np.full(count, 3), np.full(count, 2), np.zeros(count, dtype=int))
-
-    run = benchmark(Three(), COST, concurrency=2, requests=9, scheduler=Chunked(4, habits=Habits(whole=True)))
-    assert run.requests.n_in.tolist() == [3] * 9
 
 
 def prompts_at(habits, trace, **more):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -10,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import theory
-from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost, closed_loop, replay
-from inference_math.workload import Trace, Workload
+from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost, closed_loop
+from inference_math.workload import Workload
 
 T, N_IN = 1e-4, 1000
 PROMPT_ONLY = StepCost(t_w=0, T=T)  # of answers of one token, so that no step is without a prompt
@@ -47,69 +48,25 @@ def test_at_the_crossover_the_speedup_is_1_plus_e(scheduler):
     assert alone(0.9, Reuse(R=T / 9), scheduler) == pytest.approx(N_IN * T / 10)
 
 
-@pytest.mark.parametrize("scheduler", [*SYSTEMS, Chunked(64)], ids=repr)
-@given(stored=st.integers(0, N_IN - 1), R=st.floats(1e-6, 1e-3))
-def test_a_store_that_does_not_block_is_read_first_and_the_rest_computed_then(scheduler, stored, R):
-    ttft = alone(stored / N_IN, Reuse(R, blocking=False), scheduler)
-    assert ttft == pytest.approx(stored * R + (N_IN - stored) * T)
-
-
-@pytest.mark.parametrize("scheduler", [*SYSTEMS, Chunked(512)], ids=repr)
-def test_the_pipe_of_the_store_caps_the_throughput(scheduler):
-    alpha, R = 0.8, 1e-4
-    users = Workload(N_IN, 5, alpha=alpha)
-    quick = StepCost(t_w=1e-3, T=1e-6)
-    run = closed_loop(users, quick, concurrency=20, requests=1000, scheduler=scheduler, reuse=Reuse(R, blocking=False))
-    assert run.request_rate == pytest.approx(1 / (alpha * N_IN * R), rel=2e-3)
-    assert run.request_rate <= 1 / (alpha * N_IN * R)
-
-
-def test_a_blocking_store_holds_up_the_decodes_beside_it():
-    """The step that computes the second prompt lasts as long as its load."""
-    cost = StepCost(t_w=0.02, T=1e-4, delta_h=1e-3)
-    trace = Trace([100, 100], [9, 9], arrival=[0.0, 0.6], alpha=0.5)
-    run = replay(trace, cost, reuse=Reuse(0.01), log=True)
-    second = run.log[run.log.tokens > 0].iloc[1]
-    assert second.decodes == 1
-    assert second.seconds == pytest.approx(50 * 0.01)  # under which it decodes
-
-
-def test_stored_tokens_cost_nothing_without_a_store():
-    """The caches of a prefix are then already in the engine's memory."""
-    assert alone(0.5, None, Aggregated()) == pytest.approx(500 * T)
-
-
 LIMITS = [
     ({"max_batch": 0}, ValueError, "max_batch must be a whole number >= 1, not 0"),
-    ({"max_batch": 2.5}, ValueError, "max_batch must be a whole number >= 1, not 2.5"),
-    ({"max_batch": float("nan")}, ValueError, "max_batch must be a whole number"),
     ({"max_batch": None}, TypeError, "max_batch must be a whole number"),
     ({"kv_capacity": 0}, ValueError, "kv_capacity must be a finite number >= 1"),
-    ({"kv_capacity": float("nan")}, ValueError, "kv_capacity must be a finite number >= 1"),
-    ({"kv_capacity": "16 GB"}, TypeError, "kv_capacity must be a number"),
     ({"kv_capacity": [1e5, 1e6]}, TypeError, "kv_capacity must be one number"),
 ]
-
-
-@pytest.mark.parametrize("make", [Aggregated, lambda **limits: Chunked(512, **limits), Disaggregated])
-@pytest.mark.parametrize(("arguments", "error", "words"), LIMITS)
-def test_limits_that_make_no_sense_are_refused_by_name(make, arguments, error, words):
-    with pytest.raises(error, match=words):
-        make(**arguments)
 
 
 @pytest.mark.parametrize(
     ("make", "arguments", "error", "words"),
     [
+        *((make, *row) for row in LIMITS for make in (Aggregated, partial(Chunked, 512), Disaggregated)),
         (Chunked, {"budget": 0}, ValueError, "budget must be a whole number >= 1, not 0"),
         (Chunked, {"budget": inf}, ValueError, "budget must be a whole number"),
-        (Chunked, {"budget": "512"}, TypeError, "budget must be a whole number"),
         (Disaggregated, {"prefill_units": 0}, ValueError, "prefill_units must be a whole number >= 1, not 0"),
         (Disaggregated, {"decode_units": 1.5}, ValueError, "decode_units must be a whole number"),
         (Disaggregated, {"transfer": -1e-6}, ValueError, "transfer must be a finite number >= 0"),
         (Disaggregated, {"transfer": np.array([1e-6])}, TypeError, "transfer must be one number"),
         (Reuse, {"R": -1e-6}, ValueError, "R must be a finite number >= 0"),
-        (Reuse, {"R": float("nan")}, ValueError, "R must be a finite number >= 0"),
         (Reuse, {"R": [1e-6]}, TypeError, "R must be one number"),
         (Reuse, {"R": 1e-6, "blocking": "no"}, TypeError, "blocking must be True or False, not 'no'"),
     ],

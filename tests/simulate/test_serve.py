@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-from math import inf
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,12 +36,16 @@ class InTurn:
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
-def test_a_benchmark_counts_every_request_once(scheduler):
-    run = benchmark(USERS, COST, concurrency=6, requests=57, scheduler=scheduler, seed=3)
-    assert len(run.requests) == 57
-    assert (run.requests.arrival == 0).sum() == 6
-    # Whoever sends next does so when an answer has come.
-    assert set(run.requests.arrival[run.requests.arrival > 0]) <= set(run.requests.finished)
+def test_each_user_sends_when_the_last_answer_has_come(scheduler):
+    """In a closed loop there are never more than the users, in a benchmark every request is counted once."""
+    setting = {"requests": 57, "scheduler": scheduler, "seed": 3, "log": True}
+    for run in (benchmark(USERS, COST, concurrency=7, **setting), closed_loop(USERS, COST, concurrency=7, **setting)):
+        assert (run.requests.arrival == 0).sum() == 7
+        assert set(run.requests.arrival) <= {0.0, *run.requests.finished}
+        assert run.log.decodes.max() <= 7
+        assert len(run.requests) == 57
+        if not isinstance(scheduler, Disaggregated):
+            assert (run.log.decodes + np.ceil(run.log.prefills)).min() >= 1
 
 
 @pytest.mark.parametrize(("users", "each"), [(1, 4), (5, 1), (8, 3), (12, 40)])
@@ -104,35 +105,6 @@ def test_a_closed_loop_is_a_sum_over_slots(slots, seed, most):
     np.testing.assert_allclose(run.log.seconds, seconds[: len(run.log)])
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
-def test_a_closed_loop_always_has_its_users(scheduler):
-    """Each request is sent when another has finished, and never are there more than users."""
-    run = closed_loop(USERS, COST, concurrency=7, requests=200, scheduler=scheduler, log=True)
-    requests = run.requests
-    assert (requests.arrival == 0).sum() == 7
-    assert set(requests.arrival) <= {0.0, *requests.finished}
-    assert run.log.decodes.max() <= 7
-    if not isinstance(scheduler, Disaggregated):
-        assert (run.log.decodes + np.ceil(run.log.prefills)).min() >= 1
-
-
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
-def test_requests_in_the_system_are_rate_times_latency(scheduler):
-    """Little's law, with the rate that was asked for; 20 runs give the error bar."""
-    misses, sizes = [], []
-    for seed in range(20):
-        run = open_loop(USERS, COST, rate=4.0, requests=2000, scheduler=scheduler, seed=seed)
-        requests, end = run.requests, run.seconds
-        grid = np.linspace(0.05, 0.95, 2000) * end
-        came, went = (np.searchsorted(np.sort(requests[name]), grid) for name in ("arrival", "finished"))
-        inside = came - went
-        sizes.append(inside.mean())
-        misses.append(inside.mean() - 4.0 * requests.latency.mean())
-    error = np.std(misses) / np.sqrt(len(misses))
-    assert error < 0.02 * np.mean(sizes)
-    assert abs(np.mean(misses)) < 3.5 * error
-
-
 def test_arrivals_keep_their_rate_and_do_not_depend_on_the_system():
     runs = [open_loop(USERS, COST, rate=3.0, requests=500, seed=5, scheduler=s) for s in SCHEDULERS]
     arrivals = [np.sort(run.requests.arrival)[:400] for run in runs]
@@ -155,26 +127,11 @@ def test_bursts_change_who_comes_when_and_not_who_comes():
     assert gaps[2] == pytest.approx(np.full(299, 1 / 3))
 
 
+@pytest.mark.parametrize("how", [{"concurrency": 8}, {"rate": 4.0}, {"concurrency": 8, "start": "steady"}], ids=str)
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
-def test_a_replay_plays_every_request_at_its_time(scheduler):
-    rng = np.random.default_rng(2)
-    trace = Trace(rng.integers(1, 300, 200), rng.integers(1, 50, 200), np.cumsum(rng.exponential(0.2, 200)))
-    run = replay(trace, COST, scheduler=scheduler)
-    found = run.requests.sort_values("arrival")
-    assert (found[["n_in", "n_out"]].to_numpy() == np.column_stack([trace.n_in, trace.n_out])).all()
-    assert (found.arrival == trace.arrival).all()
-    assert run.seconds == run.requests.finished.max()
-
-
-@pytest.mark.parametrize(
-    ("scheduler", "how"),
-    [
-        *product(SCHEDULERS, [{"concurrency": 8}, {"rate": 4.0}]),
-        *product(SCHEDULERS[:2], [{"concurrency": 8, "start": "steady"}]),
-    ],
-    ids=str,
-)
 def test_the_same_seed_gives_the_same_run_and_another_another(scheduler, how):
+    if "start" in how and isinstance(scheduler, Disaggregated):
+        return  # has no steady start
     simulate = open_loop if "rate" in how else closed_loop
     setting = {"requests": 100, "scheduler": scheduler, "every_gap": True, "log": True, **how}
     one, same, other = (simulate(USERS, COST, seed=seed, **setting) for seed in (1, 1, 2))
@@ -234,75 +191,48 @@ EVERYWHERE = [
     ({"cost": 0.02}, TypeError, "cost must be a StepCost or a function"),
     ({"scheduler": "chunked"}, TypeError, "scheduler must be .* or a Disaggregated, not 'chunked'"),
     ({"scheduler": Chunked}, TypeError, "scheduler must be .* or a Disaggregated, not <class"),
-    ({"scheduler": None}, TypeError, "scheduler must be .*, not None"),
     ({"reuse": 1e-6}, TypeError, "reuse must be a Reuse or None, not 1e-06"),
     ({"scheduler": Aggregated(kv_capacity=100)}, ValueError, "kv_capacity must hold the longest request"),
     ({"scheduler": Disaggregated(kv_capacity=100)}, ValueError, "kv_capacity must hold the longest request"),
     ({"warmup": -1}, ValueError, "warmup must be a whole number >= 0, not -1"),
-    ({"warmup": 0.5}, ValueError, "warmup must be a whole number >= 0, not 0.5"),
-    ({"warmup": "10"}, TypeError, "warmup must be a whole number"),
 ]
 DRAWN = [
     ({"source": 5}, TypeError, "source must be a Workload, a Trace, or anything with their draw, not 5"),
     ({"requests": 0}, ValueError, "requests must be a whole number >= 1, not 0"),
-    ({"requests": 1.5}, ValueError, "requests must be a whole number >= 1, not 1.5"),
-    ({"requests": inf}, ValueError, "requests must be a whole number"),
-    ({"requests": True}, TypeError, "requests must be a whole number"),
     ({"seed": -1}, ValueError, "seed must be a whole number >= 0, not -1"),
-    ({"seed": "1"}, TypeError, "seed must be a whole number"),
     ({"source": Workload(10.5, 5)}, ValueError, "n_in must be a whole number"),
 ]
+LOOP = [
+    ({"concurrency": 0}, ValueError, "concurrency must be a whole number >= 1, not 0"),
+    ({"start": "x"}, ValueError, "start must be one of together, steady, not 'x'"),
+    ({"start": "steady", "scheduler": Disaggregated()}, ValueError, "start must be 'together' for a Disaggregated"),
+]
+ARRIVALS = [
+    ({"rate": 0}, ValueError, "rate must be a finite number > 0, not 0"),
+    ({"rate": [1.0, 2.0]}, TypeError, "rate must be one number"),
+    ({"cv_arrivals": -1}, ValueError, "cv_arrivals must be a number from 0 to 100, not -1"),
+]
+PLAYED = [
+    ({"trace": USERS}, TypeError, "trace must be a Trace, not Workload"),
+    ({"trace": Trace([200], [30])}, ValueError, "trace must have arrival times"),
+    ({"warmup": 3}, ValueError, "warmup must be less than the 3 requests of the trace, not 3"),
+]
+GOOD = {
+    closed_loop: {"source": USERS, "concurrency": 2, "requests": 5},
+    open_loop: {"source": USERS, "rate": 2.0, "requests": 5},
+    replay: {"trace": Trace([200, 300, 200], [30, 20, 10], arrival=[0.0, 1.0, 2.0])},
+}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        *EVERYWHERE,
-        *DRAWN,
-        ({"concurrency": 0}, ValueError, "concurrency must be a whole number >= 1, not 0"),
-        ({"concurrency": 2.5}, ValueError, "concurrency must be a whole number >= 1, not 2.5"),
-        ({"concurrency": None}, TypeError, "concurrency must be a whole number"),
-        ({"start": "x"}, ValueError, "start must be one of together, steady, not 'x'"),
-        ({"start": "steady", "scheduler": Disaggregated()}, ValueError, "start must be 'together' for a Disaggregated"),
-    ],
-)
-def test_a_closed_loop_that_makes_no_sense_is_refused_by_name(arguments, error, words):
-    with pytest.raises(error, match=words):
-        closed_loop(**{"source": USERS, "cost": COST, "concurrency": 2, "requests": 5, **arguments})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        *EVERYWHERE,
-        *DRAWN,
-        ({"rate": -1}, ValueError, "rate must be a finite number > 0, not -1"),
-        ({"rate": 0}, ValueError, "rate must be a finite number > 0, not 0"),
-        ({"rate": inf}, ValueError, "rate must be a finite number > 0, not inf"),
-        ({"rate": [1.0, 2.0]}, TypeError, "rate must be one number"),
-        ({"cv_arrivals": -1}, ValueError, "cv_arrivals must be a number from 0 to 100, not -1"),
-        ({"cv_arrivals": inf}, ValueError, "cv_arrivals must be a number from 0 to 100, not inf"),
-        ({"cv_arrivals": "bursty"}, TypeError, "cv_arrivals must be a number"),
-    ],
-)
-def test_an_open_loop_that_makes_no_sense_is_refused_by_name(arguments, error, words):
-    with pytest.raises(error, match=words):
-        open_loop(**{"source": USERS, "cost": COST, "rate": 2.0, "requests": 5, **arguments})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        *EVERYWHERE,
-        ({"trace": USERS}, TypeError, "trace must be a Trace, not Workload"),
-        ({"trace": Trace([200], [30])}, ValueError, "trace must have arrival times"),
-        ({"warmup": 3}, ValueError, "warmup must be less than the 3 requests of the trace, not 3"),
-    ],
-)
-def test_a_replay_that_makes_no_sense_is_refused_by_name(arguments, error, words):
-    trace = Trace([200, 300, 200], [30, 20, 10], arrival=[0.0, 1.0, 2.0])
-    with pytest.raises(error, match=words):
-        replay(**{"trace": trace, "cost": COST, **arguments})
+    ("simulate", "rows"),
+    [(closed_loop, [*EVERYWHERE, *DRAWN, *LOOP]), (open_loop, [*EVERYWHERE, *DRAWN, *ARRIVALS]),
+     (replay, [*EVERYWHERE, *PLAYED])],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused_by_name(simulate, rows):
+    for arguments, error, words in rows:
+        with pytest.raises(error, match=words):
+            simulate(**{"cost": COST, **GOOD[simulate], **arguments})
 
 
 def test_a_replay_of_which_nothing_is_left_after_the_warm_up_has_no_rate():
@@ -328,11 +258,3 @@ def test_users_queue_in_the_order_in_which_their_requests_are_ready():
         ready.append(pipe if request.cached else request.arrival)
     assert not (np.diff(ready) > 0).all()
     assert requests.assign(ready=ready).sort_values("ready", kind="stable").admitted.is_monotonic_increasing
-
-
-def test_reuse_and_limits_go_together():
-    """Requests that wait for the store do not hold a place in the engine."""
-    users = Workload(100, 20, alpha=0.5)
-    setting = {"concurrency": 10, "requests": 100, "reuse": Reuse(1e-3, blocking=False)}
-    run = closed_loop(users, COST, scheduler=Aggregated(max_batch=2), log=True, **setting)
-    assert (run.log.decodes + run.log.prefills).max() == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -45,22 +45,12 @@ def test_a_row_is_a_run_in_the_order_of_the_settings(here):
     assert here.request_rate.is_monotonic_increasing
 
 
-def test_threads_find_the_same(here):
-    with ThreadPoolExecutor(2) as executor:
+@pytest.mark.parametrize("where", ["threads", "processes", "dask"])
+def test_every_executor_finds_the_same(here, dask, where):
+    spawn = multiprocessing.get_context("spawn")
+    with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(2, mp_context=spawn) as processes:
+        executor = {"threads": threads, "processes": processes, "dask": dask}[where]
         pd.testing.assert_frame_equal(sweep(closed_loop, settings(), seed=3, executor=executor), here)
-
-
-def test_processes_find_the_same(here):
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
-        pd.testing.assert_frame_equal(sweep(closed_loop, settings(), seed=3, executor=executor), here)
-
-
-def test_a_dask_cluster_finds_the_same(here, dask):
-    pd.testing.assert_frame_equal(sweep(closed_loop, settings(), seed=3, executor=dask), here)
-
-
-def test_a_dask_cluster_hands_over_futures_of_the_standard_library(dask):
-    assert isinstance(dask.submit(len, "abc"), Future)
 
 
 def test_seeds_follow_from_the_seed_and_the_position_alone(here):
@@ -88,6 +78,7 @@ def refuse_three(seed, n):
 
 
 def test_a_row_may_be_any_mapping_and_has_the_plain_settings():
+    assert sweep(refuse_three, []).empty
     frame = sweep(refuse_three, [{"n": np.int64(n)} for n in (1, 2)])
     assert frame.to_dict("list") == {"n": [1, 2], "square": [1, 4]}
 
@@ -99,10 +90,6 @@ def own(seed, size, name, extra):
 def test_settings_that_are_numbers_or_names_are_kept():
     frame = sweep(own, [{"size": np.float32(2.5), "name": "a", "extra": [1, 2]}])
     assert frame.drop(columns="seed").to_dict("list") == {"size": [2.5], "name": ["a"]}
-
-
-def test_no_settings_no_rows():
-    assert sweep(closed_loop, []).empty
 
 
 @pytest.mark.parametrize("executor", [None, "threads", "dask"])

@@ -1,12 +1,11 @@
-"""The systems against plain loops over their steps, and the laws that all of them keep."""
+"""The systems against plain loops over their steps: each request, each gap, each step of the log."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, nan
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,7 +46,7 @@ def played(trace, cost, scheduler, reuse):
     """Every step of one engine, one after the other: lists, sums over them, nothing skipped."""
     budget = scheduler.budget if isinstance(scheduler, Chunked) else inf
     waiting = sent(trace, reuse)
-    now, inside, gone, gaps = 0.0, [], [], []
+    now, inside, gone, gaps, log = 0.0, [], [], [], []
     while waiting or inside:
         if not inside:
             now = max(now, waiting[0].ready)
@@ -68,8 +67,10 @@ def played(trace, cost, scheduler, reuse):
                 left -= chunk
         shares = sum(chunk / (one.n_in - one.cached) for one, chunk in chunks)
         pairs = sum(((one.computed + chunk) ** 2 - one.computed**2) / 2 for one, chunk in chunks)
-        seconds = cost(len(decoding), context, shares, sum(chunk for _, chunk in chunks), pairs)
-        now += max(seconds, load)
+        fresh = sum(chunk for _, chunk in chunks)
+        seconds = max(cost(len(decoding), context, shares, fresh, pairs), load)
+        log.append((len(decoding), context, fresh, now, seconds, shares))
+        now += seconds
         for one in decoding:
             gaps.append(now - one.last)
             one.last, one.tokens = now, one.tokens + 1
@@ -80,7 +81,7 @@ def played(trace, cost, scheduler, reuse):
                 one.tokens = 1
         gone += [one for one in inside if one.tokens == one.n_out]
         inside = [one for one in inside if one.tokens != one.n_out]
-    return gone, gaps
+    return gone, gaps, log
 
 
 coefficient = st.floats(0.001, 1).map(lambda x: x * 1.0123456789)
@@ -126,15 +127,19 @@ pools = st.builds(
 class DecodeUnit:
     """A decode unit of the plain loop: complete steps only, so its clock may be ahead of the last event."""
 
-    def __init__(self, cost, scheduler, gone, gaps):
-        self.cost, self.scheduler, self.gone, self.gaps = cost, scheduler, gone, gaps
+    def __init__(self, cost, scheduler, gone, gaps, log):
+        self.cost, self.scheduler, self.gone, self.gaps, self.log = cost, scheduler, gone, gaps, log
         self.now, self.inside, self.queue = 0.0, [], []
         self.coming, self.link = 0, 0.0
 
+    def context(self):
+        return sum(one.n_in + one.tokens for one in self.inside)
+
     def seconds(self):
-        return self.cost(len(self.inside), sum(one.n_in + one.tokens for one in self.inside), 0.0, 0, 0.0)
+        return self.cost(len(self.inside), self.context(), 0.0, 0, 0.0)
 
     def step(self):
+        self.log.append((len(self.inside), self.context(), 0, self.now, self.seconds(), 0.0))
         self.now += self.seconds()
         for one in self.inside:
             self.gaps.append(self.now - one.last)
@@ -152,13 +157,14 @@ class DecodeUnit:
 
 def pooled(trace, cost, scheduler, reuse):
     """Every prompt and every step of two pools, one after the other."""
-    gone, gaps, joining = [], [], []
+    gone, gaps, log, joining = [], [], [], []
     free, link = [0.0] * scheduler.prefill_units, [0.0] * scheduler.prefill_units
     for one in sent(trace, reuse):
         unit = free.index(min(free))
         one.admitted = max(one.ready, free[unit])
         load = reuse.R * one.cached if reuse and reuse.blocking else 0.0
         computing = cost(0, 0, 1.0, one.n_in - one.cached, (one.n_in**2 - one.cached**2) / 2)
+        log.append((0, 0, one.n_in - one.cached, one.admitted, max(computing, load), 1.0))
         one.first_token = one.last = free[unit] = one.admitted + max(computing, load)
         one.tokens = 1
         link[unit] = max(link[unit], one.first_token) + scheduler.transfer * one.n_in
@@ -166,7 +172,7 @@ def pooled(trace, cost, scheduler, reuse):
             gone.append(one)
         else:
             joining.append((link[unit], one))
-    units = [DecodeUnit(cost, scheduler, gone, gaps) for _ in range(scheduler.decode_units)]
+    units = [DecodeUnit(cost, scheduler, gone, gaps, log) for _ in range(scheduler.decode_units)]
     events = [(time, False, number, one, None) for number, (time, one) in enumerate(joining)]
     while events:
         events.sort(key=lambda event: event[:3])
@@ -194,20 +200,33 @@ def pooled(trace, cost, scheduler, reuse):
     for unit in units:
         while unit.inside:
             unit.step()
-    return gone, gaps
+    return gone, gaps, log
+
+
+def in_order(steps):
+    """Return steps by decodes, context and fresh tokens, which are whole numbers, then by their start."""
+    return np.array(sorted(steps), dtype=float)
 
 
 @settings(max_examples=600)
 @given(trace=traces(), cost=costs, scheduler=one_engine | pools, reuse=reuses)
 def test_a_system_is_its_plain_loop(trace, cost, scheduler, reuse):
-    run = replay(trace, cost, scheduler=scheduler, reuse=reuse, every_gap=True)
+    run = replay(trace, cost, scheduler=scheduler, reuse=reuse, every_gap=True, log=True)
     plain = pooled if isinstance(scheduler, Disaggregated) else played
-    gone, gaps = plain(trace, cost, scheduler, reuse)
+    gone, gaps, log = plain(trace, cost, scheduler, reuse)
     assert sorted(run.requests.n_in) == sorted(one.n_in for one in gone)
     found = run.requests.set_index("n_in").loc[[one.n_in for one in gone]]
-    for column, name in (("admitted",) * 2, ("first_token",) * 2, ("finished", "last")):
+    columns = {name: name for name in ("arrival", "n_out", "cached", "admitted", "first_token")} | {"finished": "last"}
+    for column, name in columns.items():
         np.testing.assert_allclose(found[column], [getattr(one, name) for one in gone], rtol=1e-9, err_msg=column)
     np.testing.assert_allclose(np.sort(run.every_gap), np.sort(gaps), rtol=1e-9)
+    steps = run.log[["decodes", "context", "tokens", "start", "seconds", "prefills"]].itertuples(index=False)
+    np.testing.assert_allclose(in_order(steps), in_order(log), rtol=1e-9)
+    assert (run.steps, run.gaps.count) == (len(log), len(gaps))
+    assert run.seconds == pytest.approx(run.requests.finished.max())
+    for _, steps in run.log.groupby("engine"):  # one at a time
+        ends = (steps.start + steps.seconds).to_numpy()
+        assert (steps.start.to_numpy()[1:] >= ends[:-1] * (1 - 1e-9)).all()
 
 
 def test_caches_queue_for_the_link_of_the_unit_that_they_go_to():
@@ -239,18 +258,10 @@ def test_a_request_stays_with_the_unit_that_its_cache_is_sent_to():
             t_w=0.3037, T=0.010123, prompt=0.05061, delta_h=0.10123, kv_read=0.010123
         )  # no two times are alike
         scheduler = Disaggregated(2, 2, transfer=0.10271, max_batch=5)
-        gone, _ = pooled(trace, cost, scheduler, None)
+        gone, *_ = pooled(trace, cost, scheduler, None)
         found = replay(trace, cost, scheduler=scheduler).requests.set_index("n_in").finished
         for one in gone:
             assert found[one.n_in] == pytest.approx(one.last, rel=1e-9), seed
-
-
-def test_a_request_goes_to_the_decode_unit_with_the_fewest_waiting_ones_too():
-    """Two units of one place each: the third request waits in the first unit, so the fourth waits in the second."""
-    trace = Trace([10, 20, 30, 40], [50, 100, 100, 2], arrival=[0.0, 1.0, 2.0, 3.0])
-    two = Disaggregated(decode_units=2, max_batch=1)
-    finished = replay(trace, StepCost(t_w=0.1), scheduler=two).requests.set_index("n_in").finished
-    assert finished[40] == pytest.approx(finished[20] + 0.1)
 
 
 def test_prompts_that_wait_are_computed_together_as_far_as_the_budget_goes():
@@ -269,133 +280,6 @@ def test_a_cache_is_sent_when_its_step_has_ended_one_after_the_other():
     requests = replay(trace, StepCost(t_w=0.1, T=1e-3), scheduler=pool).requests
     np.testing.assert_allclose(requests.first_token, [0.2, 0.5, 0.5])
     np.testing.assert_allclose(requests.finished, [0.4, 0.7, 0.8])  # 0.1 for the cache, 0.1 for the step
-
-
-# The log says nothing of pairs, so the laws that recompute a step leave them out.
-loggable = costs.map(lambda cost: replace(cost, pair=0.0))
-cases = st.tuples(traces(), loggable, one_engine | pools, reuses)
-
-
-def logged(case):
-    trace, cost, scheduler, reuse = case
-    return replay(trace, cost, scheduler=scheduler, reuse=reuse, every_gap=True, log=True)
-
-
-@given(cases)
-def test_every_token_is_computed_once(case):
-    run = logged(case)
-    requests, log = run.requests, run.log
-    assert len(requests) == len(case[0].n_in)
-    assert log.decodes.sum() == run.gaps.count == len(run.every_gap) == (requests.n_out - 1).sum()
-    assert log.tokens.sum() == (requests.n_in - requests.cached).sum()
-    assert log.prefills.sum() == pytest.approx(len(requests))
-    assert len(log) == run.steps
-
-
-@given(cases)
-def test_a_step_takes_what_it_costs_and_longer_only_for_the_store(case):
-    _, cost, _, reuse = case
-    log = logged(case).log
-    expected = [cost(*step, 0.0) for step in zip(log.decodes, log.context, log.prefills, log.tokens, strict=True)]
-    if reuse and reuse.blocking:
-        assert (log.seconds >= np.array(expected) * (1 - 1e-9)).all()
-    else:
-        np.testing.assert_allclose(log.seconds, expected, rtol=1e-9)
-
-
-@given(cases)
-def test_an_engine_does_one_step_at_a_time(case):
-    for _, steps in logged(case).log.groupby("engine"):
-        ends = (steps.start + steps.seconds).to_numpy()
-        assert (steps.start.to_numpy()[1:] >= ends[:-1] * (1 - 1e-9)).all()
-
-
-@given(cases)
-def test_a_request_is_sent_admitted_answered_and_finished_in_this_order(case):
-    run = logged(case)
-    requests = run.requests
-    assert (requests.arrival <= requests.admitted).all()
-    assert (requests.admitted < requests.first_token).all()
-    assert ((requests.first_token < requests.finished) == (requests.n_out > 1)).all()
-    assert run.seconds == pytest.approx(requests.finished.max())
-
-
-@given(cases)
-def test_who_is_ready_first_is_admitted_first(case):
-    trace, _, _, reuse = case
-    admitted = logged(case).requests.set_index("n_in").admitted
-    in_order = admitted.loc[[one.n_in for one in sent(trace, reuse)]]
-    assert in_order.is_monotonic_increasing
-
-
-def beside(run, start):
-    """Return the requests that are in the engine during the step that begins at `start`."""
-    requests = run.requests
-    return requests[(requests.admitted <= start + 1e-9) & (requests.finished > start + 1e-9)]
-
-
-@given(trace=traces(), cost=loggable, scheduler=one_engine, reuse=reuses)
-def test_an_engine_keeps_its_limits_and_lets_nobody_wait_within_them(trace, cost, scheduler, reuse):
-    run = logged((trace, cost, scheduler, reuse))
-    budget = scheduler.budget if isinstance(scheduler, Chunked) else inf
-    for step in run.log.itertuples():
-        inside = beside(run, step.start)
-        reserved = (inside.n_in + inside.n_out).sum()
-        assert len(inside) <= scheduler.max_batch
-        assert reserved <= scheduler.kv_capacity
-        assert step.tokens == 0 or step.decodes + step.tokens <= budget
-        known = run.requests.set_index("n_in").admitted
-        ready = [one for one in sent(trace, reuse) if one.ready < step.start - 1e-9]
-        waiting = [one for one in ready if known[one.n_in] > step.start + 1e-9]
-        if waiting:
-            full = len(inside) == scheduler.max_batch
-            crowded = reserved + waiting[0].n_in + waiting[0].n_out > scheduler.kv_capacity
-            assert full or crowded or step.decodes + step.tokens >= budget
-
-
-@given(trace=traces(), cost=loggable, scheduler=one_engine, reuse=reuses)
-def test_an_engine_rests_only_when_nobody_is_there(trace, cost, scheduler, reuse):
-    run = logged((trace, cost, scheduler, reuse))
-    finished = run.requests.set_index("n_in").finished
-    end = 0.0
-    for step in run.log.itertuples():
-        if step.start > end + 1e-9:
-            there = [one for one in sent(trace, reuse) if one.ready < step.start - 1e-9]
-            assert all(finished[one.n_in] <= end + 1e-9 for one in there)
-        end = step.start + step.seconds
-
-
-@given(cases)
-def test_decode_units_keep_their_limits(case):
-    scheduler = case[2]
-    log = logged(case).log
-    assert (log.decodes <= scheduler.max_batch).all()
-    assert (log.context <= scheduler.kv_capacity).all()
-
-
-@given(cases)
-def test_little_s_law(case):
-    """What requests spend in the system is the time integral of how many there are, of its parts as well."""
-    run = logged(case)
-    requests, log = run.requests, run.log
-    events = pd.concat([pd.Series(1, requests.arrival), pd.Series(-1, requests.finished)]).sort_index()
-    inside = events.cumsum().to_numpy()[:-1] @ np.diff(events.index)
-    assert inside == pytest.approx(requests.latency.sum())
-    decoding = (requests.finished - requests.first_token).sum()
-    prefilling = (requests.first_token - requests.admitted).sum()
-    if isinstance(case[2], Disaggregated):  # requests wait between the pools
-        assert (log.seconds * log.decodes).sum() <= decoding * (1 + 1e-9)
-    else:
-        assert (log.seconds * log.decodes).sum() == pytest.approx(decoding)
-    if not isinstance(case[2], Chunked):  # a chunk is only a part of a prompt
-        assert (log.seconds * log.prefills).sum() == pytest.approx(prefilling)
-
-
-def test_a_prefill_unit_waits_for_what_its_prompts_load():
-    trace = Trace([1000, 1000], [3, 3], arrival=[0.0, 0.0], alpha=[0.5, 0.0])
-    cost = StepCost(t_w=0.01, T=1e-5)
-    run = replay(trace, cost, scheduler=Disaggregated(1, 1), reuse=Reuse(R=1e-3))
-    assert run.requests.ttft.tolist() == pytest.approx([0.5, 0.52])  # 500 tokens of a millisecond
 
 
 def test_a_step_of_a_prefill_unit_costs_as_if_all_its_groups_had_a_prompt():

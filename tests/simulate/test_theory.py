@@ -1,4 +1,4 @@
-"""The simulator against closed forms: interference of B requests, and queues with one server."""
+"""The simulator against closed forms: interference of B requests, and the queue of a pool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from grids import rest_long
 from scipy import stats
 
 from inference_math import theory
-from inference_math.simulate import Aggregated, Disaggregated, StepCost, closed_loop, open_loop
+from inference_math.simulate import Disaggregated, StepCost, closed_loop, open_loop
 from inference_math.workload import Workload
 
 T_W, TTFT_1, DELTA_H = 0.02, 0.2, 4e-4
@@ -87,30 +87,6 @@ def test_equal_answers_take_equally_long_whatever_their_phases(start):
 
 
 SERVICE = COST(0, 0, 1.0, 500, 0.0)
-
-
-@pytest.mark.parametrize("load", rest_long([0.8, 0.5]))
-@pytest.mark.parametrize(
-    ("scheduler", "n_out", "service"),
-    [
-        (Aggregated(max_batch=1), 1, SERVICE),
-        (Aggregated(max_batch=1), 4, SERVICE + 3 * COST(1, 0)),
-        (Disaggregated(), 1, SERVICE),
-    ],
-    ids=str,
-)
-def test_one_at_a_time_is_the_queue_m_d_1(load, scheduler, n_out, service):
-    """The mean wait is that of Pollaczek and Khinchine; the error bar is of 25 batches of a run."""
-    run = open_loop(
-        Workload(500, n_out), COST, rate=load / service, requests=50_000, warmup=1000, scheduler=scheduler, seed=11
-    )
-    waits = (run.requests.admitted - run.requests.arrival).to_numpy()
-    batches = waits.reshape(25, 2000).mean(axis=1)
-    error = batches.std(ddof=1) / np.sqrt(25)
-    expected = load * service / (2 * (1 - load))
-    assert error < 0.04 * expected
-    assert abs(batches.mean() - expected) < 3 * error
-    assert run.requests.latency.to_numpy() - waits == pytest.approx(service)
 
 
 @pytest.mark.parametrize("units", [2, 5])

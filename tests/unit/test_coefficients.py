@@ -128,14 +128,11 @@ def test_a_calibration_comes_back_from_its_file(tmp_path):
     ("old", "new", "words"),
     [
         ("mode =", "mood =", "'mode' is missing"),
-        ("memory = 0.949\n", "memory = 1.2\n", "memory must be"),
         ('mode = "zero-shot"', 'mode = "guess"', "mode must be one of"),
         ("spread = 0", "spread = -0", "spread must be"),
         ("mode", "mode = = ", "must be a calibration"),
         ("fp8 = 0.5386", "fp9 = 0.5386", "'fp8' is missing"),
         ("per_sequence_overhead = ", "requests = ", "'per_sequence_overhead' is missing"),
-        ("bf16 = 0.7956", "bf16 = 1e-300", "bf16 must be a number from 0.001 to 1"),
-        ("layer = 6.259e-05", "layer = 1e300", "layer must be a number from 0 to 10"),
         ("[log_covariance]", "[covariance]", "'log_covariance' is missing"),
         ("[log_covariance]\nmemory = [\n", "[log_covariance]\nmemory = [\n1e300 + ", "must be a calibration"),
         ("\ntp = [", "\ntps = [", "scope must be one of"),
@@ -181,12 +178,6 @@ def test_what_is_out_of_range_is_refused(tmp_path, name, value, words):
         Calibration.load(path)
 
 
-@pytest.mark.parametrize("value", [0, 1.1, float("nan"), "1", None, True])
-def test_a_share_is_a_share(value):
-    with pytest.raises((TypeError, ValueError), match="memory must be a number"):
-        Coefficients(memory=value)
-
-
 def test_what_is_no_calibration_for_its_size_or_kind_is_not_read(tmp_path):
     (tmp_path / "large.toml").write_text('mode = "' + "x" * 2_000_000 + '"')
     for path in (tmp_path, tmp_path / "large.toml"):
@@ -194,12 +185,6 @@ def test_what_is_no_calibration_for_its_size_or_kind_is_not_read(tmp_path):
             Calibration.load(path)
     with pytest.raises(FileNotFoundError):
         Calibration.load(tmp_path / "none.toml")
-
-
-def test_an_absurd_anchor_is_refused(tmp_path):
-    replace(VLLM, anchors=(Anchor(2048, 170, 1e300),)).save(tmp_path / "mine.toml")
-    with pytest.raises(ValueError, match="seconds of an anchor must be"):
-        Calibration.load(tmp_path / "mine.toml")
 
 
 def test_a_byte_order_mark_is_read(tmp_path):
@@ -244,12 +229,11 @@ def test_the_scope_names_what_is_outside():
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
-    [({"memory": 1.1}, "memory must be"), ({"bf16": 0}, "bf16 must be"), ({"layer": -1e-6}, "layer must be")],
+    ("name", "value"), [("memory", 0), ("memory", 1.1), ("memory", "1"), ("bf16", 0), ("layer", -1e-6)]
 )
-def test_impossible_coefficients(values, words):
-    with pytest.raises(ValueError, match=words):
-        Coefficients(**values)
+def test_impossible_coefficients(name, value):
+    with pytest.raises((TypeError, ValueError), match=f"{name} must be a"):
+        Coefficients(**{name: value})
 
 
 def test_impossible_calibrations():
@@ -279,18 +263,14 @@ def test_impossible_calibrations():
         VLLM.sd("speed")
 
 
-def test_a_prediction_prints_itself():
+def test_a_prediction_prints_itself_and_an_interval_whose_frequency_was_not_seen_is_a_range():
     found = Prediction(0.0123456, 0.01, 0.015, 0.9, "profile", ())
     assert str(found) == "0.0123 s (0.01 to 0.015, 90%, profile)"
     assert str(replace(found, value=np.array([1.0, 2.0]))).startswith("[1, 2] s")
-
-
-def test_an_interval_whose_frequency_was_not_seen_is_a_range():
-    found = Prediction(0.0123456, 0.01, 0.015, 0.9, "zero-shot", ())
-    assert str(found) == "0.0123 s (0.01 to 0.015, range, zero-shot)"
-    outside = replace(found, mode="profile", outside=("tp 3 is outside",))
+    assert str(replace(found, mode="zero-shot")) == "0.0123 s (0.01 to 0.015, range, zero-shot)"
+    outside = replace(found, outside=("tp 3 is outside",))
     assert str(outside) == "0.0123 s (0.01 to 0.015, range, profile); tp 3 is outside"
-    assert replace(found, mode="profile", level=0.5).word == "50%"
+    assert replace(found, level=0.5).word == "50%"
 
 
 def test_draws_lie_in_the_middles_of_equal_parts():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,27 +18,33 @@ LLAMA = catalogue.model("llama-3-70b")
 H100 = catalogue.gpu("h100-sxm")
 
 
+@cache
 def operators(tp=2):
     return Operators(LLAMA, tp=tp, weights="fp8", kv="fp8")
 
 
-@pytest.mark.parametrize("tp", [1, 2, 4, 8])
+@cache
+def measured(n_in=2048, n_out=170):
+    return costs.measured(operators(), n_in, n_out)
+
+
+@pytest.mark.parametrize("tp", [1, 8])
 def test_measured_steps_are_slower_than_the_floor(tp):
     n_in = np.array([256, 512, 1024, 2048, 4096])
-    measured = costs.measured(operators(tp), n_in, 170)
+    numbers = costs.measured(operators(tp), n_in, 170)
     unit = Unit.of("llama-3-70b", "h100-sxm", tp, "fp8", "fp8")
-    for one, n in zip(measured.each, n_in.tolist(), strict=True):
+    for one, n in zip(numbers.each, n_in.tolist(), strict=True):
         for decodes, prompts in ((1, 0), (64, 0), (16, 0.2), (0, 1)):
             least = unit.floor.step_time(decodes, n + 85, prompts * n)
             assert one.mixed(decodes, prompts) > least
-    assert (measured.T_decode > 0).all()
-    assert measured.kv_capacity == pytest.approx(unit.kv_capacity)
-    assert measured.places.tolist() == [unit.places(Workload(n, 170)) for n in n_in.tolist()]
+    assert (numbers.T_decode > 0).all()
+    assert numbers.kv_capacity == pytest.approx(unit.kv_capacity)
+    assert numbers.places.tolist() == [unit.places(Workload(n, 170)) for n in n_in.tolist()]
 
 
 def test_several_lengths_are_one_after_the_other():
     n_in = np.array([512, 2048])
-    both, one = costs.measured(operators(), n_in, 170), costs.measured(operators(), 2048, 170)
+    both, one = costs.measured(operators(), n_in, 170), measured()
     for name in ("t_w", "ttft_1", "delta_h", "T_decode", "delta_p", "delta_p_gross", "read"):
         assert getattr(both, name)[1] == pytest.approx(getattr(one, name))
     faster, quick = both.with_prefill(4), one.with_prefill(4)
@@ -48,7 +55,7 @@ def test_several_lengths_are_one_after_the_other():
 
 
 def test_a_mean_is_the_sum_over_who_prefills_and_the_talk_s_in_a_step_that_is_a_sum():
-    numbers, shares = costs.measured(operators(), 2048, 170), stats.binom(31, 1 / 170).pmf(np.arange(32))
+    numbers, shares = measured(), stats.binom(31, 1 / 170).pmf(np.arange(32))
     seconds = [numbers.mixed(32 - k, k) for k in range(32)]
     assert numbers.tpot(32) == pytest.approx(shares @ seconds)
     talk = numbers.additive
@@ -66,7 +73,7 @@ def test_a_mean_is_the_sum_over_who_prefills_and_the_talk_s_in_a_step_that_is_a_
 
 def test_a_request_alone_takes_what_was_measured():
     unit = operators()
-    found = costs.measured(unit, 2048, 2)
+    found = measured(2048, 2)
     assert found.ttft(1) == pytest.approx(unit.prefills().set_index("n_in").total[2048], rel=1e-4)
     context = 2048 + 1
     alone = unit.steps().query("batch == 1").sort_values("context")
@@ -97,7 +104,7 @@ def test_no_batch_where_a_request_alone_misses_its_limit():
 
 
 def test_the_simulator_takes_the_numbers():
-    numbers = costs.measured(operators(), 2048, 64)
+    numbers = measured(2048, 64)
     run = simulate.closed_loop(
         Workload(2048, 64, lengths="geometric"), numbers.step_cost(), concurrency=16, requests=20_000, seed=1
     )
@@ -119,7 +126,7 @@ def test_the_price_list_gives_back_what_it_was_read_off():
     assert with_prompt < cost(32, 32 * 2048) + cost(0, 0, 1, 2048, 2048**2 / 2)
 
 
-@pytest.mark.parametrize("n_in", [256, 512, 1024, 4096])
+@pytest.mark.parametrize("n_in", [256, 4096])
 def test_the_price_list_comes_near_prompts_that_it_was_not_read_off(n_in):
     unit = operators()
     found = costs.step_cost(unit)(0, 0, 1, n_in, n_in**2 / 2)
@@ -127,7 +134,7 @@ def test_the_price_list_comes_near_prompts_that_it_was_not_read_off(n_in):
 
 
 def test_a_shorter_prompt_is_a_part_of_one_and_a_decode_stays_whole():
-    numbers = costs.measured(operators(), 2048, 170)
+    numbers = measured()
     shorter = numbers.with_prefill(4)
     assert shorter.mixed(3, 1) == numbers.mixed(3, 0.25)
     assert shorter.ttft_1 == pytest.approx(numbers.mixed(0, 0.25) - numbers.t_w)
@@ -138,7 +145,7 @@ def test_a_shorter_prompt_is_a_part_of_one_and_a_decode_stays_whole():
 
 
 def test_a_load_hides_under_all_that_a_step_does():
-    numbers = costs.measured(operators(), 2048, 170)
+    numbers = measured()
     step = numbers.mixed(8, 0.5)
     assert numbers.with_store(0.5, 0.99 * step).mixed(8, 1) == step
     assert numbers.with_store(0.5, 1.01 * step).mixed(8, 1) == pytest.approx(1.01 * step)
@@ -160,7 +167,7 @@ def test_a_load_hides_under_all_that_a_step_does():
 @settings(max_examples=25)
 def test_waiting_lies_between_not_waiting_and_all_of_it_on_top(alpha, e, B):
     """The mean of a maximum: at least the larger mean, at most the reads and the larger part of each prompt."""
-    one = costs.measured(operators(), 2048, 170).additive
+    one = measured().additive
     load = alpha * one.ttft_1 / e
     waits = one.with_store(alpha, load).tpot(B)
     met = (B - 1) / 170

@@ -57,7 +57,7 @@ def test_no_prediction_beats_the_hardware():
     decodes, context, prefill = decodes[some], context[some], prefill[some]
     units = list(fitting_units())
     assert len(units) > 250
-    for unit in units[::3]:
+    for unit in units[::7]:
         predicted = unit.step_time(decodes, context, prefill)
         assert (predicted >= floor(unit, decodes, context, prefill) * (1 - 1e-9)).all(), unit
         assert (predicted >= unit.floor.step_time(decodes, context, prefill) * (1 - 1e-12)).all(), unit
@@ -168,13 +168,6 @@ def test_the_parts_are_the_formulas_by_name_and_make_the_step():
     assert TALK.parts(1, 2048)["attention of the prompt"] == 0
 
 
-def test_experts_are_read_as_tokens_choose_them():
-    unit = Unit.of("mixtral-8x7b", "h100-sxm", tp=4)
-    one, many = unit.step_time(np.array([1, 512]), 1)
-    assert many > 2 * one
-    assert one > 2 * unit.model.n_params / (4 * 3.35e12)
-
-
 def test_counted_experts_take_the_place_of_fitted_ones_and_stay():
     """The more unevenly they are chosen, the fewer are read, and the longer the busiest GPU computes."""
     even, uneven = (Unit.of("gpt-oss-120b", "h100-sxm", 2, expert_imbalance=c) for c in (0.0, 2.5))
@@ -281,6 +274,8 @@ def test_a_prediction_says_what_was_never_calibrated():
     ("arguments", "message"),
     [
         ({"model": "llama-9"}, "model must be one of"),
+        ({"model": 3}, "model must be a Model"),
+        ({"gpu": None}, "gpu must be a Gpu"),
         ({"gpu": "h1000"}, "gpu must be one of"),
         ({"gpu": "a100-80gb", "weights": "fp8"}, "weights must be bf16 on a100-80gb"),
         ({"weights": "int3"}, "weights must be"),
@@ -296,7 +291,7 @@ def test_a_prediction_says_what_was_never_calibrated():
     ],
 )
 def test_bad_units(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         Unit.of(**({"model": "llama-3-70b", "gpu": "h100-sxm", "tp": 2, "weights": "fp8"} | arguments))
 
 
@@ -351,7 +346,7 @@ assert tables(), "the hook sees nothing"
     model=st.sampled_from(["llama-3-8b", "llama-3-70b", "mixtral-8x7b"]),
     n_in=st.integers(32, 4000), n_out=st.integers(2, 500), users=st.integers(1, 300), share=st.sampled_from([0, 0.9]),
 )  # fmt: skip
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_no_mean_beats_the_hardware(model, n_in, n_out, users, share):
     """Little's law: what all requests need of the compute units cannot pass faster than at full rate."""
     unit = Unit.of(model, "h200-sxm", 4)
@@ -404,10 +399,6 @@ def test_drafts_that_are_all_accepted_share_one_step():
     assert bare * (1 + 3 / 80) * 0.99 < alone < 1.1 * bare
 
 
-def test_a_yield_is_a_geometric_sum():
-    assert TALK.resized(drafts=2, accepted=0.5).tokens_a_step == pytest.approx(1 + 0.5 + 0.25)
-
-
 @pytest.mark.parametrize("drafts", [1, 3])
 def test_drafts_do_not_beat_the_floor(drafts):
     unit, users = TALK.resized(drafts=drafts, accepted=1.0), np.arange(1, 65)
@@ -448,11 +439,3 @@ def test_groups_hold_no_copies_of_latents():
     assert copies == [{1}, {8}]
     assert apart.kv_capacity > 5 * shared.kv_capacity
     assert apart.name == "deepseek-v3 (fp8, KV bf16) on 8 x h200-sxm (ep 8, dp 8), vllm"
-
-
-@pytest.mark.parametrize(
-    ("change", "words"), [({"model": 3}, "model must be a Model"), ({"gpu": None}, "gpu must be a Gpu")]
-)
-def test_what_is_no_model_and_no_gpu_is_named(change, words):
-    with pytest.raises(TypeError, match=words):
-        Unit.of(**{"model": "llama-3-8b", "gpu": "h100-sxm"} | change)

@@ -27,6 +27,7 @@ def test_what_is_drawn_can_be_served(n_in, n_out, alpha, lengths):
     assert (np.abs(drawn.cached - min(alpha * n_in, n_in - 1)) <= 1).all()
     if lengths == "fixed":
         assert (drawn.n_out == n_out).all()
+        assert Workload(n_in, n_out).cv == 0
 
 
 def test_the_stored_share_is_kept_in_the_mean(rng):
@@ -48,10 +49,6 @@ def test_geometric_lengths_have_their_mean_and_their_spread(n_out, rng):
         expected = drawn.size * np.append(law.pmf(edges), law.sf(edges[-1]))
         kept = expected > 5
         assert stats.chi2.sf((((counts - expected) ** 2 / expected)[kept]).sum(), kept.sum() - 1) > 0.01
-
-
-def test_fixed_lengths_do_not_vary():
-    assert Workload(100, 20).cv == 0
 
 
 def test_a_trace_is_played_as_recorded_and_drawn_with_replacement(rng):
@@ -106,15 +103,11 @@ def test_both_are_sources_and_draw_as_many_as_asked(source, rng):
     [
         ({"n_in": 0}, ValueError, r"n_in must be a number from 1 to 1e\+09, not 0"),
         ({"n_out": 0.5}, ValueError, r"n_out must be a number from 1 to 1e\+09, not 0.5"),
-        ({"n_in": float("nan")}, ValueError, "n_in must be a number from 1 to"),
-        ({"n_in": "10"}, TypeError, "n_in must be a number"),
-        ({"n_in": [10, 20]}, TypeError, r"n_in must be one number, not \[10, 20\]"),
         ({"n_out": np.array([10])}, TypeError, "n_out must be one number"),
         ({"alpha": 2}, ValueError, "alpha must be a number from 0 to 1, not 2"),
         ({"alpha": [0.1, 0.2]}, TypeError, "alpha must be one number"),
         ({"longest": -1}, ValueError, "longest must be a number from 0 to"),
         ({"lengths": "exponential"}, ValueError, "lengths must be one of fixed, geometric, not 'exponential'"),
-        ({"lengths": None}, TypeError, "lengths must be a name"),
     ],
 )
 def test_a_workload_that_makes_no_sense_is_refused_by_name(arguments, error, words):
@@ -131,20 +124,15 @@ def test_only_whole_numbers_of_tokens_can_be_drawn(name, rng):
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"n_in": []}, ValueError, "n_in must be a list of whole numbers"),
         ({"n_in": 5}, ValueError, "n_in must be a list of whole numbers"),
-        ({"n_in": [1.5, 2]}, ValueError, "n_in must be a list of whole numbers"),
         ({"n_in": [[1, 2]]}, ValueError, "n_in must be a list of whole numbers"),
         ({"n_out": [0, 1]}, ValueError, "n_out must be a finite number >= 1, not 0"),
-        ({"n_out": ["a", "b"]}, TypeError, "n_out must be a number or an array"),
         ({"n_out": [1, 2, 3]}, ValueError, "n_in, n_out, alpha must have the same length"),
         ({"alpha": [0.1, 0.2, 0.3]}, ValueError, "n_in, n_out, alpha must have the same length"),
         ({"alpha": 1.5}, ValueError, "alpha must be a number from 0 to 1"),
         ({"arrival": [1.0, 0.5]}, ValueError, "arrival must not decrease"),
         ({"arrival": [-1.0, 0.5]}, ValueError, "arrival must be a finite number >= 0"),
-        ({"arrival": [0.0, float("nan")]}, ValueError, "arrival must be a finite number >= 0"),
         ({"arrival": [1.0]}, ValueError, "n_in, n_out, alpha, arrival must have the same length"),
-        ({"arrival": 1.0}, ValueError, "n_in, n_out, alpha, arrival must have the same length"),
     ],
 )
 def test_a_trace_that_makes_no_sense_is_refused_by_name(arguments, error, words):

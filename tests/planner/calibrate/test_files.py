@@ -15,33 +15,13 @@ COLUMNS = ["source", "n_in", "n_out", "concurrency", "ttft", "tpot", "e2e", "req
 
 
 def vllm(**changes):
-    """What `vllm bench serve --save-result` writes in version 0.33, statistics other than the means left out."""
+    """What `vllm bench serve --save-result` writes in version 0.33, of which what is not read is left out."""
     result = {
-        "date": "20260102-030405",
-        "endpoint_type": "openai",
-        "backend": "openai",
-        "label": None,
-        "model_id": "mock",
-        "tokenizer_id": "mock",
-        "num_prompts": 100,
-        "request_rate": "inf",
-        "burstiness": 1.0,
-        "max_concurrency": 8,
-        "duration": 40.0,
-        "completed": 100,
-        "failed": 0,
-        "total_input_tokens": 51200,
-        "total_output_tokens": 12800,
-        "request_throughput": 2.5,
-        "request_goodput": None,
-        "output_throughput": 320.0,
-        "max_output_tokens_per_s": 400.0,
-        "max_concurrent_requests": 8,
-        "mean_ttft_ms": 250.0,
-        "mean_tpot_ms": 20.0,
-        "mean_itl_ms": 19.0,
+        "model_id": "mock", "num_prompts": 100, "request_rate": "inf", "max_concurrency": 8, "duration": 40.0,
+        "completed": 100, "failed": 0, "total_input_tokens": 51200, "total_output_tokens": 12800,
+        "max_concurrent_requests": 8, "mean_ttft_ms": 250.0, "mean_tpot_ms": 20.0, "mean_itl_ms": 19.0,
         "mean_e2el_ms": 3000.0,
-    }
+    }  # fmt: skip
     return {name: value for name, value in {**result, **changes}.items() if value != "left out"}
 
 
@@ -65,20 +45,9 @@ def guidellm(strategy, old=False, totals=(50, 0, 4), **metrics):
         "inter_token_latency_ms": spread(20.0),
         **metrics,
     }
-    if old:
-        return {
-            "type_": "generative_benchmark",
-            "args": {"strategy": strategy},
-            "metrics": measured,
-            "request_totals": counts,
-            "duration": 40.0,
-        }
-    return {
-        "type_": "generative_benchmark",
-        "config": {"strategy": strategy},
-        "metrics": {"request_totals": counts, **measured},
-        "duration": 40.0,
-    }
+    kept = {"args": {"strategy": strategy}, "metrics": measured, "request_totals": counts}
+    new = {"config": {"strategy": strategy}, "metrics": {"request_totals": counts, **measured}}
+    return {"type_": "generative_benchmark", "duration": 40.0, **(kept if old else new)}
 
 
 def report(*benchmarks):
@@ -93,16 +62,13 @@ WARMUP = {"name": "warmup", "kind": "warmup", "type": "concurrency", "requests":
 def aiperf(config=None, **changes):
     """What AIPerf 0.13 writes to profile_export_aiperf.json (genai-perf: another input_config, units of counts)."""
     result = {
-        "schema_version": "1.4",
-        "aiperf_version": "0.13.0",
         "request_throughput": {"unit": "requests/sec", "avg": 2.5},
-        "request_latency": {"unit": "ms", "avg": 3000.0, "p50": 2900.0},
+        "request_latency": {"unit": "ms", "avg": 3000.0},
         "request_count": {"unit": "requests", "avg": 100.0},
         "time_to_first_token": {"unit": "ms", "avg": 250.0},
         "inter_token_latency": {"unit": "ms", "avg": 20.0},
         "output_sequence_length": {"unit": "tokens", "avg": 128.0},
         "input_sequence_length": {"unit": "tokens", "avg": 512.0},
-        "benchmark_duration": {"unit": "sec", "avg": 40.0},
         "input_config": {"phases": [WARMUP, PHASE]} if config is None else config,
         "was_cancelled": False,
         "is_complete": True,
@@ -273,14 +239,10 @@ def test_units_become_seconds(unit, value, row):
     assert row(aiperf(request_latency={"unit": unit, "avg": value}))["e2e"] == 3.0
 
 
-def test_blank_lines_before_json_do_no_harm(row):
-    assert row("\n  " + json.dumps(vllm()))["concurrency"] == 8
-
-
-@pytest.mark.parametrize("between", ["\n", "", "\n\n  "])
+@pytest.mark.parametrize("between", ["", "\n\n  "])
 def test_results_appended_to_one_file_are_numbered(between, write):
     results = [vllm(), vllm(completed=3, failed=0), vllm(max_concurrency=4, duration=80.0)]
-    found = calibrate.read(write(between.join(map(json.dumps, results)) + "\n"))
+    found = calibrate.read(write("\n " + between.join(map(json.dumps, results)) + "\n"))
     assert found.table.source.tolist() == ["a.json#1", "a.json#3"]
     assert found.table.concurrency.tolist() == [8, 4]
     assert found.unusable.source.tolist() == ["a.json#2"]
@@ -338,19 +300,14 @@ def test_without_a_usable_run_the_table_is_empty_and_keeps_its_types(write):
         # Too few, too many lost.
         (vllm(completed=4), "4 requests completed; it takes a whole number, 5 or more"),
         (vllm(completed=99, failed=2), "2 requests failed, 99 completed; at most 1 %"),
-        (vllm(completed=0, failed=100), "100 requests failed, 0 completed"),
         (vllm(completed=98, failed="left out"), "2 requests failed, 98 completed"),
-        (vllm(completed=98, failed=None), "2 requests failed"),
         (vllm(failed="left out", num_prompts=60), "100 requests completed of 60 in num_prompts"),
         (vllm(failed="left out", num_prompts="left out"), "num_prompts is missing"),
         (vllm(spec_decode_acceptance_rate=0.7, spec_decode_num_drafts=900), "speculative decoding was on"),
         (vllm(tensor_parallel_size="two"), "tp must be"),
         (report(guidellm(CONCURRENT, totals=(50, 1, 0))), "1 requests failed, 50 completed"),
-        (report(guidellm(CONCURRENT, totals=(4, 0, 9))), "4 requests completed"),
         (aiperf(error_request_count={"unit": "requests", "avg": 4.0}), "4 requests failed, 100 completed"),
-        (aiperf(request_count={"unit": "requests", "avg": 4.0}), "4 requests completed"),
         (aiperf(request_count={"unit": "requests", "avg": 20.5}), "20.5 requests completed; it takes a whole number"),
-        (csv("512,128,1,0.25,0.02,3,4"), "4 requests completed"),
         # The load is not one number.
         (vllm(max_concurrency=101), "a concurrency of 101 was never reached, with 100 requests"),
         # A hundred requests of 3 s in 40 s are 7.5 at once.
@@ -358,12 +315,10 @@ def test_without_a_usable_run_the_table_is_empty_and_keeps_its_types(write):
         (vllm(mean_ttft_ms=2500.0, mean_e2el_ms=5000.0), "are 12.5 at once, and at most 8 were"),
         (vllm(duration=100.0), "3 requests were there on average, not 8: the client was too slow"),
         (vllm(ramp_up_strategy="linear", ramp_up_start_rps=1, ramp_up_end_rps=9), "ramped up"),
-        (vllm(max_concurrency=None, duration=None), "no concurrency above zero, and no duration"),
         (vllm(max_concurrency=None, duration=0), "no concurrency above zero, and no duration"),
         (vllm(max_concurrency=None, duration=2.0), "a mean concurrency of 150 is impossible with 100 requests"),
         (report(guidellm({"type_": "concurrent", "streams": 55})), "55 was never reached, with 54 requests"),
         (report(guidellm({"type_": "poisson"}, request_concurrency=None)), "no concurrency above zero"),
-        (aiperf(phased(concurrency=101)), "101 was never reached"),
         (aiperf(phased(adaptive_scale=True)), "the means belong to no one load"),
         (aiperf(phased(type="poisson", rate_series={"points": [[0, 1]]})), "no one load"),
         (aiperf({"phases": [PHASE, {**PHASE, "name": "again"}]}), "no one load"),
@@ -379,32 +334,21 @@ def test_without_a_usable_run_the_table_is_empty_and_keeps_its_types(write):
         (vllm(total_input_tokens=0), "n_in is 0, n_out 128"),
         (vllm(total_output_tokens=199), "n_in is 512, n_out 1.99; it takes a prompt and two output tokens"),
         (vllm(total_output_tokens="left out"), "total_output_tokens is missing"),
-        (report(guidellm(CONCURRENT, prompt_token_count=spread(0.0))), "n_in is 0"),
         (report(guidellm(CONCURRENT, output_token_count={})), "metrics.output_token_count.successful.mean is missing"),
         (aiperf(output_sequence_length={"unit": "tokens"}), "output_sequence_length.avg is missing"),
-        (aiperf(request_count="left out"), "request_count.avg is missing"),
-        (csv("0,128,8,0.25,0.02,3,100"), "n_in is 0"),
         (csv("512,,8,0.25,0.02,3,100"), "n_out is missing"),
         # Times.
         (vllm(mean_ttft_ms=0.0, mean_e2el_ms="left out"), "no request latency, nor TTFT and TPOT"),
-        (vllm(mean_tpot_ms="left out", mean_e2el_ms="left out"), "no request latency, nor TTFT and TPOT"),
         (vllm(mean_e2el_ms=0), "a time is not positive: ttft 0.25, tpot 0.02, e2e 0"),
         (vllm(mean_ttft_ms=NAN), "mean_ttft_ms must be a finite number >= 0, not nan"),
-        (vllm(mean_e2el_ms=NAN), "mean_e2el_ms must be a finite number >= 0, not nan"),
-        (vllm(mean_tpot_ms=-20.0), "mean_tpot_ms must be a finite number >= 0, not -20.0"),
         (vllm(mean_e2el_ms=math.inf), "mean_e2el_ms must be a finite number >= 0, not inf"),
         (vllm(mean_e2el_ms="3 s"), "mean_e2el_ms must be a number"),
-        (vllm(completed=True), "completed must be a number"),
         (vllm(duration=10**400), "hundreds of digits"),
         (vllm(mean_ttft_ms=3001.0), "ttft, 3.001 s, exceeds e2e, 3 s"),
-        (report(guidellm(CONCURRENT, request_latency=spread(0.0))), "a time is not positive"),
         (aiperf(request_latency={"unit": "min", "avg": 0.05}), "request_latency is in 'min'; known units are ns, us"),
         (aiperf(time_to_first_token={"avg": 250.0}), "time_to_first_token is in 'None'"),
         (csv("512,128,8,0,0.02,3,100"), "a time is not positive: ttft 0"),
         (csv("512,128,8,,0,3,100"), "a time is not positive: ttft nan, tpot 0"),
-        (csv("512,128,8,0.25,0.02,-3,100"), "e2e must be a finite number >= 0, not -3.0"),
-        (csv("512,128,8,0.25,,,100"), "no request latency, nor TTFT and TPOT"),
-        (csv("512,128,8,250,20,3,100"), "ttft, 250 s, exceeds e2e"),
     ],
 )
 def test_every_reason_for_being_unusable(content, words, reason):
@@ -429,9 +373,7 @@ def test_the_limits_themselves_are_usable(row):
     ("content", "words"),
     [
         ("", "is empty or in no known format"),
-        (" \n", "is empty or in no known format"),
         ("hello\nworld\n", "in no known format"),
-        ("a;b\n1;2\n", "in no known format"),
         ("[1, 2]", "in no known format"),
         ("{}", "object 1 is in no known format"),
         ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
@@ -442,7 +384,6 @@ def test_the_limits_themselves_are_usable(row):
         ({"benchmarks": []}, "holds no run"),
         (csv(), "holds no run"),
         (csv("1", header="e2e"), "columns are missing: n_in, n_out, concurrency;"),
-        (csv("1,2,3", header="n_in,n_out,concurrency"), "columns are missing: e2e, or ttft and tpot;"),
         (csv("1,2,3,4", header="n_in,n_out,concurrency,ttft"), "columns are missing: e2e, or ttft and tpot;"),
         (csv("1,2,3,4,5", header="n_in,n_out,n_out,concurrency,e2e"), "columns occur twice: n_out;"),
         ("n_in," + "x" * 200_000, "field larger than field limit"),

@@ -49,9 +49,28 @@ def written(path, of=None, setup=SETUP, noise=0.0, chosen=CHOSEN, rounds=2):
     return evidence.read(path)
 
 
-def test_the_fit_finds_what_made_the_times(tmp_path):
-    table = written(tmp_path / "mine.csv")
-    found = from_kernels.fit(from_kernels.times(table), from_kernels.unit(table))
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """The file of a GPU that does what `truth` says."""
+    return written(tmp_path_factory.mktemp("kernels") / "mine.csv")
+
+
+@pytest.fixture(scope="module")
+def times(table):
+    return from_kernels.times(table)
+
+
+@pytest.fixture(scope="module")
+def fitted(table, times):
+    return from_kernels.fit(times, from_kernels.unit(table))
+
+
+def calibrated(table):
+    return from_kernels.fit(from_kernels.times(table), from_kernels.unit(table)).calibration
+
+
+def test_the_fit_finds_what_made_the_times(fitted):
+    found = fitted
     for name in ("bf16", "kv"):
         assert getattr(found.calibration.coefficients, name) == pytest.approx(getattr(TRUTH, name), rel=0.01)
     # A weight read that is a little slower and a layer that is a little longer are nearly the same.
@@ -67,20 +86,16 @@ def test_the_fit_finds_what_made_the_times(tmp_path):
 
 
 def test_noise_widens_the_intervals_and_they_hold_the_truth(tmp_path):
-    sharp, blurred = (
-        from_kernels.fit(from_kernels.times(table), from_kernels.unit(table)).calibration
-        for table in (written(tmp_path / "a.csv", noise=0.01), written(tmp_path / "b.csv", noise=0.1))
-    )
+    sharp, blurred = (calibrated(written(tmp_path / f"{noise}.csv", noise=noise)) for noise in (0.01, 0.1))
     assert blurred.spread > 3 * sharp.spread
     for name in ("bf16", "kv"):
         assert blurred.sd(name) > sharp.sd(name)
         assert abs(getattr(blurred.coefficients, name) - getattr(TRUTH, name)) < 4 * blurred.sd(name)
 
 
-def test_the_calibration_predicts_the_whole_model_and_says_where_it_was_found(tmp_path):
+def test_the_calibration_predicts_the_whole_model_and_says_where_it_was_found(fitted, tmp_path):
     """Half of the layers were measured; the rest is arithmetic."""
-    table = written(tmp_path / "mine.csv")
-    found = from_kernels.fit(from_kernels.times(table), from_kernels.unit(table)).calibration
+    found = fitted.calibration
     whole = Unit.of(LLAMA, "h200-sxm", calibration=found)
     true = Unit.of(LLAMA, "h200-sxm", calibration=replace(found, coefficients=TRUTH))
     added = 32 * 64 * found.coefficients.per_sequence_overhead  # an engine's, not the kernels'
@@ -93,23 +108,17 @@ def test_the_calibration_predicts_the_whole_model_and_says_where_it_was_found(tm
     assert Calibration.load(tmp_path / "mine.toml").mode == "measured"
 
 
-def test_mixed_steps_and_loads_are_kept_back(tmp_path):
+def test_mixed_steps_and_loads_are_kept_back(fitted, tmp_path):
     """They test the model, so they must not set it."""
-    plain = written(tmp_path / "a.csv")
     more = [*CHOSEN, Point("mixed", 16, 2048, 1, 512), Point("load-first", prompts=1, tokens=64, cached=448)]
-    other = written(tmp_path / "b.csv", chosen=more)
-    one, two = (
-        from_kernels.fit(from_kernels.times(table), from_kernels.unit(table)).calibration for table in (plain, other)
-    )
-    assert one.coefficients == two.coefficients
+    other = calibrated(written(tmp_path / "b.csv", chosen=more))
+    assert other.coefficients == fitted.calibration.coefficients
 
 
-def test_points_that_beat_the_hardware_are_not_used(tmp_path):
-    table = written(tmp_path / "mine.csv")
-    times = from_kernels.times(table)
+def test_points_that_beat_the_hardware_are_not_used(table, times):
     quick = times.index[times["what"] == "decode"][3]
-    times.loc[quick, "seconds"] *= 0.1
-    found = from_kernels.fit(times, from_kernels.unit(table))
+    changed = times.assign(seconds=times["seconds"] * np.where(times.index == quick, 0.1, 1))
+    found = from_kernels.fit(changed, from_kernels.unit(table))
     assert len(found.unusable) == 1
     assert "faster than the hardware allows" in found.unusable["reason"].iloc[0]
     assert found.unusable["source"].iloc[0].startswith(times.loc[quick, "what"])
@@ -155,18 +164,17 @@ def test_the_slope_of_the_reads_does_not_take_the_batch_s_compute(tmp_path):
     assert points_[points_["what"] == "decode"]["error"].abs().max() < 1e-3
 
 
-def test_lines_find_the_terms_of_a_straight_unit(tmp_path):
+def test_lines_find_the_terms_of_a_straight_unit(times, tmp_path):
     """No matrix compute beside the weight read, so that the step is the talks' line: t_w + B·ΔH."""
     free = replace(truth(bf16=1.0, attention=1.0), gpu=replace(catalogue.gpu("h200-sxm"), bf16_flops=1e30))
-    table = written(tmp_path / "mine.csv", of=free)
-    found, points_ = from_kernels.lines(from_kernels.times(table), free)
+    found, points_ = from_kernels.lines(from_kernels.times(written(tmp_path / "mine.csv", of=free)), free)
     line = found.set_index("name")
     assert points_[points_["what"] == "decode"]["error"].abs().max() < 0.001
     assert line.loc["r", "share"] == pytest.approx(TRUTH.kv, rel=0.01)
     assert line.loc["t_w", "value"] == pytest.approx(free.step_time(1, 0), rel=0.001)
     assert line.loc["growth", "value"] == pytest.approx((free.step_time(64, 0) - free.step_time(1, 0)) / 63, rel=0.01)
     # With the real compute rate T is the products' and what activations cost, p the attention's.
-    real, _ = from_kernels.lines(from_kernels.times(written(tmp_path / "b.csv")), truth())
+    real, _ = from_kernels.lines(times, truth())
     terms = truth().terms
     assert real.set_index("name").loc["T", "value"] == pytest.approx(terms["matrices"] + terms["move"], rel=0.05)
     assert real.set_index("name").loc["p", "value"] == pytest.approx(terms["caches"][0]["pair"], rel=1e-6)
@@ -187,9 +195,8 @@ def test_floors_are_those_of_the_datasheet_in_the_precision_of_each_part(tmp_pat
 
 
 @pytest.mark.parametrize("which", ["min", "max"])
-def test_lines_are_least_squares_of_relative_errors(tmp_path, which):
+def test_lines_are_least_squares_of_relative_errors(times, which):
     """With one step a tenth off, be it short or long, no other r has smaller ones at the same heights."""
-    times = from_kernels.times(written(tmp_path / "mine.csv"))
     reads = (times["decodes"] * times["context"]).where(times["what"] == "decode")
     rows = times.assign(seconds=times["seconds"] * np.where(reads == reads.agg(which), 1.1, 1.0))
     line, drawn = from_kernels.lines(rows, truth())
@@ -202,17 +209,15 @@ def test_lines_are_least_squares_of_relative_errors(tmp_path, which):
     assert off(0) < min(off(0.01), off(-0.01))
 
 
-def test_the_growth_is_that_of_batches_up_to_64(tmp_path):
-    times = from_kernels.times(written(tmp_path / "mine.csv"))
+def test_the_growth_is_that_of_batches_up_to_64(times):
     before = from_kernels.lines(times, truth())[0].set_index("name")["value"]
     crowded = times.assign(seconds=times["seconds"] + 0.01 * ((times["what"] == "decode") & (times["decodes"] > 64)))
     after = from_kernels.lines(crowded, truth())[0].set_index("name")["value"]
     assert after["growth"] == pytest.approx(before["growth"], rel=1e-6)
 
 
-def test_products_alone_are_in_the_fit_and_those_with_a_chunk_are_not(tmp_path):
-    times = from_kernels.times(written(tmp_path / "mine.csv"))
-    found = from_kernels.fit(times, truth()).table
+def test_products_alone_are_in_the_fit_and_those_with_a_chunk_are_not(times, fitted):
+    found = fitted.table
     products = found[found["what"] == "matrices"]
     assert len(products) == ((times["what"] == "matrices") & (times["prompts"] == 0)).sum() > 0
     assert (products["prompts"] == 0).all()
@@ -238,8 +243,7 @@ def test_too_few_points_are_refused(tmp_path):
         from_kernels.lines(from_kernels.times(written(tmp_path / "b.csv", chosen=decodes)), truth())
 
 
-def test_times_of_another_model_are_refused(tmp_path):
-    times = from_kernels.times(written(tmp_path / "mine.csv"))
+def test_times_of_another_model_are_refused(times):
     with pytest.raises(ValueError, match=r"the table must be of llama-3-8b .* the best fit is .* off, most at"):
         from_kernels.fit(times.assign(seconds=times["seconds"] * np.where(times["what"] == "prefill", 40, 1)), truth())
 
@@ -263,6 +267,3 @@ def test_a_gpu_may_be_named_and_other_tables_are_refused(tmp_path):
     assert from_kernels.unit(table, "h20").model.n_layers == 16
     with pytest.raises(ValueError, match=r"h100_gemm must be a table of `inference-math measure`"):
         from_kernels.unit(evidence.load("h100_gemm"))
-
-
-# The measured operators of the H100, put together as the same table.

@@ -205,13 +205,6 @@ def test_too_few_runs_say_why_others_were_left_out():
         calibrate.fit((UNITS["bf16"], Runs(table, measured.unusable)))
 
 
-def test_times_in_milliseconds_get_a_hint():
-    measured = made_by(UNITS["bf16"])
-    table = measured.table.assign(e2e=1e3 * measured.table.e2e * np.exp(np.linspace(-3, 3, len(GRID))))
-    with pytest.raises(ValueError, match="with times in seconds: the best fit is"):
-        calibrate.fit((UNITS["bf16"], Runs(table, measured.unusable)))
-
-
 @pytest.mark.parametrize(
     ("model", "tp", "words"),
     [

@@ -99,17 +99,13 @@ def test_a_small_trace_by_hand():
     # Ten tokens in blocks of four; the second prompt shares two blocks, the third is the first again.
     blocks, n_in = [[1, 2, 3], [1, 2, 4], [1, 2, 3]], [10, 12, 10]
     assert reusable(blocks, n_in, 4).tolist() == [0, 8 / 12, 9 / 10]
+    assert reusable([[1, 2], [1, 2]], [1024, 1024]).tolist() == [0, 1023 / 1024]  # the last token is computed
     curve = reuse_curve(blocks, n_in, 4)
     # After the second prompt the order of use is 1, 2, 4, 3.
     assert curve.capacity.tolist() == [0, 4, 8, 16]
     assert (curve.block_share * 9).tolist() == pytest.approx([0, 2, 4, 5])
     assert (curve.token_share * 32).tolist() == pytest.approx([0, 8, 16, 17])
     assert (curve.mean_alpha * 3).tolist() == pytest.approx([0, 4 / 12 + 4 / 10, 8 / 12 + 8 / 10, 8 / 12 + 9 / 10])
-
-
-def test_a_repeated_prompt_still_computes_its_last_token():
-    assert reusable([[1], [1]], [1, 1]).tolist() == [0, 0]
-    assert reusable([[1, 2], [1, 2]], [1024, 1024]).tolist() == [0, 1023 / 1024]
 
 
 def test_a_long_trace_takes_one_pass():
@@ -128,8 +124,6 @@ def test_a_long_trace_takes_one_pass():
     [
         ([], [], "n_in must be a list of whole numbers"),
         ([[1]], [1.5], "n_in must be a list of whole numbers"),
-        ([[1]], 5, "n_in must be a list of whole numbers"),
-        ([[1]], [0], "n_in must be a finite number >= 1"),
         ([[1]], [1, 2], "must have the same length, not 1 and 2"),
         ([[1], [1, 2]], [512, 512], "request 1 has 2 for 512 tokens, 512 in a block"),
         ([[1, 2], [3, 2]], [600, 600], "in request 1, 2 follows another block than before"),
@@ -143,7 +137,7 @@ def test_blocks_that_name_no_prefixes_are_refused(function, blocks, n_in, words)
         function(blocks, n_in)
 
 
-@pytest.mark.parametrize("capacity", [-1, float("nan"), float("inf"), [512, -512]])
+@pytest.mark.parametrize("capacity", [float("inf"), [512, -512]])
 def test_a_capacity_is_a_number_of_tokens(capacity):
     with pytest.raises(ValueError, match="capacity must be a finite number >= 0"):
         reuse_curve([[1]], [5], capacity=capacity)
@@ -218,34 +212,24 @@ BAD_JSON = [
     ('{"timestamp": 0, "output_length": 5}', "input_length missing"),
     (line(output_length=None), "output_length missing"),
     (line(input_length=0), "the prompt length must be a whole number >= 1, not 0"),
-    (line(input_length=-3), "the prompt length must be a whole number >= 1, not -3"),
-    (line(input_length=1.5), "the prompt length must be a whole number >= 1, not 1.5"),
     (line(input_length=10**30), "at most 2^53"),
     (line(input_length="600"), "the prompt length must be a whole number, not '600'"),
     (line(output_length=0), "the output length must be a whole number >= 1, not 0"),
     (line(output_length=True), "the output length must be a whole number, not True"),
-    (line(output_length=float("nan")), "the output length must be a whole number >= 1, not nan"),
-    (line(output_length=float("inf")), "the output length must be a whole number >= 1, not inf"),
     (line(timestamp=float("nan")), "timestamp must be a finite number >= 0, not nan"),
-    (line(timestamp=-1), "timestamp must be a finite number >= 0, not -1"),
     (line(timestamp="0"), "timestamp must be a number"),
     (line(timestamp=10**400), "hundreds of digits"),
     (line(timestamp=999), "goes back from 1 to 0.999 s"),
     (line(1000, hash_ids=[0]), "600 tokens are 2 blocks of 512, not 1"),
-    (line(1000, hash_ids=[0, 0.5]), "the block ids must be a list of whole numbers or strings"),
     (line(1000, hash_ids=[0, True]), "the block ids must be a list of whole numbers or strings"),
     (line(1000, hash_ids=7), "the block ids must be a list of whole numbers or strings"),
     (b"\xff\xfe", "Expecting value"),
 ]
 BAD_CSV = [
     ("1,2", "2 cells under 3 columns"),
-    ("1,2,3,4", "4 cells under 3 columns"),
     ("1,,3", "could not convert string to float: ''"),
-    ("1,two,3", "could not convert string to float: 'two'"),
     ("1,1_0,3", "could not convert string to float: '1_0'"),
     ("1,nan,3", "the prompt length must be a whole number >= 1, not nan"),
-    ("1,2,0", "the output length must be a whole number >= 1, not 0"),
-    ("nan,2,3", "the time of arrival must be a finite number >= 0, not nan"),
     ("-1,2,3", "the time of arrival must be a finite number >= 0, not -1"),
     ("0.5,2,3", "goes back from 1 to 0.5 s"),
     (b"1,\xff,3", "could not convert"),
@@ -291,11 +275,9 @@ def test_other_block_sizes_are_told_to_the_reader(write):
     ("name", "lines", "words"),
     [
         ("t.jsonl", [], "t.jsonl holds no proper request$"),
-        ("t.jsonl", ["", "  "], "t.jsonl holds no proper request$"),
         ("t.jsonl", ["{", "{"], r"t.jsonl holds no proper request \(line 1: "),
         ("t.csv", [], "t.csv must have the columns n_in, n_out"),
         ("t.csv", ["a,b"], r"or TIMESTAMP, ContextTokens, GeneratedTokens, not \['a', 'b'\]"),
-        ("t.csv", ["arrival,n_in,n_out"], "t.csv holds no proper request$"),
         ("t.csv", ["arrival,n_in,n_out", "0,0,0"], r"t.csv holds no proper request \(line 2: the prompt length"),
         ("t.txt", [], r"the suffix of t.txt must be one of .jsonl, .csv, not '.txt'"),
     ],
@@ -305,17 +287,9 @@ def test_a_file_without_requests_is_refused(write, name, lines, words):
         read(write(name, *lines))
 
 
-def test_a_file_of_far_too_many_lines_is_refused_before_they_are_read(tmp_path, monkeypatch):
+def test_a_file_of_far_too_many_lines_is_refused_before_they_are_read_and_empty_ones_do_not_count(write, monkeypatch):
     monkeypatch.setattr(traces, "_MOST", 10)
+    assert len(read(write("airy.csv", "n_in,n_out", *["5,5\n\n"] * 10)).requests) == 10
     monkeypatch.setattr(traces, "_parsed_lines", lambda *_: pytest.fail("lines were read"))
-    path = tmp_path / "long.csv"
-    path.write_text("n_in,n_out\n" + "5,5\n" * 11)
     with pytest.raises(ValueError, match=r"long\.csv must have at most 10 requests"):
-        read(path)
-
-
-def test_empty_lines_make_no_file_too_long(tmp_path, monkeypatch):
-    monkeypatch.setattr(traces, "_MOST", 10)
-    path = tmp_path / "airy.csv"
-    path.write_text("n_in,n_out\n" + "5,5\n\n\n" * 10)
-    assert len(read(path).requests) == 10
+        read(write("long.csv", "n_in,n_out", *["5,5"] * 11))

