@@ -7,6 +7,7 @@ token, eight units; nothing stored, or 95 % of the prompts on local SSDs.
 from __future__ import annotations
 
 from functools import lru_cache
+from math import sqrt
 
 import pandas as pd
 
@@ -54,10 +55,12 @@ def _e(alone: WorkloadCosts) -> float:
 
 
 def _step_speedup(e: float) -> float:
-    """Return how much faster a prompt alone is by `theory.speedup_step`, whose e is of its own part of the step."""
+    """Return how much faster a prompt alone is by `theory.speedup_root`, whose e is of the products' part of the step."""
     alone = _costs("fitted", False)
-    beside = float(alone.t_w / alone.ttft_1)
-    return float(theory.speedup_step(alpha=STORED, e=e / (1 + beside), beside=beside))
+    whole = float(alone.ttft_1 + alone.t_w)
+    products = sqrt(whole**2 - float(alone.t_w) ** 2)
+    beside = float(alone.t_w) / products
+    return theory.speedup_root(alpha=STORED, e=e * products / whole, beside=beside)
 
 
 @lru_cache

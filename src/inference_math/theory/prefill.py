@@ -52,14 +52,33 @@ def crossover_causal(e, phi):
 
 @formula(r"x_{\mathrm{step}}", claim="C05")
 def speedup_step(alpha, e, beside):
-    """Speedup of a prompt's whole step: what it takes beside the prompt is not saved, and hides loading."""
+    """Speedup of a prompt's whole step where its parts add: what it takes beside the prompt is not saved, and hides
+    loading.
+    """
     return (1 + beside) / sp.Max(beside + 1 - alpha, alpha / e)
 
 
 @formula(r"\alpha^{*}_{\mathrm{step}}", claim="C06")
 def crossover_step(e, beside):
-    """The crossover when loading also hides under what a step takes beside the prompt; 1 where all of it hides."""
+    """The crossover when loading also hides under what a step takes beside the prompt, where the parts of the step add;
+    1 where all of it hides.
+    """
     return sp.Min(1, (1 + beside) * e / (1 + e))
+
+
+@formula(r"x_{\mathrm{root}}", claim="C05")
+def speedup_root(alpha, e, beside):
+    """Speedup of a prompt's whole step where reading weights and computing share it in quadrature, as plans count."""
+    return sp.sqrt(beside**2 + 1) / sp.Max(sp.sqrt(beside**2 + (1 - alpha) ** 2), alpha / e)
+
+
+@formula(r"\alpha^{*}_{\mathrm{root}}", claim="C06")
+def crossover_root(e, beside):
+    """The crossover when loading hides under a step whose weight read and computing share it in quadrature; 1 where
+    all of it hides.
+    """
+    meets = sp.Max(0, 1 - (1 - 1 / e**2) * (1 + beside**2))  # below 0 loading is the shorter at every share
+    return sp.Min(1, (1 + beside**2) / (1 + sp.sqrt(meets)))
 
 
 @formula(r"x_{\mathrm{mixed}}", claim="C07")
@@ -81,10 +100,12 @@ def acceleration_needed(alpha):
     return alpha / (1 - alpha)
 
 
-@formula(r"e_{\min,\mathrm{step}}", claim="C09")
-def acceleration_needed_step(alpha, beside):
-    """Token acceleration from which faster IO brings nothing more when loading hides under the whole step."""
-    return alpha / (1 - alpha + beside)
+@formula(r"e_{\min,\mathrm{root}}", claim="C09")
+def acceleration_needed_root(alpha, beside):
+    """Token acceleration from which faster IO brings nothing more when loading hides under a step whose weight read and
+    computing share it in quadrature.
+    """
+    return alpha / sp.sqrt(beside**2 + (1 - alpha) ** 2)
 
 
 @formula(r"x_{\mathrm{whole}}", claim="C10", source=A)

@@ -43,10 +43,12 @@ def held_share(kv_capacity, users, again, brought, served, think):
     return sp.Max(0, sp.Min(1, room - (1 - room) * served / think))
 
 
-@formula(r"U^{**}", claim="E09")
-def users_collapse(kv_capacity, again, brought, think, T):
-    """Users from whom on a busy engine's store cannot keep up what it finds: each miss makes more of them."""
-    return kv_capacity / (again + brought) + think / (again * T)
+@formula(r"U_{0}", claim="E09")
+def users_collapse(kv_capacity, again, brought, think, rate):
+    """Users from whom on a store finds nothing, as turns under way alone fill it: rate is that of turns, where nothing
+    is found; exponential thinking.
+    """
+    return kv_capacity / (again + brought) + think * rate
 
 
 @formula(r"X(U)", unit="1/s", claim="E09")

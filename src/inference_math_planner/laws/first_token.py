@@ -10,7 +10,9 @@ All parts of a step add, as in C12 to C14. The front, what a first token takes b
 import sympy as sp
 
 from inference_math.theory.formula import formula
-from inference_math.theory.notation import cv, filled, latency, on_prompts
+from inference_math.theory.notation import cv, filled, latency, on_prompts, rounds
+
+_waves = sp.Symbol("J", nonnegative=True)  # answers of each user until their phases are spread, or the run ends
 
 
 @formula(r"\mathrm{TTFT}_{\mathrm{burst}}", unit="s", claim="C13")
@@ -32,15 +34,17 @@ def prompts_beside_wave(B, n_out, cv, wave):
     return sp.Max(0, B - 1) * sp.Min(1, sp.Max(1, 1 / (2 * cv * sp.sqrt(sp.pi * wave))) / n_out)
 
 
-@formula(r"M_{+}", claim="C13")
+@formula(r"M_{+}", claim="C13", where={_waves: sp.Min(rounds - 1, mixing_waves.expr)})
 def prompts_met(B, rounds, together, n_out, cv):
     """Prompts that a user of a benchmark meets beside the own ones after the opening burst, all waves together, beyond
     those of a closed loop; for answers that are equal, or differ by a ninth and more.
     """
     held = sp.Min(together, B) - 1 - (B - 1) / n_out  # more than in a closed loop while groups of k hold together
-    spread = sp.Min(rounds - 1, mixing_waves.expr)  # waves until the phases are spread
-    apart = (B - 1) * (sp.sqrt(spread) / (cv * n_out * sp.sqrt(sp.pi)) - spread / n_out)
-    return sp.Piecewise((held * (rounds - 1), cv <= 0), (sp.Min(apart, sp.Max(0, held * spread)), True))
+    # The sum of 1/√j over J waves by Euler and Maclaurin, ζ(½) its constant: 4 % off for one wave, 0.2 % for four.
+    roots = 2 * sp.sqrt(_waves) - sp.Float("1.4604", 5) + 1 / (2 * sp.sqrt(_waves))
+    apart = (B - 1) / n_out * (roots / (2 * cv * sp.sqrt(sp.pi)) - _waves)
+    spread = sp.Min(apart, sp.Max(0, held * _waves))
+    return sp.Piecewise((held * (rounds - 1), cv <= 0), (0, _waves < 1), (spread, True))
 
 
 @formula(r"\mathrm{TTFT}(n_r)", unit="s", claim="C13")

@@ -119,12 +119,38 @@ def test_turns_in_flight_make_a_cliff_where_gaps_are_exponential():
     assert played(AGENTS, 40, [1.0e6]).tiers.found.sum() < 0.02
 
 
-def test_users_beyond_the_border_collapse_where_the_formula_says():
-    T = 40e-6
-    formula = theory.users_collapse(kv_capacity=1.0e6, again=MEANS.again, brought=MEANS.brought, think=20.0, T=T)
-    below, above = (loop(AGENTS, users, COST, tokens=[1.0e6]).together for users in (0.8 * formula, 1.1 * formula))
-    assert below > 0.4 * AGENTS.sessions(0).of(1).ceiling
-    assert above < 0.02
+def collapse(turns, hbm):
+    """Return the users of the formula, at the rate that they have where nothing is kept for long enough to be found."""
+    means, users = turns.sessions(0), 50.0
+    for _ in range(30):
+        rate = loop(turns, users, COST, tokens=[hbm], habit=Habit(lifetime=1e-6)).rate
+        users = theory.users_collapse(
+            kv_capacity=hbm, again=means.again, brought=means.brought, think=turns.think, rate=rate
+        )
+    return users
+
+
+@pytest.mark.parametrize(
+    ("turns", "hbm"),
+    [
+        (AGENTS, 1.0e6),
+        (Turns(**(vars(AGENTS) | {"think": 90.0})), 1.0e6),
+        (Turns(turns=12, first=500, message=200, answer=400, think=30.0), 2e5),  # chats
+        (Turns(turns=12, first=500, message=200, answer=1500, think=30.0), 2e5),  # long answers
+    ],
+)
+def test_nothing_is_found_from_as_many_users_on_as_the_formula_says(turns, hbm):
+    """Turns in flight fill HBM then, for long answers as for agents: where a slope is one does not come into it."""
+    border, ceiling = collapse(turns, hbm), turns.sessions(0).of(1).ceiling
+    assert loop(turns, 1.1 * border, COST, tokens=[hbm]).together < 0.01
+    assert loop(turns, 0.85 * border, COST, tokens=[hbm]).together > 0.1 * ceiling
+
+
+def test_a_simulated_engine_collapses_there_too():
+    chats = Turns(turns=12, first=500, message=200, answer=400, think=30.0)
+    border = collapse(chats, 2e5)
+    assert played(chats, round(1.15 * border), [2e5]).tiers.found.sum() < 0.02
+    assert played(chats, round(0.6 * border), [2e5]).tiers.found.sum() > 0.2
 
 
 @settings(max_examples=20, deadline=None)

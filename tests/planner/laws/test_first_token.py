@@ -84,13 +84,24 @@ def test_more_requests_of_each_user_bring_the_mean_down_as_the_formula_says():
     steady = theory.expected_ttft_full(B=64, n_out=256, **COSTS)
     parts = {"ttft_1": COSTS["ttft_1"], "delta_h": COSTS["delta_h"]}
     met = laws.prompts_met(B=64, rounds=1e9, together=8, n_out=256, cv=(1 / 9) / 3**0.5)
-    assert met == pytest.approx(63 / (4 * np.pi * ((1 / 9) / 3**0.5) ** 2 * 256))
+    waves = np.arange(1, laws.mixing_waves(cv=(1 / 9) / 3**0.5))
+    beside = [laws.prompts_beside_wave(B=64, n_out=256, cv=(1 / 9) / 3**0.5, wave=wave) for wave in waves]
+    assert met == pytest.approx(sum(beside) - len(waves) * 63 / 256, rel=0.002)
     needed = laws.rounds_needed(burst=burst, steady=steady, met=met, **parts, share_off=0.05)
     assert closed(64, needed, 8, 256, (1 / 9) / 3**0.5) == pytest.approx(steady * 1.05, rel=1e-6)
     assert laws.rounds_needed(burst=steady, steady=steady, met=0, **parts, share_off=0.05) == 1
     equal_met = laws.prompts_met(B=64, rounds=5, together=8, n_out=256, cv=0)
     told = laws.ttft_benchmark(burst=burst, steady=steady, rounds=5, met=equal_met, **parts)
     assert told == pytest.approx((burst + 4 * steady + 4 * (7 - 63 / 256) * (0.05 - 1e-4)) / 5)
+
+
+@given(cv=st.floats(0.03, 0.19), rounds=st.integers(2, 400))
+def test_prompts_met_are_the_sum_of_their_waves(cv, rounds):
+    """In the root of the waves, without the limit of what a step has room for: an integral is half as much again."""
+    waves = range(1, min(rounds - 1, int(laws.mixing_waves(cv=cv))) + 1)
+    beside = [laws.prompts_beside_wave(B=64, n_out=256, cv=cv, wave=wave) - 63 / 256 for wave in waves]
+    met = laws.prompts_met(B=64, rounds=rounds, together=64, n_out=256, cv=cv)
+    assert met == pytest.approx(sum(beside), rel=0.05, abs=0.03)
 
 
 def test_users_who_began_together_meet_less_and_less():
