@@ -55,7 +55,7 @@ def _e(alone: WorkloadCosts) -> float:
 
 
 def _step_speedup(e: float) -> float:
-    """Return how much faster a prompt alone is by `theory.speedup_root`, whose e is of the products' part of the step."""
+    """Return how much faster a prompt alone is by `theory.speedup_root`, whose e is of the products alone."""
     alone = _costs("fitted", False)
     whole = float(alone.ttft_1 + alone.t_w)
     products = sqrt(whole**2 - float(alone.t_w) ** 2)
