@@ -1,4 +1,4 @@
-"""One choice under many draws: settings of each architecture, what they serve in each draw, and which loses least.
+"""One choice under many draws: settings of each architecture, what they serve in each draw, and which serves most.
 
 A draw is one set of coefficients that the calibration allows. Settings are chosen once, so that they keep the limits in
 nine of ten draws; in a draw that misses them, settings for that draw alone stand in, for somebody would turn them down.
@@ -19,7 +19,6 @@ from inference_math.unit.types import Asked, Row, Step, StepCosts, Target
 
 CAREFUL = 0.9  # of the draws must keep the limits with the settings that are chosen
 RESOLVED = 1.04  # times a rate: what simulations do not tell apart
-SURE = 0.5  # of the draws must name the chosen architecture as the best, or it is a tie
 MOST_FED = 0.97  # of what a prefill unit computes at most: fewer prompts together wait less for each other
 TENTHS = 9  # of the draws keep the limits beside a chunk, or as many fewer as there must be
 LARGEST = 4  # prompts' tokens in a chunk
@@ -247,7 +246,7 @@ def most_prompts(step: Step, room: float, ttft: float) -> int:
 
 
 def decide(target: Target, drawn: list[StepCosts]) -> Solution:
-    """Return the settings of each architecture, what they do under each draw, and which architecture loses least.
+    """Return the settings of each architecture, what they do under each draw, and which serves most in the mean.
 
     settings, each (rows by draw), kept (share of the draws that keep the limits with the settings), rates (by draw),
     best_in and none_in (shares of the draws), loss, order (the smallest loss first), best ("" where most draws have
@@ -285,28 +284,76 @@ def alone(target: Target, one: StepCosts, name: str) -> Row:
 
 
 def chosen(rates: dict[str, list[float]]) -> Solution:
-    """Return the choice by the requests/s of each architecture under each draw."""
-    most = best_rates(rates)
-    loss: dict[str, float] = {}
-    for name in ARCHITECTURES:
-        loss[name] = lost_to(most, rates[name])
+    """Return the choice by the requests/s of each architecture under each draw: the most in the mean over the draws.
+
+    Of those that meet the limits in most draws. It is the least expected regret, in requests/s, and who else is asked
+    moves nothing: what two serve in the mean does not hang on a third.
+    """
+    lost = losses([rates[name] for name in ARCHITECTURES])
+    loss, rank = {}, {}
+    for i in range(len(ARCHITECTURES)):
+        name = ARCHITECTURES[i]
+        loss[name] = lost[i]
+        rank[name] = lost[i] if median(rates[name]) > 0 else lost[i] + 1
     names = list(ARCHITECTURES)
-    names.sort(key=lambda name: loss[name])
+    names.sort(key=lambda name: rank[name])
     first, second = names[0], names[1]
-    best, best_in = first if median(rates[first]) > 0 else "", shares_best(rates)
-    lead = loss[second] - loss[first] if median(rates[second]) > 0 else NEVER
-    scatter = scattered(most, rates[first], rates[second])
+    best = first if median(rates[first]) > 0 else ""
+    ahead = leads(rates[first], rates[second])
+    lead = mean(ahead) if median(rates[second]) > 0 else NEVER
+    scatter = scattered(ahead)
     return {
         "rates": rates,
-        "best_in": best_in,
+        "best_in": shares_best(rates),
         "none_in": none_in(rates),
         "loss": loss,
         "order": names,
         "best": best,
         "lead": lead,
         "scatter": scatter,
-        "tie": best != "" and tied(best_in[first], lead, scatter),
+        "tie": best != "" and lead < scatter,
     }
+
+
+def losses(served: list[list[float]]) -> list[float]:
+    """Return by how much less each serves in the mean over the draws than who serves most, as a share of that."""
+    means = [mean(one) for one in served]
+    most = 0.0
+    for one in means:
+        most = max(most, one)
+    return [1 - one / most if most > 0 else 1.0 for one in means]
+
+
+def leads(first: list[float], second: list[float]) -> list[float]:
+    """Return draw by draw by how much more one serves than another, as a share of what it serves in the mean.
+
+    Draws in which neither meets the limits tell nothing, and are left out.
+    """
+    able = [i for i in range(len(first)) if max(first[i], second[i]) > 0]
+    own = mean([first[i] for i in able])
+    return [(first[i] - second[i]) / own if own > 0 else -1.0 for i in able]
+
+
+def scattered(ahead: list[float]) -> float:
+    """Return by how much a lead over another falls short of its mean from draw to draw.
+
+    The root of twice the mean square of what is missing: where leads vary alike to both sides, their standard
+    deviation. It is what errors of steps do to a lead: in each draw both have the same ones, and what is common to all
+    cancels. A draw in which the other one serves nothing makes a lead larger, and is no reason for doubt. A lead that
+    half of the draws deny is never longer: those alone miss all of it, and twice a half is one.
+    """
+    middle, squares = mean(ahead), 0.0
+    for one in ahead:
+        squares += 2 * min(one - middle, 0.0) ** 2 / len(ahead)
+    return sqrt(squares)
+
+
+def mean(values: list[float]) -> float:
+    """Return the mean of numbers, 0 of none."""
+    total = 0.0
+    for one in values:
+        total += one
+    return total / max(len(values), 1)
 
 
 def best_rates(rates: dict[str, list[float]]) -> list[float]:
@@ -323,19 +370,6 @@ def most_in(served: list[list[float]]) -> list[float]:
             most = max(most, one[d])
         found.append(most)
     return found
-
-
-def lost_to(best: list[float], served: list[float]) -> float:
-    """Return the share of what the best one serves that another one loses, in the mean over the draws.
-
-    Draws in which nothing meets the limits tell nothing, and do not count.
-    """
-    lost, count = 0.0, 0
-    for i in range(len(best)):
-        if best[i] > 0:
-            lost += 1 - served[i] / best[i]
-            count += 1
-    return lost / count if count > 0 else 1.0
 
 
 def shares_best(rates: dict[str, list[float]]) -> dict[str, float]:
@@ -355,31 +389,6 @@ def none_in(rates: dict[str, list[float]]) -> float:
     """Return the share of the draws in which no architecture meets the limits."""
     best = best_rates(rates)
     return len([one for one in best if not one > 0]) / len(best)
-
-
-def scattered(best: list[float], first: list[float], second: list[float]) -> float:
-    """Return by how much a lead over another falls short of its mean from draw to draw, as a share of the best rate.
-
-    The root of twice the mean square of what is missing: where leads vary alike to both sides, their standard
-    deviation. It is what errors of steps do to a lead: in each draw both have the same ones, and what is common to all
-    cancels. A draw in which the other one serves nothing makes a lead larger, and is no reason for doubt.
-    """
-    ahead = [(first[i] - second[i]) / best[i] for i in range(len(best)) if best[i] > 0]
-    mean, squares = 0.0, 0.0
-    for one in ahead:
-        mean += one / len(ahead)
-    for one in ahead:
-        squares += 2 * min(one - mean, 0.0) ** 2 / len(ahead)
-    return sqrt(squares)
-
-
-def tied(best_in: float, lead: float, scatter: float) -> bool:
-    """Tell whether a choice is a tie: the best in fewer than half of the draws, or ahead by less than a lead errs.
-
-    `lead` is the mean paired difference to the next, as a share of the best rate (NaN where there is no next), and
-    `scatter` by how much it falls short of that from draw to draw.
-    """
-    return best_in < SURE or lead < scatter
 
 
 def median_row(rows: list[Row]) -> dict[str, list[float]]:
@@ -409,12 +418,11 @@ def layouts_near(tokens: list[list[float]]) -> list[int]:
 
 
 def layouts_ranked(tokens: list[list[float]], gpus: list[int]) -> Ranking:
-    """Return the order of layouts by what they lose to the best one in the mean; loss and best_in of each.
+    """Return the order of layouts by what they serve in the mean; loss and best_in of each.
 
     By tokens of a GPU under each draw; of equal ones the smaller unit comes first.
     """
-    best = most_in(tokens)
-    loss, best_in = [lost_to(best, one) for one in tokens], [0.0 for _ in tokens]
+    best, loss, best_in = most_in(tokens), losses(tokens), [0.0 for _ in tokens]
     for d in range(len(best)):
         firsts = [i for i in range(len(tokens)) if best[d] > 0 and tokens[i][d] * NEARLY >= best[d]]
         if len(firsts) > 0:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Solution(TypedDict):
-    """Which architecture loses least under some draws (`choice.chosen`), with what it was chosen from.
+    """Which architecture serves most under some draws (`choice.chosen`), with what it was chosen from.
 
     Rates in requests/s, by draw. Settings, rows and costs are those of `choice.decide` and `answers.solve`.
     """

@@ -83,12 +83,12 @@ class Plan:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The architectures, that which loses least first."""
+        """The architectures, that which serves most in the mean over the draws first."""
         return tuple(self.solved["order"])
 
     @property
     def best(self) -> str:
-        """The architecture that loses least in the mean over the draws; "" where none meets the SLA."""
+        """The architecture that serves most in the mean over the draws; "" where none meets the SLA in most of them."""
         return str(self.solved["best"])
 
     @property
@@ -113,7 +113,7 @@ class Plan:
 
     @cached_property
     def compared(self) -> pd.DataFrame:
-        """What each architecture does at full load with its settings: a row each, that which loses least first.
+        """What each architecture does at full load with its settings: a row each, that which serves most first.
 
         Columns: architecture; rate (requests/s of a unit), ttft and tpot (s), each with _low and _high; best_in, the
         share of the draws in which it is the best; loss, of the best one's rate in the mean; kept, the share of the

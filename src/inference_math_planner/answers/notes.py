@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from inference_math.optimiser.choice import RESOLVED, SURE, median_row
+from inference_math.optimiser.choice import RESOLVED, median_row
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
@@ -35,28 +35,24 @@ MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too smal
 
 
 def verdict(solved: Solution, rate: float) -> list[Part]:
-    """Name the architecture that loses least, how often it is the best and what it costs where it is not, or a tie.
+    """Name the architecture that serves most in the mean, in how many draws it does, and the next one, or a tie.
 
     `rate` is its requests/s, a unit's, in the median.
     """
     best, second, lead, none = solved["best"], solved["order"][1], solved["lead"], solved["none_in"]
     if best == "":
         return [{"key": "verdict.none"} if none >= 1 else {"key": "verdict.mostly_none", "none": none}]
-    ahead, lost = solved["best_in"][best], solved["loss"][best]
-    said: list[Part] = [{"key": "verdict.best", "best": best, "rate": rate, "ahead": ahead}]
+    said: list[Part] = [{"key": "verdict.best", "best": best, "rate": rate, "ahead": solved["best_in"][best]}]
     if none >= VISIBLE:
         said.append({"key": "verdict.unmet", "none": none})
-    if lost >= VISIBLE:
-        said.append({"key": "verdict.loses", "lost": lost})
     if not isfinite(lead):
         return said
     if lead >= VISIBLE:
-        said.append({"key": "verdict.next", "second": second, "lead": lead, "more": lost >= VISIBLE})
+        said.append({"key": "verdict.next", "second": second, "lead": lead})
     else:
         said.append({"key": "verdict.next_too", "second": second})
     if solved["tie"]:
-        varies: Part = {"key": "verdict.tie_varies", "scatter": solved["scatter"]}
-        said.append({"key": "verdict.tie_few"} if ahead < SURE else varies)
+        said.append({"key": "verdict.tie", "scatter": solved["scatter"]})
     elif lead < MATTERS:
         said.append({"key": "verdict.either"})
     return said
@@ -134,7 +130,7 @@ def runner_up(best: str, second: str, rate: float, swings: list[Swing], even: bo
 def sized(first: Sized, others: list[Sized], have: float, tie: bool, ahead: float, lost: float) -> list[Part]:
     """Say what a fleet serves, and what follows it, the nearest first: by its GPUs, or if there are `have` by its rate.
 
-    It is the best in `ahead` of the draws, and loses `lost` in the mean.
+    It is the best in `ahead` of the draws, and in the mean another serves `lost` more of a GPU.
     """
     owned = have > 0
     name, gpus, rate = first["name"], first["gpus"], first["rate"][0]
@@ -155,9 +151,9 @@ def sized(first: Sized, others: list[Sized], have: float, tie: bool, ahead: floa
         said.append({"key": takes, "name": others[0]["name"], "size": second[0], "low": second[1], "high": second[2]})
     said.append({"key": "fleet.best", "name": name, "ahead": ahead})
     if lost >= VISIBLE:
-        said.append({"key": "verdict.loses", "lost": lost})
+        said.append({"key": "fleet.loses", "lost": lost})
     if tie and len(equal) == 0:
-        said.append({"key": "fleet.unsure_few" if ahead < SURE else "fleet.unsure_varies"})
+        said.append({"key": "fleet.unsure"})
     return said
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil, floor, inf, log, log1p
 
-from inference_math.optimiser.choice import CAREFUL, RESOLVED, best_rates, chosen, scattered, tied
+from inference_math.optimiser.choice import CAREFUL, RESOLVED, chosen, leads, mean, scattered
 from inference_math.optimiser.draws import fixed, median
 from inference_math.optimiser.load import loaded, settings_row
 from inference_math.optimiser.search import ARCHITECTURES, NEVER
@@ -620,9 +620,9 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
 def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) -> Solution:
     """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
 
-    Equal ones are ordered by what they lose over the draws, as are rates that are not told apart. It is a tie if the
-    next is as good, or if over the draws it is one by `choice.tied`. Replicas are whole in each draw, too, and of the
-    size that was chosen for nine in ten.
+    Equal ones are ordered by what they serve in the mean over the draws. It is a tie if the next is as good, as far as
+    simulations tell rates apart, or if its lead varies by more than it is. Replicas are whole in each draw, too, and of
+    the size that was chosen for nine in ten.
     """
     rates: dict[str, list[float]] = {}
     costs: dict[str, float] = {}
@@ -634,24 +634,15 @@ def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) 
             costs[name] = -one["sold"] if have > 0 else one["gpus_all"][0]
     solution = chosen(rates)
     order = solution["order"]
-    least = inf
-    for name in ARCHITECTURES:
-        least = min(least, costs[name])
-
-    def rank(name: str) -> float:
-        if have > 0 and costs[name] <= least / RESOLVED:
-            return least
-        return costs[name] if costs[name] < inf else 1e300
-
-    order.sort(key=rank)
+    order.sort(key=lambda name: costs[name] if costs[name] < inf else 1e300)  # of equal ones the first stays the first
     first, second = order[0], order[1]
-    lead = solution["loss"][second] - solution["loss"][first]
-    scatter = scattered(best_rates(rates), rates[first], rates[second])
+    ahead = leads(rates[first], rates[second])
+    lead, scatter = mean(ahead), scattered(ahead)
     solution["best"] = first if costs[first] < inf else ""
     solution["lead"], solution["scatter"] = lead, scatter
-    equal = rank(second) - rank(first) <= 1e-9 * max(costs[first], -costs[first])
     both = costs[first] < inf and costs[second] < inf
-    solution["tie"] = both and (equal or tied(solution["best_in"][first], lead, scatter))
+    near = costs[second] <= costs[first] / RESOLVED if have > 0 else costs[second] <= costs[first] * (1 + 1e-9)
+    solution["tie"] = both and (near or lead < scatter)
     return solution
 
 

@@ -301,8 +301,10 @@ class Pulse:
 def room_wait(users: float, places: float, think: float, holds: float) -> float:
     """Return the mean wait for room of users who think, ask for one of so many places, and hold it for so long.
 
-    The queue of a finite source (machine repair, M/M/c//N): who waits does not ask again. Simulated engines make turns
-    wait longer where most places are held, for all that hold one slow each other. A fraction of a user is interpolated.
+    The queue of a finite source (machine repair, M/M/c//N): who waits does not ask again. Places are of equal size; how
+    holding times vary hardly counts. Sessions of unlike sizes wait longer, first come, first served, for a large one
+    keeps room free that smaller ones behind it could use. Those that grow ninefold wait 1.5 times as long where most
+    wait anyway, and 2.5 to 4.5 times where few do (simulated). A fraction of a user is interpolated.
     """
     if users <= places or not holds > 0 or holds == inf:
         return 0.0

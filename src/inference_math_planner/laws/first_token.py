@@ -17,7 +17,7 @@ _waves = sp.Symbol("J", nonnegative=True)  # answers of each user until their ph
 
 @formula(r"\mathrm{TTFT}_{\mathrm{burst}}", unit="s", claim="C13")
 def ttft_burst(B, together, t_w, ttft_1, delta_h):
-    """Mean TTFT of B prompts sent at once, of which k fit a step: exact where k divides B."""
+    """Mean TTFT of B prompts sent at once, k of which fit a step: exact where k divides B and no answer ends then."""
     k = sp.Min(together, B)
     return (B + k) / (2 * k) * (t_w + k * ttft_1) + delta_h * (B**2 - k**2) / (6 * k)
 
@@ -82,15 +82,17 @@ def open_step(filled, t_w):
 @formula(r"\lambda_{2}", unit="1/s", claim="E11")
 def second_class_rate(sla_tpot, alone_step, filled, ttft_1, n_out, delta_h):
     """Requests per second of a second class, of its own prompts and answers, beside which the mean gap of a first class
-    that fills the engine to a share still keeps its limit.
+    that fills the engine to a share still keeps its limit; for classes that add much alike to a step, as `seen_step`,
+    and steps whose tokens are not limited.
     """
     return sp.Max(0, 1 - alone_step / sla_tpot - filled) / (ttft_1 + (n_out - 1) * delta_h)
 
 
 @formula(r"\mathrm{E}[\mathrm{gap}]", unit="s", claim="E11", domain=filled < 1)
 def seen_step(filled, alone_step):
-    """Mean gap between tokens that requests see of one engine at which they arrive at random: exact for one class whose
-    prompts are spread over their answers.
+    """Mean gap between tokens of one engine at which requests arrive at random: exact for one class whose prompts are
+    spread over their answers. Each gap counts once; the mean over requests of their own TPOT is longer, and beside a
+    second class of much larger ΔP + ΔH the gaps are, too.
     """
     return alone_step / (1 - filled)
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
+from heapq import heapify, heappop, heappush
+
+import numpy as np
 import pytest
 from grids import rest_long
 from hypothesis import given, settings
@@ -97,6 +101,37 @@ def test_the_wait_for_room_is_that_of_a_finite_source():
     assert room_wait(30.5, 10, 20.0, 9.0) == pytest.approx(
         (room_wait(30, 10, 20.0, 9.0) + room_wait(31, 10, 20.0, 9.0)) / 2
     )
+
+
+def waits_for_room(users, room, think, holds, sizes):
+    """Return the mean wait of simulated users, first come, first served, whose sessions have one size after another."""
+    rng, free, waits, queue = np.random.default_rng(0), room, [], deque()
+    events = [(rng.exponential(think), user, False) for user in range(users)]
+    turn = rng.integers(0, len(sizes), users)
+    heapify(events)
+    while len(waits) < 20_000:
+        now, user, leaves = heappop(events)
+        if leaves:
+            free += sizes[turn[user]]
+            turn[user] = (turn[user] + 1) % len(sizes)
+            heappush(events, (now + rng.exponential(think), user, False))
+        else:
+            queue.append((now, user))
+        while queue and sizes[turn[queue[0][1]]] <= free:
+            came, first = queue.popleft()
+            free -= sizes[turn[first]]
+            waits.append(now - came)
+            heappush(events, (now + rng.exponential(holds), first, True))
+    return np.mean(waits[2000:])
+
+
+@pytest.mark.parametrize(("users", "places", "think", "holds"), [(40, 12, 20, 9), (40, 16, 20, 9), (30, 10, 20, 6)])
+def test_sessions_that_grow_wait_longer_for_room_than_equal_ones(users, places, think, holds):
+    grows = np.arange(15_000, 135_000, 2000)
+    law = room_wait(users, places, think, holds)
+    assert waits_for_room(users, places * 1.0, think, holds, [1.0]) == pytest.approx(law, rel=0.2)
+    longer = waits_for_room(users, places * grows.mean(), think, holds, grows) / law
+    assert 1.3 < longer < 4.5
 
 
 def test_who_thinks_for_a_week_is_answered_as_soon_as_who_thinks_for_an_hour():
