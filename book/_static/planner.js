@@ -445,9 +445,9 @@
       ];
     });
     const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
-    const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs at most` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", "loses to the best, in the mean", "keeps the promise in this share of draws",
+    const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs at most` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", "serves less than the most, in the mean, by", "keeps the promise in this share of draws",
       "mean TTFT (ms)", "mean TPOT (ms)", "USD per million output tokens at that"] : []),
-    "requests/s of a unit, at full load", "the best in this share of draws, at full load", "loses to the best, at full load", "keeps the limits in this share of draws",
+    "requests/s of a unit, at full load", "the best in this share of draws, at full load", "serves less than the most, at full load, by", "keeps the limits in this share of draws",
     "decodes of a unit, at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", `${of}TTFT at full load (ms)`,
     asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT at full load (ms)"];
     table("planner-architectures", ["", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));

@@ -129,11 +129,11 @@ def engines() -> pd.DataFrame:
         rows.append(
             {
                 "engine": record["title"],
-                "loses least": found.best,
+                "serves most": found.best,
                 "requests/s of a unit": digits(found["rate"]),
                 "best in (% of the draws)": f"{100 * found.best_in:.0f}",
                 "next": found.order[1],
-                "which loses more by (%)": lead,
+                "which serves less by (%)": lead,
                 "and that varies by (%)": varies,
                 "a tie": "yes" if found.tie else "no",
             }

@@ -96,7 +96,7 @@ def test_queues_are_those_of_the_package(page, changes):
         assert table["mean TTFT (ms)"][at] == text.cell(*each.ttft, 1e3)
         assert table["mean TPOT (ms)"][at] == text.cell(*each.tpot, 1e3)
         assert table["the best in this share of draws"][at] == f"{each.best_in:.0%}"
-        assert table["loses to the best, in the mean"][at] == f"{each.expected_loss:.0%}"
+        assert table["serves less than the most, in the mean, by"][at] == f"{each.expected_loss:.0%}"
         assert table["keeps the promise in this share of draws"][at] == f"{each.kept:.0%}"
     if float(given["price"]) > 0:
         assert digits(one.usd_per_million) in page.locator("#planner-big").inner_text()

@@ -30,7 +30,7 @@ class Solution(TypedDict):
 
 
 class Ranking(TypedDict):
-    """The order of layouts, what each loses to the best one, how often it is the best: `choice.layouts_ranked`."""
+    """The order of layouts, what each serves less than the most, how often it is the best: `choice.layouts_ranked`."""
 
     order: list[int]
     loss: list[float]

@@ -98,7 +98,7 @@ class Plan:
 
     @property
     def tie(self) -> bool:
-        """Whether it is a tie: the best in fewer than half of the draws, or ahead by less than its lead varies."""
+        """Whether it is a tie: ahead by less than its lead varies."""
         return bool(self.solved["tie"])
 
     @cached_property
@@ -116,9 +116,9 @@ class Plan:
         """What each architecture does at full load with its settings: a row each, that which serves most first.
 
         Columns: architecture; rate (requests/s of a unit), ttft and tpot (s), each with _low and _high; best_in, the
-        share of the draws in which it is the best; loss, of the best one's rate in the mean; kept, the share of the
-        draws that keep the limits; batch, the most requests at once; decodes, in flight at that rate; chunk, computed
-        and prefill_units.
+        share of the draws in which it is the best; loss, how much less it serves in the mean, as a share of the most;
+        kept, the share of the draws that keep the limits; batch, the most requests at once; decodes, in flight at that
+        rate; chunk, computed and prefill_units.
         """
         rows = []
         for name in self.order:

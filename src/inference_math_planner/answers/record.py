@@ -65,13 +65,13 @@ class Command(Struct, frozen=True):
 class Choice(Struct, frozen=True, kw_only=True):
     """An architecture: of a fleet where traffic or GPUs were named, else of a unit, or its pools, at full load.
 
-    `architecture` is null where nothing meets the limits. `expected_loss` is the share of the best one's rate that is
-    lost in the mean over paired draws; `none_in` the share of the draws in which no architecture meets the limits;
-    `kept` that in which this one does. `rate` is in requests/s of these GPUs, `served` what they serve in the median
-    where GPUs were given; `ttft` and `tpot` in seconds; `tokens_per_gpu` in output tokens/s; `promise` the share of
-    the requests within both limits, or "means"; `link_gb_s` in GB/s of KV caches into each decode unit. `options` are
-    the settings in the engine's own words, `settings` those by our own names: null where there is no such limit. Of
-    pools `split` has the units, and `pools` the layouts of each.
+    `architecture` is null where nothing meets the limits. `expected_loss` is how much less is served in the mean over
+    the draws, as a share of what the one that serves most does; `none_in` the share of the draws in which no
+    architecture meets the limits; `kept` that in which this one does. `rate` is in requests/s of these GPUs, `served`
+    what they serve in the median where GPUs were given; `ttft` and `tpot` in seconds; `tokens_per_gpu` in output
+    tokens/s; `promise` the share of the requests within both limits, or "means"; `link_gb_s` in GB/s of KV caches into
+    each decode unit. `options` are the settings in the engine's own words, `settings` those by our own names: null
+    where there is no such limit. Of pools `split` has the units, and `pools` the layouts of each.
     """
 
     architecture: Name | None = None

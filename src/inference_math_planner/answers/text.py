@@ -219,7 +219,7 @@ def _fleet_cells(one: Choice) -> dict[str, str]:
     served = _three(one.served) if one.served else digits(one.rate.value)
     cells = {"architecture": str(one.architecture), "replicas": digits(one.replicas)}
     cells |= {"units of each": digits(one.units), "GPUs": _three(one.gpus), "requests/s": served}
-    cells |= {"best in": f"{one.best_in:.0%}", "loses": f"{one.expected_loss:.0%}"}
+    cells |= {"best in": f"{one.best_in:.0%}", "less than the most": f"{one.expected_loss:.0%}"}
     cells |= {"TTFT (ms)": _three(one.ttft, 1e3), "TPOT (ms)": _three(one.tpot, 1e3), "holds in": f"{one.kept:.0%}"}
     return cells
 
@@ -241,7 +241,7 @@ def gpus_table(record: Record) -> pd.DataFrame:
 def layouts_table(record: Record) -> pd.DataFrame:
     """Return the first ten layouts as a table of text."""
     titles = {"tokens_per_gpu": "tokens/s of a GPU", "low": "5 %", "high": "95 %", "best_in": "first in (share)"}
-    titles |= {"loss": "loses (share)", "decodes": "decodes", "ttft": "TTFT (s)", "tpot": "TPOT (s)"}
+    titles |= {"loss": "less than the most (share)", "decodes": "decodes", "ttft": "TTFT (s)", "tpot": "TPOT (s)"}
     return pd.DataFrame(
         {"architecture": one.architecture, "layout of a unit": one.layout, "GPUs": str(one.gpus)}
         | {title: cell(getattr(one, name)) for name, title in titles.items()}
@@ -266,7 +266,7 @@ def tables(record: Record) -> dict[str, pd.DataFrame]:
 def _architecture_cells(row: OneUnit) -> dict[str, str]:
     rate, ttft, tpot = _timed_cells(row).items()
     each = {"decodes": cell(row.decodes), "prompt tokens": cell(row.computed), "prefill units": cell(row.prefill_units)}
-    shares = {"best in": row.best_in, "loses": row.loss, "keeps limits in": row.kept}
+    shares = {"best in": row.best_in, "less than the most": row.loss, "keeps limits in": row.kept}
     last = {title: f"{digits(100 * share)} %" for title, share in shares.items()}
     return {"architecture": row.architecture} | dict([rate]) | each | dict([ttft, tpot]) | last
 

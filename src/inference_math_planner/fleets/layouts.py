@@ -43,13 +43,14 @@ def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
 
 
 def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
-    """Return the plan of the layout that loses least to the best one, and a table of those that were tried.
+    """Return the plan of the layout that serves most of a GPU in the mean over the draws, and a table of all tried.
 
     Units of at most `gpus` GPUs. All layouts are asked under a few draws first, and those that come near the best one
     there under all of them; what a layout serves is what its own chosen architecture does. Columns: architecture;
     layout, in words; tp, ep, dp, pp; gpus of a unit; rate (requests/s of a unit); tokens_per_gpu (output tokens/s) with
-    low and high, the 5 % and 95 % quantiles; best_in, the share of the draws in which it is the first; loss, of the
-    best one's tokens in the mean; decodes of a unit; ttft and tpot (s). Rates are those at full load, as in `plan`.
+    low and high, the 5 % and 95 % quantiles; best_in, the share of the draws in which it is the first; loss, how much
+    fewer tokens in the mean, as a share of the most; decodes of a unit; ttft and tpot (s). Rates are those at full
+    load, as in `plan`.
 
     Raises
     ------

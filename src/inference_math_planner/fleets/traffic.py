@@ -76,8 +76,9 @@ class Fleet:
     kept
         Share of the draws in which the promise is kept.
     best_in, expected_loss, none_in, tie
-        The share of the draws in which this architecture needs the fewest GPUs, what it loses in the mean to the best
-        one, the share of the draws in which none keeps the promise, whether it is a tie; see `optimiser.choice.decide`.
+        The share of the draws in which this architecture needs the fewest GPUs, how much less it serves with a GPU in
+        the mean than the one that serves most, as a share, the share of the draws in which none keeps the promise,
+        whether it is a tie; see `optimiser.choice.decide`.
     usd_per_million
         US dollars for a million output tokens at this rate; NaN where the plan has no price.
     settings, plain, commands
