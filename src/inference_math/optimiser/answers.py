@@ -120,7 +120,7 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     limits: dict[str, int] = {}
     for one in solved["costs"]:
         limits = batch_limits(target, one, limits)
-        net, read = delta_p(one["ttft_1"], steps), one["delta_h"] + one["own"]
+        net, read = delta_p(one["ttft_1"], steps), one["cache_read"] + one["own"]
         told["batch"].append(smallest(limits))
         told["batch_tpot"].append(limits["TPOT"])
         told["batch_ttft"].append(limits["TTFT"])

@@ -357,7 +357,7 @@ class Unit:
         return as_scalar(theory.decode_share.unchecked(weights, np.where(tokens > 0, matrices, 0)))
 
     def costs(self, work: Workload, read_bw: float = 0.0) -> WorkloadCosts:
-        """Return the talks' numbers of a workload: t_w, TTFT(1), ΔH, a decode's own share, KV capacity.
+        """Return the talks' numbers of a workload: t_w, TTFT(1), KV read, what else a decode adds, KV capacity.
 
         What is stored of the prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by
         layer, waiting where that takes longer than computing the rest [C05].
