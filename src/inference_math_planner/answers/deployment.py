@@ -334,7 +334,7 @@ ANSWERS = (
     ("t_w", "Weight read, t_w", "s", "step", "step_time", "part of a step that all requests share"),
     ("delta_p", "ΔP, net", "s", "formula", "delta_p", "what one more request adds to the mean step by its prefill"),
     ("delta_p_gross", "ΔP, gross", "s", "formula", "delta_p", "of a prompt alone, t_w with it; a prefill unit pays it"),
-    ("delta_h", "ΔH", "s", "step", "delta_h", "what one more request adds to each step by its decode"),
+    ("delta_h", "ΔH", "s", "step", "", "what one more request adds to each step by its decode, KV read and all else"),
     ("gain_bound", "Bound 1 + ΔP/ΔH", "1", "formula", "gain_bound", "most that faster prefills gain, in the mean"),
     (
         "concurrent_prefills",
@@ -380,6 +380,8 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     rows = known_errors()
     yield from notes.to_choose(case.asked, found.solved)
     yield from notes.slow_store(under(case), answers.whole_alone(case.asked, *case.pairs(0)[0]))
+    if unit.kv == "fp8":
+        yield from notes.slow_cache(case.asked, under(case), under(replace(case, unit=unit.resized(kv="bf16"))))
     yield from notes.trusted(unit.numbers, rows)
     yield from notes.front_weighs(case.asked, found.numbers["front"])
     yield from notes.kept_in(case.asked)

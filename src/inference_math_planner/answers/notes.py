@@ -19,7 +19,7 @@ from inference_math_planner.answers.types import ErrorRow, Sized
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
     "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "promised", "remedy", "runner_up",
-    "short", "sized", "sized_how", "slow_store", "standing_of", "to_choose", "trusted", "used_of", "verdict",
+    "short", "sized", "sized_how", "slow_cache", "slow_store", "standing_of", "to_choose", "trusted", "used_of", "verdict",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
@@ -99,12 +99,15 @@ def as_good(lead: float) -> bool:
 
 
 def ways_to(swings: list[Swing], first: str) -> list[Part]:
-    """Name the inputs that make an architecture the first a fifth smaller or larger; "" none at all."""
+    """Name the inputs that make an architecture the first a fifth smaller, larger, or either; "" none at all."""
     ways: list[Part] = []
     for row in swings:
-        if row["best_low"] == first:
+        low, high = row["best_low"] == first, row["best_high"] == first
+        if low and high:
+            ways.append({"key": "either.input", "what": {"key": "input." + row["input"]}})
+        elif low:
             ways.append({"key": "less." + row["input"]})
-        if row["best_high"] == first:
+        elif high:
             ways.append({"key": "more." + row["input"]})
     return ways
 
@@ -382,6 +385,14 @@ def slow_store(each: StepCosts, whole: float) -> list[Part]:
     return [{"key": "stored.slow", "alone": alone, "whole": whole}] if each["load"] > 0 and alone > whole else []
 
 
+def slow_cache(asked: Asked, eight: StepCosts, plain: StepCosts) -> list[Part]:
+    """Say that a unit's engine reads a KV cache in FP8, `eight`, more slowly than one in BF16, `plain`."""
+    slower, least = 1e3 * eight["cache_read"], 1e3 * plain["cache_read"]
+    if not slower > least:
+        return []
+    return [{"key": "trusted.slow_cache", "engine": asked["engine"]["title"], "slower": slower, "least": least}]
+
+
 def kept_in(asked: Asked) -> list[Part]:
     """Say how many sessions what is stored has room for in HBM, and what sessions take elsewhere."""
     found: list[Part] = []
@@ -419,7 +430,7 @@ def front_weighs(asked: Asked, front: list[float]) -> list[Part]:
 def missed(asked: Asked, each: StepCosts) -> list[Part]:
     """Say by how much a request alone misses each limit."""
     found: list[Part] = []
-    tpot = (each["t_w"] + each["delta_h"] + each["own"]) / target_of(asked)["sharing"]
+    tpot = (each["t_w"] + each["cache_read"] + each["own"]) / target_of(asked)["sharing"]
     ttft = each["front"] + each["t_w"] + each["ttft_1"]
     if tpot > asked["tpot"]:
         found.append(over("TPOT", tpot, asked["tpot"]))
