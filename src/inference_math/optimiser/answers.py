@@ -51,7 +51,7 @@ def solve(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
 
 
 def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[str, int]:
-    """Return the largest batch by each limit alone, prefill first (at most `MOST_TOGETHER`): of means or a quantile.
+    """Return the largest batch by each limit alone, aggregated (at most `MOST_TOGETHER`): of means or a quantile.
 
     Looked for from those of a case near it, where there are any.
     """
@@ -65,7 +65,7 @@ def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[s
 
 
 def batch_curve(asked: Asked, step: Step, sizes: list[int]) -> list[list[float]]:
-    """Return (tokens/s of a user, tokens/s of a GPU) for each batch, prefill first."""
+    """Return (tokens/s of a user, tokens/s of a GPU) for each batch, aggregated."""
     unit, n_out, steps = asked["unit"], asked["work"]["n_out"], target_of(asked)["steps"]
     curve = []
     for B in sizes:
@@ -203,7 +203,7 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
     by_tpot = max_batch(tpot, tpot_1, net, read)
     by_ttft = max_batch_ttft_full(asked["ttft"] - front, steps, ttft_1, read, t_w)
     told: dict[str, float] = {}
-    in_mean = not asked["quantile"] > 0  # what the forms of whole prefills are about
+    in_mean = not asked["quantile"] > 0  # what the forms of aggregated serving are about
     if in_mean:
         told["batch"] = min(by_tpot, min(by_ttft, numbers["batch_memory"][0]))
         told["batch_tpot"] = by_tpot

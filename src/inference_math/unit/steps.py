@@ -475,10 +475,11 @@ def costs(
 
     `mixed` gives the seconds of a step with so many decodes and prompts, a chunk counting as its share of one, and the
     others are read off it: `t_w` what a step takes however little it does; `ttft_1` what a prompt adds to it, net of
-    t_w; `cache_read` the KV read of one more decode, `own` what else it adds, on average up to 64: ΔH is both. The share alpha of the
-    prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by layer, every GPU its own
-    copy, `load` seconds a prompt, for which a step waits where it is shorter; see `loading`. A step is
-    `factor` times as long, what prompts add to it and what they load `prompt_factor` times; neither is below the floor.
+    t_w; `cache_read` the KV read of one more decode, `own` what else it adds, on average up to 64: ΔH is both.
+    The share alpha of the prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by
+    layer, every GPU its own copy, `load` seconds a prompt, for which a step waits where it is shorter; see `loading`. A
+    step is `factor` times as long, what prompts add to it and what they load `prompt_factor` times; neither is below
+    the floor.
     A chunk counts as its share of the prompt's cached read; an engine reads all before it in each chunk, which the
     simulator counts.
     """

@@ -19,7 +19,8 @@ from inference_math_planner.answers.types import ErrorRow, Sized
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
     "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "promised", "remedy", "runner_up",
-    "short", "sized", "sized_how", "slow_cache", "slow_store", "standing_of", "to_choose", "trusted", "used_of", "verdict",
+    "short", "sized", "sized_how", "slow_cache", "slow_store", "standing_of", "to_choose", "trusted", "used_of",
+    "verdict",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
