@@ -110,7 +110,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     unit.add_argument(
         "--kv",
         default="bf16",
-        help="precision of the KV cache (default bf16, which engines take if no checkpoint says fp8)",
+        help="precision of the KV cache (default bf16, as engines have it if no checkpoint says fp8)",
     )
     unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(engines())} (default vllm)")
     unit.add_argument(
@@ -163,7 +163,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     planner.add_argument(
         "--units",
         type=int,
-        help="units of a replica, at most: both pools of a disaggregated one, or behind one router (default 8, and no more than --have has)",
+        help="units of a replica, at most: both pools, or behind one router (default 8, and no more than --have has)",
     )
     planner.add_argument("--drafts", type=int, default=0, help="tokens drafted in each step (MTP, EAGLE; default 0)")
     planner.add_argument(
