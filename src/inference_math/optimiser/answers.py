@@ -217,7 +217,8 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
     if settings["chunked"]["rate"] > 0:
         told["chunk"] = chunk_size(b, asked["work"]["n_in"], steps) * target["fresh"]
         # The form lets a step be as long as the limit on TPOT; where that on TTFT stops it sooner, it is about nothing.
-        late = median_row(solved["each"]["chunked"])["ttft"][0] > NEARLY_LATE * asked["ttft"]
+        # Settings keep both limits in nine of ten draws, so it is the slow ones that stop it.
+        late = median_row(solved["each"]["chunked"])["ttft"][2] > NEARLY_LATE * asked["ttft"]
         if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and not late:
             told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
     if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(target, t_w, read) == "":

@@ -338,7 +338,14 @@ ANSWERS = (
     ("delta_p", "ΔP, net", "s", "formula", "delta_p", "what one more request adds to the mean step by its prefill"),
     ("delta_p_gross", "ΔP, gross", "s", "formula", "delta_p", "of a prompt alone, t_w with it; a prefill unit pays it"),
     ("delta_h", "ΔH", "s", "step", "", "what one more request adds to each step by its decode, KV read and all else"),
-    ("gain_bound", "Bound 1 + ΔP/ΔH", "1", "formula", "gain_bound", "most that faster prefills gain, in the mean"),
+    (
+        "gain_bound",
+        "Bound 1 + ΔP/ΔH",
+        "1",
+        "formula",
+        "gain_bound",
+        "most that faster prefills gain, in the mean; of each draw",
+    ),
     (
         "concurrent_prefills",
         "Prompts in a step beside a request",

@@ -249,10 +249,11 @@ def checked(
     `rows` have model, gpu, weights, kind (of model), engine, maker (of the GPU), source, drafts, points, error (mean,
     of end-to-end latency; of TPOT elsewhere), ttft and inside (share within the 90 % interval). Sources are points set
     aside that chose neither a term nor a width, calibration points that were left out of the fit with their group, and
-    whoever else published some. Those of the model on the GPU in the precision count, else on the GPU, else of the
-    model, else of its kind. On GPUs of a maker whose points set nothing, any engine's tell something. Points that do
-    not say whether tokens were drafted tell nothing of a unit of which that is known. `scaled`: the unit's steps are
-    not those of served points, but of operators, so older versions' are all that there is.
+    whoever else published some. Those of the model on the GPU in the precision count, else on the GPU, else another
+    model's on the GPU, else of the model, else of its kind; where none is on the GPU, that is said. On GPUs of a maker
+    whose points set nothing, any engine's tell something. Points that do not say whether tokens were drafted tell
+    nothing of a unit of which that is known. `scaled`: the unit's steps are not those of served points, but of
+    operators, so older versions' are all that there is.
     """
     told = [row for row in rows if row["drafts"] == "none"]
     known = [row for row in told if row["kind"] == kind and row["maker"] == maker]
@@ -269,7 +270,10 @@ def checked(
     if len(own) > 0:
         each = [off_on(own)]
         each.extend(elsewhere)
-        return [{"key": "checked.older" if scaled else "checked.is", "engine": engine, "each": each}]
+        told_of: list[Part] = [{"key": "checked.older" if scaled else "checked.is", "engine": engine, "each": each}]
+        if len([row for row in known if row["gpu"] == gpu]) < 1:
+            told_of.append({"key": "checked.not_here", "gpu": gpu})
+        return told_of
     none = "checked.none" if maker == CALIBRATED else "checked.none_of"
     said: list[Part] = [{"key": none, "kind": kind, "engine": engine, "maker": maker}]
     if len(elsewhere) > 0:
@@ -284,11 +288,12 @@ def checked(
 
 
 def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list[ErrorRow]:
-    """Return those rows that are of the model on the GPU in the precision; else on the GPU, of the model, or all."""
+    """Return the rows of the model on the GPU in the precision; else on the GPU, of any model there, of it, or all."""
     like = [row for row in rows if row["model"] == model]
     here = [row for row in like if row["gpu"] == gpu]
     exact = [row for row in here if row["weights"] == weights]
-    for found in [exact, here, like]:
+    there = [row for row in rows if row["gpu"] == gpu]
+    for found in [exact, here, there, like]:
         if len(found) > 0:
             return found
     return rows

@@ -8,6 +8,7 @@ from math import inf, nan
 import pytest
 
 from inference_math import SLA, Unit, Workload
+from inference_math.evidence import load
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
@@ -199,6 +200,21 @@ def test_the_runner_up_says_what_would_turn_the_order():
         None,
     ]
     assert notes.runner_up("chunked", "aggregated", 0.0, rows, False) == {"key": "runner_up.none"}
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "where", "none"),
+    [
+        ("qwen3-14b", "h200-sxm", "llama-3-70b in fp8 on h200-sxm", False),  # another model there, before one elsewhere
+        ("llama-3-70b", "h200-sxm", "llama-3-70b in fp8 on h200-sxm", False),
+        ("qwen3-14b", "l40s", "llama-3-70b in fp8 on h100-sxm", True),
+    ],
+)
+def test_the_evidence_is_of_the_gpu_asked_about_or_there_is_said_to_be_none(model, gpu, where, none):
+    rows = load("served_error").frame.fillna({"ttft": -1.0, "inside": -1.0}).to_dict("records")
+    said = say(notes.checked(model, gpu, "fp8", "dense", "vllm", "NVIDIA", True, rows))
+    assert where in said
+    assert (f"no served point on the {gpu}" in said) is none
 
 
 def test_an_input_that_turns_the_order_either_way_is_named_once():
