@@ -243,7 +243,9 @@
     const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${say(math.hindered(asked, centre, name))}`) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(centre, math.whole_alone(asked, coefficients(given), [1, 1, 0])), ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, checked].map(sentence);
+    const wide = { ...given, kv: "bf16", sessions: 0 };
+    const cache = given.kv === "fp8" ? math.slow_cache(asked, centre, math.under(question(wide), coefficients(wide), [1, 1, 0])) : [];
+    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(centre, math.whole_alone(asked, coefficients(given), [1, 1, 0])), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, checked].map(sentence);
   };
 
   const remedies = (given) => {

@@ -35,6 +35,8 @@ _STORE = "local_ssd"
 _AHEAD = "rate ahead of the next (%)"
 _EVEN = {True: "either will do", False: "no tie"}
 _SIDES = ("datasheet", "kernels", "fitted")
+_READ, _ROWS, _INCREMENT = "KV read (ms)", "read of a decode with its rows (ms)", "ΔH, an engine's increment (ms)"
+_ADDED = {"datasheet": _ROWS, "kernels": _ROWS, "fitted": _INCREMENT}  # what one more decode adds, by whose account
 
 
 @lru_cache
@@ -79,8 +81,11 @@ def table(stored: bool = False) -> pd.DataFrame:
             "prompt alone (ms)": digits(float(1e3 * (costs.ttft_1 + costs.t_w))),
             "ΔP, net of t_w (ms)": digits(float(1e3 * costs.delta_p)),
             "ΔP, gross (ms)": digits(float(1e3 * costs.delta_p_gross)),
-            "ΔH and a decode's own rows (ms)": digits(float(1e3 * costs.read)),
-            "1 + ΔP/ΔH": digits(float(1 + costs.delta_p / costs.read)),
+            _READ: digits(float(1e3 * costs.cache_read)),
+            **{
+                name: digits(float(1e3 * costs.delta_h)) if name == _ADDED[side] else "" for name in (_ROWS, _INCREMENT)
+            },
+            "1 + ΔP/ΔH": digits(float(1 + costs.delta_p / costs.delta_h)),
             "batch by formula": digits(costs.additive.batch_limits(LIMITS.tpot, WAIT).batch[0]),
             "batch, step by step": digits(rows.batch["aggregated"]),
             "aggregated (requests/s of a unit)": digits(rows.rate["aggregated"]),
@@ -102,7 +107,7 @@ def _medians(found: Plan) -> dict[str, str]:
         "weight read and all else fixed, t_w (ms)": digits(1e3 * found["t_w"]),
         "ΔP, net of t_w (ms)": digits(1e3 * found["delta_p"]),
         "ΔP, gross (ms)": digits(1e3 * found["delta_p_gross"]),
-        "ΔH and a decode's own rows (ms)": digits(1e3 * found["delta_h"]),
+        _INCREMENT: digits(1e3 * found["delta_h"]),
         "1 + ΔP/ΔH": digits(found["gain_bound"]),
         "batch by formula": digits(batch.by_formula),
         "batch, step by step": digits(batch.value),
@@ -157,7 +162,7 @@ def numbers() -> dict[str, str]:
                 ("alone", "prompt alone (ms)"),
                 ("net", "ΔP, net of t_w (ms)"),
                 ("gross", "ΔP, gross (ms)"),
-                ("read", "ΔH and a decode's own rows (ms)"),
+                ("read", _ADDED[side]),
                 ("bound", "1 + ΔP/ΔH"),
                 ("best", "best"),
                 ("lead", _AHEAD),

@@ -239,7 +239,7 @@ def test_the_plan_figure_is_the_closed_form(kept_page):
     costs = Unit.of("qwen3-32b", "h100-sxm", 1, "fp8", "fp8").costs(Workload(4000, 300))
     limits = drawn[drawn[:, 0] > 1.2 * costs.t_w]
     expected = 1 / (300 * theory.unit_time_aggregated(
-        delta_p=costs.delta_p, delta_h=costs.read, t_w=costs.t_w, sla_tpot=limits[:, 0]
+        delta_p=costs.delta_p, delta_h=costs.delta_h, t_w=costs.t_w, sla_tpot=limits[:, 0]
     ))  # fmt: skip
     assert len(limits) > 50
     np.testing.assert_allclose(limits[:, 1], expected, rtol=0.03)  # the figure has one price a token, and a pair

@@ -60,3 +60,14 @@ def test_the_table_is_that_of_the_rooms_it_names():
     plain = planner.plan(case.UNIT, case.WORK, case.LIMITS, intervals=False)
     assert float(fitted["batch, step by step"]) == plain["batch"]
     assert float(fitted["1 + ΔP/ΔH"]) == pytest.approx(plain["gain_bound"], rel=5e-3)
+
+
+def test_what_a_decode_adds_has_a_name_for_each_account_of_it():
+    """The read of the cache, that with a decode's rows by kernels, and an engine's increment are three quantities."""
+    rows = case.table().set_index("quantity")
+    read, with_rows = rows.loc["KV read (ms)"], rows.loc["read of a decode with its rows (ms)"]
+    increment = rows.loc["ΔH, an engine's increment (ms)"]
+    assert list(rows.columns[with_rows != ""]) == ["datasheet", "kernels"]
+    assert list(rows.columns[increment != ""]) == ["fitted", "plan"]
+    assert float(read["kernels"]) < float(with_rows["kernels"]) < float(increment["fitted"]) < float(increment["plan"])
+    assert float(increment["plan"]) == pytest.approx(1e3 * case.planned()["delta_h"], rel=5e-3)

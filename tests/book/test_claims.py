@@ -270,7 +270,7 @@ def test_c21_a_request_decodes_while_the_unit_prefills():
     numbers, batch = costs.measured(unit, 2048, 170), 32
     decode = 169 * numbers.tpot(batch)
     assert decode / (decode + numbers.ttft(batch)) > 0.9
-    rates = {"t_w": numbers.t_w, "delta_p": numbers.delta_p, "delta_h": numbers.read}
+    rates = {"t_w": numbers.t_w, "delta_p": numbers.delta_p, "delta_h": numbers.delta_h}
     assert theory.prefill_share(B=batch, n_out=170, **rates) > 0.5
     assert theory.prefill_share(B=1, n_out=170, **rates) < 0.1
 

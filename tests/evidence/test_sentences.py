@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from inference_math.evidence.sentences import HOLE, say, templates
+from inference_math_planner.answers.deployment import ANSWERS
 
 SOURCE = Path(__file__).parents[2]
 BY_NAME = {"input", "less", "more"}  # tables of which a name is chosen that is asked about
@@ -45,3 +46,11 @@ def test_every_key_has_a_template_and_every_template_a_key():
 )
 def test_a_hole_is_filled(text, value, said):
     assert say({"text": text, "x": value}) == said
+
+
+def test_an_architecture_has_one_name_wherever_it_is_said():
+    """Aggregated, chunked, disaggregated; a pool is a part of the last, and no name of it."""
+    said = [HOLE.sub("", one) for one in templates().values()]
+    said += [words for _, title, *told in ANSWERS for words in (title, told[-1])]
+    others = ("prefill first", "whole prefill", "whole prompts beside", "plain", "pools", "PDD")
+    assert [one for one in said for other in others if other in one] == []

@@ -13,7 +13,7 @@ from inference_math.workload import Workload
 def unit(n_in=2048, n_out=65, t_w=0.0165, ttft_1=0.134, read=1.3e-4, room=600_000):
     places = room // (n_in + n_out)
     return WorkloadCosts(
-        n_in, n_out, t_w=t_w, ttft_1=ttft_1, delta_h=read, T_decode=0.0, kv_capacity=room, places=places
+        n_in, n_out, t_w=t_w, ttft_1=ttft_1, cache_read=read, T_decode=0.0, kv_capacity=room, places=places
     )
 
 
@@ -23,7 +23,7 @@ def found(numbers, S=0.04, S_ttft=1.0, overlap="quadrature", **options):
 
 def step_cost(numbers, n_in, overlap):
     T = float(numbers.compute) / n_in
-    return simulate.StepCost(t_w=numbers.t_w, T=T, T_decode=T, delta_h=numbers.read, overlap=overlap)
+    return simulate.StepCost(t_w=numbers.t_w, T=T, T_decode=T, delta_h=numbers.delta_h, overlap=overlap)
 
 
 @pytest.mark.parametrize("overlap", ["quadrature", "serial-kv", "full"])
@@ -60,7 +60,7 @@ def test_the_aggregated_row_is_the_largest_batch():
     numbers = unit(n_out=1024)
     row = architectures.compare(numbers, 0.04, 1.0).set_index("architecture").loc["aggregated"]
     by_formula = theory.max_batch(
-        sla_tpot=0.04, tpot_1=numbers.tpot_1, delta_p=numbers.delta_p, delta_h=numbers.read * (1 - 1 / 1024)
+        sla_tpot=0.04, tpot_1=numbers.tpot_1, delta_p=numbers.delta_p, delta_h=numbers.delta_h * (1 - 1 / 1024)
     )
     assert row.batch == by_formula == numbers.batch_limits(0.04, 1.0).batch[0]
     assert row.rate == pytest.approx(numbers.rate(row.batch))
@@ -106,7 +106,7 @@ def test_without_limits_that_bind_the_closed_forms_come_back():
     """Long answers, much memory, no TTFT limit: theta_PDD and theta_serial within whole numbers of units."""
     numbers = unit(n_out=4000, read=2e-4, room=10**9)
     S = 0.04
-    law = {"delta_p": numbers.delta_p, "delta_h": numbers.read, "t_w": numbers.t_w, "sla_tpot": S}
+    law = {"delta_p": numbers.delta_p, "delta_h": numbers.delta_h, "t_w": numbers.t_w, "sla_tpot": S}
     frame = found(numbers, S, 1e6, units=512, overlap="serial-kv")
     # Prompts computed together hide the weight read; a decode's own products stay below it.
     prefill = numbers.compute / 4000

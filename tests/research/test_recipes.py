@@ -36,6 +36,15 @@ def test_budgets_of_vllm_follow_the_prompts_where_the_recipe_does():
     assert recipe_of(mini | {"gpu": "h100-sxm", "version": "0.18.0"}).budget == 8192
 
 
+def test_tensorrt_s_cache_follows_the_checkpoint_where_no_script_names_another():
+    """`kv_cache_config.dtype` is "auto": FP8 only where the checkpoint's own metadata, or a script, asks for it."""
+    assert recipe_of(ROW | {"model": "qwen3-32b", "gpu": "gb200", "weights": "bf16"}).kv == "bf16"
+    assert recipe_of(ROW | {"model": "qwen3-32b", "gpu": "gb200", "weights": "nvfp4"}).kv == "fp8"
+    oss = ROW | {"model": "gpt-oss-120b", "weights": "mxfp4"}
+    assert (recipe_of(oss | {"gpu": "h100-sxm"}).kv, recipe_of(oss | {"gpu": "b200"}).kv) == ("bf16", "fp8")
+    assert recipe_of(ROW).kv == "fp8"  # NVIDIA's checkpoint of Llama in FP8 has scales for it
+
+
 def test_deepseek_under_tensorrt_takes_as_many_tokens_as_its_script_computes():
     deep = ROW | {"model": "deepseek-v3", "gpu": "b200", "users": 64}
     assert recipe_of(deep | {"version": "1.1.0rc2.post2"}).budget == 1152  # 64 + 1,024 + 64, up to whole 64

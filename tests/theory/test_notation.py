@@ -34,3 +34,8 @@ def test_assumptions_follow_the_accepted_range():
     assert notation.e.is_positive
     assert notation.alpha.is_nonnegative
     assert notation.alpha.is_positive is None
+
+
+def test_the_increment_and_its_parts_have_three_names():
+    meanings = [QUANTITIES[name].meaning.partition(":")[0] for name in ("delta_h", "cache_read", "decode_read")]
+    assert meanings == ["increment", "KV read", "read of a decode with its rows"]

@@ -57,7 +57,7 @@ def test_the_slope_of_the_kv_read_is_near_the_bandwidth(tp, precision, engine):
     assert len(long) == 4
     assert long.share.between(0.6, 1.0).all()
     expected = theory.delta_h(n_in=reads.context, kv_token=LLAMA.kv_token(precision), hbm_bw=tp * GPU.hbm_bw)
-    np.testing.assert_allclose(reads.delta_h * reads.share, expected)
+    np.testing.assert_allclose(reads.cache_read * reads.share, expected)
     assert (reads.low <= reads.high).all()
     assert (reads.high[reads.points == 2] == reads.share[reads.points == 2]).all()
 

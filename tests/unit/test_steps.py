@@ -234,10 +234,10 @@ def test_a_step_s_factor_and_a_prompt_s_are_two():
     waits = costs(1.0, 1.0, 1e9), costs(1.0, 2.0, 1e9)
     once, twice = (one["mixed"](0, 1) for one in waits)
     assert twice == pytest.approx(2 * once)  # waiting for a store belongs to the prompt
-    for name in ("delta_h", "own", "t_w"):
+    for name in ("cache_read", "own", "t_w"):
         assert slow_step[name] == pytest.approx(2 * plain[name])
     # t_w, the read and what a decode adds besides make a step of one decode.
-    assert plain["t_w"] + plain["delta_h"] + plain["own"] == pytest.approx(plain["mixed"](1, 0))
+    assert plain["t_w"] + plain["cache_read"] + plain["own"] == pytest.approx(plain["mixed"](1, 0))
     assert costs(0.1, 1.0)["t_w"] > 0.1 * plain["t_w"]  # the floor holds there, too
 
 

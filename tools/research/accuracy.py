@@ -245,17 +245,17 @@ def ladder(unit: Unit, n_in: float, n_out: float, users: ArrayLike) -> dict[str,
     """
     work = Workload(n_in, n_out)
     costs = unit.costs(work)
-    at_prompt = costs.delta_h * n_in / theory.mean_context(n_in=n_in, n_out=n_out, cv=0)
+    at_prompt = costs.cache_read * n_in / theory.mean_context(n_in=n_in, n_out=n_out, cv=0)
     alone = float(unit.prefill_time(n_in))
     bare = float(costs.t_w)
     limit = unit.at_datasheet
     peak = limit.costs(work)
     forms = (
-        (limit.prefill_time(n_in), peak.t_w, peak.delta_h * n_in / (n_in + n_out / 2), 0.0),
+        (limit.prefill_time(n_in), peak.t_w, peak.cache_read * n_in / (n_in + n_out / 2), 0.0),
         (alone, bare, at_prompt, 0.0),
-        (alone, bare, costs.delta_h, 0.0),
-        (alone - bare, bare, costs.delta_h, 0.0),
-        (alone - bare, bare, costs.delta_h, costs.T_decode),
+        (alone, bare, costs.cache_read, 0.0),
+        (alone - bare, bare, costs.cache_read, 0.0),
+        (alone - bare, bare, costs.cache_read, costs.T_decode),
     )
     found = {}
     for name, (prefill, t_w, read, own) in zip(LADDER, forms, strict=False):

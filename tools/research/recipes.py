@@ -102,9 +102,11 @@ def _vllm(row: ServedRow) -> Recipe:
 
 
 def _trtllm(row: ServedRow) -> Recipe:
-    """Prompts are never cut: no script asks for chunked context. Caches are in FP8, as checkpoints and scripts say.
+    """Prompts are never cut: no script asks for chunked context. Caches are in FP8 where checkpoints or scripts say so.
 
-    They take a share of what the weights leave, 0.9 unless a script says 0.8.
+    The engine's default, "auto", follows the checkpoint: one in BF16, and OpenAI's in MXFP4, have no FP8 cache, and
+    NVIDIA's runs of the latter on Hopper leave it so. They take a share of what the weights leave, 0.9 unless a script
+    says 0.8.
 
     70b_fp8_h200_trt_slurm@a267b4b, 70b_fp8_b200_trt_slurm@a267b4b, gptoss_fp4_b200_trt@34bc7c4,
     dsr1_fp4_b200_trt@34bc7c4, dsr1_fp8_b200_trt@34bc7c4 and their twins with drafts.
@@ -121,7 +123,8 @@ def _trtllm(row: ServedRow) -> Recipe:
     if row["model"] == "gpt-oss-120b" and row["gpu"] == "b200":
         return Recipe(20_000 * dp, balanced if dp > 1 else Habits(whole=True), "fp8", **room)
     if row["model"] != "deepseek-v3":
-        return Recipe(8192 * dp, Habits(whole=True), "fp8", **room)
+        sixteen = row["weights"] in ("bf16", "mxfp4")
+        return Recipe(8192 * dp, Habits(whole=True), "bf16" if sixteen else "fp8", **room)
     batch = (1 + drafts) * (users // dp if drafts else users)
     tokens = -(-(batch + n_in + 64) // 64) * 64
     today = str(row["version"]).startswith(("1.2", "1.3"))

@@ -51,7 +51,7 @@ def solve(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
 
 
 def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[str, int]:
-    """Return the largest batch by each limit alone, prefill first (at most `MOST_TOGETHER`): of means or a quantile.
+    """Return the largest batch by each limit alone, aggregated (at most `MOST_TOGETHER`): of means or a quantile.
 
     Looked for from those of a case near it, where there are any.
     """
@@ -65,7 +65,7 @@ def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[s
 
 
 def batch_curve(asked: Asked, step: Step, sizes: list[int]) -> list[list[float]]:
-    """Return (tokens/s of a user, tokens/s of a GPU) for each batch, prefill first."""
+    """Return (tokens/s of a user, tokens/s of a GPU) for each batch, aggregated."""
     unit, n_out, steps = asked["unit"], asked["work"]["n_out"], target_of(asked)["steps"]
     curve = []
     for B in sizes:
@@ -120,7 +120,7 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     limits: dict[str, int] = {}
     for one in solved["costs"]:
         limits = batch_limits(target, one, limits)
-        net, read = delta_p(one["ttft_1"], steps), one["delta_h"] + one["own"]
+        net, read = delta_p(one["ttft_1"], steps), one["cache_read"] + one["own"]
         told["batch"].append(smallest(limits))
         told["batch_tpot"].append(limits["TPOT"])
         told["batch_ttft"].append(limits["TTFT"])
@@ -203,7 +203,7 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
     by_tpot = max_batch(tpot, tpot_1, net, read)
     by_ttft = max_batch_ttft_full(asked["ttft"] - front, steps, ttft_1, read, t_w)
     told: dict[str, float] = {}
-    in_mean = not asked["quantile"] > 0  # what the forms of whole prefills are about
+    in_mean = not asked["quantile"] > 0  # what the forms of aggregated serving are about
     if in_mean:
         told["batch"] = min(by_tpot, min(by_ttft, numbers["batch_memory"][0]))
         told["batch_tpot"] = by_tpot
@@ -217,7 +217,8 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
     if settings["chunked"]["rate"] > 0:
         told["chunk"] = chunk_size(b, asked["work"]["n_in"], steps) * target["fresh"]
         # The form lets a step be as long as the limit on TPOT; where that on TTFT stops it sooner, it is about nothing.
-        late = median_row(solved["each"]["chunked"])["ttft"][0] > NEARLY_LATE * asked["ttft"]
+        # Settings keep both limits in nine of ten draws, so it is the slow ones that stop it.
+        late = median_row(solved["each"]["chunked"])["ttft"][2] > NEARLY_LATE * asked["ttft"]
         if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and not late:
             told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
     if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(target, t_w, read) == "":

@@ -87,7 +87,7 @@ def compare(
         "fresh": 1.0, "units": pool, "sent": numbers.sent, "mixes": True,
     }  # fmt: skip
     costs: StepCosts = {
-        "t_w": float(numbers.t_w), "ttft_1": float(numbers.ttft_1), "delta_h": float(numbers.delta_h),
+        "t_w": float(numbers.t_w), "ttft_1": float(numbers.ttft_1), "cache_read": float(numbers.cache_read),
         "own": float(numbers.T_decode),
         "front": 0.0, "load": numbers.load, "mixed": step,
     }  # fmt: skip

@@ -29,7 +29,7 @@ LOOKED = 8  # every so many draws make a first look at a layout
 
 
 def largest_batches(target: Target, drawn: list[StepCosts]) -> list[int]:
-    """Return the largest batch within the limits under each draw, prefill first."""
+    """Return the largest batch within the limits under each draw, aggregated."""
     steps, quantile, room = target["steps"], target["quantile"], target["room"]
     found: list[int] = []
     guess = 1

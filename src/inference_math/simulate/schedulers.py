@@ -14,7 +14,7 @@ __all__ = ["Aggregated", "Chunked", "Disaggregated", "Habits", "Reuse", "Schedul
 
 @dataclass(frozen=True)
 class Aggregated:
-    """One engine, prefill first: whoever is admitted has the whole prompt computed in the next step.
+    """One engine, aggregated: a request that is admitted has its whole prompt computed in the next step.
 
     `max_batch` requests at most; `kv_capacity` tokens, of which a request reserves n_in + n_out on admission. With
     `grows` it takes its prompt and one token, and the others as they come (vLLM): where they have no room, who came

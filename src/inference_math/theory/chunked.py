@@ -18,7 +18,7 @@ _full = sp.Max(b * delta_p, t_w + b * delta_h)
 _serial = sp.Max(t_w, b * delta_p) + b * delta_h
 _u = 1 - t_w / sla_tpot
 
-# Seconds per output token: of whole prefills; of a chunk of any size, which feeds min(b, N_c/π) decodes, and
+# Seconds per output token: aggregated; of a chunk of any size, which feeds min(b, N_c/π) decodes, and
 # hides `hidden` seconds of its own time.
 _unchunked = t_w / b + pd_ratio * T + delta_h
 
@@ -42,7 +42,7 @@ def chunk_budget(b, T, delta_h, t_w, sla_tpot):
 
 @formula("G", claim="C23", source=A)
 def chunked_gain(delta_p, delta_h):
-    """Gain of chunked over whole prefills at equal batch, as printed: everything overlaps, no weight read."""
+    """Gain of chunked over aggregated at equal batch, as printed: everything overlaps, no weight read."""
     return (delta_p + delta_h) / sp.Max(delta_p, delta_h)
 
 
@@ -54,18 +54,18 @@ def chunked_gain_weights(b, t_w, delta_p, delta_h):
 
 @formula(r"G_{\mathrm{serial}}", claim="C24")
 def chunked_gain_serial(b, t_w, delta_p, delta_h):
-    """Gain when only the weight read hides under the chunk, and the decodes' KV reads add; over prompts that have steps
-    of their own.
+    """Gain when only the weight read hides under the chunk, and the decodes' KV reads add; over aggregated whose
+    prompts hide nothing.
     """
     return _additive / _serial
 
 
 @formula(r"G_{\mathrm{mixed}}", claim="C24", domain=b <= n_out)
 def chunked_gain_mixed(b, n_out, t_w, delta_p, delta_h):
-    """The same over whole prompts that share their steps with decodes and hide the weight read as a chunk does, one
-    prompt in a step at most.
+    """The same over aggregated where a prompt hides the weight read of its step as a chunk does, one prompt in a step
+    at most.
     """
-    # The weight read hides under whole prompts, too: b of N_out steps have one, and its matrices.
+    # The weight read hides under a whole prompt, too: b of N_out steps have one, and its matrices.
     beside = (1 - b / n_out) * t_w + b / n_out * sp.Max(t_w, n_out * delta_p)
     return (beside + b * delta_h) / _serial
 

@@ -30,7 +30,7 @@ def pdd_split_printed(delta_p, delta_h):
 
 @formula(r"G_{\mathrm{PDD}}", claim="C27", domain=_above_weights)
 def pdd_gain(delta_p, delta_h, t_w, sla_tpot):
-    """Gain of disaggregation over aggregated serving at an equal limit on mean TPOT, where a prefill unit hides the
+    """Gain of disaggregated over aggregated serving at an equal limit on mean TPOT, where a prefill unit hides the
     weight read under its prompts and the aggregated unit hides nothing.
     """
     room = sla_tpot - t_w  # what a step has for KV reads

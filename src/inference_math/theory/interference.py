@@ -26,7 +26,7 @@ def delta_p_net(ttft_alone, t_w, n_out):
 
 @formula(r"\Delta H", unit="s", claim="C14", source=B_AND_C)
 def delta_h(n_in, kv_token, hbm_bw):
-    """Time to read the KV cache of one more request."""
+    """ΔH as the talks count it: the KV read of one more request alone, which an engine adds to."""
     return n_in * kv_token / hbm_bw
 
 

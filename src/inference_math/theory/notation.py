@@ -213,7 +213,25 @@ delta_p_gross = _define(
     "time of a prompt alone, spread over the steps of its decode: what a prefill unit pays",
 )
 delta_h = _define(
-    "delta_h", r"\Delta H", "s", AT_LEAST_ZERO, "what one more request adds to every step through its KV-cache read"
+    "delta_h",
+    r"\Delta H",
+    "s",
+    AT_LEAST_ZERO,
+    "increment: what one more request adds to every step through its decode, all that the engine does for it counted",
+)
+cache_read = _define(
+    "cache_read",
+    r"h_{\mathrm{KV}}",
+    "s",
+    AT_LEAST_ZERO,
+    "KV read: the time to read the KV cache of one request, the part of ΔH that the talks count",
+)
+decode_read = _define(
+    "decode_read",
+    r"h_{d}",
+    "s",
+    AT_LEAST_ZERO,
+    "read of a decode with its rows: KV read, matrix rows and all-reduce, the part of ΔH that kernels show",
 )
 rho = _define("rho", r"\rho", "1", AT_LEAST_ZERO, "ΔP/ΔH")
 z = _define(

@@ -48,7 +48,7 @@ def unit_time_chunked_serial(delta_p, delta_h, t_w, sla_tpot):
 
 @formula(r"G_{\mathrm{PDD}}(x)", claim="C31", domain=_above_weights)
 def offload_gain_pdd(delta_p, delta_h, t_w, sla_tpot, x):
-    """Gain over plain aggregated serving of disaggregation with x times faster prefills."""
+    """Gain over aggregated of disaggregated serving with x times faster prefills."""
     return (delta_p + delta_h) / (_u * delta_p / x + delta_h)
 
 

@@ -28,7 +28,7 @@ class StepCost:
     pair
         One (token, earlier token) pair of a prompt's attention.
     delta_h
-        KV-cache read of one decode, whatever its context: the talks' ΔH.
+        What one decode adds, whatever its context: ΔH.
     kv_read
         Reading one token's KV cache.
     overlap

@@ -98,7 +98,7 @@ def round_trip(step: Step, B: int, n_out: float) -> float:
 
 
 def largest_batch(step: Step, guess: int, most: float, n_out: float, tpot: float, ttft: float, quantile: float) -> int:
-    """Return the largest batch within limits, prefill first, at most so many; a limit of `FOREVER` is none."""
+    """Return the largest batch within limits, aggregated, at most so many; a limit of `FOREVER` is none."""
 
     def good(B: int) -> bool:
         if tpot < FOREVER and seen(step, B, n_out, 0, quantile) > tpot:

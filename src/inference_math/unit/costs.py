@@ -53,8 +53,8 @@ class WorkloadCosts:
     ttft_1
         Prefill of one request net of t_w: what it adds to a step that reads the weights anyway. A prefill unit pays
         the gross time, ``ttft_1 + t_w``.
-    delta_h
-        KV-cache read of one request at its mean context.
+    cache_read
+        KV read: the read of one request's KV cache at its mean context, a part of ΔH.
     T_decode
         What one more decode adds besides, on average up to 64: its own matrix products, and the all-reduce (z·T).
     kv_capacity, places
@@ -81,7 +81,7 @@ class WorkloadCosts:
     n_out: float
     t_w: Numbers
     ttft_1: Numbers
-    delta_h: Numbers
+    cache_read: Numbers
     T_decode: Numbers
     kv_capacity: float
     places: Numbers
@@ -104,7 +104,7 @@ class WorkloadCosts:
         cls, found: StepCosts, work: Workload, kv_capacity: float, places: int, groups: int, sent: float
     ) -> WorkloadCosts:
         """Return what `unit.steps.costs` found, as these."""
-        own = found["t_w"], found["ttft_1"], found["delta_h"], found["own"]
+        own = found["t_w"], found["ttft_1"], found["cache_read"], found["own"]
         mixed, load = found["mixed"], found["load"]
         return cls(work.n_in, work.n_out, *own, kv_capacity, places, mixed, load=load, groups=groups, sent=sent)
 
@@ -121,12 +121,16 @@ class WorkloadCosts:
     @property
     def tpot_1(self) -> Numbers:
         """Time per output token of a request alone."""
-        return self.t_w + self.read
+        return self.t_w + self.delta_h
 
     @property
-    def read(self) -> Numbers:
-        """What one more decode adds to a step: ΔH and its own compute."""
-        return self.delta_h + self.T_decode
+    def delta_h(self) -> Numbers:
+        """ΔH: what one more decode adds to a step, its KV read and all else.
+
+        It is an engine's increment where the numbers are a unit's, fitted to an engine. Of kernels alone, `measured`,
+        it is the read of a decode with its rows, which is less: nothing of an engine is in it.
+        """
+        return self.cache_read + self.T_decode
 
     @property
     def delta_p(self) -> Numbers:
@@ -141,7 +145,7 @@ class WorkloadCosts:
     @property
     def law(self) -> dict[str, Any]:
         """What the quantiles of `latency` and the batch limits of `theory` take: tpot_1, delta_p, delta_h."""
-        return {"tpot_1": self.tpot_1, "delta_p": self.delta_p, "delta_h": self.read}
+        return {"tpot_1": self.tpot_1, "delta_p": self.delta_p, "delta_h": self.delta_h}
 
     def tpot(self, B: ArrayLike) -> Numbers:
         """Return the mean time per output token with `B` concurrent requests: the exact mean of the step [C14]."""
@@ -177,7 +181,7 @@ class WorkloadCosts:
         """Return the step of these numbers under an overlap model of `unit.overlap`; decodes have matrices, too."""
         if self.load > 0:
             raise ValueError("overlap must be None for numbers with a store, whose loads hide under the whole step")
-        t_w, prompt, read = float(self.t_w), float(self.compute), float(self.delta_h)
+        t_w, prompt, read = float(self.t_w), float(self.compute), float(self.cache_read)
         decode = float(self.T)
 
         def step(decodes: float, prompts: float) -> float:
@@ -205,11 +209,11 @@ class WorkloadCosts:
     def step_cost(self) -> StepCost | AtMeanContext:
         """Return the cost of a step for the simulator: these numbers, every context the mean one."""
         if self.mixed is None:
-            return StepCost(t_w=float(self.t_w), prompt=float(self.ttft_1), delta_h=float(self.read))
+            return StepCost(t_w=float(self.t_w), prompt=float(self.ttft_1), delta_h=float(self.delta_h))
         return AtMeanContext(self.mixed)
 
     def _sum(self, decodes: Any, prompts: Any) -> Any:
-        return self.t_w + decodes * self.read + prompts * self.ttft_1
+        return self.t_w + decodes * self.delta_h + prompts * self.ttft_1
 
     def _seen(self, B: ArrayLike, own: int) -> Numbers:
         users = as_numbers("B", B, AT_LEAST_ONE)
@@ -253,7 +257,7 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
     """
     if np.ndim(n_in):
         each = tuple(measured(operators, float(n), n_out, cv=cv) for n in np.ravel(n_in))
-        names = ("t_w", "ttft_1", "delta_h", "T_decode", "places")
+        names = ("t_w", "ttft_1", "cache_read", "T_decode", "places")
         columns: dict[str, Any] = {name: np.array([getattr(one, name) for one in each]) for name in names}
         return WorkloadCosts(n_in=np.asarray(n_in), n_out=n_out, kv_capacity=each[0].kv_capacity, each=each, **columns)
     prefills, reads = operators.prefills(), operators.kv_reads()
@@ -262,13 +266,13 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
     _within("n_in + n_out / 2", context, 0, reads.context.max())
     kernels = replace(
         operators.kernels,
-        kv_read=float(np.interp(context, reads.context, reads.delta_h)) / context,
+        kv_read=float(np.interp(context, reads.context, reads.cache_read)) / context,
         pair=float(np.interp(n_in, prefills.n_in, prefills.attention)) / (n_in**2 / 2),
     )
     mixed = partial(_of_kernels, kernels, float(context), float(n_in))
-    delta_h = kernels.kv_read * context
-    own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - delta_h)
-    t_w = mixed(1.0, 0.0) - delta_h - own
+    cache_read = kernels.kv_read * context
+    own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - cache_read)
+    t_w = mixed(1.0, 0.0) - cache_read - own
     on = _unit_of(operators)
     work: Work = {**Workload(float(n_in), float(n_out)).plain, "cv": float(cv)}
     return WorkloadCosts(
@@ -276,7 +280,7 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
         n_out=n_out,
         t_w=t_w,
         ttft_1=max(mixed(0.0, 1.0) - t_w, 1e-9),
-        delta_h=delta_h,
+        cache_read=cache_read,
         T_decode=own,
         kv_capacity=kv_tokens(on, n_in + n_out),
         places=max_kv_seqs(on, work, engine(operators.engine)),

@@ -137,7 +137,7 @@ class Operators:
         start.
         """
         tokens = np.unique(evidence.load("h100_gemm").frame["tokens"])
-        read = float(self.kv_reads().set_index("context").delta_h[2048])
+        read = float(self.kv_reads().set_index("context").cache_read[2048])
         one = self._decode_attention().set_index(["batch", "context"])["attention"][1, 2048]
         attention = self.prefills().set_index("n_in")["attention"]
         head = self._gemm(self.model.gemm_shapes(self.tp)["lm_head"], "bf16", tokens)
@@ -156,9 +156,9 @@ class Operators:
         return pd.DataFrame({"tokens": tokens, "gemm": self._layers(tokens)})
 
     def kv_reads(self) -> pd.DataFrame:
-        """Return the measured ΔH [C14] by context: what one more request adds to the attention of a step.
+        """Return the measured KV read [C14] by context: what one more request adds to the attention of a step.
 
-        Columns: context; delta_h, the slope of the attention time against the batch, in seconds; points,
+        Columns: context; cache_read, the slope of the attention time against the batch, in seconds; points,
         how many it is fitted to; share, of the datasheet's HBM bandwidth that it reaches; low and high, the
         range of that share when one point is left out (equal to share for two points). Fitted by least
         squares on relative errors to points that do not fit L2, where there are at least two.
@@ -170,12 +170,12 @@ class Operators:
                 fewer = [points.drop(i) for i in points.index] if len(points) > 2 else [points]
                 slopes = [_slope(chosen) for chosen in fewer]
                 rows.append((context, _slope(points), len(points), max(slopes), min(slopes)))
-        frame = pd.DataFrame(rows, columns=["context", "delta_h", "points", "steepest", "flattest"])
+        frame = pd.DataFrame(rows, columns=["context", "cache_read", "points", "steepest", "flattest"])
         limit = theory.delta_h(
             n_in=frame["context"], kv_token=self.model.kv_token(self.kv), hbm_bw=self.tp * gpu(H100).hbm_bw
         )
         frame["share"], frame["low"], frame["high"] = (
-            limit / frame[slope] for slope in ("delta_h", "steepest", "flattest")
+            limit / frame[slope] for slope in ("cache_read", "steepest", "flattest")
         )
         return frame.drop(columns=["steepest", "flattest"])
 

@@ -329,7 +329,7 @@ def parts(terms: Terms, spans: Spans, decodes: Numbers, prompts: Numbers, larger
 
 
 def kv_read(terms: Terms, context: float) -> float:
-    """Return the seconds in which one decode reads its KV cache: ΔH, with what a state needs."""
+    """Return the seconds in which one decode reads its KV cache, and what a state needs."""
     return float(terms["longer"] * spans_of(terms, context, 0.0, 0.0, min)["read"] / terms["ranks"])
 
 
@@ -471,14 +471,15 @@ def loading(seconds: float, load: float, prompts: float, groups: float) -> float
 def costs(
     unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: float, prompt_factor: float
 ) -> StepCosts:
-    """Return the talks' numbers of a workload (n_in, n_out, alpha, cv): t_w, ttft_1, delta_h, own, and `mixed`.
+    """Return the talks' numbers of a workload (n_in, n_out, alpha, cv): t_w, ttft_1, cache_read, own, and `mixed`.
 
     `mixed` gives the seconds of a step with so many decodes and prompts, a chunk counting as its share of one, and the
     others are read off it: `t_w` what a step takes however little it does; `ttft_1` what a prompt adds to it, net of
-    t_w; `delta_h` the read of one more decode, `own` what else it adds, on average up to 64. The share alpha of the
-    prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by layer, every GPU its own
-    copy, `load` seconds a prompt, for which a step waits where it is shorter; see `loading`. A step is
-    `factor` times as long, what prompts add to it and what they load `prompt_factor` times; neither is below the floor.
+    t_w; `cache_read` the KV read of one more decode, `own` what else it adds, on average up to 64: ΔH is both.
+    The share alpha of the prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by
+    layer, every GPU its own copy, `load` seconds a prompt, for which a step waits where it is shorter; see `loading`. A
+    step is `factor` times as long, what prompts add to it and what they load `prompt_factor` times; neither is below
+    the floor.
     A chunk counts as its share of the prompt's cached read; an engine reads all before it in each chunk, which the
     simulator counts.
     """
@@ -519,7 +520,7 @@ def costs(
     return {
         "t_w": t_w,
         "ttft_1": mixed(0.0, 1.0) - t_w,
-        "delta_h": factor * kv_read(terms, context),
+        "cache_read": factor * kv_read(terms, context),
         "own": own,
         "front": 0.0,
         "load": load,

@@ -303,7 +303,7 @@ class StepCosts(TypedDict):
 
     t_w: float
     ttft_1: float
-    delta_h: float
+    cache_read: float
     own: float
     front: float
     load: float

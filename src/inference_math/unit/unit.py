@@ -129,7 +129,7 @@ class Unit:
         weights
             One of `catalogue.PRECISIONS`; the checkpoint's, `Model.stored`, where it is left out.
         kv
-            "bf16", what engines do unless told otherwise, or "fp8".
+            "bf16", what engines do unless they are told otherwise or the checkpoint names another, or "fp8".
         version
             The engine's version, "0.11.2"; today's where it is left out. One that tells no age ("nightly") is taken
             for today's, said to be unknown, and widens what is predicted.
@@ -357,7 +357,7 @@ class Unit:
         return as_scalar(theory.decode_share.unchecked(weights, np.where(tokens > 0, matrices, 0)))
 
     def costs(self, work: Workload, read_bw: float = 0.0) -> WorkloadCosts:
-        """Return the talks' numbers of a workload: t_w, TTFT(1), ΔH, a decode's own share, KV capacity.
+        """Return the talks' numbers of a workload: t_w, TTFT(1), KV read, what else a decode adds, KV capacity.
 
         What is stored of the prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by
         layer, waiting where that takes longer than computing the rest [C05].
@@ -384,11 +384,11 @@ class Unit:
         return max_kv_seqs(self.numbers, work.plain, engine_record(self.engine))
 
     def ttft(self, work: Workload, concurrency: ArrayLike) -> Numbers:
-        """Return the mean time to first token with so many users at once, prefill first [C13]; without its `front`."""
+        """Return the mean time to first token with so many users at once, aggregated [C13]; without its `front`."""
         return self._seen(work, concurrency, own=1)
 
     def tpot(self, work: Workload, concurrency: ArrayLike) -> Numbers:
-        """Return the mean time per output token with so many users at once, prefill first [C14]."""
+        """Return the mean time per output token with so many users at once, aggregated [C14]."""
         return self._seen(work, concurrency, own=0)
 
     def e2e(self, work: Workload, concurrency: ArrayLike) -> Numbers:

@@ -181,7 +181,7 @@ def inputs() -> tuple[Group, ...]:
         Field("imbalance", "Expert imbalance, if you counted (CV)", 0, 100, 0.01, None),
         Select("pp", "Pipeline stages (PP)", sizes, "1"),
         Field("units", "Units of a replica, at most", 2, 64, 1, 8),
-        Select("link", "Link between pools", {name: one.title for name, one in links().items()}, USUAL),
+        Select("link", "Link from prefill to decode pool", {name: one.title for name, one in links().items()}, USUAL),
         Field("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5),
         Line("prices", "Prices of other GPUs", "b200=5 h200-sxm=3.2"),
         Field("front", "Front of a request (ms)", 0, 10_000, 0.1, None),
@@ -193,7 +193,7 @@ def inputs() -> tuple[Group, ...]:
     return (
         Group("", aim),
         Group("What I serve", served, "Lengths, bursts, stored prompts", sent),
-        Group("What I run on", run, "Drafts, parallelism, pools, price, front", laid_out),
+        Group("What I run on", run, "Drafts, parallelism, link, price, front", laid_out),
         Group(
             "What I promise",
             limits,

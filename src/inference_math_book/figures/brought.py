@@ -296,6 +296,6 @@ def crowded_live(costs: Mapping[str, float]) -> Any:
             explore.named_slider("think", "seconds of thinking", costs["think"], 1, 120, 1),
             explore.named_slider("token", "computing a token (µs)", costs["token_us"], 1, 300, 0.5),
             explore.named_slider("weights", "reading the weights (ms)", costs["weights_ms"], 1, 50, 0.1),
-            explore.named_slider("read", "reading a session, ΔH (ms)", costs["read_ms"], 0.01, 5, 0.01),
+            explore.named_slider("read", "a session in each step, ΔH (ms)", costs["read_ms"], 0.01, 5, 0.01),
         )
     )

@@ -39,7 +39,7 @@ _WIDEST = 100  # prompt tokens per output token that are shown
 def offbalance_tents(
     ax: Axes, chunks: Sequence[int], b: float, T: float, t_w: float, delta_h: float, overlap: str
 ) -> pd.DataFrame:
-    """Draw P11: gain over whole prefills against P:D, one tent for each chunk; `overlap` "full" or "serial-kv"."""
+    """Draw P11: gain of chunked over aggregated by P:D, one tent for each chunk; `overlap` "full" or "serial-kv"."""
     formula = theory.chunked_gain_offbalance if overlap == "full" else theory.chunked_gain_offbalance_serial
     pd_ratio = np.union1d(np.linspace(0.5, _WIDEST, 150), [chunk / b for chunk in chunks if chunk / b <= _WIDEST])
     tables = []
@@ -50,5 +50,5 @@ def offbalance_tents(
         label_line(ax, pd_ratio[peak], gain[peak], f"{chunk:,}", colour)
         tables.append(pd.DataFrame({"chunk": chunk, "pd_ratio": pd_ratio, "gain": gain}))
     ax.axhline(1, color="black", linewidth=0.8)
-    ax.set(xlabel="prompt tokens per output token, P:D (no unit)", ylabel="gain over whole prefills (no unit)")
+    ax.set(xlabel="prompt tokens per output token, P:D (no unit)", ylabel="gain over aggregated (no unit)")
     return pd.concat(tables, ignore_index=True)

@@ -17,7 +17,10 @@ __all__ = ["attention_floor", "datasheet_deltas", "deltas", "tpot_overhead"]
 
 
 def datasheet_deltas(operators: Operators, n_in: pd.Series[int], n_out: float) -> pd.DataFrame:
-    """Return ΔP and ΔH in seconds at datasheet rates, for the prompt lengths `n_in`: the theory's lines."""
+    """Return ΔP and the KV read in seconds at datasheet rates, for the prompt lengths `n_in`: the theory's lines.
+
+    The KV read is the talks' ΔH; an engine's is more.
+    """
     model, unit = operators.model, gpu(H100)
     per_token = theory.token_time_causal(**model.shape, n_in=n_in, flops=operators.tp * unit.flops(operators.weights))
     ttft = theory.ttft_vanilla(n_in=n_in, T=per_token)
@@ -25,7 +28,7 @@ def datasheet_deltas(operators: Operators, n_in: pd.Series[int], n_out: float) -
         {
             "n_in": n_in,
             "delta_p": theory.delta_p(ttft_1=ttft, n_out=n_out),
-            "delta_h": theory.delta_h(
+            "cache_read": theory.delta_h(
                 n_in=n_in, kv_token=model.kv_token(operators.kv), hbm_bw=operators.tp * unit.hbm_bw
             ),
         }
@@ -33,13 +36,18 @@ def datasheet_deltas(operators: Operators, n_in: pd.Series[int], n_out: float) -
 
 
 def deltas(ax: Axes, operators: Operators, n_out: float) -> pd.DataFrame:
-    """Draw P07: measured ΔP and ΔH against prompt length (dots), and the same at datasheet rates (lines)."""
+    """Draw P07: measured ΔP and KV read against prompt length (dots), and the same at datasheet rates (lines)."""
     prefills, reads = operators.prefills(), operators.kv_reads()
     measured_p = pd.DataFrame({"n_in": prefills.n_in, "delta_p": prefills.total / n_out})
-    measured = measured_p.merge(reads.rename(columns={"context": "n_in"})[["n_in", "delta_h"]], on="n_in", how="outer")
+    measured = measured_p.merge(
+        reads.rename(columns={"context": "n_in"})[["n_in", "cache_read"]], on="n_in", how="outer"
+    )
     measured = measured[measured.n_in.between(512, 16384)].reset_index(drop=True)
     limits = datasheet_deltas(operators, measured.n_in, n_out)
-    for column, colour, marker, name in (("delta_p", COLOURS[0], "o", "ΔP"), ("delta_h", COLOURS[1], "s", "ΔH")):
+    for column, colour, marker, name in (
+        ("delta_p", COLOURS[0], "o", "ΔP"),
+        ("cache_read", COLOURS[1], "s", "KV read"),
+    ):
         ax.loglog(measured.n_in, 1e3 * measured[column], marker, color=colour, label=f"{name}, measured operators")
         ax.loglog(limits.n_in, 1e3 * limits[column], "--", color=colour, label=f"{name}, datasheet rates")
     ax.set(xlabel="prompt length (token)", ylabel="added to every step (ms)")
@@ -51,12 +59,12 @@ def tpot_overhead(ax: Axes, operators: Operators, context: int, n_out: float, pr
     """Draw P06: what TPOT gains over a request alone, against the batch, and the theory's line.
 
     Dots: decode steps added up from measured operators; hollow where the KV cache of a layer fits L2. Line:
-    (B−1)·ΔH with the measured ΔH. With `prefills`, both also with (B−1)·ΔP on top: the same number is added
+    (B−1)·ΔH with the measured KV read as ΔH. With `prefills`, both also with (B−1)·ΔP on top: the same number is added
     to dots and line, so that pair shows how large ΔP is and tests nothing.
     """
     steps = operators.steps().query("context == @context").sort_values("batch").reset_index(drop=True)
     prefill = operators.prefills().set_index("n_in").total[context]
-    delta_h = operators.kv_reads().set_index("context").delta_h[context]
+    cache_read = operators.kv_reads().set_index("context").cache_read[context]
     delta_p = theory.delta_p(ttft_1=prefill, n_out=n_out)
     others = steps.batch - 1
     frame = steps[["batch", "in_l2"]].copy()
@@ -64,8 +72,8 @@ def tpot_overhead(ax: Axes, operators: Operators, context: int, n_out: float, pr
         frame[kind] = steps[kind] - steps[kind].iloc[0]
     frame["decode_only"] = steps.total - steps.total.iloc[0]
     frame["with_prefills"] = frame.decode_only + others * delta_p
-    frame["line_decode_only"] = others * delta_h
-    frame["line_with_prefills"] = others * (delta_p + delta_h)
+    frame["line_decode_only"] = others * cache_read
+    frame["line_with_prefills"] = others * (delta_p + cache_read)
     drawn = [("decode_only", COLOURS[1], "s", "ΔH", "decodes alone")]
     if prefills:
         drawn.insert(0, ("with_prefills", COLOURS[0], "o", "ΔP + ΔH", "with the others' prefills"))

@@ -77,7 +77,7 @@ def binding_map(ax: Axes, numbers: WorkloadCosts, sla_tpot: Sequence[float], sla
     x, y = 1e3 * np.asarray(sla_tpot), 1e3 * np.asarray(sla_ttft)
     colours = ["#dddddd", COLOURS[5], COLOURS[4], COLOURS[3]]
     ax.pcolormesh(x, y, grid, cmap=ListedColormap(colours), vmin=-0.5, vmax=3.5, shading="nearest")
-    matching = theory.sla_ttft_matching(sla_tpot=np.asarray(sla_tpot), ttft_1=numbers.ttft_1, delta_h=numbers.read)
+    matching = theory.sla_ttft_matching(sla_tpot=np.asarray(sla_tpot), ttft_1=numbers.ttft_1, delta_h=numbers.delta_h)
     ax.plot(x, 1e3 * matching, color="black", linewidth=1.2)
     full = float(numbers.places)
     corner = 1e3 * numbers.tpot(full), 1e3 * numbers.ttft(full)

@@ -263,7 +263,8 @@ def plan(
         Where the share ``work.alpha`` of the prompts' KV caches is loaded from, a tier or its name; None: it lies in
         HBM already.
     link
-        What KV caches travel over between pools, a link or the name of one; None: RDMA, as it was measured.
+        What KV caches travel over from the prefill pool to the decode pool, a link or the name of one; None: RDMA, as
+        it was measured.
     sessions
         Sessions whose stored part one unit keeps; 0: not known, so nothing is said of a store's size.
     price
@@ -297,7 +298,7 @@ def _start(found: Plan, name: str, rate: float) -> Start:
 def lines_for(case: Case, name: str, row: Row, behind: int = 1) -> tuple[tuple[str, str], ...]:
     """Return what is started for a replica of an architecture's row, and the command line of each.
 
-    Of units without pools so many are `behind` each router.
+    Of units that are not disaggregated so many are `behind` each router.
     """
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
     told = settings(case.asked, name, row)
@@ -309,7 +310,9 @@ def engine_args(case: Case, best: str, row: Row) -> dict[str, object]:
     """Return what an engine is told, the precision of its KV cache with it."""
     told: dict[str, object] = settings(case.asked, best, row)
     eight = engine(case.unit.engine)["kv_fp8"]
-    return told if case.unit.kv == "bf16" else told | {eight["option"]: eight["value"]}  # left alone, all keep BF16
+    return (
+        told if case.unit.kv == "bf16" else told | {eight["option"]: eight["value"]}
+    )  # left alone, all keep BF16, if the checkpoint names no other
 
 
 # Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the
@@ -323,26 +326,33 @@ ANSWERS = (
     ("ttft", "Time to first token, TTFT", "s", "compare", "expected_ttft_full", "{best}, without queues"),
     ("front", "of which the front", "s", "fitted", "", "HTTP, tokenizer, launch: what no step takes"),
     ("tpot", "Time per output token, TPOT", "s", "compare", "expected_tpot_full", "{best}"),
-    ("batch", "Largest batch, prefill first", "requests", "search", "max_batch", "limited by {binding}"),
+    ("batch", "Largest batch, aggregated", "requests", "search", "max_batch", "limited by {binding}"),
     ("batch_tpot", "The same, as far as TPOT allows", "requests", "search", "max_batch", ""),
     ("batch_ttft", "The same, as far as TTFT allows", "requests", "search", "max_batch_ttft_full", ""),
     ("batch_memory", "The same, as far as memory allows", "requests", "formula", "", "caches as the engine keeps them"),
     ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size", "chunked prefill, to start with"),
-    ("chunked_gain", "Gain of chunks over whole prefills", "1", "compare", "chunked_gain_sla_serial", "ratio of rates"),
+    ("chunked_gain", "Gain of chunked over aggregated", "1", "compare", "chunked_gain_sla_serial", "ratio of rates"),
     ("prefill_units", "Units for prefill", "units", "compare", "pdd_split", "of {units}, disaggregated, to start with"),
     ("pdd_gain", "Gain of disaggregated over aggregated", "1", "compare", "pdd_gain_same", "ratio of rates"),
     ("t_w", "Weight read, t_w", "s", "step", "step_time", "part of a step that all requests share"),
     ("delta_p", "ΔP, net", "s", "formula", "delta_p", "what one more request adds to the mean step by its prefill"),
     ("delta_p_gross", "ΔP, gross", "s", "formula", "delta_p", "of a prompt alone, t_w with it; a prefill unit pays it"),
-    ("delta_h", "ΔH", "s", "step", "delta_h", "what one more request adds to each step by its decode"),
-    ("gain_bound", "Bound 1 + ΔP/ΔH", "1", "formula", "gain_bound", "most that faster prefills gain, in the mean"),
+    ("delta_h", "ΔH", "s", "step", "", "what one more request adds to each step by its decode, KV read and all else"),
+    (
+        "gain_bound",
+        "Bound 1 + ΔP/ΔH",
+        "1",
+        "formula",
+        "gain_bound",
+        "most that faster prefills gain, in the mean; of each draw",
+    ),
     (
         "concurrent_prefills",
         "Prompts in a step beside a request",
         "requests",
         "formula",
         "concurrent_prefills",
-        "in the mean, prefill first",
+        "in the mean, aggregated",
     ),
     (
         "pdd_concurrency",
@@ -380,6 +390,8 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     rows = known_errors()
     yield from notes.to_choose(case.asked, found.solved)
     yield from notes.slow_store(under(case), answers.whole_alone(case.asked, *case.pairs(0)[0]))
+    if unit.kv == "fp8":
+        yield from notes.slow_cache(case.asked, under(case), under(replace(case, unit=unit.resized(kv="bf16"))))
     yield from notes.trusted(unit.numbers, rows)
     yield from notes.front_weighs(case.asked, found.numbers["front"])
     yield from notes.kept_in(case.asked)

@@ -22,7 +22,7 @@ __all__ = ["batches", "frontier"]
 
 
 def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None = None) -> pd.DataFrame:
-    """Return tokens per second of one user and of one GPU for each batch that fits the KV cache, prefill first.
+    """Return tokens per second of one user and of one GPU for each batch that fits the KV cache, aggregated.
 
     Columns: batch; per_user and per_gpu, medians of the draws, each with _low and _high (90 %).
     """
@@ -40,7 +40,7 @@ def frontier(unit: Unit, work: Workload, sizes: Sequence[int], tier: Tier | None
 
 
 def batches(unit: Unit, work: Workload, sla: SLA, prompts: Sequence[int], tier: Tier | None = None) -> pd.DataFrame:
-    """Return the largest batch under an SLA for each prompt length, prefill first, and which limit binds.
+    """Return the largest batch under an SLA for each prompt length, aggregated, and which limit binds.
 
     Columns: n_in, batch, batch_low, batch_high (90 %), binding. The mean, or a quantile, of steps by the binomial law;
     the median of the draws, as in `plan`.

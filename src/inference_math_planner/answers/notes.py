@@ -19,7 +19,8 @@ from inference_math_planner.answers.types import ErrorRow, Sized
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
     "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "promised", "remedy", "runner_up",
-    "short", "sized", "sized_how", "slow_store", "standing_of", "to_choose", "trusted", "used_of", "verdict",
+    "short", "sized", "sized_how", "slow_cache", "slow_store", "standing_of", "to_choose", "trusted", "used_of",
+    "verdict",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
@@ -95,12 +96,15 @@ def as_good(lead: float) -> bool:
 
 
 def ways_to(swings: list[Swing], first: str) -> list[Part]:
-    """Name the inputs that make an architecture the first a fifth smaller or larger; "" none at all."""
+    """Name the inputs that make an architecture the first a fifth smaller, larger, or either; "" none at all."""
     ways: list[Part] = []
     for row in swings:
-        if row["best_low"] == first:
+        low, high = row["best_low"] == first, row["best_high"] == first
+        if low and high:
+            ways.append({"key": "either.input", "what": {"key": "input." + row["input"]}})
+        elif low:
             ways.append({"key": "less." + row["input"]})
-        if row["best_high"] == first:
+        elif high:
             ways.append({"key": "more." + row["input"]})
     return ways
 
@@ -241,10 +245,11 @@ def checked(
     `rows` have model, gpu, weights, kind (of model), engine, maker (of the GPU), source, drafts, points, error (mean,
     of end-to-end latency; of TPOT elsewhere), ttft and inside (share within the 90 % interval). Sources are points set
     aside that chose neither a term nor a width, calibration points that were left out of the fit with their group, and
-    whoever else published some. Those of the model on the GPU in the precision count, else on the GPU, else of the
-    model, else of its kind. On GPUs of a maker whose points set nothing, any engine's tell something. Points that do
-    not say whether tokens were drafted tell nothing of a unit of which that is known. `scaled`: the unit's steps are
-    not those of served points, but of operators, so older versions' are all that there is.
+    whoever else published some. Those of the model on the GPU in the precision count, else on the GPU, else another
+    model's on the GPU, else of the model, else of its kind; where none is on the GPU, that is said. On GPUs of a maker
+    whose points set nothing, any engine's tell something. Points that do not say whether tokens were drafted tell
+    nothing of a unit of which that is known. `scaled`: the unit's steps are not those of served points, but of
+    operators, so older versions' are all that there is.
     """
     told = [row for row in rows if row["drafts"] == "none"]
     known = [row for row in told if row["kind"] == kind and row["maker"] == maker]
@@ -261,7 +266,10 @@ def checked(
     if len(own) > 0:
         each = [off_on(own)]
         each.extend(elsewhere)
-        return [{"key": "checked.older" if scaled else "checked.is", "engine": engine, "each": each}]
+        told_of: list[Part] = [{"key": "checked.older" if scaled else "checked.is", "engine": engine, "each": each}]
+        if len([row for row in known if row["gpu"] == gpu]) < 1:
+            told_of.append({"key": "checked.not_here", "gpu": gpu})
+        return told_of
     none = "checked.none" if maker == CALIBRATED else "checked.none_of"
     said: list[Part] = [{"key": none, "kind": kind, "engine": engine, "maker": maker}]
     if len(elsewhere) > 0:
@@ -276,11 +284,12 @@ def checked(
 
 
 def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list[ErrorRow]:
-    """Return those rows that are of the model on the GPU in the precision; else on the GPU, of the model, or all."""
+    """Return the rows of the model on the GPU in the precision; else on the GPU, of any model there, of it, or all."""
     like = [row for row in rows if row["model"] == model]
     here = [row for row in like if row["gpu"] == gpu]
     exact = [row for row in here if row["weights"] == weights]
-    for found in [exact, here, like]:
+    there = [row for row in rows if row["gpu"] == gpu]
+    for found in [exact, here, there, like]:
         if len(found) > 0:
             return found
     return rows
@@ -378,6 +387,14 @@ def slow_store(each: StepCosts, whole: float) -> list[Part]:
     return [{"key": "stored.slow", "alone": alone, "whole": whole}] if each["load"] > 0 and alone > whole else []
 
 
+def slow_cache(asked: Asked, eight: StepCosts, plain: StepCosts) -> list[Part]:
+    """Say that a unit's engine reads a KV cache in FP8, `eight`, more slowly than one in BF16, `plain`."""
+    slower, least = 1e3 * eight["cache_read"], 1e3 * plain["cache_read"]
+    if not slower > least:
+        return []
+    return [{"key": "trusted.slow_cache", "engine": asked["engine"]["title"], "slower": slower, "least": least}]
+
+
 def kept_in(asked: Asked) -> list[Part]:
     """Say how many sessions what is stored has room for in HBM, and what sessions take elsewhere."""
     found: list[Part] = []
@@ -415,7 +432,7 @@ def front_weighs(asked: Asked, front: list[float]) -> list[Part]:
 def missed(asked: Asked, each: StepCosts) -> list[Part]:
     """Say by how much a request alone misses each limit."""
     found: list[Part] = []
-    tpot = (each["t_w"] + each["delta_h"] + each["own"]) / target_of(asked)["sharing"]
+    tpot = (each["t_w"] + each["cache_read"] + each["own"]) / target_of(asked)["sharing"]
     ttft = each["front"] + each["t_w"] + each["ttft_1"]
     if tpot > asked["tpot"]:
         found.append(over("TPOT", tpot, asked["tpot"]))

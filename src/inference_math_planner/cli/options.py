@@ -107,7 +107,11 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     unit.add_argument("--pp", type=int, help="pipeline stages (default 1)")
     unit.add_argument("--weights", help=f"one of {', '.join(PRECISIONS)} (default: as the checkpoint has them)")
     unit.add_argument("--memory", type=float, default=MEMORY, help=f"share of GPU memory to use (default {MEMORY:g})")
-    unit.add_argument("--kv", default="bf16", help="precision of the KV cache (default bf16, as engines have it)")
+    unit.add_argument(
+        "--kv",
+        default="bf16",
+        help="precision of the KV cache (default bf16, as engines have it if no checkpoint says fp8)",
+    )
     unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(engines())} (default vllm)")
     unit.add_argument(
         "--expert-imbalance",
@@ -147,7 +151,10 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         help="share of the requests that must meet both limits, e.g. 0.9, or means (default: with --rate or --have "
         f"{SHARED:g}; of one unit at full load means)",
     )
-    planner.add_argument("--link", help="between pools: nvlink, rdma, pcie, tcp, or GB/s of each GPU (default rdma)")
+    planner.add_argument(
+        "--link",
+        help="from the prefill to the decode pool: nvlink, rdma, pcie, tcp, or GB/s of each GPU (default rdma)",
+    )
     planner.add_argument(
         "--sessions", type=int, default=0, help="whose stored part one unit keeps (default: not known)"
     )
@@ -156,7 +163,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     planner.add_argument(
         "--units",
         type=int,
-        help="units of a replica, at most: pools, or behind one router (default 8, and no more than --have has)",
+        help="units of a replica, at most: both pools, or behind one router (default 8, and no more than --have has)",
     )
     planner.add_argument("--drafts", type=int, default=0, help="tokens drafted in each step (MTP, EAGLE; default 0)")
     planner.add_argument(

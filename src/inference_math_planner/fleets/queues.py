@@ -227,7 +227,7 @@ def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
     Limits and units do not count, so that what is asked with others of these is asked under the same draws.
     """
     steps = answer_steps(asked["unit"], asked["work"]["n_out"])
-    needs = [one["ttft_1"] + steps * (one["delta_h"] + one["own"]) for one in each]
+    needs = [one["ttft_1"] + steps * (one["cache_read"] + one["own"]) for one in each]
     order = list(range(len(each)))
     order.sort(key=lambda i: needs[i])
     many = min(DRAWN, len(order))

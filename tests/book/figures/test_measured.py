@@ -12,8 +12,8 @@ OPERATORS = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="f
 def test_measured_deltas_lie_above_the_datasheet_s(ax):
     frame = measured.deltas(ax, OPERATORS, n_out=170)
     assert (frame.delta_p_measured > frame.delta_p_datasheet).all()
-    assert (frame.delta_h_measured.dropna() > frame.delta_h_datasheet[frame.delta_h_measured.notna()]).all()
-    assert len(frame.delta_h_measured.dropna()) == 6
+    assert (frame.cache_read_measured.dropna() > frame.cache_read_datasheet[frame.cache_read_measured.notna()]).all()
+    assert len(frame.cache_read_measured.dropna()) == 6
 
 
 def test_delta_p_is_the_prefill_over_the_output(ax):
@@ -25,7 +25,7 @@ def test_delta_p_is_the_prefill_over_the_output(ax):
 def test_datasheet_lines_are_the_formulas():
     n = OPERATORS.prefills().n_in
     frame = measured.datasheet_deltas(OPERATORS, n, n_out=170)
-    np.testing.assert_allclose(frame.delta_h, theory.delta_h(n_in=n, kv_token=163_840, hbm_bw=2 * 3.35e12))
+    np.testing.assert_allclose(frame.cache_read, theory.delta_h(n_in=n, kv_token=163_840, hbm_bw=2 * 3.35e12))
 
 
 def test_tpot_overhead_starts_at_zero_and_adds_up(ax):

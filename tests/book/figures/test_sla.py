@@ -28,7 +28,7 @@ def test_reuse_never_lowers_the_batch_up_to_the_crossover():
 def test_percentile_batches_agree_with_latency():
     busy = numbers(2048, 170, tp=2)
     frame = sla.batch_by_limit(axes(), busy, [0.03, 0.2]).set_index("sla_tpot")
-    law = {"tpot_1": busy.tpot_1, "delta_p": busy.delta_p, "delta_h": busy.read}
+    law = {"tpot_1": busy.tpot_1, "delta_p": busy.delta_p, "delta_h": busy.delta_h}
     assert frame.loc[0.2, "P99"] == latency.max_batch_quantile(0.99, 0.2, 170, **law)
     assert frame.loc[0.03, "P99"] <= frame.loc[0.03, "P90"] <= frame.loc[0.03, "P50"]
 
@@ -39,8 +39,8 @@ def test_the_map_s_regions_lie_on_the_right_side_of_their_borders():
     alone = frame[frame.binding == "none fits"]
     assert ((alone.sla_tpot < unit.tpot_1 + 1e-12) | (alone.sla_ttft < unit.ttft(1) + 1e-12)).all()
     ttft, tpot = (frame[frame.binding == name] for name in ("TTFT", "TPOT"))
-    border = unit.ttft_1 - unit.read
-    step = unit.delta_p + unit.read  # floors blur the border by one request
+    border = unit.ttft_1 - unit.delta_h
+    step = unit.delta_p + unit.delta_h  # floors blur the border by one request
     assert (ttft.sla_ttft - ttft.sla_tpot < border + step).all()
     assert (tpot.sla_ttft - tpot.sla_tpot > border - step).all()
 

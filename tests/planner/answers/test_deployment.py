@@ -70,13 +70,13 @@ def test_the_comparison_of_a_unit_s_costs_is_the_plan_of_one_draw(model, tp, n_i
 
 def test_a_formula_beside_a_number_says_what_it_gives():
     costs, said = UNIT.costs(WORK), PLAIN.answers
-    numbers = {"delta_p": costs.delta_p, "delta_h": costs.read, "t_w": costs.t_w}
-    by_tpot = theory.max_batch(sla_tpot=0.04, tpot_1=costs.tpot_1, delta_p=costs.delta_p, delta_h=costs.read)
+    numbers = {"delta_p": costs.delta_p, "delta_h": costs.delta_h, "t_w": costs.t_w}
+    by_tpot = theory.max_batch(sla_tpot=0.04, tpot_1=costs.tpot_1, delta_p=costs.delta_p, delta_h=costs.delta_h)
     assert said["batch_tpot"].by_formula == by_tpot
     gain = theory.chunked_gain_sla_serial(sla_tpot=0.04, **numbers)
     assert said["chunked_gain"].by_formula == pytest.approx(gain)
     # It lets a decode unit have as many requests as the limit allows; HBM holds fewer here, so it does not stand.
-    assert (0.05 - costs.t_w) / costs.read > UNIT.places(WORK)
+    assert (0.05 - costs.t_w) / costs.delta_h > UNIT.places(WORK)
     loose = planner.plan(UNIT, WORK, SLA(1.0, 0.05), intervals=False).answers
     assert np.isnan(loose["pdd_gain"].by_formula)
     assert np.isnan(loose["prefill_units"].by_formula)
@@ -84,14 +84,14 @@ def test_a_formula_beside_a_number_says_what_it_gives():
     same = theory.pdd_gain_same(**numbers, sla_tpot=0.03, n_out=170)
     assert tight["pdd_gain"].by_formula == pytest.approx(same)
     assert tight["pdd_gain"].by == "compare"
-    split = theory.pdd_split(delta_p=costs.delta_p_gross, delta_h=costs.read, t_w=costs.t_w, sla_tpot=0.03)
+    split = theory.pdd_split(delta_p=costs.delta_p_gross, delta_h=costs.delta_h, t_w=costs.t_w, sla_tpot=0.03)
     assert tight["prefill_units"].by_formula == pytest.approx(8 * split / (1 + split))
     whole = planner.plan(UNIT, Workload(64, 2000), SLA(1.0, 0.03), intervals=False)
     if whole.best == "aggregated":
         of = UNIT.costs(Workload(64, 2000))
-        rate = theory.request_rate(B=whole["batch"], n_out=2000, t_w=of.t_w, delta_p=of.delta_p, delta_h=of.read)
+        rate = theory.request_rate(B=whole["batch"], n_out=2000, t_w=of.t_w, delta_p=of.delta_p, delta_h=of.delta_h)
         assert whole.answers["rate"].by_formula == pytest.approx(rate)
-    assert PLAIN["gain_bound"] == pytest.approx(1 + costs.delta_p / costs.read)
+    assert PLAIN["gain_bound"] == pytest.approx(1 + costs.delta_p / costs.delta_h)
     assert PLAIN["delta_p_gross"] == pytest.approx(UNIT.prefill_time(2200) / 170)
 
 
@@ -379,3 +379,10 @@ def test_batches_by_prompt_fall_and_hold_the_closed_form():
     assert frame.batch[1] == FOUND["batch"]
     stored = planner.batches(UNIT, replace(WORK, alpha=0.9), LIMITS, [500, 2200, 6000], tier("dram"))
     assert (stored.batch >= frame.batch).all()
+
+
+def test_delta_h_of_a_plan_is_the_increment_and_no_formula_of_the_read_stands_beside_it():
+    costs = UNIT.costs(WORK)
+    assert PLAIN["delta_h"] == pytest.approx(costs.delta_h)
+    assert PLAIN["delta_h"] > costs.cache_read
+    assert PLAIN.answers["delta_h"].formula == ""

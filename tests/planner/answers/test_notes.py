@@ -8,12 +8,14 @@ from math import inf, nan
 import pytest
 
 from inference_math import SLA, Unit, Workload
+from inference_math.evidence import load
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import median_row
 from inference_math.unit.scope import outside
 from inference_math_planner.answers import notes
+from inference_math_planner.answers.deployment import plan
 
 FIELDS = ("kind", "engine", "maker", "source", "model", "gpu", "weights", "drafts", "points", "error", "ttft", "inside")
 ROWS = [
@@ -198,6 +200,42 @@ def test_the_runner_up_says_what_would_turn_the_order():
         None,
     ]
     assert notes.runner_up("chunked", "aggregated", 0.0, rows, False) == {"key": "runner_up.none"}
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "where", "none"),
+    [
+        ("qwen3-14b", "h200-sxm", "llama-3-70b in fp8 on h200-sxm", False),  # another model there, before one elsewhere
+        ("llama-3-70b", "h200-sxm", "llama-3-70b in fp8 on h200-sxm", False),
+        ("qwen3-14b", "l40s", "llama-3-70b in fp8 on h100-sxm", True),
+    ],
+)
+def test_the_evidence_is_of_the_gpu_asked_about_or_there_is_said_to_be_none(model, gpu, where, none):
+    rows = load("served_error").frame.fillna({"ttft": -1.0, "inside": -1.0}).to_dict("records")
+    said = say(notes.checked(model, gpu, "fp8", "dense", "vllm", "NVIDIA", True, rows))
+    assert where in said
+    assert (f"no served point on the {gpu}" in said) is none
+
+
+def test_an_input_that_turns_the_order_either_way_is_named_once():
+    """Not "a fifth lower or a fifth higher", which reads as if its value did not matter."""
+    either = [{"input": "accepted", "best_low": "chunked", "best_high": "chunked"}]
+    said = say(notes.runner_up("aggregated", "chunked", 3.0, either, False))
+    assert said.endswith("chunked would be first with chance that a draft is accepted a fifth off, in either direction")
+    assert "lower" not in said
+    assert "higher" not in said
+
+
+@pytest.mark.parametrize(("engine", "slow"), [("sglang", True), ("vllm", False), ("trtllm", False)])
+def test_an_fp8_cache_that_an_engine_reads_more_slowly_is_said(engine, slow):
+    """SGLang's measured decode attention of DeepSeek on the H200 reaches 6 % of the bandwidth in FP8, 92 % in BF16."""
+    unit = Unit.of("deepseek-v3", "h200-sxm", 8, "fp8", "fp8", engine)
+    found = plan(unit, Workload(2000, 500), SLA(ttft=5, tpot=0.2), intervals=False)
+    assert any("an FP8 cache makes each step longer" in one for one in found.cautions) is slow
+    assert not any(
+        "FP8 cache" in one
+        for one in plan(unit.resized(kv="bf16"), Workload(2000, 500), found.case.sla, intervals=False).cautions
+    )
 
 
 def test_what_a_replica_keeps_that_has_nothing_to_do():

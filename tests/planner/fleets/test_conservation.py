@@ -194,7 +194,7 @@ def composed(decodes, context, tokens, n_in):
     between = min(np.interp(together, products.index, products), padded) if together else 0.0
     links = np.interp(together, prefills.index, prefills.allreduce) if together >= 64 else 0.0
     reads = LLAMA.kv_reads()
-    attention = decodes * np.interp(context, reads.context, reads.delta_h)
+    attention = decodes * np.interp(context, reads.context, reads.cache_read)
     own = tokens / n_in * np.interp(n_in, prefills.index, prefills.attention)
     assert not steps.empty
     return between + links + attention + own
