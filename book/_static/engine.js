@@ -34,7 +34,7 @@
   const ledger = () => {
     const steps = [], served = [];
     return {
-      logs: true, notes: false, measured: 0, overfull: 0, preempted: 0, steps, served, run() {}, gap() {},
+      logs: true, notes: false, measured: 0, preempted: 0, steps, served, run() {}, gap() {},
       request(request, admitted, first, finished) { this.measured += 1; served.push({ request, admitted, first, finished }); },
       step(engine, start, seconds, decodes, context, prefills, tokens) { steps.push({ engine, start, seconds, decodes, context, tokens, end: start + seconds }); },
     };

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from inference_math.evidence import load
 
-__all__ = ["beside"]
+__all__ = ["beside", "by_source"]
 
 _FIRST = 2  # the line of a file's first point, as a spreadsheet counts
 
@@ -30,3 +31,32 @@ def beside(measured: str, *tables: str) -> pd.DataFrame:
     for name in tables:
         found = found.join(load(name).frame.set_index("row").add_suffix(f"_{name}"))
     return found.reset_index(drop=True)
+
+
+def by_source() -> pd.DataFrame:
+    """Return how far predictions are off for each source to which nothing was fitted, and what their intervals hold.
+
+    Columns: source, points, mean (of log(measured / predicted)), inside (the share of points within the interval of
+    90 %). Latency of silybench, means of closed loops of our own run, TPOT of all others.
+
+    Examples
+    --------
+    >>> from inference_math_book.predicted import by_source
+    >>> found = by_source()
+    >>> f"between sources: {found['mean'].std():.2f}"
+    'between sources: 0.26'
+    """
+    tails, others, loops = beside("silybench"), beside("served_elsewhere"), load("predicted_loops").frame
+    parts = [
+        tails.assign(
+            source="silybench", ratio=tails["e2e_s"] / tails["e2e"], inside=tails["e2e_s"].between(tails["e2e_low"], tails["e2e_high"])
+        ),
+        others.assign(ratio=others["tpot_s"] / others["tpot"]),
+        loops.assign(
+            source="our own", ratio=loops["measured"] / loops["predicted"], inside=loops["measured"].between(loops["low"], loops["high"])
+        ),
+    ]  # fmt: skip
+    rows = pd.concat([part[["source", "ratio", "inside"]] for part in parts], ignore_index=True)
+    rows = rows.assign(mean=np.log(rows["ratio"].astype(float)), inside=rows["inside"].astype(float), points=1)
+    grouped = rows.groupby("source", sort=False).agg({"points": "size", "mean": "mean", "inside": "mean"})
+    return grouped.reset_index()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from inference_math.evidence import load
-from inference_math_book.predicted import beside
+from inference_math_book.predicted import beside, by_source
 
 
 def test_each_row_stands_beside_its_prediction():
@@ -19,3 +21,11 @@ def test_other_tables_of_the_same_rows_come_beside_and_lack_some():
     assert len(rows) == len(load("predicted_served").frame)
     assert rows["ttft_s_peers_served"].notna().any()
     assert rows.loc[rows["drafts"] == "mtp", "ttft_s_peers_served"].isna().all()
+
+
+def test_sources_differ_by_more_than_their_intervals_hold_and_a_foreign_engine_s_spread_is_that():
+    found = by_source().set_index("source")
+    assert found["inside"].loc[["silybench", "ATOM recipes", "ML.ENERGY"]].min() > 0.8
+    assert found["inside"].loc[["SGLang cookbook", "our own"]].max() < 0.6
+    width = load("widths").frame.set_index("name")["width"]["engine"]
+    assert found["mean"].std() == pytest.approx(width, rel=1e-3)

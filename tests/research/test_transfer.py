@@ -1,4 +1,4 @@
-"""What a calibration cannot know: each width from what was measured, and none from silybench."""
+"""What a calibration cannot know: each width from what was measured, and none that silybench's own engine has."""
 
 from __future__ import annotations
 

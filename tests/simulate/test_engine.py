@@ -233,7 +233,6 @@ def test_growing_caches_admit_more_and_preempt_who_came_last():
     reserved, growing, greedy = run(250, False), run(most, True), run(250, True)
     assert reserved.preempted == 0
     assert growing.request_rate > 1.1 * reserved.request_rate
-    assert growing.overfull == greedy.overfull == 0
     assert growing.preempted < 0.01 * len(growing.requests)
     # Who takes all that fit at first computes most of them twice.
     assert greedy.preempted > len(greedy.requests)
@@ -351,4 +350,4 @@ def test_engines_preempt_as_one_does_that_is_written_step_by_step(alone, sizes, 
     found = sorted(zip(run.requests.first_token, run.requests.finished, strict=True))
     np.testing.assert_allclose(found, sorted(ends.values()), atol=1e-9)
     np.testing.assert_allclose(sorted(run.every_gap), gaps, atol=1e-9)
-    assert (run.preempted, run.overfull) == (preempted, 0)
+    assert run.preempted == preempted

@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math.simulate import OVERLAPS, Aggregated, Chunked, Disaggregated, Reuse, StepCost, replay
-from inference_math.workload import Trace
+from inference_math.simulate import OVERLAPS, Aggregated, Chunked, Disaggregated, Reuse, StepCost, closed_loop, replay
+from inference_math.simulate.cost import timed
+from inference_math.simulate.engine import Request
+from inference_math.simulate.record import Record
+from inference_math.simulate.schedulers import system_of
+from inference_math.simulate.systems import Pools
+from inference_math.workload import Trace, Workload
+from inference_math_planner.fleets.goodput import Client
 
 
 @dataclass
@@ -303,3 +309,75 @@ def test_groups_of_a_pool_have_links_of_their_own_and_prompts_of_one_share_it():
     for budget, ttft in ((500, [0.5, 0.5, 1.0, 1.0]), (1000, [0.5, 0.5, 1.5, 1.5])):  # one by one, or by two
         run = replay(trace, cost, scheduler=Disaggregated(1, 1, groups=2, budget=budget), reuse=reuse)
         assert sorted(run.requests.ttft) == pytest.approx(ttft)
+
+
+growing = st.builds(
+    Disaggregated,
+    st.integers(1, 2),
+    st.integers(1, 2),
+    st.just(0.0) | coefficient,
+    max_batches,
+    st.sampled_from([42, 60, 100]),
+    st.just(True),
+)
+
+
+@settings(max_examples=150)
+@given(trace=traces(), cost=costs, scheduler=growing, gives=st.sampled_from([1, 1.7]))
+def test_a_decode_unit_never_holds_more_than_its_capacity_and_serves_everybody(trace, cost, scheduler, gives):
+    record = Record(0, True, True)
+    system = system_of(scheduler, None, gives, 1)
+    rows = zip(trace.arrival, *trace.rows(), strict=True)
+    requests = [Request(i, float(time), *map(int, tokens)) for i, (time, *tokens) in enumerate(rows)]
+    pools = Pools(system, timed(cost), Client(requests, 0, 0.0), record)
+    run = record.result(pools.run(inf))
+    assert sorted(zip(run.requests.n_in, run.requests.n_out, strict=True)) == sorted(
+        zip(trace.n_in, trace.n_out, strict=True)
+    )
+    decoding = run.log[(run.log.engine >= scheduler.prefill_units) & (run.log.decodes + run.log.prefills > 1)]
+    after = decoding.context + decoding.tokens + gives * decoding.decodes
+    assert (after <= scheduler.kv_capacity + 1e-6).all()
+    for unit in pools.units:
+        assert unit.batch.room.tokens == pytest.approx(scheduler.kv_capacity)
+        assert unit.idle()
+    assert (run.requests.finished >= run.requests.first_token).all()
+    if gives == 1:
+        assert len(run.every_gap) == sum(trace.n_out - 1)
+        spans = run.requests.finished - run.requests.first_token
+        assert np.sum(run.every_gap) == pytest.approx(spans.sum(), rel=1e-9, abs=1e-9)
+
+
+def test_a_decode_unit_computes_again_what_it_preempts():
+    """Of two requests the later goes as soon as one token more each would not fit, and comes back when the other ends.
+
+    Each has 10 tokens and its first one in a room of 30: after four steps both hold 15. The second has five then.
+    When the first has its ninth token after four steps more, prompt and answer of the second are computed in one step
+    of 0.1 s and 10 ms for each of 15 tokens; it has three tokens left, and decodes them alone.
+    """
+    trace = Trace([10, 10], [9, 9], arrival=[0.0, 0.0])
+    cost = StepCost(t_w=0.1, T=0.01)
+    run = replay(trace, cost, scheduler=Disaggregated(2, 1, kv_capacity=30, grows=True), every_gap=True, log=True)
+    assert run.preempted == 1
+    first, second = sorted(run.requests.finished)
+    assert first == pytest.approx(0.2 + 8 * 0.1)
+    assert second == pytest.approx(first + 0.1 + 15 * 0.01 + 3 * 0.1)
+    assert max(run.every_gap) == pytest.approx(4 * 0.1 + 0.25)
+    assert run.log.tokens.tolist()[-4:] == [15, 0, 0, 0]
+
+
+def test_a_decode_unit_serves_what_an_engine_of_its_memory_does_less_its_prompts():
+    """Places for answers that are alike, and answers that scatter: the unit computes again, as an engine does.
+
+    Prompts are short beside answers, so all that an engine without pools has more to do is these.
+    """
+    work, room, places = Workload(500, 2000, lengths="geometric"), 436_500, 291
+    cost = StepCost(t_w=0.02, T=2e-5, delta_h=1e-4)
+    pool = Disaggregated(4, 1, max_batch=places, kv_capacity=room, grows=True, budget=4000)
+    apart, together = (
+        closed_loop(work, cost, concurrency=places + 30, requests=1500, warmup=600, scheduler=scheduler)
+        for scheduler in (pool, Chunked(2048, places, room, True))
+    )
+    assert together.preempted > 0.2 * len(together.requests)
+    assert apart.preempted > 0.2 * len(apart.requests)
+    prompts = 500 * 2e-5 * together.request_rate
+    assert apart.request_rate == pytest.approx(together.request_rate / (1 - prompts), rel=0.1)

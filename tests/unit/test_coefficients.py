@@ -105,6 +105,7 @@ def test_what_was_never_calibrated_widens_the_spread():
     spreads = {name: VLLM.widest(**{**inside, name: value}) for name, value in changes.items()}
     assert min(spreads.values()) > 1.3 * VLLM.spread
     assert max(spreads, key=spreads.get) == "kind"
+    assert spreads["engine"] ** 2 - VLLM.spread**2 == pytest.approx(0.26**2, rel=0.02)  # what sources differ by
     assert VLLM.widest(**{**inside, "gpu": "b200", "kind": "MLA"}) > max(spreads["gpu"], spreads["kind"])
     # Each point by itself, as if it had been asked alone.
     points = VLLM.spread_for(**{**inside, "concurrency": np.array([1, 8, 1000])})
@@ -263,11 +264,11 @@ def test_impossible_calibrations():
         VLLM.sd("speed")
 
 
-def test_a_prediction_prints_itself_and_an_interval_whose_frequency_was_not_seen_is_a_range():
+def test_a_prediction_prints_itself_and_says_of_what_its_interval_holds_its_share():
     found = Prediction(0.0123456, 0.01, 0.015, 0.9, "profile", ())
     assert str(found) == "0.0123 s (0.01 to 0.015, 90%, profile)"
     assert str(replace(found, value=np.array([1.0, 2.0]))).startswith("[1, 2] s")
-    assert str(replace(found, mode="zero-shot")) == "0.0123 s (0.01 to 0.015, range, zero-shot)"
+    assert str(replace(found, mode="zero-shot")) == "0.0123 s (0.01 to 0.015, 90% within our sources, zero-shot)"
     outside = replace(found, outside=("tp 3 is outside",))
     assert str(outside) == "0.0123 s (0.01 to 0.015, range, profile); tp 3 is outside"
     assert replace(found, level=0.5).word == "50%"

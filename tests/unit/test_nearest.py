@@ -21,7 +21,7 @@ def test_each_unit_says_where_its_calibration_comes_from():
         found = Unit.of(model, gpu, tp).predict("tpot", Workload(1000, 200), 8)
         assert found.mode == "served"
         assert found.low < found.value < found.high
-        assert found.word == "range" or not found.outside
+        assert found.word == ("range" if found.outside else "90% within our sources")
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,8 @@ def external_results(
 ) -> pd.DataFrame:
     """Return the rows of `served_elsewhere` with what is predicted: tpot, low and high, all in seconds, and kind.
 
-    Answers scatter there, and users come as they like. An engine that is not calibrated is taken for today's vLLM.
+    Answers scatter there, and users come as they like. An engine that is not calibrated is taken for a vLLM of unknown
+    age: as foreign, so that its intervals are wider.
     `unit` changes each unit before it is asked, `source` takes the rows of one alone.
     """
     frame = load("served_elsewhere").frame.fillna({"version": ""})
@@ -198,7 +199,7 @@ def external_results(
         frame = frame.reset_index(drop=True)
     found = []
     for row in frame.to_dict("records"):
-        own = unit_of(row) if row["engine"] in ENGINES else unit_of(row, engine=ENGINES[0], version="")
+        own = unit_of(row) if row["engine"] in ENGINES else unit_of(row, engine=ENGINES[0], version=row["engine"])
         asked = unit(own) if unit else own
         told = asked.predict("tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level)
         found.append({"tpot": told.value, "low": told.low, "high": told.high, "kind": asked.kind})

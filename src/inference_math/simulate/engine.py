@@ -53,7 +53,6 @@ class Ledger(Protocol):
     logs: bool
     notes: bool  # whether steps and gaps are noted at all
     measured: int
-    overfull: float
     preempted: int
 
     def run(self, first: float, rise: float, steps: int, decodes: int) -> None:
@@ -75,8 +74,7 @@ class Room:
     """Places and tokens of KV cache that are free.
 
     A request reserves all its tokens when it is admitted; where caches grow, only its prompt and first token, and what
-    its answer adds is taken as it comes (`Batch` tells). What is held beyond the capacity shows as a negative number of
-    tokens: in pools, where nobody is preempted.
+    its answer adds is taken as it comes (`Batch` tells).
     """
 
     def __init__(self, places: float, tokens: float, grows: bool) -> None:
@@ -93,11 +91,10 @@ class Room:
         self.places -= 1
         self.tokens -= self._first(request)
 
-    def grow(self, tokens: float) -> bool:
-        """Take what the answers of a step add, where caches grow; tell whether that is more than there is."""
+    def grow(self, tokens: float) -> None:
+        """Take what the answers of a step add, where caches grow."""
         if self.grows:
             self.tokens -= tokens
-        return self.tokens < -TINY
 
     def give_back(self, request: Request, beyond: float) -> None:
         """Free the room of `request`, whose answer is complete; it grew by so many tokens `beyond` the answer's."""
@@ -162,15 +159,14 @@ class Batch:
 
     def after(self, seconds: float, decodes: int) -> None:
         """Move the clock over one step in which `decodes` requests decoded: all of them."""
+        if self.record.notes:
+            self._note(seconds, 0.0, 1, decodes)
         self.now += seconds
         self.step += 1
         self._decoded = self.now
         self.context += self._giving
         self._coming = UNSEEN
-        if self.room.grow(self._giving):
-            self.record.overfull += seconds
-        if self.record.notes:
-            self.record.run(seconds, 0.0, 1, decodes)
+        self.room.grow(self._giving)
 
     def pause(self, seconds: float) -> None:
         """Move the clock over a step in which no request decodes: the next gap of each is longer by it."""
@@ -178,8 +174,6 @@ class Batch:
             self._fresh.append(self.now)
         self.now += seconds
         self._coming = UNSEEN
-        if self.room.grow(0):
-            self.record.overfull += seconds
         if self.record.notes:
             self.record.run(seconds, 0.0, 1, 0)
 
@@ -207,19 +201,21 @@ class Batch:
         if self.record.logs:
             self._log(steps, first, rise)
         if self.record.notes:
-            self.record.run(first, rise, steps, self.size - len(self._fresh))
-            for first_token in self._fresh:
-                self.record.gap(self.now + first - first_token)
-        if len(self._fresh) > 0:
-            self._fresh = []
-        lasts = steps * first + rise * steps * (steps - 1) / 2
-        if self.room.grow(steps * self._giving):
-            self.record.overfull += lasts
-        self.now += lasts
+            self._note(first, rise, steps, self.size)
+        self.room.grow(steps * self._giving)
+        self.now += steps * first + rise * steps * (steps - 1) / 2
         self.step += steps
         self._decoded = self.now
         self.context += steps * self._giving
         self._coming = UNSEEN
+
+    def _note(self, first: float, rise: float, steps: int, decodes: int) -> None:
+        """Note steps in a row, and the gaps of those whose last token is older than the step before."""
+        self.record.run(first, rise, steps, decodes - len(self._fresh))
+        for since in self._fresh:
+            self.record.gap(self.now + first - since)
+        if len(self._fresh) > 0:
+            self._fresh = []
 
     def finished(self) -> list[Request]:
         """Take the requests whose last token is out out of the batch, and return them."""
@@ -282,6 +278,10 @@ class Batch:
     def fits(self, request: Request) -> bool:
         """Tell whether there is room for a request beside what the next step adds."""
         return self.room.fits(request, self._giving)
+
+    def fits_at_once(self, request: Request) -> bool:
+        """Tell the same of a request that decodes from the next step on: alone it may always."""
+        return self.room.fits(request, self._giving + self._given(request) if self.size > 0 else 0.0)
 
     def _ahead(self) -> tuple[int, float, float]:
         """Return the steps to the next event, the seconds of the first, and by how much each next is longer."""

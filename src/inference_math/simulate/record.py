@@ -85,11 +85,8 @@ class Run:
         Every gap in seconds, if asked for.
     log
         Every step, if asked for: engine, start, seconds, decodes, context, prefills, tokens.
-    overfull
-        Seconds, of all decode units of pools together, in which growing KV caches held more than there is: a real one
-        preempts.
     preempted
-        How often a request of an engine with growing KV caches was thrown out, to be computed again.
+        How often a request of an engine or a decode unit with growing KV caches was thrown out, to be computed again.
     """
 
     requests: pd.DataFrame
@@ -98,7 +95,6 @@ class Run:
     steps: int
     every_gap: NDArray[np.float64] | None
     log: pd.DataFrame | None
-    overfull: float = 0.0
     preempted: int = 0
 
     @property
@@ -158,7 +154,6 @@ class Record:
         self._runs = array("d")
         self._pending = 0  # steps in them
         self.steps = 0
-        self.overfull = 0.0
         self.preempted = 0
         self.histogram = GapHistogram()
         self._every: list[NDArray[np.float64]] | None = [] if every_gap else None
@@ -214,7 +209,6 @@ class Record:
             steps=self.steps,
             every_gap=None if self._every is None else np.concatenate([np.empty(0), *self._every]),
             log=None if self._log is None else pd.DataFrame(self._log, columns=names),
-            overfull=self.overfull,
             preempted=self.preempted,
         )
 
@@ -236,7 +230,6 @@ class Record:
         self.start = now
         self._runs, self._pending = array("d"), 0
         self.steps = 0
-        self.overfull = 0.0
         self.preempted = 0
         self.histogram = GapHistogram()
         if self._every is not None:

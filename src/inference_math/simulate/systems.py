@@ -106,18 +106,28 @@ def run_to(engine: Engine, now: float, record: Ledger, wanted: float) -> None:
 
 
 class DecodeUnit:
-    """A decode engine of the pool with its own queue for admission, and its own link, over which caches come."""
+    """A decode engine of the pool with its own queue for admission, and its own link, over which caches come.
+
+    Where caches grow and the next step's tokens have no room, who came last is preempted, as in `Engine`: it waits
+    before all others, and is computed again here, beside the decodes, as a decode instance of vLLM does: its whole
+    prompt and what it has of its answer, in one step. No part of it is found in a store or sent once more.
+    """
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
         self.coming = 0  # requests whose caches are on the link
         self._link_free = 0.0
         self.queue: deque[tuple[Request, float, float]] = deque()
+        self._again: list[Request] = []  # admitted, and computed again by the next step
         self.version = 0
+
+    def idle(self) -> bool:
+        """Tell whether no step is to be made."""
+        return self.batch.size + len(self._again) == 0
 
     def load(self) -> int:
         """Return the number of requests here, waiting ones too."""
-        return self.batch.size + len(self.queue) + self.coming
+        return self.batch.size + len(self._again) + len(self.queue) + self.coming
 
     def take_in(self, now: float, seconds: float) -> float:
         """Return when a cache is here that a sender is done with now; the link needs so many seconds of each."""
@@ -126,27 +136,70 @@ class DecodeUnit:
 
     def advance(self, now: float) -> list[Request]:
         """Bring the clock to the end of the step that `now` falls in, or to the next finish before."""
-        batch = self.batch
-        if batch.size == 0:
-            batch.now = max(batch.now, now)
+        if self.idle():
+            self.batch.now = max(self.batch.now, now)
             return []
-        return self._decode(now) if batch.now < now else []
+        return self._run(now) if self.batch.now < now else []
 
     def next_event(self) -> list[Request]:
         """Run to where `until_event` said."""
-        return self._decode(inf)
+        return self._run(inf)
 
-    def admit(self) -> None:
-        """Let join who fits."""
-        room = self.batch.room
-        while len(self.queue) > 0 and room.fits(self.queue[0][0], 0.0):
-            request, admitted, first_token = self.queue.popleft()
+    def until_event(self) -> float:
+        """Return where the next event is: the end of a step that computes, the next finish, or the end of the room."""
+        return self.batch.now + self._seconds() if len(self._again) > 0 else self.batch.until_event()
+
+    def settle(self) -> None:
+        """Preempt whose next token has no room; where nobody need go, let join who fits."""
+        batch, room = self.batch, self.batch.room
+        away = 0
+        while batch.short() and batch.size > 1:
+            request = batch.preempt(batch.newest())
+            self.queue.appendleft((request, request.admitted, request.first))
+            batch.record.preempted += 1
+            away += 1
+        while away == 0 and len(self.queue) > 0:
+            request, admitted, first_token = self.queue[0]
+            if not (batch.fits(request) if request.kept > 0 else batch.fits_at_once(request)):
+                break
+            self.queue.popleft()
             room.take(request)
-            self.batch.join(request, admitted, first_token, 1)
+            if request.kept > 0:
+                self._again.append(request)
+            else:
+                batch.join(request, admitted, first_token, 1)
 
-    def _decode(self, until: float) -> list[Request]:
-        self.batch.decode(until, EVER)
+    def _run(self, until: float) -> list[Request]:
+        if len(self._again) > 0:
+            self._compute()
+        else:
+            self.batch.decode(until, EVER)
         return self.batch.finished()
+
+    def _compute(self) -> None:
+        """Make a step that computes requests again: they have their next token at its end."""
+        batch, again = self.batch, self._again
+        seconds = self._seconds()
+        if batch.record.logs:
+            tokens = 0
+            for request in again:
+                tokens += request.length()
+            batch.record.step(batch.number, batch.now, seconds, batch.size, batch.context, 1.0 * len(again), tokens)
+        batch.after(seconds, batch.size)
+        for request in again:
+            if batch.record.notes:
+                batch.record.gap(batch.now - request.left)
+            batch.join(request, request.admitted, batch.now, request.kept + 1)
+        self._again = []
+
+    def _seconds(self) -> float:
+        """Return how long a step takes that computes requests again, beside the decodes."""
+        batch = self.batch
+        tokens, pairs = 0, 0.0
+        for request in self._again:
+            tokens += request.length()
+            pairs += request.length() ** 2 / 2
+        return batch.cost.seconds(batch.size, batch.context, 1.0 * len(self._again), tokens, pairs)
 
 
 class PrefillPool:
@@ -306,10 +359,10 @@ class Pools:
     def _settle(self, unit: DecodeUnit, done: list[Request]) -> None:
         for _ in done:
             self._arrive(self.users.after_finish(unit.batch.now))
-        unit.admit()
+        unit.settle()
         unit.version += 1
-        if unit.batch.size > 0:
-            self._at(unit.batch.until_event(), DECODE, (unit, unit.version))
+        if not unit.idle():
+            self._at(unit.until_event(), DECODE, (unit, unit.version))
 
     def _emptiest(self) -> DecodeUnit:
         found = self.units[0]

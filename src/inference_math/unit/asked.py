@@ -23,11 +23,13 @@ MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyon
 def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
     """Return the requests whose KV caches an engine holds at once.
 
-    Where layers forget, or hold a state, a token takes what it does on average in requests as long as these are.
+    Where layers forget, or hold a state, a token takes what it does on average in requests as long as these are. One
+    that fits is held, however much answers scatter.
     """
     held = max_batch_growing if engine["kv_grows"] else max_batch_reserved
-    length = work["n_in"] + work["n_out"]
-    return floor(held(kv_tokens(unit, length), work["n_in"] * work["pairing"], work["n_out"], work["cv"]))
+    prompt, room = work["n_in"] * work["pairing"], kv_tokens(unit, work["n_in"] + work["n_out"])
+    fits = floor(held(room, prompt, work["n_out"], work["cv"]))
+    return max(fits, 1) if room >= prompt + work["n_out"] else fits
 
 
 def places(asked: Asked) -> int:

@@ -221,7 +221,8 @@ class Calibration:
         """Return `spread`, widened for each of `inputs` that lies outside `scope`: of a float, or of arrays, arrays.
 
         By how much is in the table `widths`: what predictions were off where they were tried on another model, GPU,
-        engine, number of GPUs, or on longer prompts and larger batches than they were fitted to.
+        number of GPUs, or on longer prompts and larger batches than they were fitted to; for a foreign engine, what
+        sources differ by (`unit.scope` has the rule).
         """
         variance: Numbers = self.spread**2
         missed = {name: _missed(self.scope[name], value) for name, value in inputs.items() if name in self.scope}
@@ -360,8 +361,13 @@ class Prediction:
 
     @property
     def word(self) -> str:
-        """The level, where measured points were seen to lie in such intervals about as often; else "range"."""
-        return f"{self.level:.0%}" if self.mode in HELD and not self.outside else "range"
+        """The level, where measured points were seen to lie in such intervals about as often; else "range".
+
+        But for profiles of one's own that is within the sources of the calibration alone.
+        """
+        if self.outside:
+            return "range"
+        return f"{self.level:.0%}" + ("" if self.mode in HELD else " within our sources")
 
     def __str__(self) -> str:
         numbers = f"{_digits(self.value)} s ({_digits(self.low)} to {_digits(self.high)}, {self.word}, {self.mode})"

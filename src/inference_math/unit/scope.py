@@ -1,4 +1,11 @@
-"""What a calibration was not fitted to: by name, as what is said of it, and how much wider a prediction is for it."""
+"""What a calibration was not fitted to: by name, as what is said of it, and how much wider a prediction is for it.
+
+A plan is *foreign* where its engine is none of its calibration's sources, those that `scope["engine"]` names. Of the
+H100's operators they are vLLM and TensorRT-LLM; of served points these two and SGLang; of a profile the engines that
+ran. Kernels of one's own GPU know no engine, and a version whose age nobody can tell is foreign to all. The spread of a
+foreign plan grows by what sources differ by to which nothing was fitted: the width of "engine" in the table `widths`.
+So intervals hold what they say within our sources.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +54,7 @@ def too_long(model: str, context: float, tokens: float) -> list[Part]:
 
 
 def wider(spread: float, widths: dict[str, float], scope: Scope, inputs: Scope) -> float:
-    """Return the spread of a calibration for inputs some of which lie outside of its scope."""
+    """Return the spread of a calibration for inputs some of which lie outside of its scope: variances add up."""
     variance = spread * spread
     for name in missing(scope, inputs):
         if name in widths:

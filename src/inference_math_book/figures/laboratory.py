@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from scipy import stats
+from numpy.typing import NDArray
+from scipy import optimize, stats
 
-from inference_math_bench.lab import analysis, costs
-from inference_math_bench.lab.engines import Step
+from inference_math_bench.lab import analysis
 from inference_math_book.explore.live import COLOURS
 from inference_math_planner.laws.laws import Law
 
@@ -39,6 +38,9 @@ __all__ = [
 ]
 
 OVERLAPS = {"": "nothing hides", "quadrature": "quadrature", "serial-kv": "serial KV", "full": "full overlap"}
+# How weight read and compute of a step go together: the norm with this exponent; 0: reads hide under compute, too.
+FORMS = {"sum": 1.0, "p = 1.5": 1.5, "root": 2.0, "longer of two": np.inf, "full overlap": 0.0}
+_STARTS = 12
 _MS = 1e3
 
 
@@ -101,41 +103,59 @@ def mixed_steps(ax: Axes, table: pd.DataFrame, laws: pd.DataFrame) -> pd.DataFra
 
 
 def judged_steps(table: pd.DataFrame, judges: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return how far four models of overlap are from kinds of bare steps: a row for each model and kind.
+    """Return how far forms of a step are from kinds of bare steps, on equal terms: a row for each of `FORMS` and kind.
 
-    Tables are as `lab_gpu_steps`. Each model is fitted to the kinds of `table` with prompts or with decodes alone, and
-    tried on `judges` (default: the same table), where `mixed` are the others. `error` is what the model says over
-    what was measured, less one.
+    Tables are as `lab_gpu_steps`. Each form has six numbers: the weight read, a time for each row of the products, be
+    it of a prompt or of a decode, and what is added for each decode, prompt, pair of tokens and token that is read. It
+    is fitted to the kinds of `table` with prompts or with decodes alone, and tried on `judges` (default: the same
+    table), where `mixed` are the others. `error` is what the form says over what was measured, less one.
     """
-    rows: list[dict[str, Any]] = table.to_dict("records")  # type: ignore[assignment]
-    tried = table if judges is None else judges
-    asked: list[dict[str, Any]] = tried.to_dict("records")  # type: ignore[assignment]
-    steps, drawn = [_as_step(**row) for row in asked], []
-    for law in ("none", "quadrature", "serial-kv", "full"):
-        cost = costs.fit_alone([_as_step(**row) for row in rows], law)
-        said = _MS * np.array([cost(s.decodes, s.context, s.prefills, s.tokens, s.pairs) for s in steps])
-        one = tried[["decodes", "context", "prompts", "tokens", "step_ms"]].assign(law=law, said_ms=said)
+    drawn, tried = [], table if judges is None else judges
+    bare = table[~((table.decodes > 0) & (table.tokens > 0))]
+    kinds = bare.groupby(["decodes", bare.context.round(-2).rename("near"), "prompts", "tokens"], as_index=False)
+    fitted = kinds[["context", "step_ms"]].mean()
+    parts, found = _parts(fitted), fitted.step_ms.to_numpy()
+    sizes = np.median(found) / parts.max(axis=0)
+    # The longer of two terms is flat in the shorter one, so that a single start may stay where it is.
+    starts = [np.ones(len(sizes)), *np.random.default_rng(0).lognormal(0, 1, (_STARTS, len(sizes)))]
+    for form in FORMS:
+
+        def off(x: NDArray[np.float64], form: str = form) -> NDArray[np.float64]:
+            return _step_of(form, x * sizes * parts) / found - 1
+
+        best = min((optimize.least_squares(off, one, bounds=(0, np.inf)) for one in starts), key=lambda end: end.cost)
+        said = _step_of(form, best.x * sizes * _parts(tried))
+        one = tried[["decodes", "context", "prompts", "tokens", "step_ms"]].assign(form=form, said_ms=said)
         drawn.append(one.assign(mixed=(one.decodes > 0) & (one.tokens > 0), error=one.said_ms / one.step_ms - 1))
     return pd.concat(drawn, ignore_index=True)
 
 
-def _as_step(decodes: int, context: int, prompts: int, tokens: int, step_ms: float, model_ms: float, **_: Any) -> Step:
-    """Return a step of that kind; what its prompts compute are pairs of tokens, half of a square each."""
-    pairs = tokens**2 / 2 / max(1, prompts)
-    return Step(0.0, step_ms / _MS, model_ms / _MS, decodes, decodes * context, float(prompts), tokens, 0, pairs, 0, ())
+def _parts(steps: pd.DataFrame) -> NDArray[np.float64]:
+    """Return what each step has of the weight read, rows, decodes, prompts, pairs and reads: a row for each."""
+    pairs = steps.tokens**2 / 2 / steps.prompts.clip(lower=1)
+    rows = [steps.tokens + steps.decodes, steps.decodes, steps.prompts, pairs, steps.decodes * steps.context]
+    return np.column_stack([np.ones(len(steps)), *rows]).astype(np.float64)
+
+
+def _step_of(form: str, parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how long steps take whose parts take so long."""
+    weights, rows, decodes, prompts, pairs, reads = parts.T
+    if form == "full overlap":
+        return np.asarray(np.maximum(weights + reads, rows + pairs) + decodes + prompts)
+    return np.asarray(np.linalg.norm([weights, rows], FORMS[form], axis=0) + decodes + prompts + pairs + reads)
 
 
 def mixed_kinds(ax: Axes, judged: pd.DataFrame) -> pd.DataFrame:
-    """Draw mixed kinds of steps over what each model of overlap says of them."""
+    """Draw mixed kinds of steps over what each of `FORMS` says of them."""
     each = judged[judged.mixed].assign(found=lambda t: 1 / (1 + t.error))
-    mixed = each.groupby(["law", "tokens", "decodes", each.context.round(-2)])[["found"]].mean().reset_index()
+    mixed = each.groupby(["form", "tokens", "decodes", each.context.round(-2)])[["found"]].mean().reset_index()
     mixed = mixed.assign(kind=[f"{r.decodes} × {r.context:,} + {r.tokens:,}" for r in mixed.itertuples()])
-    order = mixed[mixed.law == "none"].kind.tolist()
-    for i, (law, label) in enumerate(OVERLAPS.items()):
-        one = mixed[mixed.law == (law or "none")].set_index("kind").found.reindex(order)
-        ax.plot(one.to_numpy(), np.arange(len(order)) + 0.12 * (i - 1.5), "osD^"[i], color=COLOURS[i], label=label)
+    order = mixed[mixed.form == "sum"].kind.tolist()
+    for i, form in enumerate(FORMS):
+        one = mixed[mixed.form == form].set_index("kind").found.reindex(order)
+        ax.plot(one.to_numpy(), np.arange(len(order)) + 0.12 * (i - 2), "ovsD^"[i], color=COLOURS[i], label=form)
     ax.axvline(1, color="black", linewidth=0.8)
-    ax.set(xlabel="step of vLLM over what the model says", ylabel="decodes × context + prompt")
+    ax.set(xlabel="step of vLLM over what the form says", ylabel="decodes × context + prompt")
     ax.set_yticks(range(len(order)), order)
     ax.legend(fontsize="small")
     return mixed

@@ -65,7 +65,6 @@ class Noted:
         self.logs = False
         self.notes = True
         self.measured = 0
-        self.overfull = 0.0
         self.preempted = 0
         self.sent: list[float] = []
         self.ttft: list[float] = []

@@ -59,7 +59,6 @@ class Tally:
         self.logs = False
         self.notes = False
         self.measured = 0
-        self.overfull = 0.0
         self.preempted = 0
         self._ttft = ttft
         self._tpot = tpot

@@ -113,11 +113,13 @@ def candidates(asked: Asked, solved: Solution) -> dict[str, Row]:
 
     And prompts whole beside decodes, wherever whole prompts before them do. At full load each step has its part of a
     prompt and must keep the limit on TPOT, which no chunk may do; below it the mean TPOT of a request bears long steps.
+    What is asked has answers that scatter as those of a fleet do: of them fewer fit at once than of the equal ones that
+    a plan may be made of, and no row has more decodes than fit.
     """
     found: dict[str, Row] = {}
     for name in ARCHITECTURES:
         if solved["settings"][name]["rate"] > 0:
-            found[name] = solved["settings"][name]
+            found[name] = seated(solved["settings"][name], min(solved["settings"][name]["batch"], places(asked)))
     if "aggregated" in found and "chunked" not in found and target_of(asked)["mixes"]:
         found["chunked"] = settings_row(places(asked), asked["work"]["n_in"], NEVER)
     return found

@@ -266,13 +266,13 @@ def capacity(
 def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int, workers: int) -> Fleet:
     if not found.feasible:
         raise ValueError("found must be a plan that some architecture meets: " + "; ".join(found.advice))
-    names = list(queues.candidates(found.case.asked, found.solved))
+    host = _host(found, asked)
+    names = list(host.settings)
     if architecture is not None:
         names = [as_one_of("architecture", architecture, names)]
     least = min(found.case.unit.gpus * (2 if name == "disaggregated" else 1) for name in names)
     if have and have < least:
         raise ValueError(f"gpus must be at least {least}, those of a replica, not {have}")
-    host = _host(found, asked)
     fleets = _standings(found, tuple(names), asked, rate, have, workers)
     crowd = queues.crowd(fleets, rate, float(have), len(host.places))
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
@@ -326,7 +326,7 @@ def _fleet(found: Plan, crowd: Solution, one: Standing, host: _Host, asked: _Ask
     """Return an architecture's part of the answer."""
     name = one["name"]
     units, replicas = int(one["units"]), int(one["replicas"])
-    case, row = replace(found.case, units=units), host.row(name, units, int(one["row"]))
+    case, row = host.of(name, units)[0], host.row(name, units, int(one["row"]))
     sold = float(one["sold"])
     plain = case.asked
     behind = 1 if name == "disaggregated" else units
@@ -411,7 +411,9 @@ class _Host:
     """Plays replicas of a plan, and remembers what they did."""
 
     def __init__(self, found: Plan, asked: _Asked) -> None:
-        self._case, self._asked, self._solved = found.case, asked, found.solved
+        # Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
+        self._case = replace(found.case, work=replace(found.case.work, lengths="geometric"))
+        self._asked, self._solved = asked, found.solved
         pairs = found.pairs
         self.places = queues.representative(self._case.asked, self._solved["costs"])
         costs = self._solved["costs"]
@@ -427,32 +429,32 @@ class _Host:
             "like": asked.like,
             "share": asked.share,
         }
-        self._settings = queues.candidates(self._case.asked, self._solved)
-        for name, row in self._settings.items():
+        self.settings = queues.candidates(self._case.asked, self._solved)
+        for name, row in self.settings.items():
             if not queues.longest_fits(asked.like, queues.system_for(self._case.asked, name, row)):
                 raise ValueError("traffic must have requests that a unit's KV cache holds; its longest is longer")
-        self._of = cache(self._rows)
+        self.of = cache(self._rows)
         self._top, self._play = cache(self._full), cache(self._simulated)
         self.asked: Host = {
-            "rows": lambda name, units: len(self._of(name, units)[1]),
+            "rows": lambda name, units: len(self.of(name, units)[1]),
             "top": self._top,
             "play": self._play,
         }
 
     def row(self, name: str, units: int, row: int) -> Row:
         """Return one of the rows that were tried."""
-        return self._of(name, units)[1][row]
+        return self.of(name, units)[1][row]
 
     def _rows(self, name: str, units: int) -> tuple[Case, list[Row]]:
         case = replace(self._case, units=units)
-        return case, queues.trials(case.asked, name, self._settings[name])
+        return case, queues.trials(case.asked, name, self.settings[name])
 
     def _full(self, name: str, units: int, row: int, place: int) -> float:
-        case, rows = self._of(name, units)
+        case, rows = self.of(name, units)
         return queues.full(case.asked, name, rows[row], self._solved["costs"][self.places[place]])
 
     def _simulated(self, name: str, units: int, row: int, place: int, rate: float, enough: float) -> list[float]:
-        case, rows = self._of(name, units)
+        case, rows = self.of(name, units)
         system, draw = queues.system_for(case.asked, name, rows[row]), self._draws[place]
         if not self._asked.trace:
             whose = self._asked.cv_arrivals, self._asked.traffic, self._asked.have

@@ -39,7 +39,7 @@ def drawn():
 
 def played(found, one, rate, seed=0, share=0.9):
     """Return what a replica's requests see in each draw, played anew: other arrivals than those it was sized by."""
-    case = replace(found.case, units=one.units)
+    case = replace(found.case, units=one.units, work=replace(found.case.work, lengths="geometric"))
     system = queues.system_for(case.asked, one.architecture, one.row)
     gaps, lengths = traffic.chances(seed, one.cv_arrivals)
     asked = {"gaps": gaps, "cv": one.cv_arrivals, "lengths": lengths, "like": [], "share": share}
@@ -113,8 +113,9 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
     assert "a prompt takes longer" in found.hindered["chunked"]
     both = [fleet(found, 20, architecture=name) for name in ("chunked", "aggregated")]
     assert both[0].row["chunk"] == 2000
-    places = asked.places(found.case.asked)
-    run = queues.system_for(found.case.asked, "chunked", both[0].row)
+    scattered = replace(found.case, work=replace(found.case.work, lengths="geometric")).asked
+    places = asked.places(scattered)
+    run = queues.system_for(scattered, "chunked", both[0].row)
     assert both[0].settings["--max-num-seqs"] == both[0].plain["max_num_seqs"] == run["max_batch"] <= places
     assert both[0].settings["--max-num-batched-tokens"] > 2000
     assert both[0].kept >= 0.9
@@ -476,3 +477,8 @@ def test_chunks_are_not_short_of_places_where_only_a_request_s_mean_must_keep_th
     settings = long.solved["settings"]["chunked"]
     rows = queues.trials(long.case.asked, "chunked", settings)
     assert {row["batch"] for row in rows} == {settings["batch"], UNIT.places(long.case.work)}
+    # Their answers scatter, whatever those of the plan do: fewer fit at once.
+    fits = UNIT.places(replace(long.case.work, lengths="geometric"))
+    assert fits < 0.8 * UNIT.places(long.case.work)
+    assert plain.row["batch"] <= fits
+    assert chunks.settings["--max-num-seqs"] <= fits
