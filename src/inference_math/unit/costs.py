@@ -238,9 +238,7 @@ class AtMeanContext:
         return self.mixed(decodes, 0.0), 0.0, 0.0, np.inf
 
 
-def measured(
-    operators: Operators, n_in: Any, n_out: float, *, cv: float = 0, memory: float = MEMORY
-) -> WorkloadCosts:
+def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0, memory: float = MEMORY) -> WorkloadCosts:
     """Return the numbers from measured operators of the H100, added up in every step.
 
     A step's tokens, decodes and prompts together, go through the measured products and all-reduces; decodes read at

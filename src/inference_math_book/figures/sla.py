@@ -50,7 +50,9 @@ def batch_by_prompt(
         ignore_index=True,
     )
     limited = frame.assign(allowed=frame[["TPOT", "TTFT"]].min(axis=1)).query("allowed > 0")
-    for (alpha, line), colour in zip(limited[limited.hbm_share == min(numbers)].groupby("alpha"), COLOURS, strict=False):
+    for (alpha, line), colour in zip(
+        limited[limited.hbm_share == min(numbers)].groupby("alpha"), COLOURS, strict=False
+    ):
         ax.loglog(line.n_in, line.allowed, color=colour, marker="o", markersize=4)
         label_line(ax, line.n_in.iloc[-1], line.allowed.iloc[-1], f"α = {alpha:g}", colour)
     for (share, line), dash in zip(frame[frame.alpha == alphas[0]].groupby("hbm_share"), ("--", ":"), strict=False):
