@@ -29,7 +29,7 @@ VERDICTS: Mapping[str, str] = MappingProxyType(
         "ambiguous in transcription": "the text that we have can be read in two ways; the entry says which one holds",
         "refuted": "wrong under its own assumptions; the entry says what is right",
         "answered": "the source asks; the entry says how we read the question, and answers it",
-        "derived, not measured": "holds in algebra and in a simulator with the same assumptions; nobody has measured it",
+        "derived, not measured": "holds in algebra and in a simulator with the same assumptions; nobody measured it",
         "not checkable": "we have neither a derivation nor data that could decide it",
     }
 )

@@ -63,7 +63,7 @@ class Gallery(SphinxDirective):
             "",
             badges,
             "",
-            f"**The talk showed.** {plot['showed']} *({plot['slide']})*",
+            f"**The slide.** {plot['says']} *({plot['slide']})*",
             "",
             f"**What we find.** {plot['find']}",
             "",
