@@ -33,7 +33,16 @@ VERDICTS: Mapping[str, str] = MappingProxyType(
         "not checkable": "we have neither a derivation nor data that could decide it",
     }
 )
-EVIDENCE = ("exact", "measured", "projected", "simulated", "published", "schematic")
+EVIDENCE = (
+    "measured on a GPU",
+    "measured on a CPU engine",
+    "kernels summed",
+    "published",
+    "simulated",
+    "projected",
+    "exact",
+    "schematic",
+)
 CHANGES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "refuted": ("Refuted", "no form of it is right"),

@@ -23,7 +23,7 @@ __all__ = ["Gallery"]
 
 _CSV = re.compile(r"base64,([\w+/=]+)")
 _COLOURS = 64  # of a picture: lines, their soft edges, text
-_BADGE = re.compile(r"\{badge\}`(\w+)`")
+_BADGE = re.compile(r"\{badge\}`([\w ]+)`")
 
 
 class Gallery(SphinxDirective):
