@@ -1,4 +1,4 @@
-"""The talks' cluster, worked once: every page that speaks of it takes its numbers from here.
+"""The case, composed of two slides and worked once: every page that speaks of it takes its numbers from here.
 
 Llama-3-70B in FP8 (weights and KV cache) on two H100, 2,200 tokens in, 170 out, 400 ms to the first token and 40 ms a
 token, eight units; nothing stored, or 95 % of the prompts on local SSDs.

@@ -1,4 +1,4 @@
-"""The talks' case is worked once: every page that glues its numbers has the same ones, and one winner."""
+"""The case is worked once: every page that glues its numbers has the same ones, and one winner."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ def shown(page):
 def test_filters_show_the_claims_of_a_verdict_and_a_source(open_page):
     page = open_page(LEDGER)
     assert shown(page) == list(CLAIMS)
-    page.locator(".ledger-filters").get_by_label("Verdict").select_option("misprint")
-    expected = [i for i, claim in CLAIMS.items() if claim.verdict == "misprint"]
+    page.locator(".ledger-filters").get_by_label("Verdict").select_option("ambiguous in transcription")
+    expected = [i for i, claim in CLAIMS.items() if claim.verdict == "ambiguous in transcription"]
     assert shown(page) == expected
     assert page.locator(".ledger-filters output").inner_text() == f"{len(expected)} of {len(CLAIMS)} claims"
     page.locator(".ledger-filters").get_by_label("Source").select_option("A")
@@ -46,9 +46,9 @@ def test_words_are_found_in_any_order(open_page):
 
 
 def test_a_link_sets_the_filter_and_a_link_to_a_hidden_claim_lifts_it(open_page):
-    page = open_page(f"{LEDGER}#ledger:verdict=misprint")
-    assert shown(page) == [i for i, claim in CLAIMS.items() if claim.verdict == "misprint"]
-    hidden = next(i for i, claim in CLAIMS.items() if claim.verdict != "misprint")
+    page = open_page(f"{LEDGER}#ledger:verdict=ambiguous%20in%20transcription")
+    assert shown(page) == [i for i, claim in CLAIMS.items() if claim.verdict == "ambiguous in transcription"]
+    hidden = next(i for i, claim in CLAIMS.items() if claim.verdict != "ambiguous in transcription")
     page.evaluate("hash => { location.hash = hash; }", hidden.lower())
     page.wait_for_function("id => !document.getElementById(id).hidden", arg=hidden.lower())
     assert shown(page) == list(CLAIMS)

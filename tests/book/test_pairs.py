@@ -65,7 +65,7 @@ def test_figures_carry_badge_alt_text_and_numbers(text):
     for i, cell in enumerate(cells):
         if "  figure:\n" not in cell:
             continue
-        assert re.search(r'caption: "\{badge\}`\w+`', cell), cell[:200]
+        assert re.search(r'caption: "\{badge\}`[\w ]+`', cell), cell[:200]
         if "explore.Live(" in cell or "engine.opening(" in cell:  # the latter has one text for all that it opens
             assert "alt_text=" in cell or "engine.opening(" in cell
             assert ".widget()" in cells[i + 1]

@@ -111,7 +111,7 @@ def chunk(one):
     n_in, n_out, room = one.case.work.n_in, one.case.work.n_out, one.target["places"]
 
     def feeding(b):
-        return float(theory.chunk_size(b=b, n_in=n_in, n_out=n_out - 1))  # the first token is the prompt's
+        return float(theory.chunk_size_full(b=b, n_in=n_in, n_out=n_out))
 
     def fits(b):  # the prompts under way hold memory, too
         return b + feeding(b) / n_in <= room and one.step(b, feeding(b) / n_in) <= one.limit

@@ -50,8 +50,25 @@ def test_the_balanced_chunk_gives_the_balanced_gain(b, t_w, T, delta_h, pd_ratio
 
 def test_chunk_size_is_the_flow_balance():
     assert theory.chunk_size(b=32, n_in=3072, n_out=64) == 1536
+    assert theory.chunk_size_full(b=32, n_in=3072, n_out=65) == 1536
     assert theory.chunk_budget(b=32, T=1e-4, delta_h=1e-4, t_w=0.02, sla_tpot=0.0432) == pytest.approx(400)
     assert theory.chunk_budget(b=32, T=1e-4, delta_h=1e-4, t_w=0.0401, sla_tpot=0.0432) == 0
+
+
+@pytest.mark.parametrize("n_out", [2, 16])
+def test_the_printed_chunk_feeds_fewer_decodes_than_it_says(n_out):
+    """A queue of prompts, and a budget of 32 tokens for decodes: how many decode in a step, on average?"""
+
+    def decodes(chunk):
+        run = simulate.closed_loop(
+            Workload(1024, n_out), simulate.StepCost(t_w=0.0165, T=7e-5, delta_h=9.5e-5), concurrency=168,
+            requests=3000, warmup=600, log=True, seed=1, scheduler=simulate.Chunked(round(chunk) + 32, max_batch=96),
+        )  # fmt: skip
+        return float(run.log.decodes.mean())
+
+    at = {"b": 32, "n_in": 1024, "n_out": n_out}
+    assert decodes(theory.chunk_size(**at)) == pytest.approx(32 * (1 - 1 / n_out), rel=0.02)
+    assert decodes(theory.chunk_size_full(**at)) == pytest.approx(32, rel=0.02)
 
 
 @given(b=decodes, t_w=times, delta_p=times, delta_h=times)

@@ -53,8 +53,11 @@ def test_the_matching_limit_admits_the_same_batch(n_out, ttft_1, delta_h, t_w, r
 
 
 def test_memory():
-    assert theory.kv_capacity(hbm_bytes=80e9, weight_bytes=70e9, kv_token=1e5) == pytest.approx(1e5)
-    assert theory.kv_capacity(hbm_bytes=80e9, weight_bytes=90e9, kv_token=1e5) == 0
+    at = {"hbm_bytes": 80e9, "workspace": 2e9, "kv_token": 1e5}
+    assert theory.kv_capacity(hbm_share=1, weight_bytes=70e9, **at) == pytest.approx(80_000)
+    assert theory.kv_capacity(hbm_share=0.95, weight_bytes=70e9, **at) == pytest.approx(40_000)
+    assert theory.kv_capacity(hbm_share=0.9, weight_bytes=70e9, **at) == pytest.approx(0)
+    assert theory.kv_capacity(hbm_share=0.9, weight_bytes=90e9, **at) == 0
     assert theory.max_batch_memory(kv_capacity=10_000, n_in=900, n_out=100) == 10
 
 

@@ -50,8 +50,8 @@ def test_units(formula):
 def test_the_check_finds_a_wrong_unit_and_a_wrong_formula():
     wrong_unit = Formula("f", (kv_token, hbm_bw), kv_token / hbm_bw, "f", "1", "C00", "test", "test")
     assert not keeps_its_unit(wrong_unit)
-    # The misprint of claim C19: the square root over the cache size, too.
+    # The other reading of claim C19: the square root over the cache size, too.
     ratio = sp.sqrt(n_params / kv_token) * hbm_bw / flops * n_in / n_out
-    misprint = Formula("f", (n_params, kv_token, hbm_bw, flops, n_in, n_out), ratio, "f", "1", "C19", "test", "test")
-    assert not keeps_its_unit(misprint)
+    other = Formula("f", (n_params, kv_token, hbm_bw, flops, n_in, n_out), ratio, "f", "1", "C19", "test", "test")
+    assert not keeps_its_unit(other)
     assert keeps_its_unit(Formula("f", (n_layers, n_in), n_in / n_layers, "f", "token", "C00", "test", "test"))

@@ -25,7 +25,7 @@ expected_tpot_full, expected_ttft_full = theory.expected_tpot_full.plain, theory
 max_batch, max_batch_ttft_full = theory.max_batch.plain, theory.max_batch_ttft_full.plain
 gain_bound, pdd_concurrency = theory.gain_bound.plain, theory.pdd_concurrency.plain
 pdd_gain_same, pdd_split = theory.pdd_gain_same.plain, theory.pdd_split.plain
-chunk_size, request_rate = theory.chunk_size.plain, theory.request_rate.plain
+chunk_size_full, request_rate = theory.chunk_size_full.plain, theory.request_rate.plain
 chunked_gain_sla_serial = theory.chunked_gain_sla_serial.plain
 
 
@@ -215,7 +215,7 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
         told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / target["sharing"]
     b = settings["chunked"]["batch"]
     if settings["chunked"]["rate"] > 0:
-        told["chunk"] = chunk_size(b, asked["work"]["n_in"], steps) * target["fresh"]
+        told["chunk"] = chunk_size_full(b, asked["work"]["n_in"], steps) * target["fresh"]
         # The form lets a step be as long as the limit on TPOT; where that on TTFT stops it sooner, it is about nothing.
         # Settings keep both limits in nine of ten draws, so it is the slow ones that stop it.
         late = median_row(solved["each"]["chunked"])["ttft"][2] > NEARLY_LATE * asked["ttft"]

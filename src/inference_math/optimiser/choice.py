@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import ceil, exp, log, sqrt
 
 from inference_math.optimiser.draws import interval, median
-from inference_math.optimiser.load import chunk_size, gap_beside, loaded, pools_each, settings_row, strain
+from inference_math.optimiser.load import chunk_size_full, gap_beside, loaded, pools_each, settings_row, strain
 from inference_math.optimiser.search import ARCHITECTURES, NEVER, NONE, edge, highest, peak
 from inference_math.optimiser.types import Ranking, Solution
 from inference_math.unit.asked import NEARLY
@@ -82,7 +82,7 @@ def chunked_settings(target: Target, drawn: list[StepCosts]) -> Row:
 def chunked_by(target: Target, drawn: list[StepCosts], share: float) -> Row:
     """Return the same for a share of the draws, whatever that leaves of the rate."""
     n_in, room = target["n_in"], target["room"]
-    longest = log(max(max(LARGEST * n_in, chunk_size(room, n_in, target["steps"] - 1)), 2.0))
+    longest = log(max(max(LARGEST * n_in, chunk_size_full(room, n_in, target["steps"])), 2.0))
     # The chunk that strains the limits least; about it those that leave room for a decode, between two ends.
     easiest = peak(lambda at: -strain_of_most(target, drawn, exp(at), share), 0.0, longest)
     ordered = hardest_first(target, drawn, exp(easiest))
@@ -124,7 +124,7 @@ def chunked_alone(target: Target, one: StepCosts) -> Row:
     That is the smallest which feeds them within the limits.
     """
     n_in, step, longest, room = target["n_in"], one["mixed"], target["step"], target["room"]
-    decoded, wait = target["steps"] - 1, target["ttft"] - one["front"]  # the first token is the prompt's
+    steps, wait = target["steps"], target["ttft"] - one["front"]
 
     def in_limit(b: float, chunk: float) -> bool:
         prompts = chunk / n_in
@@ -135,7 +135,7 @@ def chunked_alone(target: Target, one: StepCosts) -> Row:
         return seconds  # it begins and ends within chunks
 
     def smallest_chunk(b: float) -> float:
-        balance, free = chunk_size(b, n_in, decoded), room - b
+        balance, free = chunk_size_full(b, n_in, steps), room - b
         # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
         if balance > free * n_in or not free > 0:
             return 0.0
@@ -176,7 +176,7 @@ def allowed_beside(target: Target, drawn: list[StepCosts], chunk: float, share: 
     needed = ceil(share * len(drawn) - 1e-9)
 
     def good(b: float) -> bool:
-        balance, free = chunk_size(b, n_in, steps - 1), room - b
+        balance, free = chunk_size_full(b, n_in, steps), room - b
         # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
         if balance > chunk or not free > 0 or balance > free * n_in or balance > free * chunk:
             return False

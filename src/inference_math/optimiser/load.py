@@ -10,7 +10,7 @@ from inference_math.unit.asked import NEARLY
 from inference_math.unit.batch import round_trip, seen
 from inference_math.unit.types import Row, Step, StepCosts, Target
 
-chunk_size = theory.chunk_size.plain
+chunk_size_full = theory.chunk_size_full.plain
 
 
 def settings_row(batch: float, chunk: float, prefill: float) -> Row:
@@ -50,7 +50,7 @@ def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
         prompts = chunk / n_in
         bare, mixed = step(batch, 0.0), step(batch, prompts)
         # Where the chunk is larger than it must be, not every step has one.
-        often = min(1.0, chunk_size(batch, n_in, steps - 1) / chunk)
+        often = min(1.0, chunk_size_full(batch, n_in, steps) / chunk)
         mean = bare + often * (mixed - bare)
         gap = mean
         if quantile > 0:

@@ -30,8 +30,14 @@ def _offbalance(hidden: sp.Expr) -> sp.Expr:
 
 @formula("N_{c}", unit="token", claim="C22", source=A)
 def chunk_size(b, n_in, n_out):
-    """Prefill tokens per step that keep b decodes supplied."""
+    """Prefill tokens per step that keep b decodes supplied, as printed: every token of an answer takes a decode."""
     return b * n_in / n_out
+
+
+@formula(r"\overline{N}_{c}", unit="token", claim="C22", domain=n_out > 1)
+def chunk_size_full(b, n_in, n_out):
+    """Prefill tokens per step that keep b decodes supplied: the first token of an answer is the prompt's."""
+    return b * n_in / (n_out - 1)
 
 
 @formula(r"N_{c}^{\max}", unit="token", claim="C22")

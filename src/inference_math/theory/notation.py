@@ -80,6 +80,14 @@ kv_token = _define(
 
 # The inference unit
 hbm_bytes = _define("hbm_bytes", r"\mathrm{HBM}", "byte", ANY_POSITIVE, "HBM capacity of one inference unit")
+hbm_share = _define("hbm_share", r"s_{\mathrm{HBM}}", "1", SHARE, "share of the HBM that the engine takes")
+workspace = _define(
+    "workspace",
+    r"\mathrm{own}",
+    "byte",
+    AT_LEAST_ZERO,
+    "HBM that the engine needs for itself, beside weights and KV caches",
+)
 weight_bytes = _define("weight_bytes", r"\mathrm{weights}", "byte", ANY_POSITIVE, "bytes of all weights")
 kv_capacity = _define(
     "kv_capacity", r"C_{\mathrm{KV}}", "token", AT_LEAST_ZERO, "tokens whose KV cache fits beside the weights"

@@ -32,7 +32,7 @@ def cost_ratio_long(n_layers, d_att, kv_token, hbm_bw, flops, n_in, n_out):
     source=B_AND_C,
 )
 def cost_ratio_long_printed(n_params, kv_token, hbm_bw, flops, n_in, n_out):
-    """The same in the transcription we have, a misprint: it changes with the model's width, and has a unit."""
+    """The same with the root over both, as transcribed: it changes with the model's width, and has a unit."""
     return sp.sqrt(n_params / kv_token) * hbm_bw / flops * n_in / n_out
 
 

@@ -34,9 +34,9 @@ def max_batch_ttft_full(sla_ttft, n_out, ttft_1, delta_h, t_w):
 
 
 @formula(r"C_{\mathrm{KV}}", unit="token", claim="C15")
-def kv_capacity(hbm_bytes, weight_bytes, kv_token):
-    """Tokens whose KV cache fits in HBM beside the weights."""
-    return sp.Max(0, hbm_bytes - weight_bytes) / kv_token
+def kv_capacity(hbm_share, hbm_bytes, workspace, weight_bytes, kv_token):
+    """Tokens whose KV cache fits beside the weights, in the share of the HBM that the engine takes."""
+    return sp.Max(0, hbm_share * hbm_bytes - workspace - weight_bytes) / kv_token
 
 
 @formula(r"B_{\max}^{\mathrm{HBM}}", claim="C15")

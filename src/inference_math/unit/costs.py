@@ -242,13 +242,14 @@ class AtMeanContext:
         return self.mixed(decodes, 0.0), 0.0, 0.0, np.inf
 
 
-def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) -> WorkloadCosts:
+def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0, memory: float = MEMORY) -> WorkloadCosts:
     """Return the numbers from measured operators of the H100, added up in every step.
 
     A step's tokens, decodes and prompts together, go through the measured products and all-reduces; decodes read at
     the measured slope of the attention at their mean context, a prompt attends as long as measured. What is not
     measured between operators is left out. The KV read of a context below the shortest measured one is that of the
-    shortest, so it is too large there. The batch that memory allows is that of the operators' engine.
+    shortest, so it is too large there. The batch that memory allows is that of the operators' engine, which takes the
+    share `memory` of it (gpu-memory-utilization).
 
     Raises
     ------
@@ -256,7 +257,7 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
         For prompts or contexts beyond the measured ones.
     """
     if np.ndim(n_in):
-        each = tuple(measured(operators, float(n), n_out, cv=cv) for n in np.ravel(n_in))
+        each = tuple(measured(operators, float(n), n_out, cv=cv, memory=memory) for n in np.ravel(n_in))
         names = ("t_w", "ttft_1", "cache_read", "T_decode", "places")
         columns: dict[str, Any] = {name: np.array([getattr(one, name) for one in each]) for name in names}
         return WorkloadCosts(n_in=np.asarray(n_in), n_out=n_out, kv_capacity=each[0].kv_capacity, each=each, **columns)
@@ -273,7 +274,7 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0) ->
     cache_read = kernels.kv_read * context
     own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - cache_read)
     t_w = mixed(1.0, 0.0) - cache_read - own
-    on = _unit_of(operators)
+    on = _unit_of(operators, memory)
     work: Work = {**Workload(float(n_in), float(n_out)).plain, "cv": float(cv)}
     return WorkloadCosts(
         n_in=n_in,
@@ -337,11 +338,11 @@ def _on_arrays(step: Step) -> Callable[[Any, Any], Any]:
     return lambda decodes, prompts: each(decodes, prompts).astype(np.float64)
 
 
-def _unit_of(operators: Operators) -> UnitNumbers:
+def _unit_of(operators: Operators, memory: float) -> UnitNumbers:
     """Return the operators' unit, for what its memory holds."""
     layout: Layout = {"tp": operators.tp, "ep": 1, "dp": 1, "pp": 1}
     shape = shape_of(operators.model, operators.tp)
-    return unit_numbers(shape, rates_of(gpu(H100)), layout, operators.weights, operators.kv, MEMORY)
+    return unit_numbers(shape, rates_of(gpu(H100)), layout, operators.weights, operators.kv, memory)
 
 
 def _within(argument: str, value: ArrayLike, low: float, high: float) -> None:

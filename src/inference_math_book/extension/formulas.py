@@ -11,17 +11,17 @@ from sphinx.util.docutils import SphinxDirective
 
 __all__ = ["Citation", "FormulaDirective", "FormulaTable", "Generated", "NotationTable", "badge"]
 
-EVIDENCE = ("measured", "projected", "simulated", "published", "schematic", "exact")
-
 
 def badge(
     name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = None
 ) -> Any:
-    """Role: the evidence badge of a figure, ``{badge}`measured` ``."""
+    """Role: the evidence badge of a figure, ``{badge}`measured on a GPU` ``."""
+    from inference_math_book.claims import EVIDENCE
+
     if text not in EVIDENCE:
         message = inliner.reporter.error(f"badge {text!r} is none of {', '.join(EVIDENCE)}", line=lineno)
         return [inliner.problematic(rawtext, rawtext, message)], [message]
-    return [nodes.inline(rawtext, text, classes=["badge", f"badge-{text}"])], []
+    return [nodes.inline(rawtext, text, classes=["badge", f"badge-{nodes.make_id(text)}"])], []
 
 
 class FormulaDirective(MathDirective):

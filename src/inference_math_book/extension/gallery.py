@@ -23,7 +23,7 @@ __all__ = ["Gallery"]
 
 _CSV = re.compile(r"base64,([\w+/=]+)")
 _COLOURS = 64  # of a picture: lines, their soft edges, text
-_BADGE = re.compile(r"\{badge\}`(\w+)`")
+_BADGE = re.compile(r"\{badge\}`([\w ]+)`")
 
 
 class Gallery(SphinxDirective):
@@ -63,7 +63,7 @@ class Gallery(SphinxDirective):
             "",
             badges,
             "",
-            f"**The talk showed.** {plot['showed']} *({plot['slide']})*",
+            f"**The slide.** {plot['says']} *({plot['slide']})*",
             "",
             f"**What we find.** {plot['find']}",
             "",

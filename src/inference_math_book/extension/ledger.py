@@ -22,7 +22,7 @@ PAGE = "book/reference/claims.html"
 
 
 class ClaimsLedger(Generated):
-    """Directive: the verdicts at a glance, then a section for each claim with the anchor ``c01`` to ``c37``."""
+    """Directive: the verdicts at a glance, then a section for each claim with the anchor ``c01`` and so on."""
 
     CITED: ClassVar[dict[str, str]] = {"A": "hillel2026principles", "B": "hillel2025cpp", "C": "hillel2025sdc"}
 
@@ -129,7 +129,7 @@ class ClaimsLedger(Generated):
     @staticmethod
     def verdict(text: str) -> str:
         """Return a verdict as a span: words first, colour second."""
-        return f"[{text}]{{.verdict .verdict-{text.replace(' ', '-')}}}"
+        return f"[{text}]{{.verdict .verdict-{nodes.make_id(text)}}}"
 
     @staticmethod
     def link(page: str) -> str:

@@ -55,34 +55,24 @@ def deltas(ax: Axes, operators: Operators, n_out: float) -> pd.DataFrame:
     return measured.merge(limits, on="n_in", suffixes=("_measured", "_datasheet"))
 
 
-def tpot_overhead(ax: Axes, operators: Operators, context: int, n_out: float, prefills: bool = True) -> pd.DataFrame:
-    """Draw P06: what TPOT gains over a request alone, against the batch, and the theory's line.
+def tpot_overhead(ax: Axes, operators: Operators, context: int) -> pd.DataFrame:
+    """Draw P06: what a decode step gains over that of a request alone, against the batch, and the theory's line.
 
     Dots: decode steps added up from measured operators; hollow where the KV cache of a layer fits L2. Line:
-    (B−1)·ΔH with the measured KV read as ΔH. With `prefills`, both also with (B−1)·ΔP on top: the same number is added
-    to dots and line, so that pair shows how large ΔP is and tests nothing.
+    (B−1)·ΔH with the measured KV read as ΔH.
     """
     steps = operators.steps().query("context == @context").sort_values("batch").reset_index(drop=True)
-    prefill = operators.prefills().set_index("n_in").total[context]
     cache_read = operators.kv_reads().set_index("context").cache_read[context]
-    delta_p = theory.delta_p(ttft_1=prefill, n_out=n_out)
-    others = steps.batch - 1
     frame = steps[["batch", "in_l2"]].copy()
     for kind in ("gemm", "attention", "allreduce"):
         frame[kind] = steps[kind] - steps[kind].iloc[0]
     frame["decode_only"] = steps.total - steps.total.iloc[0]
-    frame["with_prefills"] = frame.decode_only + others * delta_p
-    frame["line_decode_only"] = others * cache_read
-    frame["line_with_prefills"] = others * (delta_p + cache_read)
-    drawn = [("decode_only", COLOURS[1], "s", "ΔH", "decodes alone")]
-    if prefills:
-        drawn.insert(0, ("with_prefills", COLOURS[0], "o", "ΔP + ΔH", "with the others' prefills"))
-    for column, colour, marker, text, name in drawn:
-        for in_l2 in (False, True):
-            part = frame[frame.in_l2 == in_l2]
-            label = None if in_l2 else f"{name}, operators"
-            ax.plot(part.batch, 1e3 * part[column], marker, color=colour, mfc="white" if in_l2 else colour, label=label)
-        ax.plot(frame.batch, 1e3 * frame[f"line_{column}"], "--", color=colour, label=f"(B − 1)({text})")
+    frame["line"] = (steps.batch - 1) * cache_read
+    for in_l2 in (False, True):
+        part, fill = frame[frame.in_l2 == in_l2], "white" if in_l2 else COLOURS[1]
+        label = None if in_l2 else "decodes, operators"
+        ax.plot(part.batch, 1e3 * part.decode_only, "s", color=COLOURS[1], mfc=fill, label=label)
+    ax.plot(frame.batch, 1e3 * frame.line, "--", color=COLOURS[1], label="(B − 1)·KV read")
     ax.set(xlabel="batch, B (requests)", ylabel="TPOT(B) − TPOT(1) (ms)")
     ax.legend()
     return frame

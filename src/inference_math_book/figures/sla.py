@@ -28,27 +28,42 @@ __all__ = ["batch_by_limit", "batch_by_prompt", "binding_map", "catalogue_limits
 
 
 def batch_by_prompt(
-    ax: Axes, plain: WorkloadCosts, alphas: Sequence[float], e: float, sla_tpot: float, sla_ttft: float
+    ax: Axes,
+    numbers: Mapping[float, WorkloadCosts],
+    alphas: Sequence[float],
+    e: float,
+    sla_tpot: float,
+    sla_ttft: float,
 ) -> pd.DataFrame:
-    """Draw P02: the largest batch that the limits allow, by the prompt length and stored share, and that HBM holds."""
-    tables = []
-    for alpha, colour in zip(alphas, COLOURS, strict=False):
-        faster = plain.with_prefill(theory.speedup_layerwise(alpha=alpha, e=e))
-        frame = faster.batch_limits(sla_tpot, sla_ttft).assign(alpha=alpha, n_in=plain.n_in)
-        allowed = frame[["TPOT", "TTFT"]].min(axis=1)
-        shown = frame[allowed > 0]
-        ax.loglog(shown.n_in, allowed[allowed > 0], color=colour, marker="o", markersize=4)
-        label_line(ax, shown.n_in.iloc[-1], allowed[allowed > 0].iloc[-1], f"α = {alpha:g}", colour)
-        tables.append(frame)
-    held = tables[0]
-    ax.loglog(held.n_in, held["memory"], color="black", linewidth=2.2, linestyle="--")
-    label_line(ax, held.n_in.iloc[-1], held["memory"].iloc[-1], "HBM holds", "black")
+    """Draw P02: the largest batch that the limits allow, by prompt length and stored share, and that HBM holds.
+
+    `numbers` are the costs of the prompt lengths by the share of HBM that the engine takes.
+    """
+    frame = pd.concat(
+        [
+            plain.with_prefill(theory.speedup_layerwise(alpha=alpha, e=e))
+            .batch_limits(sla_tpot, sla_ttft)
+            .assign(hbm_share=share, alpha=alpha, n_in=plain.n_in)
+            for share, plain in numbers.items()
+            for alpha in alphas
+        ],
+        ignore_index=True,
+    )
+    limited = frame.assign(allowed=frame[["TPOT", "TTFT"]].min(axis=1)).query("allowed > 0")
+    for (alpha, line), colour in zip(
+        limited[limited.hbm_share == min(numbers)].groupby("alpha"), COLOURS, strict=False
+    ):
+        ax.loglog(line.n_in, line.allowed, color=colour, marker="o", markersize=4)
+        label_line(ax, line.n_in.iloc[-1], line.allowed.iloc[-1], f"α = {alpha:g}", colour)
+    for (share, line), dash in zip(frame[frame.alpha == alphas[0]].groupby("hbm_share"), ("--", ":"), strict=False):
+        ax.loglog(line.n_in, line["memory"], color="black", linewidth=2.2, linestyle=dash)
+        label_line(ax, line.n_in.iloc[-1], line["memory"].iloc[-1], f"{share:.0%} of HBM", "black")
     ax.set(xlabel="prompt length (token)", ylabel="largest batch (requests)")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter("{x:,.0f}")
         axis.set_minor_locator(NullLocator())
-    return pd.concat(tables, ignore_index=True)
+    return frame
 
 
 def batch_by_limit(ax: Axes, numbers: WorkloadCosts, limits: Sequence[float]) -> pd.DataFrame:

@@ -29,13 +29,13 @@ def test_datasheet_lines_are_the_formulas():
 
 
 def test_tpot_overhead_starts_at_zero_and_adds_up(ax):
-    frame = measured.tpot_overhead(ax, OPERATORS, context=2048, n_out=170)
-    assert frame.decode_only[0] == frame.with_prefills[0] == frame.line_with_prefills[0] == 0
+    frame = measured.tpot_overhead(ax, OPERATORS, context=2048)
+    assert frame.decode_only[0] == frame.line[0] == 0
     np.testing.assert_allclose(frame.gemm + frame.attention + frame.allreduce, frame.decode_only, atol=1e-12)
     # Outside L2 attention follows the line, and the whole step lies above it.
     outside = frame[~frame.in_l2]
-    np.testing.assert_allclose(outside.attention, outside.line_decode_only, rtol=0.1)
-    assert (outside.decode_only > outside.line_decode_only).all()
+    np.testing.assert_allclose(outside.attention, outside.line, rtol=0.1)
+    assert (outside.decode_only > outside.line).all()
 
 
 def test_no_layer_outside_l2_beats_the_bandwidth(ax):

@@ -125,6 +125,21 @@ def test_ranks_gain_from_a_cadence_and_one_rank_does_not():
     assert 1.05 < gain(2) < gain(4) < gain(8) < gain(16) < 16
 
 
+def test_a_cadence_gains_nothing_while_prompts_are_rare_in_a_round():
+    """Eight ranks, prompts of 150 ms: how much shorter N steps for each admission make the prompts' part of a step."""
+
+    def part(load, every):
+        law = OpenRounds(load * 8 / 0.15, 200, t_w=0.02, ttft_1=0.15, delta_h=0, every=every, ranks=8)
+        return law.round / every - 0.02
+
+    def gain(load, every):
+        return part(load, 1) / part(load, every)
+
+    assert all(1 <= gain(0.01, every) < 1.05 for every in (2, 4, 8))
+    assert gain(0.01, 256) == pytest.approx(2.2, abs=0.1)
+    assert gain(0.35, 8) == pytest.approx(4.9, abs=0.1)
+
+
 def test_the_most_of_some_prompts():
     numbers, chances = most_prompts(stats.poisson(0.01), 8)
     assert chances.sum() == pytest.approx(1, abs=1e-8)
