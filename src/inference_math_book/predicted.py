@@ -47,15 +47,13 @@ def by_source() -> pd.DataFrame:
     'between sources: 0.26'
     """
     tails, others, loops = beside("silybench"), beside("served_elsewhere"), load("predicted_loops").frame
+    held = tails["e2e_s"].between(tails["e2e_low"], tails["e2e_high"])
+    own = loops["measured"].between(loops["low"], loops["high"])
     parts = [
-        tails.assign(
-            source="silybench", ratio=tails["e2e_s"] / tails["e2e"], inside=tails["e2e_s"].between(tails["e2e_low"], tails["e2e_high"])
-        ),
+        tails.assign(source="silybench", ratio=tails["e2e_s"] / tails["e2e"], inside=held),
         others.assign(ratio=others["tpot_s"] / others["tpot"]),
-        loops.assign(
-            source="our own", ratio=loops["measured"] / loops["predicted"], inside=loops["measured"].between(loops["low"], loops["high"])
-        ),
-    ]  # fmt: skip
+        loops.assign(source="our own", ratio=loops["measured"] / loops["predicted"], inside=own),
+    ]
     rows = pd.concat([part[["source", "ratio", "inside"]] for part in parts], ignore_index=True)
     rows = rows.assign(mean=np.log(rows["ratio"].astype(float)), inside=rows["inside"].astype(float), points=1)
     grouped = rows.groupby("source", sort=False).agg({"points": "size", "mean": "mean", "inside": "mean"})

@@ -83,8 +83,9 @@ def widths(steps: pd.DataFrame) -> pd.DataFrame:
 
     Each is the standard deviation of log(measured / predicted) where predictions were tried beyond what they were
     fitted to. model, tp: each one left out of the fit to operators. engine: between sources to which nothing was
-    fitted (`by_source`). concurrency, n_out: the larger batches and longer contexts left out. n_in: prompts beyond the tables (vLLM's blog, one H100). gpu: SARATHI's steps on an A6000,
-    and Splitwise's on A100s beside those on H100s. kind: a judgement.
+    fitted (`by_source`). concurrency, n_out: the larger batches and longer contexts left out. n_in: prompts beyond the
+    tables (vLLM's blog, one H100). gpu: SARATHI's steps on an A6000, and Splitwise's on A100s beside those on H100s.
+    kind: a judgement.
     """
     others = accuracy.published()
     error = np.log(others["predicted"] / others["measured"])

@@ -121,7 +121,7 @@ def judged_steps(table: pd.DataFrame, judges: pd.DataFrame | None = None) -> pd.
     for form in FORMS:
 
         def off(x: NDArray[np.float64], form: str = form) -> NDArray[np.float64]:
-            return _step_of(form, x * sizes * parts) / found - 1
+            return np.asarray(_step_of(form, x * sizes * parts) / found - 1)
 
         best = min((optimize.least_squares(off, one, bounds=(0, np.inf)) for one in starts), key=lambda end: end.cost)
         said = _step_of(form, best.x * sizes * _parts(tried))
