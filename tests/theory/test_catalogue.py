@@ -35,7 +35,7 @@ def test_numpy_computes_what_sympy_means(formula, data):
 
 @pytest.mark.parametrize("turns", [1.0, 2.0])
 def test_what_hypothesis_once_found_stays_found(turns):
-    check_against_forty_digits(laws.reuse_local, {"turns": turns, "units": 521.0})
+    check_against_forty_digits(laws.CATALOGUE["reuse_local"], {"turns": turns, "units": 521.0})
 
 
 # Each of its two differences is as long as its larger part, and both are multiplied: the last digit of units². A share
