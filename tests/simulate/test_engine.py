@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from inference_math import Unit, theory
+from inference_math import Unit
 from inference_math.simulate import (
     OVERLAPS,
     Aggregated,
@@ -24,7 +24,7 @@ from inference_math.simulate import (
     open_loop,
 )
 from inference_math.simulate.cost import timed
-from inference_math.simulate.engine import Request, Room, _steps_to
+from inference_math.simulate.engine import Request, _steps_to
 from inference_math.simulate.record import Record
 from inference_math.simulate.schedulers import system_of
 from inference_math.simulate.systems import engine_of
@@ -34,24 +34,46 @@ COST = StepCost(t_w=0.02, T=4e-5, T_decode=9e-5, prompt=1e-3, pair=2e-9, delta_h
 SCHEDULERS = [
     Aggregated(),
     Aggregated(max_batch=5, kv_capacity=6000),
-    Aggregated(kv_capacity=6000, grows=True),
+    Aggregated(5, 6000, grows=True),
     Chunked(256),
     Chunked(12, max_batch=9),
     Disaggregated(prefill_units=2, decode_units=3, transfer=1e-6, max_batch=4, kv_capacity=5000),
 ]
 
 
-@pytest.mark.parametrize("overlap", OVERLAPS)
+class Slow:
+    """A cost without a line, so that no step is skipped."""
+
+    def __init__(self, cost):
+        self._cost = cost
+        self.gives, self.brings = getattr(cost, "gives", 1), getattr(cost, "brings", 1)
+
+    def __call__(self, *step):
+        return self._cost(*step)
+
+
+class Drafting:
+    """A cost of requests that draft three tokens in each step, of which it gives 1.3 on average."""
+
+    gives, brings = 2.3, 4
+
+    def __init__(self):
+        self._cost = StepCost(t_w=0.02, T=4e-5, prompt=1e-3, kv_read=4e-8)
+        self.line = self._cost.line
+
+    def __call__(self, *step):
+        return self._cost(*step)
+
+
+@pytest.mark.parametrize("cost", [*(replace(COST, overlap=overlap) for overlap in OVERLAPS), Drafting()])
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
 @pytest.mark.parametrize("how", [{"concurrency": 12}, {"rate": 4.0}], ids=["closed", "open"])
-def test_skipping_steps_changes_nothing(overlap, scheduler, how):
+def test_skipping_steps_changes_nothing(cost, scheduler, how):
     """A cost whose line is not known is asked for every step."""
-    cost = replace(COST, overlap=overlap)
-    users = Workload(1000, 30, alpha=0.3, lengths="geometric")
     simulate = closed_loop if "concurrency" in how else open_loop
     setting = {"requests": 150, "scheduler": scheduler, "reuse": Reuse(1e-5, blocking=False), "every_gap": True, **how}
-    quick = simulate(users, cost, **setting)
-    slow = simulate(users, lambda *step: cost(*step), **setting)
+    users = Workload(1000, 30, alpha=0.3, lengths="geometric")
+    quick, slow = (simulate(users, each, **setting) for each in (cost, Slow(cost)))
     np.testing.assert_allclose(quick.requests, slow.requests, rtol=1e-9)
     np.testing.assert_allclose(np.sort(quick.every_gap), np.sort(slow.every_gap), rtol=1e-9)
     assert quick.steps == slow.steps
@@ -100,54 +122,6 @@ def test_a_step_that_takes_no_time_is_refused(scheduler, part, seconds):
         open_loop(Workload(100, 10), cost, rate=10.0, requests=5, scheduler=scheduler)
 
 
-def test_a_growing_room_takes_tokens_as_they_come_and_gives_all_back():
-    request = Request(1, 0.0, 100, 50, 0)
-    for grows, first in ((False, 150), (True, 101)):
-        room = Room(3, 1000.0, grows)
-        room.take(request)
-        assert room.tokens == 1000 - first
-        for _ in range(49):
-            assert not room.grow(1)
-        room.give_back(request, 0)
-        assert (room.places, room.tokens) == (3, 1000)
-    assert Room(1, 120.0, True).fits(request, 19)
-    assert not Room(1, 120.0, True).fits(request, 20)
-    assert not Room(1, 120.0, False).fits(request, 0)
-
-
-class Slow:
-    """A cost without a line, so that no step is skipped."""
-
-    def __init__(self, cost):
-        self._cost, self.gives, self.brings = cost, cost.gives, cost.brings
-
-    def __call__(self, *step):
-        return self._cost(*step)
-
-
-class Drafting:
-    """A cost of requests that draft three tokens in each step, of which it gives 1.3 on average."""
-
-    gives, brings = 2.3, 4
-
-    def __init__(self):
-        self._cost = StepCost(t_w=0.02, T=4e-5, prompt=1e-3, kv_read=4e-8)
-        self.line = self._cost.line
-
-    def __call__(self, *step):
-        return self._cost(*step)
-
-
-@pytest.mark.parametrize("scheduler", [*SCHEDULERS, Aggregated(5, 6000, True)], ids=repr)
-def test_skipping_steps_changes_nothing_where_tokens_are_drafted(scheduler):
-    users, setting = Workload(1000, 30, lengths="geometric"), {"requests": 150, "scheduler": scheduler, "rate": 4.0}
-    quick, slow = (open_loop(users, cost, **setting, log=True) for cost in (Drafting(), Slow(Drafting())))
-    np.testing.assert_allclose(quick.requests, slow.requests, rtol=1e-9)
-    # Whoever comes late finds the cache as empty as whoever came first.
-    last = quick.log.groupby("engine").context.last()
-    assert (last <= 1030 * 5).all()
-
-
 def test_drafts_take_fewer_steps_and_more_of_the_budget():
     """A request alone: a step for its prompt, one for each 2.3 of its other tokens; its cache grows as fast."""
     run = closed_loop(Workload(1000, 24), Drafting(), concurrency=1, requests=3, scheduler=Chunked(504), log=True)
@@ -160,20 +134,6 @@ def test_drafts_take_fewer_steps_and_more_of_the_budget():
     mixed = crowd.log[(crowd.log.decodes > 0) & (crowd.log.tokens > 0)]
     assert (mixed.tokens + 4 * mixed.decodes <= 504).all()
     assert (mixed.tokens + 4 * mixed.decodes == 504).any()
-
-
-@pytest.mark.parametrize("grows", [True, False])
-def test_an_engine_of_drafts_is_empty_when_all_are_served(grows):
-    system = system_of(Aggregated(3, 1000, grows), None, 2.3, 4)
-    engine = engine_of(system, timed(Drafting()), Record(0, False, False))
-    engine.waiting.extend(Request(i, 0.0, 100 + i, 5 + 3 * i, 0) for i in range(9))
-    held = []
-    while not engine.idle():
-        engine.advance(inf)
-        held.append(engine.batch.room.tokens)
-    assert engine.batch.room.tokens == pytest.approx(1000)
-    assert engine.batch.context == pytest.approx(0, abs=1e-6)
-    assert max(held) <= 1000 + 1e-6
 
 
 @pytest.mark.parametrize("grows", [True, False])
@@ -219,25 +179,6 @@ def test_skipping_steps_changes_nothing_where_requests_draft_differently(schedul
     np.testing.assert_allclose(quick._log, slow._log, rtol=1e-9)
     assert engine.batch.context == pytest.approx(0, abs=1e-6)
     assert engine.batch.room.tokens == pytest.approx(2000)
-
-
-def test_growing_caches_admit_more_and_preempt_who_came_last():
-    cost, work = StepCost(t_w=0.02, prompt=0.03, delta_h=1e-5), Workload(100, 400, lengths="geometric")
-
-    def run(batch, grows):
-        return closed_loop(
-            work, cost, concurrency=250, requests=1500, warmup=500, scheduler=Aggregated(batch, 90_000, grows)
-        )
-
-    most = int(theory.max_batch_growing(kv_capacity=90_000, n_in=100, n_out=400, cv=1))
-    reserved, growing, greedy = run(250, False), run(most, True), run(250, True)
-    assert reserved.preempted == 0
-    assert growing.request_rate > 1.1 * reserved.request_rate
-    assert growing.overfull == greedy.overfull == 0
-    assert growing.preempted < 0.01 * len(growing.requests)
-    # Who takes all that fit at first computes most of them twice.
-    assert greedy.preempted > len(greedy.requests)
-    assert greedy.request_rate < 0.75 * growing.request_rate
 
 
 @given(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from grids import rest_long
@@ -16,10 +18,11 @@ COST = StepCost(t_w=T_W, prompt=TTFT_1, delta_h=DELTA_H)
 SETTINGS = [(2, 12), (8, 40), (16, 20), (32, 170), (64, 100)]
 
 
-def steady(B, n_out, **kept):
+@cache
+def steady(B, n_out):
     """Many requests of geometric length from the middle of the steady state, prefill first."""
     users = Workload(500, n_out, lengths="geometric")
-    return closed_loop(users, COST, concurrency=B, requests=60_000, start="steady", seed=7, **kept)
+    return closed_loop(users, COST, concurrency=B, requests=60_000, start="steady", seed=7, log=True)
 
 
 @pytest.mark.parametrize(("B", "n_out"), rest_long(SETTINGS, 2))
@@ -52,7 +55,7 @@ def test_quantiles_of_the_gap_are_those_of_a_binomial_number_of_prefills(B, n_ou
 @pytest.mark.parametrize(("B", "n_out"), rest_long(SETTINGS, 2))
 def test_prefills_in_a_step_are_binomial(B, n_out):
     """Step after step independent, so that a chi-square test holds; beside a decode, they are those of B − 1."""
-    log = steady(B, n_out, log=True).log
+    log = steady(B, n_out).log
     for slots, weights in ((B, np.ones(len(log))), (B - 1, log.decodes / B)):
         law = stats.binom(slots, 1 / n_out)
         counts = np.bincount(log.prefills.astype(int), weights, minlength=B + 1)
