@@ -23,7 +23,7 @@ from inference_math.simulate import (
     closed_loop,
     open_loop,
 )
-from inference_math.simulate.cost import timed
+from inference_math.simulate.cost import drafts_of, timed
 from inference_math.simulate.engine import Request, _steps_to
 from inference_math.simulate.record import Record
 from inference_math.simulate.schedulers import system_of
@@ -46,7 +46,7 @@ class Slow:
 
     def __init__(self, cost):
         self._cost = cost
-        self.gives, self.brings = getattr(cost, "gives", 1), getattr(cost, "brings", 1)
+        self.gives, self.brings = drafts_of(cost)
 
     def __call__(self, *step):
         return self._cost(*step)
@@ -55,9 +55,10 @@ class Slow:
 class Drafting:
     """A cost of requests that draft three tokens in each step, of which it gives 1.3 on average."""
 
-    gives, brings = 2.3, 4
+    gives = 2.3
 
-    def __init__(self):
+    def __init__(self, brings=4):
+        self.brings = brings
         self._cost = StepCost(t_w=0.02, T=4e-5, prompt=1e-3, kv_read=4e-8)
         self.line = self._cost.line
 
@@ -136,23 +137,32 @@ def test_drafts_take_fewer_steps_and_more_of_the_budget():
     assert (mixed.tokens + 4 * mixed.decodes == 504).any()
 
 
-@pytest.mark.parametrize("grows", [True, False])
-def test_requests_that_draft_differently_take_their_own_steps(grows):
-    """All begin together; each ends after the steps of its own yield, and the cache is whole in the end."""
-    system = system_of(Aggregated(9, 5000, grows), None, 2.3, 4)
-    record = Record(0, False, True)
-    engine = engine_of(system, timed(Drafting()), record)
-    gives = [0.0, 1.0, 1.7, 2.3, 4.0]
-    for i, own in enumerate(gives):
-        engine.waiting.append(Request(i, 0.0, 100, 25, 0))
-        engine.waiting[-1].gives = own
+def served(scheduler, cost, requests, gives=None):
+    """Serve requests that come at once, step by step; return who ended after which step and when, and the record.
+
+    Whoever is preempted comes before all who came later, and in the end the engine is empty and its room whole.
+    """
+    record = Record(0, True, True)
+    engine = engine_of(system_of(scheduler, None, *drafts_of(cost)), timed(cost), record)
+    for i, (n_in, n_out) in enumerate(requests):
+        engine.waiting.append(Request(i, 0.0, n_in, n_out, 0))
+        engine.waiting[-1].gives = gives[i] if gives else 0.0
     ended = {}
     while not engine.idle():
-        for request in engine.advance(inf):
-            ended[request.number] = engine.batch.step
-    assert ended == {i: 1 + ceil(24 / (own or 2.3)) for i, own in enumerate(gives)}
-    assert engine.batch.context == pytest.approx(0, abs=1e-6)
-    assert engine.batch.room.tokens == pytest.approx(5000)
+        ended |= {one.number: (engine.batch.step, engine.batch.now) for one in engine.advance(inf)}
+        numbers = [request.number for request in engine.waiting]
+        assert numbers == sorted(numbers)
+    assert (engine.batch.size, engine.batch.context) == (0, pytest.approx(0, abs=1e-6))
+    assert engine.batch.room.tokens == pytest.approx(scheduler.kv_capacity)
+    return ended, record
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_requests_that_draft_differently_take_their_own_steps(grows):
+    """All begin together; each ends after the steps of its own yield."""
+    gives = [0.0, 1.0, 1.7, 2.3, 4.0]
+    ended, _ = served(Aggregated(9, 5000, grows), Drafting(), [(100, 25)] * 5, gives)
+    assert [ended[i][0] for i in range(5)] == [1 + ceil(24 / (own or 2.3)) for own in gives]
 
 
 @pytest.mark.parametrize("scheduler", [Aggregated(3, 2000, True), Aggregated(3, 2000), Chunked(64, 3, 2000)], ids=repr)
@@ -160,25 +170,11 @@ def test_requests_that_draft_differently_take_their_own_steps(grows):
 def test_skipping_steps_changes_nothing_where_requests_draft_differently(scheduler, model):
     cost = Steps(Unit.of(model, "h100-sxm", 2, drafts=3, accepted=0.6))
     assert (cost.gives, cost.brings) == (pytest.approx(2.176), 4)
-
-    def run(price):
-        record = Record(0, True, True)
-        engine = engine_of(system_of(scheduler, None, price.gives, price.brings), timed(price), record)
-        for i in range(9):
-            engine.waiting.append(Request(i, 0.0, 100 + i, 40 + 7 * i, 0))
-            engine.waiting[-1].gives = 1 + 0.37 * i
-        ends = {}
-        while not engine.idle():
-            for one in engine.advance(inf):
-                ends[one.number] = engine.batch.now
-        return engine, record, ends
-
-    (engine, quick, ends), (_, slow, slow_ends) = run(cost), run(Slow(cost))
-    assert list(ends) == list(slow_ends)
-    np.testing.assert_allclose(list(ends.values()), list(slow_ends.values()), rtol=1e-9)
+    sizes, gives = [(100 + i, 40 + 7 * i) for i in range(9)], [1 + 0.37 * i for i in range(9)]
+    (ended, quick), (late, slow) = (served(scheduler, price, sizes, gives) for price in (cost, Slow(cost)))
+    assert list(ended) == list(late)
+    np.testing.assert_allclose(list(ended.values()), list(late.values()), rtol=1e-9)
     np.testing.assert_allclose(quick._log, slow._log, rtol=1e-9)
-    assert engine.batch.context == pytest.approx(0, abs=1e-6)
-    assert engine.batch.room.tokens == pytest.approx(2000)
 
 
 @given(
@@ -186,21 +182,11 @@ def test_skipping_steps_changes_nothing_where_requests_draft_differently(schedul
     spare=st.integers(0, 60),
     budget=st.integers(8, 64),
 )
-def test_whoever_is_preempted_everybody_is_served_and_the_room_is_whole_again(sizes, spare, budget):
+def test_whoever_is_preempted_everybody_is_served(sizes, spare, budget):
     capacity = max(sum(size) for size in sizes) + spare + 4
-    record = Record(0, False, True)
-    cost = timed(StepCost(t_w=0.01, prompt=0.002))
-    engine = engine_of(system_of(Chunked(budget, inf, capacity, True), None, 2.3, 1), cost, record)
-    engine.waiting.extend(Request(i, 0.0, n_in, n_out, 0) for i, (n_in, n_out) in enumerate(sizes))
-    steps = 0
-    while not engine.idle():
-        engine.advance(inf)
-        steps += 1
-        assert steps < 10_000
-    found = record.result(engine.batch.now).requests
+    ended, record = served(Chunked(budget, inf, capacity, True), Drafting(brings=1), sizes)
+    found = record.result(max(now for _, now in ended.values())).requests
     assert sorted(zip(found.n_in, found.n_out, strict=True)) == sorted(sizes)
-    assert engine.batch.room.tokens == pytest.approx(capacity)
-    assert (engine.batch.size, engine.batch.context) == (0, pytest.approx(0, abs=1e-9))
     assert (found.finished >= found.first_token).all()
     assert (found.first_token >= found.admitted).all()
 
@@ -277,17 +263,9 @@ def reference(sizes, room, budget, alone):
 def test_engines_preempt_as_one_does_that_is_written_step_by_step(alone, sizes, spare, budget):
     """First tokens, ends, each gap, and how often somebody had to go."""
     room = max(sum(size) for size in sizes) + 1 + spare
-    record = Record(0, True, False)
-    scheduler = Chunked(budget, inf, room, True, Habits(alone=alone))
-    engine = engine_of(
-        system_of(scheduler, None), timed(StepCost(t_w=0.01, T=0.002, T_decode=0.0, prompt=0.03)), record
-    )
-    engine.waiting.extend(Request(i, 0.0, n_in, n_out, 0) for i, (n_in, n_out) in enumerate(sizes))
-    while not engine.idle():
-        engine.advance(inf)
-        numbers = [request.number for request in engine.waiting]
-        assert numbers == sorted(numbers)
-    run = record.result(engine.batch.now)
+    cost = StepCost(t_w=0.01, T=0.002, T_decode=0.0, prompt=0.03)
+    ended, record = served(Chunked(budget, inf, room, True, Habits(alone=alone)), cost, sizes)
+    run = record.result(max(now for _, now in ended.values()))
     ends, gaps, preempted = reference(sizes, room, budget, alone)
     found = sorted(zip(run.requests.first_token, run.requests.finished, strict=True))
     np.testing.assert_allclose(found, sorted(ends.values()), atol=1e-9)
