@@ -56,6 +56,10 @@ def test_llama_3_70b() -> None:
     assert m.source == "meta-llama/Llama-3.1-70B"
 
 
+def test_kv_cache_of_an_opt_66b_prompt() -> None:
+    assert 512 * model("opt-66b").kv_token("fp16") == pytest.approx(1.208e9, rel=1e-3)  # C33
+
+
 def test_mla_caches_latent_and_rope() -> None:
     m = model("deepseek-v3")
     assert m.kv_token("bf16") == 61 * 576 * 2
