@@ -22,13 +22,7 @@ GOOD = "gpu,batch,time,gated,experts\na,1,0.5,true,\nb,2,,false,8\n"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A small package of one table, whose file a test may spoil."""
-    described = {
-        "title": "A small table",
-        "hardware": "H100",
-        "engine": "vLLM",
-        "revision": "1.0",
-        "cautions": ["mine"],
-    }
+    described = {"title": "A table", "hardware": "H100", "engine": "vLLM", "revision": "1.0", "cautions": ["mine"]}
     origin = {"licenses": [{"name": "MIT"}], "sources": [{"title": "Somewhere", "path": "https://example.org"}]}
     schema = {"fields": FIELDS, "primaryKey": ["gpu", "batch"]}
     resource = {"name": "small", "path": "part/small.csv", **described, **origin, "schema": schema}

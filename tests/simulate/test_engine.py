@@ -7,7 +7,7 @@ from math import ceil, inf
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import Unit
@@ -16,7 +16,6 @@ from inference_math.simulate import (
     Aggregated,
     Chunked,
     Disaggregated,
-    Habits,
     Reuse,
     StepCost,
     Steps,
@@ -200,74 +199,3 @@ def test_of_drafted_tokens_who_is_preempted_keeps_whole_ones():
     # 18 of 40 tokens are left after the prompts; a step gives both 5: after three they have 1 + 7.5.
     assert (engine.waiting[0].number, engine.waiting[0].kept) == (1, 8)
     assert engine.batch.room.tokens == pytest.approx(40 - 10 - 8.5 - 2.5)
-
-
-def reference(sizes, room, budget, alone):
-    """Serve step by step as vLLM does; return first tokens and ends, gaps, and how often somebody had to go.
-
-    A step takes 10 ms, 2 ms a prompt token, and 30 ms a prompt, of which a chunk is a part.
-    """
-    waiting, running, tokens, now = list(range(len(sizes))), [], {}, 0.0
-    given, computed, times, preempted = dict.fromkeys(waiting, 0), dict.fromkeys(waiting, 0), {}, 0
-    for number in waiting:
-        times[number] = []
-
-    def held(there):
-        return sum(sizes[one][0] + given[one] if tokens[one] is None else tokens[one] + 1 for one in there)
-
-    while waiting or running:
-        decoding = [one for one in running if tokens[one] is None]
-        prompts = [one for one in running if tokens[one] is not None]
-        away, stands = False, alone and bool(prompts)
-        while not stands and decoding and held(running) + len(decoding) > room and len(running) > 1:
-            last = max(running)
-            running.remove(last)
-            (decoding if last in decoding else prompts).remove(last)
-            computed[last] = 0
-            waiting.insert(0, last)
-            away, preempted = True, preempted + 1
-        while waiting and not away:
-            length = sizes[waiting[0]][0] + given[waiting[0]]
-            if held(running) + len(decoding) + length + 1 > room:
-                break
-            one = waiting.pop(0)
-            running.append(one)
-            prompts.append(one)
-            tokens[one] = length
-        left, fresh, parts, done = budget - (0 if alone and prompts else len(decoding)), 0, 0.0, []
-        for one in sorted(prompts):
-            part = max(min(left, tokens[one] - computed[one]), 0)
-            computed[one] += part
-            left, fresh, parts = left - part, fresh + part, parts + part / tokens[one]
-            if computed[one] == tokens[one] and part:
-                done.append(one)
-        now += 0.01 + 0.002 * fresh + 0.03 * parts
-        for one in ([] if alone and fresh else decoding) + done:
-            given[one] += 1
-            times[one].append(now)
-            tokens[one] = None
-            if given[one] == sizes[one][1]:
-                running.remove(one)
-    gaps = sorted(gap for each in times.values() for gap in np.diff(each))
-    return {number: (each[0], each[-1]) for number, each in times.items()}, gaps, preempted
-
-
-@pytest.mark.parametrize("alone", [False, True])
-@given(
-    sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=8),
-    spare=st.integers(0, 40),
-    budget=st.integers(9, 64),
-)
-@example(sizes=[(15, 16), (27, 5), (22, 25)], spare=19, budget=20)
-@example(sizes=[(29, 7), (10, 20), (12, 30)], spare=3, budget=30)
-def test_engines_preempt_as_one_does_that_is_written_step_by_step(alone, sizes, spare, budget):
-    """First tokens, ends, each gap, and how often somebody had to go."""
-    room = max(sum(size) for size in sizes) + 1 + spare
-    cost = StepCost(t_w=0.01, T=0.002, T_decode=0.0, prompt=0.03)
-    ended, record = served(Chunked(budget, inf, room, True, Habits(alone=alone)), cost, sizes)
-    run = record.result(max(now for _, now in ended.values()))
-    ends, gaps, preempted = reference(sizes, room, budget, alone)
-    found = sorted(zip(run.requests.first_token, run.requests.finished, strict=True))
-    np.testing.assert_allclose(found, sorted(ends.values()), atol=1e-9)
-    np.testing.assert_allclose(sorted(run.every_gap), gaps, atol=1e-9)
-    assert (run.preempted, run.overfull) == (preempted, 0)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math.simulate import OVERLAPS, Aggregated, Chunked, Disaggregated, Reuse, StepCost, replay
+from inference_math.simulate import OVERLAPS, Aggregated, Chunked, Disaggregated, Habits, Reuse, StepCost, replay
 from inference_math.workload import Trace
 
 
@@ -18,23 +18,31 @@ from inference_math.workload import Trace
 class Sent:
     """A request of the plain loop."""
 
+    number: int
     arrival: float
     n_in: int
     n_out: int
     cached: int
     ready: float = 0.0  # what the store has to load is there
     computed: int = 0
+    kept: int = 0  # tokens of its answer that are computed again with the prompt
     tokens: int = 0
     admitted: float = nan
     first_token: float = nan
     last: float = nan
 
+    def length(self):
+        return self.n_in + self.kept
+
+    def held(self):
+        return self.n_in + self.tokens if self.tokens else self.length() + 1
+
 
 def sent(trace, reuse):
     """Return the requests of a trace in the order in which the system sees them."""
     requests, pipe = [], 0.0
-    for arrival, *tokens in zip(trace.arrival, *trace.rows(), strict=True):
-        one = Sent(float(arrival), *map(int, tokens))
+    for number, (arrival, *tokens) in enumerate(zip(trace.arrival, *trace.rows(), strict=True)):
+        one = Sent(number, float(arrival), *map(int, tokens))
         one.ready, one.computed = one.arrival, one.cached
         if reuse and not reuse.blocking and one.cached:
             one.ready = pipe = max(pipe, one.arrival) + reuse.R * one.cached
@@ -42,30 +50,53 @@ def sent(trace, reuse):
     return sorted(requests, key=lambda one: one.ready)
 
 
+def fits(one, inside, scheduler):
+    """Tell whether there is room: for whole answers, or where caches grow for the next step's tokens."""
+    if len(inside) == scheduler.max_batch:
+        return False
+    if scheduler.grows:
+        return grown(inside) + one.length() + 1 <= scheduler.kv_capacity
+    return sum(each.n_in + each.n_out for each in [*inside, one]) <= scheduler.kv_capacity
+
+
+def grown(inside):
+    return sum(one.held() + (one.tokens > 0) for one in inside)
+
+
 def played(trace, cost, scheduler, reuse):
-    """Every step of one engine, one after the other: lists, sums over them, nothing skipped."""
+    """Every step of one engine, one after the other: lists, sums over them, nothing skipped; who came last goes."""
     budget = scheduler.budget if isinstance(scheduler, Chunked) else inf
-    waiting = sent(trace, reuse)
+    alone = isinstance(scheduler, Chunked) and scheduler.habits.alone
+    waiting, preempted = sent(trace, reuse), 0
     now, inside, gone, gaps, log = 0.0, [], [], [], []
     while waiting or inside:
         if not inside:
             now = max(now, waiting[0].ready)
-        while waiting and waiting[0].ready <= now and len(inside) < scheduler.max_batch:
-            if sum(one.n_in + one.n_out for one in [*inside, waiting[0]]) > scheduler.kv_capacity:
+        away, still = False, alone and not all(one.tokens for one in inside)  # then decodes stand still
+        while scheduler.grows and not still and len(inside) > 1 and grown(inside) > scheduler.kv_capacity:
+            if not any(one.tokens for one in inside):
                 break
+            last = max(inside, key=lambda one: one.number)
+            last.kept, last.tokens, last.computed = last.tokens or last.kept, 0, last.cached
+            inside.remove(last)
+            waiting.insert(0, last)
+            away, preempted = True, preempted + 1
+        while not away and waiting and waiting[0].ready <= now and fits(waiting[0], inside, scheduler):
             inside.append(waiting.pop(0))
         decoding = [one for one in inside if one.tokens]
+        if alone and len(decoding) < len(inside):
+            decoding = []
         context = sum(one.n_in + one.tokens for one in decoding)
         left, chunks, load = budget - len(decoding), [], 0.0
         for one in inside:
-            chunk = min(one.n_in - one.computed, left)
+            chunk = min(one.length() - one.computed, left)
             if not one.tokens and chunk > 0:
                 if one.computed == one.cached:
-                    one.admitted = now
+                    one.admitted = one.admitted if one.kept else now
                     load += reuse.R * one.cached if reuse and reuse.blocking else 0.0
                 chunks.append((one, int(chunk)))
                 left -= chunk
-        shares = sum(chunk / (one.n_in - one.cached) for one, chunk in chunks)
+        shares = sum(chunk / (one.length() - one.cached) for one, chunk in chunks)
         pairs = sum(((one.computed + chunk) ** 2 - one.computed**2) / 2 for one, chunk in chunks)
         fresh = sum(chunk for _, chunk in chunks)
         seconds = max(cost(len(decoding), context, shares, fresh, pairs), load)
@@ -76,12 +107,15 @@ def played(trace, cost, scheduler, reuse):
             one.last, one.tokens = now, one.tokens + 1
         for one, chunk in chunks:
             one.computed += chunk
-            if one.computed == one.n_in:
-                one.first_token = one.last = now
-                one.tokens = 1
+            if one.computed == one.length():
+                if one.kept:
+                    gaps.append(now - one.last)
+                else:
+                    one.first_token = now
+                one.last, one.tokens = now, one.kept + 1
         gone += [one for one in inside if one.tokens == one.n_out]
         inside = [one for one in inside if one.tokens != one.n_out]
-    return gone, gaps, log
+    return gone, gaps, log, preempted
 
 
 coefficient = st.floats(0.001, 1).map(lambda x: x * 1.0123456789)
@@ -100,25 +134,28 @@ reuses = st.none() | st.builds(Reuse, R=coefficient, blocking=st.booleans())
 
 
 @st.composite
-def traces(draw):
+def traces(draw, least=1, longest=(1, 3, 12), apart=(0.0, 1.0, 10.0, 100.0)):
     """A dozen requests; prompts of different lengths, so that a request is known by its own."""
-    count = draw(st.integers(1, 12))
+    count = draw(st.integers(least, 12))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     return Trace(
         n_in=rng.permutation(30)[:count] + 1,
-        n_out=rng.integers(1, draw(st.sampled_from([1, 3, 12])), count, endpoint=True),
-        arrival=np.cumsum(rng.exponential(draw(st.sampled_from([0.0, 1.0, 10.0, 100.0])), count)),
+        n_out=rng.integers(1, draw(st.sampled_from(longest)), count, endpoint=True),
+        arrival=np.cumsum(rng.exponential(draw(st.sampled_from(apart)), count)),
         alpha=rng.choice([0.0, 0.5, 1.0], count) if draw(st.booleans()) else 0.0,
     )
 
 
 max_batches = st.sampled_from([1, 2, 5, inf])
 capacities = st.sampled_from([42, 60, 100, inf])
+budgets, habits = st.sampled_from([1, 2, 3, 7, 16, 64]), st.builds(Habits, alone=st.booleans())
 one_engine = st.builds(Aggregated, max_batches, capacities) | st.builds(
-    Chunked, st.sampled_from([1, 2, 3, 7, 16, 64]), max_batches, capacities
+    Chunked, budgets, max_batches, capacities, habits=habits
 )
-
-
+crowds, narrow = st.sampled_from([5, inf]), st.sampled_from([60, 70, 90])
+growing = st.builds(Aggregated, crowds, narrow, st.just(True)) | st.builds(
+    Chunked, budgets, crowds, narrow, st.just(True), habits
+)
 pools = st.builds(
     Disaggregated, st.integers(1, 2), st.integers(1, 2), st.just(0.0) | coefficient, max_batches, capacities
 )
@@ -200,7 +237,7 @@ def pooled(trace, cost, scheduler, reuse):
     for unit in units:
         while unit.inside:
             unit.step()
-    return gone, gaps, log
+    return gone, gaps, log, 0
 
 
 def in_order(steps):
@@ -208,16 +245,21 @@ def in_order(steps):
     return np.array(sorted(steps), dtype=float)
 
 
-@settings(max_examples=600)
+@settings(max_examples=400)
 @given(trace=traces(), cost=costs, scheduler=one_engine | pools, reuse=reuses)
 def test_a_system_is_its_plain_loop(trace, cost, scheduler, reuse):
+    check_against_plain_loop(trace, cost, scheduler, reuse)
+
+
+@given(trace=traces(4, (20, 30), (0.0, 1.0, 10.0)), cost=costs, scheduler=growing, reuse=reuses)
+def test_an_engine_preempts_as_its_plain_loop_does(trace, cost, scheduler, reuse):
     check_against_plain_loop(trace, cost, scheduler, reuse)
 
 
 def check_against_plain_loop(trace, cost, scheduler, reuse):
     run = replay(trace, cost, scheduler=scheduler, reuse=reuse, every_gap=True, log=True)
     plain = pooled if isinstance(scheduler, Disaggregated) else played
-    gone, gaps, log = plain(trace, cost, scheduler, reuse)
+    gone, gaps, log, preempted = plain(trace, cost, scheduler, reuse)
     assert sorted(run.requests.n_in) == sorted(one.n_in for one in gone)
     found = run.requests.set_index("n_in").loc[[one.n_in for one in gone]]
     columns = {name: name for name in ("arrival", "n_out", "cached", "admitted", "first_token")} | {"finished": "last"}
@@ -226,7 +268,7 @@ def check_against_plain_loop(trace, cost, scheduler, reuse):
     np.testing.assert_allclose(np.sort(run.every_gap), np.sort(gaps), rtol=1e-9)
     steps = run.log[["decodes", "context", "tokens", "start", "seconds", "prefills"]].itertuples(index=False)
     np.testing.assert_allclose(in_order(steps), in_order(log), rtol=1e-9)
-    assert (run.steps, run.gaps.count) == (len(log), len(gaps))
+    assert (run.steps, run.gaps.count, run.preempted, run.overfull) == (len(log), len(gaps), preempted, 0)
     assert run.gaps.mean == pytest.approx(np.mean(gaps) if gaps else nan, nan_ok=True)
     assert run.gaps.largest == pytest.approx(max(gaps, default=0))
     assert run.seconds == pytest.approx(run.requests.finished.max())
