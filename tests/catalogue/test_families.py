@@ -11,19 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math.catalogue import MODELS, Model, model
-from inference_math.catalogue.layers import (
-    Cache,
-    Heads,
-    Index,
-    Latent,
-    delta_net,
-    grouped,
-    latent,
-    mamba,
-    mixture,
-    plain_ffn,
-)
+from inference_math.catalogue import MODELS, Model, layers, model
 
 CONFIGS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "configs.json").read_text())
 # Parameters in billions, all and active, as the publishers say (model cards; of text parts where they tell them apart).
@@ -168,20 +156,22 @@ def test_chunks_begin_anew() -> None:
 
 
 def test_layers_by_hand() -> None:
-    assert grouped(64, Heads(4, 2, 16)).params == 64 * 16 * (4 + 2 + 2 + 4)
-    assert grouped(64, Heads(4, 2, 16), gated=True).params == 64 * 16 * (4 + 2 + 2 + 4 + 4)
-    assert grouped(64, Heads(4, 2, 16), reach=8).caches == (Cache(64, 2, 64.0, 256.0, 8, True),)
-    assert plain_ffn(64, 100).shared == 3 * 64 * 100
-    assert mixture(64, 8, 2, 100, shared_width=50).shared == 64 * 8 + 3 * 64 * 50
-    assert mixture(64, 8, 2, 100, inner=16).expert == 3 * 16 * 100
-    whole = latent(64, 4, Latent(0, 16, nope=8, rope=4, v_head=8))
+    assert layers.grouped(64, layers.Heads(4, 2, 16)).params == 64 * 16 * (4 + 2 + 2 + 4)
+    assert layers.grouped(64, layers.Heads(4, 2, 16), gated=True).params == 64 * 16 * (4 + 2 + 2 + 4 + 4)
+    assert layers.grouped(64, layers.Heads(4, 2, 16), reach=8).caches == (layers.Cache(64, 2, 64.0, 256.0, 8, True),)
+    assert layers.plain_ffn(64, 100).shared == 3 * 64 * 100
+    assert layers.mixture(64, 8, 2, 100, shared_width=50).shared == 64 * 8 + 3 * 64 * 50
+    assert layers.mixture(64, 8, 2, 100, inner=16).expert == 3 * 16 * 100
+    whole = layers.latent(64, 4, layers.Latent(0, 16, nope=8, rope=4, v_head=8))
     assert whole.params == 64 * 20 + 64 * 48 + 16 * 4 * 16 + 4 * 8 * 64
-    chosen = latent(64, 4, Latent(32, 16, nope=8, rope=4, v_head=8), Index(top_k=128, heads=2, head=8))
+    chosen = layers.latent(
+        64, 4, layers.Latent(32, 16, nope=8, rope=4, v_head=8), layers.Index(top_k=128, heads=2, head=8)
+    )
     assert [cache.reach for cache in chosen.caches] == [128, 0]
     assert not any(cache.evicts for cache in chosen.caches)  # whatever is out of reach may be chosen later
-    state = delta_net(64, key_heads=2, key=8, value_heads=4, value=16, kernel=4)
+    state = layers.delta_net(64, key_heads=2, key=8, value_heads=4, value=16, kernel=4)
     assert state.state == 4 * 8 * 16 + 3 * (2 * 16 + 64)
-    assert mamba(64, heads=4, head=16, groups=2, state=8, kernel=4).state == 64 * 8 + 3 * (64 + 32)
+    assert layers.mamba(64, heads=4, head=16, groups=2, state=8, kernel=4).state == 64 * 8 + 3 * (64 + 32)
 
 
 ODD = [None, 0, -1, 1e300, "x", [], {}, [1, 2], True, 2**60, float("nan"), float("inf"), "", [[]], {"a": 1}]

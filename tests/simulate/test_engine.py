@@ -11,21 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import Unit
-from inference_math.simulate import (
-    OVERLAPS,
-    Aggregated,
-    Chunked,
-    Disaggregated,
-    Reuse,
-    StepCost,
-    Steps,
-    closed_loop,
-    open_loop,
-)
-from inference_math.simulate.cost import drafts_of, timed
+from inference_math.simulate import OVERLAPS, StepCost
+from inference_math.simulate.cost import Steps, drafts_of, timed
 from inference_math.simulate.engine import Request, _steps_to
 from inference_math.simulate.record import Record
-from inference_math.simulate.schedulers import system_of
+from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, system_of
+from inference_math.simulate.serve import closed_loop, open_loop
 from inference_math.simulate.systems import engine_of
 from inference_math.workload import Workload
 

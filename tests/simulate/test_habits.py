@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math.simulate import Chunked, Habits, StepCost, benchmark, closed_loop, replay
+from inference_math.simulate import Chunked, Habits, StepCost, benchmark, replay
 from inference_math.workload import Trace, Workload
 
 COST = StepCost(t_w=0.01, T=1e-4, delta_h=1e-4)
@@ -69,18 +69,6 @@ def test_looks_begin_anew_after_a_step_with_prompts():
     log = log_of(Habits(looks=10), trace, budget=103).log
     steps = log[log.tokens > 0].index.to_numpy()
     assert steps[2] - steps[1] == 1
-
-
-def test_an_engine_that_looks_now_and_then_lets_prompts_wait_half_as_long_on_average():
-    often, seldom = (
-        closed_loop(
-            Workload(100, 300, lengths="geometric"), COST, concurrency=4, requests=1500, warmup=50,
-            scheduler=Chunked(1000, habits=Habits(looks=looks)),
-        ).requests.ttft.mean()
-        for looks in (1, 10)
-    )  # fmt: skip
-    # Who finishes sends at once: 9, 8, …, 0 bare steps are left until the next look.
-    assert seldom - often == pytest.approx(4.5 * (0.01 + 4e-4), rel=0.12)
 
 
 @given(

@@ -5,17 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference_math.simulate import (
-    Aggregated,
-    Chunked,
-    Disaggregated,
-    Reuse,
-    StepCost,
-    benchmark,
-    closed_loop,
-    open_loop,
-    replay,
-)
+from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost
+from inference_math.simulate.serve import benchmark, closed_loop, open_loop, replay
 from inference_math.workload import Requests, Trace, Workload
 
 COST = StepCost(t_w=0.02, T=1e-4, delta_h=1e-4, kv_read=1e-7, pair=1e-8)
@@ -43,18 +34,6 @@ def test_each_user_sends_when_the_last_answer_has_come(scheduler, reuse):
     trace = Trace(sent.n_in, sent.n_out, arrival=sent.arrival, alpha=sent.cached / sent.n_in)
     again = replay(trace, COST, scheduler=scheduler, reuse=reuse).requests
     np.testing.assert_allclose(again.sort_values(["arrival", "n_in"]), sent)
-
-
-@pytest.mark.parametrize(("users", "each"), [(1, 4), (5, 1), (8, 3), (12, 40)])
-def test_the_opening_burst_weighs_one_in_so_many_requests(users, each):
-    """Prompts that take a second, one in a step, and answers so long and quick that users never meet again."""
-    cost = StepCost(t_w=1e-6, prompt=1.0)
-    run = benchmark(
-        Workload(10_000, 10**6), cost, concurrency=users, requests=users * each, scheduler=Chunked(10_000 + users)
-    )
-    burst = (users + 1) / 2  # the k-th prompt waits for k of them
-    # Who comes back finds all others decoding, unless an answer ends within another's prompt: they are a second apart.
-    assert run.requests.ttft.mean() == pytest.approx((burst + (each - 1)) / each, rel=0.02)
 
 
 def test_what_a_request_takes_on_its_way_counts_in_its_first_token_alone():
@@ -89,26 +68,20 @@ def test_who_comes_does_not_depend_on_the_system_nor_on_bursts_that_change_when(
 
 @pytest.mark.parametrize("how", [{"concurrency": 8}, {"rate": 4.0}, {"concurrency": 8, "start": "steady"}], ids=str)
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
-def test_the_same_seed_gives_the_same_run_and_another_another(scheduler, how):
+def test_the_same_seed_gives_the_same_run_whatever_is_kept_and_another_another(scheduler, how):
     if "start" in how and isinstance(scheduler, Disaggregated):
         return  # has no steady start
     simulate = open_loop if "rate" in how else closed_loop
-    setting = {"requests": 100, "scheduler": scheduler, "every_gap": True, "log": True, **how}
-    one, same, other = (simulate(USERS, COST, seed=seed, **setting) for seed in (1, 1, 2))
+    setting, kept = {"requests": 100, "scheduler": scheduler, **how}, {"every_gap": True, "log": True}
+    one, same = (simulate(USERS, COST, seed=1, **setting, **kept) for _ in range(2))
     assert one.requests.equals(same.requests)
     assert one.log.equals(same.log)
     assert (one.every_gap == same.every_gap).all()
-    assert not one.requests.equals(other.requests)
-
-
-@pytest.mark.parametrize("kept", ["every_gap", "log"])
-def test_what_is_kept_does_not_change_the_run(kept):
-    plain = closed_loop(USERS, COST, concurrency=5, requests=100)
-    full = closed_loop(USERS, COST, concurrency=5, requests=100, **{kept: True})
-    assert getattr(plain, kept) is None
-    assert getattr(full, kept) is not None
-    assert full.requests.equals(plain.requests)
-    assert full.gaps.frame().equals(plain.gaps.frame())
+    plain, other = (simulate(USERS, COST, seed=seed, **setting) for seed in (1, 2))
+    assert plain.requests.equals(one.requests)
+    assert plain.gaps.frame().equals(one.gaps.frame())
+    assert (plain.every_gap, plain.log) == (None, None)
+    assert not other.requests.equals(one.requests)
 
 
 @pytest.mark.parametrize(
