@@ -198,9 +198,6 @@ def test_without_kv_heads_each_head_has_its_own(kind: str, gated: bool) -> None:
 
 
 def test_qwen_mixtures_of_experts() -> None:
-    m = Model.from_config(QWEN3_MOE)
-    assert parameters(m) == pytest.approx(30.53e9, rel=0.001)
-    assert m.n_params + m.vocab_params == pytest.approx(3.35e9, rel=0.001)
     assert Model.from_config({**QWEN3_MOE, "mlp_only_layers": [0, 5]}).n_dense_layers == 2
     # Qwen2-57B-A14B: the shared experts' width together, 8 × 2560
     m = Model.from_config(QWEN2_MOE)

@@ -29,19 +29,6 @@ def test_whole_prompts_are_not_cut_and_a_longer_one_than_a_step_has_one_of_its_o
     assert whole.tokens[whole.tokens > 0].tolist() == [600, 600, 1500]
 
 
-def test_prompts_computed_by_themselves_make_decodes_stand_still():
-    run = log_of(Habits(alone=True), arriving(0.0, 0.2))
-    steps = run.log[run.log.tokens > 0]
-    assert (steps.decodes == 0).all()
-    assert len(steps) == 2
-    # One gap of the first request holds the second one's prompt: a step of its own beside the bare one.
-    bare, prompt = 0.01 + 1e-4, 0.01 + 100e-4
-    mixed = log_of(Habits(), arriving(0.0, 0.2))
-    assert run.gaps.largest == pytest.approx(bare + 1e-4 + prompt, rel=0.02)
-    assert mixed.gaps.largest == pytest.approx(prompt + 1e-4, rel=0.02)
-    assert run.gaps.count == mixed.gaps.count == 98
-
-
 def test_prompts_wait_for_company_beside_decodes_only():
     waiting = Habits(wait_steps=20, wait_tokens=150)
     alone = log_of(waiting, arriving(0.0)).requests.ttft[0]
