@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from inference_math.simulate import StepCost, closed_loop, open_loop
+from inference_math.simulate import StepCost, closed_loop
 from inference_math.simulate.users import arrivals, lengths
 from inference_math.workload import Requests, Workload
 
@@ -53,11 +53,10 @@ class Drawn:
      ([10], [float("nan")], [0]), (["a"], [5], [0])],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("how", [{"rate": 1.0}, {"concurrency": 2}, {"concurrency": 2, "start": "steady"}], ids=str)
-def test_a_source_that_draws_no_requests_is_refused(columns, how):
-    simulate = open_loop if "rate" in how else closed_loop
+@pytest.mark.parametrize("start", ["together", "steady"])
+def test_a_source_that_draws_no_requests_is_refused(columns, start):
     with pytest.raises(ValueError, match="source must draw requests of whole numbers n_in >= 1"):
-        simulate(Drawn(*columns), COST, requests=5, **how)
+        closed_loop(Drawn(*columns), COST, requests=5, concurrency=2, start=start)
 
 
 def test_any_source_that_draws_requests_will_do():
