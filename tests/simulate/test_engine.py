@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math import Unit
+from inference_math import Unit, theory
 from inference_math.simulate import OVERLAPS, StepCost
 from inference_math.simulate.cost import Steps, drafts_of, timed
 from inference_math.simulate.engine import Request, _steps_to
@@ -190,3 +190,18 @@ def test_of_drafted_tokens_who_is_preempted_keeps_whole_ones():
     # 18 of 40 tokens are left after the prompts; a step gives both 5: after three they have 1 + 7.5.
     assert (engine.waiting[0].number, engine.waiting[0].kept) == (1, 8)
     assert engine.batch.room.tokens == pytest.approx(40 - 10 - 8.5 - 2.5)
+
+
+def test_as_many_as_the_formula_says_are_hardly_preempted_where_caches_grow():
+    cost, work = StepCost(t_w=0.02, prompt=0.03, delta_h=1e-5), Workload(100, 400, lengths="geometric")
+    most = int(theory.max_batch_growing(kv_capacity=90_000, n_in=100, n_out=400, cv=1))
+    reserved, growing, greedy = (
+        closed_loop(work, cost, concurrency=250, requests=1500, warmup=500, scheduler=Aggregated(batch, 90_000, grows))
+        for batch, grows in ((250, False), (most, True), (250, True))
+    )
+    assert (reserved.preempted, growing.overfull, greedy.overfull) == (0, 0, 0)
+    assert growing.request_rate > 1.1 * reserved.request_rate
+    assert growing.preempted < 0.01 * len(growing.requests)
+    # Who takes all that fit at first computes most of them twice.
+    assert greedy.preempted > len(greedy.requests)
+    assert greedy.request_rate < 0.75 * growing.request_rate

@@ -56,6 +56,9 @@ def test_looks_begin_anew_after_a_step_with_prompts():
     log = log_of(Habits(looks=10), trace, budget=103).log
     steps = log[log.tokens > 0].index.to_numpy()
     assert steps[2] - steps[1] == 1
+    # Before it, the engine looked at every tenth step after the one with the first prompt.
+    assert (steps[1] - 1) % 10 == 0
+    assert 0.2 <= log.start[steps[1]] < 0.2 + 10 * (0.01 + 1e-4)
 
 
 @given(
