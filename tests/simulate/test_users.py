@@ -57,8 +57,3 @@ class Drawn:
 def test_a_source_that_draws_no_requests_is_refused(columns, start):
     with pytest.raises(ValueError, match="source must draw requests of whole numbers n_in >= 1"):
         closed_loop(Drawn(*columns), COST, requests=5, concurrency=2, start=start)
-
-
-def test_any_source_that_draws_requests_will_do():
-    run = closed_loop(Drawn([7, 8], [2, 3], [0, 7]), COST, concurrency=1, requests=4)
-    assert run.requests[["n_in", "n_out", "cached"]].to_numpy().tolist() == 2 * [[7, 2, 0], [8, 3, 7]]
