@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from inference_math.simulate import StepCost, closed_loop
+from inference_math.simulate import Aggregated, StepCost, closed_loop
 from inference_math.simulate.users import arrivals, lengths
 from inference_math.workload import Requests, Workload
 
@@ -57,3 +57,10 @@ class Drawn:
 def test_a_source_that_draws_no_requests_is_refused(columns, start):
     with pytest.raises(ValueError, match="source must draw requests of whole numbers n_in >= 1"):
         closed_loop(Drawn(*columns), COST, requests=5, concurrency=2, start=start)
+
+
+def test_a_request_may_fill_the_cache_and_not_more():
+    users, setting = Workload(100, 20), {"concurrency": 1, "requests": 1}
+    assert len(closed_loop(users, COST, **setting, scheduler=Aggregated(kv_capacity=120)).requests) == 1
+    with pytest.raises(ValueError, match="kv_capacity must hold the longest request, 120 tokens, not 119"):
+        closed_loop(users, COST, **setting, scheduler=Aggregated(kv_capacity=119))
