@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,15 +45,6 @@ def test_mixed_steps_are_nearest_to_the_root_with_reads_on_top() -> None:
         off = judged[judged.mixed].groupby("law").error.apply(lambda e: e.abs().mean())
         assert off["quadrature"] < 0.025 < off["none"] < 0.06 < off["serial-kv"] < off["full"]
     assert judged[judged.mixed].error.groupby(judged.law).max()["full"] > 0.3
-
-
-def test_a_figure_s_marks_are_the_step_over_what_is_said() -> None:
-    judged = plots.judged_steps(STEPS[STEPS.offloading == 0])
-    drawn = plots.mixed_kinds(plt.figure().add_subplot(), judged)
-    assert len(drawn) == 4 * 11
-    far = drawn[(drawn.law == "full") & (drawn.decodes == 32) & (drawn.tokens == 256)]
-    assert far.found.iloc[0] < 0.75  # said to be longer than it is
-    plt.close()
 
 
 def test_reads_of_decodes_add_to_a_prompt_in_full() -> None:
