@@ -15,7 +15,7 @@ from inference_math_book.figures import engine
 COST = StepCost(t_w=0.016, T=5e-5, pair=4e-9, kv_read=3.5e-8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     rate=st.integers(2, 60), prompt=st.integers(1, 40), answer=st.integers(3, 30), batch=st.integers(1, 12),
     chunk=st.integers(1, 64), units=st.integers(2, 4), split=st.integers(1, 3), stored=st.integers(0, 19),
