@@ -49,17 +49,11 @@ def test_tokens_and_contexts_add_up(lab) -> None:
                 assert step.model <= step.seconds
 
 
-def test_the_cache_holds_what_is_shared(lab) -> None:
+@pytest.mark.parametrize(("experiment", "what", "name"), [("reuse", "prefill", "cached"), ("store", "load", "stored")])
+def test_the_cache_holds_what_is_shared_and_the_store_what_is_stored(lab, experiment, what, name) -> None:
     for trial in lab.trials:
-        if trial.experiment == "reuse" and trial.arm["what"] == "prefill":
-            cached = {step.cached for step in trial.observed[0].steps}
-            assert cached == {0, trial.arm["cached"]}
-
-
-def test_the_store_holds_what_is_stored(lab) -> None:
-    for trial in lab.trials:
-        if trial.experiment == "store" and trial.arm["what"] == "load":
-            assert {step.cached for step in trial.observed[0].steps} == {0, trial.arm["stored"]}
+        if trial.experiment == experiment and trial.arm["what"] == what:
+            assert {step.cached for step in trial.observed[0].steps} == {0, trial.arm[name]}
 
 
 def test_no_step_is_longer_than_its_budget(lab) -> None:
