@@ -90,15 +90,6 @@ def test_a_load_brings_the_prefix_of_every_layer(decoder, what):
     assert all(cache[:, 13:].abs().sum() == 0 for cache in decoder.cache)
 
 
-def test_a_shorter_prefix_takes_the_same_host_memory(decoder):
-    bench = Bench(decoder, Host())
-    bench.work(Point("load", prompts=1, cached=20))
-    there = bench._host
-    assert bench._pinned(10).shape[2] == 10
-    assert bench._host is there
-    assert bench._pinned(30).shape[2] == 30
-
-
 class Streams:
     """What torch.cuda's streams would be told, in order."""
 
