@@ -69,17 +69,15 @@ def test_published_numbers_are_held_since_they_set_the_widths():
 
 
 @pytest.mark.parametrize(
-    ("model", "gpu", "tp", "engine"),
+    ("unit", "work"),
     [
-        ("llama-3-8b", "h100-sxm", 1, "vllm"),
-        ("llama-3-70b", "h200-sxm", 2, "trtllm"),
-        ("mixtral-8x7b", "h100-sxm", 4, "sglang"),
+        (Unit.of("llama-3-8b", "h100-sxm"), Workload(8000, 500)),
+        (Unit.of("llama-3-70b", "h200-sxm", tp=2, engine="trtllm"), Workload(500, 250)),
+        (Unit.of("mixtral-8x7b", "h100-sxm", tp=4, engine="sglang"), Workload(8000, 500)),
     ],
 )
-@pytest.mark.parametrize("work", [Workload(500, 250), Workload(8000, 500)])
-def test_the_point_is_near_the_middle_of_its_draws(model, gpu, tp, engine, work):
+def test_the_point_is_near_the_middle_of_its_draws(unit, work):
     """Not at an end: sums of what leans to the slow side have their median a little above."""
-    unit = Unit.of(model, gpu, tp=tp, engine=engine)
     draws = unit.calibration.draws(128)
     drawn = np.array([unit.under(values).tpot(work, 16) * factors[0] for values, factors in draws])
     assert 0.4 < np.mean(drawn > unit.tpot(work, 16)) < 0.8

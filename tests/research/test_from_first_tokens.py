@@ -59,9 +59,6 @@ def test_left_out_rows_are_predicted_by_the_others():
     apart = first.left_out(table)
     own = first.ttft_of(table, first.seconds_of(table, first.fit(table)))
     assert np.abs(np.log(apart / table.ttft_s)).mean() > 5 * np.abs(np.log(own / table.ttft_s)).mean()
-
-
-def test_one_engine_on_one_gpu_leaves_nothing_to_predict_it_by():
     with pytest.raises(ValueError, match="two engines, or one on two GPUs"):
         first.left_out(made((0.03,), ("a",)))
 

@@ -60,8 +60,6 @@ def test_drafts_are_the_recipes():
 
 
 def test_a_cold_engine_compiles_once():
-    cost = simulate.StepCost(t_w=0.01)
-
     class Plain(simulate.StepCost):
         gives = brings = 1
 
@@ -69,7 +67,7 @@ def test_a_cold_engine_compiles_once():
     assert cold(1, 100, 1.0, 9_000, 0.0) == pytest.approx(0.01)
     assert cold(1, 100, 1.0, 16_000, 0.0) == pytest.approx(0.01 + COLD)
     assert cold(1, 100, 1.0, 16_000, 0.0) == pytest.approx(0.01)
-    assert cold.line(1, 100) == cost.line(1, 100)
+    assert cold.line(1, 100) == simulate.StepCost(t_w=0.01).line(1, 100)
 
 
 def test_a_run_without_a_warm_up_shows_it():
