@@ -97,19 +97,6 @@ def test_a_page_gives_a_claim_the_verdict_of_the_ledger(page):
     assert strange((ROOT / "book" / page).read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("The talks print this (claim C15).\n\n```{formula} max_batch_printed\n```\n\nIt is a misprint.", 1),
-        ("Right as an idea (C30: holds).", 1),
-        ("Right as an idea (C30: holds if the means are meant).", 0),
-        (f"Claim C15 is about batches. {'Much later. ' * 20}Here is a misprint.", 0),
-    ],
-)
-def test_another_verdict_is_found(text, found):
-    assert len(strange(text)) == found
-
-
 def test_the_errata_are_what_changes():
     """A verdict that asks for an erratum has one of its kind, which reading the ledger checks; here, what it says."""
     rows = [c.erratum for c in CLAIMS if c.erratum]

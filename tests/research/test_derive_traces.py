@@ -59,10 +59,10 @@ def test_script_writes_four_tables(tmp_path, monkeypatch):
 
 def test_one_half_of_a_trace_foresees_the_other():
     turns = Turns(turns=6, first=4, message=1, answer=1, think=10.0).drawn(40, 600.0)
-    columns = {"arrival": [t.arrival for t in turns], "n_in": [512 * t.n_in for t in turns]}
-    ids: dict[tuple[int, int], int] = {}
+    ids = {}
     blocks = [[ids.setdefault(block, len(ids)) for block in t.blocks[: t.n_in]] for t in turns]
-    requests = pd.DataFrame(columns | {"blocks": blocks})
+    columns = {"arrival": [t.arrival for t in turns], "n_in": [512 * t.n_in for t in turns], "blocks": blocks}
+    requests = pd.DataFrame(columns)
     read = traces.Read(requests, requests.iloc[:0], 512)
     table = derive_traces.halves({"drawn": read})
     assert (table.law - table.other).abs().max() < 0.06

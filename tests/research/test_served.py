@@ -57,10 +57,9 @@ def test_rows_that_draft_are_predicted_with_drafts_and_rows_that_do_not_say_with
     rows = TRIED[(TRIED.left_out != "queue") & (TRIED.model == "deepseek-v3") & (TRIED.users <= 64)]
     found = all_scored().loc[rows.index]
     as_none, as_mtp = (served.scored(rows.assign(drafts=each)) for each in ("none", "mtp"))
+    times = ["ttft", "e2e", "tpot", "low", "high", "ttft_low", "tpot_high", "floor"]
     for drafts, same in (("none", as_none), ("mtp", as_mtp)):
-        known = rows.drafts == drafts
-        for name in ("ttft", "e2e", "tpot", "low", "high", "ttft_low", "tpot_high", "floor"):
-            assert np.allclose(found[name][known], same[name][known])
+        assert np.allclose(found[times][rows.drafts == drafts], same[times][rows.drafts == drafts])
     known, unknown = rows.drafts == "mtp", rows.drafts == "unknown"
     off = {name: (one.e2e / one.e2e_s - 1).abs()[known].mean() for name, one in (("with", found), ("without", as_none))}
     assert off["with"] < 0.2 < off["without"]  # what is accepted was fitted to other rows
@@ -111,8 +110,9 @@ def test_points_of_other_sources_are_predicted_by_their_engine_and_version():
     assert (oss["tpot"] / oss["tpot_s"] - 1).abs().mean() < 0.15  # of a source that nothing was fitted to
     row = oss.iloc[0]
     unit = Unit.of(row["model"], row["gpu"], int(row["tp"]), engine="vllm", version=row["version"])
-    work = Workload(row["n_in"], row["n_out"], lengths="geometric")
-    assert unit.tpot(work, row["users"]) == pytest.approx(row["tpot"])
+    assert unit.tpot(Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"]) == pytest.approx(
+        row["tpot"]
+    )
 
 
 def test_one_source_alone_and_under_other_coefficients():
@@ -149,8 +149,7 @@ def test_errors_name_what_was_set_aside_and_who_else_published(monkeypatch):
     assert left["inside"].isna().all()
     key = ["kind", "engine", "maker", "source", "model", "gpu", "weights", "drafts"]
     assert shipped[key].equals(found[key])
-    for name in ("error", "ttft"):
-        assert np.allclose(shipped[name], found[name], rtol=0.02, equal_nan=True)
+    assert np.allclose(shipped[["error", "ttft"]], found[["error", "ttft"]], rtol=0.02, equal_nan=True)
     # The chapter on accuracy has the same points, group by group.
     groups = load("accuracy").frame.query("part == 'blind'").set_index(["model", "gpu", "engine", "weights", "drafts"])
     own = shipped[shipped["source"] == "set aside"].set_index(groups.index.names)

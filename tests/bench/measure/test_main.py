@@ -83,10 +83,9 @@ def test_less_time_than_building_takes_measures_nothing_and_says_so(tmp_path, ca
 
 @needs_torch
 def test_a_decoder_that_is_wrong_is_not_timed(tmp_path, capsys, monkeypatch):
-    from inference_math_bench.measure import decoder, reference
+    from inference_math_bench.measure import reference
 
     monkeypatch.setitem(reference.LIMITS, "bf16", 1e-9)
-    assert decoder.FP8
     assert main([*TOY, "--out", str(tmp_path / "toy.csv")]) == 2
     assert "the decoder in bf16 is off on this device, prompts by" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -30,8 +30,7 @@ def test_the_grid_has_each_setting_once():
     table = plots.grid(PARTS, 100, (1, 4), (0.2, 0.5), (1, 4))
     assert len(table) == 2 * 2 * 2 * 5
     wide = table.pivot(index=["ranks", "load", "every"], columns="what", values="ms")
-    assert (wide["P50 of gaps"] <= wide["P90 of gaps"]).all()
-    assert (wide["P90 of gaps"] <= wide["P99 of gaps"]).all()
+    assert (wide[["P50 of gaps", "P90 of gaps", "P99 of gaps"]].diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
 
 
 def test_the_best_group_lies_at_the_bottom_of_its_curve():
