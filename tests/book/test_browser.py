@@ -7,12 +7,11 @@ are the figures whose numbers have been computed on the way to a curve, or are n
 from __future__ import annotations
 
 import dataclasses
-import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from contents import pages_of
 from grids import rest_long
 
 from inference_math import catalogue, theory
@@ -22,12 +21,9 @@ from inference_math.workload import Workload
 from inference_math_book.figures import engine
 from inference_math_planner.laws import latency
 
-ROOT = Path(__file__).parents[2]
-TOC = (ROOT / "_toc.yml").read_text(encoding="utf-8")
 # One page of each kind comes first, the others are long.
 KINDS = ["prefill/01-cost-of-a-token", "planner", "gallery", "reference/claims", "reference/formulas", "reference/api"]
-PAGES = [f"book/{name}.html" for name in KINDS]
-PAGES += [name for page in re.findall(r"(?:file|root): (\S+)", TOC) if (name := f"{page}.html") not in PAGES]
+PAGES = pages_of(*KINDS)
 
 pytestmark = pytest.mark.browser
 

@@ -128,6 +128,7 @@ def test_a_link_with_strange_names_or_a_word_for_a_number_says_so(open_page):
     assert "gpu=h100-sxm" in page.evaluate("location.hash")  # a link says everything, whatever defaults come
     page.get_by_role("button", name="Reset").click()
     assert page.locator("#planner-link").inner_text() == ""
+    assert page.evaluate("window.inferenceMathPlanner.state()") == DEFAULT
 
 
 def test_a_link_has_the_means_of_a_mix_as_the_form_shows_them(open_page):
@@ -265,20 +266,6 @@ def test_the_report_says_what_the_page_says(page):
     assert ", ".join(f"{name} {value}" for name, value in many.settings.items()) in report
     for name in ("rate", "pdd_gain", "t_w"):
         assert f"| {expected.answers[name].title} | {text.shown(expected.answers[name])} |" in report
-
-
-def test_a_link_keeps_the_settings_and_reset_forgets_them(open_page):
-    page = open_page(PAGE)
-    set_to(page, prompt="999")
-    page.locator("select[name=model]").select_option("llama-3-8b")
-    complete(page)
-    link = page.evaluate("location.hash")
-    assert "prompt=999" in link
-    other = open_page(PAGE + link)
-    assert other.locator("input[name=prompt]").input_value() == "999"
-    assert other.locator("select[name=model]").input_value() == "llama-3-8b"
-    other.get_by_role("button", name="Reset").click()
-    assert other.evaluate("window.inferenceMathPlanner.state()") == DEFAULT
 
 
 def test_presets_fill_the_form(page):

@@ -47,12 +47,10 @@ def test_bare_steps_of_a_gpu_are_told_by_what_was_in_them(tmp_path) -> None:
     tables = derive_lab.of_gpu(labs)
     for name, table in tables.items():
         assert list(table.columns) == list(evidence.load(name).frame.columns), name
-    assert set(tables["lab_gpu_arms"].experiment) == {"step", "interference", "limit"}
     steps = tables["lab_gpu_steps"]
     assert not steps.duplicated(["offloading", "round", "decodes", "context", "after", "prompts", "tokens"]).any()
     assert 28672 in set(steps.tokens)  # of the experiment, not of a look at bare steps
-    assert set(steps[steps.offloading == 0].prompts) == {0, 1, 2, 4}
-    assert set(steps[steps.offloading == 1].prompts) == {0, 1}
+    assert steps.groupby("offloading").prompts.agg(set).to_dict() == {0: {0, 1, 2, 4}, 1: {0, 1}}
     assert set(steps[steps.after == 1].tokens) == {0}
     for row in steps[steps.steps > 20].itertuples():
         cost = 1e3 * COST(row.decodes, row.decodes * row.context, row.prompts, row.tokens, row.tokens**2 / 2)
@@ -60,7 +58,6 @@ def test_bare_steps_of_a_gpu_are_told_by_what_was_in_them(tmp_path) -> None:
         assert float(row.step_ms) == pytest.approx(cost, rel=0.05), row
     loops = tables["lab_gpu_loops"]
     assert set(loops.tokens) == {512}
-    assert (loops.least <= loops.most).all()
     for row in loops[loops.steps > 30].itertuples():
         low, high = (1e3 * COST(d, d * 500, 1, 512, 0) for d in (row.least, row.most))
         assert 0.95 * low < float(row.step_ms) < 1.05 * high, row

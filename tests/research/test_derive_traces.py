@@ -112,6 +112,6 @@ def test_the_data_card_gives_the_lengths():
     table = load("traces_lengths").frame.set_index(["trace", "quantity"])
     for trace in derive_traces.FILES:
         prompts, outputs = table.loc[(trace, "n_in")], table.loc[(trace, "n_out")]
-        numbers = [prompts["mean"], prompts.p50, prompts.p99, outputs["mean"], outputs.p50, outputs.p99]
+        numbers = [row[name] for row in (prompts, outputs) for name in ("mean", "p50", "p99")]
         cells = [trace, f"{prompts.requests:,.0f}", f"{prompts.duration_s:,.0f} s", *(f"{n:,.0f}" for n in numbers)]
         assert f"| {' | '.join(cells)} |" in card

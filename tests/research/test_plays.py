@@ -43,14 +43,6 @@ def test_repeats_are_played_once(monkeypatch):
     assert list(told.columns) == plays.PLAYED
 
 
-def test_a_longer_front_is_a_longer_ttft_and_hardly_another_tpot():
-    loop = loop_of("model == 'kimi-k2' and users == 16 and weights == 'int4'")
-    row = loop.rows[loop.rows.users == 16].iloc[0]
-    short, long = (plays.play(row, loop.unit, loop.work, front) for front in (0.02, 0.12))
-    assert long[0] - short[0] == pytest.approx(0.1, rel=0.5)
-    assert long[1] == pytest.approx(short[1], rel=0.05)
-
-
 def test_drafts_are_the_recipes():
     row = served.points("calibration").query("left_out == 'drafts'").iloc[0]
     unit = Unit.of("deepseek-v3", "b200", 8, engine="sglang")

@@ -107,10 +107,8 @@ def test_many_intervals_are_judged_together() -> None:
     assert told.loc["right", "significant"] < told.loc["right", "excludes"]
     assert told.loc["wrong", "significant"] > 280
     assert told["intervals"].tolist() == [300, 300]
-    alone = analysis.multiplicity(both[both.experiment == "right"])
-    assert alone["significant"].sum() <= 2
-    blank = both.assign(low=np.nan)
-    assert analysis.multiplicity(blank).empty
+    assert analysis.multiplicity(both[both.experiment == "right"])["significant"].sum() <= 2
+    assert analysis.multiplicity(both.assign(low=np.nan)).empty
 
 
 def test_scatter_is_that_of_the_steps() -> None:

@@ -5,7 +5,6 @@ import json
 import altair as alt
 import pandas as pd
 import pytest
-import sympy as sp
 from bs4 import BeautifulSoup
 
 from inference_math import theory
@@ -83,8 +82,3 @@ def test_a_strip_has_the_colour_of_the_curve_that_counts():
         assert ("> 0" in str(strip["transform"])) == (counts == "highest")  # the lowest of times may be none
     with pytest.raises(ValueError, match="counts must be one of highest, lowest"):
         explore.curves(formulas, alpha, (0, 1, 0.1), params=[], y_title="", counts="best")
-
-
-def test_what_vega_cannot_evaluate_is_refused_before_it_reaches_a_page():
-    with pytest.raises(ValueError, match="a browser cannot evaluate Sum"):
-        explore.curves({"c": sp.Sum(alpha, (e, 1, 3))}, alpha, (0, 1, 1), params=[], y_title="")

@@ -16,8 +16,7 @@ def test_shares_are_a_distribution():
         assert rows.percent.is_monotonic_increasing
         assert rows.alpha.between(0, 1).all()
         row = evidence.load("traces_alpha").frame.set_index("trace").loc[trace]
-        above = rows[rows.alpha == 0.9]
-        assert above.percent.iloc[0] == pytest.approx(100 * (1 - row["share_0.9"]))
+        assert rows[rows.alpha == 0.9].percent.iloc[0] == pytest.approx(100 * (1 - row["share_0.9"]))
 
 
 def test_the_reuse_curve_is_what_reach_reads():
@@ -31,8 +30,4 @@ def test_loading_what_pays_never_costs():
     assert (frame.saved_mixed > 0).all()
     assert frame.saved_load_all.min() < 0 < frame.saved_load_all.max()
     assert frame.saved_mixed.is_monotonic_increasing
-
-
-def test_loads_grow_more_slowly_than_computing():
-    frame = plots.load_or_compute(Figure().subplots())
-    assert frame.e.is_monotonic_increasing
+    assert plots.load_or_compute(Figure().subplots()).e.is_monotonic_increasing

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -25,12 +24,3 @@ def test_bars_are_as_long_as_their_steps():
     frame = plots.step_parts(Figure().subplots(), UNIT, steps).set_index("step")
     for name, step in steps.items():
         assert frame.loc[name].sum() == pytest.approx(UNIT.step_time(*step))
-
-
-def test_errors_and_parity_draw_all_rows():
-    rows = pd.DataFrame(
-        {"phase": ["decode", "prefill"], "tp": [1, 2], "batch": [8, 0], "context": [512, 0], "n_in": [0, 512]}
-    ).assign(error=[0.1, -0.1])
-    assert len(plots.errors_by_phase(tuple(Figure().subplots(1, 2)), rows)) == 2
-    points = pd.DataFrame({"precision": ["bf16", "fp8"], "measured": [1.0, 2.0], "predicted": [1.1, 1.9], "limit": 0.5})
-    plots.parity(Figure().subplots(), points)
