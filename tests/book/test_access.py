@@ -10,8 +10,9 @@ from grids import rest_long
 
 pytestmark = pytest.mark.browser
 # One page of each kind comes first, the others are long.
-KINDS = ["prefill/01-cost-of-a-token", "planner", "questions", "reference/claims", "reference/formulas"]
-PAGES = pages_of(*KINDS, "reference/api")
+PAGES = pages_of(
+    "prefill/01-cost-of-a-token", "planner", "questions", "reference/claims", "reference/formulas", "reference/api"
+)
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 # Parts of formulas and signatures are by the thousand and alike on all pages: they are looked at on one page each.
 LOOKED_AT = {"math": "book/prefill/01-cost-of-a-token.html", ".sig": "book/reference/api.html"}
@@ -60,7 +61,7 @@ def colours(page, known) -> list[str]:
     return violations
 
 
-@pytest.mark.parametrize("name", rest_long(PAGES, len(KINDS) + 1))
+@pytest.mark.parametrize("name", rest_long(PAGES, 6))
 def test_axe_finds_no_serious_violation(open_page, known, name):
     page = open_page(name)
     page.add_script_tag(content=AXE)
