@@ -68,6 +68,8 @@ def test_a_user_has_one_request_at_a_time_and_requests_go_round(seen) -> None:
 def test_the_law_plays_both_ways() -> None:
     cost = StepCost(t_w=0.007, T=0.00015, T_decode=0.0003, kv_read=1e-6)
     together, apart = (pools.predict({"pools": way, "users": 16, "n_out": 24}, cost, 0.0, 0.0) for way in (False, True))
+    for said in (together, apart):  # Little's law, over both engines
+        assert said["rate"] * (said["ttft"] + 23 * said["tpot"]) == pytest.approx(16, rel=0.03)
     assert apart["tpot"] < together["tpot"]
     assert apart["rate"] <= 1 / (cost.t_w + cost.T * pools.N_IN)
     assert 0 < apart["in_prefill"] < 1
