@@ -12,16 +12,21 @@ from inference_math_planner.laws import latency
 
 COST = simulate.StepCost(t_w=0.016, T=5e-5, pair=4e-9, kv_read=3.5e-8)
 TRACE = Trace(n_in=[900, 400, 1500, 600], n_out=[5, 1, 7, 4], arrival=[0, 0.005, 0.01, 0.4])
+PAIRS = Trace(n_in=[900] * 6, n_out=[8] * 6, arrival=[0, 0, 0.01, 0.01, 0.2, 0.2])  # for units side by side
 LLAMA = catalogue.model("llama-3-70b")
 
 
 @pytest.mark.parametrize(
-    "scheduler",
-    [simulate.Aggregated(max_batch=2), simulate.Chunked(256), simulate.Disaggregated(2, 2, transfer=1e-6)],
-    ids=lambda s: type(s).__name__,
+    ("scheduler", "trace"),
+    [
+        (simulate.Aggregated(max_batch=2), TRACE),
+        (simulate.Chunked(256), TRACE),
+        (simulate.Disaggregated(transfer=1e-6), TRACE),
+        (simulate.Disaggregated(2, 2, transfer=1e-6), PAIRS),
+    ],
 )
-def test_the_segments_of_a_request_fill_its_time_without_overlap(scheduler):
-    run = simulate.replay(TRACE, COST, scheduler=scheduler, log=True)
+def test_the_segments_of_a_request_fill_its_time_without_overlap(scheduler, trace):
+    run = simulate.replay(trace, COST, scheduler=scheduler, log=True)
     frame = plots.segments(run, COST)
     requests = run.requests.sort_values("arrival").reset_index(drop=True)
     for number, request in enumerate(requests.itertuples(), start=1):
