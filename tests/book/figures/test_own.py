@@ -49,5 +49,5 @@ def test_steps_and_prompts_and_their_distances(axes):
     points = points.assign(line=points["seconds"] * 1.1, error=0.1)
     plots.steps_and_prompts(axes, points)
     assert axes[0].get_lines()[1].get_ydata().tolist() == pytest.approx([11, 22])
-    assert axes[1].get_lines()[0].get_xdata().tolist() == [512, 1024]
+    assert axes[1].get_lines()[0].get_xydata().tolist() == [[512, 30], [1024, 60]]
     assert [y for line in axes[2].get_lines()[:2] for y in line.get_ydata()] == pytest.approx([10] * 4)
