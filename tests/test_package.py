@@ -57,22 +57,20 @@ def test_a_wheel_has_the_modules_of_its_own_folder_and_no_others(root, wheels, n
 
 
 def test_the_core_needs_six_others_and_each_distribution_those_below_it(wheels):
-    told = {}
+    needs, commands = {}, {}
     for name, wheel in wheels.items():
         with zipfile.ZipFile(wheel) as archive:
-            told[name] = {
+            told = {
                 Path(path).name: archive.read(path).decode() for path in archive.namelist() if ".dist-info/" in path
             }
-    needs = {
-        name: set(re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra ==)", files["METADATA"], re.M))
-        for name, files in told.items()
-    }
+        needs[name] = set(re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra ==)", told["METADATA"], re.M))
+        commands[name] = told.get("entry_points.txt", "")
     assert needs["inference_math"] == {"numpy", "pandas", "scipy", "sympy", "tomli-w", "tqdm"}
     assert needs["inference_math_planner"] == {"inference-math", "msgspec", "numpy", "pandas", "scipy", "sympy"}
     assert {"inference-math", "inference-math-planner"} < needs["inference_math_bench"]
     assert {"inference-math", "inference-math-planner", "inference-math-bench"} < needs["inference_math_book"]
-    assert "inference-math = inference_math_planner.cli:main" in told["inference_math_planner"]["entry_points.txt"]
-    assert "measure = inference_math_bench.measure.__main__" in told["inference_math_bench"]["entry_points.txt"]
+    assert "inference-math = inference_math_planner.cli:main" in commands["inference_math_planner"]
+    assert "measure = inference_math_bench.measure.__main__" in commands["inference_math_bench"]
 
 
 def run_installed(installed: Path, code: str) -> str:
@@ -144,38 +142,26 @@ def test_who_computes_needs_no_more_than_that(missing, code, tmp_path):
     run(sys.executable, "-c", block + code, cwd=tmp_path)
 
 
+LAWS = {"theory", "unit", "simulate", "optimiser", "sympy"}
+
+
 @pytest.mark.parametrize(
-    ("module", "most"),
+    ("module", "without", "most"),
     [
-        ("inference_math.catalogue.engines", 17),
-        ("inference_math.catalogue.tiers", 17),
-        ("inference_math_planner.fleets.traces", 20),
+        ("inference_math.catalogue.engines", LAWS, 17),
+        ("inference_math.catalogue.tiers", LAWS, 17),
+        ("inference_math_planner.fleets.traces", LAWS, 20),
+        ("inference_math.workload", {"theory", "catalogue", "unit"}, 100),
+        ("inference_math.unit.operators", {"workload", "simulate", "optimiser"}, 100),
+        ("inference_math.unit.unit", {"simulate", "optimiser"}, 100),
+        ("inference_math.simulate", {"catalogue", "optimiser"}, 100),
+        ("inference_math_planner", {"simulate", "fleets.traffic"}, 150),  # one unit is planned without a simulator
     ],
 )
-def test_a_table_is_read_without_law_and_without_sympy(module, most, tmp_path):
+def test_a_room_is_entered_without_those_that_it_does_not_need(module, without, most, tmp_path):
     loaded = loaded_by(module, tmp_path)
-    assert "sympy" not in loaded
-    own = {name for name in loaded if name.startswith("inference_math.")}
-    assert not {name for name in own if name.split(".")[1] in ("theory", "unit", "simulate", "optimiser")}
-    assert len(own) < most
-
-
-@pytest.mark.parametrize(
-    ("module", "without"),
-    [
-        ("inference_math.workload", {"theory", "catalogue", "unit"}),
-        ("inference_math.unit.operators", {"workload", "simulate", "optimiser"}),
-        ("inference_math.unit.unit", {"simulate", "optimiser"}),
-        ("inference_math.simulate", {"catalogue", "optimiser"}),
-    ],
-)
-def test_a_room_is_entered_without_the_rooms_that_it_does_not_need(module, without, tmp_path):
-    assert not {name for name in loaded_by(module, tmp_path) if name.split(".")[1:2] and name.split(".")[1] in without}
-
-
-def test_one_unit_is_planned_without_a_simulator(tmp_path):
-    fleets = {"inference_math_planner.fleets.traffic", "inference_math.simulate", "inference_math.simulate.engine"}
-    assert not fleets & loaded_by("inference_math_planner", tmp_path)
+    assert not {name for name in loaded if without & {name, *name.split(".")[1:2], name.partition(".")[2]}}
+    assert len([name for name in loaded if name.startswith("inference_math.")]) < most
 
 
 def loaded_by(module: str, folder: Path) -> set[str]:

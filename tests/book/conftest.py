@@ -91,13 +91,9 @@ def kept_page(browser, site):
     next(opened, None)
 
 
-@pytest.fixture(scope="module")
-def planner_page(kept_page):
-    return kept_page("book/planner.html")
-
-
 @pytest.fixture
-def page(planner_page):
+def page(kept_page):
     """The planner's page, kept for a module, with its form as at first."""
-    planner_page.locator("#planner-form").get_by_role("button", name="Reset").click()
-    return planner_page
+    planner = kept_page("book/planner.html")
+    planner.locator("#planner-form").get_by_role("button", name="Reset").click()
+    return planner

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
+from contents import pages_of
 from grids import rest_long
 
 pytestmark = pytest.mark.browser
-TOC = (Path(__file__).parents[2] / "_toc.yml").read_text(encoding="utf-8")
 # One page of each kind comes first, the others are long.
-KINDS = [
-    "prefill/01-cost-of-a-token",
-    "planner",
-    "questions",
-    "reference/claims",
-    "reference/formulas",
-    "reference/api",
-]
-PAGES = [f"book/{name}.html" for name in KINDS]
-PAGES += [name for page in re.findall(r"(?:file|root): (\S+)", TOC) if (name := f"{page}.html") not in PAGES]
+PAGES = pages_of(
+    "prefill/01-cost-of-a-token", "planner", "questions", "reference/claims", "reference/formulas", "reference/api"
+)
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 # Parts of formulas and signatures are by the thousand and alike on all pages: they are looked at on one page each.
 LOOKED_AT = {"math": "book/prefill/01-cost-of-a-token.html", ".sig": "book/reference/api.html"}
@@ -70,7 +61,7 @@ def colours(page, known) -> list[str]:
     return violations
 
 
-@pytest.mark.parametrize("name", rest_long(PAGES, len(KINDS)))
+@pytest.mark.parametrize("name", rest_long(PAGES, 6))
 def test_axe_finds_no_serious_violation(open_page, known, name):
     page = open_page(name)
     page.add_script_tag(content=AXE)
@@ -80,14 +71,3 @@ def test_axe_finds_no_serious_violation(open_page, known, name):
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     page.evaluate(FADED)
     assert colours(page, known) == []
-
-
-@pytest.mark.parametrize("spoil", ["color: #999; background: #fff", "text-decoration: none; color: #5a5a5a"])
-def test_a_look_that_is_hard_to_read_is_found(open_page, known, spoil):
-    """The check itself, on one link."""
-    page = open_page("book/reference/bibliography.html")
-    page.add_script_tag(content=AXE)
-    link = page.locator("p a:visible").filter(has_text=re.compile(r"\w")).first
-    link.evaluate("(e, style) => { e.style.cssText = style; }", spoil)
-    page.evaluate(FADED)
-    assert colours(page, known) != []

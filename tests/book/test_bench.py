@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from forms import unit_of
 from grids import rest_long
 
-from inference_math import Unit
 from inference_math_planner import Benchmark, cadences, foresee
 
 pytestmark = pytest.mark.browser
@@ -25,7 +25,7 @@ PLAN = {"max-concurrency": 16, "num-prompts": 200, "random-range-ratio": 20, "ma
     ("changes", "plan"),
     rest_long([
         ({}, {"request-rate": 2.5}), ({"engine": "sglang", "drafts": "2"}, {"max-num-batched-tokens": 4096}),
-        ({}, {}), ({}, {"random-range-ratio": 0}), ({"front": "10"}, {"max-concurrency": 3}),
+        ({}, {"random-range-ratio": 0}), ({"front": "10"}, {"max-concurrency": 3}),
         ({"engine": "trtllm", "gpu": "b200"}, {"max-concurrency": 200, "request-rate": 20}),
         ({"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "experts": "whole", "kv": "bf16"}, {}),
         ({"tp": "1", "prompt": "20000", "output": "30"}, {"max-concurrency": 100}),
@@ -35,17 +35,12 @@ def test_a_benchmark_is_that_of_the_package(page, changes, plan):
     asked = PLAN | plan
     given = page.evaluate("window.inferenceMathPlanner.state()") | changes
     told = json.loads(page.evaluate(PLAY, [changes, asked]))
-    tp, dp = int(given["tp"]), int(given["dp"])
-    unit = Unit.of(
-        given["model"], given["gpu"], tp, given["weights"], given["kv"], given["engine"], dp=dp,
-        ep=tp * dp if given["experts"] == "whole" else 1, drafts=int(given["drafts"]),
-    )  # fmt: skip
     run = Benchmark(
         float(given["prompt"]), float(given["output"]), asked["num-prompts"], asked["max-concurrency"],
         range_ratio=asked["random-range-ratio"] / 100, budget=asked["max-num-batched-tokens"],
         **({"rate": asked["request-rate"]} if "request-rate" in asked else {}),
     )  # fmt: skip
-    found = foresee(unit, run, front=float(given["front"]) / 1000 if given["front"] else None)
+    found = foresee(unit_of(given), run, front=float(given["front"]) / 1000 if given["front"] else None)
     for row, name in (("TTFT", "ttft"), ("TPOT", "tpot"), ("ITL", "itl"), ("latency", "latency")):
         assert told[name] == pytest.approx(found.table.loc[row].tolist(), rel=1e-6), row
     for name in ("rate", "seconds", "burst", "steady", "enough"):
@@ -60,13 +55,8 @@ def test_a_benchmark_is_that_of_the_package(page, changes, plan):
 def test_cadences_are_those_of_the_package(page, changes):
     given = page.evaluate("window.inferenceMathPlanner.state()") | changes
     told = page.evaluate(PLAY.replace(".play(", ".cadences("), [changes, PLAN])
-    unit = Unit.of(
-        given["model"], given["gpu"], int(given["tp"]), given["weights"], given["kv"], given["engine"],
-        dp=int(given["dp"]),
-    )  # fmt: skip
-    found = cadences(
-        unit, Benchmark(float(given["prompt"]), float(given["output"]), prompts=200, concurrency=16, range_ratio=0.2)
-    )
+    run = Benchmark(float(given["prompt"]), float(given["output"]), prompts=200, concurrency=16, range_ratio=0.2)
+    found = cadences(unit_of(given), run)
     for here, there in zip(json.loads(told), found.to_numpy().tolist(), strict=True):
         assert here == pytest.approx(there, rel=1e-6)
     section = page.locator(SECTION)
@@ -84,7 +74,6 @@ def test_a_reader_plays_one(open_page):
     rows.nth(4).wait_for()
     assert rows.nth(1).locator("th").inner_text() == "TTFT"
     assert "--num-prompts 64" in section.locator("pre").inner_text()
-    assert "--request-rate" not in section.locator("pre").inner_text()
     assert "front: HTTP" in section.locator("ul").inner_text()
     few = rows.nth(1).locator("td").first.inner_text()
     section.locator("[name=num-prompts]").fill("640")

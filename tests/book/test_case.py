@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
+from glued import glued
 
 import inference_math_planner as planner
 from inference_math.optimiser.architectures import compare
 from inference_math_book import case
 
-MIME = "application/papermill.record/text/plain"
 
-
-@pytest.fixture(scope="module")
-def glued(root):
-    """By page: the glued numbers of the case."""
-    found: dict[str, dict[str, str]] = {}
-    for path in sorted((root / "notebooks").rglob("*.ipynb")):
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        for output in (o for cell in notebook["cells"] for o in cell.get("outputs", ())):
-            name = output.get("metadata", {}).get("scrapbook", {}).get("name", "")
-            if name.startswith("case_"):
-                page = path.relative_to(root / "notebooks").with_suffix("").as_posix()
-                found.setdefault(page, {})[name] = "".join(output["data"][MIME]).strip("'")
-    return found
-
-
-def test_all_pages_have_the_same_numbers(glued):
-    assert {"predictions/01-one-unit", "predictions/03-plan-a-deployment"} <= set(glued)
-    assert len(glued) >= 3
-    for page, numbers in glued.items():
+def test_all_pages_have_the_same_numbers(root):
+    twins = sorted((root / "notebooks").rglob("*.ipynb"))
+    found = {twin.stem: {k: v for k, v in glued(twin).items() if k.startswith("case_")} for twin in twins}
+    found = {page: numbers for page, numbers in found.items() if numbers}
+    assert {"01-one-unit", "03-plan-a-deployment"} < set(found)
+    for page, numbers in found.items():
         assert numbers == case.numbers(), page
 
 
-def test_one_winner(glued):
+def test_one_winner():
     """By the kernels, by the fitted form and by the plan; with a store less is won by it."""
     numbers = case.numbers()
     assert {numbers[f"case_{side}_best"] for side in ("kernels", "fitted", "plan")} == {case.planned().best}

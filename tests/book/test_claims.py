@@ -15,7 +15,7 @@ from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math.unit.rates import acceleration
 from inference_math.workload import Workload
-from inference_math_book.claims import EVIDENCE, SEEDS, VERDICTS, load_claims
+from inference_math_book.claims import SEEDS, load_claims
 from inference_math_planner import laws
 
 LEDGER = evidence.data_dir() / "claims.toml"
@@ -26,19 +26,13 @@ OWN = [f"E{number:02}" for number in range(1, 12)]
 
 
 def test_all_claims_are_there_in_order():
-    assert [claim.id for claim in load_claims()] == [
-        *(f"C{number:02}" for number in range(1, 61)), *OWN,
-    ]  # fmt: skip
+    assert [claim.id for claim in load_claims()] == [*(f"C{number:02}" for number in range(1, 61)), *OWN]
 
 
-def test_every_entry_says_what_it_must():
+def test_every_entry_reads_as_the_page_shows_it():
+    """What else it must, reading it asks."""
     for claim in load_claims():
-        assert claim.verdict in VERDICTS
-        assert len(claim.quote.split()) <= 25
-        assert set(claim.seeds) <= set(SEEDS)
         assert len(set(claim.checks)) == len(claim.checks), claim.id
-        assert {item.kind for item in claim.evidence} <= set(EVIDENCE)
-        assert bool(claim.condition) == (claim.verdict == "holds if")
         # These are completed by the page to sentences, or listed.
         for words in (claim.condition, claim.title, *claim.assumptions):
             assert not words.endswith("."), (claim.id, words)
@@ -63,84 +57,53 @@ def test_every_printed_formula_is_quoted_from_where_the_catalogue_says():
 FIRST = LEDGER.read_text(encoding="utf-8").partition("[[claim]]\n")[2].partition("\n[[claim]]")[0]
 QUOTE = re.search(r'quote = ".*"', FIRST)[0]
 CHECKS = re.search(r"checks = \[.*?\]\n", FIRST, re.S)[0]
+ERRATUM = 'erratum = { change = "formula", printed = "a", derived = "b", where = "c" }'
 ITEM = re.search(r"\{ kind = .* \}", FIRST)[0]
 
 
+EMPTY = "must be a (text|table|list of texts) with something in it, not"
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "error", "words"),
+    ("old", "new", "words"),
     [
-        ('id = "C01"', 'id = "C02"', ValueError, "id must be 'C01' here, not 'C02'"),
-        ("verdict =", "verdikt =", ValueError, "C01: a key must be one of id, title, .*, not 'verdikt'; did you mean"),
-        ("title =", "quote_ =", ValueError, "C01: a key must be one of"),
-        ('verdict = "holds"', "", ValueError, "C01: missing verdict"),
-        ('verdict = "holds"', 'verdict = "true"', ValueError, "C01: verdict must be one of holds, .*, not 'true'"),
-        ('verdict = "holds"', "verdict = 1", TypeError, "C01: verdict must be a text with something in it, not 1"),
-        ('verdict = "holds"', 'verdict = "holds if"', ValueError, "C01: condition goes with the verdict 'holds if'"),
-        ('verdict = "holds"', 'verdict = "holds"\ncondition = "a"', ValueError, "C01: condition goes with the verdict"),
-        (
-            'verdict = "holds"',
-            'verdict = "ambiguous in transcription"',
-            ValueError,
-            "'ambiguous in transcription' needs corrected",
-        ),
-        ('verdict = "holds"', 'verdict = "refuted"', ValueError, "C01: 'refuted' needs corrected"),
-        ('verdict = "holds"', 'verdict = "off by one"', ValueError, "C01: 'off by one' needs corrected"),
-        ('verdict = "holds"', 'verdict = "answered"', ValueError, "C01: 'answered' needs corrected"),
-        (QUOTE, f'quote = "{"word " * 26}"', ValueError, "C01: quote must have at most 25 words, not 26"),
-        (QUOTE, "", ValueError, "C01: seeds and quote go together"),
-        ("seeds = { B =", "seeds = { F =", ValueError, "C01: seeds must be one of A, B, C, D, E, not 'F'"),
-        ("seeds = {", "seeds = 3 # {", TypeError, "C01: seeds must be a table with something in it, not 3"),
-        ("seeds = { B = ", "seeds = { B = 1, A = ", TypeError, "C01: seeds must be a text with something in it, not 1"),
-        ('"kv_load_time"', '"kv_lod_time"', ValueError, "C01: formulas must be one of .*'kv_lod_time'; did you mean"),
-        ('"kv_load_time"', '"crossover"', ValueError, "C01: formulas must state this claim, but crossover states C06"),
-        (
-            "formulas = [",
-            "formulas = 1 # [",
-            TypeError,
-            "C01: formulas must be a list of texts with something in it, not 1",
-        ),
-        (
-            "assumptions = [",
-            'assumptions = ["",',
-            TypeError,
-            "C01: assumptions must be a text with something in it, not ''",
-        ),
-        (CHECKS, "", ValueError, "C01: a claim without evidence cannot say 'holds': it lacks checks"),
-        ("derivation =", "# ", ValueError, "C01: a claim without evidence cannot say 'holds': it lacks derivation"),
-        ("test_tokens.py::", "test_tokens.py:", ValueError, "C01: checks must be like tests/file.py::test_name, not"),
-        ('"book/prefill/01', '"prefill/01', ValueError, "C01: pages must be like book/part/page#anchor, not prefill"),
-        (ITEM, '{ kind = "exact" }', TypeError, "C01: evidence: must be a table with kind, page, says"),
-        (
-            "formulas =",
-            'erratum = { change = "formula", printed = "a", derived = "b", where = "c" }\nformulas =',
-            ValueError,
-            "C01: erratum: change must be remark, not 'formula'",
-        ),
-        (
-            'verdict = "holds"',
-            'verdict = "holds if"\ncondition = "it is so"',
-            ValueError,
-            "C01: 'holds if' needs erratum",
-        ),
-        (ITEM, ITEM.replace("exact", "seen"), ValueError, "C01: evidence: kind must be one of .*, not 'seen'"),
-        (ITEM, ITEM.replace('"book/', '"'), ValueError, "C01: pages must be like book/part/page#anchor"),
-        (
-            ITEM,
-            re.sub('says = ".*"', 'says = ""', ITEM),
-            TypeError,
-            "C01: evidence: says must be a text with something in it",
-        ),
-        ("id =", "id ", ValueError, r"claims\.toml cannot be read"),
-        (f"[[claim]]\n{FIRST}", "", ValueError, r"must have 60 tables \[\[claim\]\], C01 to C60, not 59"),
+        ('id = "C01"', 'id = "C02"', "id must be 'C01' here, not 'C02'"),
+        ("verdict =", "verdikt =", "C01: a key must be one of id, title, .*, not 'verdikt'; did you mean"),
+        ('verdict = "holds"', "", "C01: missing verdict"),
+        ('verdict = "holds"', 'verdict = "true"', "C01: verdict must be one of holds, .*, not 'true'"),
+        ('verdict = "holds"', "verdict = 1", f"C01: verdict {EMPTY} 1"),
+        ('verdict = "holds"', 'verdict = "holds if"', "C01: condition goes with the verdict 'holds if'"),
+        ('verdict = "holds"', 'verdict = "holds"\ncondition = "a"', "C01: condition goes with the verdict"),
+        ('verdict = "holds"', 'verdict = "holds if"\ncondition = "it is so"', "C01: 'holds if' needs erratum"),
+        ('verdict = "holds"', 'verdict = "off by one"', "C01: 'off by one' needs corrected"),
+        (QUOTE, f'quote = "{"word " * 26}"', "C01: quote must have at most 25 words, not 26"),
+        (QUOTE, "", "C01: seeds and quote go together"),
+        ("seeds = { B =", "seeds = { F =", "C01: seeds must be one of A, B, C, D, E, not 'F'"),
+        ("seeds = {", "seeds = 3 # {", f"C01: seeds {EMPTY} 3"),
+        ("seeds = { B = ", "seeds = { B = 1, A = ", f"C01: seeds {EMPTY} 1"),
+        ('"kv_load_time"', '"kv_lod_time"', "C01: formulas must be one of .*'kv_lod_time'; did you mean"),
+        ('"kv_load_time"', '"crossover"', "C01: formulas must state this claim, but crossover states C06"),
+        ("formulas = [", "formulas = 1 # [", f"C01: formulas {EMPTY} 1"),
+        ("assumptions = [", 'assumptions = ["",', f"C01: assumptions {EMPTY} ''"),
+        (CHECKS, "", "C01: a claim without evidence cannot say 'holds': it lacks checks"),
+        ("derivation =", "# ", "C01: a claim without evidence cannot say 'holds': it lacks derivation"),
+        ("test_tokens.py::", "test_tokens.py:", "C01: checks must be like tests/file.py::test_name, not"),
+        ('"book/prefill/01', '"prefill/01', "C01: pages must be like book/part/page#anchor, not prefill"),
+        ("formulas =", f"{ERRATUM}\nformulas =", "C01: erratum: change must be remark, not 'formula'"),
+        (ITEM, '{ kind = "exact" }', "C01: evidence: must be a table with kind, page, says"),
+        (ITEM, ITEM.replace("exact", "seen"), "C01: evidence: kind must be one of .*, not 'seen'"),
+        (ITEM, ITEM.replace('"book/', '"'), "C01: pages must be like book/part/page#anchor"),
+        ("id =", "id ", r"claims\.toml cannot be read"),
+        (f"[[claim]]\n{FIRST}", "", r"must have 60 tables \[\[claim\]\], C01 to C60, not 59"),
     ],
 )
-def test_what_is_not_accepted_is_named(tmp_path, old, new, error, words):
+def test_what_is_not_accepted_is_named(tmp_path, old, new, words):
     text = LEDGER.read_text(encoding="utf-8")
     assert old in f"[[claim]]\n{FIRST}"
     head, start, rest = text.partition("[[claim]]\n")
     broken = tmp_path / "claims.toml"
     broken.write_text(head + (start + rest).replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(error, match=words):
+    with pytest.raises(TypeError if EMPTY in words or "a table with" in words else ValueError, match=words):
         load_claims(broken)
 
 

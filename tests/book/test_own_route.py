@@ -56,12 +56,7 @@ def folder(tmp_path_factory):
 
 def run(name, folder):
     notebook = nbformat.read(TWINS / f"{name}.ipynb", as_version=4)
-    notebook.cells = [
-        cell for cell in notebook.cells if not {"skip-execution"} & set(cell.metadata.get("tags", []))
-    ]  # fmt: skip
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs = []
+    notebook.cells = [cell for cell in notebook.cells if "skip-execution" not in cell.metadata.get("tags", [])]
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
     return notebook
 
@@ -71,22 +66,22 @@ def executed(folder):
     return run("04-measure-your-own-gpu", folder)
 
 
-@pytest.fixture(scope="module")
-def tested(folder):
-    return run("04b-what-your-gpu-could-hide", folder)
-
-
 def outputs(notebook, word):
-    texts = [
-        str(output.get("text", output.get("data", {}).get("text/plain", "")))
-        for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
-    ]  # fmt: skip
+    found = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    texts = [str(output.get("text", output.get("data", {}).get("text/plain", ""))) for output in found]
     return [text for text in texts if word in text]
 
 
-def test_the_chapter_reads_the_reader_s_own_file(executed):
+def pictures(notebook):
+    found = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return sum("image/png" in output.get("data", {}) for output in found)
+
+
+def test_the_chapter_reads_the_reader_s_own_file_and_draws_from_it(executed):
     (said,) = outputs(executed, "points, ")
     assert said.startswith("llama-3-70b (fp8, KV bf16) on h200-sxm:")
+    assert outputs(executed, "own-lines.csv")
+    assert pictures(executed) == 1
 
 
 def test_its_coefficients_are_those_that_made_the_file(executed):
@@ -98,19 +93,10 @@ def test_its_coefficients_are_those_that_made_the_file(executed):
         assert own == pytest.approx(before, rel=0.05)
 
 
-def pictures(notebook):
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return [output for cell in cells for output in cell.outputs if "image/png" in output.get("data", {})]
-
-
-def test_every_table_and_figure_is_drawn_from_it(executed):
-    assert outputs(executed, "own-lines.csv")
-    assert len(pictures(executed)) == 1
-
-
 @pytest.mark.long
-def test_so_are_those_of_the_chapter_that_tests_claims(tested):
+def test_so_does_the_chapter_that_tests_claims(folder):
+    tested = run("04b-what-your-gpu-could-hide", folder)
     assert outputs(tested, "points")[0].startswith("llama-3-70b (fp8, KV bf16) on h200-sxm:")
     assert outputs(tested, "own-mixed.csv")
     assert outputs(tested, "own-loads.csv")
-    assert len(pictures(tested)) == 2
+    assert pictures(tested) == 2

@@ -8,7 +8,6 @@ from forms import DEFAULT, case_of, planned, settings, unit_of
 from grids import rest_long
 from node import close, plain
 
-from inference_math import catalogue
 from inference_math.evidence.numerals import digits
 from inference_math_planner import Arrivals, across, as_record, capacity, fleet
 from inference_math_planner.answers import text
@@ -53,18 +52,22 @@ def sized(page):
     page.wait_for_selector("#planner-form[data-sized=true]")
 
 
+def rows_of(page, table):
+    return page.locator(f"#planner-{table} tbody tr").evaluate_all(
+        "all => all.map(row => [...row.children].map(cell => cell.textContent))"
+    )
+
+
 @pytest.mark.parametrize(
     "changes",
     rest_long([
         {"goal": "have", "have": "6"},
         {"promise": "means", "link": "tcp", "sessions": "100", "front": "15", "units": "3"},
-        {}, {"goal": "have", "have": "24"},
         {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200", "units": "4"},
         {"ttft": "2000", "tpot": "50", "traffic": "8", "arrivals": "4", "promise": "0.99", "price": "0", "units": "3"},
         {"model": "gpt-oss-120b", "weights": "mxfp4", "kv": "bf16", "gpu": "h100-sxm", "stored": "70", "tier": "own",
          "units": "3"},
         {"lengths": "azure-code", "ttft": "1500", "stored": "25", "tier": "dram", "units": "3"},
-        {"prompt": "200", "units": "4"},
         # In no chunk a prompt is in time at full load: whole ones are tried beside decodes.
         {"model": "gpt-oss-120b", "tp": "1", "weights": "mxfp4", "kv": "bf16", "prompt": "2000", "output": "500",
          "ttft": "500", "tpot": "10", "traffic": "9", "units": "3"},
@@ -85,11 +88,8 @@ def test_queues_are_those_of_the_package(page, changes):
     one = capacity(found, int(given["have"]), **options) if owned else fleet(found, float(given["traffic"]), **options)
     assert page.locator("#planner-headline").inner_text().rstrip(".").lower() == one.headline.lower()
     assert page.locator("#planner-how").inner_text().rstrip(".").lower() == one.how.lower()
-    rows = page.locator("#planner-architectures tbody tr").evaluate_all(
-        "all => all.map(row => [...row.children].map(cell => cell.textContent))"
-    )
     table, names = {}, page.locator("#planner-architectures thead th").all_inner_texts()
-    for row in rows:
+    for row in rows_of(page, "architectures"):
         table.setdefault(row[0], row)
     for each in (one, *one.others):
         at = names.index(each.architecture)
@@ -119,22 +119,16 @@ def test_a_goal_shows_its_own_fields(page):
     assert "must be at least 2, those of a unit" in page.locator("#planner-headline").inner_text()
 
 
-def test_a_link_with_strange_names_says_so(open_page):
-    page = open_page(PAGE + "#plan:gpu=h900&engine=vllm&prompt=700&answer=5")
+def test_a_link_with_strange_names_or_a_word_for_a_number_says_so(open_page):
+    page = open_page(PAGE + "#plan:gpu=h900&engine=vllm&prompt=700&answer=5&output=abc")
     complete(page)
     assert page.locator("input[name=prompt]").input_value() == "700"
-    assert "gpu h900 (now h100-sxm)" in page.locator("#planner-link").inner_text()
-    assert "No field here is called answer" in page.locator("#planner-link").inner_text()
+    for told in ("gpu h900 (now h100-sxm)", "output abc (now 170)", "No field here is called answer"):
+        assert told in page.locator("#planner-link").inner_text()
     assert "gpu=h100-sxm" in page.evaluate("location.hash")  # a link says everything, whatever defaults come
     page.get_by_role("button", name="Reset").click()
     assert page.locator("#planner-link").inner_text() == ""
-
-
-def test_a_link_that_says_a_word_for_a_number_says_so(open_page):
-    page = open_page(PAGE + "#plan:prompt=abc&output=300")
-    complete(page)
-    assert "prompt abc (now 2200)" in page.locator("#planner-link").inner_text()
-    assert page.locator("input[name=output]").input_value() == "300"
+    assert page.evaluate("window.inferenceMathPlanner.state()") == DEFAULT
 
 
 def test_a_link_has_the_means_of_a_mix_as_the_form_shows_them(open_page):
@@ -146,26 +140,13 @@ def test_a_link_has_the_means_of_a_mix_as_the_form_shows_them(open_page):
     assert abs(float(page.evaluate("window.inferenceMathPlanner.state().prompt")) - float(shown)) <= 0.5
 
 
-def fill(page, name, value):
-    page.locator(f"#planner-form input[name={name}]").fill(str(value))
-    complete(page)
-
-
 @pytest.mark.parametrize(
     "changes",
-    [
-        *rest_long(
-            [
-                {"prompt": "500", "stored": "90", "ttft": "300"},
-                {"ttft": "100", "tpot": "10"},
-                {},
-                {"prompt": "20000"},
-                {"gpu": "b200", "engine": "sglang", "ttft": "120"},
-            ],
-            2,
-        )
-    ],
-)
+    rest_long([
+        {"prompt": "500", "stored": "90", "ttft": "300", "engine": "trtllm"}, {"ttft": "100", "tpot": "10"},
+        {"prompt": "20000"}, {"gpu": "b200", "engine": "sglang", "ttft": "120"},
+    ], 2),
+)  # fmt: skip
 def test_the_page_says_what_the_package_prints(page, changes):
     set_to(page, **changes, goal="unit")  # what one unit does at full load
     expected = planned(DEFAULT | changes)
@@ -220,33 +201,11 @@ def test_pictures_show_the_plan(page):
     chosen = speeds[speeds.chosen].iloc[0]
     assert (chosen.architecture, chosen.user) == (expected.best, pytest.approx(25))
     assert chosen.gpu == pytest.approx(expected["tokens_per_gpu"], rel=1e-9)
-    fill(page, "prompt", 500)
+    set_to(page, prompt="500")
     swung = {one["input"]: one for one in page.evaluate(PICTURED, "swings")}
     assert swung["limit on TPOT"]["high"] > swung["limit on TPOT"]["low"]
     again = pd.DataFrame(page.evaluate(PICTURED, "step")).groupby("what", sort=False)["ms"].sum()
     assert again.max() < step.max()
-
-
-def test_other_gpus_stand_beside_this_one(page):
-    complete(page)
-    rows = page.locator("#planner-gpus tbody tr").evaluate_all(
-        "all => all.map(row => [...row.children].map(cell => cell.textContent))"
-    )
-    worth = {row[0]: row for row in rows}
-    assert set(worth) == set(catalogue.GPUS)
-    assert (worth["h100-sxm"][4], worth["h100-sxm"][5]) == ("1", "2.5")
-    b200 = planned(DEFAULT | {"gpu": "b200"}).answers["rate"]
-    assert worth["b200"][3] == text.cell(b200.value, b200.low, b200.high, 0.5)
-    assert worth["a100-80gb"][2] == "does not fit, or not in this precision"
-    assert [row[0][:2] for row in rows[-3:]] == ["mi", "mi", "mi"]  # of a maker of which nothing is calibrated
-    assert (worth["h100-sxm"][1], worth["l40s"][1]) == ("measured", "scaled")
-    assert all("guess" in row[1] for row in rows[-3:])
-
-
-def rows_of(page, table):
-    return page.locator(f"#planner-{table} tbody tr").evaluate_all(
-        "all => all.map(row => [...row.children].map(cell => cell.textContent))"
-    )
 
 
 def test_a_token_costs_what_the_package_says_at_your_prices(page):
@@ -274,23 +233,19 @@ def test_drafts_stand_beside_none(page):
     assert rows_of(page, "drafting") == told.to_numpy().tolist()
 
 
-@pytest.mark.parametrize(("link", "open_"), [("", [False, False, False]), ("#plan:drafts=1", [False, True, False])])
-def test_what_is_chosen_in_a_link_is_in_sight(browser, site, link, open_):
-    page = browser.new_page()  # each link in a page of its own: a change of the hash alone loads nothing
-    page.goto((site / PAGE).as_uri() + link)
+def test_what_is_chosen_in_a_link_is_in_sight(browser, site):
+    page = browser.new_page()
+    page.goto((site / PAGE).as_uri() + "#plan:drafts=1")
     folds = "[...document.querySelectorAll('#planner-form details')].map((one) => one.open)"
-    assert page.evaluate(folds) == open_
+    assert page.evaluate(folds) == [False, True, False]
     page.close()
 
 
 def test_the_answer_stands_beside_what_is_asked(open_page):
-    wide, narrow = open_page(PAGE, width=1400), open_page(PAGE, width=390)
     at = "['#planner-form', '.planner-answer'].map((one) => document.querySelector(one).getBoundingClientRect())"
-    form, answer = wide.evaluate(at)
+    form, answer = open_page(PAGE, width=1400).evaluate(at)
     assert answer["x"] > form["x"] + form["width"]
     assert answer["y"] + answer["height"] < 900
-    form, answer = narrow.evaluate(at)
-    assert answer["width"] == pytest.approx(form["width"], abs=8)
 
 
 def test_the_report_says_what_the_page_says(page):
@@ -299,37 +254,18 @@ def test_the_report_says_what_the_page_says(page):
     own = text.as_markdown(as_record(expected, runner_up=True))
     for line in (expected.verdict[1:], expected.runner_up[1:], *(c for _, c in expected.starts["chunked"].commands)):
         assert line in report
-        assert line in own
     assert report.count("```bash") == own.count("```bash") == 5
     put(page, goal="serve", units="2")
     sized(page)
     expected = planned(DEFAULT | {"units": "2"})
     report, many = page.evaluate("window.inferenceMathPlanner.asMarkdown()"), fleet(expected, 40)
-    own = text.as_markdown(as_record(expected, many))
     assert f"**{page.locator('#planner-headline').inner_text()}**" in report
     for title, line in many.commands:  # the page's commands are now the fleet's, as the report's first are
         assert line in report
-        assert line in own
         assert f"{title}:\n\n```" in report
     assert ", ".join(f"{name} {value}" for name, value in many.settings.items()) in report
     for name in ("rate", "pdd_gain", "t_w"):
-        cell = f"| {expected.answers[name].title} | {text.shown(expected.answers[name])} |"
-        assert cell in report
-        assert cell in own
-
-
-def test_a_link_keeps_the_settings_and_reset_forgets_them(open_page):
-    page = open_page(PAGE)
-    fill(page, "prompt", 999)
-    page.locator("select[name=model]").select_option("llama-3-8b")
-    complete(page)
-    link = page.evaluate("location.hash")
-    assert "prompt=999" in link
-    other = open_page(PAGE + link)
-    assert other.locator("input[name=prompt]").input_value() == "999"
-    assert other.locator("select[name=model]").input_value() == "llama-3-8b"
-    other.get_by_role("button", name="Reset").click()
-    assert other.evaluate("window.inferenceMathPlanner.state()") == DEFAULT
+        assert f"| {expected.answers[name].title} | {text.shown(expected.answers[name])} |" in report
 
 
 def test_presets_fill_the_form(page):
@@ -392,12 +328,3 @@ def test_a_slider_is_answered_and_the_page_is_light(open_page, site):
         *(site / "_static" / f"planner-{name}.js" for name in ("pictures", "crowd", "bench")),
     ]
     assert sum(path.stat().st_size for path in own) < 500_000
-
-
-def test_another_engine_has_other_numbers(page):
-    before = page.locator("[data-value=t_w]").text_content()
-    page.locator("select[name=engine]").select_option("trtllm")
-    complete(page)
-    assert page.locator("[data-value=t_w]").text_content() != before
-    expected = planned(DEFAULT | {"engine": "trtllm"})
-    assert page.locator("[data-value=t_w]").text_content().startswith(f"{1000 * expected['t_w']:.3g}")

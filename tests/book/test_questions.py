@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-import nbformat
 import pytest
+from glued import glued
 
 from inference_math import SLA, Unit, Workload
 from inference_math.evidence.numerals import digits
@@ -18,20 +18,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "book" / "questions.md").read_text(encoding="utf-8")
 LINKS = re.findall(r'<a href="planner\.html#plan:([^"]+)">', PAGE)
 QUESTIONS = re.findall(r"^### (.+)\n\n(?:```\{index\}.*\n```\n\n)*(.+)$", PAGE, re.M)
-MIME = "application/papermill.record/text/plain"
-GLUED = re.compile(r"\{glue:text\}`(\w+)`")
-
-
-def glued():
-    """Return what the page's notebook glued, by key."""
-    notebook = nbformat.read(ROOT / "notebooks" / "questions.ipynb", 4)
-    found = {}
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            key = output.get("metadata", {}).get("scrapbook", {}).get("name", "")
-            if key:
-                found[key] = output["data"][MIME].strip("'")
-    return found
+NUMBERS = glued(ROOT / "notebooks" / "questions.ipynb")
 
 
 def test_there_are_questions_of_every_kind():
@@ -69,20 +56,13 @@ def of(link):
 
 @pytest.mark.parametrize(
     ("key", "answer"),
-    [
-        ("q_big", "chunk"),
-        ("q_p99", "batch"),
-        ("q_tail", "batch"),
-        ("q_bf16", "tokens_per_gpu"),
-        ("q_kv16", "tokens_per_gpu"),
-        ("q_mixture", "tokens_per_gpu"),
-    ],
+    [("q_big", "chunk"), ("q_p99", "batch"), ("q_kv16", "tokens_per_gpu"), ("q_mixture", "tokens_per_gpu")],
 )
 def test_a_number_is_that_of_the_link_beside_it(key, answer):
     (line,) = (line for line in PAGE.splitlines() if f"`{key}`" in line)
     link = re.findall(r'planner\.html#plan:([^"]+)">', line)[-1]
-    assert digits(of(link)[answer]) == glued()[key]
+    assert digits(of(link)[answer]) == NUMBERS[key]
 
 
 def test_every_number_is_glued():
-    assert set(GLUED.findall(PAGE)) <= set(glued())
+    assert set(re.findall(r"\{glue:text\}`(\w+)`", PAGE)) <= set(NUMBERS)

@@ -35,6 +35,8 @@ ASKED = {
     "book/planner": ("planner",),
     "interference/01": ("what happens inside a step",),
 }
+# Words that have a place of their own, which comes first.
+FIRST = [("MoE", "glossary.html#term-MoE"), ("C27", "claims.html#c27"), ("NVMe", "glossary.html#term-NVMe")]
 FOUND = [(queries[0], part) for part, queries in ASKED.items()]
 FOUND += [(query, part) for part, queries in ASKED.items() for query in queries[1:]]
 
@@ -60,3 +62,8 @@ def search(browser, site):
 @pytest.mark.parametrize(("query", "part"), rest_long(FOUND, len(ASKED)))
 def test_what_is_asked_is_found_among_the_first_three(search, query, part):
     assert any(part in address for address in search(query)), search(query)
+
+
+@pytest.mark.parametrize(("word", "place"), rest_long(FIRST))
+def test_a_word_s_own_place_comes_first(search, word, place):
+    assert search(word)[0].endswith(place)

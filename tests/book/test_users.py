@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from forms import unit_of
 from grids import rest_long
 
-from inference_math import Unit
 from inference_math_planner import size_store
 from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.turns import Turns
@@ -26,23 +26,17 @@ WIDE = {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "expert
 
 
 def sized(given, plan):
-    tp, dp = int(given["tp"]), int(given["dp"])
-    unit = Unit.of(
-        given["model"], given["gpu"], tp, given["weights"], given["kv"], given["engine"], dp=dp,
-        ep=tp * dp if given["experts"] == "whole" else 1, drafts=int(given["drafts"]),
-    )  # fmt: skip
-    turns = Turns(
-        *(plan[name] for name in ("turns", "first", "message", "answer", "think")), shared=plan["shared"]
-    )  # fmt: skip
+    turns = Turns(*(plan[name] for name in ("turns", "first", "message", "answer", "think")), shared=plan["shared"])
     tiers = {name: 1e9 * plan[name] for name in ("dram", "local_ssd") if plan[name]}
-    return size_store(unit, turns, plan["users"], tiers, plan["units"], habit=Habit(lifetime=plan["lifetime"]))
+    habit = Habit(lifetime=plan["lifetime"])
+    return size_store(unit_of(given), turns, plan["users"], tiers, plan["units"], habit=habit)
 
 
 @pytest.mark.parametrize(
     ("changes", "plan"),
     rest_long([
         ({"tp": "4"}, {"local_ssd": 30_000}), (WIDE | {"engine": "sglang"}, {"users": 300, "units": 2}),
-        ({}, {}), ({"tp": "4"}, {"users": 20, "units": 1, "dram": 0}),
+        ({"tp": "4"}, {"users": 20, "units": 1, "dram": 0}),
         ({"tp": "4", "drafts": "2"}, {"users": 100, "units": 4, "turns": 1, "dram": 500, "shared": 3000}),
         ({"tp": "4", "gpu": "b200", "engine": "trtllm"}, {"think": 1.5, "users": 64}),
         ({"tp": "4"}, {"lifetime": 25}),
@@ -99,18 +93,16 @@ def test_a_link_carries_what_was_sized(open_page):
     assert "sessions.users=64" in other.evaluate("location.hash")
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "why"),
-    [
+def test_what_no_session_has_is_refused(page):
+    section = page.locator(SECTION)
+    for name, value, why in (
         ("turns", "0", "must be a whole number from 1"),
         ("users", "", "not empty"),
         ("first", "900000", "hold the longest request"),
-    ],
-)
-def test_what_no_session_has_is_refused(page, name, value, why):
-    kept = page.locator(f"{SECTION} input[name={name}]").input_value()
-    page.locator(f"{SECTION} input[name={name}]").fill(value)
-    page.locator(f"{SECTION} button", has_text="Size it").click()
-    page.wait_for_function("why => document.querySelector('#planner-users ul').textContent.includes(why)", arg=why)
-    assert page.locator(f"{SECTION} table").is_hidden()
-    page.locator(f"{SECTION} input[name={name}]").fill(kept)
+    ):
+        kept = section.locator(f"input[name={name}]").input_value()
+        section.locator(f"input[name={name}]").fill(value)
+        section.locator("button", has_text="Size it").click()
+        section.get_by_text(why).wait_for()
+        assert section.locator("table").is_hidden()
+        section.locator(f"input[name={name}]").fill(kept)

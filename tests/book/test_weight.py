@@ -24,22 +24,32 @@ def bytes_of(site, page) -> int:
     return sum(path.stat().st_size for path in (*own, *(site / name for name in names)) if path.is_file())
 
 
+@pytest.fixture
+def plain(browser, site):
+    """Open a page as a reader does, who has not scrolled yet."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+
+    def opened(name: str):
+        page.goto((site / "book" / f"{name}.html").as_uri(), wait_until="load")
+        return page
+
+    yield opened
+    page.close()
+
+
 @pytest.mark.parametrize(
     "name",
     ["prefill/02-prefill-acceleration", "architectures/02-disaggregation", "reference/formulas", "reference/claims"],
 )
-def test_a_page_is_light_before_anybody_scrolls(browser, site, name):
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.goto((site / "book" / f"{name}.html").as_uri(), wait_until="load")
+def test_a_page_is_light_before_anybody_scrolls(plain, site, name):
+    page = plain(name)
     assert not [file for file in loaded(page) if VEGA in file or "fontawesome.js" in file or "searchindex" in file]
     assert bytes_of(site, page) < MOST
     assert page.evaluate(FONT) == 1
-    page.close()
 
 
-def test_figures_are_drawn_when_they_come_near(browser, site):
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.goto((site / "book/prefill/02-prefill-acceleration.html").as_uri(), wait_until="load")
+def test_figures_are_drawn_when_they_come_near(plain):
+    page = plain("prefill/02-prefill-acceleration")
     figures = page.locator(".live-figure")
     assert figures.count() == 3
     assert page.locator(".live-figure[data-drawn]").count() == 0
@@ -49,12 +59,10 @@ def test_figures_are_drawn_when_they_come_near(browser, site):
     page.keyboard.press("Enter")
     page.wait_for_function("document.querySelector('#fig-speedup .live-figure').view.signal('e') === 20")
     assert page.locator("#fig-speedup input[type=range][name=e]").input_value() == "20"
-    page.close()
 
 
-def test_seconds_are_typed_in_milliseconds_and_what_is_no_number_is_not_taken(browser, site):
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.goto((site / "book/interference/02-delta-p-and-delta-h.html").as_uri(), wait_until="load")
+def test_seconds_are_typed_in_milliseconds_and_what_is_no_number_is_not_taken(plain):
+    page = plain("interference/02-delta-p-and-delta-h")
     figure = page.locator("#fig-means .live-figure")
     figure.scroll_into_view_if_needed()
     page.wait_for_selector("#fig-means .live-figure[data-drawn]")
@@ -68,7 +76,6 @@ def test_seconds_are_typed_in_milliseconds_and_what_is_no_number_is_not_taken(br
         page.wait_for_function(
             f"Math.abs(document.querySelector('#fig-means .live-figure').view.signal('ttft_1') - {kept}) < 1e-9"
         )
-    page.close()
 
 
 def test_every_page_keeps_its_icons_and_the_search_its_index(site):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 
 import pytest
 
@@ -62,7 +61,6 @@ def test_options_are_what_the_file_says_without_the_blank_that_toml_needs():
     records = room.parsed(TEXT)
     assert records["vllm"]["pool"].endswith("}'")
     assert [name for name, one in records.items() for value in one.values() if str(value).endswith(" ")] == []
-    assert set(tomllib.loads(TEXT)) == set(records)
 
 
 def test_no_code_asks_for_an_engine_by_its_name(root):

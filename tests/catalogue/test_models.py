@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import FrozenInstanceError, asdict, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,13 @@ from inference_math.catalogue.precisions import as_kv_precision
 LLAMA, QWEN3, OPT, MIXTRAL, DEEPSEEK, QWEN3_MOE, QWEN2_MOE, DEEPSEEK_LITE = json.loads(
     (Path(__file__).parent / "plain_configs.json").read_text(encoding="utf-8")
 ).values()
+
+# Fields that change what a layer costs.
+SPECIAL = """
+is_encoder_decoder hybrid_override_pattern hybrid_layer_pattern attn_layer_period full_attention_interval
+linear_attn_config mamba_d_state mamba_num_heads compress_ratios sparse_attention_config index_topk
+attention_chunk_size block_configs num_kv_shared_layers hidden_size_per_layer_input sliding_window_pattern
+"""
 
 
 def without(config: dict[str, Any], *fields: str) -> dict[str, Any]:
@@ -35,30 +41,6 @@ def parameters(of: Model) -> int:
 
 
 # --- models -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "published"),
-    {
-        "llama-2-70b": 68.98e9,
-        "llama-3-8b": 8.03e9,
-        "llama-3-70b": 70.6e9,
-        "llama-3-405b": 405.9e9,
-        "llama-13b": 13.0e9,
-        "opt-13b": 13.0e9,
-        "opt-66b": 66e9,
-        "qwen3-8b": 8.19e9,
-        "qwen3-14b": 14.77e9,
-        "qwen3-32b": 32.76e9,
-    }.items(),
-)
-def test_the_parameters_add_up_to_the_published_number(name: str, published: float) -> None:
-    assert parameters(model(name)) == pytest.approx(published, rel=0.02)
-
-
-@pytest.mark.parametrize(("name", "published"), [("qwen3-8b", 6.95e9), ("qwen3-14b", 13.2e9)])
-def test_layer_parameters_against_non_embedding_parameters_of_the_model_card(name: str, published: float) -> None:
-    assert model(name).n_params == pytest.approx(published, rel=0.002)
 
 
 def test_llama_3_70b() -> None:
@@ -89,24 +71,6 @@ def test_tied_embeddings_are_stored_once() -> None:
     assert model("opt-13b").vocab_params == model("opt-13b").embedding_params
 
 
-@pytest.mark.parametrize(
-    ("name", "device", "weights", "kv", "n_out"),
-    [
-        ("llama-3-70b", "h100-sxm", "fp8", "fp8", 1414),
-        ("llama-3-70b", "h100-sxm", "fp8", "bf16", 707),
-        ("llama-3-70b", "h100-sxm", "bf16", "bf16", 1414),
-        ("llama-3-8b", "h100-sxm", "fp8", "fp8", 361),
-        ("llama-13b", "a6000", "fp16", "fp16", 153),
-        ("qwen3-14b", "h100-sxm", "bf16", "bf16", 546),
-    ],
-)
-def test_output_length_at_which_prefill_and_kv_read_cost_the_same(
-    name: str, device: str, weights: str, kv: str, n_out: int
-) -> None:
-    m = model(name)
-    assert 2 * m.n_params / (m.kv_token(kv) * gpu(device).ridge(weights)) == pytest.approx(n_out, abs=1)  # C18
-
-
 def test_precisions() -> None:
     assert [bytes_per_value(p) for p in ("bf16", "fp16", "fp8")] == [2, 2, 1]
     assert as_precision("kv", "fp16") == "bf16"
@@ -122,9 +86,6 @@ def test_models_that_make_no_sense_are_refused() -> None:
     m = model("llama-3-8b")
     for change, message in (
         ({"n_layers": 0}, "n_layers must be a whole number >= 1, not 0"),
-        ({"d_model": math.nan}, "d_model must be a whole number"),
-        ({"d_ff": math.inf}, "d_ff must be a whole number"),
-        ({"vocab": -1}, "vocab must be a whole number"),
         ({"n_kv_heads": 5}, "n_kv_heads must divide n_heads = 32, not 5"),
         ({"n_experts": 4}, "n_active_experts must be a whole number >= 1"),
         ({"n_experts": 4, "n_active_experts": 5, "d_expert": 64}, "n_active_experts must be at most"),
@@ -149,13 +110,6 @@ def test_unknown_names_are_refused_with_those_that_would_do() -> None:
         MODELS["gpt-5"]
 
 
-def test_catalogues_cannot_be_changed() -> None:
-    with pytest.raises(TypeError):
-        MODELS["mine"] = model("llama-3-8b")  # type: ignore[index]
-    with pytest.raises(FrozenInstanceError):
-        model("llama-3-8b").n_layers = 1  # type: ignore[misc]
-
-
 # --- matrix products --------------------------------------------------------------------------------
 
 powers = st.integers(0, 3).map(lambda n: 2**n)
@@ -172,13 +126,6 @@ dense_models = st.builds(
     st.integers(1, 200_000),
     st.booleans(),
 )
-
-
-@given(dense_models)
-def test_gemm_shapes_cover_all_parameters(m: Model) -> None:
-    sizes = {name: n * k for name, (n, k) in m.gemm_shapes().items()}
-    assert sizes.pop("lm_head") == m.lm_head_params
-    assert m.n_layers * sum(sizes.values()) == m.n_params
 
 
 @given(dense_models, powers)
@@ -205,9 +152,7 @@ def test_gemm_shapes_of_llama_3_70b() -> None:
     assert model("opt-13b").gemm_shapes()["up"] == (20480, 5120)
 
 
-def test_gemm_shapes_are_refused() -> None:
-    with pytest.raises(ValueError, match="tp must divide n_heads = 32, not 3"):
-        model("llama-3-8b").gemm_shapes(3)
+def test_gemm_shapes_that_do_not_divide_are_refused() -> None:
     with pytest.raises(ValueError, match="tp must divide d_ff = 6, not 4"):
         Model("odd", 1, 8, 4, 4, 2, 6, 10).gemm_shapes(4)
     with pytest.raises(ValueError, match="tp must divide n_kv_heads = 6 or be a multiple"):
@@ -244,21 +189,15 @@ def test_a_configuration_gives_the_model_of_the_catalogue(config: dict[str, Any]
     assert (read.name, read.source) == ("mine", str(path))
 
 
-def test_missing_kv_heads_mean_mha() -> None:
-    m = Model.from_config(without(LLAMA, "num_key_value_heads"))
-    assert (m.n_kv_heads, m.head_size, m.tied_embeddings) == (32, 128, False)
-    assert Model.from_config({**LLAMA, "model_type": "qwen2", "num_key_value_heads": None}).n_kv_heads == 32
-
-
-def test_gpt_neox_has_a_plain_ffn() -> None:
-    m = Model.from_config({**without(LLAMA, "num_key_value_heads"), "model_type": "gpt_neox"})
-    assert (m.gated, m.group_size) == (False, 1)
+@pytest.mark.parametrize(("kind", "gated"), [("llama", True), ("qwen2", True), ("gpt_neox", False)])
+def test_without_kv_heads_each_head_has_its_own(kind: str, gated: bool) -> None:
+    read = Model.from_config({**LLAMA, "model_type": kind, "num_key_value_heads": None})
+    assert (read.n_kv_heads, read.head_size, read.gated, read.tied_embeddings) == (32, 128, gated, False)
+    if kind != "qwen2":  # which may state that there is no such number, but has to
+        assert Model.from_config(without(LLAMA, "num_key_value_heads") | {"model_type": kind}) == read
 
 
 def test_qwen_mixtures_of_experts() -> None:
-    m = Model.from_config(QWEN3_MOE)
-    assert parameters(m) == pytest.approx(30.53e9, rel=0.001)
-    assert m.n_params + m.vocab_params == pytest.approx(3.35e9, rel=0.001)
     assert Model.from_config({**QWEN3_MOE, "mlp_only_layers": [0, 5]}).n_dense_layers == 2
     # Qwen2-57B-A14B: the shared experts' width together, 8 × 2560
     m = Model.from_config(QWEN2_MOE)
@@ -273,20 +212,13 @@ def test_deepseek_v2_lite_does_not_compress_the_query() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({**LLAMA, "model_type": "mistral", "sliding_window": 4096}, "sliding_window = 4096: not modelled"),
         ({**QWEN3, "use_sliding_window": True}, "sliding_window = 4096: not modelled"),
+        ({**LLAMA, "layer_types": ["linear_attention"]}, "layer_types = .*: not modelled: linear_attention"),
         (
             {**LLAMA, "model_type": "gpt_oss", "layer_types": ["linear_attention"] * 32},
             "layer_types = .*: not modelled: linear_attention",
         ),
-        ({**LLAMA, "layer_types": ["linear_attention"]}, "layer_types = .*: not modelled: linear_attention"),
-        ({**LLAMA, "model_type": "jamba", "attn_layer_period": 8}, "attn_layer_period = 8: .*hybrid"),
-        ({**LLAMA, "hybrid_override_pattern": "M-M*"}, "hybrid_override_pattern = 'M-M\\*': .*hybrid"),
-        ({**LLAMA, "full_attention_interval": 4}, "full_attention_interval = 4: .*linear"),
-        ({**LLAMA, "model_type": "falcon_h1", "mamba_d_state": 256}, "mamba_d_state = 256: .*Mamba"),
-        ({**DEEPSEEK, "index_topk": 2048}, "index_topk = 2048: .*sparse"),
-        ({**DEEPSEEK, "compress_ratios": [4]}, "compress_ratios = .*compressed"),
-        ({**LLAMA, "model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder = True"),
+        *(({**LLAMA, field: 8}, f"{field} = 8: not modelled: ") for field in SPECIAL.split()),
         ({"model_type": "mamba", "hidden_size": 64}, "model_type = 'mamba' is not known. No known family can be read"),
         (without(LLAMA, "model_type"), "model_type must be one of llama, .*, not ''"),
         ({**OPT, "word_embed_proj_dim": 512}, "word_embed_proj_dim = 512: not modelled"),
@@ -297,55 +229,38 @@ def test_deepseek_v2_lite_does_not_compress_the_query() -> None:
         (without(MIXTRAL, "num_key_value_heads"), "num_key_value_heads is missing"),
         (without(DEEPSEEK, "q_lora_rank"), "q_lora_rank is missing"),
         ({**LLAMA, "vocab_size": "many"}, "vocab_size must be a whole number, not 'many'"),
-        ({**LLAMA, "num_hidden_layers": -1}, "num_hidden_layers must be a whole number >= 1, not -1"),
         ({**LLAMA, "num_attention_heads": 24}, "num_attention_heads = 24: must divide hidden_size = 4096"),
-        ({**LLAMA, "num_key_value_heads": 5}, "n_kv_heads must divide n_heads = 32, not 5"),
         ({**LLAMA, "tie_word_embeddings": "no"}, "tie_word_embeddings = 'no': must be true or false"),
+        ("{", "cannot be read"),
+        ([1], "must hold an object"),
     ],
 )
-def test_a_configuration_is_refused_by_file_and_field(config: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_a_configuration_is_refused_by_file_and_field(config: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    path.write_text(json.dumps(config))
-    with pytest.raises(ValueError, match=rf"config\.json: {message}"):
-        Model.from_config(path)
-
-
-@pytest.mark.parametrize(("text", "message"), [("{", "cannot be read"), ("[1]", "must hold an object")])
-def test_files_that_are_no_configuration(text: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=rf"config\.json {message}"):
+    path.write_text(config if isinstance(config, str) else json.dumps(config))
+    with pytest.raises(ValueError, match=rf"config\.json:? {message}"):
         Model.from_config(path)
 
 
 # --- GPUs -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["a100-80gb", "a6000"])
-def test_fp8_is_refused_where_there_is_none(name: str) -> None:
-    with pytest.raises(ValueError, match=f"precision must be bf16 on {name}, not 'fp8' .not modelled"):
-        gpu(name).flops("fp8")
-
-
 def toml(values: dict[str, Any]) -> str:
     return "\n".join(f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None)
-
-
-@pytest.mark.parametrize("name", ["h100-sxm", "a6000"])
-def test_a_gpu_survives_the_way_through_toml(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "gpu.toml"
-    path.write_text(toml(asdict(gpu(name))))
-    assert Gpu.from_toml(path) == gpu(name)
 
 
 MINE = {"name": "mine", "bf16_flops": 1e14, "hbm_bw": 1e12, "hbm_bytes": 24e9, "link_bw": 32e9, "pcie_bw": 32e9}
 
 
-def test_a_gpu_of_ones_own_names_its_file_as_source(tmp_path: Path) -> None:
+def test_a_gpu_is_read_and_one_of_ones_own_names_its_file_as_source(tmp_path: Path) -> None:
     path = tmp_path / "gpu.toml"
+    path.write_text(toml(asdict(gpu("h100-sxm"))))
+    assert Gpu.from_toml(path) == gpu("h100-sxm")
     path.write_text(toml(MINE))
     mine = Gpu.from_toml(str(path))
-    assert (mine.source, mine.fp8_flops, mine.ridge("bf16")) == (str(path), None, 100)
+    assert (mine.source, mine.ridge("bf16")) == (str(path), 100)
+    with pytest.raises(ValueError, match=r"precision must be bf16 on mine, not 'fp8' .not modelled"):
+        mine.flops("fp8")
 
 
 @pytest.mark.parametrize(
@@ -354,9 +269,7 @@ def test_a_gpu_of_ones_own_names_its_file_as_source(tmp_path: Path) -> None:
         (toml({**MINE, "hbm_bandwidth": 1}), "key must be one of name, .*, not 'hbm_bandwidth'; did you mean"),
         (toml(without(MINE, "hbm_bw", "link_bw")), "missing: hbm_bw, link_bw"),
         (toml({**MINE, "hbm_bw": -1.0}), r"hbm_bw must be a number from 1e\+06 to 1e\+36, not -1"),
-        (toml(without(MINE, "hbm_bw")) + "\nhbm_bw = nan", r"hbm_bw must be a number from 1e\+06 to 1e\+36, not nan"),
-        (toml(without(MINE, "hbm_bw")) + "\nhbm_bw = inf", r"hbm_bw must be a number from 1e\+06 to 1e\+36, not inf"),
-        (toml({**MINE, "hbm_bw": "fast"}), "hbm_bw must be a number"),
+        (toml({**MINE, "tdp": 0.5}), r"tdp must be a number from 1 to 100000, not 0\.5"),
         (toml({**MINE, "name": 5}), "name must be text, not 5"),
         ("name = ", "cannot be read"),
     ],

@@ -3,18 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inference_math import catalogue, evidence, theory
+from inference_math import evidence, theory
 from inference_math.catalogue import tiers
 
 
-def test_the_tiers_are_ordered_by_speed_and_within_what_the_gpu_can_take():
+def test_the_tiers_are_those_of_the_table_the_fastest_first():
     found = tiers.tiers()
     assert list(found) == ["hbm", "dram", "network_store", "local_ssd"]
     speeds = [t.read_bw for t in found.values()]
     assert speeds == sorted(speeds, reverse=True)
-    h100 = catalogue.gpu("h100-sxm")
-    assert tiers.tier("hbm").read_bw == h100.hbm_bw
-    assert all(t.read_bw <= h100.pcie_bw for t in found.values() if t.name != "hbm")
     assert [t.name for t in found.values() if t.shared] == ["network_store"]
     assert tiers.tier("network_store").capacity_node is None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -23,19 +22,10 @@ GOOD = "gpu,batch,time,gated,experts\na,1,0.5,true,\nb,2,,false,8\n"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A small package of one table, whose file a test may spoil."""
-    resource = {
-        "name": "small",
-        "path": "part/small.csv",
-        "title": "A small table",
-        "hardware": "H100",
-        "engine": "vLLM",
-        "revision": "1.0",
-        "evidence": "measured",
-        "licenses": [{"name": "MIT"}],
-        "sources": [{"title": "Somewhere", "path": "https://example.org"}],
-        "cautions": ["made up"],
-        "schema": {"fields": FIELDS, "primaryKey": ["gpu", "batch"]},
-    }
+    described = {"title": "A table", "hardware": "H100", "engine": "vLLM", "revision": "1.0", "cautions": ["mine"]}
+    origin = {"licenses": [{"name": "MIT"}], "sources": [{"title": "Somewhere", "path": "https://example.org"}]}
+    schema = {"fields": FIELDS, "primaryKey": ["gpu", "batch"]}
+    resource = {"name": "small", "path": "part/small.csv", **described, **origin, "schema": schema}
     (tmp_path / "datapackage.json").write_text(json.dumps({"name": "p", "resources": [resource]}))
     (tmp_path / "part").mkdir()
     (tmp_path / "part" / "small.csv").write_text(GOOD)
@@ -43,14 +33,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", evidence.tables())
-def test_every_table_loads_with_its_origin(name: str) -> None:
+def test_every_table_loads(name: str) -> None:
     table = evidence.load(name)
     assert len(table.frame) > 0
     assert list(table.units) == list(table.meanings) == list(table.frame.columns)
-    assert table.title
-    assert table.source
-    assert table.url.startswith("https://")
-    assert table.licence
     assert table.evidence in {"measured", "published", "fitted", "predicted"}
 
 
@@ -65,7 +51,7 @@ def test_types_units_and_origin(folder: Path) -> None:
     assert (table.units["time"], table.meanings["time"], table.units["gpu"]) == ("s", "Time", "")
     assert (table.hardware, table.engine, table.revision) == ("H100", "vLLM", "1.0")
     assert (table.source, table.url, table.licence) == ("Somewhere", "https://example.org", "MIT")
-    assert table.cautions == ("made up",)
+    assert table.cautions == ("mine",)
 
 
 def test_frames_are_the_callers_own(folder: Path) -> None:
@@ -90,37 +76,24 @@ def test_unknown_table_is_refused_with_a_hint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "column", "row", "what"),
+    ("good", "bad", "words"),
     [
-        ("a,1,0.5", "a,one,0.5", "batch", 2, "is no integer"),
-        ("a,1,0.5", "a,1.5,0.5", "batch", 2, "is no integer"),
-        ("a,1,0.5", "a,0,0.5", "batch", 2, "is below 1"),
-        ("b,2,", "b,65,", "batch", 3, "is above 64"),
-        ("b,2,", "b,,", "batch", 3, "is missing"),
-        ("b,2,", "B,2,", "gpu", 3, "is none of a, b"),
-        ("b,2,", "b,2,-1e-9", "time", 3, "is below 0"),
-        ("b,2,", "b,2,fast", "time", 3, "is no number"),
-        ("b,2,", "b,2,inf", "time", 3, "is no number"),
-        ("b,2,,false", "b,2,,no", "gated", 3, "is no boolean"),
-        ("b,2,", "a,1,", "gpu, batch", 3, "occurs twice"),
+        ("a,1,0.5", "a,one,0.5", ", column batch, row 2: 'one' is no integer"),
+        ("a,1,0.5", "a,1.5,0.5", ", column batch, row 2: '1.5' is no integer"),
+        ("a,1,0.5", "a,0,0.5", ", column batch, row 2: '0' is below 1"),
+        ("b,2,", "b,65,", ", column batch, row 3: '65' is above 64"),
+        ("b,2,", "b,,", ", column batch, row 3: '' is missing"),
+        ("b,2,", "B,2,", ", column gpu, row 3: 'B' is none of a, b"),
+        ("b,2,", "b,2,inf", ", column time, row 3: 'inf' is no number"),
+        ("b,2,,false", "b,2,,no", ", column gated, row 3: 'no' is no boolean"),
+        ("b,2,", "a,1,", ", column gpu, batch, row 3: 'a, 1' occurs twice"),
+        ("batch", "size", ": the columns must be gpu, batch"),
+        ("b,2,", "b,2,1,1,1,1,", ": .*line 3"),
     ],
 )
-def test_bad_cells_are_named(folder: Path, good: str, bad: str, column: str, row: int, what: str) -> None:
+def test_bad_cells_and_files_are_named(folder: Path, good: str, bad: str, words: str) -> None:
     (folder / "part" / "small.csv").write_text(GOOD.replace(good, bad, 1))
-    with pytest.raises(ValueError, match=rf"^part/small\.csv, column {column}, row {row}: .* {what}$"):
-        evidence.load("small", folder)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (GOOD.replace("batch", "size"), "the columns must be gpu, batch"),
-        (GOOD.replace("b,2,", "b,2,1,1,1,1,"), "line 3"),
-    ],
-)
-def test_bad_files_are_named(folder: Path, content: str, message: str) -> None:
-    (folder / "part" / "small.csv").write_text(content)
-    with pytest.raises(ValueError, match=rf"^part/small\.csv: .*{message}"):
+    with pytest.raises(ValueError, match=rf"^part/small\.csv{words}"):
         evidence.load("small", folder)
 
 
@@ -129,16 +102,6 @@ def test_a_constraint_that_nothing_checks_is_refused(folder: Path) -> None:
     path.write_text(path.read_text().replace('"maximum"', '"pattern"'))
     with pytest.raises(ValueError, match=r"small\.csv: the constraint on batch must be one of"):
         evidence.load("small", folder)
-
-
-def test_a_damaged_copy_of_the_real_data_is_refused(tmp_path: Path) -> None:
-    shutil.copytree(evidence.data_dir(), tmp_path / "data")
-    path = tmp_path / "data" / "measured" / "h100_gemm.csv"
-    lines = path.read_text().splitlines()
-    lines[100] = lines[100].replace("measured", "guessed")
-    path.write_text("\n".join(lines))
-    with pytest.raises(ValueError, match=r"measured/h100_gemm\.csv, column obtained, row 101: 'guessed'"):
-        evidence.load("h100_gemm", tmp_path / "data")
 
 
 def test_digest_follows_bytes_and_names_alone(folder: Path) -> None:

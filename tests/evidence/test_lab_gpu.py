@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -57,15 +56,6 @@ def test_prompts_alone_are_nearer_to_the_root_than_to_the_sum() -> None:
     judged = plots.judged_steps(STEPS[STEPS.offloading == 0])
     worst = judged[~judged.mixed].groupby("form").error.apply(lambda e: e.abs().max())
     assert worst["root"] < 0.1 < worst["sum"]
-
-
-def test_a_figure_s_marks_are_the_step_over_what_is_said() -> None:
-    judged = plots.judged_steps(STEPS[STEPS.offloading == 0])
-    drawn = plots.mixed_kinds(plt.figure().add_subplot(), judged)
-    assert len(drawn) == 5 * 11
-    far = drawn[(drawn.form == "full overlap") & (drawn.decodes == 32) & (drawn.tokens == 256)]
-    assert far.found.iloc[0] > 1.1  # said to be shorter than it is
-    plt.close()
 
 
 def test_reads_of_decodes_add_to_a_prompt_in_full() -> None:

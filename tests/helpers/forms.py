@@ -76,13 +76,7 @@ def settings(count):
         "front": ["", "", "0", "25"], "imbalance": ["", "0", "1.5"],
     }  # fmt: skip
     while found < count:
-        given = {name: rng.choice(values) for name, values in pick.items()} | {
-            "traffic": "40",
-            "goal": "serve",
-            "have": "16",
-            "sessions": "0",
-            "prices": "",
-        }
+        given = DEFAULT | {name: rng.choice(values) for name, values in pick.items()}
         given |= {
             "prompt": f"{10 ** rng.uniform(0, 4.6):.0f}", "output": f"{10 ** rng.uniform(0.4, 3.5):.0f}",
             "stored": rng.choice(["0", "50", "87.5", "100"]), "ttft": f"{10 ** rng.uniform(1.5, 4):.0f}",

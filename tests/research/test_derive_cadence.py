@@ -22,8 +22,6 @@ def test_engines_that_count_the_steps_between_have_one_more():
     assert found.n_out.isna().all()
 
 
-def test_unknown_units_and_missing_columns_are_named():
+def test_unknown_units_are_named():
     with pytest.raises(ValueError, match="units that are not known: furlong"):
         derive.derive(pd.DataFrame([ROW | {"unit": "furlong"}]))
-    with pytest.raises(ValueError, match="lacks the columns interval"):
-        derive.derive(pd.DataFrame([ROW]).drop(columns="interval"))

@@ -42,9 +42,8 @@ def test_without_compute_there_is_no_share_of_it():
 
 def test_slow_at_few_rows_is_host_bound_whatever_large_ones_take():
     sizes = pd.DataFrame({"precision": "fp8", "size": "a", "rows": [1.0, 8.0, 64.0, 4096.0], "time": 1e-5})
-    behind = derive.host_bound(
-        {("quick", "1"): sizes, ("slow", "1"): sizes.assign(precision="fp8_block", time=[2e-5, 2e-5, 2e-5, 1e-6])}
-    )
+    slow = sizes.assign(precision="fp8_block", time=[2e-5, 2e-5, 2e-5, 1e-6])
+    behind = derive.host_bound({("quick", "1"): sizes, ("slow", "1"): slow})
     assert behind == pytest.approx({("quick", "fp8"): 1.0, ("slow", "fp8_block"): 2.0})
     assert derive.reason(behind["slow", "fp8_block"], 0.05) == "host-bound"
     assert derive.reason(behind["quick", "fp8"], 0.05) == "yes"

@@ -37,7 +37,5 @@ def test_rows_stand_by_run_and_arrival():
     assert found["arrival_s"].tolist() == [1.0, 3.0, 0.5]
 
 
-def test_unknown_cards_are_left_out_and_missing_columns_named():
+def test_unknown_cards_are_left_out():
     assert made(gpu="RTX4090").empty
-    with pytest.raises(ValueError, match="lacks the columns e2e_ms"):
-        derive.derive(pd.DataFrame([ROW]).drop(columns="e2e_ms"))

@@ -29,8 +29,6 @@ def test_only_what_differs_in_the_recorder_is_a_repeat():
     assert (set(found.gpu), set(found.engine)) == ({"b200"}, {"vllm"})
 
 
-def test_a_set_up_without_a_repeat_and_missing_columns_are_named():
+def test_a_set_up_without_a_repeat_is_named():
     with pytest.raises(ValueError, match="no repeats of glm52_b200_hicache"):
         derive.derive(made().query("run_id != 'glm52_b200_hicache_0_on'"))
-    with pytest.raises(ValueError, match="lacks the columns users"):
-        derive.derive(made().drop(columns="users"))

@@ -28,7 +28,7 @@ def _traces(folder: Path) -> list[str]:
     return [str(folder / name) for name in derive_traces.FILES.values()]
 
 
-def test_script_writes_four_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_script_writes_four_tables(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["", *_traces(tmp_path), "--out", str(tmp_path / "out")])
     derive_traces.main()
     lengths, reuse, alpha, saving = (
@@ -57,12 +57,12 @@ def test_script_writes_four_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert halves == "trace,capacity_tokens,kept_s,law,independent,same,other,best\n"
 
 
-def test_one_half_of_a_trace_foresees_the_other() -> None:
+def test_one_half_of_a_trace_foresees_the_other():
     turns = Turns(turns=6, first=4, message=1, answer=1, think=10.0).drawn(40, 600.0)
-    columns = {"arrival": [t.arrival for t in turns], "n_in": [512 * t.n_in for t in turns]}
-    ids: dict[tuple[int, int], int] = {}
+    ids = {}
     blocks = [[ids.setdefault(block, len(ids)) for block in t.blocks[: t.n_in]] for t in turns]
-    requests = pd.DataFrame(columns | {"blocks": blocks})
+    columns = {"arrival": [t.arrival for t in turns], "n_in": [512 * t.n_in for t in turns], "blocks": blocks}
+    requests = pd.DataFrame(columns)
     read = traces.Read(requests, requests.iloc[:0], 512)
     table = derive_traces.halves({"drawn": read})
     assert (table.law - table.other).abs().max() < 0.06
@@ -70,7 +70,7 @@ def test_one_half_of_a_trace_foresees_the_other() -> None:
     assert table.kept_s.is_monotonic_increasing
 
 
-def test_the_working_set_by_hand() -> None:
+def test_the_working_set_by_hand():
     """Two prompts that come every second in turn, of 3 and 5 blocks: all that is used within 2 s is 8 blocks."""
     blocks = [[("a", k) for k in range(3)] if i % 2 == 0 else [("b", k) for k in range(5)] for i in range(100)]
     law = derive_traces.Returns(blocks, pd.Series(np.arange(100.0)), pd.Series([len(block) for block in blocks]), 1)
@@ -81,7 +81,7 @@ def test_the_working_set_by_hand() -> None:
     assert law.within(law.kept(20.0)) == law.within(2.0)
 
 
-def test_a_spoilt_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spoilt_file_is_refused(tmp_path, monkeypatch):
     files = _traces(tmp_path)
     Path(files[0]).write_text(Path(files[0]).read_text() + "\n{")
     monkeypatch.setattr(sys, "argv", ["", *files, "--out", str(tmp_path / "out")])
@@ -90,7 +90,7 @@ def test_a_spoilt_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not (tmp_path / "out").exists()
 
 
-def test_the_three_tables_agree() -> None:
+def test_the_three_tables_agree():
     lengths, reuse, alpha = (load(f"traces_{name}").frame for name in ("lengths", "reuse", "alpha"))
     assert lengths.trace.unique().tolist() == sorted(derive_traces.FILES)
     quantiles = lengths[derive_traces.ALPHA]
@@ -107,11 +107,11 @@ def test_the_three_tables_agree() -> None:
         assert (curve.capacity_tokens % 512 == 0).all()
 
 
-def test_the_data_card_gives_the_lengths() -> None:
+def test_the_data_card_gives_the_lengths():
     card = (data_dir() / "README.md").read_text(encoding="utf-8")
     table = load("traces_lengths").frame.set_index(["trace", "quantity"])
     for trace in derive_traces.FILES:
         prompts, outputs = table.loc[(trace, "n_in")], table.loc[(trace, "n_out")]
-        numbers = [prompts["mean"], prompts.p50, prompts.p99, outputs["mean"], outputs.p50, outputs.p99]
+        numbers = [row[name] for row in (prompts, outputs) for name in ("mean", "p50", "p99")]
         cells = [trace, f"{prompts.requests:,.0f}", f"{prompts.duration_s:,.0f} s", *(f"{n:,.0f}" for n in numbers)]
         assert f"| {' | '.join(cells)} |" in card

@@ -37,12 +37,8 @@ def test_a_fit_finds_the_fronts_that_made_the_times():
     assert seconds[-1] == pytest.approx(0.09, rel=0.05)
     assert first.ttft_of(table, seconds) == pytest.approx(table.ttft_s.to_numpy(), rel=0.02)
     assert set(found) == {(factor, level) for factor in FRONTS for level in table[f"level: {factor}"]}
-
-
-def test_one_warm_up_pulls_nothing():
-    table = made((0.03, 0.09))
     spoiled = table.assign(ttft_s=table.ttft_s.where(table.index != 3, 50.0))
-    assert first.seconds_of(table, first.fit(spoiled))[0] == pytest.approx(0.03, rel=0.1)
+    assert first.seconds_of(table, first.fit(spoiled))[0] == pytest.approx(0.03, rel=0.1)  # one warm-up pulls nothing
 
 
 def test_in_between_times_are_interpolated():
@@ -59,9 +55,6 @@ def test_left_out_rows_are_predicted_by_the_others():
     apart = first.left_out(table)
     own = first.ttft_of(table, first.seconds_of(table, first.fit(table)))
     assert np.abs(np.log(apart / table.ttft_s)).mean() > 5 * np.abs(np.log(own / table.ttft_s)).mean()
-
-
-def test_one_engine_on_one_gpu_leaves_nothing_to_predict_it_by():
     with pytest.raises(ValueError, match="two engines, or one on two GPUs"):
         first.left_out(made((0.03,), ("a",)))
 

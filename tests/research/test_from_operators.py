@@ -30,10 +30,8 @@ def test_the_committed_coefficients_are_the_fit(steps):
             assert covariance.loc[name, name] ** 0.5 * row.value == pytest.approx(row.sd, rel=1e-3)
             assert row.low < row.value < row.high + 1e-9
             for other in from_operators.FITTED:
-                together = (
-                    covariance.loc[name, other] / (covariance.loc[name, name] * covariance.loc[other, other]) ** 0.5
-                )
-                assert row[other] == pytest.approx(together, abs=2e-3)
+                own = covariance.loc[name, name] * covariance.loc[other, other]
+                assert row[other] == pytest.approx(covariance.loc[name, other] / own**0.5, abs=2e-3)
         assert table.loc[(engine, "kv")].value == table.loc[(engine, "memory")].value
         assert (others.spread**2).mean() ** 0.5 == pytest.approx(table.loc[(engine, "spread")].value, rel=1e-3)
 
@@ -46,11 +44,10 @@ def test_a_model_that_was_left_out_is_predicted_as_well(steps):
 
 
 def test_the_fit_finds_what_made_the_steps(steps):
-    truth = TRUTH
-    made = steps.assign(measured=from_operators.predicted(steps, truth))
+    made = steps.assign(measured=from_operators.predicted(steps, TRUTH))
     found = from_operators.fit(made).coefficients
     for name in from_operators.FITTED:
-        assert getattr(found, name) == pytest.approx(getattr(truth, name), rel=1e-4)
+        assert getattr(found, name) == pytest.approx(getattr(TRUTH, name), rel=1e-4)
 
 
 def test_no_measured_step_beats_the_datasheet(steps):

@@ -43,14 +43,6 @@ def test_repeats_are_played_once(monkeypatch):
     assert list(told.columns) == plays.PLAYED
 
 
-def test_a_longer_front_is_a_longer_ttft_and_hardly_another_tpot():
-    loop = loop_of("model == 'kimi-k2' and users == 16 and weights == 'int4'")
-    row = loop.rows[loop.rows.users == 16].iloc[0]
-    short, long = (plays.play(row, loop.unit, loop.work, front) for front in (0.02, 0.12))
-    assert long[0] - short[0] == pytest.approx(0.1, rel=0.5)
-    assert long[1] == pytest.approx(short[1], rel=0.05)
-
-
 def test_drafts_are_the_recipes():
     row = served.points("calibration").query("left_out == 'drafts'").iloc[0]
     unit = Unit.of("deepseek-v3", "b200", 8, engine="sglang")
@@ -60,8 +52,6 @@ def test_drafts_are_the_recipes():
 
 
 def test_a_cold_engine_compiles_once():
-    cost = simulate.StepCost(t_w=0.01)
-
     class Plain(simulate.StepCost):
         gives = brings = 1
 
@@ -69,7 +59,7 @@ def test_a_cold_engine_compiles_once():
     assert cold(1, 100, 1.0, 9_000, 0.0) == pytest.approx(0.01)
     assert cold(1, 100, 1.0, 16_000, 0.0) == pytest.approx(0.01 + COLD)
     assert cold(1, 100, 1.0, 16_000, 0.0) == pytest.approx(0.01)
-    assert cold.line(1, 100) == cost.line(1, 100)
+    assert cold.line(1, 100) == simulate.StepCost(t_w=0.01).line(1, 100)
 
 
 def test_a_run_without_a_warm_up_shows_it():

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 import served
-from recipes import ACCEPTED, COLD, recipe_of
+from recipes import COLD, recipe_of
 
 from inference_math.simulate import Habits
 from inference_math.unit import Unit
@@ -29,10 +29,8 @@ def test_budgets_of_vllm_follow_the_prompts_where_the_recipe_does():
     assert (recipe_of(mini).budget, recipe_of(mini).kv) == (2048, "fp8")
     assert recipe_of(mini | {"n_in": 7373.0}).budget == 2 * 8192
     assert recipe_of(mini | {"dp": 2}).budget == 2 * 2048
-    assert (recipe_of(mini | {"version": "0.17.0"}).budget, recipe_of(mini | {"version": "0.17.0"}).kv) == (
-        8192,
-        "bf16",
-    )
+    early = recipe_of(mini | {"version": "0.17.0"})
+    assert (early.budget, early.kv) == (8192, "bf16")
     assert recipe_of(mini | {"gpu": "h100-sxm", "version": "0.18.0"}).budget == 8192
 
 
@@ -49,8 +47,9 @@ def test_deepseek_under_tensorrt_takes_as_many_tokens_as_its_script_computes():
     deep = ROW | {"model": "deepseek-v3", "gpu": "b200", "users": 64}
     assert recipe_of(deep | {"version": "1.1.0rc2.post2"}).budget == 1152  # 64 + 1,024 + 64, up to whole 64
     assert recipe_of(deep | {"version": "1.2.0rc6.post2", "weights": "nvfp4"}).budget == 8192
-    late = recipe_of(deep | {"version": "1.2.0rc6.post2"})
-    assert late.habits == Habits(whole=True, wait_steps=40, wait_tokens=0.8 * 8192)
+    assert recipe_of(deep | {"version": "1.2.0rc6.post2"}).habits == Habits(
+        whole=True, wait_steps=40, wait_tokens=0.8 * 8192
+    )
     drafting = recipe_of(deep | {"version": "1.2.0rc6.post3", "drafts": "mtp"})
     assert (drafting.drafts, drafting.budget) == (3, 1344)  # four tokens a user
     assert recipe_of(deep | {"drafts": "mtp", "dp": 8, "users": 256}).drafts == 1
@@ -63,17 +62,13 @@ def test_sglang_looks_now_and_then_and_computes_prompts_by_themselves():
     deep = ROW | {"engine": "sglang", "model": "deepseek-v3", "gpu": "b200", "tp": 8, "version": "0.5.9"}
     assert recipe_of(deep).habits == Habits(alone=True, looks=30)
     assert recipe_of(deep | {"users": 8}).habits == Habits(alone=True, looks=10)
-    assert recipe_of(deep | {"drafts": "mtp"}).drafts == 2
+    assert (recipe_of(deep | {"drafts": "mtp"}).drafts, recipe_of(deep | {"weights": "nvfp4"}).cold) == (2, 0)
     assert recipe_of(deep | {"weights": "nvfp4", "version": ""}).cold == COLD
-    assert recipe_of(deep | {"weights": "nvfp4"}).cold == 0
-    glm = deep | {"model": "glm-5"}
-    assert recipe_of(glm).habits.looks == 1
-    assert recipe_of(glm | {"weights": "nvfp4"}).habits.looks == 10
+    glm, hybrid = deep | {"model": "glm-5"}, deep | {"model": "qwen3.5-397b-a17b"}
+    assert (recipe_of(glm).habits.looks, recipe_of(glm | {"weights": "nvfp4"}).habits.looks) == (1, 10)
     assert recipe_of(glm | {"drafts": "mtp"}).drafts == 3
-    hybrid = deep | {"model": "qwen3.5-397b-a17b"}
     assert (recipe_of(hybrid).kv, recipe_of(hybrid | {"weights": "bf16"}).kv) == ("fp8", "bf16")
     assert recipe_of(hybrid | {"gpu": "h200-sxm"}).habits.looks == 1
-    assert recipe_of(deep | {"model": "llama-3-8b"}).budget == 8192
 
 
 def test_every_row_has_a_recipe_that_runs():
@@ -86,7 +81,6 @@ def test_every_row_has_a_recipe_that_runs():
             assert (recipe.drafts > 0) == (row["drafts"] == "mtp")
     assert recipe_of(ROW).scheduler(0).max_batch == 1
     assert recipe_of(ROW).scheduler(inf).max_batch == inf
-    assert pytest.approx(0.6) == ACCEPTED
 
 
 def test_an_engine_that_no_script_started_is_named():

@@ -13,14 +13,6 @@ from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 VLLM = Calibration.zero_shot("vllm")
 
 
-def test_an_engine_adds_something_for_each_request():
-    """ML.ENERGY's medians, vLLM 0.11: without it they are a quarter off, with it a twentieth."""
-    seconds = transfer.request_overhead(VLLM.coefficients)
-    assert 4e-7 < seconds < 2e-6
-    # Longer prompts leave less to explain.
-    assert transfer.request_overhead(VLLM.coefficients, context=1024) < seconds
-
-
 def test_the_centre_is_the_leanest_engine_and_the_width_their_scatter():
     seen = transfer.requests(VLLM.coefficients)
     assert seen.version.tolist() == ["mid-2023", "0.11", "0.9"]

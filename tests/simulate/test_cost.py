@@ -33,13 +33,6 @@ def test_an_overlap_is_the_formula_it_stands_for(c, step):
         assert StepCost(**c, overlap=overlap)(*step) == pytest.approx(expected[overlap], rel=1e-12)
 
 
-@given(c=coefficients, step=steps)
-def test_the_more_overlaps_the_shorter_the_step_and_never_by_more_than_half(c, step):
-    none, quadrature, serial, full = (StepCost(**c, overlap=overlap)(*step) for overlap in OVERLAPS)
-    assert none * (1 + 1e-9) >= quadrature >= serial * (1 - 1e-9)
-    assert serial * (1 + 1e-9) >= full >= none / 2 * (1 - 1e-9)
-
-
 @given(c=coefficients, overlap=st.sampled_from(OVERLAPS), decodes=st.integers(1, 64), more=st.integers(1, 10**5))
 def test_the_line_is_the_cost_of_a_step_without_prompts(c, overlap, decodes, more):
     cost = StepCost(**c, overlap=overlap)

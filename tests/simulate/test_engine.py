@@ -7,26 +7,16 @@ from math import ceil, inf
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import Unit, theory
-from inference_math.simulate import (
-    OVERLAPS,
-    Aggregated,
-    Chunked,
-    Disaggregated,
-    Habits,
-    Reuse,
-    StepCost,
-    Steps,
-    closed_loop,
-    open_loop,
-)
-from inference_math.simulate.cost import timed
-from inference_math.simulate.engine import Request, Room, _steps_to
+from inference_math.simulate import OVERLAPS, StepCost
+from inference_math.simulate.cost import Steps, drafts_of, timed
+from inference_math.simulate.engine import Request, _steps_to
 from inference_math.simulate.record import Record
-from inference_math.simulate.schedulers import system_of
+from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, system_of
+from inference_math.simulate.serve import closed_loop, open_loop
 from inference_math.simulate.systems import engine_of
 from inference_math.workload import Workload
 
@@ -34,24 +24,47 @@ COST = StepCost(t_w=0.02, T=4e-5, T_decode=9e-5, prompt=1e-3, pair=2e-9, delta_h
 SCHEDULERS = [
     Aggregated(),
     Aggregated(max_batch=5, kv_capacity=6000),
-    Aggregated(kv_capacity=6000, grows=True),
+    Aggregated(5, 6000, grows=True),
     Chunked(256),
     Chunked(12, max_batch=9),
     Disaggregated(prefill_units=2, decode_units=3, transfer=1e-6, max_batch=4, kv_capacity=5000),
 ]
 
 
-@pytest.mark.parametrize("overlap", OVERLAPS)
+class Slow:
+    """A cost without a line, so that no step is skipped."""
+
+    def __init__(self, cost):
+        self._cost = cost
+        self.gives, self.brings = drafts_of(cost)
+
+    def __call__(self, *step):
+        return self._cost(*step)
+
+
+class Drafting:
+    """A cost of requests that draft three tokens in each step, of which it gives 1.3 on average."""
+
+    gives = 2.3
+
+    def __init__(self, brings=4):
+        self.brings = brings
+        self._cost = StepCost(t_w=0.02, T=4e-5, prompt=1e-3, kv_read=4e-8)
+        self.line = self._cost.line
+
+    def __call__(self, *step):
+        return self._cost(*step)
+
+
+@pytest.mark.parametrize("cost", [*(replace(COST, overlap=overlap) for overlap in OVERLAPS), Drafting()])
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
 @pytest.mark.parametrize("how", [{"concurrency": 12}, {"rate": 4.0}], ids=["closed", "open"])
-def test_skipping_steps_changes_nothing(overlap, scheduler, how):
+def test_skipping_steps_changes_nothing(cost, scheduler, how):
     """A cost whose line is not known is asked for every step."""
-    cost = replace(COST, overlap=overlap)
-    users = Workload(1000, 30, alpha=0.3, lengths="geometric")
     simulate = closed_loop if "concurrency" in how else open_loop
     setting = {"requests": 150, "scheduler": scheduler, "reuse": Reuse(1e-5, blocking=False), "every_gap": True, **how}
-    quick = simulate(users, cost, **setting)
-    slow = simulate(users, lambda *step: cost(*step), **setting)
+    users = Workload(1000, 30, alpha=0.3, lengths="geometric")
+    quick, slow = (simulate(users, each, **setting) for each in (cost, Slow(cost)))
     np.testing.assert_allclose(quick.requests, slow.requests, rtol=1e-9)
     np.testing.assert_allclose(np.sort(quick.every_gap), np.sort(slow.every_gap), rtol=1e-9)
     assert quick.steps == slow.steps
@@ -100,54 +113,6 @@ def test_a_step_that_takes_no_time_is_refused(scheduler, part, seconds):
         open_loop(Workload(100, 10), cost, rate=10.0, requests=5, scheduler=scheduler)
 
 
-def test_a_growing_room_takes_tokens_as_they_come_and_gives_all_back():
-    request = Request(1, 0.0, 100, 50, 0)
-    for grows, first in ((False, 150), (True, 101)):
-        room = Room(3, 1000.0, grows)
-        room.take(request)
-        assert room.tokens == 1000 - first
-        for _ in range(49):
-            assert not room.grow(1)
-        room.give_back(request, 0)
-        assert (room.places, room.tokens) == (3, 1000)
-    assert Room(1, 120.0, True).fits(request, 19)
-    assert not Room(1, 120.0, True).fits(request, 20)
-    assert not Room(1, 120.0, False).fits(request, 0)
-
-
-class Slow:
-    """A cost without a line, so that no step is skipped."""
-
-    def __init__(self, cost):
-        self._cost, self.gives, self.brings = cost, cost.gives, cost.brings
-
-    def __call__(self, *step):
-        return self._cost(*step)
-
-
-class Drafting:
-    """A cost of requests that draft three tokens in each step, of which it gives 1.3 on average."""
-
-    gives, brings = 2.3, 4
-
-    def __init__(self):
-        self._cost = StepCost(t_w=0.02, T=4e-5, prompt=1e-3, kv_read=4e-8)
-        self.line = self._cost.line
-
-    def __call__(self, *step):
-        return self._cost(*step)
-
-
-@pytest.mark.parametrize("scheduler", [*SCHEDULERS, Aggregated(5, 6000, True)], ids=repr)
-def test_skipping_steps_changes_nothing_where_tokens_are_drafted(scheduler):
-    users, setting = Workload(1000, 30, lengths="geometric"), {"requests": 150, "scheduler": scheduler, "rate": 4.0}
-    quick, slow = (open_loop(users, cost, **setting, log=True) for cost in (Drafting(), Slow(Drafting())))
-    np.testing.assert_allclose(quick.requests, slow.requests, rtol=1e-9)
-    # Whoever comes late finds the cache as empty as whoever came first.
-    last = quick.log.groupby("engine").context.last()
-    assert (last <= 1030 * 5).all()
-
-
 def test_drafts_take_fewer_steps_and_more_of_the_budget():
     """A request alone: a step for its prompt, one for each 2.3 of its other tokens; its cache grows as fast."""
     run = closed_loop(Workload(1000, 24), Drafting(), concurrency=1, requests=3, scheduler=Chunked(504), log=True)
@@ -162,37 +127,32 @@ def test_drafts_take_fewer_steps_and_more_of_the_budget():
     assert (mixed.tokens + 4 * mixed.decodes == 504).any()
 
 
-@pytest.mark.parametrize("grows", [True, False])
-def test_an_engine_of_drafts_is_empty_when_all_are_served(grows):
-    system = system_of(Aggregated(3, 1000, grows), None, 2.3, 4)
-    engine = engine_of(system, timed(Drafting()), Record(0, False, False))
-    engine.waiting.extend(Request(i, 0.0, 100 + i, 5 + 3 * i, 0) for i in range(9))
-    held = []
+def served(scheduler, cost, requests, gives=None):
+    """Serve requests that come at once, step by step; return who ended after which step and when, and the record.
+
+    Whoever is preempted comes before all who came later, and in the end the engine is empty and its room whole.
+    """
+    record = Record(0, True, True)
+    engine = engine_of(system_of(scheduler, None, *drafts_of(cost)), timed(cost), record)
+    for i, (n_in, n_out) in enumerate(requests):
+        engine.waiting.append(Request(i, 0.0, n_in, n_out, 0))
+        engine.waiting[-1].gives = gives[i] if gives else 0.0
+    ended = {}
     while not engine.idle():
-        engine.advance(inf)
-        held.append(engine.batch.room.tokens)
-    assert engine.batch.room.tokens == pytest.approx(1000)
-    assert engine.batch.context == pytest.approx(0, abs=1e-6)
-    assert max(held) <= 1000 + 1e-6
+        ended |= {one.number: (engine.batch.step, engine.batch.now) for one in engine.advance(inf)}
+        numbers = [request.number for request in engine.waiting]
+        assert numbers == sorted(numbers)
+    assert (engine.batch.size, engine.batch.context) == (0, pytest.approx(0, abs=1e-6))
+    assert engine.batch.room.tokens == pytest.approx(scheduler.kv_capacity)
+    return ended, record
 
 
 @pytest.mark.parametrize("grows", [True, False])
 def test_requests_that_draft_differently_take_their_own_steps(grows):
-    """All begin together; each ends after the steps of its own yield, and the cache is whole in the end."""
-    system = system_of(Aggregated(9, 5000, grows), None, 2.3, 4)
-    record = Record(0, False, True)
-    engine = engine_of(system, timed(Drafting()), record)
+    """All begin together; each ends after the steps of its own yield."""
     gives = [0.0, 1.0, 1.7, 2.3, 4.0]
-    for i, own in enumerate(gives):
-        engine.waiting.append(Request(i, 0.0, 100, 25, 0))
-        engine.waiting[-1].gives = own
-    ended = {}
-    while not engine.idle():
-        for request in engine.advance(inf):
-            ended[request.number] = engine.batch.step
-    assert ended == {i: 1 + ceil(24 / (own or 2.3)) for i, own in enumerate(gives)}
-    assert engine.batch.context == pytest.approx(0, abs=1e-6)
-    assert engine.batch.room.tokens == pytest.approx(5000)
+    ended, _ = served(Aggregated(9, 5000, grows), Drafting(), [(100, 25)] * 5, gives)
+    assert [ended[i][0] for i in range(5)] == [1 + ceil(24 / (own or 2.3)) for own in gives]
 
 
 @pytest.mark.parametrize("scheduler", [Aggregated(3, 2000, True), Aggregated(3, 2000), Chunked(64, 3, 2000)], ids=repr)
@@ -200,43 +160,11 @@ def test_requests_that_draft_differently_take_their_own_steps(grows):
 def test_skipping_steps_changes_nothing_where_requests_draft_differently(scheduler, model):
     cost = Steps(Unit.of(model, "h100-sxm", 2, drafts=3, accepted=0.6))
     assert (cost.gives, cost.brings) == (pytest.approx(2.176), 4)
-
-    def run(price):
-        record = Record(0, True, True)
-        engine = engine_of(system_of(scheduler, None, price.gives, price.brings), timed(price), record)
-        for i in range(9):
-            engine.waiting.append(Request(i, 0.0, 100 + i, 40 + 7 * i, 0))
-            engine.waiting[-1].gives = 1 + 0.37 * i
-        ends = {}
-        while not engine.idle():
-            for one in engine.advance(inf):
-                ends[one.number] = engine.batch.now
-        return engine, record, ends
-
-    (engine, quick, ends), (_, slow, slow_ends) = run(cost), run(Slow(cost))
-    assert list(ends) == list(slow_ends)
-    np.testing.assert_allclose(list(ends.values()), list(slow_ends.values()), rtol=1e-9)
+    sizes, gives = [(100 + i, 40 + 7 * i) for i in range(9)], [1 + 0.37 * i for i in range(9)]
+    (ended, quick), (late, slow) = (served(scheduler, price, sizes, gives) for price in (cost, Slow(cost)))
+    assert list(ended) == list(late)
+    np.testing.assert_allclose(list(ended.values()), list(late.values()), rtol=1e-9)
     np.testing.assert_allclose(quick._log, slow._log, rtol=1e-9)
-    assert engine.batch.context == pytest.approx(0, abs=1e-6)
-    assert engine.batch.room.tokens == pytest.approx(2000)
-
-
-def test_growing_caches_admit_more_and_preempt_who_came_last():
-    cost, work = StepCost(t_w=0.02, prompt=0.03, delta_h=1e-5), Workload(100, 400, lengths="geometric")
-
-    def run(batch, grows):
-        return closed_loop(
-            work, cost, concurrency=250, requests=1500, warmup=500, scheduler=Aggregated(batch, 90_000, grows)
-        )
-
-    most = int(theory.max_batch_growing(kv_capacity=90_000, n_in=100, n_out=400, cv=1))
-    reserved, growing, greedy = run(250, False), run(most, True), run(250, True)
-    assert reserved.preempted == 0
-    assert growing.request_rate > 1.1 * reserved.request_rate
-    assert growing.preempted < 0.01 * len(growing.requests)
-    # Who takes all that fit at first computes most of them twice.
-    assert greedy.preempted > len(greedy.requests)
-    assert greedy.request_rate < 0.75 * growing.request_rate
 
 
 @given(
@@ -244,21 +172,11 @@ def test_growing_caches_admit_more_and_preempt_who_came_last():
     spare=st.integers(0, 60),
     budget=st.integers(8, 64),
 )
-def test_whoever_is_preempted_everybody_is_served_and_the_room_is_whole_again(sizes, spare, budget):
+def test_whoever_is_preempted_everybody_is_served(sizes, spare, budget):
     capacity = max(sum(size) for size in sizes) + spare + 4
-    record = Record(0, False, True)
-    cost = timed(StepCost(t_w=0.01, prompt=0.002))
-    engine = engine_of(system_of(Chunked(budget, inf, capacity, True), None, 2.3, 1), cost, record)
-    engine.waiting.extend(Request(i, 0.0, n_in, n_out, 0) for i, (n_in, n_out) in enumerate(sizes))
-    steps = 0
-    while not engine.idle():
-        engine.advance(inf)
-        steps += 1
-        assert steps < 10_000
-    found = record.result(engine.batch.now).requests
+    ended, record = served(Chunked(budget, inf, capacity, True), Drafting(brings=1), sizes)
+    found = record.result(max(now for _, now in ended.values())).requests
     assert sorted(zip(found.n_in, found.n_out, strict=True)) == sorted(sizes)
-    assert engine.batch.room.tokens == pytest.approx(capacity)
-    assert (engine.batch.size, engine.batch.context) == (0, pytest.approx(0, abs=1e-9))
     assert (found.finished >= found.first_token).all()
     assert (found.first_token >= found.admitted).all()
 
@@ -274,80 +192,16 @@ def test_of_drafted_tokens_who_is_preempted_keeps_whole_ones():
     assert engine.batch.room.tokens == pytest.approx(40 - 10 - 8.5 - 2.5)
 
 
-def reference(sizes, room, budget, alone):
-    """Serve step by step as vLLM does; return first tokens and ends, gaps, and how often somebody had to go.
-
-    A step takes 10 ms, 2 ms a prompt token, and 30 ms a prompt, of which a chunk is a part.
-    """
-    waiting, running, tokens, now = list(range(len(sizes))), [], {}, 0.0
-    given, computed, times, preempted = dict.fromkeys(waiting, 0), dict.fromkeys(waiting, 0), {}, 0
-    for number in waiting:
-        times[number] = []
-
-    def held(there):
-        return sum(sizes[one][0] + given[one] if tokens[one] is None else tokens[one] + 1 for one in there)
-
-    while waiting or running:
-        decoding = [one for one in running if tokens[one] is None]
-        prompts = [one for one in running if tokens[one] is not None]
-        away, stands = False, alone and bool(prompts)
-        while not stands and decoding and held(running) + len(decoding) > room and len(running) > 1:
-            last = max(running)
-            running.remove(last)
-            (decoding if last in decoding else prompts).remove(last)
-            computed[last] = 0
-            waiting.insert(0, last)
-            away, preempted = True, preempted + 1
-        while waiting and not away:
-            length = sizes[waiting[0]][0] + given[waiting[0]]
-            if held(running) + len(decoding) + length + 1 > room:
-                break
-            one = waiting.pop(0)
-            running.append(one)
-            prompts.append(one)
-            tokens[one] = length
-        left, fresh, parts, done = budget - (0 if alone and prompts else len(decoding)), 0, 0.0, []
-        for one in sorted(prompts):
-            part = max(min(left, tokens[one] - computed[one]), 0)
-            computed[one] += part
-            left, fresh, parts = left - part, fresh + part, parts + part / tokens[one]
-            if computed[one] == tokens[one] and part:
-                done.append(one)
-        now += 0.01 + 0.002 * fresh + 0.03 * parts
-        for one in ([] if alone and fresh else decoding) + done:
-            given[one] += 1
-            times[one].append(now)
-            tokens[one] = None
-            if given[one] == sizes[one][1]:
-                running.remove(one)
-    gaps = sorted(gap for each in times.values() for gap in np.diff(each))
-    return {number: (each[0], each[-1]) for number, each in times.items()}, gaps, preempted
-
-
-@pytest.mark.parametrize("alone", [False, True])
-@given(
-    sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=8),
-    spare=st.integers(0, 40),
-    budget=st.integers(9, 64),
-)
-@example(sizes=[(15, 16), (27, 5), (22, 25)], spare=19, budget=20)
-@example(sizes=[(29, 7), (10, 20), (12, 30)], spare=3, budget=30)
-def test_engines_preempt_as_one_does_that_is_written_step_by_step(alone, sizes, spare, budget):
-    """First tokens, ends, each gap, and how often somebody had to go."""
-    room = max(sum(size) for size in sizes) + 1 + spare
-    record = Record(0, True, False)
-    scheduler = Chunked(budget, inf, room, True, Habits(alone=alone))
-    engine = engine_of(
-        system_of(scheduler, None), timed(StepCost(t_w=0.01, T=0.002, T_decode=0.0, prompt=0.03)), record
+def test_as_many_as_the_formula_says_are_hardly_preempted_where_caches_grow():
+    cost, work = StepCost(t_w=0.02, prompt=0.03, delta_h=1e-5), Workload(100, 400, lengths="geometric")
+    most = int(theory.max_batch_growing(kv_capacity=90_000, n_in=100, n_out=400, cv=1))
+    reserved, growing, greedy = (
+        closed_loop(work, cost, concurrency=250, requests=1500, warmup=500, scheduler=Aggregated(batch, 90_000, grows))
+        for batch, grows in ((250, False), (most, True), (250, True))
     )
-    engine.waiting.extend(Request(i, 0.0, n_in, n_out, 0) for i, (n_in, n_out) in enumerate(sizes))
-    while not engine.idle():
-        engine.advance(inf)
-        numbers = [request.number for request in engine.waiting]
-        assert numbers == sorted(numbers)
-    run = record.result(engine.batch.now)
-    ends, gaps, preempted = reference(sizes, room, budget, alone)
-    found = sorted(zip(run.requests.first_token, run.requests.finished, strict=True))
-    np.testing.assert_allclose(found, sorted(ends.values()), atol=1e-9)
-    np.testing.assert_allclose(sorted(run.every_gap), gaps, atol=1e-9)
-    assert run.preempted == preempted
+    assert reserved.preempted == 0
+    assert growing.request_rate > 1.1 * reserved.request_rate
+    assert growing.preempted < 0.01 * len(growing.requests)
+    # Who takes all that fit at first computes most of them twice.
+    assert greedy.preempted > len(greedy.requests)
+    assert greedy.request_rate < 0.75 * growing.request_rate

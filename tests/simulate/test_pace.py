@@ -19,14 +19,6 @@ def pace(unit, factor, prompt_factor):
     return Pace(unit.terms, floor_terms(unit.numbers), factor, prompt_factor, 1e9)
 
 
-@given(st.sampled_from(UNITS), st.integers(0, 300), st.integers(1, 9000), st.integers(0, 4000))
-def test_a_step_is_the_unit_s(unit, decodes, context, tokens):
-    if decodes + tokens == 0:
-        return
-    found = pace(unit, 1.0, 1.0).seconds(decodes, decodes * context, 1.0 if tokens else 0.0, tokens, tokens**2 / 2)
-    assert found == pytest.approx(float(unit.step_time(decodes, context, tokens)), rel=1e-9)
-
-
 @given(st.sampled_from(UNITS), st.integers(1, 300), st.integers(1, 9000), st.floats(0.05, 3))
 def test_a_line_is_what_steps_are_and_never_below_the_floor(unit, decodes, context, factor):
     steps = pace(unit, factor, 1.0)
@@ -55,15 +47,14 @@ def test_a_window_bends_the_line_where_it_is_full():
     assert before[0] + before[1] * 10 * reach == pytest.approx(after[0] + after[1] * 10 * reach)
 
 
-@given(st.integers(0, 50), st.integers(100, 4000), st.integers(0, 4000))
-def test_a_step_is_stretched_in_parts_and_cut_at_the_floor(decodes, tokens, cached):
-    unit, pairs = UNITS[0], tokens * (cached + tokens / 2)
-    asked = decodes, 1000 * decodes, 1.0, tokens, pairs
-    plain = pace(unit, 1.0, 1.0)
-    whole, bare = plain.seconds(*asked), plain.seconds(decodes, 1000 * decodes, 0.0, 0, 0.0)
-    assert whole == pytest.approx(float(unit.step_time(decodes, 1000, tokens, cached)), rel=1e-9)
+@given(st.sampled_from(UNITS), st.integers(0, 300), st.integers(1, 9000), st.integers(1, 4000), st.integers(0, 4000))
+def test_a_step_is_the_unit_s_stretched_in_parts_and_cut_at_the_floor(unit, decodes, context, tokens, cached):
+    asked = decodes, context * decodes, 1.0, tokens, tokens * (cached + tokens / 2)
+    plain, least = pace(unit, 1.0, 1.0), float(unit.floor.step_time(decodes, context, tokens)) * (1 - 1e-9)
+    whole, bare = plain.seconds(*asked), plain.seconds(decodes, context * decodes, 0.0, 0, 0.0)
+    if unit is UNITS[0] or cached == 0:  # the simulator knows of a prompt's chunk how many pairs it has, not where
+        assert whole == pytest.approx(float(unit.step_time(decodes, context, tokens, cached)), rel=1e-9)
     assert pace(unit, 2.0, 1.5).seconds(*asked) == pytest.approx(2 * bare + 1.5 * (whole - bare), rel=1e-9)
-    least = float(unit.floor.step_time(decodes, 1000, tokens)) * (1 - 1e-9)
     assert pace(unit, 1.0, 0.05).seconds(*asked) >= least
     early = Pace({**unit.terms, "fixed": -1.0}, floor_terms(unit.numbers), 1.0, 1.0, 1e9)
     assert early.seconds(*asked) >= least

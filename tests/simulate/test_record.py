@@ -49,16 +49,6 @@ def test_a_share_outside_0_to_1_is_refused(q):
         GapHistogram().quantile(q)
 
 
-@pytest.mark.parametrize("scheduler", [Aggregated(), Chunked(256), Disaggregated()], ids=repr)
-def test_quantiles_of_a_run_are_those_of_its_gaps(scheduler):
-    run = closed_loop(USERS, COST, concurrency=16, requests=2000, scheduler=scheduler, every_gap=True)
-    assert run.gaps.count == len(run.every_gap)
-    assert run.gaps.mean == pytest.approx(run.every_gap.mean())
-    assert run.gaps.largest == pytest.approx(run.every_gap.max())
-    for q in (0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0):
-        assert run.gaps.quantile(q) == pytest.approx(np.quantile(run.every_gap, q, method="inverted_cdf"), rel=1e-3)
-
-
 def test_the_histogram_does_not_depend_on_how_often_it_is_filled(monkeypatch):
     at_once = closed_loop(USERS, COST, concurrency=4, requests=100, every_gap=True)
     monkeypatch.setattr(record, "_STEPS", 7)

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from inference_math.simulate import (
-    Aggregated,
-    Chunked,
-    Disaggregated,
-    Reuse,
-    StepCost,
-    benchmark,
-    closed_loop,
-    open_loop,
-    replay,
-)
+from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost
+from inference_math.simulate.serve import benchmark, closed_loop, open_loop, replay
 from inference_math.workload import Requests, Trace, Workload
 
 COST = StepCost(t_w=0.02, T=1e-4, delta_h=1e-4, kv_read=1e-7, pair=1e-8)
@@ -26,38 +15,25 @@ SCHEDULERS = [Aggregated(), Chunked(128), Disaggregated()]
 
 
 class InTurn:
-    """A source that gives its requests in their order."""
-
-    def __init__(self, n_in, n_out, cached=0):
-        self.requests = Requests(*np.broadcast_arrays(n_in, n_out, cached))
+    """A source whose requests become longer and longer."""
 
     def draw(self, count, rng):
-        return self.requests
+        return Requests(np.arange(100, 160), np.arange(60) % 7 + 1, np.arange(60) % 3 * 20)
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
-def test_each_user_sends_when_the_last_answer_has_come(scheduler):
-    """In a closed loop there are never more than the users, in a benchmark every request is counted once."""
-    setting = {"requests": 57, "scheduler": scheduler, "seed": 3, "log": True}
-    for run in (benchmark(USERS, COST, concurrency=7, **setting), closed_loop(USERS, COST, concurrency=7, **setting)):
-        assert (run.requests.arrival == 0).sum() == 7
-        assert set(run.requests.arrival) <= {0.0, *run.requests.finished}
-        assert run.log.decodes.max() <= 7
-        assert len(run.requests) == 57
-        if not isinstance(scheduler, Disaggregated):
-            assert (run.log.decodes + np.ceil(run.log.prefills)).min() >= 1
-
-
-@pytest.mark.parametrize(("users", "each"), [(1, 4), (5, 1), (8, 3), (12, 40)])
-def test_the_opening_burst_weighs_one_in_so_many_requests(users, each):
-    """Prompts that take a second, one in a step, and answers so long and quick that users never meet again."""
-    cost = StepCost(t_w=1e-6, prompt=1.0)
-    run = benchmark(
-        Workload(10_000, 10**6), cost, concurrency=users, requests=users * each, scheduler=Chunked(10_000 + users)
-    )
-    burst = (users + 1) / 2  # the k-th prompt waits for k of them
-    # Who comes back finds all others decoding, unless an answer ends within another's prompt: they are a second apart.
-    assert run.requests.ttft.mean() == pytest.approx((burst + (each - 1)) / each, rel=0.02)
+@pytest.mark.parametrize("scheduler", [*SCHEDULERS, Aggregated(max_batch=2)], ids=repr)
+@pytest.mark.parametrize("reuse", [None, Reuse(2e-3, blocking=False)], ids=repr)
+def test_each_user_sends_when_the_last_answer_has_come(scheduler, reuse):
+    """In a benchmark every request is served: it is the replay of its own arrivals, which a plain loop knows."""
+    setting = {"concurrency": 5, "requests": 57, "scheduler": scheduler, "reuse": reuse}
+    run, loop = benchmark(InTurn(), COST, **setting).requests, closed_loop(InTurn(), COST, **setting).requests
+    assert len(run) == 57 <= len(loop)
+    assert sorted(run.arrival)[5:] == sorted(run.finished)[:52]
+    assert set(loop.arrival) <= {0.0, *loop.finished}
+    sent = run.sort_values(["arrival", "n_in"], ignore_index=True)
+    trace = Trace(sent.n_in, sent.n_out, arrival=sent.arrival, alpha=sent.cached / sent.n_in)
+    again = replay(trace, COST, scheduler=scheduler, reuse=reuse).requests
+    np.testing.assert_allclose(again.sort_values(["arrival", "n_in"]), sent)
 
 
 def test_what_a_request_takes_on_its_way_counts_in_its_first_token_alone():
@@ -73,47 +49,10 @@ def test_what_a_request_takes_on_its_way_counts_in_its_first_token_alone():
         benchmark(USERS, COST, concurrency=1, requests=1, front=-1.0)
 
 
-@given(slots=st.integers(1, 8), seed=st.integers(0, 2**32), most=st.sampled_from([1, 2, 30]))
-def test_a_closed_loop_is_a_sum_over_slots(slots, seed, most):
-    """A slot starts a request when the last is out, so counted in steps it does not know of the others."""
-    rng = np.random.default_rng(seed)
-    n_in, n_out = rng.integers(1, 200, 60), rng.integers(1, most, 60, endpoint=True)
-    run = closed_loop(InTurn(n_in, n_out), COST, concurrency=slots, requests=40, log=True)
-    ends, starts = np.zeros(slots, dtype=int), np.zeros(60, dtype=int)
-    last = np.zeros(slots, dtype=int)  # of two that end together, the one sent first goes on first
-    for number in range(60):
-        slot = np.lexsort((last, ends))[0]
-        starts[number], last[slot] = ends[slot], number
-        ends[slot] += n_out[number]
-    steps = np.arange(min(ends))[:, None]
-    prompts = steps == starts
-    decodes = (steps > starts) & (steps < starts + n_out)
-    context = decodes * (n_in + steps - starts)
-    seconds = [
-        COST(*step)
-        for step in zip(
-            decodes.sum(1), context.sum(1), prompts.sum(1), prompts @ n_in, prompts @ (n_in**2 / 2), strict=True
-        )
-    ]
-    clock = np.concatenate([[0.0], np.cumsum(seconds)])
-    measured = len(run.requests)
-    order = np.lexsort((np.arange(60), starts + n_out))[:measured]
-    np.testing.assert_allclose(run.requests.arrival, clock[starts[order]], atol=1e-9)
-    np.testing.assert_allclose(run.requests.first_token, clock[starts[order] + 1])
-    np.testing.assert_allclose(run.requests.finished, clock[(starts + n_out)[order]])
-    assert run.requests[["n_in", "n_out"]].to_numpy().tolist() == np.column_stack([n_in, n_out])[order].tolist()
-    np.testing.assert_allclose(run.log.seconds, seconds[: len(run.log)])
-
-
-def test_arrivals_keep_their_rate_and_do_not_depend_on_the_system():
-    runs = [open_loop(USERS, COST, rate=3.0, requests=500, seed=5, scheduler=s) for s in SCHEDULERS]
+def test_who_comes_does_not_depend_on_the_system_nor_on_bursts_that_change_when():
+    runs = [open_loop(USERS, COST, rate=3.0, requests=500, seed=5, scheduler=scheduler) for scheduler in SCHEDULERS]
     arrivals = [np.sort(run.requests.arrival)[:400] for run in runs]
-    assert (arrivals[0] == arrivals[1]).all()
-    assert (arrivals[0] == arrivals[2]).all()
-    assert arrivals[0][-1] == pytest.approx(400 / 3, rel=3 / np.sqrt(400))
-
-
-def test_bursts_change_who_comes_when_and_not_who_comes():
+    assert (arrivals[0] == arrivals[1:]).all()
     runs = [
         open_loop(USERS, COST, rate=3.0, requests=400, seed=5, **how)
         for how in ({}, *({"cv_arrivals": cv} for cv in (1, 2, 0)))
@@ -129,26 +68,20 @@ def test_bursts_change_who_comes_when_and_not_who_comes():
 
 @pytest.mark.parametrize("how", [{"concurrency": 8}, {"rate": 4.0}, {"concurrency": 8, "start": "steady"}], ids=str)
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
-def test_the_same_seed_gives_the_same_run_and_another_another(scheduler, how):
+def test_the_same_seed_gives_the_same_run_whatever_is_kept_and_another_another(scheduler, how):
     if "start" in how and isinstance(scheduler, Disaggregated):
         return  # has no steady start
     simulate = open_loop if "rate" in how else closed_loop
-    setting = {"requests": 100, "scheduler": scheduler, "every_gap": True, "log": True, **how}
-    one, same, other = (simulate(USERS, COST, seed=seed, **setting) for seed in (1, 1, 2))
+    setting, kept = {"requests": 100, "scheduler": scheduler, **how}, {"every_gap": True, "log": True}
+    one, same = (simulate(USERS, COST, seed=1, **setting, **kept) for _ in range(2))
     assert one.requests.equals(same.requests)
     assert one.log.equals(same.log)
     assert (one.every_gap == same.every_gap).all()
-    assert not one.requests.equals(other.requests)
-
-
-@pytest.mark.parametrize("kept", ["every_gap", "log"])
-def test_what_is_kept_does_not_change_the_run(kept):
-    plain = closed_loop(USERS, COST, concurrency=5, requests=100)
-    full = closed_loop(USERS, COST, concurrency=5, requests=100, **{kept: True})
-    assert getattr(plain, kept) is None
-    assert getattr(full, kept) is not None
-    assert full.requests.equals(plain.requests)
-    assert full.gaps.frame().equals(plain.gaps.frame())
+    plain, other = (simulate(USERS, COST, seed=seed, **setting) for seed in (1, 2))
+    assert plain.requests.equals(one.requests)
+    assert plain.gaps.frame().equals(one.gaps.frame())
+    assert (plain.every_gap, plain.log) == (None, None)
+    assert not other.requests.equals(one.requests)
 
 
 @pytest.mark.parametrize(
@@ -240,21 +173,3 @@ def test_a_replay_of_which_nothing_is_left_after_the_warm_up_has_no_rate():
     run = replay(trace, COST, warmup=1)
     assert run.requests.empty
     assert np.isnan(run.request_rate)
-
-
-def test_users_queue_in_the_order_in_which_their_requests_are_ready():
-    """Who has something to load is overtaken; a prompt of its own length tells when a request was sent."""
-    rng = np.random.default_rng(4)
-    n_in = np.arange(100, 160)
-    users = InTurn(n_in, rng.integers(1, 6, 60), rng.choice([0, 50], 60))
-    reuse, one = Reuse(2e-3, blocking=False), Aggregated(max_batch=1)
-    run = closed_loop(users, COST, concurrency=4, requests=50, scheduler=one, reuse=reuse)
-    requests = run.requests.sort_values("n_in").head(40)
-    assert requests.n_in.tolist() == n_in[:40].tolist()
-    ready, pipe = [], 0.0
-    for request in requests.itertuples():
-        if request.cached:
-            pipe = max(pipe, request.arrival) + reuse.R * request.cached
-        ready.append(pipe if request.cached else request.arrival)
-    assert not (np.diff(ready) > 0).all()
-    assert requests.assign(ready=ready).sort_values("ready", kind="stable").admitted.is_monotonic_increasing

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math.simulate import OVERLAPS, Aggregated, Chunked, Disaggregated, Reuse, StepCost, closed_loop, replay
+from inference_math.simulate import (
+    OVERLAPS,
+    Aggregated,
+    Chunked,
+    Disaggregated,
+    Habits,
+    Reuse,
+    StepCost,
+    closed_loop,
+    replay,
+)
 from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
 from inference_math.simulate.record import Record
@@ -24,23 +34,31 @@ from inference_math_planner.fleets.goodput import Client
 class Sent:
     """A request of the plain loop."""
 
+    number: int
     arrival: float
     n_in: int
     n_out: int
     cached: int
     ready: float = 0.0  # what the store has to load is there
     computed: int = 0
+    kept: int = 0  # tokens of its answer that are computed again with the prompt
     tokens: int = 0
     admitted: float = nan
     first_token: float = nan
     last: float = nan
 
+    def length(self):
+        return self.n_in + self.kept
+
+    def held(self):
+        return self.n_in + self.tokens if self.tokens else self.length() + 1
+
 
 def sent(trace, reuse):
     """Return the requests of a trace in the order in which the system sees them."""
     requests, pipe = [], 0.0
-    for arrival, *tokens in zip(trace.arrival, *trace.rows(), strict=True):
-        one = Sent(float(arrival), *map(int, tokens))
+    for number, (arrival, *tokens) in enumerate(zip(trace.arrival, *trace.rows(), strict=True)):
+        one = Sent(number, float(arrival), *map(int, tokens))
         one.ready, one.computed = one.arrival, one.cached
         if reuse and not reuse.blocking and one.cached:
             one.ready = pipe = max(pipe, one.arrival) + reuse.R * one.cached
@@ -48,30 +66,53 @@ def sent(trace, reuse):
     return sorted(requests, key=lambda one: one.ready)
 
 
+def fits(one, inside, scheduler):
+    """Tell whether there is room: for whole answers, or where caches grow for the next step's tokens."""
+    if len(inside) == scheduler.max_batch:
+        return False
+    if scheduler.grows:
+        return grown(inside) + one.length() + 1 <= scheduler.kv_capacity
+    return sum(each.n_in + each.n_out for each in [*inside, one]) <= scheduler.kv_capacity
+
+
+def grown(inside):
+    return sum(one.held() + (one.tokens > 0) for one in inside)
+
+
 def played(trace, cost, scheduler, reuse):
-    """Every step of one engine, one after the other: lists, sums over them, nothing skipped."""
+    """Every step of one engine, one after the other: lists, sums over them, nothing skipped; who came last goes."""
     budget = scheduler.budget if isinstance(scheduler, Chunked) else inf
-    waiting = sent(trace, reuse)
+    alone = isinstance(scheduler, Chunked) and scheduler.habits.alone
+    waiting, preempted = sent(trace, reuse), 0
     now, inside, gone, gaps, log = 0.0, [], [], [], []
     while waiting or inside:
         if not inside:
             now = max(now, waiting[0].ready)
-        while waiting and waiting[0].ready <= now and len(inside) < scheduler.max_batch:
-            if sum(one.n_in + one.n_out for one in [*inside, waiting[0]]) > scheduler.kv_capacity:
+        away, still = False, alone and not all(one.tokens for one in inside)  # then decodes stand still
+        while scheduler.grows and not still and len(inside) > 1 and grown(inside) > scheduler.kv_capacity:
+            if not any(one.tokens for one in inside):
                 break
+            last = max(inside, key=lambda one: one.number)
+            last.kept, last.tokens, last.computed = last.tokens or last.kept, 0, last.cached
+            inside.remove(last)
+            waiting.insert(0, last)
+            away, preempted = True, preempted + 1
+        while not away and waiting and waiting[0].ready <= now and fits(waiting[0], inside, scheduler):
             inside.append(waiting.pop(0))
         decoding = [one for one in inside if one.tokens]
+        if alone and len(decoding) < len(inside):
+            decoding = []
         context = sum(one.n_in + one.tokens for one in decoding)
         left, chunks, load = budget - len(decoding), [], 0.0
         for one in inside:
-            chunk = min(one.n_in - one.computed, left)
+            chunk = min(one.length() - one.computed, left)
             if not one.tokens and chunk > 0:
                 if one.computed == one.cached:
-                    one.admitted = now
+                    one.admitted = one.admitted if one.kept else now
                     load += reuse.R * one.cached if reuse and reuse.blocking else 0.0
                 chunks.append((one, int(chunk)))
                 left -= chunk
-        shares = sum(chunk / (one.n_in - one.cached) for one, chunk in chunks)
+        shares = sum(chunk / (one.length() - one.cached) for one, chunk in chunks)
         pairs = sum(((one.computed + chunk) ** 2 - one.computed**2) / 2 for one, chunk in chunks)
         fresh = sum(chunk for _, chunk in chunks)
         seconds = max(cost(len(decoding), context, shares, fresh, pairs), load)
@@ -82,12 +123,15 @@ def played(trace, cost, scheduler, reuse):
             one.last, one.tokens = now, one.tokens + 1
         for one, chunk in chunks:
             one.computed += chunk
-            if one.computed == one.n_in:
-                one.first_token = one.last = now
-                one.tokens = 1
+            if one.computed == one.length():
+                if one.kept:
+                    gaps.append(now - one.last)
+                else:
+                    one.first_token = now
+                one.last, one.tokens = now, one.kept + 1
         gone += [one for one in inside if one.tokens == one.n_out]
         inside = [one for one in inside if one.tokens != one.n_out]
-    return gone, gaps, log
+    return gone, gaps, log, preempted
 
 
 coefficient = st.floats(0.001, 1).map(lambda x: x * 1.0123456789)
@@ -106,28 +150,32 @@ reuses = st.none() | st.builds(Reuse, R=coefficient, blocking=st.booleans())
 
 
 @st.composite
-def traces(draw):
+def traces(draw, least=1, longest=(1, 3, 12), apart=(0.0, 1.0, 10.0, 100.0)):
     """A dozen requests; prompts of different lengths, so that a request is known by its own."""
-    count = draw(st.integers(1, 12))
+    count = draw(st.integers(least, 12))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     return Trace(
         n_in=rng.permutation(30)[:count] + 1,
-        n_out=rng.integers(1, draw(st.sampled_from([1, 3, 12])), count, endpoint=True),
-        arrival=np.cumsum(rng.exponential(draw(st.sampled_from([0.0, 1.0, 10.0, 100.0])), count)),
+        n_out=rng.integers(1, draw(st.sampled_from(longest)), count, endpoint=True),
+        arrival=np.cumsum(rng.exponential(draw(st.sampled_from(apart)), count)),
         alpha=rng.choice([0.0, 0.5, 1.0], count) if draw(st.booleans()) else 0.0,
     )
 
 
 max_batches = st.sampled_from([1, 2, 5, inf])
 capacities = st.sampled_from([42, 60, 100, inf])
+budgets, habits = st.sampled_from([1, 2, 3, 7, 16, 64]), st.builds(Habits, alone=st.booleans())
 one_engine = st.builds(Aggregated, max_batches, capacities) | st.builds(
-    Chunked, st.sampled_from([1, 2, 3, 7, 16, 64]), max_batches, capacities
+    Chunked, budgets, max_batches, capacities, habits=habits
 )
-
-
+crowds, narrow = st.sampled_from([5, inf]), st.sampled_from([60, 70, 90])
+growing = st.builds(Aggregated, crowds, narrow, st.just(True)) | st.builds(
+    Chunked, budgets, crowds, narrow, st.just(True), habits
+)
 pools = st.builds(
-    Disaggregated, st.integers(1, 2), st.integers(1, 2), st.just(0.0) | coefficient, max_batches, capacities
-)
+    Disaggregated, st.integers(1, 2), st.integers(1, 2), st.just(0.0) | coefficient, max_batches, capacities,
+    groups=st.integers(1, 2), budget=st.sampled_from([1, 20, 60]),
+)  # fmt: skip
 
 
 class DecodeUnit:
@@ -163,21 +211,35 @@ class DecodeUnit:
 
 def pooled(trace, cost, scheduler, reuse):
     """Every prompt and every step of two pools, one after the other."""
-    gone, gaps, log, joining = [], [], [], []
-    free, link = [0.0] * scheduler.prefill_units, [0.0] * scheduler.prefill_units
-    for one in sent(trace, reuse):
-        unit = free.index(min(free))
-        one.admitted = max(one.ready, free[unit])
-        load = reuse.R * one.cached if reuse and reuse.blocking else 0.0
-        computing = cost(0, 0, 1.0, one.n_in - one.cached, (one.n_in**2 - one.cached**2) / 2)
-        log.append((0, 0, one.n_in - one.cached, one.admitted, max(computing, load), 1.0))
-        one.first_token = one.last = free[unit] = one.admitted + max(computing, load)
-        one.tokens = 1
-        link[unit] = max(link[unit], one.first_token) + scheduler.transfer * one.n_in
-        if one.n_out == 1:
-            gone.append(one)
+    gone, gaps, log, joining, groups = [], [], [], [], scheduler.groups
+    waiting, free = sent(trace, reuse), [0.0] * (scheduler.prefill_units * groups)
+    link = free.copy()
+    while waiting:
+        group = free.index(min(free))
+        prompts, now = [waiting.pop(0)], free[group]
+        if now <= prompts[0].ready:
+            now = prompts[0].ready  # who finds a group free is alone
         else:
-            joining.append((link[unit], one))
+            fresh = prompts[0].n_in - prompts[0].cached
+            while waiting and waiting[0].ready <= now:
+                fresh += waiting[0].n_in - waiting[0].cached
+                if fresh > scheduler.budget:
+                    break
+                prompts.append(waiting.pop(0))
+        load = sum(reuse.R * one.cached if reuse and reuse.blocking else 0.0 for one in prompts)
+        fresh = sum(one.n_in - one.cached for one in prompts)
+        pairs = sum((one.n_in**2 - one.cached**2) / 2 for one in prompts)
+        # As slow as if all groups had as many.
+        seconds = max(cost(0, 0, 1.0 * groups * len(prompts), groups * fresh, groups * pairs), load)
+        log.append((0, 0, fresh, now, seconds, 1.0 * len(prompts)))
+        free[group] = now + seconds
+        for one in prompts:
+            one.admitted, one.first_token, one.last, one.tokens = now, free[group], free[group], 1
+            link[group] = max(link[group], free[group]) + scheduler.transfer * one.n_in
+            if one.n_out == 1:
+                gone.append(one)
+            else:
+                joining.append((link[group], one))
     units = [DecodeUnit(cost, scheduler, gone, gaps, log) for _ in range(scheduler.decode_units)]
     events = [(time, False, number, one, None) for number, (time, one) in enumerate(joining)]
     while events:
@@ -188,7 +250,7 @@ def pooled(trace, cost, scheduler, reuse):
                 each.step()
         if unit is None:  # a unit's link takes one cache in after the other
             unit = min(units, key=lambda unit: len(unit.inside) + len(unit.queue) + unit.coming)
-            unit.link = max(unit.link + scheduler.transfer * one.n_in, time)
+            unit.link = max(unit.link + scheduler.transfer / groups * one.n_in, time)
             if unit.link > time:
                 unit.coming += 1
                 events.append((unit.link, True, number, one, unit))
@@ -206,7 +268,7 @@ def pooled(trace, cost, scheduler, reuse):
     for unit in units:
         while unit.inside:
             unit.step()
-    return gone, gaps, log
+    return gone, gaps, log, 0
 
 
 def in_order(steps):
@@ -214,12 +276,22 @@ def in_order(steps):
     return np.array(sorted(steps), dtype=float)
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(trace=traces(), cost=costs, scheduler=one_engine | pools, reuse=reuses)
 def test_a_system_is_its_plain_loop(trace, cost, scheduler, reuse):
+    check_against_plain_loop(trace, cost, scheduler, reuse)
+
+
+@settings(max_examples=120)
+@given(trace=traces(4, (20, 30), (0.0, 1.0, 10.0)), cost=costs, scheduler=growing, reuse=reuses)
+def test_an_engine_preempts_as_its_plain_loop_does(trace, cost, scheduler, reuse):
+    check_against_plain_loop(trace, cost, scheduler, reuse)
+
+
+def check_against_plain_loop(trace, cost, scheduler, reuse):
     run = replay(trace, cost, scheduler=scheduler, reuse=reuse, every_gap=True, log=True)
     plain = pooled if isinstance(scheduler, Disaggregated) else played
-    gone, gaps, log = plain(trace, cost, scheduler, reuse)
+    gone, gaps, log, preempted = plain(trace, cost, scheduler, reuse)
     assert sorted(run.requests.n_in) == sorted(one.n_in for one in gone)
     found = run.requests.set_index("n_in").loc[[one.n_in for one in gone]]
     columns = {name: name for name in ("arrival", "n_out", "cached", "admitted", "first_token")} | {"finished": "last"}
@@ -228,71 +300,24 @@ def test_a_system_is_its_plain_loop(trace, cost, scheduler, reuse):
     np.testing.assert_allclose(np.sort(run.every_gap), np.sort(gaps), rtol=1e-9)
     steps = run.log[["decodes", "context", "tokens", "start", "seconds", "prefills"]].itertuples(index=False)
     np.testing.assert_allclose(in_order(steps), in_order(log), rtol=1e-9)
-    assert (run.steps, run.gaps.count) == (len(log), len(gaps))
+    assert (run.steps, run.gaps.count, run.preempted) == (len(log), len(gaps), preempted)
+    assert run.gaps.mean == pytest.approx(np.mean(gaps) if gaps else nan, nan_ok=True)
+    assert run.gaps.largest == pytest.approx(max(gaps, default=0))
     assert run.seconds == pytest.approx(run.requests.finished.max())
-    for _, steps in run.log.groupby("engine"):  # one at a time
+    # One step at a time; a pool's groups may have the numbers of decode units.
+    for _, steps in run.log.groupby(["engine", (run.log.decodes > 0) & (getattr(scheduler, "groups", 1) > 1)]):
         ends = (steps.start + steps.seconds).to_numpy()
         assert (steps.start.to_numpy()[1:] >= ends[:-1] * (1 - 1e-9)).all()
 
 
-def test_caches_queue_for_the_link_of_the_unit_that_they_go_to():
-    """Four senders, one receiver: a cache each second and a half, though each sender could send one in two."""
-    cost, together = StepCost(t_w=1e-6), Trace(n_in=[10] * 8, n_out=[2] * 8, arrival=[0.0] * 8)
-    run = replay(together, cost, scheduler=Disaggregated(4, 1, transfer=0.15))
-    np.testing.assert_allclose(np.sort(run.requests.finished), 1.5 * np.arange(1, 9), rtol=1e-4)
-    two = replay(together, cost, scheduler=Disaggregated(4, 2, transfer=0.15))
-    np.testing.assert_allclose(np.sort(two.requests.finished), 1.5 * np.repeat(np.arange(1, 5), 2), rtol=1e-4)
-
-
-def test_all_groups_of_a_decode_unit_take_a_cache_in():
-    """Two groups of a prefill unit send half as fast each; the decode unit takes in what both send."""
-    cost, together = StepCost(t_w=1e-6), Trace(n_in=[10] * 8, n_out=[2] * 8, arrival=[0.0] * 8)
-    run = replay(together, cost, scheduler=Disaggregated(2, 1, transfer=0.15, groups=2))
-    np.testing.assert_allclose(np.sort(run.requests.finished), 1.5 + 0.75 * np.arange(8), rtol=1e-4)
-
-
 def test_a_request_stays_with_the_unit_that_its_cache_is_sent_to():
-    """Some crowded traces on two units each, beside the plain loop: who is emptiest may change on the way."""
+    """Some crowded traces on two units each: who is emptiest may change on the way."""
+    cost = StepCost(t_w=0.3037, T=0.010123, prompt=0.05061, delta_h=0.10123, kv_read=0.010123)  # no two times are alike
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        trace = Trace(
-            n_in=rng.permutation(30)[:12] + 1,
-            n_out=rng.integers(2, 13, 12),
-            arrival=np.cumsum(rng.exponential(0.5, 12)),
-        )
-        cost = StepCost(
-            t_w=0.3037, T=0.010123, prompt=0.05061, delta_h=0.10123, kv_read=0.010123
-        )  # no two times are alike
-        scheduler = Disaggregated(2, 2, transfer=0.10271, max_batch=5)
-        gone, *_ = pooled(trace, cost, scheduler, None)
-        found = replay(trace, cost, scheduler=scheduler).requests.set_index("n_in").finished
-        for one in gone:
-            assert found[one.n_in] == pytest.approx(one.last, rel=1e-9), seed
-
-
-def test_prompts_that_wait_are_computed_together_as_far_as_the_budget_goes():
-    """The first comes alone; of the four that wait, two of 100 tokens fit a budget of 250, then one of 300, and 50."""
-    trace = Trace([100, 100, 100, 300, 50], [1] * 5, arrival=[0.0, 0.01, 0.02, 0.03, 0.04])
-    pool = Disaggregated(budget=250)
-    log = replay(trace, StepCost(t_w=0.1, T=1e-3), scheduler=pool, log=True).log
-    assert log.tokens.tolist() == [100, 200, 300, 50]
-    assert log.prefills.tolist() == [1, 2, 1, 1]
-    np.testing.assert_allclose(log.seconds, [0.2, 0.3, 0.4, 0.15])
-
-
-def test_a_cache_is_sent_when_its_step_has_ended_one_after_the_other():
-    trace = Trace([100, 100, 100], [2] * 3, arrival=[0.0, 0.01, 0.02])
-    pool = Disaggregated(budget=200, transfer=1e-3)
-    requests = replay(trace, StepCost(t_w=0.1, T=1e-3), scheduler=pool).requests
-    np.testing.assert_allclose(requests.first_token, [0.2, 0.5, 0.5])
-    np.testing.assert_allclose(requests.finished, [0.4, 0.7, 0.8])  # 0.1 for the cache, 0.1 for the step
-
-
-def test_a_step_of_a_prefill_unit_costs_as_if_all_its_groups_had_a_prompt():
-    trace = Trace([1000], [3], arrival=[0.0])
-    cost = StepCost(t_w=0.01, T=1e-5, prompt=0.1)
-    run = replay(trace, cost, scheduler=Disaggregated(1, 1, groups=2))
-    assert run.requests.ttft[0] == pytest.approx(0.01 + 2 * (0.1 + 0.01))
+        n_in, n_out = rng.permutation(30)[:12] + 1, rng.integers(2, 13, 12)
+        trace = Trace(n_in, n_out, arrival=np.cumsum(rng.exponential(0.5, 12)))
+        check_against_plain_loop(trace, cost, Disaggregated(2, 2, transfer=0.10271, max_batch=5), None)
 
 
 def test_prompts_of_a_rank_share_its_link_and_ranks_have_their_own():
@@ -301,14 +326,6 @@ def test_prompts_of_a_rank_share_its_link_and_ranks_have_their_own():
     for ranks, seconds in ((1, 1.0), (2, 0.5)):
         run = replay(trace, cost, scheduler=Chunked(2000 * ranks, ranks=ranks), reuse=reuse, log=True)
         assert run.log.seconds[0] == pytest.approx(seconds)
-
-
-def test_groups_of_a_pool_have_links_of_their_own_and_prompts_of_one_share_it():
-    trace = Trace([1000] * 4, [1] * 4, arrival=[0.0, 0.0, 0.0, 0.0], alpha=0.5)
-    cost, reuse = StepCost(t_w=0.01, T=1e-5), Reuse(R=1e-3)
-    for budget, ttft in ((500, [0.5, 0.5, 1.0, 1.0]), (1000, [0.5, 0.5, 1.5, 1.5])):  # one by one, or by two
-        run = replay(trace, cost, scheduler=Disaggregated(1, 1, groups=2, budget=budget), reuse=reuse)
-        assert sorted(run.requests.ttft) == pytest.approx(ttft)
 
 
 growing = st.builds(

@@ -1,6 +1,8 @@
-"""The simulator against closed forms: interference of B requests, and the queue of a pool."""
+"""The simulator against closed forms: interference of B requests."""
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from grids import rest_long
 from scipy import stats
 
 from inference_math import theory
-from inference_math.simulate import Disaggregated, StepCost, closed_loop, open_loop
+from inference_math.simulate import StepCost, closed_loop
 from inference_math.workload import Workload
 
 T_W, TTFT_1, DELTA_H = 0.02, 0.2, 4e-4
@@ -16,10 +18,11 @@ COST = StepCost(t_w=T_W, prompt=TTFT_1, delta_h=DELTA_H)
 SETTINGS = [(2, 12), (8, 40), (16, 20), (32, 170), (64, 100)]
 
 
-def steady(B, n_out, **kept):
+@cache
+def steady(B, n_out):
     """Many requests of geometric length from the middle of the steady state, prefill first."""
     users = Workload(500, n_out, lengths="geometric")
-    return closed_loop(users, COST, concurrency=B, requests=60_000, start="steady", seed=7, **kept)
+    return closed_loop(users, COST, concurrency=B, requests=60_000, start="steady", seed=7, log=True)
 
 
 @pytest.mark.parametrize(("B", "n_out"), rest_long(SETTINGS, 2))
@@ -52,7 +55,7 @@ def test_quantiles_of_the_gap_are_those_of_a_binomial_number_of_prefills(B, n_ou
 @pytest.mark.parametrize(("B", "n_out"), rest_long(SETTINGS, 2))
 def test_prefills_in_a_step_are_binomial(B, n_out):
     """Step after step independent, so that a chi-square test holds; beside a decode, they are those of B − 1."""
-    log = steady(B, n_out, log=True).log
+    log = steady(B, n_out).log
     for slots, weights in ((B, np.ones(len(log))), (B - 1, log.decodes / B)):
         law = stats.binom(slots, 1 / n_out)
         counts = np.bincount(log.prefills.astype(int), weights, minlength=B + 1)
@@ -84,20 +87,3 @@ def test_equal_answers_take_equally_long_whatever_their_phases(start):
     expected = n_out * T_W + B * (cost(n_out - 1, context, 1, n_in, n_in**2 / 2) - T_W)
     assert run.requests.latency.to_numpy() == pytest.approx(expected)
     assert run.requests.ttft.std() > 0 if start == "steady" else run.requests.ttft.std() < 1e-9
-
-
-SERVICE = COST(0, 0, 1.0, 500, 0.0)
-
-
-@pytest.mark.parametrize("units", [2, 5])
-def test_prefill_units_are_the_servers_of_one_queue(units):
-    """Nobody waits while a unit is free: Lindley's recursion of several servers (Kiefer and Wolfowitz)."""
-    run = open_loop(
-        Workload(500, 1), COST, rate=0.9 * units / SERVICE, requests=3000, scheduler=Disaggregated(prefill_units=units)
-    )
-    free = np.zeros(units)
-    for request in run.requests.sort_values("arrival").itertuples():
-        start = max(request.arrival, free[0])
-        assert request.admitted == pytest.approx(start)
-        free[0] = start + SERVICE
-        free.sort()

@@ -8,26 +8,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from inference_math.simulate import Reuse, StepCost, closed_loop, open_loop, replay
+from inference_math.simulate import Aggregated, StepCost, closed_loop
 from inference_math.simulate.users import arrivals, lengths
-from inference_math.workload import Requests, Trace, Workload
+from inference_math.workload import Requests, Workload
 
 COST = StepCost(t_w=0.02, T=1e-4)
 
 
-def test_arrivals_are_a_poisson_process():
-    times = np.array(list(islice(arrivals(5.0, np.random.default_rng(1)), 20_000)))
-    gaps = np.diff(times, prepend=0.0)
-    assert stats.kstest(gaps, "expon", args=(0, 1 / 5)).pvalue > 0.01
-    assert abs(stats.pearsonr(gaps[1:], gaps[:-1]).statistic) < 3 / np.sqrt(gaps.size)
-    assert times[-1] == pytest.approx(20_000 / 5, rel=3 / np.sqrt(20_000))
-
-
-@pytest.mark.parametrize("cv", [0.5, 2])
-def test_bursts_are_gamma_distributed_and_keep_the_rate(cv):
+@pytest.mark.parametrize("cv", [0.5, 1, 2])  # 1: a Poisson process
+def test_bursts_are_gamma_distributed_independent_and_keep_the_rate(cv):
     times = np.array(list(islice(arrivals(5.0, np.random.default_rng(2), cv), 20_000)))
     gaps = np.diff(times, prepend=0.0)
     assert stats.kstest(gaps, "gamma", args=(1 / cv**2, 0, cv**2 / 5)).pvalue > 0.01
+    assert abs(stats.pearsonr(gaps[1:], gaps[:-1]).statistic) < 3 / np.sqrt(gaps.size)
     assert np.std(gaps) * 5 == pytest.approx(cv, rel=0.05)
     assert times[-1] == pytest.approx(20_000 / 5, rel=3 * cv / np.sqrt(20_000))
 
@@ -42,21 +35,6 @@ def test_lengths_come_in_the_order_in_which_they_are_drawn():
     rng = np.random.default_rng(3)
     drawn = [np.column_stack(users.draw(4096, rng)) for _ in range(2)]
     assert (np.array(found) == np.concatenate(drawn)[:5000]).all()
-
-
-def test_the_store_serves_one_request_after_the_other():
-    """Three at once, each with 100 tokens at 10 ms to load: they can be served 1, 2 and 3 s later."""
-    trace = Trace(n_in=[200] * 3, n_out=[1] * 3, arrival=[5.0] * 3, alpha=0.5)
-    run = replay(trace, COST, reuse=Reuse(0.01, blocking=False))
-    assert run.requests.admitted.tolist() == pytest.approx([6, 7, 8])
-    assert run.requests.arrival.tolist() == [5, 5, 5]
-
-
-def test_who_has_nothing_to_load_does_not_wait_for_the_store():
-    trace = Trace(n_in=[200, 200, 200], n_out=[1, 1, 1], arrival=[0.0, 0.5, 1.5], alpha=[0.5, 0.0, 0.5])
-    run = replay(trace, COST, reuse=Reuse(0.01, blocking=False))
-    assert run.requests.arrival.tolist() == [0.5, 0.0, 1.5]
-    assert run.requests.admitted.tolist() == pytest.approx([0.5, 1.0, 2.5])
 
 
 class Drawn:
@@ -75,13 +53,14 @@ class Drawn:
      ([10], [float("nan")], [0]), (["a"], [5], [0])],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("how", [{"rate": 1.0}, {"concurrency": 2}, {"concurrency": 2, "start": "steady"}], ids=str)
-def test_a_source_that_draws_no_requests_is_refused(columns, how):
-    simulate = open_loop if "rate" in how else closed_loop
+@pytest.mark.parametrize("start", ["together", "steady"])
+def test_a_source_that_draws_no_requests_is_refused(columns, start):
     with pytest.raises(ValueError, match="source must draw requests of whole numbers n_in >= 1"):
-        simulate(Drawn(*columns), COST, requests=5, **how)
+        closed_loop(Drawn(*columns), COST, requests=5, concurrency=2, start=start)
 
 
-def test_any_source_that_draws_requests_will_do():
-    run = closed_loop(Drawn([7, 8], [2, 3], [0, 7]), COST, concurrency=1, requests=4)
-    assert run.requests[["n_in", "n_out", "cached"]].to_numpy().tolist() == 2 * [[7, 2, 0], [8, 3, 7]]
+def test_a_request_may_fill_the_cache_and_not_more():
+    users, setting = Workload(100, 20), {"concurrency": 1, "requests": 1}
+    assert len(closed_loop(users, COST, **setting, scheduler=Aggregated(kv_capacity=120)).requests) == 1
+    with pytest.raises(ValueError, match="kv_capacity must hold the longest request, 120 tokens, not 119"):
+        closed_loop(users, COST, **setting, scheduler=Aggregated(kv_capacity=119))

@@ -8,7 +8,6 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
-from grids import each
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +34,7 @@ def test_numpy_computes_what_sympy_means(formula, data):
 
 @pytest.mark.parametrize("turns", [1.0, 2.0])
 def test_what_hypothesis_once_found_stays_found(turns):
-    check_against_forty_digits(laws.reuse_local, {"turns": turns, "units": 521.0})
+    check_against_forty_digits(laws.CATALOGUE["reuse_local"], {"turns": turns, "units": 521.0})
 
 
 # Each of its two differences is as long as its larger part, and both are multiplied: the last digit of units². A share
@@ -57,6 +56,8 @@ def check_against_forty_digits(formula, given_):
     # Rounding moves a difference by its larger part's last digits, and a power by its exponent's.
     lost = max(1e-11, LOST[formula.name](**given_) if formula.name in LOST else 0)
     assert any(formula(**given_) == pytest.approx(float(v), rel=1e-11, abs=lost) for v in accepted)
+    many = formula(**{name: np.full((2, 3), value) for name, value in given_.items()})
+    assert many == pytest.approx(np.full((2, 3), formula(**given_)), rel=1e-12)
 
 
 def in_forty_digits(formula, values):
@@ -68,14 +69,3 @@ def in_forty_digits(formula, values):
 def high_precision(name):
     formula = laws.CATALOGUE[name]
     return sp.lambdify(formula.arguments, formula.expr, "mpmath")
-
-
-@each(list(laws.CATALOGUE.values()), lambda formula: formula.name)
-def test_many_points_keep_the_shape(formula):
-    grid = np.linspace(0.1, 0.9, 10**5) + QUANTITIES[formula.arguments[0].name].accepted.low
-    # At least one token; a limit above the weight read; at least one unit, one request; loads faster than computing.
-    sensible = {"B": 4, "e": 4, "n_out": 64, "sla_tpot": 9, "units": 4, "tp": 2}
-    sensible |= {"rounds": 4, "together": 4, "wave": 4, "every": 4, "ranks": 4}
-    first, *others = [s.name for s in formula.arguments]
-    arguments = {first: grid} | {name: sensible.get(name, 0.5) for name in others}
-    assert formula(**arguments).shape == grid.shape

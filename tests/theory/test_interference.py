@@ -68,11 +68,6 @@ def test_printed_means_are_the_complete_ones_where_answers_are_long():
     )
 
 
-def test_the_mean_context_of_fixed_and_geometric_lengths():
-    assert theory.mean_context(n_in=1000, n_out=200, cv=0) == 1100
-    assert theory.mean_context(n_in=1000, n_out=200, cv=np.sqrt(1 - 1 / 200)) == pytest.approx(1200)
-
-
 @given(lengths=st.lists(st.integers(1, 50), min_size=2, max_size=20).filter(lambda n: max(n) > 1))
 def test_the_mean_context_is_all_reads_over_all_steps(lengths):
     reads = [100 + j - 1 for n in lengths for j in range(2, n + 1)]

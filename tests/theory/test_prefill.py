@@ -207,24 +207,11 @@ def test_the_talk_s_example():
     assert t.speedup_mixed(alpha=1, e=9) == pytest.approx(10)
 
 
-def simulated_reuse(turns, units, conversations, seed):
-    """Send each turn to a unit at random; a unit knows the conversation up to the last turn it served."""
-    rng = np.random.default_rng(seed)
-    found = total = 0
-    for _ in range(conversations):
-        last = np.zeros(units, dtype=int)
-        for turn in range(1, turns + 1):
-            unit = rng.integers(units)
-            found += last[unit]
-            total += turn
-            last[unit] = turn
-    return found / total
-
-
 @pytest.mark.parametrize(("turns", "units"), [(15, 1), (15, 4), (6, 8)])
-def test_reuse_of_a_conversation(turns, units):
-    shared = t.reuse_conversation(turns=turns)
-    local = t.reuse_local(turns=turns, units=units)
-    assert local == pytest.approx(simulated_reuse(turns, units, 4000, 1), abs=0.01)
+def test_reuse_of_a_conversation_whose_turns_go_to_units_at_random(turns, units):
+    """A unit knows the conversation up to the last turn that it served: the sum over which that was."""
+    last = [at * (1 - 1 / units) ** (turn - 1 - at) / units for turn in range(1, turns + 1) for at in range(1, turn)]
+    shared, local = t.reuse_conversation(turns=turns), t.reuse_local(turns=turns, units=units)
+    assert local == pytest.approx(sum(last) / sum(range(1, turns + 1)))
     assert local <= shared * (1 + 1e-12)
     assert t.reuse_local(turns=turns, units=1) == pytest.approx(shared)

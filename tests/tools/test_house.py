@@ -35,15 +35,9 @@ def test_no_folders_import_each_other_in_a_circle():
     for depth in (2, 3):
         folders: dict[str, set[str]] = {}
         for module, others in GRAPH.items():
-            own = folder(module, depth)
-            folders.setdefault(own, set()).update(there for other in others if (there := folder(other, depth)) != own)
+            own, *there = (".".join(name.split(".")[:depth]) for name in (module, *others))
+            folders.setdefault(own, set()).update({*there} - {own})
         tuple(graphlib.TopologicalSorter(folders).static_order())
-
-
-def folder(module: str, depth: int) -> str:
-    """Return the folder of a module, at most so deep; a module that lies beside folders is its own."""
-    parts = module.split(".")
-    return ".".join(parts[:depth])
 
 
 def test_what_makes_a_release_is_imported_by_neither_package_nor_book(root):

@@ -47,18 +47,6 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_twin_is_written_once_and_then_unchanged(checkout):
-    (text,) = notebooks.chapters()
-    assert notebooks.execute(text)
-    first = notebooks.twin_of(text).read_bytes()
-    assert not notebooks.execute(text)
-    assert notebooks.twin_of(text).read_bytes() == first
-    twin = nbformat.reads(first.decode(), as_version=4)
-    assert [c.execution_count for c in twin.cells if c.cell_type == "code"] == [1, 2, 3, 4]
-    assert twin.cells[-1].outputs[0].data["text/plain"] == "2"
-    assert len({c.id for c in twin.cells}) == len(twin.cells)
-
-
 def test_the_repository_s_address_is_written_from_the_configuration(checkout):
     (text,) = notebooks.chapters()
     notebooks.name_repository(text)
@@ -120,13 +108,6 @@ def known(text):
     return True
 
 
-def test_a_fresh_clone_finds_the_twin_s_outputs(executed, capsys):
-    _, text = executed
-    assert known(text)
-    assert known(text)  # and at the next build
-    assert not capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
@@ -146,13 +127,27 @@ def test_a_chapter_runs_again_when_its_text_its_twin_or_the_package_changed(exec
     assert "Executing 1 of 1 chapters" in capsys.readouterr().out
 
 
-def test_prose_and_other_files_leave_a_twin_fresh(executed):
+def test_a_twin_is_written_once_and_then_unchanged(executed):
+    _, text = executed
+    first = notebooks.twin_of(text).read_bytes()
+    assert not notebooks.execute(text)
+    assert notebooks.twin_of(text).read_bytes() == first
+    twin = nbformat.reads(first.decode(), as_version=4)
+    assert [c.execution_count for c in twin.cells if c.cell_type == "code"] == [1, 2, 3, 4]
+    assert twin.cells[-1].outputs[0].data["text/plain"] == "2"
+    assert len({c.id for c in twin.cells}) == len(twin.cells)
+
+
+def test_a_fresh_clone_finds_the_twin_s_outputs_also_when_prose_and_other_files_changed(executed, capsys):
     checkout, text = executed
+    assert known(text)
+    assert known(text)  # and at the next build
     (checkout / "README.md").write_text("read me\n")
     (checkout / "src" / "b.py").write_text("b = 2\n")
     (checkout / "data" / "u.csv").write_text("y\n")
     text.write_text(text.read_text().replace("# X\n", "# Another title\n"))
     assert known(text)
+    assert not capsys.readouterr().out
 
 
 def test_a_new_title_is_paired_and_nothing_runs(executed, capsys, monkeypatch):
@@ -187,15 +182,14 @@ def test_the_twins_of_the_book_are_fresh(root, monkeypatch):
     assert [twin for twin in twins if not notebooks.is_fresh(twin)] == []
 
 
-def test_the_twins_that_are_tested_are_the_talks_and_those_that_are_not_fresh(checkout, capsys):
-    (text,) = notebooks.chapters()
-    twins.main()
-    assert capsys.readouterr().out.split() == ["notebooks/part/01-x.ipynb"]  # it is not there yet
-    notebooks.execute(text)
+def test_the_twins_that_are_tested_are_the_talks_and_those_that_are_not_fresh(executed, capsys):
+    checkout, text = executed
     twins.main()
     assert capsys.readouterr().out == ""
+    notebooks.twin_of(text).unlink()
+    twins.main()
+    assert capsys.readouterr().out.split() == ["notebooks/part/01-x.ipynb"]
     (checkout / "book" / "part").rename(checkout / "book" / "prefill")
-    text = checkout / "book" / "prefill" / "01-x.md"
-    notebooks.execute(text.relative_to(checkout))
+    notebooks.execute(*notebooks.chapters())
     twins.main()
     assert capsys.readouterr().out.split() == ["notebooks/prefill/01-x.ipynb"]

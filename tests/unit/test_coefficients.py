@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import tomli_w
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from inference_math.unit.coefficients import (
@@ -21,6 +19,7 @@ from inference_math.unit.coefficients import (
     Prediction,
     normals,
 )
+from inference_math.unit.mixing import away
 
 VLLM = Calibration.zero_shot("vllm")
 
@@ -30,23 +29,17 @@ def values(draws):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_zero_shot_coefficients_are_shares(engine):
+def test_zero_shot_coefficients_are_shares_and_medians_of_their_draws(engine):
     found = Calibration.zero_shot(engine)
     c = found.coefficients
-    assert 0.5 < c.memory <= 1
-    assert c.kv == c.memory
+    assert 0.5 < c.memory == c.kv <= 1
     assert 0.3 < c.fp8 < c.bf16 <= 1
     assert 0 < c.layer < 1e-3
     assert 1e-8 < c.per_sequence_overhead < 1e-5
     assert all(found.sd(name) > 0 for name in COEFFICIENTS)
     assert 0.02 < found.spread < 0.2
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_coefficient_is_the_median_of_its_draws(engine):
-    found = Calibration.zero_shot(engine)
     drawn = values(found.draws(1024))
-    centre = np.array([getattr(found.coefficients, name) for name in COEFFICIENTS])
+    centre = np.array([getattr(c, name) for name in COEFFICIENTS])
     assert (drawn < centre).mean(axis=0) == pytest.approx(0.5, abs=0.02)
     assert len(np.unique(drawn[:, COEFFICIENTS.index("per_sequence_overhead")])) > 500  # none is cut off
 
@@ -84,17 +77,11 @@ def test_no_draw_leaves_what_is_possible():
     assert exact[0].tolist() == [1] * len(SHARES) + [0] * 4
 
 
-@given(value=st.floats(0.02, 1), sd=st.floats(1e-3, 1.5), sds=st.floats(0, 3))
-def test_ends_lie_on_both_sides_and_shares_stay_shares(value, sd, sds):
-    covariance = sd**2 * np.eye(len(COEFFICIENTS))
-    found = replace(VLLM, coefficients=replace(VLLM.coefficients, bf16=value), covariance=covariance)
-    low, high = found.ends("bf16", sds)
-    assert 0 < low <= value * (1 + 1e-12)
-    assert value * (1 - 1e-12) <= high <= 1
-    assert low == pytest.approx(value * np.exp(-sd * sds))
-    assert found.ends("per_sequence_overhead", sds)[1] == pytest.approx(
-        VLLM.coefficients.per_sequence_overhead * np.exp(sd * sds)
-    )
+@pytest.mark.parametrize("name", ["bf16", "per_sequence_overhead"])
+def test_ends_lie_as_many_deviations_away_on_both_sides(name):
+    value = getattr(VLLM.coefficients, name)
+    wide = 1.5 * VLLM.sd(name) / value
+    assert VLLM.ends(name, 1.5) == pytest.approx((away(name, value, -wide), away(name, value, wide)))
 
 
 def test_what_was_never_calibrated_widens_the_spread():
@@ -112,86 +99,55 @@ def test_what_was_never_calibrated_widens_the_spread():
     assert points == pytest.approx([VLLM.spread, VLLM.spread, spreads["concurrency"]])
 
 
-def test_a_calibration_comes_back_from_its_file(tmp_path):
-    given = replace(VLLM, anchors=(Anchor(2048, 170, 1e-4), Anchor(128, 128, -2e-5)))
-    given.save(tmp_path / "mine.toml")
-    found = Calibration.load(tmp_path / "mine.toml")
-    assert found.coefficients == given.coefficients
-    assert found.anchors == given.anchors
-    assert dict(found.scope) == dict(given.scope)
-    assert (found.mode, found.spread) == (given.mode, given.spread)
-    np.testing.assert_array_equal(found.covariance, given.covariance)
-    DATASHEET.save(tmp_path / "none.toml")
-    assert Calibration.load(tmp_path / "none.toml").coefficients == Coefficients()
+def test_a_calibration_comes_back_from_its_file_with_or_without_a_byte_order_mark(tmp_path):
+    path, given = tmp_path / "mine.toml", replace(VLLM, anchors=(Anchor(2048, 170, 1e-4), Anchor(128, 128, -2e-5)))
+    given.save(path)
+    for mark in (b"", b"\xef\xbb\xbf"):
+        path.write_bytes(mark + path.read_bytes())
+        found = Calibration.load(path)
+        assert (found.coefficients, found.anchors) == (given.coefficients, given.anchors)
+        assert (found.mode, found.spread, dict(found.scope)) == (given.mode, given.spread, dict(given.scope))
+        np.testing.assert_array_equal(found.covariance, given.covariance)
+    DATASHEET.save(path)
+    assert Calibration.load(path).coefficients == Coefficients()
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("change", "words"),
     [
-        ("mode =", "mood =", "'mode' is missing"),
-        ('mode = "zero-shot"', 'mode = "guess"', "mode must be one of"),
-        ("spread = 0", "spread = -0", "spread must be"),
-        ("mode", "mode = = ", "must be a calibration"),
-        ("fp8 = 0.5386", "fp9 = 0.5386", "'fp8' is missing"),
-        ("per_sequence_overhead = ", "requests = ", "'per_sequence_overhead' is missing"),
-        ("[log_covariance]", "[covariance]", "'log_covariance' is missing"),
-        ("[log_covariance]\nmemory = [\n", "[log_covariance]\nmemory = [\n1e300 + ", "must be a calibration"),
-        ("\ntp = [", "\ntps = [", "scope must be one of"),
-        ("[scope]", "scope = 3\n[other]", "must be a calibration"),
-        ("anchors = []", "anchors = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
-        ("layer = [", "layer = [1.0, ", "covariance must be|must be a calibration"),
+        ("mode = = ", "must be a calibration"),
+        ("anchors = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+        ("x" * 2_000_000, "must be a calibration: it is no file of at most"),
+        ({"mode": None}, "'mode' is missing"),
+        ({"mode": "guess"}, "mode must be one of"),
+        ({"spread": 3}, "spread must be a number from 0 to 2"),
+        ({"coefficients": [1]}, "coefficients must be a table"),
+        ({"coefficients": {"memory": 0.5}}, "'bf16' is missing"),
+        ({"coefficients": dict.fromkeys(COEFFICIENTS, 1e-9)}, "memory must be a number from 0.001 to 1"),
+        ({"coefficients": dict.fromkeys(COEFFICIENTS, 0.5) | {"layer": 60}}, "layer must be a number from 0 to 10"),
+        ({"log_covariance": {name: [0.0] for name in COEFFICIENTS}}, "log_covariance must have 14 numbers"),
+        ({"log_covariance": {name: [11.0] * 14 for name in COEFFICIENTS}}, "log_covariance must be a number from -10"),
+        ({"scope": {"tp": [2, 1]}}, "scope.tp must be the two ends of a range"),
+        ({"anchors": [{"n_in": 1}]}, "an anchor must have n_in, n_out, seconds"),
+        ({"anchors": [{"n_in": 1, "n_out": 1, "seconds": 2}]}, "seconds of an anchor must be a number from -0.1 to 1"),
     ],
 )
-def test_a_broken_file_is_refused(tmp_path, old, new, words):
+def test_a_broken_file_is_refused(tmp_path, change, words):
     path = tmp_path / "mine.toml"
     VLLM.save(path)
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
+    if isinstance(change, dict):
+        content = tomllib.loads(path.read_text("utf-8")) | change
+        change = tomli_w.dumps({name: value for name, value in content.items() if value is not None})
+    path.write_text(change)
     with pytest.raises(ValueError, match=words):
         Calibration.load(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("spread", 3, "spread must be a number from 0 to 2"),
-        ("coefficients", [1], "coefficients must be a table"),
-        ("coefficients", dict.fromkeys(COEFFICIENTS, 1e-9), "memory must be a number from 0.001 to 1"),
-        ("coefficients", dict.fromkeys(COEFFICIENTS, 0.5) | {"layer": 60}, "layer must be a number from 0 to 10"),
-        ("log_covariance", {name: [0.0] for name in COEFFICIENTS}, "log_covariance must have 14 numbers"),
-        (
-            "log_covariance",
-            {name: [11.0] * 14 for name in COEFFICIENTS},
-            "log_covariance must be a number from -10 to 10",
-        ),
-        ("scope", {"gpu": [1]}, "scope.gpu must be names"),
-        ("scope", {"tp": [2, 1]}, "scope.tp must be the two ends of a range"),
-        ("anchors", [{"n_in": 1}], "an anchor must have n_in, n_out, seconds"),
-        ("anchors", [{"n_in": 1, "n_out": 1, "seconds": 2}], "seconds of an anchor must be a number from -0.1 to 1"),
-    ],
-)
-def test_what_is_out_of_range_is_refused(tmp_path, name, value, words):
-    path = tmp_path / "mine.toml"
-    VLLM.save(path)
-    path.write_text(tomli_w.dumps(tomllib.loads(path.read_text("utf-8")) | {name: value}))
-    with pytest.raises(ValueError, match=words):
-        Calibration.load(path)
-
-
-def test_what_is_no_calibration_for_its_size_or_kind_is_not_read(tmp_path):
-    (tmp_path / "large.toml").write_text('mode = "' + "x" * 2_000_000 + '"')
-    for path in (tmp_path, tmp_path / "large.toml"):
-        with pytest.raises(ValueError, match="must be a calibration: it is no file of at most"):
-            Calibration.load(path)
+def test_what_is_no_file_is_not_read(tmp_path):
+    with pytest.raises(ValueError, match="must be a calibration: it is no file of at most"):
+        Calibration.load(tmp_path)
     with pytest.raises(FileNotFoundError):
         Calibration.load(tmp_path / "none.toml")
-
-
-def test_a_byte_order_mark_is_read(tmp_path):
-    VLLM.save(tmp_path / "mine.toml")
-    (tmp_path / "mine.toml").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "mine.toml").read_bytes())
-    assert Calibration.load(tmp_path / "mine.toml").coefficients == VLLM.coefficients
 
 
 def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
@@ -249,8 +205,8 @@ def test_impossible_calibrations():
             replace(VLLM, covariance=matrix)
     with pytest.raises(ValueError, match="covariance must be of logarithms"):
         replace(VLLM, covariance=1e300 * np.eye(14))
-    ranges = ({"tp": [1]}, {"tp": []}, {"n_in": [5, 1]}, {"tp": 5}, {"tp": [1, np.inf]}, {"tp": ["1", "2"]})
-    for scope in (*ranges, {"gpu": "h100-sxm"}, {"gpus": ["b200"]}, {"gpu": [1, 2]}):
+    ranges = ({"tp": [1]}, {"n_in": [5, 1]}, {"tp": 5}, {"tp": [1, np.inf]}, {"tp": ["1", "2"]})
+    for scope in (*ranges, {"gpu": "h100-sxm"}, {"gpu": []}, {"gpus": ["b200"]}, {"gpu": [1, 2]}):
         with pytest.raises(ValueError, match="scope"):
             replace(VLLM, scope=scope)
     with pytest.raises(ValueError, match="spread must be"):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from functools import cache
 
 import numpy as np
@@ -124,13 +123,9 @@ def test_the_price_list_gives_back_what_it_was_read_off():
     with_prompt = cost(32, 32 * 2048, 1, 2048, 2048**2 / 2)
     assert with_prompt > cost(32, 32 * 2048) + 0.5 * matrices  # one product of all tokens, never two
     assert with_prompt < cost(32, 32 * 2048) + cost(0, 0, 1, 2048, 2048**2 / 2)
-
-
-@pytest.mark.parametrize("n_in", [256, 4096])
-def test_the_price_list_comes_near_prompts_that_it_was_not_read_off(n_in):
-    unit = operators()
-    found = costs.step_cost(unit)(0, 0, 1, n_in, n_in**2 / 2)
-    assert found == pytest.approx(unit.prefills().set_index("n_in").total[n_in], rel=0.08)
+    for n_in in (256, 4096):  # it comes near prompts that it was not read off
+        found = cost(0, 0, 1, n_in, n_in**2 / 2)
+        assert found == pytest.approx(unit.prefills().set_index("n_in").total[n_in], rel=0.08)
 
 
 def test_a_shorter_prompt_is_a_part_of_one_and_a_decode_stays_whole():
@@ -184,15 +179,11 @@ def test_the_fewest_gpus():
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: costs.measured(operators(), 10, 170), "n_in must be from 64 to"),
-        (lambda: costs.measured(operators(), 2048, 200_000), "n_in + n_out / 2 must be"),
-    ],
+    ("n_in", "n_out", "message"), [(10, 170, "n_in must be from 64 to"), (2048, 200_000, "n_in [+] n_out / 2 must be")]
 )
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        call()
+def test_lengths_outside_the_grid_are_named(n_in, n_out, message):
+    with pytest.raises(ValueError, match=message):
+        costs.measured(operators(), n_in, n_out)
 
 
 def test_delta_h_is_the_kv_read_and_what_else_a_decode_adds():

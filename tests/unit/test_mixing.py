@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math.unit import mixing as calibrate
+from inference_math.unit.coefficients import SHARES
 
 KERNEL = {"memory": 0.8, "compute": 0.6, "launch": 4e-6, "rate": "bf16"}
 OWN = {"h100": {"bf16": KERNEL, "fp8": KERNEL | {"compute": 0.5, "rate": "fp8"}}}
@@ -19,21 +20,7 @@ KERNELS = {
     },
     "links": {"vllm": {"h100": {"4": KERNEL | {"memory": 0.7, "launch": 9e-6}}}},
 }
-CENTRE = dict.fromkeys(
-    (
-        "memory",
-        "bf16",
-        "fp8",
-        "fp4",
-        "attention",
-        "decode_attention",
-        "experts",
-        "grouped",
-        "kv",
-        "interconnect_efficiency",
-    ),
-    0.3,
-) | {"layer": 1e-5, "collective_latency": 1e-6}
+CENTRE = dict.fromkeys(SHARES, 0.3) | {"layer": 1e-5, "collective_latency": 1e-6}
 NONE = dict.fromkeys(CENTRE, 0.0)
 LEVELS = {
     "centre": {"vllm": CENTRE, "vllm-2025": CENTRE},
@@ -145,22 +132,8 @@ def test_a_front_is_the_product_of_the_levels_that_were_measured():
     assert calibrate.fronted(moves, levels | {"kind": "never seen"}) == pytest.approx(0.15)
 
 
-def test_the_anchor_with_the_nearest_lengths_counts():
-    anchors = [{"n_in": 100, "n_out": 10, "seconds": 0.1}, {"n_in": 1000, "n_out": 10, "seconds": 0.2}]
-    assert calibrate.anchored(anchors, 150, 10) == 0.1
-    assert calibrate.anchored(anchors, 900, 20) == 0.2
-    assert calibrate.anchored([], 900, 20) == 0
-
-
-@pytest.mark.parametrize(
-    ("kernels", "changed", "operators"),
-    [
-        (True, {}, True),
-        (True, {"weights": "nvfp4"}, False),
-        (True, {"kind": "MLA"}, False),
-        (True, {"generation": "Blackwell"}, False),
-        (False, {}, False),
-    ],
-)
-def test_operators_stand_nearest_to_what_they_were_measured_on(kernels, changed, operators):
-    assert calibrate.by_operators(kernels, GENERATION | changed) is operators
+def test_operators_stand_nearest_to_what_they_were_measured_on():
+    assert calibrate.by_operators(True, GENERATION)
+    assert not calibrate.by_operators(False, GENERATION)
+    for changed in ({"weights": "nvfp4"}, {"kind": "MLA"}, {"generation": "Blackwell"}):
+        assert not calibrate.by_operators(True, GENERATION | changed)

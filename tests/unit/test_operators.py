@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from inference_math import catalogue, evidence, theory
-from inference_math.unit.operators import H100, H100_L2_BYTES, Operators
+from inference_math.unit.operators import H100, H100_L2_BYTES, Operators, _between
 
 LLAMA = catalogue.model("llama-3-70b")
 GPU = catalogue.gpu(H100)
@@ -35,7 +35,7 @@ def test_a_prefill_is_the_sum_of_its_operators():
 
 
 @pytest.mark.parametrize(("tp", "precision", "engine"), SETUPS)
-def test_nothing_beats_the_datasheet(tp, precision, engine):
+def test_nothing_beats_the_datasheet_and_reads_come_near_it(tp, precision, engine):
     ops = operators(tp, precision, engine)
     prefills, steps = ops.prefills(), ops.steps()
     assert not prefills.n_in.duplicated().any()
@@ -48,11 +48,8 @@ def test_nothing_beats_the_datasheet(tp, precision, engine):
     reads = steps[~steps.in_l2]
     cache = reads.batch * reads.context * LLAMA.kv_token(precision) / (tp * GPU.hbm_bw)
     assert (reads.attention >= cache).all()
-
-
-@pytest.mark.parametrize(("tp", "precision", "engine"), SETUPS)
-def test_the_slope_of_the_kv_read_is_near_the_bandwidth(tp, precision, engine):
-    reads = operators(tp, precision, engine).kv_reads()
+    # The slope of the KV read is near the bandwidth.
+    reads = ops.kv_reads()
     long = reads[reads.context.between(2048, 16384)]
     assert len(long) == 4
     assert long.share.between(0.6, 1.0).all()
@@ -121,8 +118,6 @@ def test_what_was_not_measured_is_refused_by_name(arguments, words):
 
 
 def test_sizes_outside_the_grid_are_refused():
-    from inference_math.unit.operators import _between
-
     grid, times = pd.Series([1, 2, 4]), pd.Series([10.0, 20.0, 40.0])
     np.testing.assert_allclose(_between(grid, times, np.array([1, 3])), [1e-5, 3e-5])
     with pytest.raises(ValueError, match="sizes must be from 1 to 4, not 1 to 8"):

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 import sympy as sp
@@ -71,42 +68,47 @@ def test_a_chunk_waits_for_its_share_of_the_prompts_that_begin(seconds, load, gr
         )
 
 
-def test_groups_load_over_their_own_links():
-    deep, work = Unit.of("deepseek-v3", "h200-sxm", 1, "fp8", "fp8", dp=8, ep=8), Workload(2200, 170, 0.9)
+@pytest.mark.parametrize(
+    ("layout", "copies", "at_once"), [({"tp": 1, "dp": 8, "ep": 8}, 1, 8), ({"tp": 8}, 8, 1)], ids=["groups", "one"]
+)
+def test_every_gpu_loads_its_own_copy_and_every_group_over_its_own_links(layout, copies, at_once):
+    deep, work = Unit.of("deepseek-v3", "h200-sxm", weights="fp8", kv="fp8", **layout), Workload(2200, 170, 0.9)
     slow = steps.costs(deep.numbers, terms(deep), work.plain, 8 * 1e8, 1.0, 1.0)
-    alone = deep.model.kv_token("fp8") * 0.9 * 2200 / 1e8  # by the link of its GPU
-    assert slow["load"] == pytest.approx(alone)
-    assert slow["mixed"](0, 1) == pytest.approx(alone)
-    assert slow["mixed"](0, 16) == pytest.approx(2 * alone)
-
-
-def test_every_gpu_loads_its_own_copy():
-    deep, work = Unit.of("deepseek-v3", "h200-sxm", 8, "fp8", "fp8"), Workload(2200, 170, 0.9)
-    slow = steps.costs(deep.numbers, terms(deep), work.plain, 8 * 1e8, 1.0, 1.0)
-    bytes_of_all = 8 * deep.model.kv_token("fp8") * 0.9 * 2200
-    assert slow["mixed"](0, 1) == pytest.approx(bytes_of_all / (8 * 1e8))
+    alone = copies * deep.model.kv_token("fp8") * 0.9 * 2200 / (8 / at_once * 1e8)
+    assert slow["load"] == slow["mixed"](0, 1) == pytest.approx(alone)
+    assert slow["mixed"](0, 16) == pytest.approx(16 / at_once * alone)
 
 
 @pytest.mark.parametrize("unit", [UNIT, MIXTURE, Unit.of("deepseek-v3", "b200", 8, "fp8", "fp8")])
-@given(
-    factor=st.floats(0.1, 3),
-    prompt=st.floats(0.1, 3),
-    decodes=st.integers(0, 300),
-    prompts=st.sampled_from([0, 0.1, 2]),
-)
-def test_no_factor_makes_a_unit_faster_than_its_floor(unit, factor, prompt, decodes, prompts):
-    drawn = steps.costs(unit.numbers, terms(unit), WORK.plain, 0.0, factor, prompt)
+@given(factor=st.floats(0.1, 3), prompt=st.floats(0.1, 3), decodes=st.integers(0, 300), prompts=st.sampled_from([0, 2]))
+def test_a_step_s_factor_and_a_prompt_s_are_two_and_neither_beats_the_floor(unit, factor, prompt, decodes, prompts):
     if not decodes + prompts:
         return
+    drawn = steps.costs(unit.numbers, terms(unit), WORK.plain, 0.0, factor, prompt)
     context, cached = 2200 + 85, 0.5 * 2200
     least = steps.floor_step(steps.floor_terms(unit.numbers), decodes, context, 2200 - cached, cached, prompts)
+    bare, whole = (steps.step(terms(unit), decodes, context, 2200 - cached, cached, n) for n in (0, prompts))
     seconds = drawn["mixed"](decodes, prompts)
+    # The mean context is half a token shorter than that of whole numbers.
+    assert seconds == pytest.approx(max(least, factor * bare + prompt * (whole - bare)), rel=1e-3)
     assert seconds >= least
-    if prompts == 0:
-        assert seconds == pytest.approx(max(least, factor * steps.step(terms(unit), decodes, context, 1, 0, 0)))
 
 
-@pytest.mark.parametrize("unit", [UNIT, MIXTURE, Unit.of("deepseek-v3", "h20", 16, "fp8", "fp8")])
+def test_what_is_read_off_a_step_has_its_factor_and_waiting_is_a_prompt_s():
+    plain, slow = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, factor, 1.0) for factor in (1.0, 2.0))
+    for name in ("delta_h", "own", "t_w"):
+        assert slow[name] == pytest.approx(2 * plain[name])
+    # t_w, the read and what a decode adds besides make a step of one decode.
+    assert plain["t_w"] + plain["delta_h"] + plain["own"] == pytest.approx(plain["mixed"](1, 0))
+    assert steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, 0.1, 1.0)["t_w"] > 0.1 * plain["t_w"]  # the floor
+    once, twice = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 1e9, 1.0, prompt) for prompt in (1.0, 2.0))
+    assert twice["mixed"](0, 1) == pytest.approx(2 * once["mixed"](0, 1))
+
+
+FLOORS = [UNIT, MIXTURE, Unit.of("deepseek-v3", "h20", 16, "fp8", "fp8"), Unit.of("gpt-oss-120b", "h200-sxm")]
+
+
+@pytest.mark.parametrize("unit", FLOORS, ids=lambda unit: unit.model.name)
 @given(
     decodes=st.integers(0, 300), context=st.floats(1, 1e5), fresh=st.floats(1, 1e4), prompts=st.sampled_from([0, 1, 3])
 )
@@ -114,25 +116,21 @@ def test_the_floor_is_bytes_over_bandwidth_or_flops_over_the_peak(unit, decodes,
     """By hand from the catalogue: active weights, one copy of each cache, absorbed products of MLA, FP8 attention."""
     if not decodes + prompts:
         return
-    model, gpu = unit.model, unit.gpu
-    width, tokens = catalogue.bytes_per_value(unit.weights), decodes + prompts * fresh
-    held = (model.n_params + model.lm_head_params * (decodes > 0 or prompts >= 1)) * width
-    moved = (held + decodes * context * model.kv_token(unit.kv)) / gpu.hbm_bw
+    model, gpu, tokens = unit.model, unit.gpu, decodes + prompts * fresh
     best = max(gpu.bf16_flops, gpu.fp8_flops or 0)
-    work = 2 * (model.n_params * tokens + model.lm_head_params * decodes) / gpu.flops(unit.weights)
-    scores = 4 * model.n_layers * model.d_att * (decodes * context + prompts * fresh**2 / 2) / best
+    moved = model.lm_head_params * catalogue.bytes_per_value(unit.weights) * (decodes > 0 or prompts >= 1)
+    work = 2 * model.lm_head_params * decodes / (best if unit.weights == "mxfp4" else gpu.flops(unit.weights))
+    for group, used in model.precisions(unit.weights).items():
+        moved += model.group_params[group] * catalogue.bytes_per_value(used)
+        work += 2 * model.group_params[group] * tokens / (best if used == "mxfp4" else gpu.flops(used))
+    for layer in model.layers:
+        for cache in layer.attention.caches:
+            seen, first = min(context, cache.reach or context), min(fresh, cache.reach or fresh)
+            moved += decodes * seen * layer.count * cache.size(catalogue.bytes_per_value(unit.kv))
+            pairs = decodes * seen + prompts * first * (fresh - first / 2)
+            work += 4 * layer.count * cache.width * pairs / best
     found = steps.floor_step(steps.floor_terms(unit.numbers), decodes, context, fresh, 0, prompts)
-    assert found == pytest.approx(max(moved, work + scores) / unit.tp, rel=1e-6)
-
-
-def test_a_decode_in_the_latent_space_multiplies_more_than_it_reads():
-    """278,528 FLOPs a layer and cached token for DeepSeek-V3, 3.4 times what a prompt's token pays."""
-    deep = catalogue.model("deepseek-v3")
-    assert deep.decode_flops == 2 * 128 * (576 + 512) == 278_528
-    assert deep.decode_flops == pytest.approx(3.4 * 4 * deep.d_att)
-    unit = Unit.of("deepseek-v3", "h20", 16, "fp8", "fp8")
-    read = unit.step_time(64, 20_000) - unit.step_time(64, 0)
-    assert read >= 64 * 20_000 * 61 * 278_528 / (16 * unit.gpu.bf16_flops)
+    assert found == pytest.approx(max(moved / gpu.hbm_bw, work) / unit.tp, rel=1e-6)
 
 
 def test_a_mixture_reads_the_experts_that_its_tokens_choose():
@@ -198,17 +196,6 @@ def test_the_busiest_gpu_reads_no_less_than_the_mean_nor_more_than_it_has(tokens
     assert steps.read_by_busiest(told, tokens + 1, min) >= most * (1 - 1e-12)
 
 
-def test_a_decode_s_products_and_its_reads_are_joined_as_in_a_kernel():
-    unit = Unit.of("deepseek-v3", "h200-sxm", 8, engine="sglang")
-    one, cache = terms(unit)["caches"][0], unit.numbers["caches"][0]
-    reached = unit.coefficients
-    load = cache["copies"] * cache["bytes"] / (unit.numbers["hbm_bw"] * reached.kv)
-    products = cache["decode_flops"] / (unit.numbers["half_flops"] * reached.decode_attention)
-    assert one["read"] == pytest.approx(np.hypot(load, products))
-    drafting = steps.unit_terms(steps.drafting(unit.numbers, 3, 0.8), unit.found())["caches"][0]
-    assert drafting["read"] == pytest.approx(np.hypot(load, 4 * products))
-
-
 def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():
     spread_out = Unit.of("llama-3-8b", "h200-sxm", 16)  # eight KV heads: each is held twice
     bytes_held = 2 * spread_out.model.kv_token("bf16")
@@ -219,26 +206,6 @@ def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():
     alone = {"tp": 1, "ep": 1, "dp": 1, "pp": 1}
     deep = steps.unit_terms(steps.unit_numbers(shape, rates, alone, "fp8", "fp8", 0.9), UNIT.found())["caches"][0]
     assert deep["load"] < deep["read"]  # a decode's products in the latent space take longer than one copy's read
-
-
-def test_a_step_s_factor_and_a_prompt_s_are_two():
-    def costs(factor, prompt, read_bw=0.0):
-        return steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, read_bw, factor, prompt)
-
-    plain = costs(1.0, 1.0)
-    added = plain["mixed"](8, 1) - plain["mixed"](8, 0)
-    slow_step, slow_prompt = costs(2.0, 1.0), costs(1.0, 2.0)
-    assert slow_step["mixed"](8, 0) == pytest.approx(2 * plain["mixed"](8, 0))
-    assert slow_step["mixed"](8, 1) - slow_step["mixed"](8, 0) == pytest.approx(added)
-    assert slow_prompt["mixed"](8, 1) - slow_prompt["mixed"](8, 0) == pytest.approx(2 * added)
-    waits = costs(1.0, 1.0, 1e9), costs(1.0, 2.0, 1e9)
-    once, twice = (one["mixed"](0, 1) for one in waits)
-    assert twice == pytest.approx(2 * once)  # waiting for a store belongs to the prompt
-    for name in ("cache_read", "own", "t_w"):
-        assert slow_step[name] == pytest.approx(2 * plain[name])
-    # t_w, the read and what a decode adds besides make a step of one decode.
-    assert plain["t_w"] + plain["cache_read"] + plain["own"] == pytest.approx(plain["mixed"](1, 0))
-    assert costs(0.1, 1.0)["t_w"] > 0.1 * plain["t_w"]  # the floor holds there, too
 
 
 def test_a_chunk_sees_its_own_tokens_and_no_window_before_it():
@@ -253,18 +220,13 @@ def test_a_chunk_sees_its_own_tokens_and_no_window_before_it():
 
 
 def test_a_unit_with_chunks_pays_for_what_they_see():
-    configs = json.loads((Path(__file__).parents[1] / "catalogue" / "configs.json").read_text())
-    scout = catalogue.Model.from_config(configs["Llama-4-Scout-17B-16E-Instruct"])
-    unit = Unit.of(scout, "h200-sxm", 8)
-    chunks = terms(unit)
+    unit = Unit.of("llama-4-scout", "h200-sxm", 8)
+    chunks, cost = terms(unit), Steps(unit)
     windows = {**chunks, "caches": [{**cache, "aligned": False} for cache in chunks["caches"]]}
     for decodes, context, fresh, prompts in ((32, 40_000, 0, 0), (0, 0, 65_536, 1)):
         pair = [steps.step(one, decodes, context, fresh, 0, prompts) for one in (chunks, windows)]
         assert pair[0] < pair[1]
     assert steps.step(chunks, 8, 4000, 4000, 0, 1) == steps.step(windows, 8, 4000, 4000, 0, 1)
-    assert unit.prefill_time(65_536) > unit.floor.prefill_time(65_536)
-    assert steps.kv_read(chunks, 40_000) < steps.kv_read(windows, 40_000)
-    cost = Steps(unit)
     for context in (1000, 32 * 8191, 32 * 8192, 32 * 40_000):  # the simulator's line is the step
         fixed, per_token, low, high = cost.line(32, context)
         assert fixed + per_token * context == pytest.approx(cost(32, context))
@@ -285,21 +247,15 @@ def test_the_lm_head_and_the_least_of_four_bits_by_hand():
         assert numbers["experts"]["seconds"] == pytest.approx(2 * params / (8 * (gpu.fp4_flops or gpu.bf16_flops)))
 
 
-def test_the_first_step_that_is_asked_for_is_a_step():
-    """Costs keep the last bare step; before the first there is none."""
-    for decodes in (0.0, 1.0, 2.0):
-        fresh = steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, 1.0, 1.0)
-        context = 1100 + (170 - 1) / 2 + 1100  # half of the prompt is stored, all of it is read
-        told = fresh["mixed"](decodes, 0.0)
-        assert told == pytest.approx(steps.step(terms(UNIT), decodes, context, 1100, 1100, 0.0), rel=2e-3)
-
-
-def test_the_read_of_one_more_decode_by_hand():
-    read = UNIT.model.kv_token("fp8") / (UNIT.numbers["hbm_bw"] * UNIT.coefficients.kv)
-    looked = 4 * 80 * 8192 / (UNIT.numbers["half_flops"] * UNIT.coefficients.decode_attention)
-    assert steps.kv_read(terms(UNIT), 2048) == pytest.approx(2048 * np.hypot(read, looked))
-    drafting = steps.unit_terms(steps.drafting(UNIT.numbers, 3, 0.8), UNIT.found())
-    assert steps.kv_read(drafting, 2048) == pytest.approx((1 + 3 / 80) * 2048 * np.hypot(read, 4 * looked))
+@pytest.mark.parametrize("unit", [UNIT, Unit.of("deepseek-v3", "h200-sxm", 8, engine="sglang")])
+def test_a_decode_s_products_and_its_reads_are_joined_as_in_a_kernel(unit):
+    reached, layers = unit.coefficients, unit.model.n_layers
+    held = sum(cache["copies"] * cache["bytes"] for cache in unit.numbers["caches"])
+    read = held / (unit.numbers["hbm_bw"] * reached.kv)
+    looked = layers * unit.model.decode_flops / (unit.numbers["half_flops"] * reached.decode_attention)
+    assert steps.kv_read(terms(unit), 2048) == pytest.approx(2048 * np.hypot(read, looked))
+    drafting = steps.unit_terms(steps.drafting(unit.numbers, 3, 0.8), unit.found())
+    assert steps.kv_read(drafting, 2048) == pytest.approx((1 + 3 / layers) * 2048 * np.hypot(read, 4 * looked))
 
 
 def test_a_decode_that_drafts_brings_its_drafts_into_the_products():

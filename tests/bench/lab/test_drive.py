@@ -7,9 +7,9 @@ import pytest
 from grids import rest_long
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laboratory import COST
 
 from inference_math import simulate, theory
-from inference_math.simulate import StepCost
 from inference_math.workload import Workload
 from inference_math_bench.lab.drive import Watched, bare_steps, benchmark, closed_loop, open_loop
 from inference_math_bench.lab.engines import ALL_AT_ONCE, Played, Prompt, Stored
@@ -17,32 +17,23 @@ from inference_math_bench.lab.experiments import Cadence, ColdStart, Host, exper
 from inference_math_bench.lab.experiments.bench import Bench, calibration
 from inference_math_bench.lab.experiments.cold import Spread
 
-COST = StepCost(t_w=0.007, T=0.0002, T_decode=0.0003, kv_read=6e-7)
 SOURCE = Workload(128, 32, lengths="geometric")
-
-
-def clock(times: list[float]):
-    return iter([*times, float("inf")])
 
 
 def test_a_closed_loop_is_the_simulator_s() -> None:
     seen = closed_loop(Played(COST), SOURCE, 16, watched=Watched(600), rng=np.random.default_rng(1))
-    run = simulate.closed_loop(SOURCE, COST, concurrency=16, requests=20_000, start="steady", seed=1)
+    run = simulate.closed_loop(SOURCE, COST, concurrency=16, requests=20_000, start="steady", seed=1, log=True)
     for found, simulated in (
         (seen.gaps.mean(), run.gaps.mean),
         (seen.ttfts.mean(), run.requests.ttft.mean()),
         (np.quantile(seen.gaps, 0.99), run.gaps.quantile(0.99)),
     ):
         assert found == pytest.approx(simulated, rel=0.02)
-
-
-def test_what_was_seen_is_a_run_like_the_simulator_s() -> None:
-    run = closed_loop(Played(COST), SOURCE, 4, watched=Watched(60), rng=np.random.default_rng(2)).run()
-    simulated = simulate.closed_loop(SOURCE, COST, concurrency=4, requests=10, log=True)
-    assert list(run.requests.columns) == list(simulated.requests.columns)
-    assert set(simulated.log.columns) <= set(run.log.columns)
-    assert set(run.summary().index) == set(simulated.summary().index)
-    assert run.requests.n_out.mean() == pytest.approx(32, rel=0.15)
+    again = seen.run()
+    assert list(again.requests.columns) == list(run.requests.columns)
+    assert set(run.log.columns) <= set(again.log.columns)
+    assert set(again.summary().index) == set(run.summary().index)
+    assert again.requests.n_out.mean() == pytest.approx(32, rel=0.05)
 
 
 def test_users_begin_in_the_middle_of_answers() -> None:
@@ -57,9 +48,8 @@ def test_users_begin_in_the_middle_of_answers() -> None:
 
 
 def test_together_equal_answers_never_meet_a_prompt() -> None:
-    seen = closed_loop(
-        Played(COST), Workload(128, 32), 8, watched=Watched(60), rng=np.random.default_rng(0), together=True
-    )
+    rng = np.random.default_rng(0)
+    seen = closed_loop(Played(COST), Workload(128, 32), 8, watched=Watched(60), rng=rng, together=True)
     assert all(step.decodes == 0 or step.prefills == 0 for step in seen.steps)
 
 
@@ -89,9 +79,8 @@ def test_a_cold_start_is_predicted_before_it_is_run() -> None:
         said = cold.predict(arm, COST, bench)
         found = [cold.run(arm, said, bench).values for _ in range(6)]
         means = {name: np.mean([one[name] for one in found]) for name in found[0]}
-        assert means["burst"] == pytest.approx(said["burst"], rel=0.04), (
-            arm
-        )  # a step has room for a part of a prompt more
+        # A step has room for a part of a prompt more.
+        assert means["burst"] == pytest.approx(said["burst"], rel=0.04), arm
         assert means["ttft"] == pytest.approx(said["ttft"], rel=0.12), arm
         assert means["ttft"] > 1.2 * said["ttft@steady"], arm
 
@@ -116,10 +105,8 @@ def test_answers_that_are_spread_scatter_as_they_say() -> None:
 
 
 def test_a_budget_cuts_prompts_and_is_given_back() -> None:
-    engine = Played(COST)
-    seen = closed_loop(
-        engine, Workload(256, 16), 4, watched=Watched(20, warmup=5, budget=64), rng=np.random.default_rng(0)
-    )
+    engine, watched = Played(COST), Watched(20, warmup=5, budget=64)
+    seen = closed_loop(engine, Workload(256, 16), 4, watched=watched, rng=np.random.default_rng(0))
     assert max(step.tokens + step.decodes for step in seen.steps) <= 64
     assert engine.budget == ALL_AT_ONCE
     assert sum(step.tokens for step in seen.steps) > 0
@@ -147,10 +134,8 @@ def test_bare_steps_that_cannot_be_had_say_so() -> None:
 
 
 def test_an_open_loop_serves_who_came_and_waits_for_nobody() -> None:
-    source = Workload(64, 4)
-    seen = open_loop(
-        Played(COST), source, clock([0.5, 1.5, 1.5, 9.0]), seconds=2, warmup=1, rng=np.random.default_rng(0)
-    )
+    times, rng = iter([0.5, 1.5, 1.5, 9.0, float("inf")]), np.random.default_rng(0)
+    seen = open_loop(Played(COST), Workload(64, 4), times, seconds=2, warmup=1, rng=rng)
     whole = [request for request in seen.requests if not request.under_way]
     assert [round(request.arrival, 6) for request in whole] == [1.5, 1.5]
     assert all(request.finished > request.first_token for request in whole)

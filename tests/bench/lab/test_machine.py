@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import platform
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,6 @@ from inference_math_bench.lab import machine
 
 
 def test_the_description_names_no_host_and_no_user() -> None:
-    import getpass
-    import platform
-
     told = machine.description()
     assert told["cores"] >= 1
     text = " ".join(str(value) for value in told.values())

@@ -6,27 +6,17 @@ import json
 
 import numpy as np
 import pytest
+from laboratory import HEAD, bench, one_round
 
-from inference_math.simulate import StepCost
 from inference_math_bench.lab import session
-from inference_math_bench.lab.engines import Played
 from inference_math_bench.lab.experiments import EXPERIMENTS, Chunks, Interference
-from inference_math_bench.lab.experiments.bench import Bench
-from inference_math_bench.lab.machine import Alone
 from inference_math_bench.lab.record import Book, read
-
-COST = StepCost(t_w=0.007, T=0.0002, T_decode=0.0003, kv_read=6e-7)
-HEAD = {"model": "played", "engine": {"engine": "played"}, "machine": {"cores": 2}, "seed": 5}
-
-
-def bench() -> Bench:
-    return Bench(Played(COST), np.random.default_rng(5), seconds=1.0, repeats=3, watch=Alone)
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     file = tmp_path_factory.mktemp("record") / "lab.jsonl"
-    assert session.rounds(bench(), Book(file, HEAD), EXPERIMENTS, until=1e9, progress=None, most=1) == 1
+    file.write_text(one_round(), encoding="utf-8")
     return file
 
 
@@ -95,9 +85,8 @@ def test_no_file_is_said() -> None:
 
 
 def test_a_prediction_is_written_before_its_trial(path) -> None:
-    kinds = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     said: set[int] = set()
-    for line in kinds:
+    for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
         if line["kind"] == "prediction":
             said.add(line["trial"])
         elif line["kind"] in ("steps", "requests", "outcome"):

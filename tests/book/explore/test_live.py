@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 
 import altair as alt
+import pandas as pd
 import pytest
-import sympy as sp
 from bs4 import BeautifulSoup
 
 from inference_math import theory
@@ -28,12 +28,7 @@ def test_curves_are_the_formulas_printed_for_vega(chart):
     printed = {t["as"]: t["calculate"] for t in transforms if "calculate" in t}
     assert printed["talk"] == theory.speedup_layerwise.vega(datum={"alpha"})
     assert {"fold": ["talk", "causal"], "as": ["curve", "value"]} in transforms
-
-
-def test_the_last_point_of_the_axis_is_not_lost_to_rounding(chart):
-    sequence = chart.to_dict()["data"]["sequence"]
-    assert sequence["stop"] > 1
-    assert sequence["start"] == 0
+    assert chart.to_dict()["data"]["sequence"]["stop"] > 1  # the last point is not lost to rounding
 
 
 def test_a_slider_says_its_name_meaning_and_unit():
@@ -42,13 +37,12 @@ def test_a_slider_says_its_name_meaning_and_unit():
 
 
 def test_the_page_carries_the_specification_and_words_for_it(chart):
-    live = explore.Live(chart, "Two curves </script><b>.")
-    page = BeautifulSoup(live._repr_mimebundle_()["text/html"], "html.parser")
+    html = explore.Live(chart, "Two curves </script><b>.")._repr_mimebundle_()["text/html"]
+    page = BeautifulSoup(html, "html.parser")
     spec = json.loads(page.script.string)
     assert spec["description"] == "Two curves </script><b>."
     assert page.find("b") is None
-    assert spec["params"][0]["name"] == "e"
-    assert live._repr_mimebundle_()["text/html"] == live._repr_mimebundle_()["text/html"]
+    assert [p["name"] for p in spec["params"]] == ["e", "phi", "in_python"]
 
 
 def test_numbers_are_rounded_to_six_digits():
@@ -62,8 +56,6 @@ def test_numbers_are_rounded_to_six_digits():
 
 
 def test_noise_in_the_last_digit_does_not_change_the_page():
-    import pandas as pd
-
     def page(x):
         dots = alt.Chart(pd.DataFrame({"x": [x]})).mark_point().encode(x="x:Q")
         return explore.Live(dots, "a")._repr_mimebundle_()["text/html"]
@@ -77,31 +69,16 @@ def test_a_computed_parameter_and_a_rule_are_printed_from_sympy():
     rule = explore.rule(theory.crossover, alpha, "computing", "loading").to_dict()
     line, *names = rule["layer"]
     assert line["transform"] == [{"calculate": "e/(e + 1)", "as": "alpha"}]
-    # At the ends of the axis: a name beside a line at its end would be cut off.
-    assert [layer["encoding"]["x"] for layer in names] == [{"value": 0}, {"value": "width"}]
-    assert [layer["mark"].get("text") for layer in rule["layer"]] == [None, "◂ computing", "loading ▸"]
+    assert [layer["mark"]["text"] for layer in names] == ["◂ computing", "loading ▸"]
 
 
 def test_a_strip_has_the_colour_of_the_curve_that_counts():
     formulas = {"up": alpha, "down": 1 - alpha}
     for counts, how in (("highest", "max"), ("lowest", "min")):
         chart = explore.curves(formulas, alpha, (0, 1, 0.1), params=[], y_title="", counts=counts)
-        lines, strip = chart.to_dict()["layer"]
-        assert lines["mark"]["type"] == "line"  # the first, whose strokes the legend shows
+        _, strip = chart.to_dict()["layer"]
         best = next(step for step in strip["transform"] if "joinaggregate" in step)
-        assert best["joinaggregate"] == [{"op": how, "field": "value", "as": "best"}]
-        assert best["groupby"] == ["alpha"]
+        assert (best["joinaggregate"][0]["op"], best["groupby"]) == (how, ["alpha"])
         assert ("> 0" in str(strip["transform"])) == (counts == "highest")  # the lowest of times may be none
     with pytest.raises(ValueError, match="counts must be one of highest, lowest"):
         explore.curves(formulas, alpha, (0, 1, 0.1), params=[], y_title="", counts="best")
-
-
-def test_what_vega_cannot_evaluate_is_refused_before_it_reaches_a_page():
-    with pytest.raises(ValueError, match="a browser cannot evaluate Sum"):
-        explore.curves({"c": sp.Sum(alpha, (e, 1, 3))}, alpha, (0, 1, 1), params=[], y_title="")
-
-
-def test_layers_keep_their_parameters(chart):
-    spec = explore.Live(alt.layer(chart, explore.rule(theory.crossover, alpha, "l", "r")), "a").spec()
-    assert [p["name"] for p in spec["params"]] == ["e", "phi", "in_python"]
-    assert spec["width"] == "container"

@@ -27,14 +27,9 @@ def test_a_control_and_the_figure_share_their_value(widget):
     assert slider.value == 3.5
 
 
-def test_controls_have_the_figure_s_range_and_words(widget):
-    slider, gpu, _ = widget.children
+def test_controls_have_the_figure_s_range_and_words_and_stand_once(widget):
+    slider, gpu, figure = widget.children
     assert (slider.min, slider.max, slider.step) == (0.25, 40, 0.25)
     assert slider.description == "e: token acceleration of loading over computing, T/R"
     assert gpu.options == ("a", "b")
-
-
-def test_the_chart_has_no_second_set_of_controls(widget):
-    spec = widget.children[-1].chart.to_dict()
-    assert not any("bind" in p for p in spec["params"])
-    assert spec["width"] == 640
+    assert not any("bind" in param for param in figure.chart.to_dict()["params"])

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import pytest
 from matplotlib.axes import Axes
-
-mpl.use("Agg")
+from matplotlib.figure import Figure
 
 
 @pytest.fixture
-def ax() -> Iterator[Axes]:
-    fig, ax = plt.subplots()
-    yield ax
-    plt.close(fig)
+def ax() -> Axes:
+    return Figure().subplots()

@@ -28,12 +28,12 @@ def test_no_pair_gives_its_own_time_of_a_token():
 
 
 def test_what_is_said_of_a_pair_by_hand():
-    row = brought.gains().set_index("pair").loc["glm53_c32_steady"]
+    pairs = brought.gains().set_index("pair")
+    row, slow = pairs.loc["glm53_c32_steady"], pairs.loc["glm52_early_64"]
     share = 1.263 * 32_770 * (1 - 0.6423) * row.token_us / 1e6
     assert row.share == pytest.approx(share)
     assert row.said == pytest.approx(1 / (1 - share * (1 - (1 - 0.9094) / (1 - 0.6423))) - 1)
     assert row.measured == pytest.approx(1.873 / 1.263 - 1)
-    slow = brought.gains().set_index("pair").loc["glm52_early_64"]
     left = ((1 - 0.5864) * (1 + 150.3 / slow.token_us) + (0.5864 - 0.114) * 60 / slow.token_us) / (1 - 0.1494)
     assert slow.path == pytest.approx(1 / (1 - slow.share * (1 - left)) - 1)
     assert slow.said == slow.beside < 0 < slow.free
@@ -44,14 +44,11 @@ def test_users_behind_one_link():
     assert brought._behind_a_link(1, 9.0, 1.0) == pytest.approx(0.1)
     assert brought._behind_a_link(2, 9.0, 1.0) == pytest.approx(2 / (9.0 + 1.0 * (1 + 0.1)))
     assert brought._behind_a_link(200, 9.0, 1.0) == pytest.approx(1.0, rel=1e-3)
-    runs = load("agent_stores").frame.set_index("run")
-    off, on, pair = runs.loc["glm52_early_64_off"], runs.loc["glm52_early_64_on"], "glm52_early_64"
-    row = brought.gains().set_index("pair").loc[pair]
+    off = load("agent_stores").frame.set_index("run").loc["glm52_early_64_off"]
+    row = brought.gains().set_index("pair").loc["glm52_early_64"]
     link = 32_770 * ((0.5864 - 0.114) * 60e-6 + (1 - 0.5864) * 150.3e-6)
     said = brought._behind_a_link(8, 8 / off.rate / (1 + row.free), link) / off.rate - 1
     assert row.beside == pytest.approx(said)
-    assert on.gap_s < off.gap_s  # steps went on
-    assert on.ttft_s > 3 * off.ttft_s
 
 
 def test_the_bars_that_were_reached():

@@ -14,12 +14,8 @@ from inference_math_book.figures import disaggregation as plots
 UNIT = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
 
 
-def axes():
-    return Figure().subplots()
-
-
 def test_the_map_holds_the_formula():
-    frame = plots.gain_map(axes(), {"here": (3.0, 0.6)}, 170)
+    frame = plots.gain_map(Figure().subplots(), {"here": (3.0, 0.6)}, 170)
     row = frame.sample(1, random_state=1).iloc[0]
     expected = theory.pdd_gain_same(delta_p=row.rho / 400, delta_h=1 / 400, t_w=1 - row.u, sla_tpot=1, n_out=170)
     assert row.gain == pytest.approx(expected)
@@ -28,7 +24,7 @@ def test_the_map_holds_the_formula():
 
 def test_the_tail_admits_less_than_the_mean():
     numbers = costs.measured(UNIT, 2048, 170)
-    frame = plots.rates_by_limit(axes(), numbers, [0.03, 0.06, 0.25], sla_ttft=1.0, quantile=0.99)
+    frame = plots.rates_by_limit(Figure().subplots(), numbers, [0.03, 0.06, 0.25], sla_ttft=1.0, quantile=0.99)
     assert (frame["aggregated, P99"] < frame["aggregated, mean"]).all()
     expected = architectures.compare(numbers, 0.06, 1.0).set_index("architecture").rate["chunked"]
     assert frame.chunked[1] == pytest.approx(expected)
@@ -59,14 +55,14 @@ def test_limits_are_read_between_the_simulated_rates():
 
 
 def test_a_prompt_lengthens_a_step_by_what_it_takes_alone():
-    frame = plots.mixed_steps(axes(), UNIT, 2048, (512,))
+    frame = plots.mixed_steps(Figure().subplots(), UNIT, 2048, (512,))
     prompt = UNIT.prefills().set_index("n_in").total[512]
     assert (frame["with 512 tokens"] > frame.alone).all()
     assert (frame["with 512 tokens"] > prompt).all()
 
 
 def test_decode_is_slower_at_longer_contexts():
-    frame = plots.phase_rates(axes(), UNIT, (512, 8192))
+    frame = plots.phase_rates(Figure().subplots(), UNIT, (512, 8192))
     short, long = (
         frame[frame.phase == f"decode at {context}"].set_index("at once").rate for context in ("512", "8,192")
     )

@@ -12,7 +12,6 @@ def test_a_request_holds_what_the_catalogue_says(ax):
     frame = plots.kv_of_a_request(ax, ["llama-3-70b", "gpt-oss-120b"])
     dense = frame[frame.model == "llama-3-70b"]
     assert dense.gigabytes.to_numpy() == pytest.approx(327_680e-9 * dense.tokens.to_numpy())
-    assert len(ax.lines) == 2
 
 
 def test_a_dense_model_reads_everything_and_a_mixture_what_was_chosen(ax):

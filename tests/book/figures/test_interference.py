@@ -12,20 +12,21 @@ from inference_math_planner.laws import latency
 
 COST = simulate.StepCost(t_w=0.016, T=5e-5, pair=4e-9, kv_read=3.5e-8)
 TRACE = Trace(n_in=[900, 400, 1500, 600], n_out=[5, 1, 7, 4], arrival=[0, 0.005, 0.01, 0.4])
+PAIRS = Trace(n_in=[900] * 6, n_out=[8] * 6, arrival=[0, 0, 0.01, 0.01, 0.2, 0.2])  # for units side by side
 LLAMA = catalogue.model("llama-3-70b")
 
 
-def axes():
-    return Figure().subplots()
-
-
 @pytest.mark.parametrize(
-    "scheduler",
-    [simulate.Aggregated(max_batch=2), simulate.Chunked(256), simulate.Disaggregated(transfer=1e-6)],
-    ids=lambda s: type(s).__name__,
+    ("scheduler", "trace"),
+    [
+        (simulate.Aggregated(max_batch=2), TRACE),
+        (simulate.Chunked(256), TRACE),
+        (simulate.Disaggregated(transfer=1e-6), TRACE),
+        (simulate.Disaggregated(2, 2, transfer=1e-6), PAIRS),
+    ],
 )
-def test_the_segments_of_a_request_fill_its_time_without_overlap(scheduler):
-    run = simulate.replay(TRACE, COST, scheduler=scheduler, log=True)
+def test_the_segments_of_a_request_fill_its_time_without_overlap(scheduler, trace):
+    run = simulate.replay(trace, COST, scheduler=scheduler, log=True)
     frame = plots.segments(run, COST)
     requests = run.requests.sort_values("arrival").reset_index(drop=True)
     for number, request in enumerate(requests.itertuples(), start=1):
@@ -64,7 +65,7 @@ def test_gap_steps_draws_the_law():
     law = {"tpot_1": 0.02, "delta_p": 0.001, "delta_h": 1e-4}
     cost = simulate.StepCost(t_w=0.02 - 1e-4, prompt=0.064, delta_h=1e-4)
     run = simulate.closed_loop(Workload(1000, 64, lengths="geometric"), cost, concurrency=16, requests=3000)
-    frame = plots.gap_steps(axes(), run, law, B=16, n_out=64)
+    frame = plots.gap_steps(Figure().subplots(), run, law, B=16, n_out=64)
     longer = latency.prefills_beside(16, 64).sf(frame.prefills)
     np.testing.assert_allclose(frame.share_longer, longer)
     np.testing.assert_allclose(frame.gap_s, 0.02 + (15 - frame.prefills) * 1e-4 + frame.prefills * 0.064)
@@ -79,7 +80,7 @@ def test_counts_are_shares():
 
 
 def test_the_three_ways_meet_the_measured_ends():
-    frame = plots.weights_and_compute(axes(), Operators(LLAMA, tp=4), most=2048)
+    frame = plots.weights_and_compute(Figure().subplots(), Operators(LLAMA, tp=4), most=2048)
     first, last = frame.iloc[0], frame.iloc[-1]
     assert first.maximum == pytest.approx(first.measured)
     assert last.maximum == pytest.approx(last.measured)
@@ -92,16 +93,3 @@ def test_the_parts_of_a_batch_start_at_nothing_and_add_up():
     assert (frame.iloc[0, 1:] == 0).all()
     total = unit.steps().query("context == 1024").set_index("batch").total
     assert frame.iloc[-1, 1:].sum() == pytest.approx(total[128] - total[8])
-
-
-def test_of_several_decode_units_a_request_has_the_steps_of_its_own():
-    run = simulate.replay(
-        Trace(n_in=[900] * 6, n_out=[8] * 6, arrival=[0, 0, 0.01, 0.01, 0.2, 0.2]), COST,
-        scheduler=simulate.Disaggregated(2, 2, transfer=1e-6), log=True,
-    )  # fmt: skip
-    frame = plots.segments(run, COST)
-    for _, own in frame.groupby("request"):
-        rows = own.sort_values("start")
-        np.testing.assert_allclose(rows.start.to_numpy()[1:], rows.end.to_numpy()[:-1], atol=1e-8)
-        assert (own.kind == "decode").sum() == 7
-        assert (own.kind == "prefill").sum() == 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import pytest
+from matplotlib.figure import Figure
 
 from inference_math import evidence
 from inference_math_bench.lab.experiments import Counts, Reuse, Store
@@ -14,19 +14,12 @@ FOUND, LAWS = evidence.load("lab_arms").frame, evidence.load("lab_laws").frame
 
 @pytest.fixture
 def axes():
-    figure, made = plt.subplots(1, 4)
-    yield made
-    plt.close(figure)
-
-
-def labels(ax):
-    return [text for text in ax.get_legend_handles_labels()[1] if not text.startswith("_")]
+    return Figure().subplots(1, 4)
 
 
 def test_found_lies_at_ratio_times_predicted(axes):
     rows = plots.means(axes[0], FOUND)
     assert set(rows.quantity) == {"ttft", "tpot"}
-    assert labels(axes[0]) == ["TTFT, law", "TPOT, law", "TTFT, vLLM", "TPOT, vLLM"]
     law, found = axes[0].get_lines()[:2]
     one = rows[rows.quantity == "ttft"].sort_values("users")
     assert law.get_ydata() == pytest.approx(1e3 * one.predicted)
@@ -39,13 +32,11 @@ def test_counts_stand_beside_the_binomial_law(axes):
     drawn = plots.counts(dict(zip(names, axes, strict=True)), table, Counts.n_out)
     assert drawn.groupby("lengths").binomial.sum().to_numpy() == pytest.approx(1)
     assert drawn.groupby("lengths").vllm.sum().to_numpy() == pytest.approx(1)
-    assert [ax.get_title() for ax in axes] == names
 
 
 def test_parts_store_reuse_chunks_and_pools_draw_every_setting(axes):
     assert len(plots.parts(axes[0], axes[1], FOUND)) == 15
-    layered = plots.store(axes[2], FOUND, LAWS, True, Store.n_in)
-    assert len(layered) == 15
+    assert len(plots.store(axes[2], FOUND, LAWS, True, Store.n_in)) == 15
     assert len(plots.store_points(axes[2], FOUND, Store.n_in, layerwise=False)) == 15
     assert plots.reuse(axes[3], FOUND, LAWS, Reuse.n_in).share.max() == pytest.approx(992 / 1024)
     axes[0].set_yscale("linear")

@@ -10,10 +10,6 @@ from inference_math_book.figures import sla
 from inference_math_planner.laws import latency
 
 
-def axes():
-    return Figure().subplots()
-
-
 def numbers(n_in, n_out=64, tp=1, memory=0.9):
     operators = Operators(catalogue.model("llama-3-70b"), tp=tp, weights="fp8", kv="fp8")
     return costs.measured(operators, n_in, n_out, memory=memory)
@@ -21,7 +17,7 @@ def numbers(n_in, n_out=64, tp=1, memory=0.9):
 
 def test_reuse_never_lowers_the_batch_up_to_the_crossover():
     held = {0.9: numbers(np.array([250, 1000, 3000]))}
-    frame = sla.batch_by_prompt(axes(), held, (0, 0.5, 0.9), 9, 0.04, 0.4)
+    frame = sla.batch_by_prompt(Figure().subplots(), held, (0, 0.5, 0.9), 9, 0.04, 0.4)
     by = frame.pivot_table(index="n_in", columns="alpha", values="batch")
     assert (by.diff(axis=1).iloc[:, 1:] >= 0).all().all()
     assert set(frame.binding) <= {"TPOT", "TTFT", "memory", "none fits"}
@@ -29,7 +25,7 @@ def test_reuse_never_lowers_the_batch_up_to_the_crossover():
 
 def test_the_share_of_memory_decides_whether_reuse_lifts_the_batch():
     held = {share: numbers(np.array([2000]), memory=share).additive for share in (0.9, 0.95)}
-    frame = sla.batch_by_prompt(axes(), held, (0, 0.9), 9, 0.04, 0.4).set_index(["hbm_share", "alpha"])
+    frame = sla.batch_by_prompt(Figure().subplots(), held, (0, 0.9), 9, 0.04, 0.4).set_index(["hbm_share", "alpha"])
     assert frame.batch[0.9, 0] == frame.batch[0.9, 0.9] == 3
     assert frame.binding[0.9, 0] == frame.binding[0.9, 0.9] == "memory"
     assert (frame.batch[0.95, 0], frame.batch[0.95, 0.9]) == (4, 16)
@@ -38,7 +34,7 @@ def test_the_share_of_memory_decides_whether_reuse_lifts_the_batch():
 
 def test_percentile_batches_agree_with_latency():
     busy = numbers(2048, 170, tp=2)
-    frame = sla.batch_by_limit(axes(), busy, [0.03, 0.2]).set_index("sla_tpot")
+    frame = sla.batch_by_limit(Figure().subplots(), busy, [0.03, 0.2]).set_index("sla_tpot")
     law = {"tpot_1": busy.tpot_1, "delta_p": busy.delta_p, "delta_h": busy.delta_h}
     assert frame.loc[0.2, "P99"] == latency.max_batch_quantile(0.99, 0.2, 170, **law)
     assert frame.loc[0.03, "P99"] <= frame.loc[0.03, "P90"] <= frame.loc[0.03, "P50"]
@@ -46,7 +42,7 @@ def test_percentile_batches_agree_with_latency():
 
 def test_the_map_s_regions_lie_on_the_right_side_of_their_borders():
     unit = numbers(1000).additive  # whose borders are the closed forms
-    frame = sla.binding_map(axes(), unit, np.linspace(0.02, 0.12, 21), np.linspace(0.05, 0.5, 31))
+    frame = sla.binding_map(Figure().subplots(), unit, np.linspace(0.02, 0.12, 21), np.linspace(0.05, 0.5, 31))
     alone = frame[frame.binding == "none fits"]
     assert ((alone.sla_tpot < unit.tpot_1 + 1e-12) | (alone.sla_ttft < unit.ttft(1) + 1e-12)).all()
     ttft, tpot = (frame[frame.binding == name] for name in ("TTFT", "TPOT"))
@@ -58,7 +54,7 @@ def test_the_map_s_regions_lie_on_the_right_side_of_their_borders():
 
 def test_efficiency_stops_where_memory_ends():
     unit = numbers(2000, tp=2)
-    frame = sla.efficiency(axes(), {"plain": unit}, gpus=2, batches=[1, 8, 64, 512])
+    frame = sla.efficiency(Figure().subplots(), {"plain": unit}, gpus=2, batches=[1, 8, 64, 512])
     assert frame.B.max() * 2064 <= unit.kv_capacity
     assert frame.per_user.is_monotonic_decreasing
     assert frame.per_gpu.is_monotonic_increasing

@@ -12,9 +12,7 @@ def test_words_stand_left_and_numbers_are_rounded():
     html = Shown(frame, "t", numbers="{:.1f}")._repr_mimebundle_()["text/html"]
     assert "#T_t .col0 {\n  text-align: left" in html
     assert ".col1 {" not in html
-    assert ">1.2<" in html
-    assert ">3<" in html
-    assert ">–<" in html
+    assert all(f">{shown}<" in html for shown in ("1.2", "3", "–"))
 
 
 def test_no_form_of_a_table_shows_a_digit_that_another_computer_may_not_find():
@@ -38,5 +36,4 @@ def test_large_numbers_have_neither_decimals_nor_an_exponent():
         told = Shown(pd.DataFrame({"bytes": [131_072.0, 1.25]}), "t", numbers)._repr_mimebundle_()
         assert f">{said}<" in told["text/html"]
         assert said in told["text/plain"]
-        assert ">1.2<" in told["text/html"] or ">1.25<" in told["text/html"]
     assert ">100<" in Shown(pd.DataFrame({"ms": [102.0]}), "t", "{:.2g}")._repr_mimebundle_()["text/html"]

@@ -17,10 +17,6 @@ LLAMA = catalogue.model("llama-3-70b")
 UNIT = Operators(LLAMA, tp=2, weights="fp8", kv="fp8")
 
 
-def axes():
-    return Figure().subplots()
-
-
 def test_best_of_names_the_highest_rate_and_its_margin():
     frame = pd.DataFrame({"architecture": list(architectures.ARCHITECTURES), "rate": [1.0, 3.0, 2.0]})
     assert plots.best_of(frame) == ("chunked", pytest.approx(0.5))
@@ -28,25 +24,19 @@ def test_best_of_names_the_highest_rate_and_its_margin():
     assert plots.best_of(frame.assign(rate=[0.0, 0.0, 2.0])) == ("disaggregated", float("inf"))
 
 
-def test_the_map_holds_what_compare_finds():
-    frame = plots.decision_map(axes(), lambda n, m: costs.measured(UNIT, n, m), (512, 2048), (64, 512), SLA(1.0, 0.04))
-    found = architectures.compare(costs.measured(UNIT, 2048, 512), 0.04, 1.0)
-    row = frame[(frame.n_in == 2048) & (frame.n_out == 512)].iloc[0]
-    assert (row.best, pytest.approx(row.margin)) == plots.best_of(found)
-
-
-def test_clear_is_what_leads_however_steps_err():
+def test_the_map_holds_what_compare_finds_and_clear_is_what_leads_however_steps_err():
     def numbers(n, m):
         return costs.measured(UNIT, n, m)
 
     asked = (numbers, (512, 2048), (64, 512), SLA(1.0, 0.04))
-    frame = plots.decision_map(axes(), *asked, close=0.09)
+    frame = plots.decision_map(Figure().subplots(), *asked, close=0.09)
     for row in frame.to_dict("records"):
         of = numbers(row["n_in"], row["n_out"])
         found = [plots.best_of(architectures.compare(of, 0.04 / f, 1.0 / f)) for f in (1, 1 / 1.09, 1.09)]
         clear = len({name for name, _ in found}) == 1 and min(lead for _, lead in found) >= 0.09
+        assert (row["leader"], pytest.approx(row["margin"])) == found[0]
         assert row["best"] == (row["leader"] if clear else "too close to call")
-    assert (plots.decision_map(axes(), *asked).best == frame.leader).all()
+    assert (plots.decision_map(Figure().subplots(), *asked).best == frame.leader).all()
 
 
 def test_reuse_speeds_the_simulated_cluster_up():
@@ -69,6 +59,6 @@ def test_sarathis_dots_lie_on_the_cost_line():
 
 
 def test_seats_obey_littles_law():
-    frame = plots.seats(axes(), costs.measured(UNIT, 2200, 170), (1, 8, 64), LLAMA.kv_token("fp8"))
+    frame = plots.seats(Figure().subplots(), costs.measured(UNIT, 2200, 170), (1, 8, 64), LLAMA.kv_token("fp8"))
     assert laws.littles_law(rate=frame.rate, latency=frame.stay) == pytest.approx(frame.seats.to_numpy())
     assert (np.diff(frame.rate) > 0).all()

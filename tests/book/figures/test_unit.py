@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -12,12 +11,8 @@ from inference_math_book.figures import unit as plots
 UNIT = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
 
 
-def axes():
-    return Figure().subplots()
-
-
 def test_the_three_combinations_are_ordered_and_meet_at_the_ends():
-    frame = plots.products(axes(), Operators(catalogue.model("llama-3-70b"), tp=4))
+    frame = plots.products(Figure().subplots(), Operators(catalogue.model("llama-3-70b"), tp=4))
     assert (frame.maximum <= frame.quadrature).all()
     assert (frame.quadrature <= frame.added).all()
     assert frame.quadrature.iloc[-1] == pytest.approx(frame.gemm.iloc[-1])
@@ -26,17 +21,6 @@ def test_the_three_combinations_are_ordered_and_meet_at_the_ends():
 
 def test_bars_are_as_long_as_their_steps():
     steps = {"one": (1, 2048, 0), "chunk": (64, 2048, 512)}
-    frame = plots.step_parts(axes(), UNIT, steps).set_index("step")
+    frame = plots.step_parts(Figure().subplots(), UNIT, steps).set_index("step")
     for name, step in steps.items():
         assert frame.loc[name].sum() == pytest.approx(UNIT.step_time(*step))
-
-
-def test_errors_and_parity_draw_all_rows():
-    rows = pd.DataFrame(
-        {"phase": ["decode", "prefill"], "tp": [1, 2], "batch": [8, 0], "context": [512, 0], "n_in": [0, 512]}
-    ).assign(error=[0.1, -0.1])
-    assert len(plots.errors_by_phase(tuple(Figure().subplots(1, 2)), rows)) == 2
-    points = pd.DataFrame({"precision": ["bf16", "fp8"], "measured": [1.0, 2.0], "predicted": [1.1, 1.9], "limit": 0.5})
-    ax = axes()
-    plots.parity(ax, points)
-    assert len(ax.lines) == 5

@@ -35,28 +35,24 @@ def test_the_share_is_that_of_the_full_simulation(scheduler, rate):
     requests = drawn(rate)
     rows = replayed(requests, scheduler).sort_values("arrival")
     good = (rows["ttft"] <= LIMITS[0]) & ~(rows["tpot"] > LIMITS[1])
-    system = system_of(scheduler, None)
-    score, ttft, tpot = goodput(system, timed(COST), requests, Tally(*LIMITS, 0.0, 0, 400, 0.9, False))
+    asked = system_of(scheduler, None), timed(COST), requests
+    score, ttft, tpot = goodput(*asked, Tally(*LIMITS, 0.0, 0, 400, 0.9, False))
     assert score == pytest.approx(good.mean() / 0.9)
     assert ttft == pytest.approx(rows["ttft"].mean())
     assert tpot == pytest.approx(rows["tpot"].mean())  # of those that have gaps
     # Only some of them, the others there to keep the system busy.
-    part = good[50:250].mean()
-    assert goodput(system, timed(COST), requests, Tally(*LIMITS, 0.0, 50, 250, 0.5, False))[0] == pytest.approx(
-        part / 0.5
-    )
+    some = goodput(*asked, Tally(*LIMITS, 0.0, 50, 250, 0.5, False))[0]
+    assert some == pytest.approx(good[50:250].mean() / 0.5)
 
 
 @pytest.mark.parametrize("rate", [2.0, 8.0, 30.0])
-def test_who_is_hasty_knows_the_same_of_the_promise(rate):
+@pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
+def test_who_is_hasty_knows_the_same_of_the_promise(rate, share):
     system, requests = system_of(SCHEDULERS[0], None), drawn(rate)
-    for share in (0.5, 0.9, 1.0):
-        whole, hasty = (
-            goodput(system, timed(COST), requests, Tally(*LIMITS, 0.0, 0, 400, share, haste))[0]
-            for haste in (False, True)
-        )
-        assert (hasty >= 1) == (whole >= 1)
-        assert hasty == whole if whole >= 1 else hasty <= whole
+    tallies = [Tally(*LIMITS, 0.0, 0, 400, share, haste) for haste in (False, True)]
+    whole, hasty = (goodput(system, timed(COST), requests, tally)[0] for tally in tallies)
+    assert (hasty >= 1) == (whole >= 1)
+    assert hasty == whole if whole >= 1 else hasty <= whole
 
 
 @pytest.mark.parametrize("rate", [2.0, 8.0, 30.0])

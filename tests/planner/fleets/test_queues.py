@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import Unit
-from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case, under
 from inference_math.simulate.engine import Request
 from inference_math.simulate.systems import engine_of, run_balanced, run_engine
@@ -93,11 +92,9 @@ def test_the_cheapest_is_that_of_all_candidates(seed):
 def test_where_no_rate_is_kept_there_are_no_replicas():
     sizes, tops, _ = drawn_host(3)
     host = host_of(tops, {one: [0.0] * queues.DRAWN for one in sizes})
-    for traffic, have in ((5.0, 0.0), (0.0, 8.0)):
-        assert queues.cheapest({"units": 4, "unit": {"gpus": 2}}, host, "disaggregated", traffic, have, 16)[2:] == (
-            0,
-            0.0,
-        )
+    for asked in ((5.0, 0.0), (0.0, 8.0)):
+        _, _, *found = queues.cheapest({"units": 4, "unit": {"gpus": 2}}, host, "disaggregated", *asked, queues.DRAWN)
+        assert found == [0, 0.0]
 
 
 def standing(name, gpus, each):
@@ -114,8 +111,8 @@ def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
     assert even["tie"]
     # One replica of 14 GPUs is enough; two of 10 are needed, though each GPU of theirs would serve more.
     small = {
-        "disaggregated": standing("disaggregated", 14, [15.0] * 16),
-        "aggregated": standing("aggregated", 10, [11.0] * 16),
+        name: standing(name, gpus, [each] * 16)
+        for name, gpus, each in (("disaggregated", 14, 15.0), ("aggregated", 10, 11.0))
     }
     assert queues.crowd(small, 15.0, 0.0, 16)["best_in"]["disaggregated"] == 1.0
     alone = queues.crowd({"chunked": two["chunked"]}, 10.0, 0.0, 16)
@@ -125,37 +122,33 @@ def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
 
 def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
     """What a replica of whole prompts does with a run of its own: share within the limits, mean TTFT, mean TPOT."""
-    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
-    case = Case(unit, Workload(2200, n_out), SLA(0.6, 0.04), units=2)
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8"), Workload(2200, n_out), SLA(0.6, 0.04), units=2)
     asked = queues.of_units(case.asked, units)
-    row = Plan.of(case, 0).solved["each"]["aggregated"][0]
+    system = queues.system_for(asked, "aggregated", Plan.of(case, 0).solved["each"]["aggregated"][0])
     pace = queues.pace_of(asked, *case.pairs(0)[0])
     rng, count = np.random.default_rng(seed), until + (until - since) // 2
     requests = requests_of(rng.exponential(size=count).tolist(), rng.random(count).tolist(), rate, 2200, n_out, 0.0)
-    tally = Tally(0.6, 0.04, 0.0, since, until, 0.9, False)
-    told = goodput(queues.system_for(asked, "aggregated", row), pace, requests, tally)
-    return told, (asked, queues.system_for(asked, "aggregated", row), pace)
+    return goodput(system, pace, requests, Tally(0.6, 0.04, 0.0, since, until, 0.9, False)), (asked, system, pace)
 
 
 def test_a_router_before_units_shortens_what_their_queues_alone_would_have():
-    alone, _ = replica(1, 1.2, 0)
-    pairs, _ = replica(2, 2.4, 0)
-    eight, _ = replica(8, 9.6, 0)
+    (alone, _), (pairs, _), (eight, _) = (replica(units, 1.2 * units, 0) for units in (1, 2, 8))
     assert eight[0] > pairs[0] > alone[0]
-    assert eight[1] < pairs[1] < alone[1]
-    assert eight[1] > float(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8").prefill_time(2200))
+    assert (
+        float(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8").prefill_time(2200)) < eight[1] < pairs[1] < alone[1]
+    )
 
 
 def test_a_router_of_one_unit_is_none():
-    requests = [Request(i, 0.3 * i, 500, 40, 0) for i in range(60)]
     told = []
     _, (_, system, pace) = replica(1, 1.0, 0, until=402)
-    for run in (
-        lambda s, c, u, t: run_engine(engine_of(s, c, t), u, t, 50), lambda s, c, u, t: run_balanced(s, c, u, t, 50)
-    ):  # fmt: skip
+    for routed in (False, True):
         tally = Tally(1.0, 0.05, 0.0, 5, 55, 0.9, False)
-        anew = [Request(one.number, one.arrival, one.n_in, one.n_out, 0) for one in requests]
-        run(system, pace, Client(anew, 0, 0.0), tally)
+        client = Client([Request(i, 0.3 * i, 500, 40, 0) for i in range(60)], 0, 0.0)
+        if routed:
+            run_balanced(system, pace, client, tally, 50)
+        else:
+            run_engine(engine_of(system, pace, tally), client, tally, 50)
         told.append(tally.told())
     assert told[0] == told[1]
 
@@ -163,26 +156,23 @@ def test_a_router_of_one_unit_is_none():
 def test_a_simulation_begins_with_the_usual_load(monkeypatch):
     """Of long answers hundreds are under way before as many finish as come: empty units would flatter them."""
     told, (asked, system, pace) = replica(4, 1.6, 3, n_out=4000.0, since=3000, until=4500)
-    usual = queues.usually_under_way(asked, system, pace, 1.6)
-    assert usual > 60
+    assert queues.usually_under_way(asked, system, pace, 1.6) > 60
     gaps, lengths = chances(0, 1.0)
     drawn = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
-    draw = {"pace": pace, "front": 0.0, "place": 0}
-    played = queues.played(asked, system, draw, drawn, 1.6, 1.0, 0.0)
-    assert played[2] == pytest.approx(told[2], rel=0.06)
+    given = (asked, system, {"pace": pace, "front": 0.0, "place": 0}, drawn, 1.6, 1.0, 0.0)
+    usual = queues.played(*given)[2]
+    assert usual == pytest.approx(told[2], rel=0.06)
     monkeypatch.setattr(queues, "FILLS", 0.0)
-    assert queues.played(asked, system, draw, drawn, 1.6, 1.0, 0.0)[2] < played[2]
+    assert queues.played(*given)[2] < usual
 
 
 def test_no_row_of_chunks_serves_more_prompts_than_its_steps_compute():
     """However many places there are: who finishes must be replaced, a chunk in each step."""
-    unit = Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", "fp8")
-    case = Case(unit, Workload(500, 300), SLA(0.4, 0.06), units=2)
-    asked, one, found = queues.of_units(case.asked, 1), under(case), Plan.of(case, 0)
-    for row in queues.trials(asked, "chunked", found.solved["each"]["chunked"][0]):
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", "fp8"), Workload(500, 300), SLA(0.4, 0.06), units=2)
+    asked, one = queues.of_units(case.asked, 1), under(case)
+    for row in queues.trials(asked, "chunked", Plan.of(case, 0).solved["each"]["chunked"][0]):
         chunk = row["chunk"] / 500
-        most = chunk / one["mixed"](0.0, chunk)
-        assert 0 < queues.full(asked, "chunked", row, one) <= most
+        assert 0 < queues.full(asked, "chunked", row, one) <= chunk / one["mixed"](0.0, chunk)
 
 
 @pytest.mark.parametrize("true", [0.05, 0.4, 0.93, 1.2])
@@ -195,25 +185,3 @@ def test_the_highest_rate_is_found_from_any_guess(true):
         assert low == pytest.approx(top, rel=0.04)
         assert high == low == 9.7 or top < high <= 1.04 * low
     assert queues.highest_rates(10.0, 0.7, 1.04, lambda rate: False) == (0.0, 0.0)
-
-
-def test_a_tenth_of_the_measured_requests_comes_after_them(monkeypatch):
-    """They keep the last ones from an empty replica: of one with nothing to do 100 before, 400 measured, 40 after."""
-    case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(500, 50), SLA(1.0, 0.05))
-    row = answers.solve(case.asked, case.pairs(0))["each"]["aggregated"][0]
-    system = queues.system_for(case.asked, "aggregated", row)
-    gaps, lengths = chances(0, 1.0)
-    drawn = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
-    kept = {}
-    monkeypatch.setattr(queues, "goodput", lambda *asked: kept.update(asked=asked) or [1.0, 0.0, 0.0])
-    draw = {"pace": queues.pace_of(case.asked, *case.pairs(0)[0]), "front": 0.0, "place": 0}
-    queues.played(case.asked, system, draw, drawn, 1e-3, 1, 0)
-    _, _, requests, tally = kept["asked"]
-    assert (tally._since, tally.wanted, len(requests) - tally._until) == (100, 400, 40)
-
-
-@pytest.mark.parametrize(("accepted", "chance"), [(0.5, 0.158655), (0.5, 0.841345), (0.6, 0.022750), (0.4, 0.977250)])
-def test_acceptance_scatters_by_fifteen_points(accepted, chance):
-    """A draft's chance, at one and two standard deviations; a logistic variable is near a normal one there."""
-    away = {0.158655: -1, 0.841345: 1, 0.02275: -2, 0.97725: 2}[chance]
-    assert queues.own_yield(1, accepted, chance) == pytest.approx(1 + accepted + 0.15 * away, abs=0.02)

@@ -56,6 +56,9 @@ def test_the_curve_is_what_an_lru_cache_of_each_size_finds(texts, slots):
         assert row.block_share == pytest.approx(found.sum() / sum(map(len, blocks)))
         assert row.token_share == pytest.approx(tokens.sum() / n_in.sum())
         assert row.mean_alpha == pytest.approx((tokens / n_in).mean())
+    # One block less than a step's capacity finds as little as the step before.
+    for before, row in pairwise(reuse_curve(blocks, n_in, BLOCK).itertuples()):
+        assert reuse_curve(blocks, n_in, BLOCK, row.capacity - BLOCK).block_share.item() == before.block_share
 
 
 @given(texts=texts)
@@ -85,72 +88,30 @@ def shared(text, old):
     return min((both.index(False) if False in both else len(both)) * BLOCK, len(text))
 
 
-@given(texts=texts)
-def test_each_step_of_the_curve_is_needed(texts):
-    """One block less than a row's capacity finds as little as the row before."""
-    blocks, n_in = as_blocks(texts), [len(text) for text in texts]
-    curve = reuse_curve(blocks, n_in, BLOCK)
-    for before, row in pairwise(curve.itertuples()):
-        (less,) = reuse_curve(blocks, n_in, BLOCK, row.capacity - BLOCK).block_share
-        assert less == before.block_share
-
-
-def test_a_small_trace_by_hand():
-    # Ten tokens in blocks of four; the second prompt shares two blocks, the third is the first again.
-    blocks, n_in = [[1, 2, 3], [1, 2, 4], [1, 2, 3]], [10, 12, 10]
-    assert reusable(blocks, n_in, 4).tolist() == [0, 8 / 12, 9 / 10]
-    assert reusable([[1, 2], [1, 2]], [1024, 1024]).tolist() == [0, 1023 / 1024]  # the last token is computed
-    curve = reuse_curve(blocks, n_in, 4)
-    # After the second prompt the order of use is 1, 2, 4, 3.
-    assert curve.capacity.tolist() == [0, 4, 8, 16]
-    assert (curve.block_share * 9).tolist() == pytest.approx([0, 2, 4, 5])
-    assert (curve.token_share * 32).tolist() == pytest.approx([0, 8, 16, 17])
-    assert (curve.mean_alpha * 3).tolist() == pytest.approx([0, 4 / 12 + 4 / 10, 8 / 12 + 8 / 10, 8 / 12 + 9 / 10])
-
-
-def test_a_long_trace_takes_one_pass():
-    rng = np.random.default_rng(2)
-    chats = rng.integers(0, 300, 3_000)
-    turns = np.minimum(rng.geometric(0.1, chats.size), 60)
-    blocks = [[int(chat) * 100 + k for k in range(turn)] for chat, turn in zip(chats, turns, strict=True)]
-    n_in = turns * BLOCK
-    curve = reuse_curve(blocks, n_in, BLOCK, [400, 4_000])
-    for share, slots in zip(curve.token_share, (100, 1_000), strict=True):
-        assert share == pytest.approx(simulated(blocks, n_in, slots)[0].sum() / n_in.sum())
-
-
 @pytest.mark.parametrize(
     ("blocks", "n_in", "words"),
     [
         ([], [], "n_in must be a list of whole numbers"),
-        ([[1]], [1.5], "n_in must be a list of whole numbers"),
         ([[1]], [1, 2], "must have the same length, not 1 and 2"),
         ([[1], [1, 2]], [512, 512], "request 1 has 2 for 512 tokens, 512 in a block"),
         ([[1, 2], [3, 2]], [600, 600], "in request 1, 2 follows another block than before"),
         ([[1, 2], [2]], [600, 60], "in request 1, 2 follows another block than before"),
-        ([[1, 1]], [600], "in request 0, 1 follows another block than before"),
     ],
 )
 @pytest.mark.parametrize("function", [reusable, reuse_curve])
 def test_blocks_that_name_no_prefixes_are_refused(function, blocks, n_in, words):
     with pytest.raises(ValueError, match=words):
         function(blocks, n_in)
-
-
-@pytest.mark.parametrize("capacity", [float("inf"), [512, -512]])
-def test_a_capacity_is_a_number_of_tokens(capacity):
     with pytest.raises(ValueError, match="capacity must be a finite number >= 0"):
-        reuse_curve([[1]], [5], capacity=capacity)
+        reuse_curve([[1]], [5], capacity=[512, -512])
 
 
 def test_quantiles_are_recorded_lengths():
     table = length_quantiles(range(1, 201), [7] * 200)
-    assert table.loc["n_in", ["count", "mean", "p0", "p1", "p50", "p95", "p100"]].tolist() == [
-        200, 100.5, 1, 2, 100, 190, 200,
-    ]  # fmt: skip
+    for name, value in {"count": 200, "mean": 100.5, "p0": 1, "p1": 2, "p50": 100, "p95": 190, "p100": 200}.items():
+        assert table.loc["n_in", name] == value
     assert table.loc["n_in", "std"] == pytest.approx(np.std(np.arange(1, 201)))
     assert table.loc["n_out", "std"] == 0
-    assert {str(table[f"p{q}"].dtype) for q in traces.QUANTILES} == {"int64"}
     with pytest.raises(ValueError, match="n_out must be a finite number >= 1"):
         length_quantiles([1], [0])
 
@@ -169,52 +130,43 @@ def write(tmp_path):
     return write
 
 
-def test_mooncake_s_lines_are_read(write):
-    path = write("t.jsonl", line(0, hash_ids=[0, 1]), "", line(1500, 1024, 9, hash_ids=[0, 2]), line(1500, 10, 1))
-    for strict in (False, True):
-        got = read(path, strict=strict)
-        assert got.requests.drop(columns="blocks").to_numpy().tolist() == [[0, 600, 5], [1.5, 1024, 9], [1.5, 10, 1]]
-        assert got.requests.blocks.tolist() == [[0, 1], [0, 2], None]
-        assert got.problems.empty
-    trace = got.trace()
-    assert trace.arrival.tolist() == [0, 1.5, 1.5]
-    assert trace.alpha.tolist() == [0, 0.5, 0]
-    assert trace.rows().cached.tolist() == [0, 512, 0]
+@pytest.mark.parametrize("strict", [False, True])
+def test_mooncake_s_lines_are_read(write, strict):
+    lines = line(0, hash_ids=[0, 1]), "", line(1500, 1024, 9, hash_ids=[0, 2]), line(1500, 10, 1)
+    got = read(write("t.jsonl", *lines), strict=strict)
+    assert got.requests.drop(columns="blocks").to_numpy().tolist() == [[0, 600, 5], [1.5, 1024, 9], [1.5, 10, 1]]
+    assert got.requests.blocks.tolist() == [[0, 1], [0, 2], None]
+    assert got.problems.empty
+    assert got.trace().arrival.tolist() == [0, 1.5, 1.5]
+    assert got.trace().alpha.tolist() == [0, 0.5, 0]
 
 
-def test_azure_s_lines_are_read(write):
+def test_azure_s_lines_are_read_and_their_dates_must_be_dates_and_in_order(write):
     header = "\ufeffTIMESTAMP,ContextTokens,GeneratedTokens\r"
-    path = write("t.csv", header, "2023-11-16 18:15:46.6805900,374,44\r", "2023-11-16 18:15:50.9951690,396,109\r")
-    got = read(path, strict=True)
-    assert got.requests.arrival.tolist() == [0, 4.314579]
-    assert got.requests.n_in.tolist() == [374, 396]
-    assert got.requests.n_out.tolist() == [44, 109]
+    rows = ["2023-11-16 18:15:46.6805900,374,44\r", "yesterday,1,1", "2023-11-16T18:15:50.9951690+00:00,396,109\r"]
+    got = read(write("t.csv", header, *rows, "2023-11-16 18:15:49,1,1"))
+    assert got.problems.line.tolist() == [3, 5]
+    assert got.requests.drop(columns="blocks").to_numpy().tolist() == [[0, 374, 44], [4.314579, 396, 109]]
     assert got.requests.blocks.tolist() == [None, None]
     assert got.trace().alpha.tolist() == [0, 0]
 
 
-def test_lengths_alone_are_a_trace_without_arrivals(write):
-    found = read(write("t.csv", "n_out, n_in", "5,100", "", "6, 200", "7"))
-    assert found.problems.to_numpy().tolist() == [[5, "1 cells under 2 columns"]]
+def test_own_columns_may_stand_in_any_order_and_without_arrivals(write):
+    found = read(write("t.csv", "user,n_out, n_in", '"b, c",5,100', "", "a,6, 200", "7"))
+    assert found.problems.to_numpy().tolist() == [[5, "1 cells under 3 columns"]]
     assert found.trace().arrival is None
     assert found.trace().n_in.tolist() == [100, 200]
-
-
-def test_own_columns_may_stand_in_any_order(write):
-    got = read(str(write("t.csv", 'user,n_out, n_in,"arrival"', "a,1,20,0.5", '"b, c",2,30,0.5')), strict=True)
-    assert got.requests.drop(columns="blocks").to_numpy().tolist() == [[0.5, 20, 1], [0.5, 30, 2]]
+    assert found.trace().n_out.tolist() == [5, 6]
 
 
 BAD_JSON = [
     ("{", "Expecting property name"),
     ("[" * 100_000, "recursion"),
     ("[1, 2]", "a request must be a JSON object"),
-    ('{"timestamp": 0, "output_length": 5}', "input_length missing"),
     (line(output_length=None), "output_length missing"),
     (line(input_length=0), "the prompt length must be a whole number >= 1, not 0"),
     (line(input_length=10**30), "at most 2^53"),
     (line(input_length="600"), "the prompt length must be a whole number, not '600'"),
-    (line(output_length=0), "the output length must be a whole number >= 1, not 0"),
     (line(output_length=True), "the output length must be a whole number, not True"),
     (line(timestamp=float("nan")), "timestamp must be a finite number >= 0, not nan"),
     (line(timestamp="0"), "timestamp must be a number"),
@@ -222,17 +174,13 @@ BAD_JSON = [
     (line(timestamp=999), "goes back from 1 to 0.999 s"),
     (line(1000, hash_ids=[0]), "600 tokens are 2 blocks of 512, not 1"),
     (line(1000, hash_ids=[0, True]), "the block ids must be a list of whole numbers or strings"),
-    (line(1000, hash_ids=7), "the block ids must be a list of whole numbers or strings"),
     (b"\xff\xfe", "Expecting value"),
 ]
 BAD_CSV = [
-    ("1,2", "2 cells under 3 columns"),
-    ("1,,3", "could not convert string to float: ''"),
     ("1,1_0,3", "could not convert string to float: '1_0'"),
     ("1,nan,3", "the prompt length must be a whole number >= 1, not nan"),
     ("-1,2,3", "the time of arrival must be a finite number >= 0, not -1"),
     ("0.5,2,3", "goes back from 1 to 0.5 s"),
-    (b"1,\xff,3", "could not convert"),
     ('1,"' + "2" * 200_000 + '",3', "field larger than field limit"),
 ]
 
@@ -254,14 +202,6 @@ def test_a_malformed_line_is_listed_with_its_number_and_reason(write, name, star
     assert words in str(caught.value)
 
 
-def test_azure_s_dates_must_be_dates_and_in_order(write):
-    header = "TIMESTAMP,ContextTokens,GeneratedTokens"
-    rows = ["2023-11-16 18:15:46,1,1", "yesterday,1,1", "2023-11-16 18:15:45,1,1", "2023-11-16T18:15:47+00:00,1,1"]
-    got = read(write("t.csv", header, *rows))
-    assert got.problems.line.tolist() == [3, 4]
-    assert got.requests.arrival.tolist() == [0, 1]
-
-
 def test_other_block_sizes_are_told_to_the_reader(write):
     path = write("t.jsonl", line(0, 20, 1, hash_ids=[1, 2]), line(0, 17, 1, hash_ids=["x", "y"]))
     assert read(path, strict=True, block_tokens=16).block_tokens == 16
@@ -275,7 +215,6 @@ def test_other_block_sizes_are_told_to_the_reader(write):
     ("name", "lines", "words"),
     [
         ("t.jsonl", [], "t.jsonl holds no proper request$"),
-        ("t.jsonl", ["{", "{"], r"t.jsonl holds no proper request \(line 1: "),
         ("t.csv", [], "t.csv must have the columns n_in, n_out"),
         ("t.csv", ["a,b"], r"or TIMESTAMP, ContextTokens, GeneratedTokens, not \['a', 'b'\]"),
         ("t.csv", ["arrival,n_in,n_out", "0,0,0"], r"t.csv holds no proper request \(line 2: the prompt length"),
