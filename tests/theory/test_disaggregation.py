@@ -72,6 +72,14 @@ def test_equal_gpus_at_equal_cost_gain_what_disaggregation_gains(t_w, delta_p, d
     assert theory.pdd_gain_per_cost(**numbers, **same) == pytest.approx(theory.pdd_gain_talk(**numbers))
 
 
+@pytest.mark.parametrize("gpu", catalogue.GPUS.values(), ids=lambda g: g.name)
+def test_a_decode_step_never_lasts_longer_than_reading_all_of_hbm(gpu):
+    """At datasheet rates: fill HBM with weights and KV caches, and read it."""
+    weights, cache = 0.4 * gpu.hbm_bytes, 0.6 * gpu.hbm_bytes
+    step = weights / gpu.hbm_bw + cache / gpu.hbm_bw
+    assert theory.hbm_read_time(hbm_bytes=gpu.hbm_bytes, hbm_bw=gpu.hbm_bw) == pytest.approx(step)
+
+
 def test_the_published_transfer():
     """OPT-66B, 512 tokens: 1.125 GiB; ten per second are 96.6 Gbit/s [C33]."""
     kv_token = catalogue.model("opt-66b").kv_token("bf16")

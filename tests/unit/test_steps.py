@@ -96,10 +96,10 @@ def test_a_step_s_factor_and_a_prompt_s_are_two_and_neither_beats_the_floor(unit
 
 def test_what_is_read_off_a_step_has_its_factor_and_waiting_is_a_prompt_s():
     plain, slow = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, factor, 1.0) for factor in (1.0, 2.0))
-    for name in ("delta_h", "own", "t_w"):
+    for name in ("cache_read", "own", "t_w"):
         assert slow[name] == pytest.approx(2 * plain[name])
     # t_w, the read and what a decode adds besides make a step of one decode.
-    assert plain["t_w"] + plain["delta_h"] + plain["own"] == pytest.approx(plain["mixed"](1, 0))
+    assert plain["t_w"] + plain["cache_read"] + plain["own"] == pytest.approx(plain["mixed"](1, 0))
     assert steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, 0.1, 1.0)["t_w"] > 0.1 * plain["t_w"]  # the floor
     once, twice = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 1e9, 1.0, prompt) for prompt in (1.0, 2.0))
     assert twice["mixed"](0, 1) == pytest.approx(2 * once["mixed"](0, 1))
