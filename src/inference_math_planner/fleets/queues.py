@@ -378,7 +378,7 @@ def highest_rates(top: float, first: float, narrow: float, good: Callable[[float
                 return 0.0, 0.0
             at = at / wide
         wide = min(wide * wide, 3.0)
-    while high / low > narrow:
+    while high / low > narrow * (1 + 1e-9):  # a step may be as narrow: rounding must not ask for one more
         at = (low * high) ** 0.5
         if good(at):
             low = at
