@@ -25,6 +25,7 @@ LARGEST = 4  # prompts' tokens in a chunk
 FEW = 1e-3  # decodes
 FINE = 30  # halvings of a number of decodes: coarser ones make peaks that are none
 HOPEFUL = 0.75  # of the best layout's tokens at a first look: what serves less is not looked at again
+LAST = 1e6  # behind all that most draws allow
 LOOKED = 8  # every so many draws make a first look at a layout
 
 
@@ -286,15 +287,16 @@ def alone(target: Target, one: StepCosts, name: str) -> Row:
 def chosen(rates: dict[str, list[float]]) -> Solution:
     """Return the choice by the requests/s of each architecture under each draw: the most in the mean over the draws.
 
-    Of those that meet the limits in most draws. It is the least expected regret, in requests/s, and who else is asked
-    moves nothing: what two serve in the mean does not hang on a third.
+    Of those that meet the limits in most draws: among them it is the least expected regret, in requests/s. Who else is
+    asked changes no choice and no order, for what two serve in the mean does not hang on a third; the lead and the tie
+    are those over the second of all that were asked.
     """
     lost = losses([rates[name] for name in ARCHITECTURES])
     loss, rank = {}, {}
     for i in range(len(ARCHITECTURES)):
         name = ARCHITECTURES[i]
         loss[name] = lost[i]
-        rank[name] = lost[i] if median(rates[name]) > 0 else lost[i] + 1
+        rank[name] = lost[i] if median(rates[name]) > 0 else lost[i] + LAST
     names = list(ARCHITECTURES)
     names.sort(key=lambda name: rank[name])
     first, second = names[0], names[1]
@@ -316,11 +318,14 @@ def chosen(rates: dict[str, list[float]]) -> Solution:
 
 
 def losses(served: list[list[float]]) -> list[float]:
-    """Return by how much less each serves in the mean over the draws than who serves most, as a share of that."""
+    """Return by how much less each serves in the mean over the draws than the best one, as a share of that.
+
+    The best of those that meet the limits in most draws. One that does not may serve more: a loss below 0.
+    """
     means = [mean(one) for one in served]
     most = 0.0
-    for one in means:
-        most = max(most, one)
+    for one in served:
+        most = max(most, mean(one) if median(one) > 0 else 0.0)
     return [1 - one / most if most > 0 else 1.0 for one in means]
 
 

@@ -623,8 +623,8 @@ def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) 
     """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
 
     Equal ones are ordered by what they serve in the mean over the draws. It is a tie if the next is as good, as far as
-    simulations tell rates apart, or if its lead varies by more than it is. Replicas are whole in each draw, too, and of
-    the size that was chosen for nine in ten.
+    simulations tell rates apart, or if its lead in that mean varies by more than it is, whatever ordered them. Replicas
+    are whole in each draw, too, and of the size that was chosen for nine in ten.
     """
     rates: dict[str, list[float]] = {}
     costs: dict[str, float] = {}

@@ -73,7 +73,10 @@ def every_most(together, rate, ttft_1, clean):
 
 @formula(r"\mathrm{TTFT}_{\mathrm{burst}}(N)", unit="s", claim="E04")
 def ttft_burst_cadence(B, together, every, t_w, ttft_1, clean):
-    """Mean TTFT of B prompts sent at once, k of which are let in at every N-th step: exact where k divides B."""
+    """Mean TTFT of B prompts sent at once, k of which are let in at every N-th step: exact where k divides B.
+
+    And where no answer ends before the last of them begins.
+    """
     apart = t_w + (every - 1) * clean  # what one more group costs besides its prompts
     return (B / together - 1) / 2 * (apart + together * ttft_1) + t_w + together * ttft_1
 
