@@ -1,19 +1,101 @@
-"""What a chapter's notebook needs besides the formulas: SymPy set up, numbers handed to the prose."""
+"""What a chapter's notebook needs besides the formulas: SymPy set up, figures with captions, numbers for the prose."""
 
 from __future__ import annotations
 
-import sympy as sp
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import pandas as pd
+import sympy as sp
+from IPython.display import Markdown, display
+from matplotlib.figure import Figure
+
+from inference_math.evidence.checks import as_one_of
 from inference_math.theory.formula import to_latex
+from inference_math_book.claims import EVIDENCE
+from inference_math_book.explore.live import Live
 from inference_math_book.figures.style import use_book_style
 
-__all__ = ["glue", "setup"]
+__all__ = ["CAPTION", "VEGA_LITE", "Markdown", "glue", "setup", "show"]
+
+CAPTION = "application/vnd.inference-math.caption+json"  # what a page needs to number a figure
+VEGA_LITE = "application/vnd.vegalite.v5+json"  # what JupyterLab draws itself, without a network
+WIDTH = 600  # pixels of a live figure in JupyterLab
+_DIGITS = re.compile(r"(\d+\.\d{2})\d+")  # of a coordinate: finer ones differ between machines, and show nowhere
 
 
 def setup() -> None:
     """Print SymPy as the book does and give Matplotlib the book's look."""
     sp.init_printing(use_latex="mathjax", latex_printer=lambda expr, **_: to_latex(expr))
     use_book_style()
+
+
+def show(
+    drawn: Figure | Sequence[Figure] | Live,
+    name: str,
+    badge: str,
+    caption: str,
+    *,
+    alt: str = "",
+    numbers: pd.DataFrame | None = None,
+) -> None:
+    """Show a figure and, below it, its caption.
+
+    Parameters
+    ----------
+    drawn
+        One of Matplotlib's, several that stand beside each other where there is room, or a live one.
+    name
+        The figure's anchor on the page, ``"fig-speedup"``.
+    badge
+        What the figure rests on, one of `claims.EVIDENCE`.
+    caption
+        In Markdown.
+    alt
+        What is to be seen, for a reader who cannot see it; a live figure has its own.
+    numbers
+        What was drawn, for readers to download.
+
+    Raises
+    ------
+    ValueError
+        For another badge, and for pictures without `alt`.
+    """
+    as_one_of("badge", badge, EVIDENCE)
+    if isinstance(drawn, Live):
+        display(_live(drawn), raw=True)
+    else:
+        if not alt:
+            raise ValueError(f"alt must say what {name} shows, not {alt!r}")
+        figures = [drawn] if isinstance(drawn, Figure) else drawn
+        for figure in figures:
+            display({"image/svg+xml": _svg(figure, name, alt), "text/plain": alt}, raw=True)
+            plt.close(figure)
+    table = "" if numbers is None else numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    told = {"name": name, "badge": badge, "caption": caption, "csv": table}
+    display({CAPTION: told, "text/markdown": f"*{caption}* ({badge})", "text/plain": caption}, raw=True)
+
+
+def _live(figure: Live) -> dict[str, Any]:
+    spec = figure.spec()
+    # JupyterLab has Vega-Lite 5, whose language is the same for what the book draws; a figure as wide as its place makes
+    # it lay out its cells for ever.
+    older = spec | {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "width": WIDTH}
+    told = {"question": figure.question} if figure.question else {}
+    return {VEGA_LITE: older | {"usermeta": spec.get("usermeta", {}) | told}, "text/plain": figure.alt_text}
+
+
+def _svg(figure: Figure, name: str, alt: str) -> str:
+    """Return a picture as SVG with text as text: the same bytes in every run."""
+    out = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Title": alt})
+    text = out.getvalue()
+    return _DIGITS.sub(r"\1", text[text.index("<svg") :])
 
 
 def glue(**texts: str) -> None:

@@ -20,7 +20,7 @@ from inference_math.evidence.checks import Numbers, as_numbers, as_one_of
 from inference_math.theory._talks import BOOK
 from inference_math.theory.notation import QUANTITIES
 
-__all__ = ["Formula", "formula", "to_javascript", "to_latex", "to_numpy", "to_vega"]
+__all__ = ["DERIVED", "Derived", "Formula", "formula", "to_javascript", "to_latex", "to_numpy", "to_vega"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,72 @@ class Formula:
 
     def equals(self, derived: sp.Expr) -> bool:
         """Tell whether SymPy can show that `derived` is this formula's expression."""
-        return bool(sp.simplify(derived - self.expr) == 0)
+        return _vanishes(derived - self.expr)
+
+    def derived(self, result: sp.Expr) -> Derived:
+        """Return what shows this formula as the result of a derivation.
+
+        Raises
+        ------
+        ValueError
+            Where SymPy cannot show that `result` is the formula's expression.
+
+        Examples
+        --------
+        >>> from inference_math import theory
+        >>> from inference_math.theory.notation import e
+        >>> theory.crossover.derived(e / (e + 1))
+        theory.crossover(e)
+        >>> theory.crossover.derived(e)
+        Traceback (most recent call last):
+            ...
+        ValueError: crossover: e is not shown to be e/(e + 1)
+        """
+        if not self.equals(result):
+            raise ValueError(f"{self.name}: {result} is not shown to be {self.expr}")
+        return Derived(self)
+
+
+DERIVED = "application/vnd.inference-math.formula+json"  # which formula an output shows, for a page that numbers it
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What a notebook shows of a `formula` that was derived: the equation, its claim, and how it is called."""
+
+    formula: Formula
+
+    def __repr__(self) -> str:
+        return f"{self.formula.room}.{self.formula.usage}"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
+        one = self.formula
+        note = rf"\qquad\scriptsize\text{{{one.claim}, {one.room}.{one.name}}}".replace("_", r"\_")
+        return {
+            DERIVED: {"name": one.name},
+            "text/latex": rf"$\displaystyle {one.latex}{note}$",
+            "text/plain": repr(self),
+        }
+
+
+def _vanishes(difference: sp.Expr) -> bool:
+    """Tell whether SymPy can show that an expression is 0 wherever it is defined."""
+    if sp.simplify(difference) == 0:
+        return True
+    plain = difference.replace(lambda part: isinstance(part, sp.Max | sp.Min), _taken_out)
+    if sp.simplify(plain) == 0:
+        return True
+    cases = sp.piecewise_fold(plain.rewrite(sp.Piecewise)) if plain.has(sp.Max, sp.Min) else plain
+    return bool(sp.simplify(cases) == 0)
+
+
+def _taken_out(extreme: sp.Expr) -> sp.Expr:
+    """Return a maximum or minimum with the positive factors of all its parts before it."""
+    parts = [sp.factor(part) for part in extreme.args]
+    powers = [part.as_powers_dict() for part in parts]
+    shared = {base for base in powers[0] if base.is_positive and all(base in other for other in powers)}
+    common = sp.Mul(*(base ** min(other[base] for other in powers) for base in shared))
+    return common * extreme.func(*(part / common for part in parts))
 
 
 def formula(

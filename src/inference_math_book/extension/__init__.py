@@ -7,6 +7,7 @@
   `notation-table` and `formula-table` print all of them, `citation` prints the BibTeX entry (`formulas`).
 * `claims-ledger` judges the claims and `errata` lists what changes (`ledger`), `gallery` shows the talks' plots
   (`gallery`), `planner` is the planner's form and tables (`planner`).
+* A notebook's outputs become numbered equations, figures and live figures, and its links a page's (`outputs`).
 * The first of each of the glossary's terms in a chapter is a link with its definition (`terms`).
 * On paper live figures are pictures (`pictures`).
 * Every page carries the book's version and the digest of its data (`assets`).
@@ -19,7 +20,18 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from inference_math_book.extension import assets, entrance, formulas, gallery, ledger, mathml, pictures, planner, terms
+from inference_math_book.extension import (
+    assets,
+    entrance,
+    formulas,
+    gallery,
+    ledger,
+    mathml,
+    outputs,
+    pictures,
+    planner,
+    terms,
+)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -31,11 +43,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("claims-ledger", ledger.ClaimsLedger)
     app.add_directive("errata", ledger.Errata)
     app.add_directive("citation", formulas.Citation)
+    app.add_directive("captioned", outputs.Captioned)
     app.add_directive("gallery", gallery.Gallery)
     app.add_directive("planner", planner.Planner)
+    app.add_post_transform(outputs.Together)
     app.add_post_transform(pictures.OnPaper)
     mathml.setup(app)
     app.connect("config-inited", assets.prepare)
+    app.connect("source-read", outputs.links_on_page)
     app.connect("doctree-resolved", terms.link_terms)
     app.connect("html-page-context", assets.finish_page, priority=900)
     app.connect("build-finished", assets.lighten)
