@@ -282,8 +282,9 @@ class Pools:
         self.record = record
         self.prefill = PrefillPool(system, cost, record)
         self.units: list[DecodeUnit] = []
+        first = system["prefill_units"] * system["groups"]  # in a log the groups that prefill come before
         for i in range(system["decode_units"]):
-            batch = Batch(cost, record, room_of(system), system["prefill_units"] + i, system["gives"])
+            batch = Batch(cost, record, room_of(system), first + i, system["gives"])
             self.units.append(DecodeUnit(batch))
         self._incoming = system["transfer"] / system["groups"]  # seconds of a token: all GPUs of a unit take it in
         self._events: list[Any] = []
