@@ -434,11 +434,10 @@ class _Host:
             if not queues.longest_fits(asked.like, queues.system_for(self._case.asked, name, row)):
                 raise ValueError("traffic must have requests that a unit's KV cache holds; its longest is longer")
         self.of = cache(self._rows)
-        self._top, self._play = cache(self._full), cache(self._simulated)
         self.asked: Host = {
             "rows": lambda name, units: len(self.of(name, units)[1]),
-            "top": self._top,
-            "play": self._play,
+            "top": cache(self._full),
+            "play": cache(self._simulated),
         }
 
     def row(self, name: str, units: int, row: int) -> Row:
