@@ -281,7 +281,6 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
         told = say(short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps))
         raise ValueError(f"traffic must be what replicas can serve; {told}")
     first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
-    others.sort(key=lambda one: -one.rate if have else one.gpus[0])
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))
 
 
