@@ -109,7 +109,7 @@ class Served:
         most, think = self._most, self._turns["think"]
         kinds, placed = self._kinds(found, loads), min(users, self._most)
         groups = self._habits["groups"]
-        own = users / max(1.0, min(groups, users))  # of a group, whose room others do not take
+        own = users / groups  # of a group, whose room others do not take; who is alone there does not wait
 
         def around(rate: float) -> float:
             """Return how many users keep up a rate."""

@@ -332,8 +332,11 @@ def test_no_law_beats_the_steps_that_prompts_take():
 
 
 def test_a_user_has_one_group_s_part():
-    alone = loop(AGENTS, 1, COST, tokens=[8 * 6e4], habit=Habit(groups=8)).found
-    assert alone == pytest.approx(loop(AGENTS, 1, COST, tokens=[6e4]).found, abs=0.02)
+    turns = replace(AGENTS, cv=3.0)  # some think so long that room for eight times as much would show
+    alone = loop(turns, 1, COST, tokens=[8 * 6e4], habit=Habit(groups=8)).found
+    assert alone == pytest.approx(loop(turns, 1, COST, tokens=[6e4]).found, abs=0.002)
+    one = needed(turns, 1, COST, 0.9, 6e4)
+    assert needed(turns, 1, COST, 0.9, 8 * 6e4, groups=8) == pytest.approx(8 * one, rel=0.05)
 
 
 @pytest.mark.parametrize("blocking", [True, False])
