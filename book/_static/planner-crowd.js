@@ -27,7 +27,7 @@ window.inferenceMathCrowd = (() => {
   // The fleets of all architectures, as `fleets.traffic` finds them, and which of them takes the fewest GPUs.
   const sized = function* ({ asked: planned, solved, drawn }, played, { traffic, have, cv }) {
     // Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
-    const asked = { ...planned, work: { ...planned.work, cv: Math.sqrt(1 - 1 / planned.work.n_out) } };
+    const asked = { ...planned, work: { ...planned.work, cv: math.geometric_cv(planned.work.n_out) } };
     const places = math.representative(asked, solved.costs);
     const draws = places.map((i, place) => ({ pace: math.pace_of(asked, ...drawn[i]), front: solved.costs[i].front, place }));
     const of = remembered((units) => math.of_units(asked, units));

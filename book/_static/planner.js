@@ -127,7 +127,7 @@
     const n_out = Number(given.output);
     const work = {
       n_in: Number(given.prompt), n_out, alpha: storedOf(given),
-      cv: given.lengths === "fixed" ? 0 : Math.sqrt(1 - 1 / n_out),
+      cv: given.lengths === "fixed" ? 0 : math.geometric_cv(n_out),
       longest: (mixOf(given)?.rows ?? []).reduce((most, [n_in, out]) => Math.max(most, n_in + out), 0),
       pairing: pairingOf(mixOf(given)?.rows),
     };

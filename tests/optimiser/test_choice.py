@@ -111,7 +111,8 @@ def test_a_looser_limit_serves_no_less_and_nine_in_ten_draws_keep_it():
             rates = [one.compared.set_index("architecture").rate[architecture] for one in plans]
             assert all(b >= a * 0.997 for a, b in pairwise(rates)), (name, architecture, rates)
             kept = [one.solved["kept"][architecture] for one, rate in zip(plans, rates, strict=True) if rate > 0]
-            assert sum(share >= CAREFUL for share in kept) >= len(kept) - 1, (name, architecture, kept)
+            # Under the strictest limit on TTFT the chunks that are chosen keep it in six of ten draws.
+            assert all(share >= CAREFUL for share in kept[1:]), (name, architecture, kept)
 
 
 @pytest.mark.parametrize(("n_in", "n_out"), rest_long([(50, 5), (2000, 300), (16, 16), (200, 20), (20, 200)], 2))

@@ -304,8 +304,7 @@ def check_against_plain_loop(trace, cost, scheduler, reuse):
     assert run.gaps.mean == pytest.approx(np.mean(gaps) if gaps else nan, nan_ok=True)
     assert run.gaps.largest == pytest.approx(max(gaps, default=0))
     assert run.seconds == pytest.approx(run.requests.finished.max())
-    # One step at a time; a pool's groups may have the numbers of decode units.
-    for _, steps in run.log.groupby(["engine", (run.log.decodes > 0) & (getattr(scheduler, "groups", 1) > 1)]):
+    for _, steps in run.log.groupby("engine"):  # one step at a time
         ends = (steps.start + steps.seconds).to_numpy()
         assert (steps.start.to_numpy()[1:] >= ends[:-1] * (1 - 1e-9)).all()
 
@@ -318,6 +317,13 @@ def test_a_request_stays_with_the_unit_that_its_cache_is_sent_to():
         n_in, n_out = rng.permutation(30)[:12] + 1, rng.integers(2, 13, 12)
         trace = Trace(n_in, n_out, arrival=np.cumsum(rng.exponential(0.5, 12)))
         check_against_plain_loop(trace, cost, Disaggregated(2, 2, transfer=0.10271, max_batch=5), None)
+
+
+def test_a_log_numbers_the_groups_that_prefill_before_the_decode_units():
+    trace = Trace([10, 10, 10, 10], [3, 3, 3, 3], arrival=[0.0, 0.0, 0.0, 0.0])
+    log = replay(trace, StepCost(t_w=0.1, T=0.01), scheduler=Disaggregated(1, 2, groups=2), log=True).log
+    assert set(log.engine[log.tokens > 0]) == {0, 1}
+    assert set(log.engine[log.decodes > 0]) == {2, 3}
 
 
 def test_prompts_of_a_rank_share_its_link_and_ranks_have_their_own():
@@ -351,7 +357,8 @@ def test_a_decode_unit_never_holds_more_than_its_capacity_and_serves_everybody(t
     assert sorted(zip(run.requests.n_in, run.requests.n_out, strict=True)) == sorted(
         zip(trace.n_in, trace.n_out, strict=True)
     )
-    decoding = run.log[(run.log.engine >= scheduler.prefill_units) & (run.log.decodes + run.log.prefills > 1)]
+    own = run.log.engine >= scheduler.prefill_units * scheduler.groups
+    decoding = run.log[own & (run.log.decodes + run.log.prefills > 1)]
     after = decoding.context + decoding.tokens + gives * decoding.decodes
     assert (after <= scheduler.kv_capacity + 1e-6).all()
     for unit in pools.units:

@@ -189,8 +189,8 @@ def external_results(
 ) -> pd.DataFrame:
     """Return the rows of `served_elsewhere` with what is predicted: tpot, low and high, all in seconds, and kind.
 
-    Answers scatter there, and users come as they like. An engine that is not calibrated is taken for a vLLM of unknown
-    age: as foreign, so that its intervals are wider.
+    Answers scatter there, and users come as they like. An engine that is not calibrated is taken for a vLLM that its
+    calibration does not know, so that intervals are wider.
     `unit` changes each unit before it is asked, `source` takes the rows of one alone.
     """
     frame = load("served_elsewhere").frame.fillna({"version": ""})
@@ -199,11 +199,21 @@ def external_results(
         frame = frame.reset_index(drop=True)
     found = []
     for row in frame.to_dict("records"):
-        own = unit_of(row) if row["engine"] in ENGINES else unit_of(row, engine=ENGINES[0], version=row["engine"])
+        foreign = row["engine"] not in ENGINES
+        own = unit_of(row, engine=ENGINES[0]) if foreign else unit_of(row)
         asked = unit(own) if unit else own
+        asked = _as_foreign(asked) if foreign else asked
         told = asked.predict("tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level)
         found.append({"tpot": told.value, "low": told.low, "high": told.high, "kind": asked.kind})
     return frame.assign(**pd.DataFrame(found))
+
+
+def _as_foreign(unit: Unit) -> Unit:
+    """Return a unit with a calibration of whose sources its engine is none; see `unit.scope`."""
+    scope = dict(unit.calibration.scope)
+    if "engine" in scope:
+        scope["engine"] = tuple(name for name in scope["engine"] if name != unit.engine)
+    return unit.calibrated(replace(unit.calibration, scope=scope))
 
 
 def profiled(frame: pd.DataFrame, count: int = 24) -> pd.DataFrame:

@@ -154,6 +154,14 @@ class Batch:
         request.left = self.now
         self._coming = UNSEEN
 
+    def join_computed(self, request: Request, admitted: float) -> None:
+        """Let `request` decode, of which a step has computed all: it has its next token now, after a preemption too."""
+        if request.kept > 0:
+            admitted = request.admitted
+            if self.record.notes:
+                self.record.gap(self.now - request.left)
+        self.join(request, admitted, self.now, request.kept + 1)
+
     def _given(self, request: Request) -> float:
         return request.gives if request.gives > 0 else self._gives
 
@@ -531,10 +539,7 @@ class Engine:
         else:
             batch.after(seconds, decodes)
         for request, admitted in complete:
-            if request.kept > 0:
-                self._record.gap(batch.now - request.left)
-                admitted = request.admitted
-            batch.join(request, admitted, batch.now, request.kept + 1)
+            batch.join_computed(request, admitted)
         self._looked = batch.step
         self._waited = 0
         self._drained = self._prompts == 0

@@ -147,7 +147,7 @@ class DecodeUnit:
 
     def until_event(self) -> float:
         """Return where the next event is: the end of a step that computes, the next finish, or the end of the room."""
-        return self.batch.now + self._seconds() if len(self._again) > 0 else self.batch.until_event()
+        return self.batch.now + self._step()[0] if len(self._again) > 0 else self.batch.until_event()
 
     def settle(self) -> None:
         """Preempt whose next token has no room; where nobody need go, let join who fits."""
@@ -179,27 +179,22 @@ class DecodeUnit:
     def _compute(self) -> None:
         """Make a step that computes requests again: they have their next token at its end."""
         batch, again = self.batch, self._again
-        seconds = self._seconds()
+        seconds, tokens = self._step()
         if batch.record.logs:
-            tokens = 0
-            for request in again:
-                tokens += request.length()
             batch.record.step(batch.number, batch.now, seconds, batch.size, batch.context, 1.0 * len(again), tokens)
         batch.after(seconds, batch.size)
         for request in again:
-            if batch.record.notes:
-                batch.record.gap(batch.now - request.left)
-            batch.join(request, request.admitted, batch.now, request.kept + 1)
+            batch.join_computed(request, request.admitted)
         self._again = []
 
-    def _seconds(self) -> float:
-        """Return how long a step takes that computes requests again, beside the decodes."""
+    def _step(self) -> tuple[float, int]:
+        """Return how long a step takes that computes requests again, beside the decodes, and its prompt tokens."""
         batch = self.batch
         tokens, pairs = 0, 0.0
         for request in self._again:
             tokens += request.length()
             pairs += request.length() ** 2 / 2
-        return batch.cost.seconds(batch.size, batch.context, 1.0 * len(self._again), tokens, pairs)
+        return batch.cost.seconds(batch.size, batch.context, 1.0 * len(self._again), tokens, pairs), tokens
 
 
 class PrefillPool:
@@ -282,8 +277,9 @@ class Pools:
         self.record = record
         self.prefill = PrefillPool(system, cost, record)
         self.units: list[DecodeUnit] = []
+        first = system["prefill_units"] * system["groups"]  # in a log the groups that prefill come before
         for i in range(system["decode_units"]):
-            batch = Batch(cost, record, room_of(system), system["prefill_units"] + i, system["gives"])
+            batch = Batch(cost, record, room_of(system), first + i, system["gives"])
             self.units.append(DecodeUnit(batch))
         self._incoming = system["transfer"] / system["groups"]  # seconds of a token: all GPUs of a unit take it in
         self._events: list[Any] = []

@@ -23,6 +23,7 @@ from inference_math.evidence.checks import (
     as_one_of,
     as_whole,
 )
+from inference_math.workload.lengths import geometric_cv
 
 __all__ = ["LENGTHS", "SLA", "RandomLengths", "Requests", "Source", "Trace", "Work", "Workload"]
 
@@ -117,7 +118,7 @@ class Workload:
     @property
     def cv(self) -> float:
         """Coefficient of variation of the output lengths."""
-        return 0.0 if self.lengths == "fixed" else float(np.sqrt(1 - 1 / self.n_out))
+        return 0.0 if self.lengths == "fixed" else geometric_cv(self.n_out)
 
     @property
     def plain(self) -> Work:

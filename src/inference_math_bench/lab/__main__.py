@@ -92,14 +92,14 @@ def _run(options: argparse.Namespace) -> None:
     from vllm.platforms import current_platform
 
     if cpu := current_platform.is_cpu():
-        _one_core(cores[-1])
+        machine.one_core(cores[-1])
     pools = _TWO in only and cpu and len(cores) > 1
     value_bytes = 4 if cpu else 2
     if cpu:
         shape.room(model, value_bytes, cache, 3 if pools else 1)
     looks = "{l_bar}{bar}| {n:.0f}/{total:.0f} s{postfix}"
     with ExitStack() as stack, tqdm(total=60 * minutes, unit="s", bar_format=looks) as bar:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=_memory()))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=machine.memory()))
         longest = scale * _LONGEST
         kept = {} if host is None else {"kv_offloading_size": host}
         flags = {"max_num_batched_tokens": scale * ALL_AT_ONCE, **kept, **flags}
@@ -153,18 +153,6 @@ def report(path: str) -> str:
     shown = mine[["predicted", "found", "ratio", "low", "high"]].join(recorded.ratio.rename("recorded"))
     machine_line = ", ".join(f"{name} {value}" for name, value in lab.head["machine"].items())
     return f"{lab.head['model']} on {machine_line}\n{shown.to_string(float_format='{:.3g}'.format)}"
-
-
-def _one_core(core: int) -> None:
-    """Give this process and its engine one core: one core is one unit, and the others keep the noise away."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
-
-
-def _memory() -> Path | None:
-    """Return a folder in memory, if the system has one."""
-    folder = Path("/dev/shm")
-    return folder if os.access(folder, os.W_OK) else None
 
 
 def _flags(given: Sequence[str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ The same functions serve a file of the laboratory, the recorded tables of the bo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -134,20 +134,11 @@ def expanded(table: pd.DataFrame, experiment: str) -> pd.DataFrame:
     return rows.join(columns)
 
 
-class CountTest(tuple[float, float]):
-    """χ² of counts against a law, and its p-value: how many of the played systems are at least as far from it."""
+class CountTest(NamedTuple):
+    """χ² of counts against a law, `p` the share of the systems, played under the law, whose χ² is at least as large."""
 
-    __slots__ = ()
-
-    @property
-    def statistic(self) -> float:
-        """χ²."""
-        return self[0]
-
-    @property
-    def p(self) -> float:
-        """Share of the systems, played under the law, whose χ² is at least as large."""
-        return self[1]
+    statistic: float
+    p: float
 
 
 def count_test(
@@ -196,7 +187,7 @@ def count_test(
     far = _chi2(observed, share)
     played = [_counted(n_out, playing, windows, window, beside, observed.size - 1, rng) for _ in range(_DRAWS)]
     further = sum(_chi2(one * observed.sum() / one.sum(), share) >= far for one in played)
-    return CountTest((far, (further + 1) / (len(played) + 1)))
+    return CountTest(far, (further + 1) / (len(played) + 1))
 
 
 def _chi2(counted: NDArray[np.float64], share: NDArray[np.float64]) -> float:

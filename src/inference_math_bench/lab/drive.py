@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from inference_math.simulate.record import GapHistogram, Run
-from inference_math.workload import Requests, Source
+from inference_math.workload import Source
 from inference_math_bench.lab.engines import Engine, Prompt, Step
 
 __all__ = [
@@ -330,11 +330,7 @@ def _next(loop: Loop, coming: Iterator[tuple[int, int, int]], ask: Ask, arrival:
 
 def drawn(source: Source, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
     while True:
-        yield from _rows(source.draw(256, rng))
-
-
-def _rows(requests: Requests) -> Iterator[tuple[int, int, int]]:
-    return zip(*(column.tolist() for column in requests), strict=True)
+        yield from zip(*(column.tolist() for column in source.draw(256, rng)), strict=True)
 
 
 def under_way(source: Source, rng: np.random.Generator) -> tuple[int, int, int, int]:

@@ -206,7 +206,7 @@ class Played:
         return min(prompt.shared, prompt.n_in - 1) // self.block * self.block
 
     def _admit(self, request: _Request) -> float:
-        """Find what is cached; return the seconds that the store needs for it, negative where they come first."""
+        """Find what is cached; return the seconds that the store needs for it."""
         prompt, seconds = request.prompt, 0.0
         if prompt.family in self._families | self._kept:
             request.cached = self._shared(prompt)
@@ -226,9 +226,7 @@ class Played:
         tokens = sum(new for _, new in fresh)
         pairs = sum(((r.computed + new) ** 2 - r.computed**2) / 2 for r, new in fresh)
         cached = sum(r.cached for r, _ in fresh if r.computed == r.cached)
-        seconds = self.cost(len(decodes), context, prefills, tokens, pairs)
-        if load:
-            seconds = self._loaded(seconds, load, fresh)
+        seconds = self._loaded(self.cost(len(decodes), context, prefills, tokens, pairs), load, fresh)
         seconds *= float(self._rng.lognormal(-(self.noise**2) / 2, self.noise)) if self.noise else 1.0
         start, self._clock, self._steps = self._clock, self._clock + seconds, self._steps + 1
         emitted = []
@@ -245,7 +243,7 @@ class Played:
         )
 
     def _loaded(self, seconds: float, load: float, fresh: list[tuple[_Request, int]]) -> float:
-        """Return the seconds of a step that waits for the store: a pipeline of layers, or everything first."""
+        """Return the seconds of a step that waits for a `load`: a pipeline of layers, or everything first."""
         layerwise = all(request.prompt.stored is None or request.prompt.stored.layerwise for request, _ in fresh)
         if not layerwise:
             return load + seconds

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BUSY", "Alone", "Watch", "description"]
+__all__ = ["BUSY", "Alone", "Watch", "description", "memory", "one_core"]
 
 BUSY = 0.25
 """Cores that others may use beside a trial, stolen time included, before it counts as disturbed."""
@@ -39,6 +39,18 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def one_core(core: int) -> None:
+    """Give this process and its engine one core: one core is one unit, and the others keep the noise away."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+
+
+def memory() -> Path | None:
+    """Return a folder in memory, if the system has one."""
+    folder = Path("/dev/shm")
+    return folder if os.access(folder, os.W_OK) else None
+
+
 class Watch:
     """Looks at the machine from when it is made: `beside` tells how many cores others used since, on average.
 
@@ -55,10 +67,9 @@ class Watch:
 
     def beside(self) -> float:
         """Return the cores that other processes used, and those that the hypervisor took."""
-        seconds = time.perf_counter() - self._start
         if self._busy is None:
             return max(0.0, os.getloadavg()[0] - 1) if hasattr(os, "getloadavg") else 0.0
-        now = _busy()
+        now, seconds = _busy(), self.seconds
         return max(0.0, (now[0] - self._busy[0] - (now[1] - self._busy[1])) / seconds) if now and seconds > 0 else 0.0
 
 

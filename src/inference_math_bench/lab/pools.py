@@ -22,6 +22,7 @@ from inference_math import simulate
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
 from inference_math_bench.lab import costs as laws
+from inference_math_bench.lab import machine
 from inference_math_bench.lab.drive import Loop, Observed, bare_steps, drawn, of_context, under_way
 from inference_math_bench.lab.engines import ALL_AT_ONCE, Engine, Prompt, Stored
 from inference_math_bench.lab.experiments.bench import Arm, Bench, Values, alone, calibration
@@ -147,8 +148,8 @@ def _worker(
     make: Callable[[Path], Engine], main: Connection, peer: Connection, core: int | None, folder: str, seed: int
 ) -> None:
     """Serve commands of `main` until it hangs up."""
-    if core is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
+    if core is not None:
+        machine.one_core(core)
     bench = Bench(make(Path(folder)), np.random.default_rng(seed))
     main.send("ready")
     while True:
@@ -197,8 +198,7 @@ class Two:
     def __enter__(self) -> Two:
         """Start both."""
         context = multiprocessing.get_context("spawn")
-        memory = Path("/dev/shm")
-        self._folder = tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None)
+        self._folder = tempfile.TemporaryDirectory(dir=machine.memory())
         peers = context.Pipe()
         self._mains, self._processes = [], []
         for number, (peer, core) in enumerate(zip(peers, self.cores, strict=True)):
@@ -275,7 +275,8 @@ def _seen_aggregated(both: list[Observed]) -> Values:
 def _seen_pools(prefill: Observed, decode: Observed, arm: Arm) -> Values:
     seconds = decode.end - decode.start
     rate = sum(e.last for s in decode.steps for e in s.emitted) / seconds
-    stays = [min(_last(r.first_token), prefill.end) - max(r.arrival, prefill.start) for r in prefill.requests]
+    # A first token that has not come is NaN, which `fmin` passes over.
+    stays = [np.fmin(r.first_token, prefill.end) - max(r.arrival, prefill.start) for r in prefill.requests]
     waiting = sum(max(0.0, stay) for stay in stays) / (prefill.end - prefill.start)
     # The first gap of an answer is between the engines: its request came when it had its first token.
     gaps = np.concatenate([decode.gaps, decode.ttfts])
@@ -287,8 +288,3 @@ def _seen_pools(prefill: Observed, decode: Observed, arm: Arm) -> Values:
         "ttft": float(prefill.ttfts.mean()),
         "in_prefill": float(waiting / arm["users"]),
     }
-
-
-def _last(seconds: float) -> float:
-    """Return a time, infinite for one that has not come."""
-    return seconds if seconds == seconds else float("inf")

@@ -54,6 +54,7 @@ PRINTED_MODULES = (
     "inference_math.simulate.engine",
     "inference_math_planner.fleets.goodput",
     "inference_math_planner.fleets.ladder",
+    "inference_math.workload.lengths",
     "inference_math.optimiser.load",
     "inference_math.unit.overlap",
     "inference_math.simulate.pace",

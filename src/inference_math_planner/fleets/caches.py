@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from math import inf
 
 from inference_math.evidence.checks import ANY_POSITIVE, as_number, as_whole
@@ -37,11 +37,14 @@ class Stores:
                 return k if now - kept[block] <= self._lifetime else -1
         return -1
 
-    def found(self, blocks: Iterable[Hashable], now: float = 0.0) -> list[int]:
-        """Return the tiers of the blocks that a prompt begins with, up to the first that no tier has."""
+    def found(self, blocks: Iterable[Hashable], now: float = 0.0, held: Container[Hashable] = ()) -> list[int]:
+        """Return the tiers of the blocks that a prompt begins with, up to the first that no tier has.
+
+        What requests in flight have `held` lies in the first tier.
+        """
         places = []
         for block in blocks:
-            place = self.place(block, now)
+            place = 0 if block in held else self.place(block, now)
             if place < 0:
                 break
             places.append(place)

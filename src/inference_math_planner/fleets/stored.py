@@ -241,7 +241,7 @@ class _KeptRoom(Room):
     def take(self, request: Request) -> None:
         """Find what the tiers have of the prompt of `request`, and hold its room."""
         blocks, prompt = self._blocks[request.number]
-        places = self._looked_up(blocks[:prompt])
+        places = self._stores.found(blocks[:prompt], self.clock.now, self._held)
         self._places[request.number] = places
         request.cached = min(len(places) * self.block_tokens, request.n_in - 1)
         request.load = sum(self._below[place - 1].load for place in places if place) * self.block_tokens
@@ -271,16 +271,6 @@ class _KeptRoom(Room):
         names = ["hbm", *(f"tier {k}" for k in range(1, len(self._found)))]
         found = np.array(self._found) / max(self._prompts, 1)
         return pd.DataFrame({"tier": names, "found": found, "written": came / max(seconds, 1e-12)})
-
-    def _looked_up(self, blocks: Sequence[Hashable]) -> list[int]:
-        """Return the tiers of the blocks that a prompt begins with; what others hold lies in HBM."""
-        places = []
-        for block in blocks:
-            place = 0 if block in self._held else self._stores.place(block, self.clock.now)
-            if place < 0:
-                break
-            places.append(place)
-        return places
 
     def _all(self, request: Request) -> int:
         return -(-(request.n_in + request.n_out) // self.block_tokens)

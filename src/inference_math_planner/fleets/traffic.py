@@ -281,7 +281,6 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
         told = say(short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps))
         raise ValueError(f"traffic must be what replicas can serve; {told}")
     first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
-    others.sort(key=lambda one: -one.rate if have else one.gpus[0])
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))
 
 
@@ -434,11 +433,10 @@ class _Host:
             if not queues.longest_fits(asked.like, queues.system_for(self._case.asked, name, row)):
                 raise ValueError("traffic must have requests that a unit's KV cache holds; its longest is longer")
         self.of = cache(self._rows)
-        self._top, self._play = cache(self._full), cache(self._simulated)
         self.asked: Host = {
             "rows": lambda name, units: len(self.of(name, units)[1]),
-            "top": self._top,
-            "play": self._play,
+            "top": cache(self._full),
+            "play": cache(self._simulated),
         }
 
     def row(self, name: str, units: int, row: int) -> Row:

@@ -109,7 +109,7 @@ class Served:
         most, think = self._most, self._turns["think"]
         kinds, placed = self._kinds(found, loads), min(users, self._most)
         groups = self._habits["groups"]
-        own = users / max(1.0, min(groups, users))  # of a group, whose room others do not take
+        own = users / groups  # of a group, whose room others do not take; who is alone there does not wait
 
         def around(rate: float) -> float:
             """Return how many users keep up a rate."""
@@ -146,7 +146,7 @@ class Served:
         """Return the times at a rate, infinite where it is not kept up, and the prompts' share of the time."""
         decodes = self._decodes(rate, kinds, users)
         if decodes == inf:
-            return Pulse(rate, inf, inf, inf)
+            return Pulse(inf, inf, inf)
         own = users / self._habits["groups"]
         others = max(own - 1, 0.0) / own  # of a group's turns, those of others
         gap = self._gap(rate, decodes, kinds)
@@ -158,8 +158,8 @@ class Served:
                 loaded += kind.share if kind.load > 0 else 0.0
             first += fetched + others * line * loaded
         if first == inf:
-            return Pulse(rate, inf, inf, inf)
-        return Pulse(rate, first, gap, 1 - self._step(decodes, 0.0, 0.0, 0.0) / gap if gap > 0 else 0.0)
+            return Pulse(inf, inf, inf)
+        return Pulse(first, gap, 1 - self._step(decodes, 0.0, 0.0, 0.0) / gap if gap > 0 else 0.0)
 
     def _kinds(self, found: list[float], loads: list[float]) -> list[PromptKind]:
         """Return a session's first prompts, later ones whose past was found, and those whose past was not."""
@@ -289,10 +289,9 @@ class PromptKind:
 
 
 class Pulse:
-    """Turns/s, seconds to a first token and of a step, and the prompts' share of the time."""
+    """Seconds to a first token and of a step, and the prompts' share of the time."""
 
-    def __init__(self, rate: float, first: float, gap: float, busy: float) -> None:
-        self.rate = rate
+    def __init__(self, first: float, gap: float, busy: float) -> None:
         self.first = first
         self.gap = gap
         self.busy = busy

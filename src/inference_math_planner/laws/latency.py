@@ -25,6 +25,7 @@ from inference_math.evidence.checks import (
     as_numbers,
     as_whole,
 )
+from inference_math.unit.batch import largest_from
 from inference_math_planner.laws.laws import Law
 
 __all__ = [
@@ -222,14 +223,7 @@ _MOST = 2**20  # nobody runs a batch of a million
 
 def _largest(meets: Callable[[int], bool]) -> int:
     """Return the largest B that meets a limit; meeting it must not become easier with B."""
-    if not meets(1):
-        return 0
-    good, bad = 1, 2
-    while meets(bad):
-        good, bad = bad, 2 * bad
-        if bad > _MOST:
-            raise ValueError(f"delta_p and delta_h must limit the batch; {_MOST} requests still meet the limit")
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if meets(middle) else (good, middle)
-    return good
+    found = largest_from(1, _MOST, meets)
+    if found == _MOST:
+        raise ValueError(f"delta_p and delta_h must limit the batch; {_MOST} requests still meet the limit")
+    return found

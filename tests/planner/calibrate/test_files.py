@@ -184,6 +184,11 @@ def test_without_streaming_the_latency_alone_is_known(content, row):
     assert math.isnan(found["tpot"])
 
 
+def test_a_time_to_first_token_is_kept_where_the_latency_alone_is_beside_it(row):
+    found = row(csv("512,128,8,0.25,,3,100"))
+    assert (found["ttft"], found["e2e"]) == (0.25, 3.0)
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -301,6 +306,7 @@ def test_without_a_usable_run_the_table_is_empty_and_keeps_its_types(write):
         (vllm(completed=4), "4 requests completed; it takes a whole number, 5 or more"),
         (vllm(completed=99, failed=2), "2 requests failed, 99 completed; at most 1 %"),
         (vllm(completed=98, failed="left out"), "2 requests failed, 98 completed"),
+        (vllm(completed=98, failed=None), "2 requests failed, 98 completed"),
         (vllm(failed="left out", num_prompts=60), "100 requests completed of 60 in num_prompts"),
         (vllm(failed="left out", num_prompts="left out"), "num_prompts is missing"),
         (vllm(spec_decode_acceptance_rate=0.7, spec_decode_num_drafts=900), "speculative decoding was on"),
@@ -339,6 +345,7 @@ def test_without_a_usable_run_the_table_is_empty_and_keeps_its_types(write):
         (csv("512,,8,0.25,0.02,3,100"), "n_out is missing"),
         # Times.
         (vllm(mean_ttft_ms=0.0, mean_e2el_ms="left out"), "no request latency, nor TTFT and TPOT"),
+        (csv("512,128,8,0.25,,,100"), "no request latency, nor TTFT and TPOT"),
         (vllm(mean_e2el_ms=0), "a time is not positive: ttft 0.25, tpot 0.02, e2e 0"),
         (vllm(mean_ttft_ms=NAN), "mean_ttft_ms must be a finite number >= 0, not nan"),
         (vllm(mean_e2el_ms=math.inf), "mean_e2el_ms must be a finite number >= 0, not inf"),

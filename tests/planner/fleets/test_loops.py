@@ -182,6 +182,17 @@ def test_a_simulated_engine_collapses_there_too():
     assert played(chats, round(0.6 * border), [2e5]).tiers.found.sum() > 0.2
 
 
+def test_sessions_that_grow_count_by_their_mean_over_turns():
+    """Were long sessions held in proportion to their size, the engine would find nothing from a sixth fewer on."""
+    chats, hbm = Turns(turns=15, first=1600, message=1743, answer=400, think=30.0), 1.7e6
+    sizes = np.array([chats.prompt(turn) + chats.answer for turn in range(chats.turns)])
+    border = collapse(chats, hbm)
+    sooner = border - hbm / sizes.mean() + hbm / (sizes @ sizes / sizes.sum())
+    assert sooner < 0.85 * border
+    assert played(chats, round(sooner), [hbm]).tiers.found.sum() > 0.4
+    assert played(chats, round(1.15 * border), [hbm]).tiers.found.sum() < 0.02
+
+
 @settings(max_examples=20, deadline=None)
 @given(users=st.integers(2, 60), room=st.floats(0.1, 3), think=st.floats(0, 60), answer=st.sampled_from([2, 20, 500]))
 def test_little_s_law_and_limits(users, room, think, answer):
@@ -332,8 +343,11 @@ def test_no_law_beats_the_steps_that_prompts_take():
 
 
 def test_a_user_has_one_group_s_part():
-    alone = loop(AGENTS, 1, COST, tokens=[8 * 6e4], habit=Habit(groups=8)).found
-    assert alone == pytest.approx(loop(AGENTS, 1, COST, tokens=[6e4]).found, abs=0.02)
+    turns = replace(AGENTS, cv=3.0)  # some think so long that room for eight times as much would show
+    alone = loop(turns, 1, COST, tokens=[8 * 6e4], habit=Habit(groups=8)).found
+    assert alone == pytest.approx(loop(turns, 1, COST, tokens=[6e4]).found, abs=0.002)
+    one = needed(turns, 1, COST, 0.9, 6e4)
+    assert needed(turns, 1, COST, 0.9, 8 * 6e4, groups=8) == pytest.approx(8 * one, rel=0.05)
 
 
 @pytest.mark.parametrize("blocking", [True, False])

@@ -223,6 +223,8 @@ def test_what_gpus_serve_is_the_fleet_asked_the_other_way_round():
     assert many.gpus[0] <= 16
     assert many.span[1] <= many.rate <= many.span[2]
     assert all(queues.NARROW * many.rate >= one.rate for one in many.others)
+    assert len(many.others) == 2
+    assert many.others[0].rate >= many.others[1].rate
     back = fleet(FOUND, 0.999 * many.rate, architecture=many.architecture)
     assert back.gpus[0] <= 1.3 * many.gpus[0]
     assert planner.capacity(FOUND, 32).rate > many.rate

@@ -156,6 +156,12 @@ def test_heavy_tailed_prompts_enter_a_quantile_later_and_deeper():
     assert heavy.quantile(0.99) > equal.quantile(0.99)
 
 
+def test_the_shortest_gap_is_that_beside_decodes_alone():
+    """What a transform leaves of its grid below it is noise."""
+    gaps = latency.gap_law(33, 64, 0.02, Law.lognormal(0.05, 1.5), 1e-4)
+    assert gaps.quantile(0) == pytest.approx(0.02 + 32 * 1e-4)
+
+
 def test_no_batch_meets_a_limit_below_a_request_alone():
     assert latency.max_batch_quantile(0.9, 0.01, 64, 0.016, 0.001, 1e-4) == 0
     assert latency.max_batch_ttft_quantile(0.9, 0.1, 64, 0.2, 1e-4, 0.016) == 0

@@ -6,6 +6,7 @@ import numpy as np
 
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
+from inference_math.workload.lengths import geometric_cv
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values
 from inference_math_planner import laws as later_laws
@@ -27,7 +28,7 @@ class Cadence(Experiment):
 
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:
         """Return the share of clean gaps, mean and quantiles of the gaps, requests/s."""
-        one = laws.means(cost, self.n_in, self.n_out, self.users, cv=float(np.sqrt(1 - 1 / self.n_out)))
+        one = laws.means(cost, self.n_in, self.n_out, self.users, cv=geometric_cv(self.n_out))
         ttft_1, every = laws.own_time(cost, self.n_in), arm["cadence"]
         law = ClosedRounds(self.users, self.n_out, t_w=cost.t_w, ttft_1=ttft_1, delta_h=one["delta_h"], every=every)
         gaps = Law(*law.gaps)

@@ -10,7 +10,7 @@ from inference_math.simulate import StepCost
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import Watched, closed_loop
 from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Experiment, Found, Values
-from inference_math_bench.lab.experiments.sources import SOURCES, Geometric, cv_of
+from inference_math_bench.lab.experiments.sources import SOURCES, Geometric
 
 __all__ = ["Counts", "Interference"]
 
@@ -31,8 +31,7 @@ class Interference(Experiment):
         if arm["lengths"] == "locked":
             return self._locked(arm, cost)
         source, users = SOURCES[arm["lengths"]](self.n_in, N_OUT), arm["users"]
-        cv = cv_of(source)
-        prompts = source.prompts if isinstance(source, Geometric) else (self.n_in,)
+        prompts, cv = (source.prompts if isinstance(source, Geometric) else (self.n_in,)), source.cv
         mean, gaps = laws.means(cost, self.n_in, N_OUT, users, cv), laws.gap_law(cost, prompts, N_OUT, users, cv)
         share = theory.prefill_share(B=users, n_out=N_OUT, **{k: mean[k] for k in ("t_w", "delta_p", "delta_h")})
         printed = theory.expected_ttft(B=users, n_out=N_OUT, ttft_1=mean["delta_p"] * N_OUT)

@@ -9,6 +9,7 @@ import numpy as np
 from inference_math import theory
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
+from inference_math.workload.lengths import geometric_cv
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.experiments.bench import N_OUT, Arm, Bench, Experiment, Found, Values
 
@@ -33,18 +34,16 @@ class Limit(Experiment):
 
     def predict(self, arm: Arm, cost: StepCost, bench: Bench) -> Values:
         """Return the largest batch by the formulas, and the limit itself."""
-        cv = float(np.sqrt(1 - 1 / N_OUT))
+        cv = geometric_cv(N_OUT)
         limit = arm["times"] * cost.t_w
+        if arm["of"] != "mean":
+            users = self._largest(lambda b: self._p99(arm, cost, bench, b, cv) <= limit)
+            return {"users": float(users), "limit": limit}
+        users = self._largest(lambda b: laws.means(cost, arm["n_in"], N_OUT, b, cv, arm["cached"])["tpot"] <= limit)
         one = laws.means(cost, arm["n_in"], N_OUT, 1, cv, arm["cached"])
         asked = {"sla_tpot": limit, "tpot_1": one["tpot"], "delta_p": one["delta_p"], "delta_h": one["delta_h"]}
-        if arm["of"] == "mean":
-            users = self._largest(lambda b: laws.means(cost, arm["n_in"], N_OUT, b, cv, arm["cached"])["tpot"] <= limit)
-        else:
-            users = self._largest(lambda b: self._p99(arm, cost, bench, b, cv) <= limit)
-        said = {"users": float(users), "limit": limit}
-        if arm["of"] == "mean":
-            said["users@printed"] = float(theory.max_batch_printed(**asked))
-        return said
+        printed = theory.max_batch_printed(**asked)
+        return {"users": float(users), "limit": limit, "users@printed": float(printed)}
 
     def run(self, arm: Arm, said: Values, bench: Bench) -> Found:
         """Bisect."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
+from inference_math.workload.lengths import geometric_cv
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import Observed
 from inference_math_bench.lab.engines import Prompt
@@ -35,7 +36,7 @@ class Reuse(Experiment):
             whole, rest = (cost.t_w + laws.own_time(cost, self.n_in, c) for c in (0, arm["cached"]))
             net = laws.own_time(cost, self.n_in) / laws.own_time(cost, self.n_in, arm["cached"])
             return {"speedup": whole / rest, "speedup@printed": 1 / (1 - share), "speedup@causal": net}
-        cv = float(np.sqrt(1 - 1 / N_OUT))
+        cv = geometric_cv(N_OUT)
         eight, one = (laws.means(cost, self.n_in, N_OUT, b, cv, arm["cached"]) for b in (8, 1))
         plain = laws.means(cost, self.n_in, N_OUT, 8, cv)
         return {

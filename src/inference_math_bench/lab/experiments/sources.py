@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from inference_math.workload import Source, Trace, Workload
-from inference_math_bench.lab.experiments.bench import N_OUT
+from inference_math.workload import Trace, Workload
+from inference_math.workload.lengths import geometric_cv
 
-__all__ = ["SOURCES", "Geometric", "cv_of"]
+__all__ = ["SOURCES", "Geometric"]
 
 
 @dataclass(frozen=True)
@@ -21,22 +21,21 @@ class Geometric:
     prompts: tuple[int, ...]
     n_out: int
 
+    @property
+    def cv(self) -> float:
+        """Coefficient of variation of the answers' lengths."""
+        return geometric_cv(self.n_out)
+
     def draw(self, count: int, rng: np.random.Generator) -> Any:
         """Return `count` requests."""
         drawn = Workload(1, self.n_out, lengths="geometric").draw(count, rng)
         return drawn._replace(n_in=rng.choice(np.array(self.prompts), count))
 
 
-SOURCES: dict[str, Callable[[int, int], Source]] = {
+SOURCES: dict[str, Callable[[int, int], Workload | Trace | Geometric]] = {
     "geometric": lambda n_in, n_out: Workload(n_in, n_out, lengths="geometric"),
     "uniform": lambda n_in, n_out: Trace(n_in=np.full(2 * n_out - 1, n_in), n_out=np.arange(1, 2 * n_out)),
     "two lengths": lambda n_in, n_out: Trace(n_in=[n_in, n_in], n_out=[n_out // 4, 2 * n_out - n_out // 4]),
     "fixed": lambda n_in, n_out: Workload(n_in, n_out),
     "two prompts": lambda n_in, n_out: Geometric((n_in // 4, 2 * n_in - n_in // 4), n_out),
 }
-
-
-def cv_of(source: Source) -> float:
-    """Return the coefficient of variation of the answers' lengths."""
-    known = getattr(source, "cv", None)
-    return float(np.sqrt(1 - 1 / N_OUT)) if known is None else float(known)
