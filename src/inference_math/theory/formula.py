@@ -203,7 +203,8 @@ class Derived:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
         one = self.formula
-        note = rf"\qquad\scriptsize\text{{{one.claim}, {one.room}.{one.name}}}".replace("_", r"\_")
+        call = f"{one.room}.{one.name}".replace("_", r"\_")
+        note = rf"\qquad\scriptsize\text{{{one.claim}}}\;\mathtt{{{call}}}"
         return {
             DERIVED: {"name": one.name},
             "text/latex": rf"$\displaystyle {one.latex}{note}$",
