@@ -86,8 +86,8 @@ def _put(bundle: dict[str, Any]) -> None:
 
 def _live(figure: Live) -> dict[str, Any]:
     spec = figure.spec()
-    # JupyterLab has Vega-Lite 5, whose language is the same for what the book draws. A figure as wide as its place makes
-    # it lay out its cells without end.
+    # JupyterLab has Vega-Lite 5, whose language is the same for what the book draws. A figure that is as wide as its
+    # place makes it lay out its cells without end.
     older = spec | {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "width": WIDTH}
     told = {"question": figure.question} if figure.question else {}
     return {VEGA_LITE: older | {"usermeta": spec.get("usermeta", {}) | told}, "text/plain": figure.alt_text}
