@@ -44,7 +44,7 @@ TELL = (
     "{module.__file__ for module in list(sys.modules.values()) if getattr(module, '__file__', None)})))"
 )
 SLOW = 15.0  # seconds; a chapter slower than this should compute less
-INSTALL = re.compile(r"""git\+https?://[^\s"#]+""")  # a quote ends it, too, or the folder within
+INSTALL = re.compile(r"https://raw\.githubusercontent\.com/[^/\s]+/[^/\s]+/")
 
 
 def texts() -> list[Path]:
@@ -120,7 +120,7 @@ def repository() -> str:
 def name_repository(text: Path) -> None:
     """Write the repository's address into the cell that installs the package elsewhere."""
     old = text.read_text(encoding="utf-8")
-    new = INSTALL.sub(f"git+{repository()}", old)
+    new = INSTALL.sub(repository().replace("github.com", "raw.githubusercontent.com") + "/", old)
     if new != old:
         text.write_text(new, encoding="utf-8")
 

@@ -27,11 +27,11 @@ def write_checkout(folder):
     (folder / "data").mkdir()
     (folder / "data" / "t.csv").write_text("x\n1\n")
     (folder / "requirements.txt").write_text("\n")
-    (folder / "_config.yml").write_text("repository: {url: https://example.org/a/b}\n")
+    (folder / "_config.yml").write_text("repository: {url: https://github.com/a/b}\n")
     (folder / "jupytext.toml").write_text((TOOLS.parent / "jupytext.toml").read_text())
     (folder / "book" / "01-x.md").write_text(
         "---\nkernelspec:\n  display_name: Python 3 (ipykernel)\n  language: python\n  name: python3\n---\n\n# X\n\n"
-        "```{code-cell} ipython3\nif False:\n    %pip install --quiet git+https://old.example/x\n```\n\n"
+        "```{code-cell} ipython3\nif False:\n    %pip install --quiet https://raw.githubusercontent.com/old/x/main/colab.txt\n```\n\n"
         "```{code-cell} ipython3\nimport sys\n\nsys.path.append('../src')\nimport a\n\n"
         "x = open('../data/t.csv').read()\n```\n\n"
         "```{code-cell} ipython3\n1 + 1\n```\n\n```{code-cell} ipython3\n1 + 1\n```\n"
@@ -49,12 +49,8 @@ def checkout(tmp_path, monkeypatch):
 def test_the_repository_s_address_is_written_from_the_configuration(checkout):
     (text,) = notebooks.chapters()
     notebooks.name_repository(text)
-    assert "git+https://example.org/a/b\n" in text.read_text()
-    assert "old.example" not in text.read_text()
-    quoted = 'pip install "x @ git+https://old.example/x"\n'
-    text.write_text(quoted)
-    notebooks.name_repository(text)
-    assert text.read_text() == quoted.replace("old.example/x", "example.org/a/b")
+    assert "https://raw.githubusercontent.com/a/b/main/colab.txt\n" in text.read_text()
+    assert "old/x" not in text.read_text()
 
 
 def test_caches_are_dropped_when_code_or_data_changed_and_only_then(checkout):

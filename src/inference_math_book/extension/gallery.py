@@ -75,6 +75,8 @@ class Gallery(SphinxDirective):
     def cells(self, page: str, figure: str) -> tuple[Any, Any]:
         """Return the twin's cell that draws a figure, and the one after it."""
         twin = Path(self.env.srcdir, "notebooks", page).with_suffix(".ipynb")
+        if not twin.exists():  # of a page that is no chapter
+            twin = Path(self.env.srcdir, "_build", "pages", page).with_suffix(".ipynb")
         self.env.note_dependency(str(twin))
         cells = nbformat.read(twin, as_version=4).cells  # type: ignore[no-untyped-call]
         for cell, after in zip(cells, [*cells[1:], None], strict=True):
