@@ -1,4 +1,4 @@
-"""The pages beside the book: the door that leads into it, old addresses, one for those that are not there, robots.txt."""
+"""The pages beside the book: the door that leads into it, old addresses, one for those that never were, robots.txt."""
 
 from __future__ import annotations
 
