@@ -81,12 +81,12 @@ def test_pages_load_alone_fit_the_width_and_typeset(open_page, name, width, sche
 
 
 def test_choosing_a_model_changes_the_token_time(kept_page):
-    page = kept_page("book/prefill/01-cost-of-a-token.html")
+    page = kept_page("book/01-what-does-a-token-cost.html")
     page.locator("#fig-token-time .vega-bind", has_text="model").locator("select").select_option("llama-3-8b")
-    page.locator("#fig-token-time .vega-bind", has_text="GPU").locator("select").select_option("h200-sxm")
+    page.locator("#fig-token-time .vega-bind", has_text="unit").locator("select").select_option("1 H100, BF16")
     settle(page, "fig-token-time")
-    points = values(page, "fig-token-time")["T, causal"]
-    model, gpu = catalogue.model("llama-3-8b"), catalogue.gpu("h200-sxm")
+    points = values(page, "fig-token-time")["T"]
+    model, gpu = catalogue.model("llama-3-8b"), catalogue.gpu("h100-sxm")
     expected = theory.token_time_causal(
         n_params=model.n_params, n_layers=model.n_layers, d_att=model.d_att, n_in=points[:, 0], flops=gpu.flops("bf16")
     )

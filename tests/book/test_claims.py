@@ -88,7 +88,7 @@ EMPTY = "must be a (text|table|list of texts) with something in it, not"
         (CHECKS, "", "C01: a claim without evidence cannot say 'holds': it lacks checks"),
         ("derivation =", "# ", "C01: a claim without evidence cannot say 'holds': it lacks derivation"),
         ("test_tokens.py::", "test_tokens.py:", "C01: checks must be like tests/file.py::test_name, not"),
-        ('"book/prefill/01', '"prefill/01', "C01: pages must be like book/part/page#anchor, not prefill"),
+        ('"book/01-', '"01-', "C01: pages must be like book/part/page#anchor, not 01-"),
         ("formulas =", f"{ERRATUM}\nformulas =", "C01: erratum: change must be remark, not 'formula'"),
         (ITEM, '{ kind = "exact" }', "C01: evidence: must be a table with kind, page, says"),
         (ITEM, ITEM.replace("exact", "seen"), "C01: evidence: kind must be one of .*, not 'seen'"),
@@ -124,6 +124,16 @@ def test_c02_a_causal_mask_halves_the_attention_part(n_in):
     matrices = theory.token_time(**shape, n_in=1e-9, flops=1e15)
     seen, causal = theory.token_time(**at) - matrices, theory.token_time_causal(**at) - matrices
     assert causal == pytest.approx(seen / 2, rel=1e-6, abs=1e-12 * matrices)
+
+
+def test_c03_kernels_meet_before_the_border():
+    """Carried on from the longest measured prompt, attention in proportion to it."""
+    model = catalogue.model("llama-3-70b")
+    border = theory.attention_threshold_causal(**model.shape)
+    for precision, share in (("bf16", 0.84), ("fp8", 0.47)):
+        longest = Operators(model, tp=2, weights=precision, kv=precision).prefills().iloc[-1]
+        assert longest.n_in == 16384
+        assert longest.n_in * longest.gemm / longest.attention / border == pytest.approx(share, abs=0.005)
 
 
 def test_c11_single_requests_repeat_99_percent_and_whole_traces_far_less():
