@@ -170,17 +170,17 @@ def test_the_engine_plays_pauses_and_steps(kept_page):
 
 
 def test_a_slider_moves_by_keyboard(kept_page):
-    page = kept_page("book/prefill/02-prefill-acceleration.html")
+    page = kept_page("book/02-load-or-recompute.html")
     set_slider(page, "fig-speedup", "e", 9)
     slider = page.locator("#fig-speedup .vega-bind input[type=range][name=e]")
     slider.focus()
     page.keyboard.press("ArrowRight")
-    assert float(slider.input_value()) == 9.25
-    page.wait_for_function("document.querySelector('#fig-speedup .live-figure').view.signal('e') === 9.25")
+    assert float(slider.input_value()) == 9.5
+    page.wait_for_function("document.querySelector('#fig-speedup .live-figure').view.signal('e') === 9.5")
 
 
 def test_the_theme_can_change_and_the_slider_keeps_its_value(kept_page):
-    page = kept_page("book/prefill/02-prefill-acceleration.html")
+    page = kept_page("book/02-load-or-recompute.html")
     set_slider(page, "fig-speedup", "e", 20)
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     page.wait_for_function(
@@ -192,12 +192,10 @@ def test_the_theme_can_change_and_the_slider_keeps_its_value(kept_page):
 
 
 def test_the_csv_button_saves_the_drawn_numbers(kept_page):
-    page = kept_page("book/prefill/02-prefill-acceleration.html")
+    page = kept_page("book/02-load-or-recompute.html")
     with page.expect_download() as download:
         page.locator("#fig-speedup .live-csv").click()
     frame = pd.read_csv(download.value.path())
     assert download.value.suggested_filename == "fig-speedup.csv"
-    assert set(frame.curve) == {
-        "load all that is stored (talk)", "load at most α* (mixed)", "load all, causal attention"
-    }  # fmt: skip
-    assert len(frame) == 3 * 401
+    assert set(frame.curve) == {"load all that is stored"}
+    assert len(frame) == 401
