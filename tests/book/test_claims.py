@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
@@ -432,3 +433,15 @@ def test_c47_short_prompts_of_larger_models_are_nearer_to_full_speed(precision):
     assert small < min(between) <= max(between) < large
     if precision == "fp8":
         assert (round(small, 2), round(large, 2)) == (0.61, 0.72)
+
+
+def test_c48_the_share_of_memory_decides_whether_reuse_lifts_the_batch():
+    llama = Operators(catalogue.model("llama-3-70b"), tp=1, weights="fp8", kv="fp8")
+    found = {}
+    for share, alpha in itertools.product((0.9, 0.95), (0, 0.9)):
+        computed = costs.measured(llama, 2000, 64, memory=share).additive
+        stored = computed.with_prefill(theory.speedup_layerwise(alpha=alpha, e=9))
+        (row,) = stored.batch_limits(0.04, 0.4).to_dict("records")
+        found[share, alpha] = row["batch"], row["binding"]
+    assert found[0.9, 0] == found[0.9, 0.9] == (3, "memory")
+    assert (found[0.95, 0], found[0.95, 0.9]) == ((4, "TPOT"), (16, "memory"))

@@ -1,4 +1,4 @@
-"""Batches under limits: by prompt length and reuse (P02), efficiency against experience (P01), drawn on given axes.
+"""Batches under limits, and efficiency against experience, drawn on given axes.
 
 Every function that draws returns the numbers it drew.
 """
@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
-from matplotlib.ticker import LogLocator, NullLocator
 
 from inference_math import catalogue, theory
 from inference_math.unit import Unit, costs
@@ -21,49 +20,9 @@ from inference_math.unit.coefficients import DATASHEET
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.workload import Workload
 from inference_math_book.explore.live import COLOURS
-from inference_math_book.figures.style import label_line
 from inference_math_planner.laws import latency
 
-__all__ = ["batch_by_limit", "batch_by_prompt", "binding_map", "catalogue_limits", "efficiency"]
-
-
-def batch_by_prompt(
-    ax: Axes,
-    numbers: Mapping[float, WorkloadCosts],
-    alphas: Sequence[float],
-    e: float,
-    sla_tpot: float,
-    sla_ttft: float,
-) -> pd.DataFrame:
-    """Draw P02: the largest batch that the limits allow, by prompt length and stored share, and that HBM holds.
-
-    `numbers` are the costs of the prompt lengths by the share of HBM that the engine takes.
-    """
-    frame = pd.concat(
-        [
-            plain.with_prefill(theory.speedup_layerwise(alpha=alpha, e=e))
-            .batch_limits(sla_tpot, sla_ttft)
-            .assign(hbm_share=share, alpha=alpha, n_in=plain.n_in)
-            for share, plain in numbers.items()
-            for alpha in alphas
-        ],
-        ignore_index=True,
-    )
-    limited = frame.assign(allowed=frame[["TPOT", "TTFT"]].min(axis=1)).query("allowed > 0")
-    for (alpha, line), colour in zip(
-        limited[limited.hbm_share == min(numbers)].groupby("alpha"), COLOURS, strict=False
-    ):
-        ax.loglog(line.n_in, line.allowed, color=colour, marker="o", markersize=4)
-        label_line(ax, line.n_in.iloc[-1], line.allowed.iloc[-1], f"α = {alpha:g}", colour)
-    for (share, line), dash in zip(frame[frame.alpha == alphas[0]].groupby("hbm_share"), ("--", ":"), strict=False):
-        ax.loglog(line.n_in, line["memory"], color="black", linewidth=2.2, linestyle=dash)
-        label_line(ax, line.n_in.iloc[-1], line["memory"].iloc[-1], f"{share:.0%} of HBM", "black")
-    ax.set(xlabel="prompt length (token)", ylabel="largest batch (requests)")
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter("{x:,.0f}")
-        axis.set_minor_locator(NullLocator())
-    return frame
+__all__ = ["batch_by_limit", "binding_map", "catalogue_limits", "efficiency"]
 
 
 def batch_by_limit(ax: Axes, numbers: WorkloadCosts, limits: Sequence[float]) -> pd.DataFrame:
@@ -106,7 +65,7 @@ def binding_map(ax: Axes, numbers: WorkloadCosts, sla_tpot: Sequence[float], sla
 
 
 def efficiency(ax: Axes, numbers: Mapping[str, WorkloadCosts], gpus: int, batches: Sequence[int]) -> pd.DataFrame:
-    """Draw P01: tokens per second of one user against those of one GPU, a marker for each batch that fits memory."""
+    """Draw tokens per second of one user against those of one GPU, a marker for each batch that fits memory."""
     tables = []
     for (name, unit), colour, marker in zip(numbers.items(), COLOURS, "os^Dv", strict=False):
         most = unit.places

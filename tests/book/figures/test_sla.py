@@ -15,23 +15,6 @@ def numbers(n_in, n_out=64, tp=1, memory=0.9):
     return costs.measured(operators, n_in, n_out, memory=memory)
 
 
-def test_reuse_never_lowers_the_batch_up_to_the_crossover():
-    held = {0.9: numbers(np.array([250, 1000, 3000]))}
-    frame = sla.batch_by_prompt(Figure().subplots(), held, (0, 0.5, 0.9), 9, 0.04, 0.4)
-    by = frame.pivot_table(index="n_in", columns="alpha", values="batch")
-    assert (by.diff(axis=1).iloc[:, 1:] >= 0).all().all()
-    assert set(frame.binding) <= {"TPOT", "TTFT", "memory", "none fits"}
-
-
-def test_the_share_of_memory_decides_whether_reuse_lifts_the_batch():
-    held = {share: numbers(np.array([2000]), memory=share).additive for share in (0.9, 0.95)}
-    frame = sla.batch_by_prompt(Figure().subplots(), held, (0, 0.9), 9, 0.04, 0.4).set_index(["hbm_share", "alpha"])
-    assert frame.batch[0.9, 0] == frame.batch[0.9, 0.9] == 3
-    assert frame.binding[0.9, 0] == frame.binding[0.9, 0.9] == "memory"
-    assert (frame.batch[0.95, 0], frame.batch[0.95, 0.9]) == (4, 16)
-    assert (frame.binding[0.95, 0], frame.binding[0.95, 0.9]) == ("TPOT", "memory")
-
-
 def test_percentile_batches_agree_with_latency():
     busy = numbers(2048, 170, tp=2)
     frame = sla.batch_by_limit(Figure().subplots(), busy, [0.03, 0.2]).set_index("sla_tpot")
