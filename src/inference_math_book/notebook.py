@@ -105,8 +105,8 @@ def _live(figure: Live) -> dict[str, Any]:
     spec = figure.spec()
     # What Python computes has no control of the chart's own: the page has one, and plays it itself.
     binds = {p["name"]: p.pop("bind") for p in spec["params"] if p["name"] in figure.computes}
-    # JupyterLab has Vega-Lite 5, whose language is the same for what the book draws; a figure as wide as its place makes
-    # it lay out its cells for ever.
+    # JupyterLab has Vega-Lite 5, whose language is the same for what the book draws; a figure as wide as its place
+    # makes it lay out its cells for ever.
     older = spec | {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "width": WIDTH}
     told: dict[str, Any] = {"question": figure.question} if figure.question else {}
     if binds:

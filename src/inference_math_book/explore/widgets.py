@@ -56,7 +56,9 @@ def _control(param: dict[str, Any]) -> ipywidgets.Widget:
     }
     if bind["input"] == "select":
         return ipywidgets.Dropdown(options=bind["options"], **shared)
-    return ipywidgets.FloatSlider(min=bind["min"], max=bind["max"], step=bind["step"], **shared)
+    readout = ".0f" if bind["step"] % 1 == 0 else ".3g"
+    ends = {"min": bind["min"], "max": bind["max"], "step": bind["step"]}
+    return ipywidgets.FloatSlider(readout_format=readout, **ends, **shared)
 
 
 def _without_controls(chart: Any) -> Any:
