@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import matplotlib as mpl
@@ -67,7 +70,10 @@ def show(
     """
     as_one_of("badge", badge, EVIDENCE)
     if isinstance(drawn, Live):
-        display(_live(drawn), raw=True)
+        if drawn.again is not None and _is_watched():
+            display(_drawn_again(drawn))
+        else:
+            display(_live(drawn), raw=True)
     else:
         if not alt:
             raise ValueError(f"alt must say what {name} shows, not {alt!r}")
@@ -80,12 +86,31 @@ def show(
     display({CAPTION: told, "text/markdown": f"*{caption}* ({badge})", "text/plain": caption}, raw=True)
 
 
+def _is_watched() -> bool:
+    """Tell whether a person runs this notebook: a server's session, or Colab; not a build."""
+    return "JPY_SESSION_NAME" in os.environ or "google.colab" in sys.modules
+
+
+def _drawn_again(figure: Live) -> Any:
+    from inference_math_book.explore.widgets import drawn_again
+
+    def draw(**moved: float) -> None:
+        assert figure.again is not None
+        display(_live(replace(figure, chart=figure.again(**moved))), raw=True)
+
+    return drawn_again(figure.chart, figure.computes, draw)
+
+
 def _live(figure: Live) -> dict[str, Any]:
     spec = figure.spec()
-    # JupyterLab has Vega-Lite 5, whose language is the same for what the book draws; a figure as wide as its place makes
-    # it lay out its cells for ever.
+    # What Python computes has no control of the chart's own: the page has one, and plays it itself.
+    binds = {p["name"]: p.pop("bind") for p in spec["params"] if p["name"] in figure.computes}
+    # JupyterLab has Vega-Lite 5, whose language is the same for what the book draws; a figure as wide as its place
+    # makes it lay out its cells for ever.
     older = spec | {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "width": WIDTH}
-    told = {"question": figure.question} if figure.question else {}
+    told: dict[str, Any] = {"question": figure.question} if figure.question else {}
+    if binds:
+        told["binds"] = binds
     return {VEGA_LITE: older | {"usermeta": spec.get("usermeta", {}) | told}, "text/plain": figure.alt_text}
 
 
