@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math import theory
+from inference_math import Unit, catalogue, evidence, theory
+from inference_math.unit import costs
+from inference_math.unit.operators import Operators
 from inference_math_book import served
 
 # Mean errors of rows left out, in per cent: as found, and the bar that they may not pass.
@@ -137,3 +139,21 @@ def test_a_cost_of_each_request_would_not_show_in_the_rows():
         columns = [np.ones(len(rows)), *(others / rows.n_out * (rows.n_in == one) for one in np.unique(rows.n_in))]
         columns.append(others * (rows.n_in + rows.n_out / 2))
         assert np.linalg.matrix_rank(np.column_stack([*columns, others])) == len(columns) == 4
+
+
+def test_kernels_find_four_fifths_of_both_times():
+    kernels = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="bf16")
+    found = costs.measured(kernels, served.CASE.n_in, served.CASE.n_out)
+    assert found.delta_p / served.CASE.delta_p == pytest.approx(0.81, abs=0.02)
+    assert found.delta_h / served.CASE.delta_h == pytest.approx(0.82, abs=0.02)
+
+
+@pytest.mark.parametrize(("gpu", "tp", "kv"), [("h100-sxm", 2, "bf16"), ("h200-sxm", 1, "fp8")])
+def test_a_queue_tells_the_precision_of_the_cache(gpu, tp, kv):
+    """Chapter 4: so many users as are in the batch hold just the tokens for which one of the two has room."""
+    rows = evidence.load("served").frame.query("model == 'llama-3-70b' and engine == 'vllm' and n_in > 7000")
+    row = rows.query("gpu == @gpu and tp == @tp and users == 64").iloc[0]
+    decoding = (row.n_out - 1) * row.tpot_s
+    held = row.users * decoding / (decoding + row.ttft_s) * (row.n_in + row.n_out / 2)
+    unit = Unit.of("llama-3-70b", gpu, tp, "fp8", kv)
+    assert held == pytest.approx(unit.numbers["kv_room"] / unit.model.kv_token(kv), rel=0.04)
