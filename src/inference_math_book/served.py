@@ -71,8 +71,7 @@ def rows(tp: int, queued: bool = False) -> pd.DataFrame:
 
 def fit(of: pd.DataFrame) -> Law:
     """Return the law with the least mean square of relative errors on rows like those of `rows`."""
-    columns = _columns(of)
-    return _law(of, np.linalg.lstsq(columns, np.ones(len(of)), rcond=None)[0])
+    return _law(of, np.linalg.lstsq(_columns(of), np.ones(len(of)), rcond=None)[0])
 
 
 def errors(law: Law, of: pd.DataFrame) -> NDArray[np.float64]:
@@ -127,10 +126,10 @@ def _columns(of: pd.DataFrame) -> NDArray[np.float64]:
     others = (of.users - 1).to_numpy()
     columns = [np.ones(len(of)), *(others / of.n_out * (of.n_in == one) for one in np.unique(of.n_in))]
     columns.append(others * (of.n_in + of.n_out / 2))
-    return np.column_stack(columns) / of.tpot_s.to_numpy()[:, None]
+    return np.asarray(np.column_stack(columns) / of.tpot_s.to_numpy()[:, None], dtype=np.float64)
 
 
-def _law(of: pd.DataFrame, numbers: NDArray[np.float64]) -> Law:
+def _law(of: pd.DataFrame, numbers: NDArray[np.floating[Any]]) -> Law:
     t_1, *prompts, h = map(float, numbers)
     return Law(t_1, tuple(map(float, np.unique(of.n_in))), tuple(prompts), h)
 
