@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import matplotlib as mpl
@@ -67,7 +70,10 @@ def show(
     """
     as_one_of("badge", badge, EVIDENCE)
     if isinstance(drawn, Live):
-        _put(_live(drawn))
+        if drawn.again is not None and _is_watched():
+            display(_drawn_again(drawn))  # type: ignore[no-untyped-call]
+        else:
+            _put(_live(drawn))
     else:
         if not alt:
             raise ValueError(f"alt must say what {name} shows, not {alt!r}")
@@ -84,12 +90,31 @@ def _put(bundle: dict[str, Any]) -> None:
     display(bundle, raw=True)  # type: ignore[no-untyped-call]
 
 
+def _is_watched() -> bool:
+    """Tell whether a person runs this notebook: a server's session, or Colab; not a build."""
+    return "JPY_SESSION_NAME" in os.environ or "google.colab" in sys.modules
+
+
+def _drawn_again(figure: Live) -> Any:
+    from inference_math_book.explore.widgets import drawn_again
+
+    def draw(**moved: float) -> None:
+        assert figure.again is not None
+        _put(_live(replace(figure, chart=figure.again(**moved))))
+
+    return drawn_again(figure.chart, figure.computes, draw)
+
+
 def _live(figure: Live) -> dict[str, Any]:
     spec = figure.spec()
+    # What Python computes has no control of the chart's own: the page has one, and plays it itself.
+    binds = {p["name"]: p.pop("bind") for p in spec["params"] if p["name"] in figure.computes}
     # JupyterLab has Vega-Lite 5, whose language is the same for what the book draws. A figure that is as wide as its
     # place makes it lay out its cells without end.
     older = spec | {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "width": WIDTH}
-    told = {"question": figure.question} if figure.question else {}
+    told: dict[str, Any] = {"question": figure.question} if figure.question else {}
+    if binds:
+        told["binds"] = binds
     return {VEGA_LITE: older | {"usermeta": spec.get("usermeta", {}) | told}, "text/plain": figure.alt_text}
 
 

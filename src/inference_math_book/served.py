@@ -6,6 +6,7 @@ of either served length adds, P, and what a token of context adds to a step, h.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,10 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import stats
 
 from inference_math import evidence
 
-__all__ = ["CASE", "Case", "Law", "case", "fit", "rows"]
+__all__ = ["CASE", "Case", "Law", "case", "errors", "fit", "interval", "left_out", "rows"]
 
 QUEUE = 3.0  # seconds to the first token: above, requests waited outside the batch, and B is not what was served
 
@@ -69,13 +71,67 @@ def rows(tp: int, queued: bool = False) -> pd.DataFrame:
 
 def fit(of: pd.DataFrame) -> Law:
     """Return the law with the least mean square of relative errors on rows like those of `rows`."""
-    lengths = np.unique(of.n_in)
+    return _law(of, np.linalg.lstsq(_columns(of), np.ones(len(of)), rcond=None)[0])
+
+
+def errors(law: Law, of: pd.DataFrame) -> NDArray[np.float64]:
+    """Return by how much of each row's TPOT the law is too long."""
+    return np.asarray(law.tpot(of.users, of.n_in, of.n_out) / of.tpot_s - 1, dtype=np.float64)
+
+
+def left_out(of: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the errors of laws that are fitted without the row that they are asked for.
+
+    Raises
+    ------
+    ValueError
+        Where a row is needed: the only one of its prompt length beside others.
+    """
+    found = []
+    for one in of.index:
+        rest = of.drop(index=one)
+        if np.linalg.matrix_rank(_columns(rest)) < len(_columns(of).T):
+            raise ValueError(f"without row {one} the rows do not determine the law")
+        found.append(errors(fit(rest), of.loc[[one]])[0])
+    return np.array(found)
+
+
+def interval(of: pd.DataFrame, what: Callable[[Law], float], level: float = 0.9) -> tuple[float, float]:
+    """Return an interval for a number that the law of these rows gives, such as ΔP.
+
+    It is Student's t of least squares, to first order in the four numbers: it holds what scatters from row to row, and
+    not what another form of the law would say.
+
+    Raises
+    ------
+    ValueError
+        For no more rows than the law has numbers, and for a `level` outside 0 to 1.
+    """
+    columns = _columns(of)
+    free = len(of) - columns.shape[1]
+    if free < 1 or not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, not {level!r}, and rows more than {columns.shape[1]}")
+    numbers = np.linalg.lstsq(columns, np.ones(len(of)), rcond=None)[0]
+    left = columns @ numbers - 1
+    covariance = np.linalg.inv(columns.T @ columns) * (left @ left) / free
+    middle = what(_law(of, numbers))
+    steps = np.diag(1e-6 * np.abs(numbers))
+    slope = [(what(_law(of, numbers + one)) - what(_law(of, numbers - one))) / (2 * one.sum()) for one in steps]
+    half = stats.t.ppf((1 + level) / 2, free) * np.sqrt(slope @ covariance @ slope)
+    return float(middle - half), float(middle + half)
+
+
+def _columns(of: pd.DataFrame) -> NDArray[np.float64]:
+    """Return what the four numbers are multiplied by, each over the TPOT of its row."""
     others = (of.users - 1).to_numpy()
-    columns = [np.ones(len(of)), *(others / of.n_out * (of.n_in == one) for one in lengths)]
+    columns = [np.ones(len(of)), *(others / of.n_out * (of.n_in == one) for one in np.unique(of.n_in))]
     columns.append(others * (of.n_in + of.n_out / 2))
-    seen: NDArray[np.float64] = of.tpot_s.to_numpy()
-    t_1, *prompts, h = np.linalg.lstsq(np.column_stack(columns) / seen[:, None], np.ones(len(of)), rcond=None)[0]
-    return Law(float(t_1), tuple(map(float, lengths)), tuple(map(float, prompts)), float(h))
+    return np.asarray(np.column_stack(columns) / of.tpot_s.to_numpy()[:, None], dtype=np.float64)
+
+
+def _law(of: pd.DataFrame, numbers: NDArray[np.floating[Any]]) -> Law:
+    t_1, *prompts, h = map(float, numbers)
+    return Law(t_1, tuple(map(float, np.unique(of.n_in))), tuple(prompts), h)
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def lanes(page):
 
 
 def test_the_page_plays_the_engine_as_the_package_does(kept_page):
-    page, moved = kept_page("book/interference/01-inside-a-step.html"), {}
+    page, moved = kept_page("book/03-what-one-more-request-costs.html"), {}
     for more in ({"units": 4, "split": 2, "rate": 40}, {"stored": 0.9, "e": 2.5, "batch": 2, "prompt": 1500}):
         moved |= more
         for name, value in more.items():
@@ -154,7 +154,7 @@ def test_the_page_plays_the_engine_as_the_package_does(kept_page):
 
 
 def test_the_engine_plays_pauses_and_steps(kept_page):
-    page = kept_page("book/interference/01-inside-a-step.html")
+    page = kept_page("book/03-what-one-more-request-costs.html")
     figure = page.locator("#fig-play")
     figure.scroll_into_view_if_needed()
     figure.get_by_role("button", name="Play").click()

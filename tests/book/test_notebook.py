@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import replace
 
 import matplotlib as mpl
 import pytest
 from IPython.utils.capture import capture_output
 
-from inference_math_book.notebook import glue, setup
+from inference_math.simulate import StepCost
+from inference_math_book.explore.widgets import drawn_again
+from inference_math_book.extension.outputs import live
+from inference_math_book.figures import engine
+from inference_math_book.notebook import CAPTION, VEGA_LITE, glue, setup, show
+
+COST = StepCost(t_w=0.017, T=8e-5, kv_read=7e-8)
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def test_glue_takes_text_only():
@@ -31,3 +40,41 @@ def test_setup_sets_the_style():
         setup()
         assert mpl.rcParams["axes.grid"]
         assert mpl.rcParams["axes.prop_cycle"].by_key()["color"][0] == "#0072B2"
+
+
+def shown(monkeypatch, watched):
+    """Return what the engine's figure is to a notebook that a person runs, or to a build."""
+    monkeypatch.delitem(sys.modules, "google.colab", raising=False)
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    if watched:
+        monkeypatch.setenv("JPY_SESSION_NAME", "03.ipynb")
+    with capture_output() as captured:
+        show(engine.opening(COST, "Who waits?", prompt=2200, answer=6), "fig-play", "simulated", "Lanes.")
+    first, caption = (output.data for output in captured.outputs)
+    assert caption[CAPTION]["name"] == "fig-play"
+    return first
+
+
+def test_a_build_shows_the_engine_still_and_the_page_gives_it_its_controls(monkeypatch):
+    spec = shown(monkeypatch, watched=False)[VEGA_LITE]
+    bound = {param["name"] for param in spec["params"] if "bind" in param}
+    assert bound == {"played"}
+    page = json.loads(live(spec).split('<script type="application/json">')[1].split("</script>")[0])
+    binds = {param["name"]: param["bind"] for param in page["params"] if "bind" in param}
+    assert set(binds) == {"played", *engine.SETTINGS}
+    assert binds["prompt"]["max"] == 4000
+
+
+def test_a_running_notebook_plays_the_engine_again_when_a_control_moves(monkeypatch):
+    played = []
+    opening = engine.opening(COST, "Who waits?", prompt=2200, answer=6)
+    figure = replace(opening, again=lambda **moved: played.append(moved) or engine.seen(COST, **moved))
+    monkeypatch.setattr(engine, "opening", lambda *of, **first: figure)
+    assert WIDGET in shown(monkeypatch, watched=True)
+    box = drawn_again(figure.chart, figure.computes, figure.again)
+    *first, more, _ = box.children
+    sliders = [*first, *more.children[0].children]
+    assert [slider.value for slider in sliders][:3] == [16, 2200, 6]
+    sliders[1].value = 3000
+    assert played[-1] == {name: slider.value for name, slider in zip(engine.SETTINGS, sliders, strict=True)}
+    assert played[-1]["prompt"] == 3000

@@ -61,14 +61,14 @@ def test_figures_are_drawn_when_they_come_near(plain):
 
 
 def test_seconds_are_typed_in_milliseconds_and_what_is_no_number_is_not_taken(plain):
-    page = plain("interference/02-delta-p-and-delta-h")
+    page = plain("03-what-one-more-request-costs")
     figure = page.locator("#fig-means .live-figure")
     figure.scroll_into_view_if_needed()
     page.wait_for_selector("#fig-means .live-figure[data-drawn]")
     row = page.locator("#fig-means .vega-bind", has=page.locator("input[name=ttft_1]"))
     assert row.locator(".live-unit").inner_text() == "ms"
     field = row.locator(".live-value")
-    assert field.input_value() == "130"
+    assert field.input_value() == "181"
     for typed, kept in (("250", 0.25), ("99999", 1.0), ("", 1.0), ("-5", 0.01)):
         field.fill(typed)
         page.keyboard.press("Enter")

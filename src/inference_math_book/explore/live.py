@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Any
@@ -60,7 +60,8 @@ class Live:
     """A live figure: an Altair `chart` and the sentence that stands for it where it cannot be seen.
 
     `question` is what its controls answer. `presets` names settings of them, by parameter; what one leaves out goes
-    back to its first value.
+    back to its first value. `again` draws the chart anew where Python must compute it: it takes the controls' values by
+    name, of the controls that `computes` names.
 
     Raises
     ------
@@ -72,6 +73,8 @@ class Live:
     alt_text: str
     question: str = ""
     presets: Mapping[str, Mapping[str, float | str]] = field(default_factory=dict)
+    again: Callable[..., Any] | None = None
+    computes: Sequence[str] = ()
 
     def spec(self) -> dict[str, Any]:
         """Return the Vega-Lite specification; numbers rounded so that all machines print the same."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 import altair as alt
 import ipywidgets
 
-__all__ = ["as_widget"]
+__all__ = ["as_widget", "drawn_again"]
+
+_FIRST = 3  # controls in view; the others open
 
 
 def as_widget(chart: Any) -> ipywidgets.VBox:
@@ -28,6 +31,21 @@ def as_widget(chart: Any) -> ipywidgets.VBox:
     return ipywidgets.VBox([*rows, figure])
 
 
+def drawn_again(chart: Any, names: Sequence[str], draw: Callable[..., None]) -> ipywidgets.VBox:
+    """Return controls for some of the bound parameters of `chart`, and below them what `draw` shows.
+
+    It is called with their values by name, at first and whenever one of them was moved.
+    """
+    bound = {p["name"]: p for p in chart.to_dict()["params"] if p["name"] in names}
+    controls = {name: _control(bound[name]) for name in names}
+    for control in controls.values():
+        control.continuous_update = False
+    shown = ipywidgets.interactive_output(draw, controls)
+    first, others = list(controls.values())[:_FIRST], list(controls.values())[_FIRST:]
+    more = [ipywidgets.Accordion([ipywidgets.VBox(others)], titles=("more",))] if others else []
+    return ipywidgets.VBox([*first, *more, shown])
+
+
 def _control(param: dict[str, Any]) -> ipywidgets.Widget:
     bind = param["bind"]
     shared = {
@@ -38,7 +56,9 @@ def _control(param: dict[str, Any]) -> ipywidgets.Widget:
     }
     if bind["input"] == "select":
         return ipywidgets.Dropdown(options=bind["options"], **shared)
-    return ipywidgets.FloatSlider(min=bind["min"], max=bind["max"], step=bind["step"], **shared)
+    readout = ".0f" if bind["step"] % 1 == 0 else ".3g"
+    ends = {"min": bind["min"], "max": bind["max"], "step": bind["step"]}
+    return ipywidgets.FloatSlider(readout_format=readout, **ends, **shared)
 
 
 def _without_controls(chart: Any) -> Any:

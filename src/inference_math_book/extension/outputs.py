@@ -73,6 +73,10 @@ def _quoted(csv: str) -> str:
 def live(spec: dict[str, Any]) -> str:
     """Return a live figure's place on a page: its specification, and its description until it is drawn."""
     spec = spec | {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "width": "container"}
+    binds = spec.get("usermeta", {}).get("binds", {})
+    spec["params"] = [
+        one | {"bind": binds[one["name"]]} if one["name"] in binds else one for one in spec.get("params", [])
+    ]
     text = json.dumps(spec, ensure_ascii=False, sort_keys=True).replace("</", "<\\/")  # would end the script early
     question = spec.get("usermeta", {}).get("question", "")
     asked = f'<p class="live-question">{escape(question)}</p>' if question else ""

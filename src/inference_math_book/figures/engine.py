@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from math import isinf
 from typing import Any
 
@@ -121,13 +122,22 @@ def _tokens(run: Run, rows: pd.DataFrame, of: Sequence[int]) -> pd.DataFrame:
     return (1e3 * pd.DataFrame(found, columns=["at", "ttft", "gap"])).round(3)
 
 
-def opening(unit: Operators, question: str, **first: float) -> explore.Live:
+def opening(
+    unit: Operators | StepCost,
+    question: str,
+    presets: Mapping[str, Mapping[str, float | str]] | None = None,
+    **first: float,
+) -> explore.Live:
     """Return the live figure with which a chapter opens, at settings of its own."""
+    cost = unit if isinstance(unit, StepCost) else costs.step_cost(unit)
     return explore.Live(
-        seen(costs.step_cost(unit), **first),
+        seen(cost, **first),
         alt_text="Lanes of twelve requests that wait, are computed, decode, and stand in bubbles, under three "
         "schedulers, one above the other; sliders for what is asked here, play, pause and step.",
         question=question,
+        presets=presets or {},
+        again=partial(seen, cost),
+        computes=tuple(SETTINGS),
     )
 
 

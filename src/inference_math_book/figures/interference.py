@@ -1,11 +1,10 @@
-"""Timelines of steps, gaps between tokens, and what a batch adds to a step (P06, P08), drawn on given axes.
+"""Timelines of steps, counts of prompts, and what a batch adds to a step (P06, P08), drawn on given axes.
 
 Every function that draws returns the numbers it drew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,7 @@ from inference_math.unit.operators import Operators
 from inference_math_book.explore.live import COLOURS
 from inference_math_planner.laws import latency
 
-__all__ = [
-    "KINDS",
-    "batch_parts",
-    "concurrency_counts",
-    "gap_steps",
-    "ml_energy",
-    "segments",
-    "timeline",
-    "weights_and_compute",
-]
+__all__ = ["KINDS", "batch_parts", "concurrency_counts", "ml_energy", "segments", "timeline", "weights_and_compute"]
 
 # What a request does, and the colour it is drawn in.
 KINDS = {"waits": "#bbbbbb", "prefill": COLOURS[0], "decode": COLOURS[2], "bubble": COLOURS[1]}
@@ -107,40 +97,6 @@ def concurrency_counts(run: Run, B: int, n_out: float) -> pd.DataFrame:
             "binomial": latency.prefills_beside(B + 1, n_out).pmf(k),
         }
     )
-
-
-def gap_steps(ax: Axes, run: Run, law: Mapping[str, float], B: int, n_out: float) -> pd.DataFrame:
-    """Draw the share of gaps longer than a time, simulated, and the steps of the binomial law over it.
-
-    `law` has tpot_1, delta_p and delta_h in seconds. Dots: the law's P50, P90 and P99.
-    """
-    bins = run.gaps.frame()
-    longer = 1 - bins["count"].cumsum() / run.gaps.count
-    times = np.concatenate([[0.0], bins.gap])
-    ax.step(
-        1e3 * times,
-        np.concatenate([[1.0], longer.clip(lower=1e-12)]),
-        where="post",
-        color=COLOURS[0],
-        label="simulated",
-    )
-    k = np.arange(B)
-    gap = law["tpot_1"] + (B - 1 - k) * law["delta_h"] + k * n_out * law["delta_p"]
-    tail = latency.prefills_beside(B, n_out).sf(k)
-    shown = tail > 1e-5
-    dashed = np.concatenate([[1.0], np.maximum(tail, 1e-12)])
-    law_times = 1e3 * np.concatenate([[0.0], gap])
-    ax.step(law_times, dashed, where="post", color="black", linestyle="--", label="binomial law")
-    for q in (0.5, 0.9, 0.99):
-        at = 1e3 * float(latency.gap_quantile(q, B, n_out, **law))
-        ax.plot(at, 1 - q, "o", color=COLOURS[1])
-        ax.annotate(f"P{100 * q:g}", (at, 1 - q), xytext=(6, 4), textcoords="offset points", color=COLOURS[1])
-    ax.set(
-        xlabel="gap between two tokens (ms)", ylabel="share of longer gaps (no unit)", yscale="log", ylim=(1e-4, 1.3)
-    )
-    ax.legend()
-    ax.set_xlim(0, 1.15e3 * gap[shown].max())
-    return pd.DataFrame({"prefills": k[shown], "gap_s": gap[shown], "share_longer": tail[shown]})
 
 
 def weights_and_compute(ax: Axes, operators: Operators, most: int = 1024) -> pd.DataFrame:

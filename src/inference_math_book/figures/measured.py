@@ -1,7 +1,4 @@
-"""Plots of measured H100 operators (P06, P07), each drawn on given axes.
-
-Every function returns the numbers it drew.
-"""
+"""Measured H100 operators: the attention of decodes drawn, and what the datasheet says of both quantities."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from inference_math.catalogue import gpu
 from inference_math.unit.operators import H100, H100_L2_BYTES, Operators
 from inference_math_book.explore.live import COLOURS
 
-__all__ = ["attention_floor", "datasheet_deltas", "deltas", "tpot_overhead"]
+__all__ = ["attention_floor", "datasheet_deltas"]
 
 
 def datasheet_deltas(operators: Operators, n_in: pd.Series[int], n_out: float) -> pd.DataFrame:
@@ -35,51 +32,8 @@ def datasheet_deltas(operators: Operators, n_in: pd.Series[int], n_out: float) -
     )
 
 
-def deltas(ax: Axes, operators: Operators, n_out: float) -> pd.DataFrame:
-    """Draw P07: measured ΔP and KV read against prompt length (dots), and the same at datasheet rates (lines)."""
-    prefills, reads = operators.prefills(), operators.kv_reads()
-    measured_p = pd.DataFrame({"n_in": prefills.n_in, "delta_p": prefills.total / n_out})
-    measured = measured_p.merge(
-        reads.rename(columns={"context": "n_in"})[["n_in", "cache_read"]], on="n_in", how="outer"
-    )
-    measured = measured[measured.n_in.between(512, 16384)].reset_index(drop=True)
-    limits = datasheet_deltas(operators, measured.n_in, n_out)
-    for column, colour, marker, name in (
-        ("delta_p", COLOURS[0], "o", "ΔP"),
-        ("cache_read", COLOURS[1], "s", "KV read"),
-    ):
-        ax.loglog(measured.n_in, 1e3 * measured[column], marker, color=colour, label=f"{name}, measured operators")
-        ax.loglog(limits.n_in, 1e3 * limits[column], "--", color=colour, label=f"{name}, datasheet rates")
-    ax.set(xlabel="prompt length (token)", ylabel="added to every step (ms)")
-    ax.legend()
-    return measured.merge(limits, on="n_in", suffixes=("_measured", "_datasheet"))
-
-
-def tpot_overhead(ax: Axes, operators: Operators, context: int) -> pd.DataFrame:
-    """Draw P06: what a decode step gains over that of a request alone, against the batch, and the theory's line.
-
-    Dots: decode steps added up from measured operators; hollow where the KV cache of a layer fits L2. Line:
-    (B−1)·ΔH with the measured KV read as ΔH.
-    """
-    steps = operators.steps().query("context == @context").sort_values("batch").reset_index(drop=True)
-    cache_read = operators.kv_reads().set_index("context").cache_read[context]
-    frame = steps[["batch", "in_l2"]].copy()
-    for kind in ("gemm", "attention", "allreduce"):
-        frame[kind] = steps[kind] - steps[kind].iloc[0]
-    frame["decode_only"] = steps.total - steps.total.iloc[0]
-    frame["line"] = (steps.batch - 1) * cache_read
-    for in_l2 in (False, True):
-        part, fill = frame[frame.in_l2 == in_l2], "white" if in_l2 else COLOURS[1]
-        label = None if in_l2 else "decodes, operators"
-        ax.plot(part.batch, 1e3 * part.decode_only, "s", color=COLOURS[1], mfc=fill, label=label)
-    ax.plot(frame.batch, 1e3 * frame.line, "--", color=COLOURS[1], label="(B − 1)·KV read")
-    ax.set(xlabel="batch, B (requests)", ylabel="TPOT(B) − TPOT(1) (ms)")
-    ax.legend()
-    return frame
-
-
 def attention_floor(ax: Axes, operators: Operators, long: int = 1024) -> pd.DataFrame:
-    """Draw the attention time of one layer against the KV bytes that it reads: floor, L2, HBM.
+    """Draw the attention time of one layer against the KV bytes that it reads: floor, L2, HBM. Return what was drawn.
 
     Dots for contexts of `long` tokens and more, crosses for shorter ones.
     """

@@ -8,7 +8,6 @@ from inference_math import catalogue, simulate
 from inference_math.unit.operators import Operators
 from inference_math.workload import Trace, Workload
 from inference_math_book.figures import interference as plots
-from inference_math_planner.laws import latency
 
 COST = simulate.StepCost(t_w=0.016, T=5e-5, pair=4e-9, kv_read=3.5e-8)
 TRACE = Trace(n_in=[900, 400, 1500, 600], n_out=[5, 1, 7, 4], arrival=[0, 0.005, 0.01, 0.4])
@@ -59,16 +58,6 @@ def test_segments_need_a_log():
         plots.segments(run, COST)
     with pytest.raises(ValueError, match="run must have a log"):
         plots.concurrency_counts(run, 4, 10)
-
-
-def test_gap_steps_draws_the_law():
-    law = {"tpot_1": 0.02, "delta_p": 0.001, "delta_h": 1e-4}
-    cost = simulate.StepCost(t_w=0.02 - 1e-4, prompt=0.064, delta_h=1e-4)
-    run = simulate.closed_loop(Workload(1000, 64, lengths="geometric"), cost, concurrency=16, requests=3000)
-    frame = plots.gap_steps(Figure().subplots(), run, law, B=16, n_out=64)
-    longer = latency.prefills_beside(16, 64).sf(frame.prefills)
-    np.testing.assert_allclose(frame.share_longer, longer)
-    np.testing.assert_allclose(frame.gap_s, 0.02 + (15 - frame.prefills) * 1e-4 + frame.prefills * 0.064)
 
 
 def test_counts_are_shares():

@@ -1,0 +1,159 @@
+"""The talks' law on served Llama-3-70B: what the fit finds, how far it is off, and what its intervals hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_math import Unit, catalogue, evidence, theory
+from inference_math.unit import costs
+from inference_math.unit.operators import Operators
+from inference_math_book import served
+
+# Mean errors of rows left out, in per cent: as found, and the bar that they may not pass.
+LEFT_OUT = {2: (1.12, 1.5), 4: (2.89, 3.5), 8: (3.60, 4.0)}
+TRUE = served.Law(0.017, (921.6, 7373.0), (0.087, 0.56), 7.3e-8)
+
+
+def as_told(law: served.Law) -> pd.DataFrame:
+    """Return rows that the law itself has served."""
+    grid = served.rows(8).drop(columns="tpot_s")
+    return grid.assign(tpot_s=law.tpot(grid.users, grid.n_in, grid.n_out))
+
+
+SHOWS = (  # how much of a step each of the four numbers is where it counts most
+    lambda law: law.t_1,
+    lambda law: 63 * law.delta_p(921.6, 921.6),
+    lambda law: 63 * law.delta_p(7373, 921.6),
+    lambda law: 63 * law.delta_h(921.6, 7373),
+)
+
+
+@given(t_1=st.floats(0.005, 0.05), short=st.floats(0.01, 0.3), long=st.floats(0.1, 2), h=st.floats(1e-8, 2e-7))
+@settings(max_examples=50, deadline=None)
+def test_the_fit_finds_the_law_that_made_the_rows(t_1, short, long, h):
+    law = served.Law(t_1, TRUE.lengths, (short, long), h)
+    found = served.fit(as_told(law))
+    assert found.lengths == law.lengths
+    np.testing.assert_allclose([part(found) for part in SHOWS], [part(law) for part in SHOWS], rtol=1e-8)
+
+
+def test_the_law_is_the_formula_of_the_talks():
+    users, n_in, n_out = 17, 2200, 170
+    parts = {"delta_p": TRUE.delta_p(n_in, n_out), "delta_h": TRUE.delta_h(n_in, n_out)}
+    assert TRUE.tpot(users, n_in, n_out) == pytest.approx(theory.expected_tpot(B=users, tpot_1=TRUE.t_1, **parts))
+    assert TRUE.tpot(1, n_in, n_out) == TRUE.t_1
+    assert TRUE.delta_h(n_in, n_out) == pytest.approx(TRUE.h * theory.mean_context(n_in=n_in, n_out=n_out, cv=0))
+
+
+@pytest.mark.parametrize("tp", LEFT_OUT)
+def test_the_law_holds_for_rows_that_it_has_not_seen(tp):
+    rows = served.rows(tp)
+    mean = 100 * np.abs(served.left_out(rows)).mean()
+    found, bar = LEFT_OUT[tp]
+    assert mean == pytest.approx(found, abs=0.02)
+    assert mean < bar
+    # What was not seen is missed by more than what was.
+    assert mean > 100 * np.abs(served.errors(served.fit(rows), rows)).mean()
+
+
+def test_a_row_that_is_left_out_does_not_help_its_own_prediction():
+    rows = served.rows(2)
+    wrong = rows.copy()
+    wrong.loc[3, "tpot_s"] *= 2
+    expected = (1 + served.left_out(rows)[3]) / 2 - 1
+    assert served.left_out(wrong)[3] == pytest.approx(expected)
+
+
+def test_errors_are_by_how_much_the_law_is_too_long():
+    made = as_told(TRUE)
+    assert served.errors(TRUE, made.assign(tpot_s=made.tpot_s / 1.1)) == pytest.approx(0.1)
+
+
+def test_rows_that_do_not_determine_the_law_are_refused():
+    rows = served.rows(2)
+    one_long = pd.concat([rows[rows.n_in < 1000], rows[rows.n_in > 1000].head(1)])
+    with pytest.raises(ValueError, match="do not determine"):
+        served.left_out(one_long)
+
+
+def test_the_case_is_as_the_companion_prints_it():
+    case = served.CASE
+    assert (case.n_in, case.n_out) == (2200, 170)
+    found = [1e3 * case.t_1, 1e3 * case.prompt, 1e3 * case.delta_p, 1e3 * case.delta_h, case.bound]
+    assert [float(f"{number:.3g}") for number in found] == [16.9, 181, 1.06, 0.166, 7.41]
+    assert case.bound == pytest.approx(theory.gain_bound(delta_p=case.delta_p, delta_h=case.delta_h))
+
+
+def test_only_rows_with_a_queue_are_left_out():
+    kept, everything = served.rows(2), served.rows(2, queued=True)
+    assert (len(kept), len(everything)) == (12, 15)
+    out = everything.merge(kept, how="left", indicator=True).query("_merge == 'left_only'")
+    assert out.ttft_s.min() > 2 * served.QUEUE > 4 * kept.ttft_s.max()  # nothing lies near the limit
+    for tp in (4, 8):
+        assert len(served.rows(tp)) == len(served.rows(tp, queued=True)) == 15
+    with pytest.raises(ValueError, match="2, 4 or 8"):
+        served.rows(1)
+
+
+def delta_p(law: served.Law) -> float:
+    return float(law.delta_p(2200, 170))
+
+
+def bound(law: served.Law) -> float:
+    return 1 + delta_p(law) / float(law.delta_h(2200, 170))
+
+
+def test_nine_of_ten_intervals_hold_the_truth():
+    made, rng = as_told(TRUE), np.random.default_rng(4)
+    held = {delta_p: 0, bound: 0}
+    for _ in range(400):
+        noisy = made.assign(tpot_s=made.tpot_s * (1 + 0.03 * rng.standard_normal(len(made))))
+        for what in held:
+            low, high = served.interval(noisy, what)
+            held[what] += low < what(TRUE) < high
+    for hits in held.values():
+        assert hits == pytest.approx(360, abs=24)  # four standard deviations
+
+
+def test_an_interval_is_a_point_without_scatter_and_wider_at_a_higher_level():
+    assert served.interval(as_told(TRUE), delta_p) == pytest.approx((delta_p(TRUE),) * 2, rel=1e-6)
+    rows = served.rows(2)
+    narrow, wide = (served.interval(rows, bound, level) for level in (0.5, 0.99))
+    assert wide[0] < narrow[0] < served.CASE.bound < narrow[1] < wide[1]
+    for level in (0, 1):
+        with pytest.raises(ValueError, match="level"):
+            served.interval(rows, bound, level)
+    with pytest.raises(ValueError, match="rows more than 4"):
+        served.interval(rows.iloc[[0, 1, 5, 9]], bound)
+
+
+def test_a_cost_of_each_request_would_not_show_in_the_rows():
+    """Three pairs of lengths give three slopes: a constant beside P and h changes no row (chapter 4 says so)."""
+    for tp in LEFT_OUT:
+        rows = served.rows(tp)
+        others = (rows.users - 1).to_numpy()
+        columns = [np.ones(len(rows)), *(others / rows.n_out * (rows.n_in == one) for one in np.unique(rows.n_in))]
+        columns.append(others * (rows.n_in + rows.n_out / 2))
+        assert np.linalg.matrix_rank(np.column_stack([*columns, others])) == len(columns) == 4
+
+
+def test_kernels_find_four_fifths_of_both_times():
+    kernels = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="bf16")
+    found = costs.measured(kernels, served.CASE.n_in, served.CASE.n_out)
+    assert found.delta_p / served.CASE.delta_p == pytest.approx(0.81, abs=0.02)
+    assert found.delta_h / served.CASE.delta_h == pytest.approx(0.82, abs=0.02)
+
+
+@pytest.mark.parametrize(("gpu", "tp", "kv"), [("h100-sxm", 2, "bf16"), ("h200-sxm", 1, "fp8")])
+def test_a_queue_tells_the_precision_of_the_cache(gpu, tp, kv):
+    """Chapter 4: so many users as are in the batch hold just the tokens for which one of the two has room."""
+    rows = evidence.load("served").frame.query("model == 'llama-3-70b' and engine == 'vllm' and n_in > 7000")
+    row = rows.query("gpu == @gpu and tp == @tp and users == 64").iloc[0]
+    decoding = (row.n_out - 1) * row.tpot_s
+    held = row.users * decoding / (decoding + row.ttft_s) * (row.n_in + row.n_out / 2)
+    unit = Unit.of("llama-3-70b", gpu, tp, "fp8", kv)
+    assert held == pytest.approx(unit.numbers["kv_room"] / unit.model.kv_token(kv), rel=0.04)
