@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: zip pdf pdf-packages help setup book html test test-long test-measure test-lab lab lab-quick lab-setup lint types unit nbval notebooks sync data bench serve linkcheck lock score wheel clean
+.PHONY: zip pdf pdf-packages help setup book html test test-long test-measure test-lab jupyter laboratory lab-quick lab-setup lint types unit nbval notebooks sync data bench serve linkcheck lock score wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -36,6 +36,11 @@ html: .venv/.ready
 book: html  ## build the book into _build/html
 	@echo "The book is built: _build/html/index.html"
 	@echo "Read it with 'make serve' at http://localhost:$(PORT)/"
+
+# Without the news that JupyterLab asks for elsewhere.
+jupyter: .venv/.ready  ## open the notebooks in JupyterLab
+	@.venv/bin/jupyter labextension disable "@jupyterlab/apputils-extension:announcements" >/dev/null 2>&1
+	@.venv/bin/jupyter lab --notebook-dir notebooks
 
 serve:  ## serve the built book on localhost
 	@test -f _build/html/index.html || { echo "No book yet: run 'make book' first." >&2; exit 1; }
@@ -98,7 +103,7 @@ LAB_OUT ?= lab.jsonl
 
 lab-setup: .venv-lab/.ready  ## create .venv-lab with vLLM for the laboratory
 
-lab: .venv-lab/.ready  ## the laws on a running vLLM, at most 20 minutes, into lab.jsonl
+laboratory: .venv-lab/.ready  ## the laws on a running vLLM, at most 20 minutes, into lab.jsonl
 	@.venv-lab/bin/python -m inference_math_bench.lab --out "$(LAB_OUT)"
 
 lab-quick: .venv-lab/.ready  ## the same in about two minutes: to see that it runs, too short to judge a law

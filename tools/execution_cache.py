@@ -1,7 +1,8 @@
 """Drop what the book remembers of earlier runs when what stands behind it changed, and hand it the twins' outputs.
 
 The execution cache knows the text of a chapter, not the package that it imports; the read pages know not the
-package. A chapter whose twin was made from what is here today need not run again.
+package. A text whose twin was made from what is here today need not run again. Pages that are no chapters are executed
+here, on all processors, where their twins in _build/ are not fresh.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import nbformat
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn, JupyterCacheAbstract
 
-from notebooks import RUN, chapters, digest_of, is_fresh, twin_of
+from notebooks import RUN, chapters, digest_of, is_fresh, pair, renew, texts, twin_of
 
 BUILD = Path("_build")
 CACHE = BUILD / ".jupyter_cache"  # where jupyter-book looks for it
@@ -33,8 +34,8 @@ def drop_outdated() -> None:
 
 
 def seed(cache: JupyterCacheAbstract) -> None:
-    """Give the cache the outputs of every fresh twin; it finds them where a chapter's cells are still the twin's."""
-    for text in chapters():
+    """Give the cache the outputs of every fresh twin; it finds them where a text's cells are still the twin's."""
+    for text in texts():
         if is_fresh(twin_of(text)):
             notebook = nbformat.read(twin_of(text), as_version=4)  # type: ignore[no-untyped-call]
             # A twin does not say which Python ran it; an executed chapter does, and is coloured by that.
@@ -56,12 +57,16 @@ def unknown(cache: JupyterCacheAbstract) -> list[Path]:
 
 
 def main() -> None:
-    """Make the cache what a build may use; say what it lacks, since that takes minutes."""
+    """Make the cache what a build may use; execute what it lacks, which takes minutes."""
     drop_outdated()
+    missing = [text for text in texts() if text not in chapters() and pair(text) is None]
+    if missing:
+        print(f"Executing {len(missing)} pages. This takes minutes, once.", flush=True)
+        renew(missing)
     cache = get_cache(CACHE)
     seed(cache)
-    if missing := unknown(cache):
-        print(f"Executing {len(missing)} of {len(chapters())} chapters, for which notebooks/ has no fresh twin.")
+    if stale := unknown(cache):
+        print(f"Executing {len(stale)} of {len(chapters())} chapters, for which notebooks/ has no fresh twin.")
 
 
 if __name__ == "__main__":

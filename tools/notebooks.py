@@ -1,9 +1,11 @@
 """Re-execute the twins: every chapter's text in book/ becomes an executed notebook in notebooks/.
 
 The text is the source. A twin whose text, package and data are unchanged comes out byte for byte the
-same: cell ids are derived from the cells, timings are not recorded. notebooks/made_from.json keeps what each twin was
+same: cell ids are derived from the cells, timings are not recorded. made_from.json keeps what each twin was
 made from - the modules and tables that its kernel loaded - and a digest of both, so that a build knows which outputs it
 can take from there, and an edit makes those twins stale that it may change.
+
+Chapters are the numbered texts of book/ itself. Other pages with cells have their twins in _build/ alone.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ import yaml
 from nbclient import NotebookClient
 
 BOOK, TWINS = Path("book"), Path("notebooks")
-MADE_FROM = TWINS / "made_from.json"
+PAGES = Path("_build", "pages")  # twins of what is no chapter
+MADE_FROM = "made_from.json"
+CHAPTER = re.compile(r"\d\d-")
 RUN = ("src/**/*.py", "data/**/*", "requirements.txt")  # what the outputs of a cell may depend on
 ALWAYS = "requirements.txt"
 # Run in the kernel, before and after a chapter: which files of the checkout it opened, and which modules it imported.
@@ -40,17 +44,32 @@ TELL = (
     "{module.__file__ for module in list(sys.modules.values()) if getattr(module, '__file__', None)})))"
 )
 SLOW = 15.0  # seconds; a chapter slower than this should compute less
-INSTALL = re.compile(r"""git\+https?://[^\s"#]+""")  # a quote ends it, too, or the folder within
+INSTALL = re.compile(r"https://raw\.githubusercontent\.com/[^/\s]+/[^/\s]+/")
+
+
+def texts() -> list[Path]:
+    """Return the texts with cells: those whose header names a kernel."""
+    return sorted(p for p in BOOK.rglob("*.md") if "\nkernelspec:" in p.read_text(encoding="utf-8")[:800])
+
+
+def is_chapter(text: Path) -> bool:
+    """Tell whether a text is a chapter, whose twin readers open."""
+    return text.parent == BOOK and CHAPTER.match(text.name) is not None
 
 
 def chapters() -> list[Path]:
-    """Return the texts that are notebooks: those whose header names a kernel."""
-    return sorted(p for p in BOOK.rglob("*.md") if "\nkernelspec:" in p.read_text(encoding="utf-8")[:800])
+    """Return the texts that are notebooks, too."""
+    return [text for text in texts() if is_chapter(text)]
 
 
 def twin_of(text: Path) -> Path:
     """Return where the executed twin of `text` lies."""
-    return TWINS / text.relative_to(BOOK).with_suffix(".ipynb")
+    return (TWINS if is_chapter(text) else PAGES) / text.relative_to(BOOK).with_suffix(".ipynb")
+
+
+def notes_of(twin: Path) -> Path:
+    """Return the file that says from what a twin was made."""
+    return (TWINS if twin.is_relative_to(TWINS) else PAGES) / MADE_FROM
 
 
 def digest_of(patterns: Iterable[str]) -> str:
@@ -67,21 +86,22 @@ def stamp_of(twin: Path, behind: Iterable[str]) -> str:
     return hashlib.sha256(digest_of((ALWAYS, *behind)).encode() + twin.read_bytes()).hexdigest()
 
 
-def stamps() -> dict[str, dict[str, str]]:
+def stamps(notes: Path) -> dict[str, dict[str, str]]:
     """Return what was noted when the twins were made, by the twin's path: a digest, and the files behind it."""
-    return dict(json.loads(MADE_FROM.read_text())) if MADE_FROM.exists() else {}
+    return dict(json.loads(notes.read_text())) if notes.exists() else {}
 
 
 def stamp(twin: Path, digest: str, behind: Iterable[str]) -> None:
     """Note from what a twin was made; forget twins that are gone."""
-    known = {name: value for name, value in stamps().items() if Path(name).exists()}
+    notes = notes_of(twin)
+    known = {name: value for name, value in stamps(notes).items() if Path(name).exists()}
     known[twin.as_posix()] = {"digest": digest, "from": " ".join(behind)}
-    MADE_FROM.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    notes.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
 def is_fresh(twin: Path) -> bool:
     """Tell whether a twin is as it was made, and made from what is here today."""
-    noted = stamps().get(twin.as_posix())
+    noted = stamps(notes_of(twin)).get(twin.as_posix())
     return noted is not None and twin.exists() and noted["digest"] == stamp_of(twin, noted["from"].split())
 
 
@@ -100,7 +120,7 @@ def repository() -> str:
 def name_repository(text: Path) -> None:
     """Write the repository's address into the cell that installs the package elsewhere."""
     old = text.read_text(encoding="utf-8")
-    new = INSTALL.sub(f"git+{repository()}", old)
+    new = INSTALL.sub(repository().replace("github.com", "raw.githubusercontent.com") + "/", old)
     if new != old:
         text.write_text(new, encoding="utf-8")
 
@@ -159,7 +179,7 @@ def pair(text: Path) -> bool | None:
     for cell, done in zip(cells, ran, strict=True):
         cell.outputs, cell.execution_count = done.outputs, done.execution_count
     give_stable_ids(new)
-    before, files = twin.read_bytes(), stamps()[twin.as_posix()]["from"].split()
+    before, files = twin.read_bytes(), stamps(notes_of(twin))[twin.as_posix()]["from"].split()
     new.metadata = old.metadata
     nbformat.write(new, twin)  # type: ignore[no-untyped-call]
     stamp(twin, stamp_of(twin, files), files)
@@ -172,20 +192,31 @@ def timed(text: Path) -> tuple[tuple[bool, str, list[str]], float]:
     return run(text), time.perf_counter() - start
 
 
-def main() -> None:
-    """Execute the chapters named on the command line, or all whose code or what stands behind it has changed."""
-    stale = [Path(a) for a in sys.argv[1:]]
-    if not stale:
-        paired = {text: pair(text) for text in chapters()}
-        stale = [text for text, changed in paired.items() if changed is None]
-        print("".join(f"{twin_of(text)}: written\n" for text, changed in paired.items() if changed), end="")
-    with ProcessPoolExecutor(min(len(stale), os.cpu_count() or 1) or 1, mp_context=get_context("spawn")) as pool:
-        begun = {pool.submit(timed, text): text for text in stale}
+def renew(asked: list[Path]) -> None:
+    """Write the twins of texts whose code or what stands behind it has changed, on all processors."""
+    paired = {text: pair(text) for text in asked}
+    print("".join(f"{twin_of(text)}: written\n" for text, changed in paired.items() if changed), end="")
+    execute_all([text for text, changed in paired.items() if changed is None])
+
+
+def execute_all(asked: list[Path]) -> None:
+    """Execute texts on all processors, and say of each whether its twin changed."""
+    with ProcessPoolExecutor(min(len(asked), os.cpu_count() or 1) or 1, mp_context=get_context("spawn")) as pool:
+        begun = {pool.submit(timed, text): text for text in asked}
         for done in as_completed(begun):
             text, ((changed, digest, files), seconds) = begun[done], done.result()
             stamp(twin_of(text), digest, files)
             note = "  slow: aim below 15 s" if seconds > SLOW else ""
             print(f"{twin_of(text)}: {'written' if changed else 'unchanged'}, {seconds:.1f} s{note}", flush=True)
+
+
+def main() -> None:
+    """Execute the texts named on the command line, or all chapters that are not fresh."""
+    named = [Path(a) for a in sys.argv[1:]]
+    if named:
+        execute_all(named)
+    else:
+        renew(chapters())
     known = {twin_of(t) for t in chapters()}
     for orphan in sorted(set(TWINS.rglob("*.ipynb")) - known):
         if ".ipynb_checkpoints" not in orphan.parts:

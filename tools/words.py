@@ -1,9 +1,9 @@
-"""Print how many words a reader of each chapter sees: its text, its captions, and the code that is not folded.
+"""Print how many words a reader of each chapter sees, and how many words and numbers its answer has.
 
     python tools/words.py
 
-What opens at a click (folded code, solutions, notes in a dropdown) does not count, nor does what nobody reads: options,
-comments of the source, targets of links.
+Text, captions and what cells print count, and the code that is not folded. What opens at a click does not: folded code,
+answers to exercises.
 """
 
 from __future__ import annotations
@@ -11,61 +11,55 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import jupytext
+import nbformat
+
+from notebooks import chapters, twin_of
 
 FOLDED = {"remove-cell", "remove-input", "hide-input", "hide-cell"}
 MOST = 3200  # words of a chapter
-# A directive from its fence to the same fence that closes it, which has the class that folds it.
-_DROPDOWN = re.compile(
-    r"^(?P<fence>:{3,}|`{3,})\{(?:solution|admonition|note|dropdown|prf:proof)\}[^\n]*\n"
-    r"(?:(?!(?P=fence)$).*\n)*?(?P=fence)$",
-    re.M,
-)
-_BADGE = r"\{badge\}`[^`]*`"  # a mark, not prose
-_UNSEEN = (
-    _BADGE,
-    r"^\(.+\)=$",
-    r"^[:`]{3,}.*$",
-    r"^:\w[^\n]*$",
-    r"^%.*$",
-    r"(?<=\])\([^)]*\)",
-    r"\{[\w:-]+\}(?=`)",
-    r"^#+ ",
-)
+ALL = 28_000  # words of all chapters
+BOX = (60, 3)  # words and numbers of an answer
+_UNSEEN = (r"<details>.*?</details>", r"(?<=\])\([^)]*\)", r"^[#>*-]+ ", r"[*_`]{1,2}")
+_MATHS = r"\$[^$]+\$"
+_NUMBER = re.compile(r"\d[\d,.]*")
 
 
-def seen(path: Path) -> int:
-    """Return the words that a reader of a chapter sees."""
+def seen(twin: Path) -> int:
+    """Return the words that a reader of a chapter's notebook sees."""
     total = 0
-    for cell in jupytext.read(path).cells:
+    for cell in nbformat.read(twin, as_version=4).cells:  # type: ignore[no-untyped-call]
         if cell.cell_type == "markdown":
             total += len(text_of(cell.source).split())
-        else:
-            caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
-            shown = "" if FOLDED & set(cell.metadata.get("tags", [])) else cell.source
-            total += len(re.sub(_BADGE, "", f"{caption} {shown}").split())
+            continue
+        if not FOLDED & set(cell.metadata.get("tags", [])):
+            total += len(cell.source.split())
+        for output in cell.outputs:
+            total += len(text_of("".join(output.get("data", {}).get("text/markdown", ""))).split())
     return total
 
 
 def text_of(source: str) -> str:
-    """Return what of a text cell is read: without what is folded, and without marks."""
-    source = _DROPDOWN.sub(lambda found: "" if "dropdown" in found[0].split("\n\n")[0] else found[0], source)
+    """Return what of a text is read: without what is folded, and without marks."""
     for pattern in _UNSEEN:
-        source = re.sub(pattern, "", source, flags=re.M)
+        source = re.sub(pattern, "", source, flags=re.M | re.S)
     return source
 
 
-def chapters() -> list[Path]:
-    """Return the numbered chapters of the book, in its order."""
-    names = re.findall(r"- file: (book/\w+/\d\d\w?-[\w-]+)", Path("_toc.yml").read_text(encoding="utf-8"))
-    return [Path(f"{name}.md") for name in names]
+def answer(text: Path) -> tuple[int, int]:
+    """Return the words and the numbers of a chapter's answer, the quoted block that begins with it."""
+    found = re.search(r"^> \*\*Answer\.\*\* (.*?)\n\n", text.read_text(encoding="utf-8"), re.M | re.S)
+    if not found:
+        raise ValueError(f"{text} has no answer: a block that begins with '> **Answer.**'")
+    said = text_of(found[1].replace("\n> ", " "))
+    return len(said.split()), len(_NUMBER.findall(re.sub(rf"{_MATHS}|[A-Z]\w*(?:-[\w.]+)+|[A-Z]+\d+", "", said)))
 
 
 def main() -> None:
     """Print the table."""
-    for path in chapters():
-        words = seen(path)
-        print(f"{words:6,d}{' !' if words > MOST else '  '} {path.as_posix()}")
+    for text in chapters():
+        words, (said, numbers) = seen(twin_of(text)), answer(text)
+        mark = " !" if words > MOST else "  "
+        print(f"{words:6,d}{mark} answer {said:3d} words {numbers} numbers  {text.as_posix()}")
 
 
 if __name__ == "__main__":

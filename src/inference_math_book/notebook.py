@@ -71,19 +71,23 @@ def show(
     as_one_of("badge", badge, EVIDENCE)
     if isinstance(drawn, Live):
         if drawn.again is not None and _is_watched():
-            display(_drawn_again(drawn))
+            display(_drawn_again(drawn))  # type: ignore[no-untyped-call]
         else:
-            display(_live(drawn), raw=True)
+            _put(_live(drawn))
     else:
         if not alt:
             raise ValueError(f"alt must say what {name} shows, not {alt!r}")
         figures = [drawn] if isinstance(drawn, Figure) else drawn
         for figure in figures:
-            display({"image/svg+xml": _svg(figure, name, alt), "text/plain": alt}, raw=True)
+            _put({"image/svg+xml": _svg(figure, name, alt), "text/plain": alt})
             plt.close(figure)
     table = "" if numbers is None else numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     told = {"name": name, "badge": badge, "caption": caption, "csv": table}
-    display({CAPTION: told, "text/markdown": f"*{caption}* ({badge})", "text/plain": caption}, raw=True)
+    _put({CAPTION: told, "text/markdown": f"*{caption}* ({badge})", "text/plain": caption})
+
+
+def _put(bundle: dict[str, Any]) -> None:
+    display(bundle, raw=True)  # type: ignore[no-untyped-call]
 
 
 def _is_watched() -> bool:
@@ -96,7 +100,7 @@ def _drawn_again(figure: Live) -> Any:
 
     def draw(**moved: float) -> None:
         assert figure.again is not None
-        display(_live(replace(figure, chart=figure.again(**moved))), raw=True)
+        _put(_live(replace(figure, chart=figure.again(**moved))))
 
     return drawn_again(figure.chart, figure.computes, draw)
 
@@ -105,8 +109,8 @@ def _live(figure: Live) -> dict[str, Any]:
     spec = figure.spec()
     # What Python computes has no control of the chart's own: the page has one, and plays it itself.
     binds = {p["name"]: p.pop("bind") for p in spec["params"] if p["name"] in figure.computes}
-    # JupyterLab has Vega-Lite 5, whose language is the same for what the book draws; a figure as wide as its place
-    # makes it lay out its cells for ever.
+    # JupyterLab has Vega-Lite 5, whose language is the same for what the book draws. A figure that is as wide as its
+    # place makes it lay out its cells without end.
     older = spec | {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "width": WIDTH}
     told: dict[str, Any] = {"question": figure.question} if figure.question else {}
     if binds:

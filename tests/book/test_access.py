@@ -11,11 +11,11 @@ from grids import rest_long
 pytestmark = pytest.mark.browser
 # One page of each kind comes first, the others are long.
 PAGES = pages_of(
-    "prefill/01-cost-of-a-token", "planner", "questions", "reference/claims", "reference/formulas", "reference/api"
+    "01-what-does-a-token-cost", "planner", "questions", "reference/claims", "reference/formulas", "reference/api"
 )
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 # Parts of formulas and signatures are by the thousand and alike on all pages: they are looked at on one page each.
-LOOKED_AT = {"math": "book/prefill/01-cost-of-a-token.html", ".sig": "book/reference/api.html"}
+LOOKED_AT = {"math": "book/01-what-does-a-token-cost.html", ".sig": "book/reference/api.html"}
 # Rules about colours take nearly all of the time, and colours are the same on most pages.
 COLOURS = ["color-contrast", "link-in-text-block"]
 TOLD = """found => found.violations.filter(v => v.impact === "serious" || v.impact === "critical")

@@ -23,7 +23,7 @@ from inference_math_planner.laws import latency
 
 # One page of each kind comes first, the others are long.
 PAGES = pages_of(
-    "prefill/01-cost-of-a-token", "planner", "gallery", "reference/claims", "reference/formulas", "reference/api"
+    "01-what-does-a-token-cost", "planner", "gallery", "reference/claims", "reference/formulas", "reference/api"
 )
 
 pytestmark = pytest.mark.browser
@@ -81,12 +81,12 @@ def test_pages_load_alone_fit_the_width_and_typeset(open_page, name, width, sche
 
 
 def test_choosing_a_model_changes_the_token_time(kept_page):
-    page = kept_page("book/prefill/01-cost-of-a-token.html")
+    page = kept_page("book/01-what-does-a-token-cost.html")
     page.locator("#fig-token-time .vega-bind", has_text="model").locator("select").select_option("llama-3-8b")
-    page.locator("#fig-token-time .vega-bind", has_text="GPU").locator("select").select_option("h200-sxm")
+    page.locator("#fig-token-time .vega-bind", has_text="unit").locator("select").select_option("1 H100, BF16")
     settle(page, "fig-token-time")
-    points = values(page, "fig-token-time")["T, causal"]
-    model, gpu = catalogue.model("llama-3-8b"), catalogue.gpu("h200-sxm")
+    points = values(page, "fig-token-time")["T"]
+    model, gpu = catalogue.model("llama-3-8b"), catalogue.gpu("h100-sxm")
     expected = theory.token_time_causal(
         n_params=model.n_params, n_layers=model.n_layers, d_att=model.d_att, n_in=points[:, 0], flops=gpu.flops("bf16")
     )
@@ -170,17 +170,17 @@ def test_the_engine_plays_pauses_and_steps(kept_page):
 
 
 def test_a_slider_moves_by_keyboard(kept_page):
-    page = kept_page("book/prefill/02-prefill-acceleration.html")
+    page = kept_page("book/02-load-or-recompute.html")
     set_slider(page, "fig-speedup", "e", 9)
     slider = page.locator("#fig-speedup .vega-bind input[type=range][name=e]")
     slider.focus()
     page.keyboard.press("ArrowRight")
-    assert float(slider.input_value()) == 9.25
-    page.wait_for_function("document.querySelector('#fig-speedup .live-figure').view.signal('e') === 9.25")
+    assert float(slider.input_value()) == 9.5
+    page.wait_for_function("document.querySelector('#fig-speedup .live-figure').view.signal('e') === 9.5")
 
 
 def test_the_theme_can_change_and_the_slider_keeps_its_value(kept_page):
-    page = kept_page("book/prefill/02-prefill-acceleration.html")
+    page = kept_page("book/02-load-or-recompute.html")
     set_slider(page, "fig-speedup", "e", 20)
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     page.wait_for_function(
@@ -192,12 +192,10 @@ def test_the_theme_can_change_and_the_slider_keeps_its_value(kept_page):
 
 
 def test_the_csv_button_saves_the_drawn_numbers(kept_page):
-    page = kept_page("book/prefill/02-prefill-acceleration.html")
+    page = kept_page("book/02-load-or-recompute.html")
     with page.expect_download() as download:
         page.locator("#fig-speedup .live-csv").click()
     frame = pd.read_csv(download.value.path())
     assert download.value.suggested_filename == "fig-speedup.csv"
-    assert set(frame.curve) == {
-        "load all that is stored (talk)", "load at most α* (mixed)", "load all, causal attention"
-    }  # fmt: skip
-    assert len(frame) == 3 * 401
+    assert set(frame.curve) == {"load all that is stored"}
+    assert len(frame) == 401

@@ -12,7 +12,8 @@ import yaml
 from jupytext.compare import compare_notebooks
 
 ROOT = Path(__file__).parents[2]
-TEXTS = sorted(p for p in (ROOT / "book").rglob("*.md") if "\nkernelspec:" in p.read_text(encoding="utf-8")[:800])
+TEXTS = sorted((ROOT / "book").glob("[0-9][0-9]-*.md"))
+PAGES = sorted(p for p in (ROOT / "book").rglob("*.md") if "\nkernelspec:" in p.read_text(encoding="utf-8")[:800])
 DISTRIBUTIONS = ("inference-math", "inference-math-planner", "inference-math-bench", "inference-math-book")
 UNEXECUTED = {"skip-execution", "nbval-skip"}
 
@@ -30,7 +31,7 @@ def name(text: Path) -> str:
 
 
 def test_there_are_chapters_and_no_orphans():
-    assert len(TEXTS) >= 4
+    assert TEXTS
     twins = {p for p in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts}
     assert twins == {twin_of(t) for t in TEXTS}
 
@@ -53,13 +54,16 @@ def test_the_twin_was_run_from_top_to_bottom(text):
 @pytest.mark.parametrize("text", TEXTS, ids=name)
 def test_the_first_code_cell_installs_from_the_configured_repository(text):
     url = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
-    line = next(line for line in code_cells(text)[0].source.splitlines() if "%pip" in line)
-    assert re.findall(r'"(inference-math\S*) @ git\+([^\s"#]+)', line) == [(name, url) for name in DISTRIBUTIONS]
+    (line,) = [line for line in code_cells(text)[0].source.splitlines() if "%pip" in line]
+    raw = url.replace("github.com", "raw.githubusercontent.com")
+    assert line.split()[-1] == f"{raw}/main/.binder/colab.txt"
+    listed = (ROOT / ".binder" / "colab.txt").read_text(encoding="utf-8")
+    assert re.findall(r"^(inference-math\S*) @ git\+([^\s#]+)", listed, re.M) == [(name, url) for name in DISTRIBUTIONS]
 
 
-@pytest.mark.parametrize("text", TEXTS, ids=name)
+@pytest.mark.parametrize("text", [p for p in PAGES if p not in TEXTS], ids=name)
 def test_figures_carry_badge_alt_text_and_numbers(text):
-    """A caption starts with a badge; a picture has alt text and a download; a live figure a widget cell."""
+    """A caption starts with a badge; a picture has alt text and a download."""
     source = text.read_text(encoding="utf-8")
     cells = [c.split("\n```", 1)[0] for c in source.split("```{code-cell} ipython3\n")[1:]]
     for i, cell in enumerate(cells):
@@ -68,7 +72,20 @@ def test_figures_carry_badge_alt_text_and_numbers(text):
         assert re.search(r'caption: "\{badge\}`[\w ]+`', cell), cell[:200]
         if "explore.Live(" in cell or "engine.opening(" in cell:  # the latter has one text for all that it opens
             assert "alt_text=" in cell or "engine.opening(" in cell
-            assert ".widget()" in cells[i + 1]
         else:
             assert "    alt: " in cell
             assert "figures.Download(" in cells[i + 1]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=name)
+def test_a_chapter_is_plain_markdown_that_any_notebook_shows(text):
+    """No role, no directive and no label outside cells: a page alone would understand it."""
+    prose = "\n".join(c.source for c in jupytext.read(text).cells if c.cell_type == "markdown")
+    assert re.findall(r"\{[\w:-]+\}`|^:::|^\([\w-]+\)=|\[\]\(", prose, re.M) == []
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=name)
+def test_a_chapter_s_links_lead_somewhere(text):
+    prose = "\n".join(c.source for c in jupytext.read(text).cells if c.cell_type == "markdown")
+    files = re.findall(r"\]\(([^)#\s]+\.(?:ipynb|md))(?:#[\w-]+)?\)", prose)
+    assert [file for file in files if not file.startswith("http") and not (ROOT / "notebooks" / file).exists()] == []

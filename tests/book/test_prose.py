@@ -13,9 +13,10 @@ ALLOWED = tomllib.loads((Path(__file__).parent / "typed_numbers.toml").read_text
 REASONS = {"set-up", "quote", "definition", "source"}
 PAGES = sorted(path.relative_to(ROOT / "book").as_posix() for path in (ROOT / "book").rglob("*.md"))
 
-# What is not prose, or is numbered by somebody else; exercises invent their own numbers and work them out.
+# What is not prose, or is numbered by somebody else; exercises invent their own numbers and work them out, and a
+# chapter's cells hold what its answer says.
 NOT_PROSE = (
-    r"\A---\n.*?\n---\n",
+    r"\A---\n.*?\n---\n", r"^> \*\*Answer\.\*\* .*?$", r"^## Try it\n.*?(?=^## )",
     r"\{(?P<kind>exercise|solution)-start\}.*?\{(?P=kind)-end\}",
     r"^(?P<fence>[:`]{3,})\{(?:exercise|solution)\}.*?\n(?P=fence)$",
     r"```\{(?:code-cell|formula|eval-rst|math|planner|gallery)[^\n]*\n.*?```",

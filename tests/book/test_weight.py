@@ -38,8 +38,7 @@ def plain(browser, site):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["prefill/02-prefill-acceleration", "architectures/02-disaggregation", "reference/formulas", "reference/claims"],
+    "name", ["02-load-or-recompute", "architectures/02-disaggregation", "reference/formulas", "reference/claims"]
 )
 def test_a_page_is_light_before_anybody_scrolls(plain, site, name):
     page = plain(name)
@@ -49,9 +48,9 @@ def test_a_page_is_light_before_anybody_scrolls(plain, site, name):
 
 
 def test_figures_are_drawn_when_they_come_near(plain):
-    page = plain("prefill/02-prefill-acceleration")
+    page = plain("02-load-or-recompute")
     figures = page.locator(".live-figure")
-    assert figures.count() == 3
+    assert figures.count() == 1
     assert page.locator(".live-figure[data-drawn]").count() == 0
     figures.first.scroll_into_view_if_needed()
     page.wait_for_selector(".live-figure[data-drawn]")

@@ -71,6 +71,15 @@ def test_the_printed_chunk_feeds_fewer_decodes_than_it_says(n_out):
     assert decodes(theory.chunk_size_full(**at)) == pytest.approx(32, rel=0.02)
 
 
+@pytest.mark.parametrize("formula", [theory.chunked_gain_offbalance, theory.chunked_gain_offbalance_serial])
+@pytest.mark.parametrize("chunk", [256, 512, 1024])
+def test_each_tent_peaks_where_the_chunk_balances(formula, chunk):
+    ratios = np.linspace(0.5, 100, 400)
+    gain = formula(b=32, chunk=chunk, pd_ratio=ratios, T=7e-5, t_w=0.0165, delta_h=9.5e-5)
+    assert ratios[np.argmax(gain)] == pytest.approx(chunk / 32, rel=0.25)
+    assert 1 < gain.max() <= 2
+
+
 @given(b=decodes, t_w=times, delta_p=times, delta_h=times)
 def test_ttft_is_never_shorter_than_alone(b, t_w, delta_p, delta_h):
     numbers = {"b": b, "t_w": t_w, "delta_p": delta_p, "delta_h": delta_h}

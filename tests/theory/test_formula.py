@@ -8,11 +8,27 @@ import sympy as sp
 from grids import each
 
 from inference_math import theory
-from inference_math.theory.formula import Formula, formula, to_vega
+from inference_math.theory.formula import DERIVED, Formula, formula, to_vega
 from inference_math.theory.notation import alpha, e, n_in
 from inference_math_planner import laws
 
 EVERY = list(laws.CATALOGUE.values())
+
+
+def test_a_derivation_that_ends_in_the_formula_shows_it_however_it_is_written():
+    for result in (1 / sp.Max(alpha / e, 1 - alpha), n_in / sp.Max(n_in * alpha / e, n_in * (1 - alpha))):
+        shown = theory.speedup_layerwise.derived(result)
+        assert repr(shown) == "theory.speedup_layerwise(alpha, e)"
+    bundle = shown._repr_mimebundle_()
+    assert bundle[DERIVED] == {"name": "speedup_layerwise"}
+    assert bundle["text/latex"].startswith(rf"$\displaystyle {theory.speedup_layerwise.latex}\qquad")
+    assert r"\text{C05}\;\mathtt{theory.speedup\_layerwise}$" in bundle["text/latex"]
+
+
+@pytest.mark.parametrize("wrong", [1 / sp.Max(alpha / e, 1), 1 / sp.Min(alpha / e, 1 - alpha), 1 + e])
+def test_a_derivation_that_ends_elsewhere_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"speedup_layerwise: .* is not shown to be"):
+        theory.speedup_layerwise.derived(wrong)
 
 
 def test_a_number_gives_a_float_and_arrays_broadcast():

@@ -9,7 +9,6 @@ from pathlib import Path
 import execution_cache
 import nbformat
 import pytest
-import twins
 from jupyter_cache import get_cache
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
@@ -28,13 +27,13 @@ def write_checkout(folder):
     (folder / "data").mkdir()
     (folder / "data" / "t.csv").write_text("x\n1\n")
     (folder / "requirements.txt").write_text("\n")
-    (folder / "_config.yml").write_text("repository: {url: https://example.org/a/b}\n")
+    (folder / "_config.yml").write_text("repository: {url: https://github.com/a/b}\n")
     (folder / "jupytext.toml").write_text((TOOLS.parent / "jupytext.toml").read_text())
-    (folder / "book" / "part" / "01-x.md").write_text(
+    (folder / "book" / "01-x.md").write_text(
         "---\nkernelspec:\n  display_name: Python 3 (ipykernel)\n  language: python\n  name: python3\n---\n\n# X\n\n"
-        "```{code-cell} ipython3\nif False:\n    %pip install --quiet git+https://old.example/x\n```\n\n"
-        "```{code-cell} ipython3\nimport sys\n\nsys.path.append('../../src')\nimport a\n\n"
-        "x = open('../../data/t.csv').read()\n```\n\n"
+        "```{code-cell} ipython3\nif False:\n    %pip install --quiet https://raw.githubusercontent.com/old/x/main/colab.txt\n```\n\n"
+        "```{code-cell} ipython3\nimport sys\n\nsys.path.append('../src')\nimport a\n\n"
+        "x = open('../data/t.csv').read()\n```\n\n"
         "```{code-cell} ipython3\n1 + 1\n```\n\n```{code-cell} ipython3\n1 + 1\n```\n"
     )
     (folder / "book" / "part" / "prose.md").write_text("# Only prose\n")
@@ -50,12 +49,8 @@ def checkout(tmp_path, monkeypatch):
 def test_the_repository_s_address_is_written_from_the_configuration(checkout):
     (text,) = notebooks.chapters()
     notebooks.name_repository(text)
-    assert "git+https://example.org/a/b\n" in text.read_text()
-    assert "old.example" not in text.read_text()
-    quoted = 'pip install "x @ git+https://old.example/x"\n'
-    text.write_text(quoted)
-    notebooks.name_repository(text)
-    assert text.read_text() == quoted.replace("old.example/x", "example.org/a/b")
+    assert "https://raw.githubusercontent.com/a/b/main/colab.txt\n" in text.read_text()
+    assert "old/x" not in text.read_text()
 
 
 def test_caches_are_dropped_when_code_or_data_changed_and_only_then(checkout):
@@ -114,8 +109,8 @@ def known(text):
         ("src/a.py", "a = 1", "a = 2"),
         ("data/t.csv", "1", "2"),
         ("requirements.txt", "\n", "x==1\n"),
-        ("book/part/01-x.md", "```{code-cell} ipython3\n1 + 1", "```{code-cell} ipython3\n2"),
-        ("notebooks/part/01-x.ipynb", '"2"', '"3"'),  # edited by hand, or merged
+        ("book/01-x.md", "```{code-cell} ipython3\n1 + 1", "```{code-cell} ipython3\n2"),
+        ("notebooks/01-x.ipynb", '"2"', '"3"'),  # edited by hand, or merged
     ],
 )
 def test_a_chapter_runs_again_when_its_text_its_twin_or_the_package_changed(executed, capsys, name, old, new):
@@ -172,7 +167,7 @@ def test_a_twin_that_is_gone_is_forgotten(executed):
     notebooks.twin_of(text).unlink()
     notebooks.execute(other)
     assert known(other)
-    assert list(notebooks.stamps()) == ["notebooks/part/02-y.ipynb"]
+    assert list(notebooks.stamps(notebooks.TWINS / notebooks.MADE_FROM)) == ["notebooks/02-y.ipynb"]
 
 
 def test_the_twins_of_the_book_are_fresh(root, monkeypatch):
@@ -182,14 +177,16 @@ def test_the_twins_of_the_book_are_fresh(root, monkeypatch):
     assert [twin for twin in twins if not notebooks.is_fresh(twin)] == []
 
 
-def test_the_twins_that_are_tested_are_the_talks_and_those_that_are_not_fresh(executed, capsys):
+def test_a_page_that_is_no_chapter_has_its_twin_in_the_build_alone_and_runs_when_it_must(executed, capsys):
     checkout, text = executed
-    twins.main()
-    assert capsys.readouterr().out == ""
-    notebooks.twin_of(text).unlink()
-    twins.main()
-    assert capsys.readouterr().out.split() == ["notebooks/part/01-x.ipynb"]
-    (checkout / "book" / "part").rename(checkout / "book" / "prefill")
-    notebooks.execute(*notebooks.chapters())
-    twins.main()
-    assert capsys.readouterr().out.split() == ["notebooks/prefill/01-x.ipynb"]
+    page = checkout / "book" / "part" / "01-p.md"
+    page.write_text(text.read_text().replace("../", "../../../"))
+    assert known(text)
+    assert "Executing 1 pages" in capsys.readouterr().out
+    assert (checkout / "_build" / "pages" / "part" / "01-p.ipynb").exists()
+    assert not (checkout / "notebooks" / "part").exists()
+    assert known(page.relative_to(checkout))
+    assert not capsys.readouterr().out
+    (checkout / "src" / "a.py").write_text("a = 2\n")
+    execution_cache.main()
+    assert "Executing 1 pages" in capsys.readouterr().out

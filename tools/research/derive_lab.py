@@ -4,8 +4,8 @@
     python tools/research/derive_lab.py --add new.jsonl
     python tools/research/derive_lab.py --gpu lab.jsonl host.jsonl
 
-`make lab` writes the file; the tables are of one machine, which datapackage.json names. Of an experiment that several
-files have, the last one counts. With --add the laws keep what they have of other experiments, and the tables of bare
+`make laboratory` writes the file; the tables are of one machine, named in datapackage.json. Of an experiment in several
+files the last one counts. With --add the laws keep what they have of other experiments, and the tables of bare
 steps, counts and gaps stay as they are. With --gpu the files are of one GPU, for tables data/measured/lab_gpu_*.csv.
 """
 

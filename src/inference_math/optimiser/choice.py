@@ -288,15 +288,15 @@ def chosen(rates: dict[str, list[float]]) -> Solution:
     """Return the choice by the requests/s of each architecture under each draw: the most in the mean over the draws.
 
     Of those that meet the limits in most draws: among them it is the least expected regret, in requests/s. Who else is
-    asked changes no choice and no order, for what two serve in the mean does not hang on a third; the lead and the tie
-    are those over the second of all that were asked.
+    asked changes no choice and no order of those, for what two serve in the mean does not hang on a third; the lead and
+    the tie are those over the second of all that were asked.
     """
-    lost = losses([rates[name] for name in ARCHITECTURES])
+    served = [rates[name] for name in ARCHITECTURES]
+    lost, placed = losses(served), ranks(served)
     loss, rank = {}, {}
     for i in range(len(ARCHITECTURES)):
-        name = ARCHITECTURES[i]
-        loss[name] = lost[i]
-        rank[name] = lost[i] if median(rates[name]) > 0 else lost[i] + LAST
+        loss[ARCHITECTURES[i]] = lost[i]
+        rank[ARCHITECTURES[i]] = placed[i]
     names = list(ARCHITECTURES)
     names.sort(key=lambda name: rank[name])
     first, second = names[0], names[1]
@@ -313,7 +313,7 @@ def chosen(rates: dict[str, list[float]]) -> Solution:
         "best": best,
         "lead": lead,
         "scatter": scatter,
-        "tie": best != "" and lead < scatter,
+        "tie": best != "" and lead <= scatter,
     }
 
 
@@ -327,6 +327,15 @@ def losses(served: list[list[float]]) -> list[float]:
     for one in served:
         most = max(most, mean(one) if median(one) > 0 else 0.0)
     return [1 - one / most if most > 0 else 1.0 for one in means]
+
+
+def ranks(served: list[list[float]]) -> list[float]:
+    """Return by what options are ordered, the least first: their losses, behind all others those of the forbidden.
+
+    An option is forbidden where most draws do not allow it.
+    """
+    lost = losses(served)
+    return [lost[i] if median(served[i]) > 0 else lost[i] + LAST for i in range(len(served))]
 
 
 def leads(first: list[float], second: list[float]) -> list[float]:
@@ -427,11 +436,11 @@ def layouts_ranked(tokens: list[list[float]], gpus: list[int]) -> Ranking:
 
     By tokens of a GPU under each draw; of equal ones the smaller unit comes first.
     """
-    best, loss, best_in = most_in(tokens), losses(tokens), [0.0 for _ in tokens]
+    best, loss, rank, best_in = most_in(tokens), losses(tokens), ranks(tokens), [0.0 for _ in tokens]
     for d in range(len(best)):
         firsts = [i for i in range(len(tokens)) if best[d] > 0 and tokens[i][d] * NEARLY >= best[d]]
         if len(firsts) > 0:
             best_in[firsts[0]] += 1 / len(best)
     order = list(range(len(tokens)))
-    order.sort(key=lambda i: loss[i] * 1e6 + gpus[i] * 1e-6)
+    order.sort(key=lambda i: rank[i] * 1e6 + gpus[i] * 1e-6)
     return {"order": order, "loss": loss, "best_in": best_in}

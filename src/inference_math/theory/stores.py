@@ -45,9 +45,11 @@ def held_share(kv_capacity, users, again, brought, served, think):
 
 @formula(r"U_{0}", claim="E09")
 def users_collapse(kv_capacity, again, brought, think, rate):
-    """Users from whom on a store finds nothing, as turns under way alone fill it: rate is that of turns, where nothing
-    is found; exponential thinking; again and brought in the mean over turns, for sessions that grow too, where
-    prompts are computed one after another.
+    """Users from whom on a store finds nothing, as turns under way alone fill it.
+
+    For exponential thinking. rate is that of turns, of so many users where nothing is found, nearly that of a full
+    engine; again and brought in the mean over turns, for sessions that grow too, where prompts are computed one after
+    another.
     """
     return kv_capacity / (again + brought) + think * rate
 

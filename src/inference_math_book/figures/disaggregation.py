@@ -1,45 +1,27 @@
-"""Disaggregation: its gain as a map, rates by limit, DistServe's curves (P13), steps and phases (P18).
+"""Disaggregation: simulated gains, DistServe's curves (P13), rates by limit, steps and phases (P18).
 
-Drawn on given axes; every function returns the numbers it drew.
+What draws does so on given axes, and returns the numbers it drew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from inference_math import simulate, theory
+from inference_math import catalogue, evidence, simulate
 from inference_math.optimiser import architectures
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
 from inference_math_book.explore.live import COLOURS
-from inference_math_book.figures.style import label_line
 
-__all__ = ["gain_map", "goodput", "limit_reached", "mixed_steps", "phase_rates", "rates_by_limit"]
+__all__ = ["distserve", "gain_of_pools", "goodput", "limit_reached", "mixed_steps", "phase_rates", "rates_by_limit"]
 
 _DASHES = ("-", "--", "-.", ":")
-
-
-def gain_map(ax: Axes, points: Mapping[str, tuple[float, float]], n_out: float) -> pd.DataFrame:
-    """Draw contours of the PDD gain on the same hardware over ρ = ΔP/ΔH and u = 1 − t_w/S, and named points (ρ, u).
-
-    For answers of `n_out` tokens and ΔH = S/400, one prompt at a time.
-    """
-    rho, u = np.geomspace(0.1, 1000, 81), np.linspace(0.2, 1, 41)
-    grid_rho, grid_u = np.meshgrid(rho, u)
-    gain = theory.pdd_gain_same(delta_p=grid_rho / 400, delta_h=1 / 400, t_w=1 - grid_u, sla_tpot=1, n_out=n_out)
-    lines = ax.contour(rho, u, gain, levels=[0.8, 0.9, 1, 1.25, 1.5, 2, 3], colors=COLOURS[0], linewidths=1.2)
-    ax.clabel(lines, fmt="%g", fontsize=9)
-    for i, (name, (x, y)) in enumerate(points.items()):
-        ax.plot(x, y, "o", color=COLOURS[1], markersize=6)
-        label_line(ax, x, y, name, COLOURS[1], up=8.0 * (-1) ** i)  # neighbours' names do not meet
-    ax.set(xscale="log", xlabel="ρ = ΔP/ΔH (no unit)", ylabel="u = 1 − t_w/S (no unit)", ylim=(0.2, 1))
-    return pd.DataFrame({"rho": grid_rho.ravel(), "u": grid_u.ravel(), "gain": gain.ravel()})
 
 
 def rates_by_limit(
@@ -63,6 +45,34 @@ def rates_by_limit(
     return frame
 
 
+def gain_of_pools(t_w: float, prompt: float, delta_h: float, limit: float, work: Workload) -> tuple[float, float]:
+    """Simulate the gain of pools over aggregated serving at an equal limit on the mean time between tokens.
+
+    A step takes `t_w`, `prompt` for each prompt in it and `delta_h` for each decode. Pools have whole units, at most 15
+    for prefill and 9 for decode, of which the prefill units are just the slower ones. Returns the gain, and the longer
+    of the two mean times between tokens.
+    """
+    cost = simulate.StepCost(t_w=t_w, prompt=prompt, delta_h=delta_h)
+    n_out = work.n_out
+    users = int(1 + (limit - t_w - delta_h) / (prompt / n_out + delta_h) + 1e-9)
+    whole = simulate.closed_loop(work, cost, concurrency=users, requests=4000, warmup=400, start="steady", seed=1)
+    held = int((limit - t_w) / delta_h)
+    busy = held * (prompt + t_w) / ((n_out - 1) * limit)  # prefill units that keep a decode unit busy
+    sizes = [(n_p, n_d) for n_d in range(1, 10) for n_p in range(1, 16) if n_p <= n_d * busy]
+    n_p, n_d = max(sizes, key=lambda size: size[0] / sum(size))
+    pools = simulate.closed_loop(
+        work,
+        cost,
+        concurrency=n_d * held + 5 * n_p,
+        requests=8 * n_d * held,
+        warmup=4 * n_d * held,
+        scheduler=simulate.Disaggregated(n_p, n_d, max_batch=held),
+        seed=1,
+    )
+    gain = pools.request_rate / (n_p + n_d) / whole.request_rate
+    return gain, max(whole.gaps.mean, pools.gaps.mean)
+
+
 def goodput(
     cost: Any, rates: Sequence[float], prompt: int, answer: int, kv_capacity: float, requests: int = 3000
 ) -> pd.DataFrame:
@@ -77,24 +87,61 @@ def goodput(
 
     whole, first = Workload(prompt, answer), Workload(prompt, 1)
     one = simulate.Disaggregated(1, 1, kv_capacity=kv_capacity)
-    systems: dict[str, tuple[Any, Workload, Any, int]] = {
-        "colocated": (cost, whole, simulate.Aggregated(kv_capacity=kv_capacity), 1),
-        "prefill only": (cost, first, one, 1),
-        "decode only": (decode_only, whole, one, 1),
-        "2 prefill + 1 decode": (cost, whole, simulate.Disaggregated(2, 1, kv_capacity=kv_capacity), 3),
-    }
-    rows = []
-    for name, (price, work, scheduler, gpus) in systems.items():
-        for rate in rates:
-            run = simulate.open_loop(
-                work, price, rate=gpus * rate, requests=requests, warmup=200, scheduler=scheduler, seed=1
-            )
-            p90 = run.requests[["ttft", "tpot"]].quantile(0.9)
-            rows.append({"serves": name, "rate": rate, "ttft_p90": p90.ttft, "tpot_p90": p90.tpot})
-    frame = pd.DataFrame(rows)
+    three = simulate.Disaggregated(2, 1, kv_capacity=kv_capacity)
+    together = simulate.Aggregated(kv_capacity=kv_capacity)
+    frame = pd.concat(
+        [
+            _p90("colocated", cost, whole, together, 1, rates, requests),
+            _p90("prefill only", cost, first, one, 1, rates, requests),
+            _p90("decode only", decode_only, whole, one, 1, rates, requests),
+            _p90("2 prefill + 1 decode", cost, whole, three, 3, rates, requests),
+        ],
+        ignore_index=True,
+    )
     frame.loc[frame.serves == "prefill only", "tpot_p90"] = np.nan
     frame.loc[frame.serves == "decode only", "ttft_p90"] = np.nan
     return frame
+
+
+def _p90(
+    name: str, cost: Any, work: Workload, scheduler: Any, gpus: int, rates: Sequence[float], requests: int
+) -> pd.DataFrame:
+    rows = []
+    for rate in rates:
+        run = simulate.open_loop(
+            work, cost, rate=gpus * rate, requests=requests, warmup=200, scheduler=scheduler, seed=1
+        )
+        p90 = run.requests[["ttft", "tpot"]].quantile(0.9)
+        rows.append({"serves": name, "rate": rate, "ttft_p90": p90.ttft, "tpot_p90": p90.tpot})
+    return pd.DataFrame(rows)
+
+
+def distserve(rates: Sequence[float], requests: int = 3000) -> pd.DataFrame:
+    """Simulate DistServe's example, LLaMA-13B on A100s with 512 tokens in and 64 out, as `goodput` does.
+
+    Step times are SARATHI's on an A6000, scaled by the datasheets. A prompt has a step of its own, for which all
+    decodes wait; in "colocated, one step" it joins their step.
+    """
+    table = evidence.load("sarathi").frame.set_index(["quantity", "step"])["value"] / 1e3
+    a6000, a100 = catalogue.gpu("a6000"), catalogue.gpu("a100-80gb")
+    memory, compute = a6000.hbm_bw / a100.hbm_bw, float(a6000.bf16_flops or 0) / float(a100.bf16_flops or 0)
+    joined = simulate.StepCost(
+        t_w=memory * table["linear_time", "decode"],
+        kv_read=memory * table["attention_time", "decode"] / 4 / 1024,
+        T=compute * table["linear_time", "prefill"] / 1024,
+        pair=compute * table["attention_time", "prefill"] / (1024**2 / 2),
+        overlap="serial-kv",
+    )
+
+    def separate(decodes: int, context: int, prefills: float = 0, tokens: int = 0, pairs: float = 0) -> float:
+        prompts = float(joined(0, 0, prefills, tokens, pairs)) if prefills else 0.0
+        return prompts + (float(joined(decodes, context)) if decodes else 0.0)
+
+    model = catalogue.model("llama-13b")
+    room = (a100.hbm_bytes - model.weight_bytes("bf16")) / model.kv_token("bf16")
+    engine = simulate.Aggregated(kv_capacity=room)
+    newer = _p90("colocated, one step", joined, Workload(512, 64), engine, 1, rates, requests)
+    return pd.concat([goodput(separate, rates, 512, 64, room, requests), newer], ignore_index=True)
 
 
 def limit_reached(frame: pd.DataFrame, serves: str, **limits: float) -> float:

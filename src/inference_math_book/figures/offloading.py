@@ -1,69 +1,55 @@
-"""KV-cache offloading: reuse by capacity, tiers as a plane (P16), what faster loading saves, measured loads.
+"""KV-cache offloading: pairs with and without a tier, what faster loading saves, measured loads.
 
-Drawn on given axes; every function returns the numbers it drew.
+What draws does so on given axes, and returns the numbers it drew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import evidence
 from inference_math_book.explore.live import COLOURS
-from inference_math_book.figures.style import label_line
 
-__all__ = ["load_or_compute", "reuse_by_capacity", "saved_by_acceleration", "shares_of_requests", "tier_plane"]
-
-_DASHES = ("-", "--", "-.", ":")
+__all__ = ["load_or_compute", "pairs", "saved_by_acceleration"]
 
 
-def reuse_by_capacity(ax: Axes, traces: Sequence[str], tiers: Mapping[str, float]) -> pd.DataFrame:
-    """Draw the share of prompt tokens found against the cache's capacity in tokens, a rule for each of `tiers`."""
-    frame = evidence.load("traces_reuse").frame
-    frame = frame[frame.trace.isin(traces)]
-    for trace, colour, dash in zip(traces, COLOURS, _DASHES, strict=False):
-        rows = frame[frame.trace == trace]
-        ax.semilogx(rows.capacity_tokens, rows.token_share, dash, color=colour, label=trace)
-    for name, capacity in tiers.items():
-        ax.axvline(capacity, color="black", linewidth=0.9, linestyle=":")
-        ax.annotate(
-            name, (capacity, 0.02), xycoords=("data", "axes fraction"), rotation=90, ha="right", va="bottom", fontsize=9
-        )
-    ax.set(xlabel="capacity (tokens)", ylabel="share of prompt tokens found", ylim=(0, None))
-    ax.legend(loc="center left")
-    return frame[["trace", "capacity_tokens", "token_share"]]
+def pairs() -> pd.DataFrame:
+    """Return every published pair of an engine with and without a tier below, whose rates are known.
 
-
-def shares_of_requests(ax: Axes, traces: Sequence[str]) -> pd.DataFrame:
-    """Draw the distribution of α over requests with an unlimited cache: share of requests with at most that α.
-
-    Straight lines join the table's quantiles and its shares of requests above 0.5, 0.9 and 0.99.
+    Returns
+    -------
+    pandas.DataFrame
+        pair, in words; gain, the tokens per second with the tier over those without; ratio_of_misses, the computed
+        share of the prompt tokens without over that with it, where both are known; ttft_without and ttft_with, in
+        seconds, of the same statistic in each row.
     """
-    frame = evidence.load("traces_alpha").frame.set_index("trace").loc[list(traces)]
-    quantiles = [name for name in frame.columns if name.startswith("p") and name[1:].isdigit()]
-    above = [name for name in frame.columns if name.startswith("share_")]
-    tables = []
-    for trace, colour, dash in zip(traces, COLOURS, _DASHES, strict=False):
-        points = [(float(frame[name][trace]), float(name[1:])) for name in quantiles]
-        points += [(float(name.removeprefix("share_")), 100 * (1 - float(frame[name][trace]))) for name in above]
-        rows = pd.DataFrame(sorted(points), columns=["alpha", "percent"])
-        ax.plot(rows.alpha, rows.percent, dash, marker=".", color=colour, label=trace)
-        tables.append(rows.assign(trace=trace))
-    ax.set(xlabel="reusable share α of a prompt (no unit)", ylabel="requests with at most that (%)", xlim=(0, 1.01))
-    ax.legend()
-    return pd.concat(tables, ignore_index=True)
-
-
-def tier_plane(ax: Axes, tiers: pd.DataFrame) -> pd.DataFrame:
-    """Draw P16: `capacity` (byte) against `read_bw` (byte/s) of each row, labelled with its `label`."""
-    for row, colour in zip(tiers.to_dict("records"), COLOURS, strict=False):
-        capacity, bandwidth = row["capacity"] / 1e12, row["read_bw"] / 1e9
-        ax.loglog(capacity, bandwidth, "o", color=colour, markersize=9)
-        label_line(ax, 1.06 * capacity, bandwidth, row["label"], "black")
-    ax.set(xlabel="capacity of a node (TB)", ylabel="read bandwidth of a GPU (GB/s)", xlim=(0.1, 8000), ylim=(6, 9000))
-    return tiers
+    runs = evidence.load("agent_stores").frame
+    runs = runs.assign(tokens=runs.answers_s.fillna(runs.prompts_s)).dropna(subset="tokens")
+    with_ = runs[runs.arm == "host tier"].set_index("pair")
+    without = runs[runs.arm == "no host tier"].set_index("pair").loc[with_.index]
+    agents = pd.DataFrame(
+        {
+            "pair": without.model + ", " + without.gpu + ", " + without.users.astype(str) + " users",
+            "gain": with_.tokens / without.tokens,
+            "ratio_of_misses": (1 - without.found) / (1 - with_.found),
+            "ttft_without": without.ttft_s,
+            "ttft_with": with_.ttft_s,
+        }
+    )
+    guides = evidence.load("tiered_cache").frame.groupby(["model", "prefix_tokens"], as_index=False)
+    less, more = guides.first(), guides.last()
+    prefixes = pd.DataFrame(
+        {
+            "pair": less.model + ", H100, prefixes of " + less.prefix_tokens.map("{:,}".format),
+            "gain": more.tokens_per_s / less.tokens_per_s,
+            "ttft_without": less.ttft_mean_s,
+            "ttft_with": more.ttft_mean_s,
+        }
+    )
+    return pd.concat([agents, prefixes], ignore_index=True)
 
 
 def saved_by_acceleration(ax: Axes, trace: str, tiers: Mapping[str, float]) -> pd.DataFrame:

@@ -23,6 +23,7 @@ def use_book_style() -> None:
         {
             "axes.prop_cycle": cycler(color=COLOURS),
             "axes.axisbelow": True,
+            "axes.facecolor": "none",
             "axes.grid": True,
             "axes.spines.right": False,
             "axes.spines.top": False,
@@ -30,7 +31,9 @@ def use_book_style() -> None:
             "figure.dpi": 120,
             "figure.figsize": (7.2, 4.0),
             "font.size": 11,
-            "grid.color": "#dddddd",
+            "grid.alpha": 0.3,
+            "grid.color": "#808080",
+            "legend.facecolor": "none",
             "legend.frameon": False,
             "lines.linewidth": 2.0,
         }

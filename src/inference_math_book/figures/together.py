@@ -1,4 +1,4 @@
-"""Everything together: the best architecture as a map, a cluster (P15), SARATHI's costs (P17), seats (P19).
+"""Everything together: the best architecture as a map, a cluster (P15), seats (P19).
 
 Drawn on given axes; every function returns the numbers it drew.
 """
@@ -6,22 +6,20 @@ Drawn on given axes; every function returns the numbers it drew.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
-from inference_math import evidence, simulate
-from inference_math.catalogue import Gpu, Model
+from inference_math import simulate
 from inference_math.optimiser.architectures import ARCHITECTURES, compare
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.workload import SLA, Workload
 from inference_math_book.explore.live import COLOURS
 from inference_math_planner import laws
 
-__all__ = ["best_of", "decision_map", "sarathi_costs", "seats", "simulated_cluster"]
+__all__ = ["best_of", "decision_map", "seats", "simulated_cluster"]
 
 
 def best_of(frame: pd.DataFrame) -> tuple[str, float]:
@@ -97,42 +95,6 @@ def simulated_cluster(
             }
         )
     return pd.DataFrame(rows)
-
-
-def sarathi_costs(axes: Sequence[Any], model: Model, unit: Gpu) -> dict[str, pd.DataFrame]:
-    """Draw P17 on three axes: cost of a token by batch, throughput of a prefill, arithmetic intensity.
-
-    Lines from t_w, T and ΔH of SARATHI's Table 2; dots are its other published points.
-    """
-    table = evidence.load("sarathi").frame.set_index(["quantity", "step"])["value"]
-    t_w, read = table["linear_time", "decode"], table["attention_time", "decode"] / 4
-    per_token = table["step_time", "prefill"] / 1024
-    b = np.arange(1, 33)
-    costs = pd.DataFrame({"batch": b, "decode": (t_w + b * read) / b, "prefill": per_token})
-    axes[0].loglog(b, costs.decode, "-", color=COLOURS[0], label="decode")
-    axes[0].loglog(b, costs.prefill, "--", color=COLOURS[1], label="prefill")
-    dots = evidence.load("sarathi").frame.query("quantity == 'decode_over_prefill_cost'")
-    axes[0].plot(dots.batch, dots.value * per_token, "o", color="black", label="published")
-    axes[0].set(xlabel="decodes in the step (requests)", ylabel="cost of a token (ms)")
-
-    tokens = np.geomspace(16, 4096, 60)
-    rates = pd.DataFrame({"tokens": tokens, "model": tokens / np.maximum(t_w, tokens * per_token)})
-    steps = evidence.load("sarathi").frame.query("place == 'Figure 7'")
-    axes[1].semilogx(tokens, rates.model, "-", color=COLOURS[0])
-    axes[1].plot(steps.tokens, steps.tokens / steps.value, "o", color="black")
-    axes[1].plot(1024, 1 / per_token, "o", color="black")
-    axes[1].set(xlabel="tokens of the prefill", ylabel="tokens per ms", ylim=(0, None))
-
-    matrices = 2 * model.n_params * tokens  # FLOP
-    weights, cache = model.weight_bytes("bf16"), 1024 * model.kv_token("bf16")
-    intensity = pd.DataFrame({"tokens": tokens, "prefill": matrices / weights})
-    intensity["decode"] = matrices / (weights + tokens * cache)
-    for name, colour, dash in (("decode", COLOURS[0], "-"), ("prefill", COLOURS[1], "--")):
-        axes[2].loglog(tokens, intensity[name], dash, color=colour, label=name)
-    axes[2].axhline(unit.ridge("bf16"), color="black", linewidth=0.9, linestyle=":")
-    axes[2].legend(fontsize=9)
-    axes[2].set(xlabel="tokens or decodes at once", ylabel="FLOP per byte read")
-    return {"cost": costs, "throughput": rates, "intensity": intensity}
 
 
 def seats(ax: Axes, numbers: WorkloadCosts, batches: Sequence[int], kv_token: float) -> pd.DataFrame:

@@ -644,7 +644,7 @@ def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) 
     solution["lead"], solution["scatter"] = lead, scatter
     both = costs[first] < inf and costs[second] < inf
     near = costs[second] <= costs[first] / RESOLVED if have > 0 else costs[second] <= costs[first] * (1 + 1e-9)
-    solution["tie"] = both and (near or lead < scatter)
+    solution["tie"] = both and (near or lead <= scatter)
     return solution
 
 

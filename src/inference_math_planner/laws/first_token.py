@@ -24,20 +24,25 @@ def ttft_burst(B, together, t_w, ttft_1, delta_h):
 
 @formula(r"j^{*}", claim="C13", domain=cv > 0)
 def mixing_waves(cv):
-    """Answers of each user after which users who began together meet no more often than in a closed loop."""
+    """Answers of each user after which users who began together meet no more often than in a closed loop.
+
+    Of answers whose lengths spread smoothly: of a few lengths on a lattice, users who began together never part.
+    """
     return 1 / (4 * sp.pi * cv**2)
 
 
 @formula(r"\mathrm{beside}(j)", claim="C13", domain=cv > 0)
 def prompts_beside_wave(B, n_out, cv, wave):
-    """Others whose prompts share the step of one's own, j answers after all began together, if all fit a step."""
+    """Others whose prompts share the step of one's own, j answers after all began together, if all fit a step; lengths
+    that spread smoothly, on no lattice.
+    """
     return sp.Max(0, B - 1) * sp.Min(1, sp.Max(1, 1 / (2 * cv * sp.sqrt(sp.pi * wave))) / n_out)
 
 
 @formula(r"M_{+}", claim="C13", where={_waves: sp.Min(rounds - 1, mixing_waves.expr)})
 def prompts_met(B, rounds, together, n_out, cv):
     """Prompts that a user of a benchmark meets beside the own ones after the opening burst, all waves together, beyond
-    those of a closed loop; for answers that are equal, or differ by a ninth and more.
+    those of a closed loop; for answers that are equal, or whose lengths spread smoothly, by a ninth and more.
     """
     held = sp.Min(together, B) - 1 - (B - 1) / n_out  # more than in a closed loop while groups of k hold together
     # The sum of 1/√j over J waves by Euler and Maclaurin, ζ(½) its constant: 4 % off for one wave, 0.2 % for four.

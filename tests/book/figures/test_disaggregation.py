@@ -9,17 +9,27 @@ from inference_math import catalogue, simulate, theory
 from inference_math.optimiser import architectures
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
+from inference_math.workload import Workload
 from inference_math_book.figures import disaggregation as plots
 
 UNIT = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
 
 
-def test_the_map_holds_the_formula():
-    frame = plots.gain_map(Figure().subplots(), {"here": (3.0, 0.6)}, 170)
-    row = frame.sample(1, random_state=1).iloc[0]
-    expected = theory.pdd_gain_same(delta_p=row.rho / 400, delta_h=1 / 400, t_w=1 - row.u, sla_tpot=1, n_out=170)
-    assert row.gain == pytest.approx(expected)
-    assert frame.gain.min() < 1 < frame.gain.max()  # short prompts lose, long ones gain
+@pytest.mark.parametrize("users", [60, 20])
+def test_simulated_pools_gain_nearly_what_the_formula_says_within_the_limit(users):
+    t_w, read, n_out, limit = 0.0167, 0.000166, 170, 0.040
+    prompt = n_out * ((limit - t_w - read) / (users - 1) - read)  # an aggregated unit fits as many users
+    gain, gap = plots.gain_of_pools(t_w, prompt, read, limit, Workload(2200, n_out, lengths="geometric"))
+    law = {"delta_p": prompt / n_out, "delta_h": read, "t_w": t_w, "sla_tpot": limit}
+    assert gain == pytest.approx(theory.pdd_gain_same(**law, n_out=n_out), rel=0.05)
+    assert gap <= 1.02 * limit
+
+
+def test_distserve_s_gpu_with_both_phases_is_slower_where_prompts_have_steps_of_their_own():
+    frame = plots.distserve([1, 4], requests=600).set_index(["serves", "rate"])
+    for rate in (1, 4):
+        own, joined = frame.loc[("colocated", rate)], frame.loc[("colocated, one step", rate)]
+        assert own.tpot_p90 > joined.tpot_p90 > frame.tpot_p90["decode only", rate]
 
 
 def test_the_tail_admits_less_than_the_mean():

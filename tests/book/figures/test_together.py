@@ -47,17 +47,6 @@ def test_reuse_speeds_the_simulated_cluster_up():
     assert stored.per_gpu[0] > plain.per_gpu[0]
 
 
-def test_sarathis_dots_lie_on_the_cost_line():
-    figure = Figure()
-    frames = plots.sarathi_costs(figure.subplots(1, 3), catalogue.model("llama-13b"), catalogue.gpu("a6000"))
-    cost = frames["cost"].set_index("batch")
-    for batch, published in ((1, 200), (2, 100), (18, 16.7)):
-        assert cost.decode[batch] / cost.prefill[batch] == pytest.approx(published, rel=0.03)
-    intensity = frames["intensity"]
-    ridge = catalogue.gpu("a6000").ridge("bf16")
-    assert intensity.decode.max() < ridge < intensity.prefill.max()
-
-
 def test_seats_obey_littles_law():
     frame = plots.seats(Figure().subplots(), costs.measured(UNIT, 2200, 170), (1, 8, 64), LLAMA.kv_token("fp8"))
     assert laws.littles_law(rate=frame.rate, latency=frame.stay) == pytest.approx(frame.seats.to_numpy())

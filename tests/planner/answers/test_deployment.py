@@ -122,7 +122,7 @@ def test_the_rule_chooses_what_serves_most_in_the_mean():
     assert FOUND.best == FOUND.order[0]
     assert FOUND.compared.best_in.sum() + FOUND.solved["none_in"] == pytest.approx(1)
     assert FOUND.solved["lead"] == pytest.approx(1 - means[1] / means[0])
-    assert FOUND.tie == (FOUND.solved["lead"] < FOUND.solved["scatter"])
+    assert FOUND.tie == (FOUND.solved["lead"] <= FOUND.solved["scatter"])
 
 
 def test_where_some_draws_have_nothing_shares_still_add_up():

@@ -1,0 +1,102 @@
+"""What a page makes of a notebook's outputs and links."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from inference_math.theory.formula import DERIVED
+from inference_math_book import notebook
+from inference_math_book.extension.outputs import Outputs, links_on_page, live, picture
+from inference_math_book.notebook import CAPTION, show
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Show a line, and return what was put out."""
+
+    def of(**told):
+        found = []
+        monkeypatch.setattr(notebook, "display", lambda data, raw: found.append(data))
+        fig, ax = plt.subplots()
+        ax.plot([0, 1], [0, 1 / 3])
+        show(fig, "fig-line", "exact", "A line.", **({"alt": "It rises."} | told))
+        return found
+
+    yield of
+    plt.close("all")
+
+
+def test_a_figure_is_a_picture_and_its_caption_and_the_same_in_every_run(shown):
+    numbers = pd.DataFrame({"x": [0, 1], "y": [0, 1 / 3]})
+    drawn, caption = shown(numbers=numbers)
+    assert drawn == shown()[0]
+    assert drawn["text/plain"] == "It rises."
+    assert caption[CAPTION] == {
+        "name": "fig-line",
+        "badge": "exact",
+        "caption": "A line.",
+        "csv": "x,y\n0,0\n1,0.333333\n",
+    }
+    assert caption["text/markdown"] == "*A line.* (exact)"
+    assert not plt.get_fignums()
+
+
+def test_a_picture_needs_words_and_a_badge_that_is_one(shown):
+    with pytest.raises(ValueError, match="alt must say what fig-line shows, not ''"):
+        shown(alt="")
+    fig, _ = plt.subplots()
+    with pytest.raises(ValueError, match="badge must be"):
+        show(fig, "fig-line", "sure", "A line.", alt="It rises.")
+
+
+def test_on_a_page_a_picture_takes_the_ink_of_the_page_and_says_what_it_shows(shown):
+    drawn = picture(shown()[0]["image/svg+xml"])
+    assert "currentColor" in drawn
+    assert not re.search(r"(fill|stroke): ?(#000000|black)", drawn)
+    assert 'role="img" aria-label="It rises."' in drawn
+    assert "patch_1" not in drawn
+    assert "<metadata>" not in drawn
+
+
+def test_a_live_figure_s_words_cannot_end_its_script():
+    spec = {"description": "</script><b>", "width": 600, "usermeta": {"question": "1 < 2?"}}
+    drawn = live(spec)
+    assert drawn.count("</script>") == 1
+    assert "1 &lt; 2?" in drawn
+    text = re.search(r'<script type="application/json">(.*)</script>', drawn)[1]
+    assert json.loads(text)["width"] == "container"
+
+
+def test_another_output_is_left_to_the_tools():
+    assert Outputs.handle_mime(None, SimpleNamespace(mime_type="text/plain", content="1"), False) is None
+    assert {kind for _, kind, _ in Outputs.mime_priority_overrides} >= {DERIVED, CAPTION}
+
+
+@pytest.mark.parametrize(
+    ("link", "on_page"),
+    [
+        ("[two](02-load-or-recompute.ipynb)", "[two](02-load-or-recompute.md)"),
+        ("[claims](../book/reference/claims.md)", "[claims](reference/claims.md)"),
+        ("[it](#equation-crossover)", '<a class="reference internal" href="#equation-crossover">it</a>'),
+        (
+            "[C06](../book/reference/claims.md#c06)",
+            '<a class="reference internal" href="reference/claims.html#c06">C06</a>',
+        ),
+        ("[out](https://example.org/a.ipynb)", "[out](https://example.org/a.ipynb)"),
+    ],
+)
+def test_links_of_a_notebook_are_links_of_a_page(link, on_page):
+    root = Path(__file__).parents[2]
+    source = [f"See {link}, please."]
+    links_on_page(SimpleNamespace(srcdir=str(root)), "book/03-another", source)
+    assert source == [f"See {on_page}, please."]
+    left = [f"See {link}, please."]
+    links_on_page(SimpleNamespace(srcdir=str(root)), "book/planner", left)
+    assert left == [f"See {link}, please."]
