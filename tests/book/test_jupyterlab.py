@@ -122,5 +122,8 @@ def test_it_runs_and_shows_its_formulas_and_no_mark_that_only_a_page_understands
         page.wait_for_selector(f"{DRAWN} canvas, {DRAWN} svg")
         before = page.evaluate(PICTURE)
         slider = page.locator(f"{DRAWN} input[type=range]").first
-        slider.evaluate("one => { one.value = one.max; one.dispatchEvent(new Event('input', {bubbles: true})); }")
+        slider.evaluate(  # the moment up to which a figure is played opens at its end
+            "one => { one.value = one.value === one.max ? one.min : one.max;"
+            " one.dispatchEvent(new Event('input', {bubbles: true})); }"
+        )
         page.wait_for_function(f"before => ({PICTURE})() !== before", arg=before)

@@ -6,7 +6,7 @@ import pytest
 
 from inference_math_book.extension.terms import pattern_of
 
-PAGE = "book/03-what-one-more-request-costs.html"
+PAGE = "book/interference/02-delta-p-and-delta-h.html"
 pytestmark = pytest.mark.browser
 
 
