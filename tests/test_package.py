@@ -125,7 +125,7 @@ def test_every_room_is_found_from_the_package(root):
         assert getattr(inference_math, name).__name__.rpartition(".")[2] == name
 
 
-PLOTTING = ["altair", "anywidget", "ipywidgets", "jinja2", "matplotlib"]  # of the extra
+PLOTTING = ["altair", "ipywidgets", "jinja2", "matplotlib"]  # of the extra
 PLAN = "plan --model llama-3-8b --gpu h100-sxm --prompt 500 --output 250 --ttft 1 --tpot 0.05"
 
 

@@ -9,8 +9,8 @@ import pytest
 from IPython.utils.capture import capture_output
 
 from inference_math.simulate import StepCost
+from inference_math_book.explore.live import on_page
 from inference_math_book.explore.widgets import drawn_again
-from inference_math_book.extension.outputs import live
 from inference_math_book.figures import engine
 from inference_math_book.notebook import CAPTION, VEGA_LITE, glue, setup, show
 
@@ -59,7 +59,7 @@ def test_a_build_shows_the_engine_still_and_the_page_gives_it_its_controls(monke
     spec = shown(monkeypatch, watched=False)[VEGA_LITE]
     bound = {param["name"] for param in spec["params"] if "bind" in param}
     assert bound == {"played"}
-    page = json.loads(live(spec).split('<script type="application/json">')[1].split("</script>")[0])
+    page = json.loads(on_page(spec).split('<script type="application/json">')[1].split("</script>")[0])
     binds = {param["name"]: param["bind"] for param in page["params"] if "bind" in param}
     assert set(binds) == {"played", *engine.SETTINGS}
     assert binds["prompt"]["max"] == 4000

@@ -13,7 +13,8 @@ import pytest
 
 from inference_math.theory.formula import DERIVED
 from inference_math_book import notebook
-from inference_math_book.extension.outputs import Outputs, links_on_page, live, picture
+from inference_math_book.explore.live import on_page
+from inference_math_book.extension.outputs import Outputs, links_on_page, picture
 from inference_math_book.notebook import CAPTION, show
 
 
@@ -67,7 +68,7 @@ def test_on_a_page_a_picture_takes_the_ink_of_the_page_and_says_what_it_shows(sh
 
 def test_a_live_figure_s_words_cannot_end_its_script():
     spec = {"description": "</script><b>", "width": 600, "usermeta": {"question": "1 < 2?"}}
-    drawn = live(spec)
+    drawn = on_page(spec)
     assert drawn.count("</script>") == 1
     assert "1 &lt; 2?" in drawn
     text = re.search(r'<script type="application/json">(.*)</script>', drawn)[1]

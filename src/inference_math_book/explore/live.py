@@ -1,7 +1,6 @@
 """Live figures: Vega-Lite specifications whose curves the browser computes from the formulas.
 
-On the published page a specification is plain data beside a small boot script. In a running notebook
-`Live.widget()` shows the same figure as a Jupyter widget, driven by ipywidgets.
+On the published page a specification is plain data beside a small boot script. JupyterLab draws it itself.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ __all__ = [
     "curves",
     "log_scale",
     "named_slider",
+    "on_page",
     "rule",
     "slider",
     "table",
@@ -95,21 +95,28 @@ class Live:
         return spec
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        # "</" would end the script element early; "<\/" is the same string to JSON.
-        spec = json.dumps(self.spec(), ensure_ascii=False, sort_keys=True).replace("</", "<\\/")
-        asked = f'<p class="live-question">{html.escape(self.question)}</p>' if self.question else ""
-        body = (
-            f'<div class="live-figure">{asked}<script type="application/json">{spec}</script>'
-            f'<div class="live-view"><p>{html.escape(self.alt_text)} (The published page draws this figure; '
-            "in a running notebook, run the cell with <code>.widget()</code>.)</p></div></div>"
-        )
-        return {"text/html": body, "text/plain": f"Live figure: {self.alt_text}"}
+        usermeta = self.spec().get("usermeta", {}) | ({"question": self.question} if self.question else {})
+        return {
+            "text/html": on_page(self.spec() | {"usermeta": usermeta}),
+            "text/plain": f"Live figure: {self.alt_text}",
+        }
 
-    def widget(self) -> Any:
-        """Return the figure as a widget for a running notebook: ipywidgets above, chart below."""
-        from inference_math_book.explore.widgets import as_widget
 
-        return as_widget(self.chart)
+def on_page(spec: Mapping[str, Any]) -> str:
+    """Return a live figure's place on a page: its specification, and its description until it is drawn."""
+    spec = {**spec, "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "width": "container"}
+    binds = spec.get("usermeta", {}).get("binds", {})  # of controls that a notebook has beside its chart
+    spec["params"] = [
+        one | {"bind": binds[one["name"]]} if one["name"] in binds else one for one in spec.get("params", [])
+    ]
+    # "</" would end the script element early; "<\\/" is the same string to JSON.
+    text = json.dumps(spec, ensure_ascii=False, sort_keys=True).replace("</", "<\\/")
+    question = spec.get("usermeta", {}).get("question", "")
+    asked = f'<p class="live-question">{html.escape(question)}</p>' if question else ""
+    return (
+        f'<div class="live-figure">{asked}<script type="application/json">{text}</script>'
+        f'<div class="live-view"><p>{html.escape(spec["description"])}</p></div></div>'
+    )
 
 
 def slider(symbol: sp.Symbol, value: float, low: float, high: float, step: float) -> Any:

@@ -1,34 +1,15 @@
-"""Live figures in a running notebook: ipywidgets that drive the same specification."""
+"""Live figures in a running notebook that Python computes: ipywidgets above what is drawn again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from typing import Any
 
-import altair as alt
 import ipywidgets
 
-__all__ = ["as_widget", "drawn_again"]
+__all__ = ["drawn_again"]
 
 _FIRST = 3  # controls in view; the others open
-
-
-def as_widget(chart: Any) -> ipywidgets.VBox:
-    """Return sliders and lists for the bound parameters of `chart`, above the chart itself.
-
-    The parameters are shared: moving a control changes the figure, and `chart.params` in Python.
-    """
-    controls = {p["name"]: p for p in chart.to_dict().get("params", []) if "bind" in p}
-    if find_spec("vl_convert"):  # carries Vega's JavaScript, so that no network is needed
-        alt.JupyterChart.enable_offline()
-    figure = alt.JupyterChart(_without_controls(chart))
-    rows = []
-    for name, param in controls.items():
-        control = _control(param)
-        ipywidgets.link((control, "value"), (figure.params, name))
-        rows.append(control)
-    return ipywidgets.VBox([*rows, figure])
 
 
 def drawn_again(chart: Any, names: Sequence[str], draw: Callable[..., None]) -> ipywidgets.VBox:
@@ -59,12 +40,3 @@ def _control(param: dict[str, Any]) -> ipywidgets.Widget:
     readout = ".0f" if bind["step"] % 1 == 0 else ".3g"
     ends = {"min": bind["min"], "max": bind["max"], "step": bind["step"]}
     return ipywidgets.FloatSlider(readout_format=readout, **ends, **shared)
-
-
-def _without_controls(chart: Any) -> Any:
-    spec = chart.to_dict()
-    for param in spec.get("params", []):
-        param.pop("bind", None)
-    if spec.get("width") == "container":
-        spec["width"] = 640
-    return alt.Chart.from_dict(spec)

@@ -18,7 +18,7 @@ from PIL import Image
 from sphinx.util.docutils import SphinxDirective
 from vl_convert import svg_to_png
 
-from inference_math_book.extension.outputs import live
+from inference_math_book.explore.live import on_page
 from inference_math_book.extension.pictures import drawn
 from inference_math_book.notebook import CAPTION, VEGA_LITE
 
@@ -115,7 +115,9 @@ def told(cell: Any, after: Any) -> tuple[bytes, str, str, bytes]:
         numbers = base64.b64decode(found[1]) if found else b""
         return picture(cell), shown["figure"]["caption"], shown.get("image", {}).get("alt", ""), numbers
     first = next(output.data for output in cell.outputs if {VEGA_LITE, "image/svg+xml"} & set(output.get("data", {})))
-    shot = drawn(live(first[VEGA_LITE])) if VEGA_LITE in first else svg_to_png("".join(first["image/svg+xml"]), scale=2)
+    shot = (
+        drawn(on_page(first[VEGA_LITE])) if VEGA_LITE in first else svg_to_png("".join(first["image/svg+xml"]), scale=2)
+    )
     assert shot is not None
     return shot, f"{{badge}}`{caption['badge']}`", "".join(first["text/plain"]), caption["csv"].encode()
 

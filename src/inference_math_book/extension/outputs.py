@@ -5,7 +5,6 @@ The same outputs are what JupyterLab shows; it takes their other forms.
 
 from __future__ import annotations
 
-import json
 import re
 from html import escape
 from pathlib import Path
@@ -17,6 +16,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from inference_math.theory.formula import DERIVED
+from inference_math_book.explore.live import on_page
 from inference_math_book.notebook import CAPTION, VEGA_LITE
 
 __all__ = ["Captioned", "Outputs", "Together", "links_on_page"]
@@ -42,7 +42,7 @@ class Outputs:
         if data.mime_type == CAPTION:
             return _parsed(renderer, _caption(**data.content), data)
         if data.mime_type == VEGA_LITE:
-            return [nodes.raw(text=live(data.content), format="html", classes=["drawn"])]
+            return [nodes.raw(text=on_page(data.content), format="html", classes=["drawn"])]
         if data.mime_type == "image/svg+xml":
             return [nodes.raw(text=picture(data.content), format="html", classes=["drawn"])]
         return None
@@ -68,22 +68,6 @@ def _quoted(csv: str) -> str:
     from urllib.parse import quote
 
     return quote(csv)
-
-
-def live(spec: dict[str, Any]) -> str:
-    """Return a live figure's place on a page: its specification, and its description until it is drawn."""
-    spec = spec | {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "width": "container"}
-    binds = spec.get("usermeta", {}).get("binds", {})
-    spec["params"] = [
-        one | {"bind": binds[one["name"]]} if one["name"] in binds else one for one in spec.get("params", [])
-    ]
-    text = json.dumps(spec, ensure_ascii=False, sort_keys=True).replace("</", "<\\/")  # would end the script early
-    question = spec.get("usermeta", {}).get("question", "")
-    asked = f'<p class="live-question">{escape(question)}</p>' if question else ""
-    return (
-        f'<div class="live-figure">{asked}<script type="application/json">{text}</script>'
-        f'<div class="live-view"><p>{escape(spec["description"])}</p></div></div>'
-    )
 
 
 def picture(svg: str) -> str:
