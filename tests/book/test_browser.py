@@ -96,9 +96,9 @@ def test_choosing_a_model_changes_the_token_time(kept_page):
 @pytest.mark.parametrize(("B", "n_out"), [(1, 170), (192, 8)])
 def test_the_gap_figure_draws_the_binomial_law(kept_page, B, n_out):
     page = kept_page("book/interference/02-delta-p-and-delta-h.html")
-    set_slider(page, "fig-gap-live", "B", B)
-    set_slider(page, "fig-gap-live", "n_out", n_out)
-    points = values(page, "fig-gap-live")["tokens"]
+    set_slider(page, "fig-gaps-live", "B", B)
+    set_slider(page, "fig-gaps-live", "n_out", n_out)
+    points = values(page, "fig-gaps-live")["tokens"]
     expected = latency.prefills_beside(B, n_out).pmf(points[:, 0])
     np.testing.assert_allclose(points[:, 1], expected, rtol=1e-7, atol=1e-9)
 
