@@ -1,7 +1,4 @@
-"""Everything together: the best architecture as a map, a cluster (P15), seats (P19).
-
-Drawn on given axes; every function returns the numbers it drew.
-"""
+"""Everything together: the best architecture as a map, drawn on given axes."""
 
 from __future__ import annotations
 
@@ -12,14 +9,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
-from inference_math import simulate
 from inference_math.optimiser.architectures import ARCHITECTURES, compare
 from inference_math.unit.costs import WorkloadCosts
-from inference_math.workload import SLA, Workload
+from inference_math.workload import SLA
 from inference_math_book.explore.live import COLOURS
-from inference_math_planner import laws
 
-__all__ = ["best_of", "decision_map", "seats", "simulated_cluster"]
+__all__ = ["best_of", "decision_map"]
 
 
 def best_of(frame: pd.DataFrame) -> tuple[str, float]:
@@ -75,39 +70,4 @@ def decision_map(
     ax.set_yticks(range(len(n_out)), [f"{n:,}" for n in n_out])
     ax.set(xlabel="prompt (tokens)", ylabel="answer (tokens)")
     ax.grid(visible=False)
-    return frame
-
-
-def simulated_cluster(
-    cost: simulate.StepCost, work: Workload, reuse: simulate.Reuse | None, gpus: int, clients: Sequence[int]
-) -> pd.DataFrame:
-    """Simulate one unit with so many clients each: tokens/s of a user and of a GPU (P15)."""
-    rows = []
-    for each in clients:
-        run = simulate.closed_loop(
-            work, cost, concurrency=each, requests=40 * each + 200, warmup=5 * each, start="steady", reuse=reuse
-        )
-        rows.append(
-            {
-                "B": each,
-                "per_user": 1 / float(run.requests.tpot.mean()),
-                "per_gpu": run.request_rate * work.n_out / gpus,
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def seats(ax: Axes, numbers: WorkloadCosts, batches: Sequence[int], kv_token: float) -> pd.DataFrame:
-    """Draw P19: requests inside against the time each stays, by Little's law, and where a unit with B seats stands."""
-    stay = np.geomspace(0.5, 60, 60)
-    for rate, dash in ((1, ":"), (3, "-."), (10, "-")):
-        ax.loglog(stay, laws.littles_law(rate=rate, latency=stay), dash, color=COLOURS[0], label=f"{rate}/s")
-    B = np.asarray(batches, dtype=float)
-    finished = numbers.rate(B)
-    frame = pd.DataFrame({"seats": B, "rate": finished, "stay": B / finished})
-    frame["kv_gb"] = B * (numbers.n_in + numbers.n_out) * kv_token / 1e9
-    ax.plot(frame.stay, frame.seats, "o-", color=COLOURS[1], linewidth=1, label="a unit with so many seats")
-    ax.plot(2.3, 23, "s", color="black", label="the restaurant")
-    ax.set(xlabel="time that a request stays (s)", ylabel="requests inside")
-    ax.legend(loc="lower right")
     return frame
