@@ -264,7 +264,7 @@ def test_c21_a_request_decodes_while_the_unit_prefills():
 
 def test_c24_the_projected_peak_hangs_on_the_chunk():
     """Llama-3-70B on two H100s, 32 decodes, 3K tokens: peaks with measured products, and SARATHI's gain at 3K."""
-    step = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8").kernels
+    step = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="bf16").kernels
 
     def gain(budget, ratio):
         n_in, n_out = 3072 * ratio / (1 + ratio), 3072 / (1 + ratio)
@@ -279,7 +279,7 @@ def test_c24_the_projected_peak_hangs_on_the_chunk():
     n_in, ratio = 3072 * 7 / 8, 7
     read = {"T": step(0, 0, 1, 3072, 3072**2 / 2) / 3072, "t_w": step(1, 0), "delta_h": step.kv_read * (n_in + 192)}
     full = theory.chunked_gain_offbalance(b=32, chunk=224, pd_ratio=ratio, **read)
-    assert full == pytest.approx(1.86, abs=0.02)
+    assert full == pytest.approx(1.79, abs=0.02)
     published = evidence.load("sarathi").frame.query("place == 'Figure 11a' and context == 3072").value
     assert published.item() == pytest.approx(1.23)
 

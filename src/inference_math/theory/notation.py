@@ -320,6 +320,7 @@ eff_compute = _define(
 )
 t_c = _define("t_c", "t_{c}", "s", AT_LEAST_ZERO, "compute of the matrix products of a step")
 t_read = _define("t_read", r"t_{\mathrm{KV}}", "s", AT_LEAST_ZERO, "KV-cache reads of the decodes of a step")
+t_att = _define("t_att", r"t_{\mathrm{att}}", "s", AT_LEAST_ZERO, "attention of the prompts in a step")
 t_rest = _define("t_rest", r"t_{\mathrm{rest}}", "s", AT_LEAST_ZERO, "all of a step but the matrix products")
 
 # Pools

@@ -54,9 +54,9 @@ def step_serial(t_w, t_c, t_rest):
 
 
 @formula(r"t_{\mathrm{step}}^{\mathrm{full}}", unit="s", claim="C23")
-def step_full(t_w, t_read, t_c, t_rest):
-    """A step whose reads all hide under its compute or the other way round; t_rest is the prompts' attention."""
-    return sp.Max(t_w + t_read, t_c + t_rest)
+def step_full(t_w, t_read, t_c, t_att):
+    """A step whose reads all hide under its compute or the other way round."""
+    return sp.Max(t_w + t_read, t_c + t_att)
 
 
 @formula("z", claim="C14")
