@@ -143,7 +143,9 @@ def test_the_page_plays_the_engine_as_the_package_does(kept_page):
         )
         told = page.evaluate(f"{ENGINE}.view.signal('engine')")
         fields = {field.name: told[field.name] for field in dataclasses.fields(StepCost)}
-        bars, tokens = engine.played(StepCost(**fields), **moved)
+        at = {name: page.evaluate(f"{ENGINE}.view.signal('{name}')") for name in engine.SETTINGS}
+        assert at.items() >= moved.items()
+        bars, tokens = engine.played(StepCost(**fields), **at)
         drawn, came = map(pd.DataFrame, lanes(page))
         key = ["architecture", "request", "start", "end"]
         ours, theirs = (frame.sort_values(key).reset_index(drop=True) for frame in (bars, drawn))
@@ -181,11 +183,11 @@ def test_a_slider_moves_by_keyboard(kept_page):
 
 def test_the_theme_can_change_and_the_slider_keeps_its_value(kept_page):
     page = kept_page("book/02-load-or-recompute.html")
-    set_slider(page, "fig-speedup", "e", 20)
+    set_slider(page, "fig-speedup", "e", 15)
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     page.wait_for_function(
         "document.querySelector('#fig-speedup .vega-bind input') && "
-        "document.querySelector('#fig-speedup .live-figure').view.signal('e') === 20"
+        "document.querySelector('#fig-speedup .live-figure').view.signal('e') === 15"
     )
     label = page.locator("#fig-speedup svg.marks .role-axis-title text").first
     assert label.get_attribute("fill") == "#e6e6e6"

@@ -13,7 +13,7 @@ from inference_math_book import case
 
 
 def test_all_pages_have_the_same_numbers(root):
-    twins = sorted((root / "notebooks").rglob("*.ipynb"))
+    twins = sorted([*(root / "notebooks").rglob("*.ipynb"), *(root / "_build" / "pages").rglob("*.ipynb")])
     found = {twin.stem: {k: v for k, v in glued(twin).items() if k.startswith("case_")} for twin in twins}
     found = {page: numbers for page, numbers in found.items() if numbers}
     assert {"01-one-unit", "03-plan-a-deployment"} < set(found)

@@ -93,7 +93,7 @@ def test_a_link_sets_the_controls_and_reset_takes_them_back(open_page):
     assert slider.input_value() == "9"
 
 
-@pytest.mark.parametrize(("wrong", "e"), [("e=1000&model=none", 40), ("e=-3", 0.5), ("e=20&e=abc", 9)])
+@pytest.mark.parametrize(("wrong", "e"), [("e=1000&model=none", 19), ("e=-3", 0.5), ("e=15&e=abc", 9)])
 def test_a_link_out_of_range_goes_to_the_nearest_end(open_page, wrong, e):
     page = open_page(f"{SPEEDUP[0]}#{SPEEDUP[1]}:{wrong}")
     page.wait_for_selector(f"#{SPEEDUP[1]} .live-figure[data-drawn]")
@@ -102,10 +102,10 @@ def test_a_link_out_of_range_goes_to_the_nearest_end(open_page, wrong, e):
 
 def test_presets_set_the_controls_and_the_copied_link_opens_the_same_figure(open_page):
     page = open_page(SPEEDUP[0])
-    figure(page, SPEEDUP[1]).locator(".live-presets select").select_option("e = 30")
-    until(page, SPEEDUP[1], "e", 30)
+    figure(page, SPEEDUP[1]).locator(".live-presets select").select_option("e = 15")
+    until(page, SPEEDUP[1], "e", 15)
     page.evaluate("() => { window.copied = []; navigator.clipboard.writeText = async (t) => window.copied.push(t); }")
     figure(page, SPEEDUP[1]).get_by_role("button", name="Copy link").click()
     page.wait_for_function("window.copied.length === 1")
     link = page.evaluate("window.copied[0]")
-    until(open_page(SPEEDUP[0] + link[link.index("#") :]), SPEEDUP[1], "e", 30)
+    until(open_page(SPEEDUP[0] + link[link.index("#") :]), SPEEDUP[1], "e", 15)

@@ -16,7 +16,7 @@ from inference_math_bench.measure.record import Record, Row, Setup
 from inference_math_bench.measure.room import room
 from inference_math_bench.measure.timing import Sample
 
-TWINS = Path(__file__).parents[2] / "notebooks" / "predictions"
+TWINS = Path(__file__).parents[2] / "_build" / "pages" / "predictions"
 LINK = 50e9  # bytes/s of the host's memory
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "book" / "questions.md").read_text(encoding="utf-8")
 LINKS = re.findall(r'<a href="planner\.html#plan:([^"]+)">', PAGE)
 QUESTIONS = re.findall(r"^### (.+)\n\n(?:```\{index\}.*\n```\n\n)*(.+)$", PAGE, re.M)
-NUMBERS = glued(ROOT / "notebooks" / "questions.ipynb")
+NUMBERS = glued(ROOT / "_build" / "pages" / "questions.ipynb")
 
 
 def test_there_are_questions_of_every_kind():

@@ -23,17 +23,18 @@ ASKED = {
         "measure my GPU",
         "cache hit rate",
     ),
-    "prefill/02": ("crossover", "prefix caching"),
+    "02-load-or-recompute": ("crossover",),
+    "prefill/02": ("prefix caching",),
     "interference/05": ("TTFT under load",),
     "predictions/06": ("accuracy",),
     "reference/errata": ("errata",),
     "reference/citing": ("how to cite",),
     "architectures/03b": ("how big a store",),
     "architectures/03d": ("which replica",),
-    "architectures/01-": ("chunked prefill",),
+    "06-chunked-prefill": ("chunked prefill",),
     "glossary": ("goodput", "bubble", "roofline"),
     "book/planner": ("planner",),
-    "interference/01": ("what happens inside a step",),
+    "03-what-one-more-request-costs": ("what does one more request cost",),
 }
 # Words that have a place of their own, which comes first.
 FIRST = [("MoE", "glossary.html#term-MoE"), ("C27", "claims.html#c27"), ("NVMe", "glossary.html#term-NVMe")]

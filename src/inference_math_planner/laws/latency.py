@@ -7,6 +7,7 @@ number. With prompts of random length it is a sum of a binomial number of them, 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from math import ceil
 from typing import Any
@@ -25,7 +26,6 @@ from inference_math.evidence.checks import (
     as_numbers,
     as_whole,
 )
-from inference_math.unit.batch import largest_from
 from inference_math_planner.laws.laws import Law
 
 __all__ = [
@@ -223,7 +223,10 @@ _MOST = 2**20  # nobody runs a batch of a million
 
 def _largest(meets: Callable[[int], bool]) -> int:
     """Return the largest B that meets a limit; meeting it must not become easier with B."""
-    found = largest_from(1, _MOST, meets)
+    top = 1
+    while top < _MOST and meets(top):
+        top *= 2
+    found = bisect_left(range(1, top + 1), True, key=lambda batch: not meets(batch))
     if found == _MOST:
         raise ValueError(f"delta_p and delta_h must limit the batch; {_MOST} requests still meet the limit")
     return found
