@@ -82,7 +82,7 @@ def opened(lab, browser):
             "request",
             lambda r: None if lab.split(":")[1] in r.url or r.url[:5] in ("data:", "blob:") else left.append(r.url),
         )
-        page.goto(f"{lab}/lab/tree/{name}")
+        page.goto(f"{lab}/lab/workspaces/{name[:2]}/tree/{name}")  # one of its own, without other tabs
         page.wait_for_selector(".jp-Notebook .jp-Cell")
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
         page.get_by_role("menuitem", name="Run", exact=True).click()

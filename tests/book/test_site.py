@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -16,13 +17,24 @@ from inference_math import __version__, evidence
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "_build" / "html"
 pytestmark = pytest.mark.skipif(not SITE.exists(), reason="no built book: run 'make book'")
+REDIRECTS = tomllib.loads((ROOT / "book" / "redirects.toml").read_text(encoding="utf-8"))
+MOVED = [(SITE / "book" / f"{old}.html", SITE / "book" / f"{new}.html") for old, new in REDIRECTS.items()]
 GENERATED = {"genindex.html", "search.html", "py-modindex.html", "prf-prf.html"}
 
 
 @pytest.fixture(scope="module")
 def pages() -> dict[Path, BeautifulSoup]:
-    found = sorted((SITE / "book").rglob("*.html"))
+    found = sorted(set((SITE / "book").rglob("*.html")) - {old for old, _ in MOVED})
     return {p: BeautifulSoup(p.read_text(encoding="utf-8"), "html.parser") for p in found}
+
+
+def test_old_addresses_lead_to_where_their_page_is_now_and_keep_the_place_in_it():
+    assert MOVED
+    for old, new in MOVED:
+        text = old.read_text(encoding="utf-8")
+        (target,) = re.findall(r'location\.replace\("([^"]+)" \+ location\.hash\)', text)
+        assert (old.parent / target).resolve() == new.resolve()
+        assert new.exists()
 
 
 def test_every_page_of_the_contents_is_built(pages):
