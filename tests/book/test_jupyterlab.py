@@ -30,7 +30,7 @@ SHOWN = """() => ({
     wrong: [...document.querySelectorAll('mjx-merror, .jp-RenderedText[data-mime-type*=stderr]')]
         .map(one => one.innerText),
     empty: [...document.querySelectorAll('.jp-RenderedMarkdown a[href]:not(.jp-InternalAnchorLink)')]
-        .filter(one => !one.innerText.trim()).length,
+        .filter(one => !one.textContent.trim()).length,
 })"""
 PICTURE = f"""() => {{
     const one = document.querySelector('{DRAWN} canvas');
