@@ -15,7 +15,7 @@ import nbformat
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn, JupyterCacheAbstract
 
-from notebooks import RUN, chapters, digest_of, is_fresh, pair, renew, texts, twin_of
+from notebooks import RUN, chapters, digest_of, execute_all, is_fresh, pair, texts, twin_of
 
 BUILD = Path("_build")
 CACHE = BUILD / ".jupyter_cache"  # where jupyter-book looks for it
@@ -62,7 +62,7 @@ def main() -> None:
     missing = [text for text in texts() if text not in chapters() and pair(text) is None]
     if missing:
         print(f"Executing {len(missing)} pages. This takes minutes, once.", flush=True)
-        renew(missing)
+        execute_all(missing)
     cache = get_cache(CACHE)
     seed(cache)
     if stale := unknown(cache):

@@ -112,10 +112,8 @@ def _live(figure: Live) -> dict[str, Any]:
     # JupyterLab has Vega-Lite 5, whose language is the same for what the book draws. A figure that is as wide as its
     # place makes it lay out its cells without end.
     older = spec | {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "width": WIDTH}
-    told: dict[str, Any] = {"question": figure.question} if figure.question else {}
-    if binds:
-        told["binds"] = binds
-    return {VEGA_LITE: older | {"usermeta": spec.get("usermeta", {}) | told}, "text/plain": figure.alt_text}
+    told = spec.get("usermeta", {}) | ({"binds": binds} if binds else {})
+    return {VEGA_LITE: older | {"usermeta": told}, "text/plain": figure.alt_text}
 
 
 def _svg(figure: Figure, name: str, alt: str) -> str:

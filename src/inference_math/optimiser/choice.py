@@ -292,7 +292,8 @@ def chosen(rates: dict[str, list[float]]) -> Solution:
     the tie are those over the second of all that were asked.
     """
     served = [rates[name] for name in ARCHITECTURES]
-    lost, placed = losses(served), ranks(served)
+    lost = losses(served)
+    placed = ranks(served, lost)
     loss, rank = {}, {}
     for i in range(len(ARCHITECTURES)):
         loss[ARCHITECTURES[i]] = lost[i]
@@ -329,12 +330,11 @@ def losses(served: list[list[float]]) -> list[float]:
     return [1 - one / most if most > 0 else 1.0 for one in means]
 
 
-def ranks(served: list[list[float]]) -> list[float]:
+def ranks(served: list[list[float]], lost: list[float]) -> list[float]:
     """Return by what options are ordered, the least first: their losses, behind all others those of the forbidden.
 
     An option is forbidden where most draws do not allow it.
     """
-    lost = losses(served)
     return [lost[i] if median(served[i]) > 0 else lost[i] + LAST for i in range(len(served))]
 
 
@@ -436,11 +436,13 @@ def layouts_ranked(tokens: list[list[float]], gpus: list[int]) -> Ranking:
 
     By tokens of a GPU under each draw; of equal ones the smaller unit comes first.
     """
-    best, loss, rank, best_in = most_in(tokens), losses(tokens), ranks(tokens), [0.0 for _ in tokens]
+    best, loss, best_in = most_in(tokens), losses(tokens), [0.0 for _ in tokens]
+    rank = ranks(tokens, loss)
     for d in range(len(best)):
         firsts = [i for i in range(len(tokens)) if best[d] > 0 and tokens[i][d] * NEARLY >= best[d]]
         if len(firsts) > 0:
             best_in[firsts[0]] += 1 / len(best)
     order = list(range(len(tokens)))
-    order.sort(key=lambda i: rank[i] * 1e6 + gpus[i] * 1e-6)
+    order.sort(key=lambda i: gpus[i])
+    order.sort(key=lambda i: rank[i])  # of equal ones the first stays the first
     return {"order": order, "loss": loss, "best_in": best_in}

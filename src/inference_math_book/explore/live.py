@@ -83,23 +83,20 @@ class Live:
         names = {name: f"rows-{i}" for i, name in enumerate(spec.get("datasets", ()))}
         spec = _portable(spec, names)
         spec["description"] = self.alt_text
+        told: dict[str, Any] = {"question": self.question} if self.question else {}
         if self.presets:
             controls = [param["name"] for param in spec["params"] if "bind" in param]
             for preset in self.presets.values():
                 for name in preset:
                     as_one_of("presets", name, controls)
             # Pairs, for the order of a mapping is not kept.
-            spec["usermeta"] = {
-                "presets": [[name, _portable(dict(preset), {})] for name, preset in self.presets.items()]
-            }
+            told["presets"] = [[name, _portable(dict(preset), {})] for name, preset in self.presets.items()]
+        if told:
+            spec["usermeta"] = told
         return spec
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        usermeta = self.spec().get("usermeta", {}) | ({"question": self.question} if self.question else {})
-        return {
-            "text/html": on_page(self.spec() | {"usermeta": usermeta}),
-            "text/plain": f"Live figure: {self.alt_text}",
-        }
+        return {"text/html": on_page(self.spec()), "text/plain": f"Live figure: {self.alt_text}"}
 
 
 def on_page(spec: Mapping[str, Any]) -> str:

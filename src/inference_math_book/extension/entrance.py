@@ -41,9 +41,9 @@ def _redirects(app: Sphinx, out: Path) -> None:
     """Write a page at each address of an earlier edition, which leads to where that page is now."""
     table = Path(app.srcdir, "book", "redirects.toml")
     for old, new in tomllib.loads(table.read_text(encoding="utf-8")).items():
-        place = out / "book" / f"{old}.html"
-        target = os.path.relpath(out / "book" / f"{new}.html", place.parent)
-        if not (out / "book" / f"{new}.html").exists():
+        place, there = (out / "book" / f"{name}.html" for name in (old, new))
+        target = os.path.relpath(there, place.parent)
+        if not there.exists():
             raise ValueError(f"book/redirects.toml: {old!r} leads to {new!r}, which is no page")
         head = MOVED.format(target=target, base=app.config.html_baseurl, page=new)
         body = f'<p><a href="{target}">To where this page is now</a></p>'

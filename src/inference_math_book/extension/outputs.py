@@ -6,9 +6,8 @@ The same outputs are what JupyterLab shows; it takes their other forms.
 from __future__ import annotations
 
 import re
-from html import escape
-from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -60,14 +59,8 @@ def _caption(name: str, badge: str, caption: str, csv: str) -> str:
     link = ""
     if csv:
         file = f"{name.removeprefix('fig-')}.csv"
-        link = f' <a class="figure-data" download="{file}" href="data:text/csv,{escape(_quoted(csv))}">numbers</a>'
+        link = f' <a class="figure-data" download="{file}" href="data:text/csv,{quote(csv)}">numbers</a>'
     return f"::::{{captioned}} {name}\n{{badge}}`{badge}` {caption}{link}\n::::"
-
-
-def _quoted(csv: str) -> str:
-    from urllib.parse import quote
-
-    return quote(csv)
 
 
 def picture(svg: str) -> str:
@@ -103,16 +96,15 @@ class Captioned(SphinxDirective):
 def links_on_page(app: Sphinx, page: str, source: list[str]) -> None:
     """Turn links as a notebook has them into a page's: to other notebooks, to texts of the book, to equations."""
     if re.match(r"book/(\d\d-|index)", page):
-        source[0] = _LINK.sub(lambda link: _on_page(link, Path(app.srcdir, "book")), source[0])
+        source[0] = _LINK.sub(_on_page, source[0])
 
 
-def _on_page(link: re.Match[str], book: Path) -> str:
+def _on_page(link: re.Match[str]) -> str:
     words, file, place = link[1], (link[2] or "").removeprefix("../book/"), link[3] or ""
     if place:  # what the package prints has anchors that Markdown does not know
         file = re.sub(r"\.(ipynb|md)$", ".html", file)
         return f'<a class="reference internal" href="{file}{place}">{words}</a>'
-    text = file.replace(".ipynb", ".md")
-    return f"[{words}]({text})" if (book / text).exists() else words
+    return f"[{words}]({file.replace('.ipynb', '.md')})"
 
 
 class Together(SphinxPostTransform):
