@@ -19,6 +19,7 @@ import pytest
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("jupyterlab")]
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb"))
+PATIENCE = 600  # seconds; a busy machine is slow, not wrong
 SOON = ("02", "07")  # the others before a release
 RAW = re.compile(r"\{(?:glue|formula|eq|numref|ref|cite|badge|prf)\b|^:::|\(\)$", re.M)  # what only a page understands
 SETTINGS = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
@@ -69,6 +70,16 @@ def lab(tmp_path_factory, browser):
         server.terminate()
 
 
+def connected(lab: str, name: str) -> None:
+    """Wait until the notebook's kernel answers: before that, JupyterLab calls it idle and loses what it is told."""
+    while True:
+        with urlopen(f"{lab}/api/sessions", timeout=PATIENCE) as answer:
+            kernels = [session["kernel"] for session in json.load(answer) if session["path"] == name]
+        if any(kernel["execution_state"] == "idle" and kernel["connections"] for kernel in kernels):
+            return
+        time.sleep(0.5)
+
+
 @pytest.fixture
 def opened(lab, browser):
     """Open a notebook, run all its cells, and fail at the end if a request left the machine."""
@@ -76,7 +87,7 @@ def opened(lab, browser):
 
     def run(name: str):
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.set_default_timeout(180_000)
+        page.set_default_timeout(1000 * PATIENCE)
         pages.append(page)
         page.on(
             "request",
@@ -84,7 +95,7 @@ def opened(lab, browser):
         )
         page.goto(f"{lab}/lab/workspaces/{name[:2]}/tree/{name}")  # one of its own, without other tabs
         page.wait_for_selector(".jp-Notebook .jp-Cell")
-        page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+        connected(lab, name)
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_text("Run All Cells", exact=True).click()
         page.wait_for_function(
