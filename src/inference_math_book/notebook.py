@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import matplotlib as mpl
@@ -23,9 +23,10 @@ from inference_math_book.claims import EVIDENCE
 from inference_math_book.explore.live import Live
 from inference_math_book.figures.style import use_book_style
 
-__all__ = ["CAPTION", "VEGA_LITE", "Markdown", "glue", "setup", "show"]
+__all__ = ["CAPTION", "OURS", "VEGA_LITE", "Markdown", "Ours", "glue", "setup", "show"]
 
 CAPTION = "application/vnd.inference-math.caption+json"  # what a page needs to number a figure
+OURS = "application/vnd.inference-math.ours+json"  # what a page needs to show another chapter's figure, small
 VEGA_LITE = "application/vnd.vegalite.v5+json"  # what JupyterLab draws itself, without a network
 WIDTH = 600  # pixels of a live figure in JupyterLab
 _DIGITS = re.compile(r"(\d+\.\d{2})\d+")  # of a coordinate: finer ones differ between machines, and show nowhere
@@ -37,8 +38,20 @@ def setup() -> None:
     use_book_style()
 
 
+@dataclass(frozen=True)
+class Ours:
+    """A figure of another chapter, which a page shows small with its badge, and a notebook as a link.
+
+    >>> Ours("02-load-or-recompute", "fig-speedup")
+    Ours(chapter='02-load-or-recompute', figure='fig-speedup')
+    """
+
+    chapter: str
+    figure: str
+
+
 def show(
-    drawn: Figure | Sequence[Figure] | Live,
+    drawn: Figure | Sequence[Figure | Ours] | Live,
     name: str,
     badge: str,
     caption: str,
@@ -51,7 +64,8 @@ def show(
     Parameters
     ----------
     drawn
-        One of Matplotlib's, several that stand beside each other where there is room, or a live one.
+        One of Matplotlib's, several that stand beside each other where there is room, or a live one. Among several may
+        be a chapter's own (`Ours`).
     name
         The figure's anchor on the page, ``"fig-speedup"``.
     badge
@@ -79,6 +93,10 @@ def show(
             raise ValueError(f"alt must say what {name} shows, not {alt!r}")
         figures = [drawn] if isinstance(drawn, Figure) else drawn
         for figure in figures:
+            if isinstance(figure, Ours):
+                link = f"[our figure]({figure.chapter}.ipynb#{figure.figure})"
+                _put({OURS: asdict(figure), "text/markdown": link, "text/plain": figure.figure})
+                continue
             _put({"image/svg+xml": _svg(figure, name, alt), "text/plain": alt})
             plt.close(figure)
     table = "" if numbers is None else numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")

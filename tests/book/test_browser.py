@@ -23,7 +23,12 @@ from inference_math_planner.laws import latency
 
 # One page of each kind comes first, the others are long.
 PAGES = pages_of(
-    "01-what-does-a-token-cost", "planner", "gallery", "reference/claims", "reference/formulas", "reference/api"
+    "01-what-does-a-token-cost",
+    "planner",
+    "10-the-talks-plots",
+    "reference/claims",
+    "reference/formulas",
+    "reference/api",
 )
 
 pytestmark = pytest.mark.browser

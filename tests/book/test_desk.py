@@ -1,10 +1,8 @@
-"""The reviewer's desk: the ledger's filters, the citations of claims, the gallery of plots."""
+"""The reviewer's desk: the ledger's filters, the citations of claims, the talks' plots."""
 
 from __future__ import annotations
 
 import re
-import tomllib
-from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
@@ -12,9 +10,8 @@ from bs4 import BeautifulSoup
 from inference_math_book.claims import load_claims
 
 pytestmark = pytest.mark.browser
-ROOT = Path(__file__).parents[2]
 CLAIMS = {claim.id: claim for claim in load_claims()}
-LEDGER, GALLERY = "book/reference/claims.html", "book/gallery.html"
+LEDGER, PLOTS = "book/reference/claims.html", "book/10-the-talks-plots.html"
 
 
 def shown(page):
@@ -53,23 +50,28 @@ def test_every_claim_has_a_bibtex_entry_with_its_address(site):
         assert re.search(rf"url\s+= {{https://\S+/{re.escape(LEDGER)}#{key}}}", entry)
 
 
-def test_the_gallery_has_twenty_plots_with_pictures_and_numbers(open_page, site):
-    plots = tomllib.loads((ROOT / "book" / "gallery.toml").read_text(encoding="utf-8"))["plot"]
-    assert [plot["id"] for plot in plots] == [f"P{i:02}" for i in range(1, 21)]
-    page = open_page(GALLERY)
-    for plot in plots:
-        section = page.locator(f"#{plot['id'].lower()}")
-        section.scroll_into_view_if_needed()
-        picture = section.locator("img.plot")
+def test_each_plot_of_the_talks_has_a_sketch_and_our_figure_with_its_badge(open_page, site):
+    page = open_page(PLOTS)
+    kinds = []
+    for number in range(1, 21):
+        plot = page.locator(f"figure#p{number:02}")
+        plot.scroll_into_view_if_needed()
+        assert plot.locator("svg[aria-label]").count() == 1
+        picture = plot.locator(".ours img")
         picture.evaluate("i => i.decode()")
         assert picture.evaluate("i => i.naturalWidth") > 300
         assert len(picture.get_attribute("alt")) > 20
-        assert section.locator(".badge").count() >= 1
-        for link in section.locator("a[download]").all():
-            assert (site / "book" / link.get_attribute("href")).resolve().read_text(encoding="utf-8").count("\n") > 2
+        kinds.append(plot.locator(".ours .badge").inner_text())
+        chapter, _, figure = plot.locator(".ours a").get_attribute("href").partition("#")
+        there = BeautifulSoup((site / PLOTS).with_name(chapter).read_text(encoding="utf-8"), "html.parser")
+        assert there.find("figure", id=figure).find(class_="badge").get_text() == kinds[-1]
+    exact, projected = (sum(kind in group for kind in kinds) for group in (("exact", "simulated"), ("projected",)))
+    words = ("Nine follow from formulas or a simulation", "Eight rest on measurements", "Three are projected")
+    assert (exact, len(kinds) - exact - projected, projected) == (9, 8, 3)
+    assert all(said in page.locator("blockquote").first.inner_text() for said in words)
 
 
-def test_the_gallery_weighs_less_than_a_megabyte(site):
-    pictures = list((site / "_static" / "gallery").glob("*.png"))
+def test_the_plots_weigh_less_than_a_megabyte(site):
+    pictures = list((site / "_static" / "plots").glob("*.png"))
     assert len(pictures) == 20
-    assert sum(path.stat().st_size for path in (site / GALLERY, *pictures)) < 600_000
+    assert sum(path.stat().st_size for path in (site / PLOTS, *pictures)) < 900_000

@@ -19,7 +19,7 @@ NOT_PROSE = (
     r"\A---\n.*?\n---\n", r"^> \*\*Answer\.\*\* .*?$", r"^## Try it\n.*?(?=^## )",
     r"\{(?P<kind>exercise|solution)-start\}.*?\{(?P=kind)-end\}",
     r"^(?P<fence>[:`]{3,})\{(?:exercise|solution)\}.*?\n(?P=fence)$",
-    r"```\{(?:code-cell|formula|eval-rst|math|planner|gallery)[^\n]*\n.*?```",
+    r"```\{(?:code-cell|formula|eval-rst|math|planner)[^\n]*\n.*?```",
     r"```(?:bash|python|bibtex|text|console|toml|json)\n.*?```",
     r"^\s*:[\w-]+:[^\n]*$", r"^[`:]{3,}[^\n]*$", r"^#+ [^\n]*$", r"\*\*Time:\*\* \d+ minutes",
     r"\{[\w:-]+\}`[^`]*`", r"\$\$.*?\$\$", r"\$[^$\n]+\$", r"`[^`\n]*`", r"(?<=\])\([^)]*\)",

@@ -5,9 +5,10 @@
 * Launch buttons lead to the executed twin (.ipynb) of a chapter; edit links lead to its text (`assets`).
 * The `badge` role names the evidence of a figure; the `formula` directive prints one of the package's,
   `notation-table` and `formula-table` print all of them, `citation` prints the BibTeX entry (`formulas`).
-* `claims-ledger` judges the claims and `errata` lists what changes (`ledger`), `gallery` shows the talks' plots
-  (`gallery`), `planner` is the planner's form and tables (`planner`).
-* A notebook's outputs become numbered equations, figures and live figures, and its links a page's (`outputs`).
+* `claims-ledger` judges the claims and `errata` lists what changes (`ledger`), `planner` is the planner's form and
+  tables (`planner`).
+* A notebook's outputs become numbered equations, figures and live figures, and its links a page's (`outputs`); another
+  chapter's figure is shown small (`thumbnails`).
 * The first of each of the glossary's terms in a chapter is a link with its definition (`terms`).
 * On paper live figures are pictures (`pictures`).
 * Every page carries the book's version and the digest of its data (`assets`).
@@ -20,18 +21,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from inference_math_book.extension import (
-    assets,
-    entrance,
-    formulas,
-    gallery,
-    ledger,
-    mathml,
-    outputs,
-    pictures,
-    planner,
-    terms,
-)
+from inference_math_book.extension import assets, entrance, formulas, ledger, mathml, outputs, pictures, planner, terms
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -44,7 +34,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("errata", ledger.Errata)
     app.add_directive("citation", formulas.Citation)
     app.add_directive("captioned", outputs.Captioned)
-    app.add_directive("gallery", gallery.Gallery)
     app.add_directive("planner", planner.Planner)
     app.add_post_transform(outputs.Together)
     app.add_post_transform(pictures.OnPaper)

@@ -16,11 +16,12 @@ from sphinx.util.docutils import SphinxDirective
 
 from inference_math.theory.formula import DERIVED
 from inference_math_book.explore.live import on_page
-from inference_math_book.notebook import CAPTION, VEGA_LITE
+from inference_math_book.extension.thumbnails import thumbnail
+from inference_math_book.notebook import CAPTION, OURS, VEGA_LITE
 
 __all__ = ["Captioned", "Outputs", "Together", "links_on_page"]
 
-_TYPES = (DERIVED, CAPTION, VEGA_LITE)
+_TYPES = (DERIVED, CAPTION, OURS, VEGA_LITE)
 _LINK = re.compile(r"\[([^\]\n]+)\]\((\d\d-[\w-]+\.ipynb|index\.ipynb|\.\./book/[\w/-]+\.md)?(#[\w-]+)?\)")
 _INK = ("#000000", "#000", "black")  # what Matplotlib and Vega write with: a page has its own
 _PAPER = re.compile(r'<g id="patch_1">.*?</g>|<rect[^>]*fill="white"[^>]*/>', re.S)  # white, behind all
@@ -40,6 +41,9 @@ class Outputs:
             return _parsed(renderer, f"```{{formula}} {data.content['name']}\n```", data)
         if data.mime_type == CAPTION:
             return _parsed(renderer, _caption(**data.content), data)
+        if data.mime_type == OURS:
+            small = thumbnail(renderer.renderer.sphinx_env, **data.content)
+            return [nodes.raw(text=small, format="html", classes=["drawn"])]
         if data.mime_type == VEGA_LITE:
             return [nodes.raw(text=on_page(data.content), format="html", classes=["drawn"])]
         if data.mime_type == "image/svg+xml":

@@ -19,8 +19,8 @@ _UNNUMBERED = r"\setcounter{secnumdepth}{-2}"
 _SPEC = re.compile(r'<script type="application/json">(.*?)</script>', re.S)
 
 
-def drawn(html: str) -> bytes | None:
-    """Return a live figure's picture (PNG) from its HTML; None where that is none."""
+def drawn(html: str, width: int = 640) -> bytes | None:
+    """Return a live figure's picture (PNG), as it opens, from its HTML; None where that is none."""
     import vl_convert
 
     found = _SPEC.search(html) if "live-figure" in html else None
@@ -28,7 +28,7 @@ def drawn(html: str) -> bytes | None:
         return None
     text = {"labelFontSize": 13, "titleFontSize": 13}
     spec: dict[str, Any] = json.loads(unescape(found[1]))
-    spec |= {"width": 640, "background": "white", "config": {"axis": text, "legend": text}}
+    spec |= {"width": width, "background": "white", "config": {"axis": text, "legend": text}}
     return vl_convert.vegalite_to_png(spec, vl_version="6.4", scale=2)
 
 
