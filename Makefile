@@ -37,9 +37,10 @@ book: html  ## build the book into _build/html
 	@echo "The book is built: _build/html/index.html"
 	@echo "Read it with 'make serve' at http://localhost:$(PORT)/"
 
-# Without the news that JupyterLab asks for elsewhere.
+# Without the news that JupyterLab asks for elsewhere; trusted, for it hides the pictures of notebooks that are not.
 jupyter: .venv/.ready  ## open the notebooks in JupyterLab
 	@.venv/bin/jupyter labextension disable "@jupyterlab/apputils-extension:announcements" >/dev/null 2>&1
+	@.venv/bin/jupyter trust notebooks/*.ipynb >/dev/null
 	@.venv/bin/jupyter lab --notebook-dir notebooks
 
 serve:  ## serve the built book on localhost
@@ -61,10 +62,10 @@ WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); ec
 
 PYTEST = $(PY) -m pytest tests src --doctest-modules
 
-test: lint types html  ## style, types, units, laws, data, pages in a browser, the talks' notebooks
-	@$(PYTEST) $$($(PY) tools/twins.py) --nbval -m "not long" -n $(WORKERS) --dist loadscope
+test: lint types html  ## style, types, units, laws, data, pages in a browser, the notebooks
+	@$(PYTEST) notebooks --nbval -m "not long" -n $(WORKERS) --dist loadscope
 
-test-long: lint types html  ## before a release: long tests and all notebooks, too, with random examples
+test-long: lint types html  ## before a release: long tests, too, with random examples
 	@$(PYTEST) notebooks --nbval --hypothesis-profile random -n $(WORKERS) --dist loadscope
 
 unit: .venv/.ready  ## the fast tests alone

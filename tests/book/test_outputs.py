@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -16,6 +15,8 @@ from inference_math_book import notebook
 from inference_math_book.explore.live import on_page
 from inference_math_book.extension.outputs import Outputs, links_on_page, picture
 from inference_math_book.notebook import CAPTION, show
+
+BASE = "https://example.org/book-of/"
 
 
 @pytest.fixture
@@ -84,20 +85,20 @@ def test_another_output_is_left_to_the_tools():
     ("link", "on_page"),
     [
         ("[two](02-load-or-recompute.ipynb)", "[two](02-load-or-recompute.md)"),
-        ("[claims](../book/reference/claims.md)", "[claims](reference/claims.md)"),
+        (f"[claims]({BASE}book/reference/claims.html)", "[claims](reference/claims.md)"),
         ("[it](#equation-crossover)", '<a class="reference internal" href="#equation-crossover">it</a>'),
         (
-            "[C06](../book/reference/claims.md#c06)",
+            f"[C06]({BASE}book/reference/claims.html#c06)",
             '<a class="reference internal" href="reference/claims.html#c06">C06</a>',
         ),
         ("[out](https://example.org/a.ipynb)", "[out](https://example.org/a.ipynb)"),
     ],
 )
 def test_links_of_a_notebook_are_links_of_a_page(link, on_page):
-    root = Path(__file__).parents[2]
+    app = SimpleNamespace(config=SimpleNamespace(html_baseurl=BASE))
     source = [f"See {link}, please."]
-    links_on_page(SimpleNamespace(srcdir=str(root)), "book/03-another", source)
+    links_on_page(app, "book/03-another", source)
     assert source == [f"See {on_page}, please."]
     left = [f"See {link}, please."]
-    links_on_page(SimpleNamespace(srcdir=str(root)), "book/planner", left)
+    links_on_page(app, "book/planner", left)
     assert left == [f"See {link}, please."]

@@ -86,6 +86,22 @@ def test_a_chapter_is_plain_markdown_that_any_notebook_shows(text):
 
 @pytest.mark.parametrize("text", TEXTS, ids=name)
 def test_a_chapter_s_links_lead_somewhere(text):
+    """To notebooks beside it, and to pages of the published book, which JupyterLab, GitHub and Colab can open."""
+    base = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]
     prose = "\n".join(c.source for c in jupytext.read(text).cells if c.cell_type == "markdown")
-    files = re.findall(r"\]\(([^)#\s]+\.(?:ipynb|md))(?:#[\w-]+)?\)", prose)
-    assert [file for file in files if not file.startswith("http") and not (ROOT / "notebooks" / file).exists()] == []
+    files = re.findall(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)", prose)
+    ours = [file.removeprefix(base) for file in files if file.startswith(base)]
+    assert [page for page in ours if not (ROOT / page).with_suffix(".md").exists()] == []
+    near = [file for file in files if not file.startswith("http")]
+    assert [file for file in near if "/" in file or not (ROOT / "notebooks" / file).exists()] == []
+    assert [
+        f for f in files if f.startswith("http") and re.search(r"/book/.*\.html", f) and not f.startswith(base)
+    ] == []
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=name)
+def test_what_a_page_folds_is_folded_in_jupyterlab(text):
+    for cell in jupytext.read(text).cells:
+        if cell.cell_type == "code":
+            folded = bool({"hide-input", "remove-cell"} & set(cell.metadata.get("tags", ())))
+            assert cell.metadata.get("jupyter", {}).get("source_hidden", False) == folded, cell.source

@@ -22,7 +22,7 @@ from inference_math_book.notebook import CAPTION, OURS, VEGA_LITE
 __all__ = ["Captioned", "Outputs", "Together", "links_on_page"]
 
 _TYPES = (DERIVED, CAPTION, OURS, VEGA_LITE)
-_LINK = re.compile(r"\[([^\]\n]+)\]\((\d\d-[\w-]+\.ipynb|index\.ipynb|\.\./book/[\w/-]+\.md)?(#[\w-]+)?\)")
+_LINK = re.compile(r"\[([^\]\n]+)\]\((\d\d-[\w-]+\.ipynb|index\.ipynb|@/book/[\w/-]+\.html)?(#[\w-]+)?\)")
 _INK = ("#000000", "#000", "black")  # what Matplotlib and Vega write with: a page has its own
 _PAPER = re.compile(r'<g id="patch_1">.*?</g>|<rect[^>]*fill="white"[^>]*/>', re.S)  # white, behind all
 
@@ -98,17 +98,16 @@ class Captioned(SphinxDirective):
 
 
 def links_on_page(app: Sphinx, page: str, source: list[str]) -> None:
-    """Turn links as a notebook has them into a page's: to other notebooks, to texts of the book, to equations."""
+    """Turn links as a notebook has them into a page's: to notebooks, to the published book, to equations."""
     if re.match(r"book/(\d\d-|index)", page):
-        source[0] = _LINK.sub(_on_page, source[0])
+        source[0] = _LINK.sub(_on_page, source[0].replace(f"]({app.config.html_baseurl}book/", "](@/book/"))
 
 
 def _on_page(link: re.Match[str]) -> str:
-    words, file, place = link[1], (link[2] or "").removeprefix("../book/"), link[3] or ""
+    words, file, place = link[1], (link[2] or "").removeprefix("@/book/"), link[3] or ""
     if place:  # what the package prints has anchors that Markdown does not know
-        file = re.sub(r"\.(ipynb|md)$", ".html", file)
-        return f'<a class="reference internal" href="{file}{place}">{words}</a>'
-    return f"[{words}]({file.replace('.ipynb', '.md')})"
+        return f'<a class="reference internal" href="{file.replace(".ipynb", ".html")}{place}">{words}</a>'
+    return f"[{words}]({re.sub(r'[.](ipynb|html)$', '.md', file)})"
 
 
 class Together(SphinxPostTransform):
