@@ -8,10 +8,12 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import nbformat
 import pandas as pd
 import sympy as sp
 from IPython.display import Markdown, display
@@ -23,7 +25,7 @@ from inference_math_book.claims import EVIDENCE
 from inference_math_book.explore.live import Live
 from inference_math_book.figures.style import use_book_style
 
-__all__ = ["CAPTION", "OURS", "VEGA_LITE", "Markdown", "Ours", "glue", "setup", "show"]
+__all__ = ["CAPTION", "OURS", "VEGA_LITE", "Markdown", "Ours", "glue", "seen", "setup", "show"]
 
 CAPTION = "application/vnd.inference-math.caption+json"  # what a page needs to number a figure
 OURS = "application/vnd.inference-math.ours+json"  # what a page needs to show another chapter's figure, small
@@ -94,8 +96,7 @@ def show(
         figures = [drawn] if isinstance(drawn, Figure) else drawn
         for figure in figures:
             if isinstance(figure, Ours):
-                link = f"[our figure]({figure.chapter}.ipynb#{figure.figure})"
-                _put({OURS: asdict(figure), "text/markdown": link, "text/plain": figure.figure})
+                _put_ours(figure)
                 continue
             _put({"image/svg+xml": _svg(figure, name, alt), "text/plain": alt})
             plt.close(figure)
@@ -106,6 +107,32 @@ def show(
 
 def _put(bundle: dict[str, Any]) -> None:
     display(bundle, raw=True)  # type: ignore[no-untyped-call]
+
+
+def _put_ours(ours: Ours) -> None:
+    link = f"[Our figure]({ours.chapter}.ipynb#{ours.figure})"
+    _put({OURS: asdict(ours), "text/markdown": link, "text/plain": ours.figure})
+    beside = Path(ours.chapter).with_suffix(".ipynb")
+    if _is_watched() and beside.exists():  # not so on Colab, which has one notebook alone
+        bundles, _ = seen(beside, ours.figure)
+        for bundle in bundles:
+            _put(bundle)
+
+
+def seen(notebook: Path, figure: str) -> tuple[list[dict[str, Any]], str]:
+    """Return the pictures of a figure in an executed notebook, as they were put out, and the figure's badge.
+
+    Raises
+    ------
+    ValueError
+        Where the notebook has no such figure.
+    """
+    for cell in nbformat.read(notebook, as_version=4).cells:  # type: ignore[no-untyped-call]
+        bundles = [output.data for output in cell.get("outputs", ()) if "data" in output]
+        badge = next((data[CAPTION]["badge"] for data in bundles if data.get(CAPTION, {}).get("name") == figure), None)
+        if badge is not None:
+            return [data for data in bundles if {VEGA_LITE, "image/svg+xml"} & set(data)], badge
+    raise ValueError(f"no figure {figure!r} in {notebook.name}")
 
 
 def _is_watched() -> bool:

@@ -8,14 +8,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from docutils import nodes
 from PIL import Image
 from vl_convert import svg_to_png
 
 from inference_math_book.explore.live import on_page
 from inference_math_book.extension.pictures import drawn
-from inference_math_book.notebook import CAPTION, VEGA_LITE
+from inference_math_book.notebook import VEGA_LITE, seen
 
 __all__ = ["thumbnail"]
 
@@ -33,7 +32,8 @@ def thumbnail(env: Any, chapter: str, figure: str) -> str:
     """
     twin = Path(env.srcdir, "notebooks", chapter).with_suffix(".ipynb")
     env.note_dependency(str(twin))
-    shot, badge, alt = seen(twin, figure)
+    bundles, badge = seen(twin, figure)
+    shot, alt = picture(bundles[0]), "".join(bundles[0]["text/plain"])
     width, height = struct.unpack(">II", shot[16:24])  # a PNG's first chunk says so
     name = f"{figure.removeprefix('fig-')}.png"
     target = Path(env.app.outdir).parent / "vendor" / "plots" / name  # where `html_static_path` finds it
@@ -47,21 +47,13 @@ def thumbnail(env: Any, chapter: str, figure: str) -> str:
     )
 
 
-def seen(twin: Path, figure: str) -> tuple[bytes, str, str]:
-    """Return the picture (PNG) of a chapter's figure as it opens, its badge, and what it shows in words."""
-    for cell in nbformat.read(twin, as_version=4).cells:  # type: ignore[no-untyped-call]
-        bundles = [output.data for output in cell.get("outputs", ()) if "data" in output]
-        caption = next((data[CAPTION] for data in bundles if data.get(CAPTION, {}).get("name") == figure), None)
-        if caption is None:
-            continue
-        data = next(data for data in bundles if {VEGA_LITE, "image/svg+xml"} & set(data))
-        if VEGA_LITE in data:
-            shot = drawn(on_page(data[VEGA_LITE]), width=_WIDTH)
-        else:
-            shot = svg_to_png("".join(data["image/svg+xml"]), scale=2)
-        assert shot is not None
-        return shot, caption["badge"], "".join(data["text/plain"])
-    raise ValueError(f"no figure {figure!r} in {twin.name}")
+def picture(bundle: dict[str, Any]) -> bytes:
+    """Return what an output draws (PNG), as it opens."""
+    if VEGA_LITE not in bundle:
+        return svg_to_png("".join(bundle["image/svg+xml"]), scale=2)
+    shot = drawn(on_page(bundle[VEGA_LITE]), width=_WIDTH)
+    assert shot is not None
+    return shot
 
 
 def lighter(shot: bytes) -> bytes:
