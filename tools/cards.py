@@ -37,12 +37,13 @@ def site(ax: Axes) -> dict[str, float]:
     unit = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
     bars, tokens = engine.played(costs.step_cost(unit))
     for kind, colour in KINDS.items():
-        for row in bars[bars["curve"] == kind].itertuples():
-            ax.broken_barh([(row.start, row.end - row.start)], (row.y, row.y2 - row.y), color=colour, ec="w", lw=0.4)
+        own = bars[bars["curve"] == kind]
+        tall = own["y2"] - own["y"]
+        ax.barh(own["y"], own["value"], tall, own["start"], align="edge", color=colour, ec="w", lw=0.4)
     longest: dict[str, float] = {}
-    for name, own in tokens.groupby("architecture", sort=False):
-        longest[str(name)] = float(own["gap"].max())
-        ax.text(4, own["y"].iloc[0] + 0.7, f"{name}: longest gap {longest[str(name)]:.0f} ms", fontsize=13, color=INK)
+    for name, came in tokens.groupby("architecture", sort=False):
+        longest[str(name)] = float(came["gap"].max())
+        ax.text(4, came["y"].iloc[0] + 0.7, f"{name}: longest gap {longest[str(name)]:.0f} ms", fontsize=13, color=INK)
     ax.set(xlim=(0, bars["end"].max()), yticks=[])
     ax.invert_yaxis()
     places = [ax.plot([], [], "s", ms=9, color=colour, label=kind)[0] for kind, colour in KINDS.items()]
