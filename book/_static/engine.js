@@ -110,7 +110,7 @@
     if (from >= 100) from = 0;
     const begun = performance.now(), lasts = 1000 * view.signal("engine").seconds;
     const frame = (now) => {
-      const at = from + (100 * (now - begun)) / lasts;
+      const at = from + (100 * Math.max(0, now - begun)) / lasts;  // a frame may be older than the start
       move(figure, at);
       if (at >= 100) pause(figure);
       else figure.playing = requestAnimationFrame(frame);
@@ -127,6 +127,17 @@
     return move(figure, (100 * next) / end + 1e-9);
   };
 
+  // One that plays by itself does so once, when it is in view. To whom motion is unwelcome it stands at its end.
+  const begin = (figure) => {
+    if (figure.begun || !figure.view.signal("engine").plays || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    figure.begun = true;
+    new IntersectionObserver((seen, watch) => {
+      if (!seen.some((one) => one.isIntersecting)) return;
+      watch.disconnect();
+      if (!figure.playing) start(figure);
+    }, { threshold: 0.5 }).observe(figure.querySelector(".live-view"));
+  };
+
   const drawn = (figure) => {
     const { view } = figure;
     for (const name of SETTINGS) {
@@ -141,8 +152,10 @@
       toggle.classList.add("engine-play");
       bar.append(toggle, share.button("Step", () => step(figure)));
       figure.querySelector(".live-view").before(bar);
+      figure.addEventListener("input", ({ target }) => { if (target.name === "played") pause(figure); });
     }
     if (figure.dataset.played) again(figure);  // the theme has changed, and everything was drawn anew
+    begin(figure);
   };
 
   for (const figure of document.querySelectorAll(".live-figure")) {

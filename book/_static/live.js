@@ -1,5 +1,6 @@
 // Draws the live figures: reads each specification from the page, embeds it with Vega, follows the theme (light or
-// dark). Below each stand presets, reset, a link with the controls' settings, the curves as Python, the numbers as CSV.
+// dark). Below each stand its first controls, the others under *more*; then presets, reset, a link with the controls'
+// settings, the curves as Python, the numbers as CSV.
 // A figure is drawn when it nears the screen, or is to be printed; Vega, most of a page's weight, comes with the first.
 // Needs share.js, loaded before.
 (() => {
@@ -78,6 +79,27 @@
     }
   };
 
+  // Controls stand below the plot; beyond those that are in view they open, and so do the tools where none is.
+  const inView = (figure) => source(figure).usermeta?.shown ?? Infinity;
+  const clear = (figure) => {
+    if (!figure.form) {
+      figure.form = Object.assign(document.createElement("form"), { className: "vega-bindings" });
+      figure.form.addEventListener("submit", (event) => event.preventDefault());  // Enter in its only field
+      figure.querySelector(".live-view").after(figure.form);
+    }
+    figure.querySelectorAll(".vega-bind").forEach((row) => row.remove());
+  };
+  const fold = (figure) => {
+    const rest = [...figure.form.children].slice(inView(figure));
+    if (!rest.length) return;
+    if (!figure.more) {
+      figure.more = Object.assign(document.createElement("details"), { className: "live-more" });
+      figure.more.append(Object.assign(document.createElement("summary"), { textContent: "more" }));
+      figure.form.after(figure.more);
+    }
+    figure.more.firstElementChild.after(...rest);
+  };
+
   const chooser = (figure, presets) => {
     const label = Object.assign(document.createElement("label"), { className: "live-presets", textContent: "Set-up " });
     const list = document.createElement("select");
@@ -103,20 +125,22 @@
     const csv = share.button("Download these numbers (CSV)", () => saveCsv(figure));
     csv.classList.add("live-csv");
     tools.append(csv);
-    figure.append(tools);
+    (inView(figure) ? figure : figure.more).append(tools);
   };
 
   const draw = async (figure) => {
     const kept = figure.view && state(figure);
     figure.view?.finalize();
+    clear(figure);
     const result = await window.vegaEmbed(figure.querySelector(".live-view"), source(figure), {
       renderer: "svg",
+      bind: figure.form,
       config: share.vegaTheme(),
       actions: { export: true, source: true, compiled: false, editor: false },
     });
     figure.view = result.view;
     dress(figure);
-    figure.querySelector("form")?.addEventListener("submit", (event) => event.preventDefault()); // Enter in its only field
+    fold(figure);
     figure.querySelector(".vega-embed summary")?.setAttribute("aria-label", "Save the picture, or see its source");
     figure.toPython = () => toPython(figure);
     if (kept) await set(figure, kept);

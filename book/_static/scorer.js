@@ -1,4 +1,4 @@
-// How the search ranks (Sphinx puts this into its own script): what a title says comes before what a text says, more of
+// How the search ranks, and what it shows (Sphinx puts this behind its own script): what a title says comes before what a text says, more of
 // the words before fewer, and the book before lists of names and changes.
 var Scorer = {
   score: ([file, title, , , score]) => {
@@ -18,3 +18,13 @@ var Scorer = {
   term: 5,
   partialTerm: 2,
 };
+
+// A result shows what a page says, not its folded code.
+{
+  const { htmlToText } = Search;
+  Search.htmlToText = (html, anchor) => {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    page.querySelectorAll("details.hide").forEach((folded) => folded.remove());
+    return htmlToText(page.documentElement.outerHTML, anchor);
+  };
+}

@@ -48,8 +48,8 @@ def opener(browser, site):
     """Open built pages from disk, and fail at the end if one complained or looked elsewhere."""
     contexts, troubles = [], []
 
-    def opened(name: str, width: int = 1280, scheme: str = "light"):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    def opened(name: str, width: int = 1280, scheme: str = "light", **more):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         context.add_init_script(COMPLAINED)

@@ -176,6 +176,78 @@ def test_the_engine_plays_pauses_and_steps(kept_page):
     assert "plain (ms): TTFT" in figure.locator("svg.marks").text_content()
 
 
+FRONT = "document.querySelector('#fig-front .live-figure')"
+FRAMES = """n => new Promise((done) => {
+    const frame = () => (n-- > 0 ? requestAnimationFrame(frame) : done(null));
+    frame();
+})"""
+
+
+def test_the_front_plays_by_itself_once_and_can_be_paused(open_page):
+    page = open_page("book/index.html")
+    figure = page.locator("#fig-front")
+    assert figure.locator(".vega-bind:visible").count() == 0
+    page.wait_for_function(f"{FRONT}.view.signal('played') > 0 && {FRONT}.view.signal('played') < 100")
+    figure.get_by_role("button", name="Pause").click()
+    paused = page.evaluate(f"{FRONT}.view.signal('played')")
+    page.evaluate(FRAMES, 5)
+    assert page.evaluate(f"{FRONT}.view.signal('played')") == paused < 100
+    page.evaluate(f"void {FRONT}.view.signal('engine', {{...{FRONT}.view.signal('engine'), seconds: 0.2}})")
+    figure.get_by_role("button", name="Play").click()
+    page.wait_for_function(f"{FRONT}.view.signal('played') === 100")
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")  # drawn anew, and not played again
+    page.wait_for_function(
+        f"{FRONT}.querySelector('svg.marks .role-axis-title text')?.getAttribute('fill') === '#e6e6e6'"
+    )
+    page.evaluate(FRAMES, 20)
+    assert page.evaluate(f"{FRONT}.view.signal('played')") == 100
+    assert figure.get_by_role("button", name="Play").count() == 1
+
+
+def test_where_motion_is_unwelcome_the_front_stands_at_its_end(open_page):
+    page = open_page("book/index.html", reduced_motion="reduce")
+    page.locator("#fig-front svg.marks").scroll_into_view_if_needed()
+    page.evaluate(FRAMES, 20)
+    assert page.evaluate(f"[{FRONT}.view.signal('played'), {FRONT}.playing ?? 0]") == [100, 0]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_the_first_screen_has_a_title_a_sentence_buttons_and_the_figure(open_page, width, height):
+    page = open_page("book/index.html", width)
+    page.set_viewport_size({"width": width, "height": height})
+    for place in ("h1", "section > p", ".doors"):
+        box = page.locator(f"article {place}").first.bounding_box()
+        assert box["y"] + box["height"] < height
+    plot, doors = page.locator("#fig-front svg.marks").bounding_box(), page.locator(".doors").bounding_box()
+    assert plot["y"] < 0.7 * height
+    beside = plot["x"] >= doors["x"] + doors["width"]
+    assert beside == (width > 1100)
+    assert not page.locator(".bd-sidebar-secondary").is_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_more_opens_and_the_plot_stays_in_sight_of_what_moves_it(open_page, width):
+    page = open_page("book/03-what-one-more-request-costs.html", width)
+    rows = page.locator("#fig-play .vega-bind")
+    assert rows.locator("visible=true").count() == 3
+    page.locator("#fig-play").get_by_text("more", exact=True).click()
+    assert rows.locator("visible=true").count() == len(engine.SETTINGS) + 1
+    for row in (rows.first, rows.last):
+        row.evaluate("one => one.scrollIntoView({block: 'end'})")
+        plot, box = page.locator("#fig-play svg.marks").bounding_box(), row.bounding_box()
+        assert 0 <= plot["y"] < plot["y"] + plot["height"] <= box["y"] < box["y"] + box["height"] <= 901
+
+
+def test_a_heading_is_larger_than_those_under_it(kept_page):
+    page = kept_page("book/questions.html")
+    of = """what => ["h1", "h2", "h3"].map(
+        (h) => parseFloat(getComputedStyle(document.querySelector(`article ${h}`))[what])
+    )"""
+    size, weight = (page.evaluate(of, what) for what in ("fontSize", "fontWeight"))
+    assert size[0] > size[1] > size[2]
+    assert weight[0] >= weight[1] >= weight[2]
+
+
 def test_a_slider_moves_by_keyboard(kept_page):
     page = kept_page("book/02-load-or-recompute.html")
     set_slider(page, "fig-speedup", "e", 9)

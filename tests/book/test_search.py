@@ -68,3 +68,11 @@ def test_what_is_asked_is_found_among_the_first_three(search, query, part):
 @pytest.mark.parametrize(("word", "place"), rest_long(FIRST))
 def test_a_word_s_own_place_comes_first(search, word, place):
     assert search(word)[0].endswith(place)
+
+
+def test_what_a_result_shows_has_no_folded_code(browser, site):
+    page = browser.new_page()
+    page.goto((site / "search.html").as_uri())
+    html = '<div role="main">What it says. <details class="hide above-input"><p>import sympy</p></details></div>'
+    assert page.evaluate("html => Search.htmlToText(html)", html).strip() == "What it says."
+    page.close()

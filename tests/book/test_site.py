@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from cards import SIZE
 
 from inference_math import __version__, evidence
 
@@ -110,7 +111,13 @@ def test_every_page_names_its_edition_links_to_its_text_and_says_what_it_is_when
         assert f"<loc>{address}</loc>" in sitemap
         assert soup.find("link", rel="canonical")["href"] == address
         assert soup.find("meta", property="og:url")["content"] == address
-        assert soup.find("meta", property="og:image")["content"] == f"{home}_static/screenshot.png"
+        card = "card-planner.png" if page.stem == "planner" else "card.png"
+        assert soup.find("meta", property="og:image")["content"] == f"{home}_static/{card}"
+        assert (SITE / "_static" / card).exists()
+        assert soup.find("meta", attrs={"name": "twitter:card"})["content"] == "summary_large_image"
+        size = tuple(int(soup.find("meta", property=f"og:image:{side}")["content"]) for side in ("width", "height"))
+        assert size == SIZE
+        assert soup.find("meta", property="og:title")["content"] != settings["title"]
         assert len(soup.find("meta", attrs={"name": "description"})["content"]) > 40, page
         assert soup.title.get_text(strip=True)
 

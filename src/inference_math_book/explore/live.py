@@ -17,12 +17,13 @@ import altair as alt
 import sympy as sp
 
 from inference_math.evidence import load
-from inference_math.evidence.checks import as_one_of
+from inference_math.evidence.checks import as_one_of, as_whole
 from inference_math.theory.formula import Formula, to_numpy, to_vega
 from inference_math.theory.notation import QUANTITIES
 
 __all__ = [
     "COLOURS",
+    "IN_VIEW",
     "Live",
     "choice",
     "computed",
@@ -38,6 +39,7 @@ __all__ = [
 
 # Okabe and Ito's colours, told apart with any colour vision; dash patterns repeat the distinction.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+IN_VIEW = 3  # controls of a figure, at most; the others open
 PYTHON = "in_python"  # the parameter that holds a figure's curves as Python code
 _LETTERS = {
     "Delta": "Δ",
@@ -60,19 +62,21 @@ class Live:
     """A live figure: an Altair `chart` and the sentence that stands for it where it cannot be seen.
 
     `question` is what its controls answer. `presets` names settings of them, by parameter; what one leaves out goes
-    back to its first value. `again` draws the chart anew where Python must compute it: it takes the controls' values by
-    name, of the controls that `computes` names.
+    back to its first value. The first `shown` controls are in view, the others open under *more*. `again` draws the
+    chart anew where Python must compute it: it takes the controls' values by name, of the controls that `computes`
+    names.
 
     Raises
     ------
     ValueError
-        For a preset of what is no control of the chart.
+        For a preset of what is no control of the chart, and for more controls in view than `IN_VIEW`.
     """
 
     chart: Any
     alt_text: str
     question: str = ""
     presets: Mapping[str, Mapping[str, float | str]] = field(default_factory=dict)
+    shown: int = IN_VIEW
     again: Callable[..., Any] | None = None
     computes: Sequence[str] = ()
 
@@ -84,8 +88,11 @@ class Live:
         spec = _portable(spec, names)
         spec["description"] = self.alt_text
         told: dict[str, Any] = {"question": self.question} if self.question else {}
+        as_whole("shown", self.shown, 0, IN_VIEW)
+        controls = [param["name"] for param in spec.get("params", ()) if "bind" in param]
+        if len(controls) > self.shown:
+            told["shown"] = self.shown
         if self.presets:
-            controls = [param["name"] for param in spec["params"] if "bind" in param]
             for preset in self.presets.values():
                 for name in preset:
                     as_one_of("presets", name, controls)

@@ -7,9 +7,9 @@ from typing import Any
 
 import ipywidgets
 
-__all__ = ["drawn_again"]
+from inference_math_book.explore.live import IN_VIEW
 
-_FIRST = 3  # controls in view; the others open
+__all__ = ["drawn_again"]
 
 
 def drawn_again(chart: Any, names: Sequence[str], draw: Callable[..., None]) -> ipywidgets.VBox:
@@ -22,7 +22,7 @@ def drawn_again(chart: Any, names: Sequence[str], draw: Callable[..., None]) -> 
     for control in controls.values():
         control.continuous_update = False
     shown = ipywidgets.interactive_output(draw, controls)
-    first, others = list(controls.values())[:_FIRST], list(controls.values())[_FIRST:]
+    first, others = list(controls.values())[:IN_VIEW], list(controls.values())[IN_VIEW:]
     more = [ipywidgets.Accordion([ipywidgets.VBox(others)], titles=("more",))] if others else []
     return ipywidgets.VBox([*first, *more, shown])
 

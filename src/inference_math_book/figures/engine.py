@@ -126,26 +126,33 @@ def opening(
     unit: Operators | StepCost,
     question: str,
     presets: Mapping[str, Mapping[str, float | str]] | None = None,
+    *,
+    plays: bool = False,
     **first: float,
 ) -> explore.Live:
-    """Return the live figure with which a chapter opens, at settings of its own."""
+    """Return the live figure with which a chapter opens, at settings of its own.
+
+    One that `plays` does so by itself, once, when it is seen; its controls open under *more*.
+    """
     cost = unit if isinstance(unit, StepCost) else costs.step_cost(unit)
     return explore.Live(
-        seen(cost, **first),
+        seen(cost, plays, **first),
         alt_text="Lanes of twelve requests that wait, are computed, decode, and stand in bubbles, under three "
         "schedulers, one above the other; sliders for what is asked here, play, pause and step.",
         question=question,
         presets=presets or {},
-        again=partial(seen, cost),
+        shown=0 if plays else explore.IN_VIEW,
+        again=partial(seen, cost, plays),
         computes=tuple(SETTINGS),
     )
 
 
-def seen(cost: StepCost, **first: float) -> Any:
+def seen(cost: StepCost, plays: bool = False, **first: float) -> Any:
     """Return a live figure's chart: lanes of requests, a moment up to which they are played, and what was seen by then.
 
-    The page plays them again when a setting moves, by the same simulator (engine.js). `first` are settings to begin
-    with in the place of those of `SETTINGS`.
+    What comes after that moment is pale. The page plays them again when a setting moves, by the same simulator
+    (engine.js), and one that `plays` once by itself. `first` are settings to begin with in the place of those of
+    `SETTINGS`.
     """
     bars, tokens = played(cost, **first)
     kinds = list(KINDS)
@@ -154,17 +161,17 @@ def seen(cost: StepCost, **first: float) -> Any:
     x = alt.X("start:Q", title="time (ms)", axis=axis, scale=whole)
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-1, 3 * (_COUNT + _GAP)], reverse=True, nice=False))
     colours = alt.Scale(domain=kinds, range=list(KINDS.values()))
+    legend = alt.Legend(title=None, orient="top", symbolOpacity=1)
+    shape = {"x": x, "y": y, "y2": "y2:Q", "color": alt.Color("curve:N", legend=legend, scale=colours)}
+    ahead = alt.Chart(bars, name="ahead").mark_rect(opacity=0.15).encode(x2="end:Q", **shape)
     lanes = (
         alt.Chart(bars, name="lanes")
-        .transform_filter("datum.start < now")
+        .transform_filter("datum.start <= now")
         .transform_calculate(until="min(datum.end, now)")
         .mark_rect(stroke="white", strokeWidth=0.5)
         .encode(
-            x=x,
+            **shape,
             x2="until:Q",
-            y=y,
-            y2="y2:Q",
-            color=alt.Color("curve:N", legend=alt.Legend(title=None, orient="top"), scale=colours),
             tooltip=["architecture:N", "request:O", "curve:N", alt.Tooltip("value:Q", title="ms")],
         )
     )
@@ -193,13 +200,13 @@ def seen(cost: StepCost, **first: float) -> Any:
         .encode(x="start:Q")
     )
     told = asdict(cost) | _drawn() | {"systems": systems(), "architectures": list(ARCHITECTURES), "move": _MOVE}
-    told |= {"lane": _LANE, "apart": _COUNT + _GAP, "seconds": 12}
+    told |= {"lane": _LANE, "apart": _COUNT + _GAP, "seconds": 12, "plays": plays}
     sliders = [
         explore.named_slider(name, words, first.get(name, usual), *ends)
         for name, (words, usual, *ends) in SETTINGS.items()
     ]
     return (
-        alt.layer(lanes, said, head)
+        alt.layer(ahead, lanes, said, head)
         .add_params(
             explore.named_slider("played", "played (%)", 100, 0, 100, 0.5),
             *sliders,
@@ -207,5 +214,5 @@ def seen(cost: StepCost, **first: float) -> Any:
             alt.param(name="end", value=float(bars["end"].max())),
             alt.param(name="now", expr="played / 100 * end"),
         )
-        .properties(width="container", height=470)
+        .properties(width="container", height=400)
     )

@@ -55,6 +55,15 @@ def test_numbers_are_rounded_to_six_digits():
     assert value == {"a": {"x": 0.333333, "y": 123457000.0}}
 
 
+def test_three_controls_are_in_view_at_most_and_the_others_open(chart):
+    assert "usermeta" not in explore.Live(chart, "two controls").spec()
+    many = chart.add_params(*(explore.named_slider(name, name, 1, 0, 2, 1) for name in "abc"))
+    assert explore.Live(many, "five").spec()["usermeta"] == {"shown": explore.IN_VIEW}
+    assert explore.Live(chart, "two controls", shown=0).spec()["usermeta"] == {"shown": 0}
+    with pytest.raises(ValueError, match="shown must be a whole number"):
+        explore.Live(many, "five", shown=4).spec()
+
+
 def test_noise_in_the_last_digit_does_not_change_the_page():
     def page(x):
         dots = alt.Chart(pd.DataFrame({"x": [x]})).mark_point().encode(x="x:Q")
