@@ -142,7 +142,6 @@
       bar.append(toggle, share.button("Step", () => step(figure)));
       figure.querySelector(".live-view").before(bar);
     }
-    if (figure.dataset.played) again(figure);  // the theme has changed, and everything was drawn anew
   };
 
   for (const figure of document.querySelectorAll(".live-figure")) {

@@ -1,6 +1,6 @@
-// Draws the live figures: reads each specification from the page, embeds it with Vega, follows the theme (light or
-// dark). Below each stand presets, reset, a link with the controls' settings, the curves as Python, the numbers as CSV.
-// A figure is drawn when it nears the screen, or is to be printed; Vega, most of a page's weight, comes with the first.
+// Draws the live figures: reads each specification from the page, and embeds it with Vega. Below each stand presets,
+// reset, a link with the controls' settings, the curves as Python, the numbers as CSV. A figure is drawn when it nears
+// the screen, and stays a picture until it is; Vega, most of a page's weight, comes with the first.
 // Needs share.js, loaded before.
 (() => {
   "use strict";
@@ -107,11 +107,8 @@
   };
 
   const draw = async (figure) => {
-    const kept = figure.view && state(figure);
-    figure.view?.finalize();
     const result = await window.vegaEmbed(figure.querySelector(".live-view"), source(figure), {
       renderer: "svg",
-      config: share.vegaTheme(),
       actions: { export: true, source: true, compiled: false, editor: false },
     });
     figure.view = result.view;
@@ -119,7 +116,7 @@
     figure.querySelector("form")?.addEventListener("submit", (event) => event.preventDefault()); // Enter in its only field
     figure.querySelector(".vega-embed summary")?.setAttribute("aria-label", "Save the picture, or see its source");
     figure.toPython = () => toPython(figure);
-    if (kept) await set(figure, kept);
+    figure.querySelector(".live-still")?.remove();
     figure.dataset.drawn = "true";
     figure.dispatchEvent(new Event("drawn"));
   };
@@ -144,15 +141,9 @@
     share.whenNear(figures, show);
     follow();
     window.addEventListener("hashchange", follow);
-    window.addEventListener("beforeprint", () => figures.forEach(show));
     // Vega measures its container when the window changes; the theme moves sidebars without that.
     const resized = new ResizeObserver(() => window.dispatchEvent(new Event("resize")));
     figures.forEach((figure) => resized.observe(figure));
-    let theme = document.documentElement.dataset.theme;
-    new MutationObserver(() => {
-      const now = document.documentElement.dataset.theme;
-      if (now !== theme) { theme = now; figures.filter((figure) => figure.shown).forEach((figure) => figure.shown.then(() => draw(figure))); }
-    }).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   };
 
   start();
