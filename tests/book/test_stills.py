@@ -59,9 +59,11 @@ def test_a_script_replaces_it_and_the_page_stays_where_it_is(chapter, scheme):
 
 def test_a_figure_that_cannot_be_drawn_stays_a_picture(chapter):
     page = chapter()
-    page.route("**/vega.js", lambda route: route.abort())
+    page.evaluate(
+        "Object.defineProperty(window, 'vegaEmbed', { value: () => { window.tried = true; return Promise.reject(); } })"
+    )
     still = loaded(page)
-    page.wait_for_timeout(200)
+    page.wait_for_function("window.tried")
     assert still.evaluate(SHOWN)
     assert page.locator(".live-figure[data-drawn]").count() == 0
 

@@ -20,12 +20,11 @@ from inference_math.evidence import load
 from inference_math.evidence.checks import as_one_of
 from inference_math.theory.formula import Formula, to_numpy, to_vega
 from inference_math.theory.notation import QUANTITIES
-from inference_math_book.colours import COLOURS, ROLES, colours_of
+from inference_math_book.colours import COLOURS, colours_of
 from inference_math_book.explore.theme import EVERYWHERE, PAGE
 
 __all__ = [
     "COLOURS",
-    "ROLES",
     "Live",
     "choice",
     "colours_of",
@@ -233,7 +232,7 @@ def curves(
                 type="quantitative",
                 title=x_title or wrap(_label(axis), 36),
                 scale=x_scale,
-                axis=alt.Axis(labelOverlap="greedy", labelSeparation=6),
+                axis=alt.Axis(labelSeparation=6),
             ),
             # Room for the widest labels: a slider may bring them.
             y=alt.Y("value:Q", title=y_title, scale=y_scale, axis=alt.Axis(minExtent=46)),

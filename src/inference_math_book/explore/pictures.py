@@ -22,7 +22,7 @@ PICTURES = {
     "step": ("What a step consists of", "Without a prompt, and with the prompt tokens that the plan puts into it."),
     "speeds": (
         "Speed of a user against output of a GPU",
-        "Each line is the best that an architecture does under other limits on TPOT; the black dot is the plan.",
+        "Each line is the best that an architecture does under other limits on TPOT; the dot is the plan.",
     ),
     "memory": ("Memory of one GPU", "What the weights leave is for KV caches; how much of it the plan uses."),
     "swings": (

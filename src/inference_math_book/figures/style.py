@@ -34,9 +34,13 @@ def plain(number: float) -> str:
 class _Decades(LogLocator):
     """Powers of the base; 1, 2 and 5 where there are few of these; on less than that, what is round."""
 
+    def __init__(self, base: float) -> None:
+        super().__init__(base)
+        self.base_of_powers = base
+
     def tick_values(self, vmin: float, vmax: float) -> Any:
         for subs in ((1.0,), (1.0, 2.0, 5.0)):
-            if self._base > max(subs):
+            if self.base_of_powers > max(subs):
                 self.set_params(subs=subs)
                 ticks = np.asarray(super().tick_values(vmin, vmax))
                 if np.sum((min(vmin, vmax) <= ticks) & (ticks <= max(vmin, vmax))) >= _TICKS:

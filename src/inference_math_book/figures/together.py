@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, to_rgba
 
 from inference_math.optimiser.architectures import ARCHITECTURES, compare
 from inference_math.unit.costs import WorkloadCosts
@@ -57,12 +57,13 @@ def decision_map(
             rows.append({"n_in": prompt, "n_out": answer, "best": best, "leader": leader, "margin": margin})
     frame = pd.DataFrame(rows)
     names = ["none fits", "too close to call", *ARCHITECTURES]
-    colours = ["none", GREY, *(ROLES[each] for each in ARCHITECTURES)]
+    colours = ["none", to_rgba(GREY, 0.3), *(ROLES[each] for each in ARCHITECTURES)]
     grid = frame.best.map(names.index).to_numpy().reshape(len(n_in), len(n_out))
     ax.pcolormesh(range(len(n_in)), range(len(n_out)), grid.T, cmap=ListedColormap(colours), vmin=-0.5, vmax=4.5)
     for i, row in enumerate(frame.to_dict("records")):
+        ink = "white" if row["best"] in ARCHITECTURES else "black"
         text = "" if row["best"] == "none fits" else "only" if np.isinf(row["margin"]) else f"{100 * row['margin']:.0f}"
-        ax.text(i // len(n_out), i % len(n_out), text, ha="center", va="center", fontsize=8, color="white")
+        ax.text(i // len(n_out), i % len(n_out), text, ha="center", va="center", fontsize=8, color=ink)
     for name, colour in zip(names, colours, strict=True):
         if (frame.best == name).any():
             ax.plot([], [], "s", color=colour, markeredgecolor=GREY, markersize=10, label=name)
