@@ -1,7 +1,7 @@
 """The colours of all figures, typed here and nowhere else: of Matplotlib, of Vega-Lite, and of style sheets.
 
-What has a role has its colour in every figure. Eight hues are told apart with any colour vision, and each has a
-contrast of 3 to 1 at least against a white page and against a dark one.
+What has a role has its colour in every figure. Each colour has a contrast of 3 to 1 at least against a white page and
+against a dark one; what stands together is told apart with any colour vision.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import MappingProxyType
 __all__ = ["COLOURS", "GREY", "ROLES", "colour_of", "colours_of", "css"]
 
 _BLUE, _VERMILION, _GREEN = "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito's
-_VIOLET, _BROWN, _CYAN = "#8A47CC", "#99733D", "#2A8CA0"  # theirs are too light for a white page
+_VIOLET, _BROWN, _CYAN = "#8A47CC", "#99733D", "#2A8CA0"  # in the place of those that are too light for a white page
 GREY = "#7A7A7A"
 
 COLOURS = (_BLUE, _VERMILION, _GREEN, _VIOLET, _BROWN, _CYAN)

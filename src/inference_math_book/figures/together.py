@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, to_rgba
+from matplotlib.colors import ListedColormap
 
 from inference_math.optimiser.architectures import ARCHITECTURES, compare
 from inference_math.unit.costs import WorkloadCosts
@@ -57,7 +57,7 @@ def decision_map(
             rows.append({"n_in": prompt, "n_out": answer, "best": best, "leader": leader, "margin": margin})
     frame = pd.DataFrame(rows)
     names = ["none fits", "too close to call", *ARCHITECTURES]
-    colours = ["none", to_rgba(GREY, 0.3), *(ROLES[each] for each in ARCHITECTURES)]
+    colours = ["none", f"{GREY}4D", *(ROLES[each] for each in ARCHITECTURES)]  # grey for a third
     grid = frame.best.map(names.index).to_numpy().reshape(len(n_in), len(n_out))
     ax.pcolormesh(range(len(n_in)), range(len(n_out)), grid.T, cmap=ListedColormap(colours), vmin=-0.5, vmax=4.5)
     for i, row in enumerate(frame.to_dict("records")):
