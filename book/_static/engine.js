@@ -154,7 +154,6 @@
       figure.querySelector(".live-view").before(bar);
       figure.addEventListener("input", ({ target }) => { if (target.name === "played") pause(figure); });
     }
-    if (figure.dataset.played) again(figure);  // the theme has changed, and everything was drawn anew
     begin(figure);
   };
 

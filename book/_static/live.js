@@ -1,7 +1,7 @@
-// Draws the live figures: reads each specification from the page, embeds it with Vega, follows the theme (light or
-// dark). Below each stand its first controls, the others under *more*; then presets, reset, a link with the controls'
-// settings, the curves as Python, the numbers as CSV.
-// A figure is drawn when it nears the screen, or is to be printed; Vega, most of a page's weight, comes with the first.
+// Draws the live figures: reads each specification from the page, and embeds it with Vega. Below each stand its first
+// controls, the others under *more*; then presets, reset, a link with the controls' settings, the curves as Python, the
+// numbers as CSV. A figure is drawn when it nears the screen, and stays a picture until it is; Vega, most of a page's
+// weight, comes with the first.
 // Needs share.js, loaded before.
 (() => {
   "use strict";
@@ -81,23 +81,17 @@
 
   // Controls stand below the plot; beyond those that are in view they open, and so do the tools where none is.
   const inView = (figure) => source(figure).usermeta?.shown ?? Infinity;
-  const clear = (figure) => {
-    if (!figure.form) {
-      figure.form = Object.assign(document.createElement("form"), { className: "vega-bindings" });
-      figure.form.addEventListener("submit", (event) => event.preventDefault());  // Enter in its only field
-      figure.querySelector(".live-view").after(figure.form);
-    }
-    figure.querySelectorAll(".vega-bind").forEach((row) => row.remove());
+  const addForm = (figure) => {
+    figure.form = Object.assign(document.createElement("form"), { className: "vega-bindings" });
+    figure.form.addEventListener("submit", (event) => event.preventDefault());  // Enter in its only field
+    figure.querySelector(".live-view").after(figure.form);
   };
   const fold = (figure) => {
     const rest = [...figure.form.children].slice(inView(figure));
     if (!rest.length) return;
-    if (!figure.more) {
-      figure.more = Object.assign(document.createElement("details"), { className: "live-more" });
-      figure.more.append(Object.assign(document.createElement("summary"), { textContent: "more" }));
-      figure.form.after(figure.more);
-    }
-    figure.more.firstElementChild.after(...rest);
+    figure.more = Object.assign(document.createElement("details"), { className: "live-more" });
+    figure.more.append(Object.assign(document.createElement("summary"), { textContent: "more" }), ...rest);
+    figure.form.after(figure.more);
   };
 
   const chooser = (figure, presets) => {
@@ -129,13 +123,10 @@
   };
 
   const draw = async (figure) => {
-    const kept = figure.view && state(figure);
-    figure.view?.finalize();
-    clear(figure);
+    addForm(figure);
     const result = await window.vegaEmbed(figure.querySelector(".live-view"), source(figure), {
       renderer: "svg",
       bind: figure.form,
-      config: share.vegaTheme(),
       actions: { export: true, source: true, compiled: false, editor: false },
     });
     figure.view = result.view;
@@ -143,7 +134,7 @@
     fold(figure);
     figure.querySelector(".vega-embed summary")?.setAttribute("aria-label", "Save the picture, or see its source");
     figure.toPython = () => toPython(figure);
-    if (kept) await set(figure, kept);
+    figure.querySelector(".live-still")?.remove();
     figure.dataset.drawn = "true";
     figure.dispatchEvent(new Event("drawn"));
   };
@@ -168,15 +159,9 @@
     share.whenNear(figures, show);
     follow();
     window.addEventListener("hashchange", follow);
-    window.addEventListener("beforeprint", () => figures.forEach(show));
     // Vega measures its container when the window changes; the theme moves sidebars without that.
     const resized = new ResizeObserver(() => window.dispatchEvent(new Event("resize")));
     figures.forEach((figure) => resized.observe(figure));
-    let theme = document.documentElement.dataset.theme;
-    new MutationObserver(() => {
-      const now = document.documentElement.dataset.theme;
-      if (now !== theme) { theme = now; figures.filter((figure) => figure.shown).forEach((figure) => figure.shown.then(() => draw(figure))); }
-    }).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   };
 
   start();

@@ -13,9 +13,8 @@ window.inferenceMathPictures = (() => {
   const picture = async (holder) => {
     const { name } = holder.dataset;
     await Promise.all([share.vega(), answered]);
-    views[name]?.finalize();
     const asked = { ...data.pictures[name], datasets: { [name]: rowsOf[name] || [] } };
-    const { view } = await window.vegaEmbed(holder, asked, { renderer: "svg", config: share.vegaTheme(), actions: { export: true, source: false, compiled: false, editor: false } });
+    const { view } = await window.vegaEmbed(holder, asked, { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false } });
     views[name] = view;
     holder.querySelector("summary")?.setAttribute("aria-label", "Save the picture");
     holder.dataset.drawn = "true";
@@ -86,10 +85,5 @@ window.inferenceMathPictures = (() => {
   const none = () => { document.getElementById("planner-pictures").hidden = true; return []; };
 
   share.whenNear(holders, picture);
-  let theme = document.documentElement.dataset.theme;
-  new MutationObserver(() => {
-    const now = document.documentElement.dataset.theme;
-    if (now !== theme) { theme = now; holders.filter(({ dataset }) => views[dataset.name]).forEach(picture); }
-  }).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   return { none, pictured, views };
 })();

@@ -453,6 +453,8 @@
     "decodes of a unit, at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", `${of}TTFT at full load (ms)`,
     asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT at full load (ms)"];
     table("planner-architectures", ["", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));
+    const heads = document.querySelectorAll("#planner-architectures th");
+    names.forEach((name, i) => { heads[i + 1].style.borderBottom = `.25em solid var(--${name})`; });  // as in the picture
   };
 
   const sizes = function* (given) {

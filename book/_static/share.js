@@ -49,21 +49,6 @@ window.inferenceMathShare = (() => {
   });
   const vega = () => script("vega.js");
 
-  const palette = {
-    light: { text: "#222222", grid: "#d5d5d5", axis: "#666666" },
-    dark: { text: "#e6e6e6", grid: "#444444", axis: "#aaaaaa" },
-  };
-  const vegaTheme = () => {
-    const p = palette[document.documentElement.dataset.theme === "dark" ? "dark" : "light"];
-    const text = { labelColor: p.text, titleColor: p.text, labelFontSize: 13, titleFontSize: 13, titleFontWeight: 500 };
-    return {
-      background: "transparent",
-      axis: { ...text, gridColor: p.grid, domainColor: p.axis, tickColor: p.axis },
-      legend: text, title: { color: p.text }, text: { color: p.text }, rule: { color: p.text },
-      view: { stroke: null }, style: { "guide-label": { fill: p.text } },
-    };
-  };
-
   // Call `near` once, when an element is about to come into view.
   const AHEAD = "800px";
   const whenNear = (elements, near) => {
@@ -102,5 +87,5 @@ window.inferenceMathShare = (() => {
     const cell = (v) => (/[",\n]/.test(String(v ?? "")) ? `"${String(v).replaceAll('"', '""')}"` : String(v ?? ""));
     return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
   };
-  return { parse, hash, link, button, copier, script, vega, vegaTheme, whenNear, numbersOf, cells, fill, download, csv };
+  return { parse, hash, link, button, copier, script, vega, whenNear, numbersOf, cells, fill, download, csv };
 })();

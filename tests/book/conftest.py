@@ -43,6 +43,13 @@ COMPLAINED = """window.addEventListener("error", () => { window.complained = tru
     const complain = console.error;
     console.error = (...what) => { window.complained = true; complain(...what); };"""
 
+# A figure is drawn when somebody scrolls there.
+SCROLLED = """() => {
+    const next = document.querySelector(".live-figure:not([data-drawn])");
+    next?.scrollIntoView();
+    return !next;
+}"""
+
 
 def opener(browser, site):
     """Open built pages from disk, and fail at the end if one complained or looked elsewhere."""
@@ -63,11 +70,9 @@ def opener(browser, site):
         page.goto((site / name.partition("#")[0]).as_uri() + name[len(name.partition("#")[0]) :])
         # What a fold of the planner's form hides, a test fills in, too.
         page.evaluate("document.querySelectorAll('#planner-form details').forEach((one) => { one.open = true; })")
-        figures = page.locator(".live-figure").count()
-        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")  # or they wait until somebody scrolls there
-        page.wait_for_function(
-            "n => document.querySelectorAll('.live-figure[data-drawn=true]').length === n", arg=figures
-        )
+        page.wait_for_function(SCROLLED)
+        if "#" not in name:
+            page.evaluate("window.scrollTo(0, 0)")
         assert not troubles  # else every wait for what a broken page should show takes its whole time
         return page
 

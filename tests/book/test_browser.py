@@ -267,7 +267,7 @@ def test_the_theme_can_change_and_the_slider_keeps_its_value(kept_page):
         "document.querySelector('#fig-speedup .live-figure').view.signal('e') === 15"
     )
     label = page.locator("#fig-speedup svg.marks .role-axis-title text").first
-    assert label.get_attribute("fill") == "#e6e6e6"
+    assert label.evaluate("one => getComputedStyle(one).fill") == page.evaluate("getComputedStyle(document.body).color")
 
 
 def test_the_csv_button_saves_the_drawn_numbers(kept_page):

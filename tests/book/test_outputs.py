@@ -14,6 +14,7 @@ from inference_math.theory.formula import DERIVED
 from inference_math_book import notebook
 from inference_math_book.explore.live import on_page
 from inference_math_book.extension.outputs import Outputs, links_on_page, picture
+from inference_math_book.extension.pictures import with_stills
 from inference_math_book.notebook import CAPTION, show
 
 BASE = "https://example.org/book-of/"
@@ -74,6 +75,27 @@ def test_a_live_figure_s_words_cannot_end_its_script():
     assert "1 &lt; 2?" in drawn
     text = re.search(r'<script type="application/json">(.*)</script>', drawn)[1]
     assert json.loads(text)["width"] == "container"
+
+
+def test_until_it_is_drawn_a_live_figure_is_a_picture_that_later_builds_keep(tmp_path):
+    points = [{"x": x, "y": x * x} for x in (0, 1, 2)]
+    axes = {name: {"field": name, "type": "quantitative"} for name in "xy"}
+    spec = {"data": {"values": points}, "mark": "line", "encoding": axes, "description": 'A "rising" line.'}
+    body = f"<p>Before.</p>{on_page(spec)}<p>After.</p>"
+    drawn = with_stills(SimpleNamespace(outdir=tmp_path), body, "../_static/live")
+    assert drawn.startswith("<p>Before.</p>")
+    assert drawn.endswith("</div><p>After.</p>")
+    assert '<div class="live-view"></div><img' in drawn
+    assert 'alt="A &quot;rising&quot; line."' in drawn
+    (path,) = (tmp_path / "_static" / "live").iterdir()
+    assert f'src="../_static/live/{path.name}"' in drawn
+    svg = path.read_text(encoding="utf-8")
+    assert "prefers-color-scheme:dark" in svg
+    assert "aria-" not in svg
+    assert not re.search(r"\.\d{3}", svg)
+    path.write_text(svg.replace("<path", "<path id='kept'", 1), encoding="utf-8")
+    assert with_stills(SimpleNamespace(outdir=tmp_path), body, "../_static/live") == drawn
+    assert "kept" in path.read_text(encoding="utf-8")
 
 
 def test_another_output_is_left_to_the_tools():

@@ -20,12 +20,15 @@ from inference_math.evidence import load
 from inference_math.evidence.checks import as_one_of, as_whole
 from inference_math.theory.formula import Formula, to_numpy, to_vega
 from inference_math.theory.notation import QUANTITIES
+from inference_math_book.colours import COLOURS, colours_of
+from inference_math_book.explore.theme import EVERYWHERE, PAGE
 
 __all__ = [
     "COLOURS",
     "IN_VIEW",
     "Live",
     "choice",
+    "colours_of",
     "computed",
     "curves",
     "log_scale",
@@ -37,8 +40,6 @@ __all__ = [
     "with_source",
 ]
 
-# Okabe and Ito's colours, told apart with any colour vision; dash patterns repeat the distinction.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 IN_VIEW = 3  # controls of a figure, at most; the others open
 PYTHON = "in_python"  # the parameter that holds a figure's curves as Python code
 _LETTERS = {
@@ -54,6 +55,7 @@ _LETTERS = {
     "tau": "τ",
 }
 _HEIGHT = 320  # pixels of a figure
+# Beside a colour, for whoever does not see it.
 _DASHES = ([1, 0], [8, 4], [2, 2], [8, 3, 2, 3], [4, 4], [12, 3])
 
 
@@ -87,6 +89,7 @@ class Live:
         names = {name: f"rows-{i}" for i, name in enumerate(spec.get("datasets", ()))}
         spec = _portable(spec, names)
         spec["description"] = self.alt_text
+        spec["config"] = dict(EVERYWHERE)
         told: dict[str, Any] = {"question": self.question} if self.question else {}
         as_whole("shown", self.shown, 0, IN_VIEW)
         controls = [param["name"] for param in spec.get("params", ()) if "bind" in param]
@@ -108,7 +111,12 @@ class Live:
 
 def on_page(spec: Mapping[str, Any]) -> str:
     """Return a live figure's place on a page: its specification, and its description until it is drawn."""
-    spec = {**spec, "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "width": "container"}
+    spec = {
+        **spec,
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": "container",
+        "config": dict(PAGE),
+    }
     binds = spec.get("usermeta", {}).get("binds", {})  # of controls that a notebook has beside its chart
     spec["params"] = [
         one | {"bind": binds[one["name"]]} if one["name"] in binds else one for one in spec.get("params", [])
@@ -231,11 +239,11 @@ def curves(
                 type="quantitative",
                 title=x_title or wrap(_label(axis), 36),
                 scale=x_scale,
-                axis=alt.Axis(labelOverlap="greedy", labelSeparation=6),
+                axis=alt.Axis(labelSeparation=6),
             ),
             # Room for the widest labels: a slider may bring them.
             y=alt.Y("value:Q", title=y_title, scale=y_scale, axis=alt.Axis(minExtent=46)),
-            color=alt.Color("curve:N", legend=legend, scale=alt.Scale(domain=labels, range=list(COLOURS))),
+            color=alt.Color("curve:N", legend=legend, scale=alt.Scale(domain=labels, range=colours_of(labels))),
             strokeDash=alt.StrokeDash("curve:N", legend=legend, scale=alt.Scale(domain=labels, range=dashes)),
             tooltip=[
                 alt.Tooltip("curve:N", title="curve"),

@@ -12,7 +12,8 @@ import altair as alt
 
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.unit.steps import PARTS
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS, colours_of
+from inference_math_book.explore.theme import PAGE
 
 __all__ = ["PICTURES", "pictures"]
 
@@ -21,7 +22,7 @@ PICTURES = {
     "step": ("What a step consists of", "Without a prompt, and with the prompt tokens that the plan puts into it."),
     "speeds": (
         "Speed of a user against output of a GPU",
-        "Each line is the best that an architecture does under other limits on TPOT; the black dot is the plan.",
+        "Each line is the best that an architecture does under other limits on TPOT; the dot is the plan.",
     ),
     "memory": ("Memory of one GPU", "What the weights leave is for KV caches; how much of it the plan uses."),
     "swings": (
@@ -36,7 +37,9 @@ _HELD = ("weights", "KV caches in use", "KV caches, free", "engine's own", "left
 def pictures() -> dict[str, dict[str, Any]]:
     """Return the specifications by name."""
     charts = {"step": _step(), "speeds": _speeds(), "memory": _memory(), "swings": _swings()}
-    return {name: chart.properties(width="container").to_dict() for name, chart in charts.items()}
+    return {
+        name: chart.properties(width="container").to_dict() | {"config": dict(PAGE)} for name, chart in charts.items()
+    }
 
 
 def _rows(name: str) -> Any:
@@ -44,8 +47,7 @@ def _rows(name: str) -> Any:
 
 
 def _coloured(field: str, names: tuple[str, ...]) -> Any:
-    colours = [*COLOURS, "#999999", "#bbbbbb"][: len(names)]
-    scale = alt.Scale(domain=list(names), range=colours)
+    scale = alt.Scale(domain=list(names), range=colours_of(names))
     legend = alt.Legend(orient="bottom", columns=1, labelLimit=0)
     return alt.Color(field, type="nominal", scale=scale, title=None, legend=legend)
 
@@ -79,7 +81,7 @@ def _speeds() -> Any:
         order=alt.Order("user", type="quantitative"),
         detail="architecture:N",
     )
-    chosen = base.transform_filter("datum.chosen").mark_point(size=110, filled=True, color="black", stroke="white")
+    chosen = base.transform_filter("datum.chosen").mark_point(size=110, filled=True, color="currentColor")
     return (lines.transform_filter("!datum.chosen") + chosen).properties(height=220)
 
 

@@ -10,7 +10,9 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from inference_math_book.colours import css
 from inference_math_book.extension import mathml
+from inference_math_book.extension.pictures import with_stills
 
 __all__ = ["finish_page", "lighten", "prepare"]
 
@@ -68,12 +70,14 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         played = '"name": "engine"' in context["body"]
         for script in ("share.js", *(["engine.js"] if played else []), "live.js"):
             app.add_js_file(script, loading_method="defer")
+        context["body"] = with_stills(app, context["body"], context["pathto"]("_static/live", resource=True))
     if 'class="table-search"' in context.get("body", ""):
         app.add_js_file("tables.js", loading_method="defer")
     if 'class="claim"' in context.get("body", ""):
         for script in ("share.js", "ledger.js"):
             app.add_js_file(script, loading_method="defer")
     if 'id="planner-form"' in context.get("body", ""):
+        context["metatags"] = context.get("metatags", "") + f"<style>{css()}</style>"
         parts = [f"planner{part}.js" for part in ("-pictures", "-crowd", "", "-bench", "-sessions")]
         for script in ("inference_math.js", "share.js", *parts):
             app.add_js_file(script, loading_method="defer")

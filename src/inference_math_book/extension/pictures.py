@@ -1,35 +1,82 @@
-"""The book on paper: live figures as they are before anybody moves a slider, chapters with their numbers of the web."""
+"""Live figures as they are before anybody moves a slider: on the page until they are drawn, and on paper.
+
+There chapters have their numbers of the web, too.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-__all__ = ["OnPaper", "drawn"]
+__all__ = ["OnPaper", "drawn", "with_stills"]
 
 _UNNUMBERED = r"\setcounter{secnumdepth}{-2}"
 _SPEC = re.compile(r'<script type="application/json">(.*?)</script>', re.S)
+_UNDRAWN = re.compile(
+    rf'<div class="live-figure">(?P<before>(?:(?!<script).)*{_SPEC.pattern}<div class="live-view">)<p>.*?</p></div>',
+    re.S,
+)
+_VEGA_LITE = "6.4"
+_PAPER, _SCREEN = 640, 480  # pixels of what the axes enclose, there at a size that a telephone can show
+# Nothing of this is seen: digits finer than a hundredth of a pixel, and what each mark is called.
+_UNSEEN = re.compile(r'(?<=\.\d\d)\d+| (?:aria-[a-z]+|role|class)="[^"]*"')
+_OWN = Path(__file__).read_bytes()
+_PAPERS = "<style>svg{color:#222}@media(prefers-color-scheme:dark){svg{color:#e6e6e6}}</style>"
 
 
-def drawn(html: str, width: int = 640) -> bytes | None:
+def drawn(html: str, width: int = _PAPER) -> bytes | None:
     """Return a live figure's picture (PNG), as it opens, from its HTML; None where that is none."""
     import vl_convert
 
     found = _SPEC.search(html) if "live-figure" in html else None
     if not found:
         return None
-    text = {"labelFontSize": 13, "titleFontSize": 13}
     spec: dict[str, Any] = json.loads(unescape(found[1]))
-    spec |= {"width": width, "background": "white", "config": {"axis": text, "legend": text}}
-    return vl_convert.vegalite_to_png(spec, vl_version="6.4", scale=2)
+    spec |= {"width": width, "background": "white"}
+    return vl_convert.vegalite_to_png(spec, vl_version=_VEGA_LITE, scale=2)
+
+
+def with_stills(app: Sphinx, body: str, folder: str) -> str:
+    """Return a page's HTML with a picture of each of its live figures, which stays until a script has drawn it.
+
+    Pictures are files of `folder`, as the page calls it. Their names are digests of what is drawn, so that a later
+    build draws anew only what has changed.
+    """
+    target = Path(app.outdir, "_static", "live")
+    target.mkdir(parents=True, exist_ok=True)
+
+    def one(found: re.Match[str]) -> str:
+        spec = json.loads(found[2])
+        path = target / f"{hashlib.sha256(_OWN + found[2].encode()).hexdigest()[:16]}.svg"
+        if not path.exists():
+            path.write_text(still(spec), encoding="utf-8")
+        width, height = re.findall(r'(?:width|height)="([\d.]+)"', path.read_text(encoding="utf-8")[:500])[:2]
+        bound = sum("bind" in param for param in spec["params"])
+        seen = min(bound, spec.get("usermeta", {}).get("shown", bound))
+        return (
+            f'<div class="live-figure" style="--drawn:{height}px;--controls:{seen}">'
+            f'{found["before"]}</div><img class="live-still dark-light" loading="lazy" src="{folder}/{path.name}" '
+            f'width="{width}" height="{height}" alt="{escape(spec["description"], quote=True)}">'
+        )
+
+    return _UNDRAWN.sub(one, body)
+
+
+def still(spec: dict[str, Any]) -> str:
+    """Return the picture (SVG) of a live figure, in ink for a light or a dark page."""
+    import vl_convert
+
+    svg = vl_convert.vegalite_to_svg(spec | {"width": _SCREEN}, vl_version=_VEGA_LITE)
+    return _UNSEEN.sub("", svg).replace(">", f">{_PAPERS}", 1)
 
 
 class OnPaper(SphinxPostTransform):

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math.unit import Unit
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS
 
 __all__ = ["compared", "errors_by_load", "implied_share", "intervals"]
 

@@ -16,13 +16,12 @@ from matplotlib.axes import Axes
 from inference_math import simulate
 from inference_math.simulate import Chunked, Disaggregated, Habits, Run, Scheduler, StepCost
 from inference_math.workload import Workload
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS, colours_of
 from inference_math_planner import laws
 from inference_math_planner.laws.rounds import ClosedRounds, OpenRounds
 
 __all__ = ["by_cadence", "closed", "family", "gaps", "grid", "groups", "opened"]
 
-_TICKS = (10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 5000)  # ms
 _PLENTY = 10**7  # tokens of a step: room for all prompts
 
 
@@ -107,8 +106,7 @@ def by_cadence(
             ax.plot(table["every"], 1e3 * table[f"{name} simulated"], "o", color=colour, markersize=4)
     for ax, title in zip(axes, ("mean time between tokens (ms)", "mean time to first token (ms)"), strict=True):
         ax.set(xlabel="steps from prompts to prompts, N", ylabel=title, xscale="log")
-        ax.set_xticks(list(cadences), [str(one) for one in cadences])
-        ax.minorticks_off()
+        ax.set_xticks(list(cadences))
     axes[0].legend()
     return pd.DataFrame(rows)
 
@@ -128,8 +126,10 @@ def family(
     tables = []
     for column, (many, load) in zip(axes.T, loads.items(), strict=True):
         table = pd.DataFrame(_family(parts, *lengths, many, load))
+        schedules = table.groupby("schedule", sort=False)
+        hues = colours_of(table["schedule"].unique())
         for ax, name in zip(column, ("mean gap", "P99 of gaps"), strict=True):
-            for (kind, rows), colour, mark in zip(table.groupby("schedule", sort=False), COLOURS, "os^", strict=False):
+            for (kind, rows), colour, mark in zip(schedules, hues, "os^", strict=True):
                 ax.plot(1e3 * rows["ttft"], 1e3 * rows[name], f"{mark}-", color=colour, markersize=5, label=kind)
                 for end in (0, -1):
                     place = (1e3 * rows["ttft"].iloc[end], 1e3 * rows[name].iloc[end])
@@ -137,10 +137,6 @@ def family(
             ax.axvline(1e3 * limits[0], color="grey", linestyle=":")
             ax.axhline(1e3 * limits[1], color="grey", linestyle=":")
             ax.set(xscale="log", yscale="log", xlabel="mean time to first token (ms)", ylabel=f"{name} (ms)")
-            ax.minorticks_off()
-            for axis, ends in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
-                ticks = [tick for tick in _TICKS if ends[0] <= tick <= ends[1]]
-                axis.set_ticks(ticks, [str(tick) for tick in ticks])
         column[0].set_title("one engine" if many == 1 else f"{many} ranks that step together")
         tables.append(table)
     axes[0, 0].legend()

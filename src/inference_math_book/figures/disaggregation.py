@@ -17,7 +17,7 @@ from inference_math.optimiser import architectures
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS, colours_of
 
 __all__ = ["distserve", "gain_of_pools", "goodput", "limit_reached", "mixed_steps", "phase_rates", "rates_by_limit"]
 
@@ -38,7 +38,8 @@ def rates_by_limit(
             | {each: mean[each] for each in ("chunked", "disaggregated")}
         )
     frame = pd.DataFrame(rows)
-    for name, colour, dash in zip(frame.columns[1:], COLOURS, ("--", ":", "-", "-."), strict=False):
+    names = list(frame.columns[1:])
+    for name, colour, dash in zip(names, colours_of(names), ("--", ":", "-", "-."), strict=True):
         ax.plot(1e3 * frame.limit, frame[name], dash, color=colour, label=name)
     ax.set(xlabel="limit on the time between tokens (ms)", ylabel="requests/s of one unit", ylim=(0, None))
     ax.legend()
@@ -183,7 +184,8 @@ def phase_rates(ax: Axes, operators: Operators, contexts: Sequence[int]) -> pd.D
         name = f"decode at {context:,}"
         tables.append(pd.DataFrame({"phase": name, "at once": steps.batch, "rate": steps.batch / steps.total}))
     frame = pd.concat(tables, ignore_index=True)
-    for phase, colour, dash in zip(frame.phase.unique(), COLOURS, _DASHES, strict=False):
+    phases = frame.phase.unique()
+    for phase, colour, dash in zip(phases, colours_of(phases), _DASHES, strict=False):
         rows = frame[frame.phase == phase]
         ax.loglog(rows["at once"], rows.rate, dash, marker=".", color=colour, label=phase)
     ax.set(xlabel="tokens computed at once", ylabel="tokens/s")

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from inference_math import catalogue
 from inference_math.unit import Unit
 from inference_math.unit.steps import unread
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS
 
 __all__ = ["chosen_weights", "errors_by_family", "kv_of_a_request", "queues", "split_gains"]
 

@@ -15,7 +15,7 @@ from inference_math import simulate, theory
 from inference_math.catalogue.engines import engines
 from inference_math.simulate import Chunked, Habits, StepCost
 from inference_math.workload import RandomLengths, Requests, Workload
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS
 from inference_math_planner import laws
 
 __all__ = ["Answers", "benchmark_law", "by_rate", "by_requests", "by_users", "played", "waves"]
@@ -86,10 +86,7 @@ def waves(
             for wave, told, found in zip(places, law, beside[1:], strict=True)
         ]
     ax.axhline((B - 1) / n_out, color="black", linestyle=":", linewidth=1.2)
-    ticks = [0.2, 0.5, 1, 2, 5]
     ax.set(xlabel="answers that each user has had", ylabel="others' prompts in the step of one's own", yscale="log")
-    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.minorticks_off()
     ax.legend()
     return pd.DataFrame(rows)
 
@@ -109,9 +106,7 @@ def by_requests(
     ax.plot(table["requests of each user"], 1e3 * table["simulated"], "o", color=COLOURS[0], label="simulated")
     ax.axhline(1e3 * steady, color=COLOURS[1], linestyle="--", label="closed loop, users spread")
     ax.set(xlabel="requests of each user", ylabel="mean TTFT (ms)", xscale="log", ylim=(0, None))
-    ticks = [1, 3, 10, 30, 100]
-    ax.set_xticks(ticks, [str(tick) for tick in ticks])
-    ax.minorticks_off()
+    ax.set_xticks([1, 3, 10, 30, 100])
     ax.legend()
     return table
 
@@ -160,9 +155,7 @@ def by_users(axes: Sequence[Axes], table: pd.DataFrame) -> pd.DataFrame:
         for height in (0.8, 1.0, 1.25):
             ax.axhline(height, color="black", linestyle="-" if height == 1 else ":", linewidth=1)
         ax.set(xlabel="users", title=title, xscale="log", yscale="log", ylim=(0.04, 5))
-        ax.set_xticks([4, 16, 64, 256], ["4", "16", "64", "256"])
-        ax.set_yticks([0.05, 0.1, 0.2, 0.5, 1, 2, 5], ["0.05", "0.1", "0.2", "0.5", "1", "2", "5"])
-        ax.minorticks_off()
+        ax.set_xticks([4, 16, 64, 256])
     axes[0].set_ylabel("predicted over measured TTFT")
     axes[1].legend()
     return rows[["model", "gpu", "engine", "weights", "n_in", "n_out", "users", "ttft_s", "law", "played"]]

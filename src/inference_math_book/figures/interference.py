@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import ScalarFormatter
 from numpy.typing import NDArray
 
 from inference_math import evidence, theory
 from inference_math.simulate import Cost, Run
 from inference_math.unit.operators import Operators
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS, ROLES
 from inference_math_planner.laws import latency
 
 __all__ = ["KINDS", "batch_parts", "concurrency_counts", "ml_energy", "segments", "timeline", "weights_and_compute"]
 
 # What a request does, and the colour it is drawn in.
-KINDS = {"waits": "#bbbbbb", "prefill": COLOURS[0], "decode": COLOURS[2], "bubble": COLOURS[1]}
+KINDS = {"waits": ROLES["wait"]} | {kind: ROLES[kind] for kind in ("prefill", "decode", "bubble")}
 _SHORT = 1e-9  # seconds: nothing shorter is a segment
 
 
@@ -117,8 +116,6 @@ def weights_and_compute(ax: Axes, operators: Operators, most: int = 1024) -> pd.
     ax.loglog(drawn.tokens, 1e3 * drawn.measured, "o", base=2, color=COLOURS[0], markersize=4, label="measured")
     for (name, values), dash in zip(forms.items(), (":", "-", "--"), strict=True):
         ax.loglog(drawn.tokens, 1e3 * values, dash, base=2, color=COLOURS[1], label=name, linewidth=1.6)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(ScalarFormatter())
     ax.set(xlabel="tokens in the step (token)", ylabel="matrix products (ms)")
     ax.legend()
     return drawn.assign(**forms, t_w=t_w, T=T)

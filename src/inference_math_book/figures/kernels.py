@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter
 from numpy.typing import NDArray
 
 from inference_math.evidence import load
 from inference_math.unit.kernels import PROJECTIONS, kernels
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS
 
 __all__ = ["BLOCKS", "KINDS", "blocks", "curve", "reached", "times"]
 
@@ -67,8 +66,6 @@ def times(axes: Mapping[str, Axes], gpu: str) -> pd.DataFrame:
         ends, low = np.array(ax.get_xlim()), ax.get_ylim()[0]
         ax.plot(ends, ends, "k:", linewidth=1)
         ax.set(title=kind, xlabel="datasheet (µs)", ylabel="measured (µs)", xlim=ends, ylim=(low, None))
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_minor_formatter(NullFormatter())
     handles = {text: line for ax in axes.values() for line, text in zip(*ax.get_legend_handles_labels(), strict=True)}
     next(iter(axes.values())).legend(handles.values(), handles.keys(), fontsize=8)
     return pd.concat(tables, ignore_index=True)

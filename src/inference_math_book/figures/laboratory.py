@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from inference_math_bench.lab import analysis
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS, colours_of
+from inference_math_book.figures.style import plain
 from inference_math_planner.laws.laws import Law
 
 __all__ = [
@@ -185,10 +186,7 @@ def means(ax: Axes, table: pd.DataFrame) -> pd.DataFrame:
         pairs(ax, rows, "users", COLOURS[i], label, _MS)
         drawn.append(rows)
     ax.set(xscale="log", yscale="log", xlabel="users (requests in the system)", ylabel="mean time (ms)")
-    ax.set_xticks([1, 2, 4, 8, 16, 32, 64], ["1", "2", "4", "8", "16", "32", "64"])
-    ticks = [ms for ms in (5, 10, 20, 50, 100, 200, 500) if ax.get_ylim()[0] <= ms <= ax.get_ylim()[1]]
-    ax.set_yticks(ticks, [str(ms) for ms in ticks])
-    ax.minorticks_off()
+    ax.set_xticks([1, 2, 4, 8, 16, 32, 64])
     ax.legend(fontsize="small")
     return pd.concat(drawn)
 
@@ -276,7 +274,7 @@ def chunked(ax: Axes, table: pd.DataFrame, laws: pd.DataFrame, quantity: str, n_
         ax.plot(place, scale * one.predicted, color=COLOURS[i + 1], linestyle="--", label=label)
     names = {"tpot": "mean TPOT", "gap_p99": "P99 of the gap", "ttft": "mean TTFT", "tokens_per_s": "output"}
     ax.set(xlabel="tokens of a step at most", ylabel=f"{names[quantity]} ({unit})")
-    ax.set_xticks(place, ["whole" if b > 4000 else str(b) for b in rows.budget])
+    ax.set_xticks(place, ["whole" if b > 4000 else plain(b) for b in rows.budget])
     ax.set_ylim(bottom=0)
     ax.legend(fontsize="x-small")
     return rows
@@ -285,12 +283,13 @@ def chunked(ax: Axes, table: pd.DataFrame, laws: pd.DataFrame, quantity: str, n_
 def pools(ax: Axes, table: pd.DataFrame, n_out: int) -> pd.DataFrame:
     """Draw request rate against mean TPOT for two engines: both for everything, or a pool each."""
     drawn = []
-    for i, (split, label) in enumerate({False: "both for everything", True: "prefill | decode"}.items()):
+    names = {False: "both for everything", True: "prefill | decode"}
+    for (split, label), colour in zip(names.items(), colours_of(names.values()), strict=True):
         both = [_of(table, "pools", name, n_out=n_out, pools=split).set_index("users") for name in ("tpot", "rate")]
         tpot, rate = (one.sort_index() for one in both)
-        ax.plot(_MS * tpot.predicted, rate.predicted, color=COLOURS[i], linewidth=1.2, label=f"{label}, law")
+        ax.plot(_MS * tpot.predicted, rate.predicted, color=colour, linewidth=1.2, label=f"{label}, law")
         seen = _MS * tpot.predicted * tpot.ratio, rate.predicted * rate.ratio
-        ax.plot(*seen, "o", color=COLOURS[i], label=f"{label}, vLLM")
+        ax.plot(*seen, "o", color=colour, label=f"{label}, vLLM")
         for users in tpot.index:
             x, y = (float(one.predicted[users] * one.ratio[users]) for one in (tpot, rate))
             ax.annotate(str(users), (_MS * x, y), textcoords="offset points", xytext=(4, 4), fontsize="x-small")

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from inference_math import theory
 from inference_math.catalogue import gpu
 from inference_math.unit.operators import H100, H100_L2_BYTES, Operators
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS
 
 __all__ = ["attention_floor", "datasheet_deltas"]
 

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import evidence
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS
 
 __all__ = ["load_or_compute", "pairs", "saved_by_acceleration"]
 

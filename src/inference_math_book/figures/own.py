@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import theory
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS
 from inference_math_planner.calibrate.schedules import OVERLAPS
 
 __all__ = ["mixed_steps", "prefix_loads", "steps_and_prompts"]

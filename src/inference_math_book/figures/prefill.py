@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from inference_math import theory
 from inference_math.evidence.checks import ANY_POSITIVE, SHARE, as_numbers, as_whole
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS, GREY
 from inference_math_book.figures.style import label_line
 
 __all__ = ["draw_timeline", "layer_schedule", "speedup_by_acceleration", "ttft_lines", "whole_against_layerwise"]
@@ -38,7 +38,7 @@ def ttft_lines(ax: Axes, e: float = 9) -> pd.DataFrame:
     """Draw P04's second half: load and compute time, in units of the full prefill, cross at the crossover."""
     frame = pd.DataFrame({"alpha": _ALPHA, "load": _ALPHA / e, "compute": 1 - _ALPHA})
     frame["ttft"] = 1 / theory.speedup_layerwise(alpha=_ALPHA, e=e)
-    ax.plot(frame.alpha, frame.ttft, color="#bbbbbb", linewidth=7, label="TTFT (the larger)")
+    ax.plot(frame.alpha, frame.ttft, color=GREY, alpha=0.4, linewidth=7, label="TTFT (the larger)")
     ax.plot(frame.alpha, frame.compute, color=COLOURS[0], label="compute, 1 − α")
     ax.plot(frame.alpha, frame.load, color=COLOURS[1], linestyle="--", label="load, α/e")
     ax.axvline(theory.crossover(e=e), color="black", linewidth=1, linestyle=":")

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import catalogue, theory
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS
 from inference_math_book.figures.style import label_line
 
 __all__ = ["break_even_map", "break_even_outputs", "regime_lines"]

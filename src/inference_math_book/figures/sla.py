@@ -19,7 +19,7 @@ from inference_math.unit import Unit, costs
 from inference_math.unit.coefficients import DATASHEET
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.workload import Workload
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS, GREY
 from inference_math_planner.laws import latency
 
 __all__ = ["batch_by_limit", "binding_map", "catalogue_limits", "efficiency"]
@@ -49,7 +49,7 @@ def binding_map(ax: Axes, numbers: WorkloadCosts, sla_tpot: Sequence[float], sla
     frame = numbers.batch_limits(tpots, ttfts).assign(sla_tpot=tpots, sla_ttft=ttfts)
     grid = frame.binding.map(names.index).to_numpy().reshape(len(sla_ttft), len(sla_tpot))
     x, y = 1e3 * np.asarray(sla_tpot), 1e3 * np.asarray(sla_ttft)
-    colours = ["#dddddd", COLOURS[5], COLOURS[4], COLOURS[3]]
+    colours = ["none", COLOURS[5], COLOURS[4], COLOURS[3]]
     ax.pcolormesh(x, y, grid, cmap=ListedColormap(colours), vmin=-0.5, vmax=3.5, shading="nearest")
     matching = theory.sla_ttft_matching(sla_tpot=np.asarray(sla_tpot), ttft_1=numbers.ttft_1, delta_h=numbers.delta_h)
     ax.plot(x, 1e3 * matching, color="black", linewidth=1.2)
@@ -57,7 +57,7 @@ def binding_map(ax: Axes, numbers: WorkloadCosts, sla_tpot: Sequence[float], sla
     corner = 1e3 * numbers.tpot(full), 1e3 * numbers.ttft(full)
     ax.plot([corner[0], corner[0], x[-1]], [y[-1], corner[1], corner[1]], color="black", linewidth=1.2, linestyle="--")
     for name, colour in zip(names, colours, strict=True):
-        ax.plot([], [], "s", color=colour, markersize=10, label=name)
+        ax.plot([], [], "s", color=colour, markeredgecolor=GREY, markersize=10, label=name)
     ax.set(xlabel="limit on TPOT (ms)", ylabel="limit on TTFT (ms)", xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
     ax.locator_params(axis="x", nbins=4)
     ax.grid(visible=False)

@@ -123,7 +123,7 @@ def compared(chart: Any, labels: list[Any], kind: str, x: Any, y: Any) -> Any:
     """Return the lines of a chart's columns `labels`, each a `kind` with its colour, over the axes `x` and `y`."""
     across, up = (str(axis.shorthand).split(":")[0] for axis in (x, y))
     legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=0, symbolSize=400)
-    colours = alt.Scale(domain=labels, range=list(explore.COLOURS[: len(labels)]))
+    colours = alt.Scale(domain=labels, range=explore.colours_of(labels))
     return (
         chart.transform_fold(labels, as_=[kind, up])
         .mark_line(strokeWidth=2.5)

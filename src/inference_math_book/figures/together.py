@@ -12,7 +12,7 @@ from matplotlib.colors import ListedColormap
 from inference_math.optimiser.architectures import ARCHITECTURES, compare
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.workload import SLA
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import GREY, ROLES
 
 __all__ = ["best_of", "decision_map"]
 
@@ -57,15 +57,16 @@ def decision_map(
             rows.append({"n_in": prompt, "n_out": answer, "best": best, "leader": leader, "margin": margin})
     frame = pd.DataFrame(rows)
     names = ["none fits", "too close to call", *ARCHITECTURES]
-    colours = ["#ffffff", "#cccccc", COLOURS[4], COLOURS[5], COLOURS[3]]
+    colours = ["none", f"{GREY}4D", *(ROLES[each] for each in ARCHITECTURES)]  # grey for a third
     grid = frame.best.map(names.index).to_numpy().reshape(len(n_in), len(n_out))
     ax.pcolormesh(range(len(n_in)), range(len(n_out)), grid.T, cmap=ListedColormap(colours), vmin=-0.5, vmax=4.5)
     for i, row in enumerate(frame.to_dict("records")):
+        ink = "white" if row["best"] in ARCHITECTURES else "black"
         text = "" if row["best"] == "none fits" else "only" if np.isinf(row["margin"]) else f"{100 * row['margin']:.0f}"
-        ax.text(i // len(n_out), i % len(n_out), text, ha="center", va="center", fontsize=8)
+        ax.text(i // len(n_out), i % len(n_out), text, ha="center", va="center", fontsize=8, color=ink)
     for name, colour in zip(names, colours, strict=True):
         if (frame.best == name).any():
-            ax.plot([], [], "s", color=colour, markersize=10, label=name)
+            ax.plot([], [], "s", color=colour, markeredgecolor=GREY, markersize=10, label=name)
     ax.set_xticks(range(len(n_in)), [f"{n:,}" for n in n_in], rotation=45)
     ax.set_yticks(range(len(n_out)), [f"{n:,}" for n in n_out])
     ax.set(xlabel="prompt (tokens)", ylabel="answer (tokens)")

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from inference_math import theory
 from inference_math.unit import Unit
 from inference_math.unit.operators import Operators
-from inference_math_book.explore.live import COLOURS
+from inference_math_book.colours import COLOURS
 
 __all__ = ["combined", "errors_by_phase", "parity", "products", "step_parts"]
 
