@@ -30,7 +30,7 @@ class Crosswalk(Generated):
             "```{list-table}",
             ":header-rows: 1",
             ":class: crosswalk",
-            ":widths: 19 17 9 19 16 20",
+            ":widths: 16 15 8 19 14 28",
             "",
             *(line for row in table for number, cell in enumerate(row) for line in _cell(cell, first=number == 0)),
             "```",
