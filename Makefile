@@ -48,11 +48,12 @@ serve:  ## serve the built book on localhost
 	@echo "http://localhost:$(PORT)/  (Ctrl-C stops)"
 	@$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
-lint: .venv/.ready  ## ruff, spelling, workflow files
+lint: .venv/.ready  ## ruff, spelling, workflow and citation files
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@.venv/bin/codespell .
 	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
 
 types: .venv/.ready  ## mypy, strict
 	@$(PY) -m mypy

@@ -10,6 +10,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import pybtex.database
 import pytest
 import yaml
 
@@ -108,7 +109,37 @@ def test_version_and_licence_are_the_same_everywhere(root):
     citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
     assert inference_math.__version__ == project["version"] == citation["version"]
     assert project["license"] == citation["license"]
-    assert f"## {project['version']}" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    heading = f"## {citation['version']} ({citation['date-released']})\n"
+    assert re.search(r"^## .*\n", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[0] == heading
+
+
+def test_the_citation_file_is_valid_and_has_the_book_s_addresses_and_year(root):
+    file = root / "CITATION.cff"
+    run(
+        Path(sys.executable).with_name("check-jsonschema"),
+        "--builtin-schema",
+        "vendor.citation-file-format",
+        file,
+        cwd=root,
+    )
+    citation = yaml.safe_load(file.read_text(encoding="utf-8"))
+    settings = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    assert citation["url"] == settings["html"]["baseurl"]
+    assert citation["repository-code"] == settings["repository"]["url"]
+    assert str(citation["date-released"].year) == settings["copyright"]
+
+
+def test_the_citation_file_refers_to_the_talks_as_the_bibliography_does(root):
+    talks = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    listed = pybtex.database.parse_file(root / "book" / "references.bib").entries
+    listed = [entry for key, entry in listed.items() if key.startswith("hillel")]
+    assert len(talks) == len(listed) == 3
+    for talk, entry in zip(talks, listed, strict=True):
+        fields = {key: value.replace("{", "").replace("}", "") for key, value in entry.fields.items()}
+        assert (talk["title"], str(talk["year"])) == (fields["title"], fields["year"])
+        assert f"Talk, {talk['conference']['name']}, {talk['conference']['city']}" == fields["howpublished"]
+        (author,), (person,) = talk["authors"], entry.persons["author"]
+        assert [author["family-names"], author["given-names"]] == [*person.last_names, *person.first_names]
 
 
 def test_the_api_page_s_example_runs(root):

@@ -4,10 +4,10 @@
   const share = window.inferenceMathShare;
   const table = [...document.querySelectorAll("table")].find((t) => t.tHead?.rows[0].cells[0].textContent.trim() === "claim");
   const at = Object.fromEntries([...table.tHead.rows[0].cells].map((cell, i) => [cell.textContent.trim(), i]));
-  // The words of a claim, without its tests and its citation.
+  // The words of a claim, without its tests, its citation and the place for an answer.
   const plain = (section) => {
     const copy = section.cloneNode(true);
-    copy.querySelectorAll("details").forEach((details) => details.remove());
+    copy.querySelectorAll("details, p:has(a[href*='/issues/new'])").forEach((part) => part.remove());
     return copy.textContent.toLowerCase().replaceAll("δ", "delta ");
   };
   const rows = [...table.tBodies[0].rows].map((row) => {

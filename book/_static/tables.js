@@ -3,7 +3,7 @@
   "use strict";
   for (const place of document.querySelectorAll(".table-search")) {
     const rows = [...place.querySelectorAll("tbody tr")];
-    const words = Object.assign(document.createElement("input"), { type: "search", placeholder: "b200 vllm blind" });
+    const words = Object.assign(document.createElement("input"), { type: "search", placeholder: place.dataset.example || "b200 vllm blind" });
     words.setAttribute("aria-label", place.dataset.label);
     const said = document.createElement("output");
     const form = Object.assign(document.createElement("form"), { className: "ledger-filters" });

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +19,9 @@ from inference_math.evidence.checks import as_one_of
 from inference_math.theory._talks import A, B, C, D, E
 from inference_math_planner.laws import CATALOGUE
 
-__all__ = ["CHANGES", "EVIDENCE", "SEEDS", "VERDICTS", "Claim", "Erratum", "Evidence", "load_claims"]
+__all__ = [
+    "CHANGES", "EVIDENCE", "SEEDS", "VERDICTS", "Answer", "Claim", "Erratum", "Evidence", "load_claims", "load_slides"
+]  # fmt: skip
 
 SEEDS: Mapping[str, str] = MappingProxyType({"A": A, "B": B, "C": C, "D": D, "E": E})
 VERDICTS: Mapping[str, str] = MappingProxyType(
@@ -90,12 +93,22 @@ class Erratum:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What an author of the source says to an entry (MyST), who says it, and when, if that is known."""
+
+    text: str
+    who: str
+    date: date | None = None
+
+
+@dataclass(frozen=True)
 class Claim:
     """One entry of the ledger; texts are MyST.
 
-    `seeds` maps the letter of a source in `SEEDS` to a slide or section. The book's own claims have neither
-    seeds nor quote. `condition` completes "holds if"; `corrected` is what the derivation gives where that differs,
-    and `erratum` says so in a line.
+    `seeds` maps the letter of a source in `SEEDS` to slides or sections, several with a semicolon between them. The
+    book's own claims have neither seeds nor quote. `condition` completes "holds if"; `corrected` is what the
+    derivation gives where that differs, and `erratum` says so in a line. `paper` is the claim's equation in the paper
+    under review, `answer` is what an author says to the entry.
     """
 
     id: str
@@ -112,6 +125,17 @@ class Claim:
     derivation: str = ""
     checks: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
+    paper: str = ""
+    answer: Answer | None = None
+
+    def slides(self, letter: str) -> tuple[str, ...]:
+        """Return the slides or sections of a source that print this claim.
+
+        >>> [claim.slides("C") for claim in load_claims()[:2]]
+        [('Prefill Acceleration By KV-Cache Retrieval',), ('Prefill Acceleration By KV-Cache Retrieval',)]
+        """
+        place = self.seeds.get(letter)
+        return tuple(place.split("; ")) if place else ()
 
 
 _KEYS = tuple(key.name for key in fields(Claim))  # the first five have no default
@@ -130,16 +154,48 @@ def load_claims(path: Path | None = None) -> tuple[Claim, ...]:
         For a ledger that cannot be read or lacks claims, and for what is not accepted, naming claim, key and value.
     """
     path = path or data_dir() / "claims.toml"
-    try:
-        entries = tomllib.loads(path.read_text(encoding="utf-8")).get("claim", [])
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
+    entries = _toml(path).get("claim", [])
     talks = [entry for entry in entries if not str(entry.get("id", "")).startswith("E")]
     if len(talks) != _COUNT:
         raise ValueError(f"{path} must have {_COUNT} tables [[claim]], C01 to C{_COUNT}, not {len(talks)}")
     own = (f"E{number:02}" for number in range(1, len(entries) - _COUNT + 1))
     ids = [*(f"C{number:02}" for number in range(1, _COUNT + 1)), *own]
     return tuple(_claim(expected, entry) for expected, entry in zip(ids, entries, strict=True))
+
+
+def load_slides(path: Path | None = None) -> dict[str, tuple[str, ...]]:
+    """Return the slides or sections that print claims, by the letter of their source and in its order.
+
+    Raises
+    ------
+    TypeError
+        For a list of the wrong kind or an empty one, naming the source.
+    ValueError
+        For a ledger that cannot be read, and for a slide that a claim names and the list lacks, or the reverse.
+
+    >>> load_slides()["E"]
+    ('The Math of the Kitchen', 'There is light at the End of the Tunnel')
+    """
+    path = path or data_dir() / "claims.toml"
+    listed = {
+        as_one_of("slides: a source", letter, SEEDS): _texts(f"slides: {letter}", names)
+        for letter, names in _filled("slides", _toml(path).get("slides"), dict, "a table").items()
+    }
+    claims = load_claims(path)
+    for letter in SEEDS:
+        named = [(claim.id, slide) for claim in claims for slide in claim.slides(letter)]
+        for claim, slide in named:
+            as_one_of(f"{claim}: a slide of {letter}", slide, listed.get(letter, ()))
+        for slide in listed.get(letter, ()):
+            as_one_of(f"slides: {letter}", slide, dict.fromkeys(slide for _, slide in named))
+    return listed
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
 
 
 def _claim(expected: str, entry: Mapping[str, Any]) -> Claim:
@@ -160,9 +216,15 @@ def _read(argument: str, key: str, value: Any) -> Any:
         return tuple(_evidence(argument, item) for item in _filled(argument, value, list, "a list of tables"))
     if key == "erratum":
         return Erratum(**_table(argument, value, Erratum))
+    if key == "answer":
+        return Answer(**_table(argument, value, Answer))
     if key in ("assumptions", "formulas", "checks"):
-        return tuple(_filled(argument, v, str, "a text") for v in _filled(argument, value, list, "a list of texts"))
+        return _texts(argument, value)
     return _filled(argument, value, str, "a text")
+
+
+def _texts(argument: str, value: Any) -> tuple[str, ...]:
+    return tuple(_filled(argument, text, str, "a text") for text in _filled(argument, value, list, "a list of texts"))
 
 
 def _filled(argument: str, value: Any, kind: type, words: str) -> Any:
@@ -177,11 +239,14 @@ def _evidence(argument: str, item: Any) -> Evidence:
     return found
 
 
-def _table(argument: str, item: Any, kind: type[Evidence | Erratum]) -> dict[str, str]:
-    keys = [key.name for key in fields(kind)]
-    if not isinstance(item, dict) or set(item) != set(keys):
-        raise TypeError(f"{argument}: must be a table with {', '.join(keys)}, not {item!r:.80}")
-    return {key: _filled(f"{argument}: {key}", value, str, "a text") for key, value in item.items()}
+def _table(argument: str, item: Any, kind: type[Answer | Erratum | Evidence]) -> dict[str, Any]:
+    keys = {key.name: key.default is MISSING for key in fields(kind)}  # and whether each must be there
+    needed = {key for key, must in keys.items() if must}
+    if not isinstance(item, dict) or not needed <= set(item) <= set(keys):
+        words = ", ".join(key if must else f"{key} (or not)" for key, must in keys.items())
+        raise TypeError(f"{argument}: must be a table with {words}, not {item!r:.80}")
+    kinds = {"date": (date, "a date like 2026-11-27")}
+    return {key: _filled(f"{argument}: {key}", value, *kinds.get(key, (str, "a text"))) for key, value in item.items()}
 
 
 def _checked(claim: Claim) -> Claim:
@@ -197,6 +262,7 @@ def _checked(claim: Claim) -> Claim:
     lacks = [key for key in ("derivation", "checks") if not getattr(claim, key) and claim.verdict != "not checkable"]
     for wrong, message in (
         (bool(claim.seeds) != bool(claim.quote), "seeds and quote go together; a claim of the book's own has neither"),
+        (not claim.seeds and (claim.paper or claim.answer), "paper and answer are about what a source printed"),
         (words > _QUOTED, f"quote must have at most {_QUOTED} words, not {words}"),
         (bool(claim.condition) != (claim.verdict == "holds if"), "condition goes with the verdict 'holds if' alone"),
         (claim.verdict in _CORRECTED and not claim.corrected, f"{claim.verdict!r} needs corrected"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import re
 
@@ -16,7 +17,7 @@ from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math.unit.rates import acceleration
 from inference_math.workload import Workload
-from inference_math_book.claims import SEEDS, load_claims
+from inference_math_book.claims import SEEDS, Answer, load_claims, load_slides
 from inference_math_planner import laws
 
 LEDGER = evidence.data_dir() / "claims.toml"
@@ -62,7 +63,9 @@ ERRATUM = 'erratum = { change = "formula", printed = "a", derived = "b", where =
 ITEM = re.search(r"\{ kind = .* \}", FIRST)[0]
 
 
-EMPTY = "must be a (text|table|list of texts) with something in it, not"
+EMPTY = "must be a (text|table|list of texts|date like 2026-11-27) with something in it, not"
+ANSWER = 'answer = { text = "Not so.", who = "E. Hillel" }'
+OURS = "paper and answer are about what a source printed"
 
 
 @pytest.mark.parametrize(
@@ -94,6 +97,14 @@ EMPTY = "must be a (text|table|list of texts) with something in it, not"
         (ITEM, '{ kind = "exact" }', "C01: evidence: must be a table with kind, page, says"),
         (ITEM, ITEM.replace("exact", "seen"), "C01: evidence: kind must be one of .*, not 'seen'"),
         (ITEM, ITEM.replace('"book/', '"'), "C01: pages must be like book/part/page#anchor"),
+        (QUOTE, f"{QUOTE}\npaper = 7", f"C01: paper {EMPTY} 7"),
+        (
+            QUOTE,
+            f"{QUOTE}\n{ANSWER.replace('who', 'by')}",
+            r"C01: answer: must be a table with text, who, date \(or not\)",
+        ),
+        (QUOTE, f"{QUOTE}\n{ANSWER.replace('}', ', date = 2026 }')}", f"C01: answer: date {EMPTY} 2026"),
+        (QUOTE, f"{QUOTE}\n{ANSWER.replace('Not so.', '')}", f"C01: answer: text {EMPTY} ''"),
         ("id =", "id ", r"claims\.toml cannot be read"),
         (f"[[claim]]\n{FIRST}", "", r"must have 60 tables \[\[claim\]\], C01 to C60, not 59"),
     ],
@@ -102,17 +113,61 @@ def test_what_is_not_accepted_is_named(tmp_path, old, new, words):
     text = LEDGER.read_text(encoding="utf-8")
     assert old in f"[[claim]]\n{FIRST}"
     head, start, rest = text.partition("[[claim]]\n")
-    broken = tmp_path / "claims.toml"
-    broken.write_text(head + (start + rest).replace(old, new, 1), encoding="utf-8")
+    broken = written(tmp_path, head + (start + rest).replace(old, new, 1))
     with pytest.raises(TypeError if EMPTY in words or "a table with" in words else ValueError, match=words):
         load_claims(broken)
 
 
+def written(folder, text):
+    (folder / "claims.toml").write_text(text, encoding="utf-8")
+    return folder / "claims.toml"
+
+
+def test_an_author_s_answer_and_the_paper_s_equation_are_read(tmp_path):
+    dated = ANSWER.replace("}", ", date = 2026-12-01 }")
+    for answer, on in ((ANSWER, None), (dated, datetime.date(2026, 12, 1))):
+        text = LEDGER.read_text(encoding="utf-8").replace(QUOTE, f'{QUOTE}\npaper = "(7)"\n{answer}', 1)
+        first, second, *_ = load_claims(written(tmp_path, text))
+        assert (first.paper, first.answer) == ("(7)", Answer("Not so.", "E. Hillel", on))
+        assert (second.paper, second.answer) == ("", None)
+
+
+@pytest.mark.parametrize("line", ['paper = "(7)"', ANSWER])
+def test_nobody_but_us_answers_for_a_claim_of_our_own(tmp_path, line):
+    text = LEDGER.read_text(encoding="utf-8").replace('id = "C07"\n', f'id = "C07"\n{line}\n')
+    with pytest.raises(ValueError, match=f"C07: {OURS}"):
+        load_claims(written(tmp_path, text))
+
+
+def test_every_slide_of_a_claim_has_its_place_in_the_order():
+    slides = load_slides()
+    assert list(slides) == list(SEEDS)
+    for letter, names in slides.items():
+        assert len(set(names)) == len(names)
+        assert set(names) == {slide for claim in load_claims() for slide in claim.slides(letter)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind", "words"),
+    [
+        ('A = [\n  "LLM App', 'F = [\n  "LLM App', ValueError, "slides: a source must be .*, not 'F'"),
+        ('  "SARATHI",\n', "", ValueError, "C35: a slide of D must be one of DistServe, .*, not 'SARATHI'"),
+        ('  "SARATHI",\n', '  "SARATHI",\n  "SARA",\n', ValueError, "slides: D must be one of .*, not 'SARA'"),
+        ('  "SARATHI",\n', '  "SARATHI",\n  3,\n', TypeError, f"slides: D {EMPTY} 3"),
+        ("\n[slides]", "\n[slide]", TypeError, f"slides {EMPTY} None"),
+    ],
+)  # fmt: skip
+def test_an_order_of_slides_that_does_not_fit_is_refused(tmp_path, old, new, kind, words):
+    text = LEDGER.read_text(encoding="utf-8")
+    assert old in text
+    with pytest.raises(kind, match=words):
+        load_slides(written(tmp_path, text.replace(old, new, 1)))
+
+
 def test_what_is_not_checkable_needs_neither_derivation_nor_test(tmp_path):
     entry = FIRST.replace(CHECKS, "").replace("derivation =", "# ").replace('"holds"', '"not checkable"')
-    ledger = tmp_path / "claims.toml"
-    ledger.write_text(LEDGER.read_text(encoding="utf-8").replace(FIRST, entry), encoding="utf-8")
-    assert load_claims(ledger)[0].verdict == "not checkable"
+    ledger = LEDGER.read_text(encoding="utf-8").replace(FIRST, entry)
+    assert load_claims(written(tmp_path, ledger))[0].verdict == "not checkable"
 
 
 # From here on: claims, each by itself.

@@ -1,8 +1,6 @@
-"""The reviewer's desk: the ledger's filters, the citations of claims, the talks' plots."""
+"""The reviewer's desk: the ledger's filters, citations, the crosswalk, the talks' plots."""
 
 from __future__ import annotations
-
-import re
 
 import pytest
 from bs4 import BeautifulSoup
@@ -11,7 +9,8 @@ from inference_math_book.claims import load_claims
 
 pytestmark = pytest.mark.browser
 CLAIMS = {claim.id: claim for claim in load_claims()}
-LEDGER, PLOTS = "book/reference/claims.html", "book/10-the-talks-plots.html"
+LEDGER, CROSSWALK = "book/reference/claims.html", "book/reference/crosswalk.html"
+PLOTS = "book/10-the-talks-plots.html"
 
 
 def shown(page):
@@ -30,6 +29,12 @@ def test_filters_show_the_claims_of_a_verdict_and_a_source(kept_page):
     page.get_by_role("button", name="Reset").click()
     page.locator(".ledger-filters").get_by_label("Evidence").select_option("published")
     assert shown(page) == [i for i, c in CLAIMS.items() if "published" in {e.kind for e in c.evidence}]
+    page.get_by_role("button", name="Reset").click()
+    page.locator(".ledger-filters").get_by_label("Words").fill(
+        "none yet"
+    )  # stands under every claim, and says nothing of it
+    assert len(shown(page)) < len(CLAIMS) / 4
+    page.get_by_role("button", name="Reset").click()
 
 
 def test_a_link_sets_the_filter_and_a_link_to_a_hidden_claim_lifts_it(open_page):
@@ -41,13 +46,46 @@ def test_a_link_sets_the_filter_and_a_link_to_a_hidden_claim_lifts_it(open_page)
     assert shown(page) == list(CLAIMS)
 
 
-def test_every_claim_has_a_bibtex_entry_with_its_address(site):
-    soup = BeautifulSoup((site / LEDGER).read_text(encoding="utf-8"), "html.parser")
-    for section in soup.find_all("section", class_="claim"):
-        entry = section.find_all("details")[-1].get_text()
-        key = section["id"]
-        assert f"@misc{{inferencemath-{key}," in entry
-        assert re.search(rf"url\s+= {{https://\S+/{re.escape(LEDGER)}#{key}}}", entry)
+@pytest.mark.parametrize("place", ["claims.html#c06", "formulas.html#formula-crossover"])
+def test_a_click_shows_an_entry_and_another_copies_it(open_page, place):
+    page = open_page(f"book/reference/{place}")
+    page.evaluate("document.addEventListener('copy', () => { window.copied = document.activeElement.value; })")
+    name = place.partition("#")[2]
+    home = page.locator(f"section#{name}" if name == "c06" else f"dt:has(#{name}) + dd")
+    entry = home.locator("details.cite pre")
+    assert not entry.is_visible()
+    home.locator("details.cite summary").click()
+    assert entry.is_visible()
+    home.locator(".highlight").hover()
+    home.locator("button.copybtn").click()
+    page.wait_for_function("window.copied")
+    assert page.evaluate("window.copied").strip() == entry.inner_text().strip()
+
+
+def test_the_crosswalk_shows_the_rows_of_a_claim_and_their_tests(open_page):
+    page = open_page(CROSSWALK)
+    table = page.locator("table.crosswalk")
+    page.get_by_label("Show rows with").fill("c22 chunked")
+    lines = table.locator("tbody tr").filter(visible=True)
+    texts = lines.all_inner_texts()
+    assert texts
+    assert all("C22" in text and "chunked" in text.lower() for text in texts)
+    test = lines.first.locator("code").first
+    assert not test.is_visible()
+    lines.first.locator("summary").click()
+    assert test.is_visible()
+    assert test.inner_text() == CLAIMS["C22"].checks[0]
+    lines.first.get_by_role("link", name="C22").click()
+    page.wait_for_url("**/claims.html#c22")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_crosswalk_fits_its_box_with_all_tests_shown(open_page, width):
+    page = open_page(CROSSWALK, width)
+    page.locator("table.crosswalk details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    box = page.locator("table.crosswalk").evaluate("t => [t.parentElement.scrollWidth, t.parentElement.clientWidth]")
+    assert box[0] <= box[1]
+    assert page.locator("table.crosswalk tr").first.is_visible() == (width > 600)  # the names of the columns
 
 
 def test_each_plot_of_the_talks_has_a_sketch_and_our_figure_with_its_badge(open_page, site):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import os
 import re
 import subprocess
@@ -10,9 +12,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 
-from inference_math_book.claims import CHANGES, load_claims
+from inference_math_book.claims import CHANGES, Answer, load_claims
+from inference_math_book.extension.ledger import answered
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "_build" / "html"
@@ -43,6 +47,28 @@ def test_a_claim_has_its_place_with_a_permanent_link(claim):
     assert [code.get_text() for code in section.details.find_all("code")] == list(claim.checks)
     assert claim.quote in section.get_text() or not claim.quote
     assert soup(PAGE).select(f"table a[href='#{anchor}']")
+
+
+HOME = "https://code.example/x"
+
+
+def test_an_author_s_answer_is_printed_with_its_name_and_date():
+    c06 = next(claim for claim in CLAIMS if claim.id == "C06")
+    said = dataclasses.replace(c06, answer=Answer("It is so.", "E. Hillel", datetime.date(2026, 12, 1)))
+    assert answered(said, HOME) == ["**Author's answer** (E. Hillel, 1 December 2026). It is so."]
+    said = dataclasses.replace(c06, answer=Answer("It is so.", "E. Hillel"))
+    assert answered(said, HOME) == ["**Author's answer** (E. Hillel). It is so."]
+
+
+@built
+def test_a_claim_without_an_answer_says_where_to_give_one_and_our_own_do_not():
+    home = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
+    for claim in CLAIMS:
+        links = soup(PAGE).find(id=claim.id.lower()).find_all("a", href=re.compile("/issues/new"))
+        due = claim.seeds and not claim.answer
+        assert [link["href"] for link in links] == [f"{home}/issues/new?title=Answer%20to%20claim%20{claim.id}"] * bool(
+            due
+        )
 
 
 @built

@@ -5,8 +5,9 @@
 * Launch buttons lead to the executed twin (.ipynb) of a chapter; edit links lead to its text (`assets`).
 * The `badge` role names the evidence of a figure; the `formula` directive prints one of the package's,
   `notation-table` and `formula-table` print all of them, `citation` prints the BibTeX entry (`formulas`).
-* `claims-ledger` judges the claims and `errata` lists what changes (`ledger`), `planner` is the planner's form and
-  tables (`planner`).
+* `claims-ledger` judges the claims and `errata` lists what changes (`ledger`), `crosswalk` leads from each slide to
+  its tests (`crosswalk`), `planner` is the planner's form and tables (`planner`). Claims and equations have BibTeX
+  entries (`citing`).
 * A notebook's outputs become numbered equations, figures and live figures, and its links a page's (`outputs`); another
   chapter's figure is shown small (`thumbnails`).
 * The first of each of the glossary's terms in a chapter is a link with its definition (`terms`).
@@ -21,7 +22,18 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from inference_math_book.extension import assets, entrance, formulas, ledger, mathml, outputs, pictures, planner, terms
+from inference_math_book.extension import (
+    assets,
+    crosswalk,
+    entrance,
+    formulas,
+    ledger,
+    mathml,
+    outputs,
+    pictures,
+    planner,
+    terms,
+)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -32,6 +44,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("formula-table", formulas.FormulaTable)
     app.add_directive("claims-ledger", ledger.ClaimsLedger)
     app.add_directive("errata", ledger.Errata)
+    app.add_directive("crosswalk", crosswalk.Crosswalk)
     app.add_directive("citation", formulas.Citation)
     app.add_directive("captioned", outputs.Captioned)
     app.add_directive("planner", planner.Planner)

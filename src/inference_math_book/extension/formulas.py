@@ -9,6 +9,8 @@ from docutils.statemachine import StringList
 from sphinx.directives.patches import MathDirective
 from sphinx.util.docutils import SphinxDirective
 
+from inference_math_book.extension.citing import bibtex, folded
+
 __all__ = ["Citation", "FormulaDirective", "FormulaTable", "Generated", "NotationTable", "badge"]
 
 
@@ -76,7 +78,12 @@ class NotationTable(Generated):
 
 
 class FormulaTable(Generated):
-    """Directive: every formula, with its claim, its source and a link to its derivation."""
+    """Directive: every formula with its claim, source, citation and a link to its derivation.
+
+    Each has a permanent anchor here, ``formula-crossover``: chapters move, this page does not.
+    """
+
+    PAGE = "book/reference/formulas.html"
 
     def text(self) -> list[str]:
         from inference_math_planner.laws import CATALOGUE
@@ -85,11 +92,15 @@ class FormulaTable(Generated):
         for claim in sorted({f.claim for f in CATALOGUE.values()}):
             lines += [f"**{claim}**", ""]
             for f in (f for f in CATALOGUE.values() if f.claim == claim):
+                slug = nodes.make_id(f.name)
+                cited = (slug, f.meaning.rstrip("."), f"Equation {slug}", f"{self.PAGE}#formula-{slug}")
                 lines += [
-                    f"`{f.room}.{f.usage}`",
+                    f"`{f.room}.{f.usage}`{{#formula-{slug}}}",
                     f": {f.meaning} Unit: {f.unit}. Equation {{eq}}`{f.name}`. Source: {f.source}.",
                     "",
                     f"  ${f.latex}$",
+                    "",
+                    *(f"  {line}" for line in folded("Cite this equation", bibtex(self.config, *cited))),
                     "",
                 ]
         return lines
@@ -99,16 +110,5 @@ class Citation(Generated):
     """Directive: the BibTeX entry of this edition of the book."""
 
     def text(self) -> list[str]:
-        from inference_math import __version__, evidence
-
-        return [
-            "```bibtex",
-            "@misc{inferencemath,",
-            "  author = {{The Inference Math developers}},",
-            "  title  = {Inference Math: the mathematics of LLM serving, derived, tested and measured},",
-            "  year   = {2026},",
-            f"  note   = {{Version {__version__}, data {evidence.digest()}}},",
-            f"  url    = {{{self.config.html_theme_options['repository_url']}}}",
-            "}",
-            "```",
-        ]
+        title = "Inference Math: the mathematics of LLM serving, derived, tested and measured"
+        return ["```bibtex", *bibtex(self.config, "", title, "", ""), "```"]

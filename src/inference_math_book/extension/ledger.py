@@ -9,6 +9,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx import addnodes
 
+from inference_math_book.extension.citing import bibtex, folded
 from inference_math_book.extension.formulas import Generated
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["ClaimsLedger", "Errata"]
 
 
-YEAR = 2026
 PAGE = "book/reference/claims.html"
 
 
@@ -95,29 +95,10 @@ class ClaimsLedger(Generated):
         if claim.checks:
             lines += ["", f"<details><summary>Tests that check it ({len(claim.checks)})</summary>", ""]
             lines += [*(f"* `{test}`" for test in claim.checks), "", "</details>"]
-        return [*lines, *self.citation(claim)]
-
-    def citation(self, claim: Claim) -> list[str]:
-        """Return the BibTeX entry of a claim, folded."""
-        from inference_math import __version__, evidence
-
-        key, home = claim.id.lower(), self.config.html_theme_options["repository_url"]
-        return [
-            "",
-            "<details><summary>Cite this claim</summary>",
-            "",
-            "```bibtex",
-            f"@misc{{inferencemath-{key},",
-            "  author = {{The Inference Math developers}},",
-            f"  title  = {{Claim {claim.id}: {claim.title}}},",
-            f"  year   = {{{YEAR}}},",
-            f"  note   = {{Inference Math, version {__version__}, data {evidence.digest()}, claims ledger}},",
-            f"  url    = {{{self.config.html_baseurl or home}{PAGE if self.config.html_baseurl else ''}#{key}}}",
-            "}",
-            "```",
-            "",
-            "</details>",
-        ]
+        lines += ["", *answered(claim, self.config.html_theme_options["repository_url"]), ""]
+        key, title = claim.id.lower(), f"Claim {claim.id}: {claim.title}"
+        entry = bibtex(self.config, key, title, "ledger of claims", f"{PAGE}#{key}")
+        return [*lines, *folded("Cite this claim", entry)]
 
     def printed(self, claim: Claim) -> str:
         """Return the sources of a claim with their slides or sections."""
@@ -173,6 +154,15 @@ class Errata(Generated):
             self.state.nested_parse(StringList(lines, source="data/claims.toml"), self.content_offset, section)
             found.append(section)
         return found
+
+
+def answered(claim: Claim, repository: str) -> list[str]:
+    """Return what an author of the source says to an entry, or the link to say it; the book's own claims have none."""
+    if claim.answer:
+        when = f", {claim.answer.date.day} {claim.answer.date:%B %Y}" if claim.answer.date else ""
+        return [f"**Author's answer** ({claim.answer.who}{when}). {claim.answer.text}"]
+    new = f"{repository}/issues/new?title=Answer%20to%20claim%20{claim.id}"
+    return [f"**Author's answer:** none yet ([Answer]({new}))."] if claim.seeds else []
 
 
 def entry_of(claim: Claim) -> str:
