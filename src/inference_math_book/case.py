@@ -1,7 +1,8 @@
 """The case, composed of two slides and worked once: every page that speaks of it takes its numbers from here.
 
-Llama-3-70B in FP8 (weights and KV cache) on two H100, 2,200 tokens in, 170 out, 400 ms to the first token and 40 ms a
-token, eight units; nothing stored, or 95 % of the prompts on local SSDs.
+Llama-3-70B with weights in FP8 and a KV cache in BF16 on two H100, 2,200 tokens in, 170 out, 400 ms to the first token
+and 40 ms a token, eight units; nothing stored, or 95 % of the prompts on local SSDs. What it costs as served, by
+measurements, is in `served`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from inference_math.unit.costs import WorkloadCosts, measured
 from inference_math.unit.operators import Operators
 from inference_math.unit.rates import acceleration
 from inference_math.workload import SLA, Workload
+from inference_math_book.served import CASE
 from inference_math_planner.answers.deployment import Plan, plan
 from inference_math_planner.answers.notes import as_good
 
-__all__ = ["LENGTHS", "LIMITS", "STORED", "UNIT", "WAIT", "WORK", "engines", "numbers", "planned", "table"]
+__all__ = ["KERNELS", "LENGTHS", "LIMITS", "STORED", "UNIT", "WAIT", "WORK", "engines", "numbers", "planned", "table"]
 
-UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
-WORK, LIMITS, STORED = Workload(2200, 170), SLA(ttft=0.4, tpot=0.040), 0.95
+UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "bf16")
+KERNELS = Operators(UNIT.model, tp=UNIT.tp, weights=UNIT.weights, kv=UNIT.kv)
+WORK, LIMITS, STORED = Workload(CASE.n_in, CASE.n_out), SLA(ttft=0.4, tpot=0.040), 0.95
 WAIT = LIMITS.ttft - UNIT.front.seconds  # what the limit of a client leaves to the engine
 LENGTHS = (WORK.n_in, WORK.n_out)  # tokens in and out, of which every chapter's worked numbers are
 _STORE = "local_ssd"
@@ -43,7 +46,7 @@ _ADDED = {"datasheet": _ROWS, "kernels": _ROWS, "fitted": _INCREMENT}  # what on
 def _costs(side: str, stored: bool) -> WorkloadCosts:
     """Return what requests cost by the datasheet, by measured operators, or by the fitted form."""
     if side == "kernels":
-        found = measured(Operators(UNIT.model, tp=2, weights="fp8", kv="fp8"), WORK.n_in, WORK.n_out)
+        found = measured(KERNELS, WORK.n_in, WORK.n_out)
         load = STORED * float(found.ttft_1 + found.t_w) / _e(found)
         return found.with_store(STORED, load) if stored else found
     unit = UNIT.calibrated(DATASHEET) if side == "datasheet" else UNIT
@@ -53,7 +56,7 @@ def _costs(side: str, stored: bool) -> WorkloadCosts:
 
 def _e(alone: WorkloadCosts) -> float:
     """Return e of the SSDs of both GPUs, by what a prompt costs that nothing is stored of."""
-    return float(acceleration(tier(_STORE), (alone.ttft_1 + alone.t_w) / WORK.n_in, UNIT.model.kv_token("fp8"), 2))
+    return float(acceleration(tier(_STORE), (alone.ttft_1 + alone.t_w) / WORK.n_in, UNIT.model.kv_token(UNIT.kv), 2))
 
 
 def _step_speedup(e: float) -> float:
@@ -130,7 +133,7 @@ def engines() -> pd.DataFrame:
     rows = []
     for name, record in records().items():
         found = plan(UNIT.resized(engine=name), WORK, LIMITS)
-        lead, varies = (f"{100 * found.solved[key]:.0f}" for key in ("lead", "scatter"))
+        lead, varies = (f"{100 * found.solved[key]:.1f}" for key in ("lead", "scatter"))
         rows.append(
             {
                 "engine": record["title"],
