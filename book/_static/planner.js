@@ -36,7 +36,8 @@
   // Whether a field can have a value; a number that is out of range is said when it is asked.
   const has = (field, value) => (field.tagName === "SELECT" ? [...field.options].some((o) => o.value === value)
     : value === "" ? Boolean(field.placeholder) : field.type !== "number" || Number.isFinite(Number(value)));
-  // What `values` do not name gets its default; returned are those that name what this page does not have.
+  // What `values` do not name is as in the case, with which the page opens; returned are those that name what this
+  // page does not have.
   const write = (values) => {
     const strange = [];
     for (const name of NAMES) {

@@ -5,11 +5,47 @@ from __future__ import annotations
 import re
 
 import pytest
+from forms import DEFAULT, case_of
 from glued import glued
 
 import inference_math_planner as planner
+from inference_math import evidence
 from inference_math.optimiser.architectures import compare
-from inference_math_book import case
+from inference_math_book import case, served
+from inference_math_book.extension.planner import inputs, presets
+
+
+def test_the_case_of_the_plan_is_that_of_the_companion(root):
+    """Model, GPUs, weights, engine, lengths and limits; of the cache `test_served` says what the runs tell."""
+    unit, runs = case.UNIT, evidence.load("served").frame
+    tried = runs[(runs.tp == unit.tp) & (runs.model == unit.model.name) & (runs.gpu == unit.gpu.name)]
+    assert len(tried) == len(served.rows(unit.tp, queued=True))
+    assert set(tried.weights) == {unit.weights}
+    assert set(tried.engine) == {unit.engine}
+    law = served.fit(served.rows(unit.tp))
+    assert float(law.delta_p(*case.LENGTHS)) == served.CASE.delta_p
+    assert float(law.delta_h(*case.LENGTHS)) == served.CASE.delta_h
+    chapter = (root / "book" / "01-what-does-a-token-cost.md").read_text(encoding="utf-8")
+    (said,) = (one for one in chapter.split("\n\n") if "We call it **the case**" in one)
+    assert re.findall(r"(\d+) ms", said) == [f"{1e3 * limit:.0f}" for limit in (case.LIMITS.ttft, case.LIMITS.tpot)]
+    assert re.findall(r"prompt has ([\d,]+) tokens and an answer (\d+)", said) == [("2,200", "170")]
+    assert case.LENGTHS == (2200, 170)
+
+
+def test_the_kernels_are_those_of_the_unit():
+    unit, kernels = case.UNIT, case.KERNELS
+    assert (kernels.model, kernels.tp, kernels.weights, kernels.kv) == (unit.model, unit.tp, unit.weights, unit.kv)
+
+
+def test_the_planner_s_page_opens_with_the_case():
+    opened = {one.name: getattr(one, "value", "") for group in inputs() for one in (*group.fields, *group.more)}
+    opened = {name: f"{value:g}" if isinstance(value, int | float) else value or "" for name, value in opened.items()}
+    asked = case_of(opened)
+    assert (asked.work, asked.sla) == (case.WORK, case.LIMITS)
+    for part in ("model", "gpu", "gpus", "tp", "weights", "kv", "engine", "drafts"):
+        assert getattr(asked.unit, part) == getattr(case.UNIT, part), part
+    assert {name: opened[name] for name in DEFAULT} == DEFAULT
+    assert next(iter(presets().values())) == {}  # the page's own values, as of a link that names nothing
 
 
 def test_all_pages_have_the_same_numbers(root):

@@ -366,19 +366,20 @@ def test_c32_an_ssd_is_fast_enough_for_a_large_model_and_leaves_something_with_a
     """By the prefill time that a recorded trace saves, of what a store without limits would save."""
     saving = evidence.load("traces_saving").frame.query("trace == 'mooncake-conversation'")
     saved = {}
-    for name, tp in (("llama-3-70b", 2), ("llama-3-8b", 1)):
+    for name, tp, kv in (("llama-3-70b", 2, "fp8"), ("llama-3-70b", 2, "bf16"), ("llama-3-8b", 1, "fp8")):
         model = catalogue.model(name)
-        prompt = Operators(model, tp=tp, weights="fp8", kv="fp8").prefills().set_index("n_in").loc[8192]
-        e = {t: acceleration(tier(t), prompt.total / 8192, model.kv_token("fp8"), tp) for t in ("local_ssd", "dram")}
+        prompt = Operators(model, tp=tp, weights="fp8", kv=kv).prefills().set_index("n_in").loc[8192]
+        e = {t: acceleration(tier(t), prompt.total / 8192, model.kv_token(kv), tp) for t in ("local_ssd", "dram")}
         # Compute-bound with the SSD: then host memory brings nothing, and beyond it does.
         below, above = (theory.crossover(e=e["local_ssd"]) * factor for factor in (0.99, 1.01))
         for alpha, faster in ((below, False), (above, True)):
             ssd, dram = (theory.speedup_layerwise(alpha=alpha, e=value) for value in (e["local_ssd"], e["dram"]))
             assert (dram > ssd * (1 + 1e-9)) == faster
         found = np.interp(np.log(e["local_ssd"]), np.log(saving.e), saving.saved_mixed)
-        saved[name] = found / saving.saved_mixed.iloc[-1]
-    assert saved["llama-3-70b"] > 0.95
-    assert saved["llama-3-8b"] < 0.9
+        saved[name, kv] = found / saving.saved_mixed.iloc[-1]
+    assert saved["llama-3-70b", "fp8"] > 0.95
+    assert saved["llama-3-70b", "bf16"] == pytest.approx(0.91, abs=0.01)
+    assert saved["llama-3-8b", "fp8"] < 0.9
 
 
 def test_c34_three_gpus_serve_twice_as_much_per_gpu():

@@ -65,11 +65,11 @@ def rows_of(page, table):
         {"promise": "means", "link": "tcp", "sessions": "100", "front": "15", "units": "3"},
         {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200", "units": "4"},
         {"ttft": "2000", "tpot": "50", "traffic": "8", "arrivals": "4", "promise": "0.99", "price": "0", "units": "3"},
-        {"model": "gpt-oss-120b", "weights": "mxfp4", "kv": "bf16", "gpu": "h100-sxm", "stored": "70", "tier": "own",
+        {"model": "gpt-oss-120b", "weights": "mxfp4", "gpu": "h100-sxm", "stored": "70", "tier": "own",
          "units": "3"},
         {"lengths": "azure-code", "ttft": "1500", "stored": "25", "tier": "dram", "units": "3"},
         # In no chunk a prompt is in time at full load: whole ones are tried beside decodes.
-        {"model": "gpt-oss-120b", "tp": "1", "weights": "mxfp4", "kv": "bf16", "prompt": "2000", "output": "500",
+        {"model": "gpt-oss-120b", "tp": "1", "weights": "mxfp4", "prompt": "2000", "output": "500",
          "ttft": "500", "tpot": "10", "traffic": "9", "units": "3"},
     ], 2),
 )  # fmt: skip
@@ -129,6 +129,14 @@ def test_a_link_with_strange_names_or_a_word_for_a_number_says_so(open_page):
     page.get_by_role("button", name="Reset").click()
     assert page.locator("#planner-link").inner_text() == ""
     assert page.evaluate("window.inferenceMathPlanner.state()") == DEFAULT
+
+
+@pytest.mark.parametrize("named", [{}, {"prompt": "2200"}, {"prompt": "700", "tp": "4"}], ids=str)
+def test_what_a_link_leaves_out_is_as_the_page_opens(open_page, named):
+    link = "&".join(f"{name}={value}" for name, value in named.items())
+    page = open_page(PAGE + (f"#plan:{link}" if link else ""))
+    complete(page)
+    assert page.evaluate("window.inferenceMathPlanner.state()") == DEFAULT | named
 
 
 def test_a_link_has_the_means_of_a_mix_as_the_form_shows_them(open_page):
@@ -226,7 +234,7 @@ def test_a_token_costs_what_the_package_says_at_your_prices(page):
 def test_drafts_stand_beside_none(page):
     complete(page)
     assert not page.locator("#planner-drafting").is_visible()
-    changes = {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "8", "kv": "bf16", "ttft": "2000", "drafts": "2"}
+    changes = {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "8", "ttft": "2000", "drafts": "2"}
     put(page, **changes)
     set_to(page, weights="fp8")
     told = text.tables(as_record(planned(DEFAULT | changes)))["With drafts and without, one unit at full load"]

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math import Unit, catalogue, evidence, theory
+from inference_math import Unit, evidence, theory
 from inference_math.unit import costs
-from inference_math.unit.operators import Operators
-from inference_math_book import served
+from inference_math_book import case, served
 
 # Mean errors of rows left out, in per cent: as found, and the bar that they may not pass.
 LEFT_OUT = {2: (1.12, 1.5), 4: (2.89, 3.5), 8: (3.60, 4.0)}
@@ -142,13 +141,12 @@ def test_a_cost_of_each_request_would_not_show_in_the_rows():
 
 
 def test_kernels_find_four_fifths_of_both_times():
-    kernels = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="bf16")
-    found = costs.measured(kernels, served.CASE.n_in, served.CASE.n_out)
+    found = costs.measured(case.KERNELS, *case.LENGTHS)
     assert found.delta_p / served.CASE.delta_p == pytest.approx(0.81, abs=0.02)
     assert found.delta_h / served.CASE.delta_h == pytest.approx(0.82, abs=0.02)
 
 
-@pytest.mark.parametrize(("gpu", "tp", "kv"), [("h100-sxm", 2, "bf16"), ("h200-sxm", 1, "fp8")])
+@pytest.mark.parametrize(("gpu", "tp", "kv"), [("h100-sxm", 2, case.UNIT.kv), ("h200-sxm", 1, "fp8")])
 def test_a_queue_tells_the_precision_of_the_cache(gpu, tp, kv):
     """Chapter 4: so many users as are in the batch hold just the tokens for which one of the two has room."""
     rows = evidence.load("served").frame.query("model == 'llama-3-70b' and engine == 'vllm' and n_in > 7000")

@@ -15,7 +15,7 @@ from inference_math_planner.fleets.mixes import MIXES, mix
 __all__ = ["DEFAULT", "case_of", "planned", "settings", "unit_of"]
 
 DEFAULT = {
-    "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "fp8", "engine": "vllm",
+    "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "bf16", "engine": "vllm",
     "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
     "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
     "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1",

@@ -92,39 +92,40 @@ TABLES = {
 
 
 def presets() -> dict[str, dict[str, object]]:
-    """Return set-ups by name: those of the talks, some that readers ask about, and lengths of recorded traffic."""
+    """Return set-ups by name: the case, those of the talks, some that readers ask about, and recorded lengths.
+
+    What one leaves out, and what a link leaves out, is as in the case: the form's own values, with which it opens.
+    """
     from inference_math import evidence, theory
 
     reused = evidence.load("traces_alpha").frame.set_index("trace")["token_share"]
     stored = {turns: round(100 * theory.reuse_conversation(turns=turns), 1) for turns in (6.5, 15)}
-    seventy = {"model": "llama-3-70b", "tp": "2", "weights": "fp8", "kv": "fp8", "prompt": 2200, "output": 170}
-    qwen = {"model": "qwen3-14b", "tp": "1", "weights": "bf16", "kv": "bf16", "prompt": 9600, "output": 100}
+    qwen = {"model": "qwen3-14b", "tp": "1", "weights": "bf16", "prompt": 9600, "output": 100}
     return {
-        "The talks' cluster: 70B, 2,200 in, 170 out": seventy | {"stored": 0, "tier": "hbm"},
-        "The same, 15 turns on a local SSD": seventy | {"stored": stored[15], "tier": "local_ssd"},
+        "The case: Llama-3-70B, 2,200 in, 170 out": {},
+        "The same, 15 turns on a local SSD": {"stored": stored[15], "tier": "local_ssd"},
         "The talks' Qwen3-14B: 9,600 in, 6.5 turns": qwen | {"stored": stored[6.5], "tier": "dram", "ttft": 1000},
-        "Chat on an 8B": qwen | {"model": "llama-3-8b", "prompt": 500, "output": 300, "stored": 0, "tier": "hbm"},
-        "Documents on a 70B": seventy
-        | {"prompt": 12000, "output": 300, "tp": "4", "ttft": 2000, "stored": 0, "tier": "hbm"},
-        "Code, lengths recorded by Azure, on a 70B": seventy | {"lengths": "azure-code", "ttft": 1000},
-        "Chat, lengths recorded by Azure, on a 70B": seventy | {"lengths": "azure-conversation", "ttft": 1000},
-        "Conversations recorded by Mooncake, on a 70B": seventy
-        | {"lengths": "mooncake-conversation", "tp": "4", "ttft": 4000, "tier": "dram"}
-        | {"stored": round(100 * reused["mooncake-conversation"], 1)},
+        "Chat on an 8B": qwen | {"model": "llama-3-8b", "prompt": 500, "output": 300},
+        "Documents on a 70B": {"prompt": 12000, "output": 300, "tp": "4", "ttft": 2000},
+        "Code, lengths recorded by Azure, on a 70B": {"lengths": "azure-code", "ttft": 1000},
+        "Chat, lengths recorded by Azure, on a 70B": {"lengths": "azure-conversation", "ttft": 1000},
+        "Conversations recorded by Mooncake, on a 70B": {"lengths": "mooncake-conversation", "tp": "4", "ttft": 4000}
+        | {"stored": round(100 * reused["mooncake-conversation"], 1), "tier": "dram"},
         "Reasoning on a 32B: 500 in, 8,000 out": qwen
-        | {"model": "qwen3-32b", "tp": "2", "prompt": 500, "output": 8000, "ttft": 2000, "stored": 0, "tier": "hbm"},
-        "DeepSeek-V3 with its own draft (MTP), on H200s": seventy
-        | {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "8", "kv": "bf16", "engine": "sglang", "prompt": 2000}
-        | {"output": 500, "ttft": 2000, "tpot": 30, "drafts": 1, "accepted": 85},
+        | {"model": "qwen3-32b", "tp": "2", "prompt": 500, "output": 8000, "ttft": 2000},
+        "DeepSeek-V3 with its own draft (MTP), on H200s": {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "8"}
+        | {"weights": "fp8", "engine": "sglang", "prompt": 2000, "output": 500, "ttft": 2000, "tpot": 30}
+        | {"drafts": 1, "accepted": 85},
     }
 
 
 def inputs() -> tuple[Group, ...]:
-    """Return what the form asks: what it is for, then what is served, on what, and what is promised."""
+    """Return what the form asks, filled in with the case: for what, then what is served, on what, and how fast."""
     from inference_math import catalogue
     from inference_math.catalogue.engines import engines
     from inference_math.catalogue.links import USUAL, links
     from inference_math.catalogue.tiers import tiers
+    from inference_math_book.case import LIMITS, UNIT, WORK
     from inference_math_planner.fleets.mixes import MIXES
 
     tier_names = {"hbm": "HBM of the unit"}
@@ -152,10 +153,10 @@ def inputs() -> tuple[Group, ...]:
         Select("preset", "Set-up", {"": "yours", **{name: name for name in presets()}}, ""),
     )
     served = (
-        Select("model", "Model", {name: name for name in catalogue.MODELS}, "llama-3-70b"),
+        Select("model", "Model", {name: name for name in catalogue.MODELS}, UNIT.model.name),
         Field("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True),
-        Field("prompt", "Prompt (tokens)", 1, 2_000_000, 1, 2200, True),
-        Field("output", "Output (tokens)", 2, 100_000, 1, 170, True),
+        Field("prompt", "Prompt (tokens)", 1, 2_000_000, 1, WORK.n_in, True),
+        Field("output", "Output (tokens)", 2, 100_000, 1, WORK.n_out, True),
     )
     sent = (
         Select("lengths", "Lengths of prompts and answers", lengths, "fixed"),
@@ -166,11 +167,11 @@ def inputs() -> tuple[Group, ...]:
         Field("sessions", "Sessions whose stored part a unit keeps (0: not known)", 0, 1_000_000, 1, 0),
     )
     run = (
-        Select("gpu", "GPU", {name: name for name in catalogue.GPUS}, "h100-sxm"),
-        Select("tp", "Tensor parallelism (TP)", sizes, "2"),
-        Select("weights", "Weights", precisions, "fp8"),
-        Select("kv", "KV cache", kv, "bf16"),
-        Select("engine", "Engine", {name: one["title"] for name, one in engines().items()}, next(iter(engines()))),
+        Select("gpu", "GPU", {name: name for name in catalogue.GPUS}, UNIT.gpu.name),
+        Select("tp", "Tensor parallelism (TP)", sizes, str(UNIT.tp)),
+        Select("weights", "Weights", precisions, UNIT.weights),
+        Select("kv", "KV cache", kv, UNIT.kv),
+        Select("engine", "Engine", {name: one["title"] for name, one in engines().items()}, UNIT.engine),
         Field("have", "GPUs I have", 1, 10_000, 1, 16, True),
     )
     laid_out = (
@@ -187,8 +188,8 @@ def inputs() -> tuple[Group, ...]:
         Field("front", "Front of a request (ms)", 0, 10_000, 0.1, None),
     )
     limits = (
-        Field("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 400, True),
-        Field("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 40, True),
+        Field("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 1e3 * LIMITS.ttft, True),
+        Field("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 1e3 * LIMITS.tpot, True),
     )
     return (
         Group("", aim),
