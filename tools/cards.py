@@ -21,6 +21,7 @@ from inference_math import catalogue
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math_book import case
+from inference_math_book.colours import ROLES
 from inference_math_book.figures import engine
 from inference_math_book.figures.interference import KINDS
 from inference_math_book.figures.style import use_book_style
@@ -34,7 +35,7 @@ _COLOURS = 32  # a card's; few, for a small file
 
 def site(ax: Axes) -> dict[str, float]:
     """Draw the engine of the front page; return its longest gap between tokens by architecture (ms)."""
-    unit = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
+    unit = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="bf16")
     bars, tokens = engine.played(costs.step_cost(unit))
     for kind, colour in KINDS.items():
         own = bars[bars["curve"] == kind]
@@ -58,7 +59,7 @@ def plan(ax: Axes) -> dict[str, float]:
     found = {first.architecture: first, **{one.architecture: one for one in first.others}}
     for place, (name, one) in enumerate(found.items()):
         middle, low, high = one.gpus
-        ax.barh(place, middle, 0.55, color="#0072B2" if place == 0 else "#bbbbbb")
+        ax.barh(place, middle, 0.55, color=ROLES[name])
         ax.plot([low, high], [place, place], color=INK, lw=3)
         words = f"{name}: {middle:.0f} ({low:.0f} to {high:.0f})"
         ax.text(0, place - 0.38, words, fontsize=16, weight="normal" if place else "bold", color=INK)
