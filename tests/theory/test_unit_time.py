@@ -1,46 +1,66 @@
 from __future__ import annotations
 
 import pytest
-import sympy as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import theory
-from inference_math.theory.notation import delta_h, delta_p, sla_tpot, t_w, x
 
 times = st.floats(1e-5, 1.0)
+answers = st.integers(1, 1000)
 
 
-@given(t_w=times, delta_p=times, delta_h=times, room=times, faster=st.floats(1, 1000))
-def test_offloading_puts_the_shorter_prefill_into_each_unit_time(t_w, delta_p, delta_h, room, faster):
+@given(t_w=times, delta_p=times, delta_h=times, room=times, n_out=answers, faster=st.floats(1, 1000))
+def test_offloading_shortens_what_a_prompt_adds_and_no_weight_read(t_w, delta_p, delta_h, room, n_out, faster):
     numbers = {"delta_h": delta_h, "t_w": t_w, "sla_tpot": t_w + room}
     plain = theory.unit_time_aggregated(delta_p=delta_p, **numbers)
     for gain, time in (
         ("pdd", "disaggregated"), ("chunked", "chunked"), ("chunked_serial", "chunked_serial"),
     ):  # fmt: skip
-        shorter = theory.CATALOGUE[f"unit_time_{time}"](delta_p=delta_p / faster, **numbers)
-        found = theory.CATALOGUE[f"offload_gain_{gain}"](delta_p=delta_p, x=faster, **numbers)
+        shorter = theory.CATALOGUE[f"unit_time_{time}"](delta_p=delta_p / faster + t_w / n_out, **numbers)
+        found = theory.CATALOGUE[f"offload_gain_{gain}"](delta_p=delta_p, n_out=n_out, x=faster, **numbers)
         assert found == pytest.approx(plain / shorter)
         bound = theory.gain_bound(delta_p=delta_p, delta_h=delta_h)
         assert found <= bound * (1 + 1e-9)
+    unsaved = theory.offload_gain_pdd(delta_p=delta_p, n_out=n_out, x=1, **numbers)
+    assert unsaved == pytest.approx(theory.pdd_gain_same(delta_p=delta_p, n_out=n_out, **numbers))
 
 
-def test_every_architecture_tends_to_the_talks_bound():
+@given(t_w=times, delta_p=times, delta_h=times, room=times, n_out=answers)
+def test_chunks_reach_the_talks_bound_if_answers_outnumber_the_decodes_and_pools_never_do(
+    t_w, delta_p, delta_h, room, n_out
+):
     """1 + ΔP/ΔH over plain aggregated serving [C31]."""
-    bound = theory.gain_bound.expr
-    assert sp.simplify(sp.limit(theory.offload_gain_pdd.expr, x, sp.oo) - bound) == 0
-    numbers = {delta_p: sp.Rational(3, 1000), delta_h: sp.Rational(1, 2500), t_w: 0, sla_tpot: sp.Rational(1, 25)}
-    for gain in (theory.offload_gain_chunked, theory.offload_gain_chunked_serial):
-        at_rest = gain.expr.subs(numbers | {t_w: sp.Rational(16, 1000)})
-        assert at_rest.subs(x, 10**6) == bound.subs(numbers)
-
-
-@given(b=st.floats(1, 500), t_w=times, delta_p=times, delta_h=times, room=times)
-def test_chunks_hide_entirely_from_the_masking_speedup_on(b, t_w, delta_p, delta_h, room):
-    numbers = {"delta_p": delta_p, "delta_h": delta_h, "t_w": t_w, "sla_tpot": t_w + room}
-    enough = theory.masking_speedup(**numbers)
+    numbers = {"delta_p": delta_p, "delta_h": delta_h, "t_w": t_w, "sla_tpot": t_w + room, "n_out": n_out, "x": 1e12}
     bound = theory.gain_bound(delta_p=delta_p, delta_h=delta_h)
-    assert theory.offload_gain_chunked(x=enough, **numbers) == pytest.approx(bound)
-    assert theory.offload_gain_chunked(x=0.9 * enough, **numbers) == pytest.approx(0.9 * bound)
-    at_batch = theory.masking_speedup_batch(b=b, t_w=t_w, delta_p=delta_p, delta_h=delta_h)
-    assert b * delta_p / at_batch == pytest.approx(t_w + b * delta_h)
+    decodes = room / delta_h
+    if decodes <= 0.99 * n_out:
+        assert theory.offload_gain_chunked(**numbers) == pytest.approx(bound)
+        assert theory.offload_gain_chunked_serial(**numbers) == pytest.approx(bound)
+    if decodes >= 1.01 * n_out:
+        assert theory.offload_gain_chunked_serial(**numbers) < bound
+    u = room / (t_w + room)
+    pools = theory.offload_gain_pdd(**numbers)
+    assert pools == pytest.approx((delta_p + delta_h) / (delta_h + u * t_w / n_out), rel=1e-6)
+    assert pools < bound
+
+
+@given(t_w=times, delta_p=times, delta_h=times, room=times, n_out=answers, faster=st.floats(1, 1000))
+def test_pools_stop_paying_where_a_store_brings_a_prompt_below_the_limit(t_w, delta_p, delta_h, room, n_out, faster):
+    numbers = {"delta_h": delta_h, "t_w": t_w, "sla_tpot": t_w + room}
+    aggregated = theory.unit_time_aggregated(delta_p=delta_p, **numbers)
+    with_store = aggregated / theory.unit_time_aggregated(delta_p=delta_p / faster, **numbers)
+    pools = theory.offload_gain_pdd(delta_p=delta_p, n_out=n_out, x=faster, **numbers)
+    alone = t_w + n_out * delta_p / faster
+    if abs(alone / (t_w + room) - 1) > 1e-6:
+        assert (pools > with_store) == (alone > t_w + room)
+
+
+@given(t_w=times, delta_p=times, delta_h=times, room=times, n_out=answers)
+def test_chunks_hide_entirely_from_the_masking_speedup_on(t_w, delta_p, delta_h, room, n_out):
+    numbers = {"delta_p": delta_p, "delta_h": delta_h, "t_w": t_w, "sla_tpot": t_w + room, "n_out": n_out}
+    bound = theory.gain_bound(delta_p=delta_p, delta_h=delta_h)
+    if delta_h * n_out > 1.001 * t_w * room / (t_w + room):
+        enough = theory.masking_speedup(**numbers)
+        assert theory.offload_gain_chunked(x=1.001 * enough, **numbers) == pytest.approx(bound)
+        assert theory.offload_gain_chunked(x=0.9 * enough, **numbers) < bound

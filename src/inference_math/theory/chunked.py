@@ -23,9 +23,13 @@ _u = 1 - t_w / sla_tpot
 _unchunked = t_w / b + pd_ratio * T + delta_h
 
 
+_fed = sp.Symbol("d", positive=True)
+_FED = {_fed: sp.Min(b, chunk / pd_ratio)}  # decodes that are there and that the chunk feeds
+
+
 def _offbalance(hidden: sp.Expr) -> sp.Expr:
-    decodes = t_w * sp.Max(1 / b, pd_ratio / chunk) + delta_h
-    return _unchunked / (decodes + pd_ratio * sp.Max(0, T - hidden / chunk))
+    left = sp.Max(0, chunk * T - hidden)  # of a chunk, beside its step
+    return _unchunked / (t_w / _fed + delta_h + pd_ratio / chunk * left)
 
 
 @formula("N_{c}", unit="token", claim="C22", source=A)
@@ -88,13 +92,13 @@ def chunked_gain_sla_serial(delta_p, delta_h, t_w, sla_tpot):
     return sp.Min(1 / _u, (delta_p + delta_h) / delta_h)
 
 
-@formula(r"G_{\mathrm{full}}(N_{c})", claim="C25")
+@formula(r"G_{\mathrm{full}}(N_{c})", claim="C25", where=_FED)
 def chunked_gain_offbalance(b, chunk, pd_ratio, T, t_w, delta_h):
     """Gain of a chunk of any size when everything overlaps."""
-    return _offbalance(t_w + sp.Min(b, chunk / pd_ratio) * delta_h)
+    return _offbalance(t_w + _fed * delta_h)
 
 
-@formula(r"G_{\mathrm{serial}}(N_{c})", claim="C25")
+@formula(r"G_{\mathrm{serial}}(N_{c})", claim="C25", where=_FED)
 def chunked_gain_offbalance_serial(b, chunk, pd_ratio, T, t_w, delta_h):
     """Gain of a chunk of any size when only the weight read hides."""
     return _offbalance(t_w)

@@ -1,19 +1,21 @@
 """What an output token costs in each architecture, in seconds of an inference unit (claims C27, C31).
 
 All at an equal limit S on TPOT, with batches as real numbers. One unit of work is one output token and its share
-of a prompt. The fewer seconds, the higher the rate. Faster prefills put ΔP/x in the place of ΔP.
+of a prompt. The fewer seconds, the higher the rate. A store that makes prefills x times faster puts ΔP/x in the place
+of ΔP. It saves no weight read: a prompt that shares no step with whole answers, on a unit of its own or in chunks,
+takes t_w besides.
 """
 
 # mypy: allow-untyped-defs
 
 import sympy as sp
 
-from inference_math.theory.disaggregation import pdd_split
 from inference_math.theory.formula import formula
-from inference_math.theory.notation import sla_tpot, t_w
+from inference_math.theory.notation import delta_h, delta_p, n_out, sla_tpot, t_w, x
 
 _u = 1 - t_w / sla_tpot
 _above_weights = sla_tpot > t_w
+_prompt = delta_p / x + t_w / n_out  # of a prompt alone, behind a store
 
 
 @formula(r"\theta_{\mathrm{agg}}", unit="s", claim="C27", domain=_above_weights)
@@ -47,30 +49,24 @@ def unit_time_chunked_serial(delta_p, delta_h, t_w, sla_tpot):
 
 
 @formula(r"G_{\mathrm{PDD}}(x)", claim="C31", domain=_above_weights)
-def offload_gain_pdd(delta_p, delta_h, t_w, sla_tpot, x):
+def offload_gain_pdd(delta_p, delta_h, t_w, sla_tpot, n_out, x):
     """Gain over aggregated of disaggregated serving with x times faster prefills."""
-    return (delta_p + delta_h) / (_u * delta_p / x + delta_h)
+    return (delta_p + delta_h) / (_u * _prompt + delta_h)
 
 
 @formula(r"G_{\mathrm{full}}(x)", claim="C31", domain=_above_weights)
-def offload_gain_chunked(delta_p, delta_h, t_w, sla_tpot, x):
+def offload_gain_chunked(delta_p, delta_h, t_w, sla_tpot, n_out, x):
     """The same of chunked prefill when everything overlaps."""
-    return sp.Min(x * (delta_p + delta_h) / (_u * delta_p), (delta_p + delta_h) / delta_h)
+    return sp.Min((delta_p + delta_h) / (_u * _prompt), (delta_p + delta_h) / delta_h)
 
 
 @formula(r"G_{\mathrm{serial}}(x)", claim="C31", domain=_above_weights)
-def offload_gain_chunked_serial(delta_p, delta_h, t_w, sla_tpot, x):
+def offload_gain_chunked_serial(delta_p, delta_h, t_w, sla_tpot, n_out, x):
     """The same of chunked prefill when only the weight read hides."""
-    return sp.Min((delta_p + delta_h) / (_u * (delta_p / x + delta_h)), (delta_p + delta_h) / delta_h)
+    return sp.Min((delta_p + delta_h) / (_u * (_prompt + delta_h)), (delta_p + delta_h) / delta_h)
 
 
-@formula(r"x_{S}", claim="C31", domain=_above_weights)
-def masking_speedup(delta_p, delta_h, t_w, sla_tpot):
+@formula(r"x_{S}", claim="C31", domain=sp.And(_above_weights, delta_h * n_out > _u * t_w))
+def masking_speedup(delta_p, delta_h, t_w, sla_tpot, n_out):
     """Prefill speedup with which chunks hide entirely at an equal limit on TPOT; more gains nothing."""
-    return pdd_split.expr
-
-
-@formula(r"x_{b}", claim="C31")
-def masking_speedup_batch(b, t_w, delta_p, delta_h):
-    """The same at an equal batch."""
-    return b * delta_p / (t_w + b * delta_h)
+    return delta_p / (delta_h / _u - t_w / n_out)
