@@ -12,7 +12,7 @@ _INK = "currentColor"  # a page's text is dark on light or light on dark, and ma
 _TEXT = {"labelColor": _INK, "titleColor": _INK, "labelFontSize": 13, "titleFontSize": 13, "titleFontWeight": 500}
 
 EVERYWHERE: Mapping[str, Any] = MappingProxyType({"numberFormat": ",.10~r", "axis": {"labelFlush": False}})
-"""The configuration of every chart. Numbers are those of `figures.style.plain`, and stand under their ticks."""
+"""The configuration of every chart. Numbers are those of `figures.ticks.plain`, and stand under their ticks."""
 
 PAGE: Mapping[str, Any] = MappingProxyType(
     {

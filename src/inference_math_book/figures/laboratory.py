@@ -16,7 +16,7 @@ from scipy import optimize, stats
 
 from inference_math_bench.lab import analysis
 from inference_math_book.colours import COLOURS, colours_of
-from inference_math_book.figures.style import plain
+from inference_math_book.figures.ticks import plain
 from inference_math_planner.laws.laws import Law
 
 __all__ = [

@@ -1,80 +1,26 @@
-"""The look of the book's pictures, the numbers at their ticks, and the download beneath them."""
+"""The look of the book's pictures, and the download beneath them."""
 
 from __future__ import annotations
 
 import base64
 import re
-from decimal import Decimal
 from html import escape
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 from cycler import cycler
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.scale import LinearScale, LogScale, register_scale
-from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator, NullFormatter
 
 from inference_math_book.colours import COLOURS, GREY
+from inference_math_book.figures.ticks import use_plain_ticks
 
-__all__ = ["Download", "Shown", "label_line", "plain", "use_book_style"]
-
-
-def plain(number: float) -> str:
-    """Return a number as axes have it, in Vega's words ``,.10~r``: no exponent, no zero at the end.
-
-    >>> plain(1000), plain(0.1), plain(-2e7), plain(0.00005)
-    ('1,000', '0.1', '−20,000,000', '0.00005')
-    """
-    return f"{Decimal(f'{number + 0.0:.10g}').normalize():,f}".replace("-", "−")
-
-
-class _Decades(LogLocator):
-    """Powers of the base; 1, 2 and 5 where there are few of these; on less than that, what is round."""
-
-    def __init__(self, base: float) -> None:
-        super().__init__(base)
-        self.base_of_powers = base
-
-    def tick_values(self, vmin: float, vmax: float) -> Any:
-        for subs in ((1.0,), (1.0, 2.0, 5.0)):
-            if self.base_of_powers > max(subs):
-                self.set_params(subs=subs)
-                ticks = np.asarray(super().tick_values(vmin, vmax))
-                if np.sum((min(vmin, vmax) <= ticks) & (ticks <= max(vmin, vmax))) >= _TICKS:
-                    return ticks
-        return AutoLocator().tick_values(vmin, vmax)
-
-
-_TICKS = 3  # that tell a scale
-
-
-class _Linear(LinearScale):
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*(args or (None,)))
-
-    def set_default_locators_and_formatters(self, axis: Axis) -> None:
-        super().set_default_locators_and_formatters(axis)
-        axis.set_major_formatter(FuncFormatter(lambda number, _: plain(number)))
-
-
-class _Log(LogScale):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*(args or (None,)), **kwargs)
-
-    def set_default_locators_and_formatters(self, axis: Axis) -> None:
-        super().set_default_locators_and_formatters(axis)
-        axis.set_major_locator(_Decades(self.base))
-        axis.set_major_formatter(FuncFormatter(lambda number, _: plain(number)))
-        axis.set_minor_formatter(NullFormatter())
+__all__ = ["Download", "Shown", "label_line", "use_book_style"]
 
 
 def use_book_style() -> None:
     """Set Matplotlib's defaults for the book: legible, colour-blind safe, `plain` numbers at all ticks."""
-    for scale in (_Linear, _Log):
-        register_scale(scale)
+    use_plain_ticks()
     mpl.rcParams.update(
         {
             "axes.prop_cycle": cycler(color=COLOURS),
