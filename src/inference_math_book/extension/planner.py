@@ -15,7 +15,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from sphinx.util.docutils import SphinxDirective
 
 from inference_math.unit.unit import ACCEPTED, MOST_DRAFTS
-from inference_math_planner.fleets.bench import BUDGET
 
 __all__ = ["Planner"]
 
@@ -64,7 +63,8 @@ BENCHMARK: tuple[Field, ...] = (
     Field("num-prompts", "Prompts in all", 1, 20_000, 1, 320),
     Field("random-range-ratio", "Lengths differ by ± (%)", 0, 99, 1, 10),
     Field("request-rate", "Requests/s, at most", 0.01, 10_000, 0.01, None),
-    Field("max-num-batched-tokens", "Tokens of a step", 16, 1_000_000, 1, BUDGET),
+    Field("max-num-batched-tokens", "Tokens of a step", 16, 1_000_000, 1, None),
+    Field("max-num-seqs", "Requests at once in the engine", 1, 1_000_000, 1, None),
 )
 
 # Named as `fleets.turns.Turns` and `catalogue.tiers` name them.

@@ -260,18 +260,20 @@ def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
         return Workload(options.prompt, options.output, alpha or 0.0, named), None
     if options.prompt is not None or options.output is not None:
         raise ValueError(f"--prompt and --output must be left out: --lengths {named} has them")
-    if Path(named).suffix in traces.KINDS:
-        read = traces.read(named)
-        if len(read.problems):
-            lines = ", ".join(map(str, read.problems["line"].head(_LINES))) + (
-                ", …" if len(read.problems) > _LINES else ""
-            )
-            said = f"note: {len(read.problems)} of {named} left out, line {lines}: {read.problems['reason'][0]}"
-            print(said, file=sys.stderr)
-        mixed = read.trace() if alpha is None else replace(read.trace(), alpha=alpha)
-    else:
-        mixed = mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), alpha or 0.0)
+    mixed = _recorded(named, alpha)
     return Workload.from_trace(mixed), mixed
+
+
+def _recorded(named: str, alpha: float | None) -> Trace:
+    """Return the requests that `--lengths` names: a mix, or a file, whose lines that are left out are noted."""
+    if Path(named).suffix not in traces.KINDS:
+        return mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), alpha or 0.0)
+    read = traces.read(named)
+    if len(read.problems):
+        lines = ", ".join(map(str, read.problems["line"].head(_LINES))) + (", …" if len(read.problems) > _LINES else "")
+        said = f"note: {len(read.problems)} of {named} left out, line {lines}: {read.problems['reason'][0]}"
+        print(said, file=sys.stderr)
+    return read.trace() if alpha is None else replace(read.trace(), alpha=alpha)
 
 
 def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fleet | None:
@@ -289,17 +291,12 @@ def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fle
 
 
 def _benchmark(options: argparse.Namespace) -> int:
-    run = Benchmark(
-        options.input,
-        options.output,
-        options.prompts,
-        options.concurrency,
-        options.rate,
-        options.burstiness,
-        options.ratio,
-        options.budget,
-        options.seed,
-    )
+    if options.enforce_eager:
+        raise ValueError(
+            "--enforce-eager must be left out: no calibration here ran without CUDA graphs, where each kernel's launch "
+            "counts. Fit runs of such an engine (inference-math profile), and give --calibration"
+        )
+    run = _asked_benchmark(options)
     unit = _unit(options)
     if options.cadences:
         rows = cadences(unit, run, front=options.front)
@@ -316,6 +313,20 @@ def _benchmark(options: argparse.Namespace) -> int:
     found = foresee(unit, run, front=options.front)
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
     return 0
+
+
+def _asked_benchmark(options: argparse.Namespace) -> Benchmark:
+    """Return the benchmark that is asked for, of random lengths or of recorded ones."""
+    names = ("prompts", "concurrency", "rate", "burstiness", "budget", "seed", "seqs", "chunked")
+    asked = {name: getattr(options, name) for name in names}
+    if options.lengths is None:
+        lengths = [usual if given is None else given for given, usual in ((options.input, 1024), (options.output, 128))]
+        return Benchmark(*lengths, range_ratio=options.ratio, alpha=options.alpha or 0.0, **asked)
+    if options.input is not None or options.output is not None or options.ratio:
+        raise ValueError(f"--random-… must be left out: --lengths {options.lengths} has the lengths")
+    if options.lengths in LENGTHS:
+        raise ValueError(f"--lengths must be one of {', '.join(MIXES)}, or a file, not {options.lengths!r}")
+    return Benchmark.like(_recorded(options.lengths, options.alpha), **asked)
 
 
 def _store(options: argparse.Namespace) -> int:

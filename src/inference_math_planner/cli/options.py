@@ -12,7 +12,7 @@ from inference_math.catalogue.engines import engines
 from inference_math.unit.shapes import MEMORY
 from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS
-from inference_math_planner.fleets.benchmarks import BUDGET
+from inference_math_planner.fleets.benchmarks import MOST
 from inference_math_planner.fleets.mixes import MIXES
 from inference_math_planner.fleets.traffic import SHARED
 
@@ -35,6 +35,7 @@ OPTIONS = {name: f"--{name}" for name in _ALIKE.split()} | {
     "rate": "--request-rate",
     "range_ratio": "--random-range-ratio",
     "budget": "--max-num-batched-tokens",
+    "seqs": "--max-num-seqs",
     "expert_imbalance": "--expert-imbalance",
 }
 # Commands that another distribution brings, as entry points of this group: modules with `parser` and `run`.
@@ -199,12 +200,8 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     bench = commands.add_parser(
         "benchmark", parents=[unit], help="what vllm bench serve will show, its options named as there"
     )
-    bench.add_argument(
-        "--random-input-len", dest="input", type=float, default=1024, help="prompt tokens (default 1024)"
-    )
-    bench.add_argument(
-        "--random-output-len", dest="output", type=float, default=128, help="output tokens (default 128)"
-    )
+    bench.add_argument("--random-input-len", dest="input", type=float, help="prompt tokens (default 1024)")
+    bench.add_argument("--random-output-len", dest="output", type=float, help="output tokens (default 128)")
     bench.add_argument(
         "--random-range-ratio",
         dest="ratio",
@@ -213,7 +210,13 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         metavar="R",
         help="lengths are uniform from 1 - R to 1 + R of these (default 0: all equal)",
     )
-    bench.add_argument("--num-prompts", dest="prompts", type=int, default=1000, help="requests in all (default 1000)")
+    bench.add_argument(
+        "--lengths", metavar="KIND", help=f"or recorded lengths: {', '.join(MIXES)}, or a file, as for plan"
+    )
+    bench.add_argument("--alpha", type=float, help="share of each prompt that is in the prefix cache (default 0)")
+    bench.add_argument(
+        "--num-prompts", dest="prompts", type=int, default=1000, help=f"requests in all, up to {MOST} (default 1000)"
+    )
     bench.add_argument(
         "--max-concurrency",
         dest="concurrency",
@@ -226,9 +229,16 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         "--request-rate", dest="rate", type=float, default=float("inf"), help="requests per second (default inf)"
     )
     bench.add_argument("--burstiness", type=float, default=1.0, help="1 at random, less in bursts (default 1)")
+    usual = "of each group of attention (default: what the engine takes on the GPU)"
+    bench.add_argument("--max-num-batched-tokens", dest="budget", type=int, help=f"of a step {usual}")
+    bench.add_argument("--max-num-seqs", dest="seqs", type=int, metavar="SEQS", help=f"requests at once {usual}")
     bench.add_argument(
-        "--max-num-batched-tokens", dest="budget", type=int, default=BUDGET, help=f"of a step (default {BUDGET})"
+        "--enable-chunked-prefill",
+        dest="chunked",
+        action=argparse.BooleanOptionalAction,
+        help="whether prompts are cut (default: as the engine does)",
     )
+    bench.add_argument("--enforce-eager", action="store_true", help="refused: it says what to do instead")
     bench.add_argument("--front", type=float, metavar="SECONDS", help="as for plan")
     bench.add_argument("--seed", type=int, default=0, help="of lengths and arrivals (default 0)")
     bench.add_argument(

@@ -159,7 +159,13 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (BENCH, "--random-range-ratio 1", "--random-range-ratio must be"),
         (BENCH, "--max-num-batched-tokens 0", "--max-num-batched-tokens must be"),
         (BENCH, "--burstiness 0", "--burstiness must be"),
-        (BENCH, "--num-prompts 7", "--max-concurrency must be a whole number from 1 to 7, not 8"),
+        (BENCH, "--max-num-seqs 0", "--max-num-seqs must be"),
+        (BENCH, "--max-concurrency 0", "--max-concurrency must be a whole number >= 1, not 0"),
+        (BENCH, "--num-prompts 1000000", "--num-prompts must be a whole number from 1 to 100000, not 1000000"),
+        (BENCH, "--random-input-len 1000000", "a request needs 1,000,128 tokens of KV cache, 441,803 fit"),
+        (BENCH, "--enforce-eager", "--enforce-eager must be left out: no calibration here ran without CUDA graphs"),
+        (BENCH, "--lengths azure-code --random-output-len 5", "--random-… must be left out: --lengths azure-code has"),
+        (BENCH, "--lengths fixed", "--lengths must be one of azure-code"),
     ],
 )
 def test_bad_input_is_exit_status_2_by_the_option_s_name(command, more, words, capsys):
@@ -285,6 +291,19 @@ def test_a_benchmark_is_foreseen_under_the_names_of_its_own_command(capsys):
     assert printed.splitlines()[1].startswith("TTFT")
     assert "prompts bring the mean within 5% of the latter" in printed
     assert told(capsys, *BENCH)["enough"] is None  # equal lengths
+
+
+def test_a_benchmark_takes_the_engine_s_own_options(tmp_path, capsys):
+    path = tmp_path / "own.csv"
+    path.write_text("n_in,n_out\n8000,20\n12000,10\n")
+    asked = [*BENCH, "--lengths", str(path)]
+    plain, whole, few, stored = (
+        told(capsys, *asked, *more.split())
+        for more in ("", "--no-enable-chunked-prefill", "--max-num-seqs 2", "--alpha 0.9")
+    )
+    assert (whole["max_num_batched_tokens"], few["max_num_seqs"]) == (12_000, 2)
+    assert stored["rate"] > 2 * plain["rate"]
+    assert few["table"]["TPOT"]["mean"] < plain["table"]["TPOT"]["mean"]
 
 
 def test_a_store_is_sized_for_sessions(capsys):
