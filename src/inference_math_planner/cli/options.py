@@ -12,7 +12,7 @@ from inference_math.catalogue.engines import engines
 from inference_math.unit.shapes import MEMORY
 from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS
-from inference_math_planner.fleets.benchmarks import MOST
+from inference_math_planner.fleets.benchmarks import MOST_PROMPTS
 from inference_math_planner.fleets.mixes import MIXES
 from inference_math_planner.fleets.traffic import SHARED
 
@@ -215,7 +215,11 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     )
     bench.add_argument("--alpha", type=float, help="share of each prompt that is in the prefix cache (default 0)")
     bench.add_argument(
-        "--num-prompts", dest="prompts", type=int, default=1000, help=f"requests in all, up to {MOST} (default 1000)"
+        "--num-prompts",
+        dest="prompts",
+        type=int,
+        default=1000,
+        help=f"requests in all, up to {MOST_PROMPTS} (default 1000)",
     )
     bench.add_argument(
         "--max-concurrency",

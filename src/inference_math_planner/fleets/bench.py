@@ -36,7 +36,7 @@ CLOSE = 0.05  # how near to the steady mean TTFT is near enough
 ENDLESS = 1e9  # requests of each user
 EACH = 9  # requests of each user, and of all, from which a steady mean is taken, at least
 ENOUGH = 2000
-MOST = 100_000  # requests that are played: more take minutes, and their means are the same
+MOST_PROMPTS = 100_000  # requests that are played: more take minutes, and their means are the same
 WORTH = 1.02  # by how much a larger cadence must be better to be called so
 SHARES = [0.5, 0.9, 0.99]  # of the quantiles that are told
 NINE_IN_TEN = 1.6448536269514722  # standard deviations to either side of a normal mean
@@ -194,7 +194,7 @@ def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
     if not together:
         first = [noted.ttft[i] for i in range(count) if noted.sent[i] <= 0]
         told["burst"] = bench_summary(first)[0]
-        if users * EACH <= MOST:
+        if users * EACH <= MOST_PROMPTS:
             told["steady"] = bench_steady(system, cost, asked)
         if users <= system["max_batch"] and told["steady"] > 0:  # else the queue for a place outweighs the burst
             told["enough"] = users * bench_rounds(system, cost, asked, told["burst"], told["steady"])

@@ -24,7 +24,7 @@ from inference_math.workload import RandomLengths, Trace, Workload
 from inference_math_planner.fleets.bench import (
     CADENCES,
     CLOSE,
-    MOST,
+    MOST_PROMPTS,
     Bench,
     bench,
     bench_cadence,
@@ -37,7 +37,7 @@ from inference_math_planner.fleets.bench import (
 )
 from inference_math_planner.fleets.traffic import chances
 
-__all__ = ["CLOSE", "MOST", "Benchmark", "Foreseen", "cadences", "foresee"]
+__all__ = ["CLOSE", "MOST_PROMPTS", "Benchmark", "Foreseen", "cadences", "foresee"]
 
 _RATIO = Interval(0, 0.999)
 _BURSTINESS = Interval(1e-4, 1e4)
@@ -111,7 +111,7 @@ class Benchmark:
     n_in, n_out
         ``--random-input-len``, ``--random-output-len`` in tokens.
     prompts
-        ``--num-prompts``: requests in all, up to `MOST`.
+        ``--num-prompts``: requests in all, up to `MOST_PROMPTS`.
     concurrency
         ``--max-concurrency``: users that send the next request when the last is answered; without a rate they begin
         together. None: as many as there are prompts, and no more than these ever send.
@@ -160,7 +160,7 @@ class Benchmark:
     lengths: Trace | None = None
 
     def __post_init__(self) -> None:
-        as_whole("prompts", self.prompts, 1, MOST)
+        as_whole("prompts", self.prompts, 1, MOST_PROMPTS)
         if self.rate != inf:
             as_number("rate", self.rate, ANY_POSITIVE)
         as_number("burstiness", self.burstiness, _BURSTINESS)

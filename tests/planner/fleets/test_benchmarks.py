@@ -285,6 +285,6 @@ def test_more_users_than_prompts_send_as_many_as_there_are():
 
 def test_users_by_the_ten_thousand_are_played_without_their_steady_state():
     """Whose prompts would be a million; so that the largest benchmark takes seconds."""
-    told = foresee(UNIT, Benchmark(100, 2, prompts=bench.MOST // bench.EACH + 1))
+    told = foresee(UNIT, Benchmark(100, 2, prompts=bench.MOST_PROMPTS // bench.EACH + 1))
     assert told.to_dict()["steady"] is None
     assert told.burst > 0
