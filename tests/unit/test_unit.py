@@ -221,6 +221,10 @@ OWN = dataclasses.replace(catalogue.gpu("mi355x"), name="mine", generation="gfx9
         ({"model": "gpt-oss-120b", "weights": "mxfp4", "expert_imbalance": -1.0}, "expert_imbalance must be"),
         ({"model": "gpt-oss-120b", "weights": "mxfp4", "expert_imbalance": 5.6}, "expert_imbalance must be"),
         ({"ep": 2}, "ep must be 1 for llama-3-70b, which has no routed experts, not 2"),
+        (
+            {"model": "mixtral-8x7b", "ep": 16, "dp": 8},
+            "ep must divide the 8 experts of mixtral-8x7b, of which a group has whole ones, not 16: 1, 2, 4, 8 do",
+        ),
         ({"dp": 0}, "dp must be"),
         ({"pp": 81}, "pp must be at most n_layers = 80, not 81"),
         ({"memory": 1.2}, "memory must be"),

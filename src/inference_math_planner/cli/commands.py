@@ -8,17 +8,19 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import entry_points
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 
 from inference_math import catalogue
-from inference_math.catalogue import Gpu, Model
+from inference_math.catalogue import PRECISIONS, Gpu, Model
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
 from inference_math.catalogue.links import Link, link
@@ -60,7 +62,18 @@ from inference_math_planner.fleets.turns import Turns
 __all__ = ["main"]
 
 _LONG = {"ttft": 60, "tpot": 1}  # seconds: whoever asks for more means milliseconds
+# Options of `plan` that change nothing where none of some others is given, and what they are then.
+_IDLE: dict[tuple[str, ...], dict[str, object]] = {
+    ("turns",): {
+        "users": None, "first": None, "message": None, "answer": None, "shared": 0, "think": 20.0, "cv": 1.0,
+        "tiers": [], "lifetime": None, "blocking": True,
+    },
+    ("rate", "have"): {"bursts": 1.0, "seed": 0},
+    ("drafts",): {"accepted": ACCEPTED},
+    ("alpha",): {"sessions": None},
+}  # fmt: skip
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
+_SIZES = (1, 2, 4, 8, 16)  # of TP that are tried where nobody names one
 _LINES = 5  # of a trace that are named where they are left out
 
 
@@ -120,18 +133,24 @@ def _plan(options: argparse.Namespace) -> int:
     as_number("--bursts", options.bursts, Interval(0, 10))
     if options.search is not None:
         as_whole("--search", options.search, 1, 512)
+    _refuse_idle(options)
+    long = [name for name, most in _LONG.items() if getattr(options, name) > most]
+    if len(long) == len(_LONG):
+        said = f"--ttft {options.ttft:g} and --tpot {options.tpot:g} look like milliseconds"
+        raise ValueError(
+            f"limits must be in seconds: {said}. One of up to {_LONG['ttft']} and {_LONG['tpot']} s would do"
+        )
     if options.turns is not None:
         _put_sessions(options)
     work, mixed = _work(options)
     found, tried = _found(options, work)
-    for name, long in _LONG.items():
-        if (limit := getattr(options, name)) > long:
-            print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
     many = _fleet(options, found, mixed)
     others = None if options.gpus is None else _others(options.gpus, found)
     inputs = (options.model, options.gpu, options.calibration)
     full = options.full or options.report is not None
     record = as_record(found, many, tried, others, stores=full or options.json, runner_up=full)
+    noted = [f"limits are in seconds; --{name} {getattr(options, name):g} s is long" for name in long]
+    record = msgspec.structs.replace(record, cautions=[*noted, *record.cautions])
     if options.report is not None:
         _keep_inputs("--report", options.report, *inputs)
         write(options.report, text.as_markdown(record))
@@ -140,6 +159,24 @@ def _plan(options: argparse.Namespace) -> int:
         write(options.commands, text.as_script(record))
     print(record.as_json() if options.json else "\n".join(_lines(record, others, options.full)))
     return 0 if found.feasible else 1
+
+
+def _refuse_idle(options: argparse.Namespace) -> None:
+    """Refuse options that would change nothing."""
+    if options.turns is not None and options.sessions is not None:
+        raise ValueError("--sessions must be left out: it follows from --users and --turns")
+    given = {name for names in _IDLE for name in names if getattr(options, name)}
+    given |= set() if options.lengths in LENGTHS else {"alpha"}  # a file may say what is stored
+    for needed, usual in _IDLE.items():
+        if given & set(needed):
+            continue
+        for name, value in usual.items():
+            if getattr(options, name) != value:
+                option = {"blocking": "async-loads"}.get(name, name)
+                raise ValueError(f"--{option} must be left out: it changes nothing without --{' or --'.join(needed)}")
+    sizes = [f"--{name}" for name in ("tp", "ep", "dp", "pp") if getattr(options, name) is not None]
+    if options.search is not None and sizes:
+        raise ValueError(f"--search must be left out where {sizes[0]} names a layout: it tries all")
 
 
 def _lines(record: Record, others: pd.DataFrame | None, full: bool) -> Iterator[str]:
@@ -214,11 +251,13 @@ def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFr
         "price": options.price,
         "link": _link(options.link),
     }
-    asked["sessions"] = as_whole("--sessions", options.sessions, 0)
+    asked["sessions"] = 0 if options.sessions is None else as_whole("--sessions", options.sessions)
     asked["front"] = None if options.front is None else as_number("--front", options.front, AT_LEAST_ZERO)
     if named and options.search is None:
         return plan(unit, work, sla, **asked), None
     most = options.search or min(options.have or SEARCHED, SEARCHED)
+    if unit.gpus > most:
+        _refuse_few(unit, most, "--have" if options.have == most else "--search")
     return search(Case(unit, work, sla, **asked), most)
 
 
@@ -228,12 +267,26 @@ def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
     if any(size is not None for size in sizes) and options.search is None:
         return _unit(options), True
     refused = []
-    for tp in (1, 2, 4, 8, 16):
+    for tp in _SIZES:
         try:
             return _unit(options, tp=tp), False
         except ValueError as error:  # too few GPUs, or what no number of them mends
             refused.append(error)
     raise refused[0]
+
+
+def _refuse_few(unit: Unit, most: int, option: str) -> None:
+    """Raise ValueError where so many GPUs do not hold a unit's weights; say how many do, and which weights fit."""
+    fits = []
+    for weights in PRECISIONS:
+        for tp in (size for size in _SIZES if size <= most):
+            with suppress(ValueError):
+                fits.append(unit.resized(weights=weights, tp=tp).weights)
+                break
+    way = f": {most} hold it with --weights {', '.join(fits)}" if fits else ""
+    raise ValueError(
+        f"{option} must be at least {unit.gpus} for {unit.model.name} in {unit.weights} on {unit.gpu.name}{way}"
+    )
 
 
 def _link(name: str | None) -> Link | None:
@@ -291,6 +344,8 @@ def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fle
 
 
 def _benchmark(options: argparse.Namespace) -> int:
+    if options.burstiness != 1 and options.rate == inf:
+        raise ValueError("--burstiness must be left out: it changes nothing without --request-rate")
     if options.enforce_eager:
         raise ValueError(
             "--enforce-eager must be left out: no calibration here ran without CUDA graphs, where each kernel's launch "

@@ -156,9 +156,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         "--link",
         help="from the prefill to the decode pool: nvlink, rdma, pcie, tcp, or GB/s of each GPU (default rdma)",
     )
-    planner.add_argument(
-        "--sessions", type=int, default=0, help="whose stored part one unit keeps (default: not known)"
-    )
+    planner.add_argument("--sessions", type=int, help="whose stored part one unit keeps (default: not known)")
     _add_sessions(planner, required=False)
     planner.add_argument("--seed", type=int, default=0, help="of simulated arrivals (default 0)")
     planner.add_argument(
@@ -262,7 +260,11 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     store.set_defaults(run=runs["store"])
 
     profile = commands.add_parser("profile", parents=[unit], help="fit coefficients to runs of your engine")
-    profile.add_argument("runs", nargs="+", help="result files: vllm bench serve, GuideLLM, genai-perf, CSV")
+    profile.add_argument(
+        "runs",
+        nargs="+",
+        help="result files: vllm bench serve or sweep, sglang.bench_serving, GuideLLM, AIPerf, genai-perf, CSV",
+    )
     profile.add_argument("--anchor", action="store_true", help="also move predictions by the runs of one user")
     profile.add_argument("--out", required=True, metavar="FILE", help="TOML file to write")
     profile.set_defaults(run=runs["profile"])
