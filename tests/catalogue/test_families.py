@@ -176,6 +176,16 @@ def test_four_bits_are_those_of_the_checkpoint() -> None:
     assert set(model("deepseek-v3").precisions("fp8").values()) == {"fp8"}
 
 
+def test_experts_in_mxfp4_lie_padded_in_memory() -> None:
+    """vLLM logs 64.38 GiB of gpt-oss-120b on an H100 (issue 33155 of its repository); its checkpoint has 60.8."""
+    oss = model("gpt-oss-120b")
+    assert oss.loaded_bytes("mxfp4") == pytest.approx(64.38 * 2**30, rel=0.005)
+    assert oss.weight_bytes("mxfp4") < 0.95 * oss.loaded_bytes("mxfp4")
+    assert oss.loaded_bytes("bf16") == oss.weight_bytes("bf16")
+    kimi = model("kimi-k2")  # whose sizes are multiples
+    assert kimi.loaded_bytes("mxfp4") == kimi.weight_bytes("mxfp4")
+
+
 def test_modelopt_s_second_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(CONFIGS["MiMo-7B-Base"]))

@@ -324,6 +324,13 @@ def test_caches_are_held_more_than_once_where_gpus_outnumber_kv_heads():
     assert deep.kv_capacity == pytest.approx(free / 8 / deep.model.kv_token("fp8"))
 
 
+def test_what_is_left_for_caches_is_left_by_the_weights_as_they_lie_in_memory():
+    oss = Unit.of("gpt-oss-120b", "h100-sxm")
+    assert oss.numbers["kv_room"] == pytest.approx(oss.gpu.room(0.9) - oss.model.loaded_bytes("mxfp4"))
+    assert oss.numbers["kv_room"] < 5e9
+    assert oss.places(Workload(2000, 200)) < 65
+
+
 def test_experts_all_of_which_are_active_are_a_dense_model():
     mixtral = catalogue.model("mixtral-8x7b")
     dense = dataclasses.replace(mixtral, n_active_experts=8)

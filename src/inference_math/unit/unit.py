@@ -505,9 +505,9 @@ def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int],
     if pp > model.n_layers:
         raise ValueError(f"pp must be at most n_layers = {model.n_layers}, not {pp}")
     copied = (dp - 1) * (model.weight_bytes(weights) - model.routed_bytes(weights))
-    needed, room = model.weight_bytes(weights) + copied, tp * dp * pp * gpu.room(memory)
+    needed, room = model.loaded_bytes(weights) + copied, tp * dp * pp * gpu.room(memory)
     if needed >= room:
-        least = -(-model.weight_bytes(weights) // gpu.room(memory)) if gpu.room(memory) else float("inf")
+        least = -(-model.loaded_bytes(weights) // gpu.room(memory)) if gpu.room(memory) else float("inf")
         # Of the sizes that exist: those that divide the heads.
         least = min((n for n in range(1, model.n_heads + 1) if model.n_heads % n == 0 and n >= least), default=least)
         raise ValueError(
