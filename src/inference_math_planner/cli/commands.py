@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # what a shell says of a program that SIGPIPE ended
     except (ValueError, TypeError, OSError, ImportError) as error:
-        told = _of_a_file(error, options) if isinstance(error, OSError) else flagged(str(error))
+        told = _of_a_file(error, options) if isinstance(error, OSError) else flagged(str(error), given[0])
         print(f"error: {_short(told)}", file=sys.stderr)
         return 2
     return status
@@ -373,10 +373,13 @@ def _benchmark(options: argparse.Namespace) -> int:
 def _asked_benchmark(options: argparse.Namespace) -> Benchmark:
     """Return the benchmark that is asked for, of random lengths or of recorded ones."""
     names = ("prompts", "concurrency", "rate", "burstiness", "budget", "seed", "seqs", "chunked")
-    asked = {name: getattr(options, name) for name in names}
+    asked: dict[str, Any] = {name: getattr(options, name) for name in names}
+    if options.link is not None and options.pools is None:
+        raise ValueError("--link must be left out: it changes nothing without --pools")
+    asked |= {"pools": options.pools and tuple(options.pools), "link": _link(options.link)}
     if options.lengths is None:
-        lengths = [usual if given is None else given for given, usual in ((options.input, 1024), (options.output, 128))]
-        return Benchmark(*lengths, range_ratio=options.ratio, alpha=options.alpha or 0.0, **asked)
+        n_in, n_out = (usual if one is None else one for one, usual in ((options.input, 1024), (options.output, 128)))
+        return Benchmark(n_in, n_out, range_ratio=options.ratio, alpha=options.alpha or 0.0, **asked)
     if options.input is not None or options.output is not None or options.ratio:
         raise ValueError(f"--random-… must be left out: --lengths {options.lengths} has the lengths")
     if options.lengths in LENGTHS:

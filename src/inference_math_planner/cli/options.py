@@ -37,7 +37,11 @@ OPTIONS = {name: f"--{name}" for name in _ALIKE.split()} | {
     "budget": "--max-num-batched-tokens",
     "seqs": "--max-num-seqs",
     "expert_imbalance": "--expert-imbalance",
+    "prefill_units": "--pools (for prefill)",
+    "decode_units": "--pools (for decode)",
+    "pools": "--pools",
 }
+_BENCHED = {"n_in": "--random-input-len", "n_out": "--random-output-len"}  # what `benchmark` calls them
 # Commands that another distribution brings, as entry points of this group: modules with `parser` and `run`.
 GROUP = "inference_math.commands"
 BENCH = {
@@ -48,10 +52,11 @@ SEARCHED = 8  # GPUs of a unit among which layouts are tried, where nobody names
 MEANS = "means"
 
 
-def flagged(message: str) -> str:
-    """Return an error by the name of the option that it is about."""
+def flagged(message: str, command: str = "") -> str:
+    """Return an error by the name of the option of a command that it is about."""
     name, _, rest = message.partition(" ")
-    return f"{OPTIONS[name]} {rest}" if name in OPTIONS and rest.startswith("must") else message
+    options = OPTIONS | (_BENCHED if command == "benchmark" else {})
+    return f"{options[name]} {rest}" if name in options and rest.startswith("must") else message
 
 
 def _promise(value: str) -> float | str:
@@ -240,6 +245,14 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         action=argparse.BooleanOptionalAction,
         help="whether prompts are cut (default: as the engine does)",
     )
+    bench.add_argument(
+        "--pools",
+        type=int,
+        nargs=2,
+        metavar=("PREFILL", "DECODE"),
+        help="units for prefill and for decode, each of --tp x --dp x --pp GPUs (default: one unit does both)",
+    )
+    bench.add_argument("--link", help="from the prefill to the decode pool, as for plan")
     bench.add_argument("--enforce-eager", action="store_true", help="refused: it says what to do instead")
     bench.add_argument("--front", type=float, metavar="SECONDS", help="as for plan")
     bench.add_argument("--seed", type=int, default=0, help="of lengths and arrivals (default 0)")

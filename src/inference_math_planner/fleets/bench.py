@@ -10,10 +10,10 @@ from math import ceil, exp, floor, inf, log1p, nan
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from inference_math.simulate.engine import Request
-from inference_math.simulate.systems import engine_of, run_engine
+from inference_math.simulate.systems import engine_of, run_engine, run_pools
 from inference_math.simulate.types import Admission, StepTimes, System
 from inference_math.unit.asked import max_kv_seqs
-from inference_math.unit.steps import kv_tokens
+from inference_math.unit.steps import kv_sent, kv_tokens
 from inference_math.unit.types import Part, UnitNumbers
 from inference_math.workload.requests import Work
 from inference_math_planner.fleets.goodput import Client, stored_of
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
 
 __all__ = [
-    "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_lengths", "bench_limits", "bench_played", "bench_refused",
+    "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_lengths", "bench_limits", "bench_played", "bench_pools",
+    "bench_refused",
     "bench_said", "bench_system", "cadence_said", "ttft_ends",
 ]  # fmt: skip
 
@@ -138,6 +139,19 @@ def bench_system(
     }  # fmt: skip
 
 
+def bench_pools(system: System, unit: UnitNumbers, n_in: float, units: list[int], pool_bw: float) -> System:
+    """Return the same in pools: so many units prefill and so many decode, each sending or taking `pool_bw` bytes/s.
+
+    A group of a prefill unit's GPUs computes prompts of its own, as many as have a step's tokens.
+    """
+    other, groups = system.copy(), unit["layout"]["dp"] * unit["layout"]["pp"]
+    other["prefill_units"], other["decode_units"] = units[0], units[1]
+    other["groups"] = groups
+    other["budget"] = system["budget"] / unit["layout"]["dp"]
+    other["transfer"] = groups * kv_sent(unit, n_in) / n_in / pool_bw
+    return other
+
+
 def bench_lengths(mean: float, span: float, chances: list[float]) -> list[int]:
     """Return whole lengths, uniform within the share `span` of their mean, one for each chance."""
     low, high = max(1, floor(mean * (1 - span) + 0.5)), floor(mean * (1 + span) + 0.5)
@@ -165,9 +179,10 @@ def bench_requests(asked: Bench) -> list[Request]:
 
 def bench_played(system: System, cost: StepTimes, requests: list[Request], users: int, front: float) -> Any:
     """Return what the client noted (`Noted`), and the seconds that it took."""
-    noted = Noted()
-    seconds = run_engine(engine_of(system, cost, noted), Client(requests, users, front), noted, len(requests))
-    return [noted, seconds]
+    noted, client, count = Noted(), Client(requests, users, front), len(requests)
+    if system["prefill_units"] > 0:
+        return [noted, run_pools(system, cost, client, noted, count)]
+    return [noted, run_engine(engine_of(system, cost, noted), client, noted, count)]
 
 
 def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
@@ -175,7 +190,8 @@ def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
 
     rate (requests finished per second), seconds; burst, the mean TTFT of the first moment, and steady, that of users
     who have spread; enough, the prompts until the mean TTFT is within `CLOSE` of the latter: infinite for equal
-    answers, NaN where users wait for a place. Of arrivals at a rate these three are NaN. in_flight, requests at once.
+    answers, NaN where users wait for a place, and of pools. Of arrivals at a rate these three are NaN. in_flight,
+    requests at once.
     """
     users, count, together = asked["users"], asked["count"], asked["rate"] < inf
     noted, seconds = bench_played(system, cost, bench_requests(asked), users, asked["front"])
@@ -196,7 +212,8 @@ def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
         told["burst"] = bench_summary(first)[0]
         if users * EACH <= MOST_PROMPTS:
             told["steady"] = bench_steady(system, cost, asked)
-        if users <= system["max_batch"] and told["steady"] > 0:  # else the queue for a place outweighs the burst
+        free = users <= system["max_batch"] and not system["prefill_units"] > 0
+        if free and told["steady"] > 0:  # else the queue for a place outweighs the burst
             told["enough"] = users * bench_rounds(system, cost, asked, told["burst"], told["steady"])
     return told
 
@@ -269,14 +286,16 @@ def bench_rounds(system: System, cost: StepTimes, asked: Bench, burst: float, st
 
 def bench_cv(asked: Bench) -> float:
     """Return the coefficient of variation of the answers, whose lengths are whole."""
-    total, squares = 0.0, 0.0
+    count, total, squares = len(asked["rows"]), 0.0, 0.0
     for row in asked["rows"]:
         total += row[1]
         squares += row[1] ** 2
-    if total > 0:
-        return (len(asked["rows"]) * squares / total**2 - 1) ** 0.5 if squares * len(asked["rows"]) > total**2 else 0.0
+    if count > 0:
+        found: float = max(count * squares / total**2 - 1, 0.0) ** 0.5
+        return found
     ends = bench_lengths(asked["n_out"], asked["span"], [0.0, 0.9999999])
-    return (((ends[1] - ends[0] + 1) ** 2 - 1) / 12) ** 0.5 / asked["n_out"]
+    even: float = (((ends[1] - ends[0] + 1) ** 2 - 1) / 12) ** 0.5 / asked["n_out"]
+    return even
 
 
 def bench_summary(values: list[float]) -> list[float]:

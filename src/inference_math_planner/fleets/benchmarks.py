@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from inference_math.catalogue.engines import engine, usual_limits
+from inference_math.catalogue.links import Link, as_link
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_bool, as_number, as_whole
 from inference_math.evidence.numerals import in_seconds
 from inference_math.evidence.sentences import say
@@ -30,6 +31,7 @@ from inference_math_planner.fleets.bench import (
     bench_cadence,
     bench_lengths,
     bench_limits,
+    bench_pools,
     bench_refused,
     bench_said,
     bench_system,
@@ -39,6 +41,7 @@ from inference_math_planner.fleets.traffic import chances
 
 __all__ = ["CLOSE", "MOST_PROMPTS", "Benchmark", "Foreseen", "cadences", "foresee"]
 
+_MOST_UNITS = 512
 _RATIO = Interval(0, 0.999)
 _BURSTINESS = Interval(1e-4, 1e4)
 _COLUMNS = ["mean", "P50", "P90", "P99"]
@@ -131,6 +134,11 @@ class Benchmark:
     lengths
         Recorded requests, of which each prompt is one at random; in place of n_in, n_out, range_ratio and alpha: see
         `like`.
+    pools
+        Units for prefill and units for decode, (1, 2) for example, each of them the unit that is asked about. None: one
+        unit that does both.
+    link
+        What KV caches travel over from the first to the second, by its name (`catalogue.links`); None: the usual one.
     seed
         Of lengths and arrivals.
 
@@ -158,6 +166,8 @@ class Benchmark:
     chunked: bool | None = None
     alpha: float = 0.0
     lengths: Trace | None = None
+    pools: tuple[int, int] | None = None
+    link: Link | str | None = None
 
     def __post_init__(self) -> None:
         as_whole("prompts", self.prompts, 1, MOST_PROMPTS)
@@ -171,6 +181,9 @@ class Benchmark:
         if self.chunked is not None:
             as_bool("chunked", self.chunked)
         as_number("alpha", self.alpha, SHARE)
+        for name, units in zip(("prefill_units", "decode_units"), self.pools or (1, 1), strict=True):
+            as_whole(name, units, 1, _MOST_UNITS)
+        as_link("link", self.link)
         as_whole("seed", self.seed, 0)
 
     @classmethod
@@ -206,9 +219,10 @@ class Benchmark:
         usual, (prompt, longest) = usual_limits(unit.engine, unit.gpu), self.longest
         if refused := bench_refused(unit.numbers, longest):
             raise ValueError(say(refused))
-        asked = [inf if one is None else float(one) for one in (self.budget, self.seqs)]
-        whole = 0 if self.chunked is not False else prompt
-        return bench_limits(engine(unit.engine), [usual["tokens"], usual["seqs"]], unit.dp, *asked, whole)
+        budget, seqs = (inf if one is None else float(one) for one in (self.budget, self.seqs))
+        whole = prompt if self.chunked is False else 0
+        both: list[float] = [usual["tokens"], usual["seqs"]]
+        return bench_limits(engine(unit.engine), both, unit.dp, budget, seqs, whole)
 
     def played(self, front: float) -> Bench:
         """Return it as `fleets.bench` plays it, with what it draws lengths and arrivals from."""
@@ -257,9 +271,15 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None) -> Forese
     asked, work, limits = run.played(known.seconds), run.work, run.limits(unit)
     habits = admission_of(habits_of(unit.engine, run.chunked))
     system = bench_system(unit.numbers, work.plain, engine(unit.engine), limits, habits, 1)
+    if run.pools is not None:
+        pool_bw = unit.gpus * as_link("link", run.link).of(unit.gpu)
+        system = bench_pools(system, unit.numbers, work.n_in, list(run.pools), pool_bw)
     told = bench(system, Steps(unit.near(work)), asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
-    within = unit.predict("e2e", work, max(1.0, told["in_flight"]))
+    at_once, users = told["in_flight"], 1.0 * asked["users"]
+    if run.pools is not None:  # who waits for a prompt holds no place of a decode unit
+        at_once = users = told["rate"] * (told["latency"][0] - told["ttft"][0]) / run.pools[1]
+    within = unit.predict("e2e", work, max(1.0, at_once))
     low, high = ttft_ends(told["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
     spread = {"ttft": (low, high), "e2e": (within.low / within.value, within.high / within.value)}
     return Foreseen(
@@ -272,7 +292,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None) -> Forese
         told["steady"],
         told["enough"],
         spread,
-        unit.outside(work, asked["users"]),
+        unit.outside(work, max(1.0, users)),
     )
 
 
@@ -310,6 +330,8 @@ def cadences(
     >>> bool(found.gap[1] < 0.8 * found.gap[0])
     True
     """
+    if run.pools is not None:
+        raise ValueError("pools must be left out: prompts that are computed apart need no cadence")
     steps = [as_whole("every", one) for one in every]
     if not steps:
         raise ValueError("every must name a number of steps at least")

@@ -171,6 +171,10 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (BENCH, "--random-input-len 1000000", "a request needs 1,000,128 tokens of KV cache, 441,803 fit"),
         (BENCH, "--enforce-eager", "--enforce-eager must be left out: no calibration here ran without CUDA graphs"),
         (BENCH, "--lengths azure-code --random-output-len 5", "--random-… must be left out: --lengths azure-code has"),
+        (BENCH, "--pools 0 1", "--pools (for prefill) must be"),
+        (BENCH, "--link tcp", "--link must be left out: it changes nothing without --pools"),
+        (BENCH, "--pools 1 1 --cadences", "--pools must be left out: prompts that are computed apart need no cadence"),
+        (BENCH, "--random-input-len 0", "--random-input-len must be"),
         (BENCH, "--lengths fixed", "--lengths must be one of azure-code"),
     ],
 )
@@ -332,10 +336,9 @@ def test_a_benchmark_takes_the_engine_s_own_options(tmp_path, capsys):
     path = tmp_path / "own.csv"
     path.write_text("n_in,n_out\n8000,20\n12000,10\n")
     asked = [*BENCH, "--lengths", str(path)]
-    plain, whole, few, stored = (
-        told(capsys, *asked, *more.split())
-        for more in ("", "--no-enable-chunked-prefill", "--max-num-seqs 2", "--alpha 0.9")
-    )
+    ways = ("", "--no-enable-chunked-prefill", "--max-num-seqs 2", "--alpha 0.9", "--pools 1 1 --link 50")
+    plain, whole, few, stored, apart = (told(capsys, *asked, *more.split()) for more in ways)
+    assert apart["table"]["TPOT"]["mean"] < plain["table"]["TPOT"]["mean"]
     assert (whole["max_num_batched_tokens"], few["max_num_seqs"]) == (12_000, 2)
     assert stored["rate"] > 2 * plain["rate"]
     assert few["table"]["TPOT"]["mean"] < plain["table"]["TPOT"]["mean"]

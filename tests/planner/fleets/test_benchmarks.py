@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from inference_math import Unit, Workload, simulate
+from inference_math.catalogue.links import link
 from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
 from inference_math.simulate.schedulers import system_of
@@ -143,6 +144,8 @@ def test_who_must_wait_for_a_user_is_sent_when_one_is_free():
         ({"concurrency": 0}, "concurrency must be a whole number >= 1, not 0"),
         ({"seqs": 0}, "seqs must be a whole number >= 1, not 0"),
         ({"alpha": 1.5}, "alpha must be"),
+        ({"pools": (0, 1)}, "prefill_units must be a whole number from 1 to 512, not 0"),
+        ({"pools": (1, 1), "link": "string"}, "link must be one of"),
         ({"range_ratio": 1.0}, "range_ratio must be"),
         ({"rate": -1.0}, "rate must be"),
         ({"burstiness": 0.0}, "burstiness must be"),
@@ -288,3 +291,30 @@ def test_users_by_the_ten_thousand_are_played_without_their_steady_state():
     told = foresee(UNIT, Benchmark(100, 2, prompts=bench.MOST_PROMPTS // bench.EACH + 1))
     assert told.to_dict()["steady"] is None
     assert told.burst > 0
+
+
+def test_pools_are_those_of_the_simulator():
+    """Two units prefill, one decodes: each prompt's cache over the link of the unit that computed it."""
+    asked = {"prompts": 200, "concurrency": 24, "range_ratio": 0.3, "budget": 4096}
+    told = foresee(UNIT, Benchmark(2000, 120, pools=(2, 1), link="tcp", **asked))
+    sent = UNIT.model.kv_token("bf16") / link("tcp").of(UNIT.gpu)
+    run = simulate.benchmark(
+        Same(2000, 120, 0.3), simulate.Steps(UNIT), concurrency=24, requests=200, front=UNIT.front.seconds,
+        scheduler=simulate.Disaggregated(
+            prefill_units=2, decode_units=1, transfer=sent, max_batch=UNIT.places(Workload(2000, 120)), budget=4096
+        ),
+    )  # fmt: skip
+    for row, name in (("TTFT", "ttft"), ("TPOT", "tpot"), ("latency", "latency")):
+        assert told.table.loc[row, "mean"] == pytest.approx(run.summary()[f"{name}_mean"], rel=1e-6), row
+    assert told.rate == pytest.approx(run.request_rate)
+    assert told.to_dict()["enough"] is None
+
+
+def test_a_prefill_pool_that_is_too_small_is_where_first_tokens_wait():
+    asked = {"prompts": 300, "concurrency": 64, "range_ratio": 0.3}
+    both, one, two = (foresee(UNIT, Benchmark(4000, 100, pools=pools, **asked)) for pools in (None, (1, 1), (2, 1)))
+    assert one.table.loc["TTFT", "mean"] > 2 * both.table.loc["TTFT", "mean"]
+    assert one.table.loc["TPOT", "mean"] < 0.3 * both.table.loc["TPOT", "mean"]
+    assert two.table.loc["TTFT", "mean"] < 0.5 * one.table.loc["TTFT", "mean"]
+    with pytest.raises(ValueError, match="pools must be left out"):
+        cadences(UNIT, Benchmark(4000, 100, 10, pools=(1, 1)))
