@@ -25,6 +25,7 @@ from inference_math.workload import RandomLengths, Trace, Workload
 from inference_math_planner.fleets.bench import (
     CADENCES,
     CLOSE,
+    EACH,
     MOST_PROMPTS,
     Bench,
     bench,
@@ -42,6 +43,7 @@ from inference_math_planner.fleets.traffic import chances
 __all__ = ["CLOSE", "MOST_PROMPTS", "Benchmark", "Foreseen", "cadences", "foresee"]
 
 _MOST_UNITS = 512
+_MOST_STEPS = 2_000_000  # that compute prompts: some ten seconds
 _RATIO = Interval(0, 0.999)
 _BURSTINESS = Interval(1e-4, 1e4)
 _COLUMNS = ["mean", "P50", "P90", "P99"]
@@ -214,7 +216,7 @@ class Benchmark:
         Raises
         ------
         ValueError
-            For a unit whose KV cache has no room for the longest request.
+            For a unit whose KV cache has no room for the longest request, and a play that would take minutes.
         """
         usual, (prompt, longest) = usual_limits(unit.engine, unit.gpu), self.longest
         if refused := bench_refused(unit.numbers, longest):
@@ -222,7 +224,15 @@ class Benchmark:
         budget, seqs = (inf if one is None else float(one) for one in (self.budget, self.seqs))
         whole = prompt if self.chunked is False else 0
         both: list[float] = [usual["tokens"], usual["seqs"]]
-        return bench_limits(engine(unit.engine), both, unit.dp, budget, seqs, whole)
+        found = bench_limits(engine(unit.engine), both, unit.dp, budget, seqs, whole)
+        requests = self.prompts if self.rate < inf else EACH * self.prompts
+        steps = requests * self.n_in * (1 - self.alpha) / (found[0] * unit.dp)
+        if steps > _MOST_STEPS:
+            raise ValueError(
+                f"budget must make at most {_MOST_STEPS:,} steps of the prompts, not {steps:,.0f}: more tokens a step, "
+                "or fewer prompts"
+            )
+        return found
 
     def played(self, front: float) -> Bench:
         """Return it as `fleets.bench` plays it, with what it draws lengths and arrivals from."""

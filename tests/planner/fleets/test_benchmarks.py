@@ -281,6 +281,14 @@ def test_requests_that_no_cache_holds_are_no_benchmark(run, needed):
             asked(UNIT, run)
 
 
+def test_what_would_take_minutes_to_play_is_refused():
+    with pytest.raises(
+        ValueError, match="budget must make at most 2,000,000 steps of the prompts, not 14,062,500: more"
+    ):
+        foresee(UNIT, Benchmark(100_000, 10, prompts=1000, budget=64))
+    assert foresee(UNIT, Benchmark(100, 2, prompts=100, budget=1)).rate > 0
+
+
 def test_more_users_than_prompts_send_as_many_as_there_are():
     every, more = (foresee(UNIT, Benchmark(500, 20, prompts=40, concurrency=many)) for many in (40, 512))
     assert every.to_dict() == more.to_dict()
