@@ -17,9 +17,14 @@
     const question = page.question(given);
     const work = { ...question.work, alpha: 0, cv: 0, longest: 0, pairing: 1 }; // whole prompts, lengths of their own
     const pace = math.pace_of({ ...question, work }, page.coefficients(given), [1, 1, 0]);
-    const system = math.bench_system(question.unit, work, data.engines[given.engine], plan["max-num-batched-tokens"], habits, ranks);
-    return { question, pace, system, asked: {
-      n_in: work.n_in, n_out: work.n_out, span: plan["random-range-ratio"] / 100, users: Math.min(plan["max-concurrency"], plan["num-prompts"]),
+    const [engine, span] = [data.engines[given.engine], plan["random-range-ratio"] / 100];
+    const longest = [work.n_in, work.n_out].map((mean) => Math.max(...math.bench_lengths(mean, span, [1 - 1e-9])));
+    const refused = math.bench_refused(question.unit, longest[0] + longest[1]);
+    if (refused.length) throw new Error(math.say(refused));
+    const limits = math.bench_limits(engine, data.usual[given.engine][given.gpu], Number(given.dp), plan["max-num-batched-tokens"], plan["max-num-seqs"] ?? Infinity, 0);
+    const system = math.bench_system(question.unit, work, engine, limits, habits, ranks);
+    return { question, pace, system, limits, asked: {
+      n_in: work.n_in, n_out: work.n_out, alpha: 0, rows: [], span, users: Math.min(plan["max-concurrency"], plan["num-prompts"]),
       count: plan["num-prompts"], rate: plan["request-rate"], front: question.front, gaps: data.crowd.gaps, chances: data.crowd.lengths,
     } };
   };
@@ -31,12 +36,12 @@
   };
   // What `planner.foresee` returns.
   const play = (given, plan) => {
-    const { question, pace, system, asked: what } = asks(given, plan, data.habits[given.engine], 1);
+    const { question, pace, system, limits, asked: what } = asks(given, plan, data.habits[given.engine], 1);
     const told = math.bench(system, pace, what);
     const { spread } = data.fronts;
     const own = spread[data.models[given.model].kind];
     const wide = question.unit.drafts > 0 ? Math.max(own, spread.drafting) : own;
-    return { ...told, said: math.bench_said(told, question.front, math.ttft_ends(told.ttft[0], question.front, question.front_sd, wide), []).map(math.say) };
+    return { ...told, said: math.bench_said(told, limits, question.front, math.ttft_ends(told.ttft[0], question.front, question.front_sd, wide), []).map(math.say) };
   };
 
   const line = (given, plan) => ["vllm bench serve --dataset-name random", `--random-input-len ${Math.round(given.prompt)}`, `--random-output-len ${Math.round(given.output)}`,

@@ -115,6 +115,7 @@
     const layout = (size) => ({ tp: size, ep: whole ? size * dp : 1, dp, pp });
     const mixture = model.shape.routed_params > 0;
     if (layout(tp).ep > 1 && !mixture) throw new Error(`${label("experts")}: ${given.model} has none`);
+    if (mixture && model.shape.experts % layout(tp).ep) throw new Error(`${label("experts")}: ${layout(tp).ep} GPUs do not divide the ${model.shape.experts} experts of ${given.model}`);
     if (given.imbalance && !mixture) refuse("imbalance", `must be left empty: ${given.model} has no routed experts`);
     const most = math.most_uneven(model.shape.idle);
     if (given.imbalance > most) refuse("imbalance", `must be at most ${math.digits(most)}, the same experts for every token, not ${given.imbalance}`);

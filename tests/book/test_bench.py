@@ -15,7 +15,8 @@ PAGE = "book/planner.html"
 SECTION = "#planner-bench"
 PLAY = """([changes, plan]) => {
     const page = window.inferenceMathPlanner;
-    const told = window.inferenceMathBench.play({ ...page.state(), ...changes }, { "request-rate": Infinity, ...plan });
+    const empty = { "request-rate": Infinity, "max-num-batched-tokens": Infinity };
+    const told = window.inferenceMathBench.play({ ...page.state(), ...changes }, { ...empty, ...plan });
     return JSON.stringify(told, (_, value) => (value === Infinity ? "inf" : value));
 }"""
 PLAN = {"max-concurrency": 16, "num-prompts": 200, "random-range-ratio": 20, "max-num-batched-tokens": 8192}
@@ -28,16 +29,20 @@ PLAN = {"max-concurrency": 16, "num-prompts": 200, "random-range-ratio": 20, "ma
         ({}, {"random-range-ratio": 0}), ({"front": "10"}, {"max-concurrency": 3}),
         ({"engine": "trtllm", "gpu": "b200"}, {"max-concurrency": 200, "request-rate": 20}),
         ({"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "experts": "whole", "kv": "bf16"}, {}),
-        ({"tp": "1", "prompt": "20000", "output": "30"}, {"max-concurrency": 100}),
+        ({"tp": "1", "weights": "int4", "prompt": "20000", "output": "30"}, {"max-concurrency": 100}),
+        ({}, {"max-num-batched-tokens": None, "max-num-seqs": 4}),
+        ({"gpu": "a100-80gb", "weights": "bf16", "tp": "4", "kv": "bf16"}, {"max-num-batched-tokens": None}),
     ], 2),
 )  # fmt: skip
 def test_a_benchmark_is_that_of_the_package(page, changes, plan):
     asked = PLAN | plan
     given = page.evaluate("window.inferenceMathPlanner.state()") | changes
-    told = json.loads(page.evaluate(PLAY, [changes, asked]))
+    sent = {name: value for name, value in asked.items() if value is not None}
+    told = json.loads(page.evaluate(PLAY, [changes, sent]))
     run = Benchmark(
         float(given["prompt"]), float(given["output"]), asked["num-prompts"], asked["max-concurrency"],
         range_ratio=asked["random-range-ratio"] / 100, budget=asked["max-num-batched-tokens"],
+        seqs=asked.get("max-num-seqs"),
         **({"rate": asked["request-rate"]} if "request-rate" in asked else {}),
     )  # fmt: skip
     found = foresee(unit_of(given), run, front=float(given["front"]) / 1000 if given["front"] else None)

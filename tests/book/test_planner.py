@@ -298,6 +298,10 @@ def test_presets_fill_the_form(page):
         ({"prices": "b200=free"}, "Prices of other GPUs must be like b200=5, with a GPU of the list, not b200=free"),
         ({"prices": "b300x=5"}, "not b300x=5"),
         ({"imbalance": "1.5"}, "must be left empty: llama-3-70b has no routed experts"),
+        (
+            {"model": "mixtral-8x7b", "tp": "4", "dp": "4", "experts": "whole"},
+            "16 GPUs do not divide the 8 experts of mixtral-8x7b",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_no_deployment_is_refused_in_words(page, changes, complaint):

@@ -221,6 +221,10 @@ OWN = dataclasses.replace(catalogue.gpu("mi355x"), name="mine", generation="gfx9
         ({"model": "gpt-oss-120b", "weights": "mxfp4", "expert_imbalance": -1.0}, "expert_imbalance must be"),
         ({"model": "gpt-oss-120b", "weights": "mxfp4", "expert_imbalance": 5.6}, "expert_imbalance must be"),
         ({"ep": 2}, "ep must be 1 for llama-3-70b, which has no routed experts, not 2"),
+        (
+            {"model": "mixtral-8x7b", "ep": 16, "dp": 8},
+            "ep must divide the 8 experts of mixtral-8x7b, of which a group has whole ones, not 16: 1, 2, 4, 8 do",
+        ),
         ({"dp": 0}, "dp must be"),
         ({"pp": 81}, "pp must be at most n_layers = 80, not 81"),
         ({"memory": 1.2}, "memory must be"),
@@ -318,6 +322,13 @@ def test_caches_are_held_more_than_once_where_gpus_outnumber_kv_heads():
     deep = Unit.of("deepseek-v3", "h200-sxm", 8, "fp8", "fp8")
     free = 8 * (0.9 * deep.gpu.driver_bytes - 3e9) - deep.model.weight_bytes("fp8")
     assert deep.kv_capacity == pytest.approx(free / 8 / deep.model.kv_token("fp8"))
+
+
+def test_what_is_left_for_caches_is_left_by_the_weights_as_they_lie_in_memory():
+    oss = Unit.of("gpt-oss-120b", "h100-sxm")
+    assert oss.numbers["kv_room"] == pytest.approx(oss.gpu.room(0.9) - oss.model.loaded_bytes("mxfp4"))
+    assert oss.numbers["kv_room"] < 5e9
+    assert oss.places(Workload(2000, 200)) < 65
 
 
 def test_experts_all_of_which_are_active_are_a_dense_model():

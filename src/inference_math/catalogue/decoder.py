@@ -23,6 +23,7 @@ from inference_math.evidence.checks import AT_LEAST_ZERO, Numbers, as_numbers, a
 __all__ = ["GROUPS", "Model"]
 
 GROUPS = ("attention", "ffn", "experts")
+_MXFP4_BLOCK = 256  # values, to a multiple of which kernels pad what an expert takes in
 _MALFORMED = (TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 
 
@@ -241,6 +242,20 @@ class Model:
         params = self.group_params | {"experts": self.routed_params}
         held = sum(params[group] * bytes_per_value(each) for group, each in self.precisions(precision).items())
         return held + self.vocab_params * bytes_per_value("bf16")
+
+    def loaded_bytes(self, precision: str) -> float:
+        """Return the bytes that the weights take of the GPUs: those of the checkpoint, experts in MXFP4 padded."""
+        padded = self.expert_padding if self.precisions(precision)["experts"] == "mxfp4" else 1.0
+        return self.weight_bytes(precision) + (padded - 1) * self.routed_bytes(precision)
+
+    @property
+    def expert_padding(self) -> float:
+        """By how much kernels for MXFP4 lengthen an expert: its input to a multiple of 256 values.
+
+        vLLM 0.14 logs 64.38 GiB for gpt-oss-120b on an H100, whose checkpoint has 60.8; other kernels pad the other
+        side, too (Marlin 65.97 GiB, those of Blackwell more).
+        """
+        return -(-self.d_model // _MXFP4_BLOCK) * _MXFP4_BLOCK / self.d_model
 
     def routed_bytes(self, precision: str) -> float:
         """Return the bytes of all routed experts in a precision; see `precisions`."""

@@ -6,12 +6,27 @@ import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TypedDict, cast, get_type_hints
+from typing import TYPE_CHECKING, TypedDict, cast, get_type_hints
 
 from inference_math.evidence import data_dir
 from inference_math.evidence.checks import as_one_of
 
-__all__ = ["EngineRecord", "engine", "engines", "parsed"]
+if TYPE_CHECKING:
+    from inference_math.catalogue.models import Gpu
+
+__all__ = ["EngineRecord", "Usual", "engine", "engines", "parsed", "usual_limits"]
+
+
+class Usual(TypedDict):
+    """What an engine takes where nobody says: tokens of a step, requests at once.
+
+    On GPUs with at least `gib` GiB whose name has nothing of `but` in it.
+    """
+
+    gib: int
+    tokens: int
+    seqs: int
+    but: list[str]
 
 
 class EngineRecord(TypedDict):
@@ -38,6 +53,7 @@ class EngineRecord(TypedDict):
     since: bool
     seqs: str
     tokens: str
+    usual: list[Usual]
     kv_fp8: dict[str, str]
     cadence: str
     program: str
@@ -68,6 +84,9 @@ class EngineRecord(TypedDict):
     in_chunks: dict[str, object]
 
 
+_USUAL = set(get_type_hints(Usual))
+
+
 @lru_cache
 def engines() -> Mapping[str, EngineRecord]:
     """Return the records by name, the usual engine first.
@@ -94,6 +113,25 @@ def engine(name: str) -> EngineRecord:
     return engines()[as_one_of("engine", name, engines())]
 
 
+def usual_limits(name: str, gpu: Gpu) -> Usual:
+    """Return the tokens of a step, and the requests at once, that an engine takes on a GPU unless it is told otherwise.
+
+    Raises
+    ------
+    ValueError
+        For an unknown engine.
+
+    Examples
+    --------
+    >>> from inference_math import catalogue
+    >>> [usual_limits("vllm", catalogue.gpu(name))["tokens"] for name in ("a100-80gb", "h100-sxm")]
+    [2048, 8192]
+    """
+    called, gib = f"{gpu.name} {gpu.title}".casefold(), (gpu.driver_bytes or gpu.hbm_bytes) / 2**30
+    rows = engine(name)["usual"]
+    return [row for row in rows if gib >= row["gib"] and not any(part in called for part in row["but"])][-1]
+
+
 def parsed(text: str) -> Mapping[str, EngineRecord]:
     """Return the records of a file's text.
 
@@ -113,5 +151,7 @@ def parsed(text: str) -> Mapping[str, EngineRecord]:
             if isinstance(value, str):
                 record[key] = value.removesuffix(" ")  # a literal that ends with a quote has a space behind it
             elif isinstance(value, list):
-                record[key] = [one.removesuffix(" ") for one in value]
+                record[key] = [one.removesuffix(" ") if isinstance(one, str) else one for one in value]
+        if [one["gib"] for one in record["usual"]][:1] != [0] or any(set(one) != _USUAL for one in record["usual"]):
+            raise ValueError(f"{name}.usual must be rows of {', '.join(sorted(_USUAL))}, the first from 0 GiB on")
     return MappingProxyType(cast("dict[str, EngineRecord]", found))

@@ -21,7 +21,8 @@ class _Family:
     """What a Hugging Face `model_type` leaves unsaid.
 
     `needs` are fields that may be null but not missing: transformers would then put in a number of its own. `d_expert`
-    names the width of an expert.
+    names the width of an expert, `active` the experts of a token, `shared` the shared ones, `dense` the dense layers
+    before them.
     """
 
     needs: tuple[str, ...] = ("num_key_value_heads",)
@@ -30,6 +31,9 @@ class _Family:
     d_ff: str = "intermediate_size"
     n_experts: str | None = None
     d_expert: str = "moe_intermediate_size"
+    active: str = "num_experts_per_tok"
+    shared: str = "n_shared_experts"
+    dense: str = "first_k_dense_replace"
     mla: bool = False
 
 
@@ -60,10 +64,25 @@ _UNIFORM = {
         needs=("num_key_value_heads", "head_dim", "n_shared_experts", "first_k_dense_replace"),
         n_experts="n_routed_experts",
     ),
+    "dots1": _Family(
+        needs=("num_key_value_heads", "n_shared_experts", "first_k_dense_replace"), n_experts="n_routed_experts"
+    ),
+    "ernie4_5": _Family(needs=("num_key_value_heads", "head_dim")),
+    "ernie4_5_moe": _Family(
+        needs=("num_key_value_heads", "moe_num_shared_experts", "moe_layer_start_index"),
+        n_experts="moe_num_experts", active="moe_k", shared="moe_num_shared_experts", dense="moe_layer_start_index",
+    ),
+    "hunyuan_v1_dense": _Family(needs=("num_key_value_heads", "head_dim")),
+    "hunyuan_v1_moe": _Family(
+        needs=("num_key_value_heads", "head_dim", "num_shared_expert"),
+        n_experts="num_experts", active="moe_topk", shared="num_shared_expert",
+    ),
     "deepseek_v2": _DEEPSEEK,
     "deepseek_v3": _DEEPSEEK,
+    "glm4_moe_lite": _DEEPSEEK,
     "kimi_k2": _DEEPSEEK,
-}
+    "kimi_k25": _DEEPSEEK,
+}  # fmt: skip
 FAMILIES = (*_UNIFORM, *HYBRIDS)
 _LAYERS = re.compile("attn|attention|window|conv|ssm|mamba|linear|index|recurrent|compress|gate|expert|layer")
 
@@ -83,6 +102,7 @@ _SPECIAL = {
     "attention_chunk_size": "chunked attention",
     "block_configs": "layers that differ from each other",
     "num_kv_shared_layers": "layers that share a KV cache",
+    "use_cla": "layers that share a KV cache",
     "hidden_size_per_layer_input": "embeddings in each layer",
     "sliding_window_pattern": "sliding-window attention",
 }
@@ -96,10 +116,10 @@ def model_fields(content: Mapping[str, object], file: str) -> dict[str, Any]:
     """
     config = Config.of(content, file)
     kind = str(config.get("model_type", ""))
-    _refuse_special(config, kind)
     if kind and kind not in FAMILIES:
         raise ValueError(f"{file}: model_type = {kind!r:.80} is not known. {_way_out(config, kind)}")
     as_one_of(f"{file}: model_type", kind, FAMILIES)
+    _refuse_special(config, kind)
     common = {"context": config.whole("max_position_embeddings", 0, low=0), **stored(config)}
     return common | _sizes(config, kind)
 
@@ -137,6 +157,7 @@ def _way_out(config: Config, kind: str) -> str:
         off = {"sliding_window"} if config.get("use_sliding_window") is False else set()
         noted = _Noted({field: value for field, value in config.content.items() if value and field not in off})
         try:
+            _refuse_special(Config(noted, config.file), family)
             _sizes(Config(noted, config.file), family)
         except (ValueError, TypeError, KeyError) as error:
             missed.append((like, f"as {family}, {str(error).removeprefix(f'{config.file}: ')}"))
@@ -216,10 +237,12 @@ def _mla(config: Config) -> dict[str, object]:
 
 def _experts(config: Config, family: _Family) -> dict[str, int]:
     """Return the sizes of a mixture of experts; which layers are dense does not matter, only how many."""
-    for field in ("moe_layer_freq", "decoder_sparse_step"):
+    for field in ("moe_layer_freq", "decoder_sparse_step", "moe_layer_interval"):
         config.refuse(config.get(field, 1) != 1, field, "not modelled: other than 1")
+    last = config.whole("num_hidden_layers") - 1
+    config.refuse(config.get("moe_layer_end_index", last) not in (-1, last), "moe_layer_end_index", "not modelled")
     # Mixtral has no second size: there an expert is a whole FFN.
-    d_expert = config.whole(family.d_expert)
+    d_expert = _alike(config, family.d_expert)
     # Qwen states the width of all shared experts together, DeepSeek their number.
     wide = (
         "shared_expert_intermediate_size"
@@ -233,8 +256,17 @@ def _experts(config: Config, family: _Family) -> dict[str, int]:
     config.refuse(not sound, "mlp_only_layers", "must be a list of different layers")
     return {
         "n_experts": config.whole(str(family.n_experts)),
-        "n_active_experts": config.whole("num_experts_per_tok"),
+        "n_active_experts": _alike(config, family.active),
         "d_expert": d_expert,
-        "n_shared_experts": config.whole("n_shared_experts", shared // d_expert, low=0),
-        "n_dense_layers": config.whole("first_k_dense_replace", len(dense), low=0),
+        "n_shared_experts": _alike(config, family.shared, shared // d_expert, low=0),
+        "n_dense_layers": config.whole(family.dense, len(dense), low=0),
     }
+
+
+def _alike(config: Config, field: str, default: int | None = None, low: int = 1) -> int:
+    """Return a whole number that may stand in a list, once for each layer."""
+    said = config.get(field)
+    if not isinstance(said, list):
+        return config.whole(field, default, low)
+    config.refuse(len(set(map(str, said))) != 1, field, "not modelled: layers that differ")
+    return Config({field: said[0]}, config.file).whole(field, default, low)

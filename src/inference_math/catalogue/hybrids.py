@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,9 @@ from inference_math.catalogue.layers import (
     latent,
     mamba,
     mixture,
+    parallel,
     plain_ffn,
+    short_conv,
 )
 from inference_math.catalogue.stated import Config
 
@@ -50,7 +52,7 @@ class Hybrid:
             "n_layers": len(pairs),
             "d_model": config.whole("hidden_size"),
             "n_heads": heads,
-            "n_kv_heads": config.whole("num_key_value_heads", heads),
+            "n_kv_heads": config.whole("num_key_value_heads", config.get("num_attention_groups", heads)),
             "head_size": config.whole("head_dim", config.whole("hidden_size") // heads),
             "d_ff": max(ffn.width for _, ffn in pairs) or 1,
             "vocab": config.whole("vocab_size"),
@@ -85,7 +87,8 @@ def _grouped(config: Config, prefix: str = "", **more: Any) -> Attention:
 
     d_model, heads = config.whole("hidden_size"), size("num_attention_heads")
     head = size("head_dim", d_model // heads)
-    return grouped(d_model, Heads(heads, size("num_key_value_heads", heads), head, size("v_head_dim", head)), **more)
+    kvs = size("num_key_value_heads", config.get("num_attention_groups", heads))
+    return grouped(d_model, Heads(heads, kvs, head, size("v_head_dim", head)), **more)
 
 
 def _windowed(config: Config, field: str = "sliding_window", prefix: str = "", **more: Any) -> Attention:
@@ -102,12 +105,19 @@ def _routed(config: Config, experts: str, width: str, shared: int = 0, active: s
     )
 
 
+def _windows(config: Config, ffn: Callable[[Config], Ffn]) -> list[Pair]:
+    """Return windows and full attention as the configuration says, with one FFN."""
+    kinds = config.kinds("layer_types", config.whole("num_hidden_layers"), (_FULL, _WINDOW))
+    by_kind, works = {_FULL: _grouped(config), _WINDOW: _windowed(config)}, ffn(config)
+    return [(by_kind[kind], works) for kind in kinds]
+
+
 def _gpt_oss(config: Config) -> list[Pair]:
-    count = config.whole("num_hidden_layers")
-    kinds = config.kinds("layer_types", count, (_FULL, _WINDOW))
-    ffn = _routed(config, "num_local_experts", "intermediate_size")
-    by_kind = {_FULL: _grouped(config), _WINDOW: _windowed(config)}
-    return [(by_kind[kind], ffn) for kind in kinds]
+    return _windows(config, lambda own: _routed(own, "num_local_experts", "intermediate_size"))
+
+
+def _olmo3(config: Config) -> list[Pair]:
+    return _windows(config, lambda own: plain_ffn(own.whole("hidden_size"), own.whole("intermediate_size")))
 
 
 def _gemma(config: Config) -> list[Pair]:
@@ -207,13 +217,111 @@ def _mimo_v2(config: Config) -> list[Pair]:
 
 
 def _step(config: Config) -> list[Pair]:
-    """Step-3.7: windows between full attention, the first layers dense."""
-    count, dense_first = config.whole("num_hidden_layers"), config.whole("first_k_dense_replace", low=0)
+    """Step-3.5 and 3.7: windows, some with heads of their own, between full attention; the first layers dense."""
+    count = config.whole("num_hidden_layers")
     kinds = config.kinds("layer_types", count, (_FULL, _WINDOW))
-    by_kind = {_FULL: _grouped(config), _WINDOW: _windowed(config)}
-    routed = _routed(config, "num_experts", "moe_intermediate_size", config.whole("share_expert_dim"))
+    other = config.get("attention_other_setting", {})
+    config.refuse(not isinstance(other, Mapping), "attention_other_setting", "must be an object")
+    by_kind = {_FULL: _grouped(config), _WINDOW: _windowed(Config({**config.content, **other}, config.file))}
+    said = config.get("moe_layers_enum")
+    if said is None:
+        routes = set(range(config.whole("first_k_dense_replace", low=0), count))
+    else:
+        routes = {int(one) for one in (said.split(",") if isinstance(said, str) else said) if str(one).isdecimal()}
+        config.refuse(not routes <= set(range(count)), "moe_layers_enum", f"must name layers below {count}")
+    experts, active = (
+        ("num_experts", "num_experts_per_tok")
+        if config.get("moe_num_experts") is None
+        else ("moe_num_experts", "moe_top_k")
+    )
+    routed = _routed(config, experts, "moe_intermediate_size", config.whole("share_expert_dim"), active)
     dense = plain_ffn(config.whole("hidden_size"), config.whole("intermediate_size"))
-    return [(by_kind[kind], dense if i < dense_first else routed) for i, kind in enumerate(kinds)]
+    return [(by_kind[kind], routed if i in routes else dense) for i, kind in enumerate(kinds)]
+
+
+def _mamba(config: Config) -> Attention:
+    sizes = {"heads": "n_heads", "head": "d_head", "groups": "n_groups", "state": "d_state", "kernel": "d_conv"}
+    return mamba(
+        config.whole("hidden_size"), **{ours: config.whole(f"mamba_{theirs}") for ours, theirs in sizes.items()}
+    )
+
+
+def _falcon_h1(config: Config) -> list[Pair]:
+    """Falcon-H1: attention and a state space beside each other in every layer."""
+    config.refuse(config.get("attn_layer_indices") is not None, "attn_layer_indices", "not modelled: other than null")
+    heads, head = config.whole("mamba_n_heads"), config.whole("mamba_d_head")
+    wide = config.whole("mamba_d_ssm", heads * head)
+    config.refuse(wide != heads * head, "mamba_d_ssm", f"must be {heads} heads of {head}")
+    ffn = plain_ffn(config.whole("hidden_size"), config.whole("intermediate_size"))
+    return [(parallel(_grouped(config), _mamba(config)), ffn)] * config.whole("num_hidden_layers")
+
+
+def _granite_h(config: Config) -> list[Pair]:
+    """Granite 4: attention or a state space, with a mixture or, without experts, the shared FFN alone."""
+    shared = config.whole("shared_intermediate_size")
+    ffn = plain_ffn(config.whole("hidden_size"), shared)
+    if config.whole("num_local_experts", 0, low=0):
+        ffn = _routed(config, "num_local_experts", "intermediate_size", shared)
+    kinds = config.kinds("layer_types", config.whole("num_hidden_layers"), ("attention", "mamba"))
+    inner = config.whole("mamba_n_heads") * config.whole("mamba_d_head") if "mamba" in kinds else 0
+    wide = config.whole("mamba_expand", 2) * config.whole("hidden_size")
+    config.refuse(inner not in (0, wide), "mamba_expand", f"must make {inner} of hidden_size")
+    mixes = {kind: _mamba(config) if kind == "mamba" else _grouped(config) for kind in set(kinds)}
+    return [(mixes[kind], ffn) for kind in kinds]
+
+
+def _lfm2(config: Config) -> list[Pair]:
+    """LFM2: gated convolutions and attention; dense, or a mixture after the first layers."""
+    count, d_model = config.whole("num_hidden_layers"), config.whole("hidden_size")
+    attends = config.get("full_attn_idxs")
+    if config.get("layer_types") is None and attends is not None:
+        kinds = [_FULL if i in attends else "conv" for i in range(count)]
+    else:
+        kinds = config.kinds("layer_types", count, (_FULL, "conv"))
+    by_kind = {_FULL: _grouped(config), "conv": short_conv(d_model, config.whole("conv_L_cache"))}
+    width = config.whole("intermediate_size", config.get("block_ff_dim"))
+    if config.get("num_experts") is None:
+        if config.flag("block_auto_adjust_ff_dim", True):  # as the model does it
+            step, wide = config.whole("block_multiple_of", 256), config.get("block_ffn_dim_multiplier", 1.0)
+            config.refuse(not 0 < wide <= _WIDEST, "block_ffn_dim_multiplier", "is out of range")
+            width = -(-int(wide * int(2 * width / 3)) // step) * step
+        return [(by_kind[kind], plain_ffn(d_model, width)) for kind in kinds]
+    dense_first, routed = (
+        config.whole("num_dense_layers", low=0),
+        _routed(config, "num_experts", "moe_intermediate_size"),
+    )
+    return [(by_kind[kind], plain_ffn(d_model, width) if i < dense_first else routed) for i, kind in enumerate(kinds)]
+
+
+def _kimi_linear(config: Config) -> list[Pair]:
+    """Kimi Linear: a delta rule with gates for each channel, and some layers latent attention."""
+    for field in ("attn_res_block_size", "mla_use_output_gate", "routed_expert_hidden_size"):
+        config.refuse(bool(config.get(field)), field, "not modelled")
+    config.refuse(config.get("moe_layer_freq", 1) != 1, "moe_layer_freq", "not modelled: other than 1")
+    said = config.get("linear_attn_config")
+    config.refuse(not isinstance(said, Mapping), "linear_attn_config", "must be an object")
+    linear, count, d_model = Config(said, config.file), config.whole("num_hidden_layers"), config.whole("hidden_size")
+    linear.refuse(bool(linear.get("use_full_rank_gate")), "use_full_rank_gate", "not modelled")
+    full = linear.get("full_attn_layers")
+    sound = isinstance(full, list) and set(full) <= set(range(1, count + 1))
+    linear.refuse(not sound, "full_attn_layers", f"must be a list of layers from 1 to {count}")
+    heads, head = linear.whole("num_heads"), linear.whole("head_dim")
+    delta = delta_net(
+        d_model, key_heads=heads, key=head, value_heads=heads, value=head, rank=head,
+        kernel=linear.whole("short_conv_kernel_size"),
+    )  # fmt: skip
+    sizes = Latent(
+        config.whole("q_lora_rank", 0, low=0),
+        *map(config.whole, ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")),
+    )
+    attends = latent(d_model, config.whole("num_attention_heads"), sizes)
+    shared = config.whole("num_shared_experts", low=0) * config.whole("moe_intermediate_size")
+    routed = _routed(config, "num_experts", "moe_intermediate_size", shared, "num_experts_per_token")
+    dense, dense_first = (
+        plain_ffn(d_model, config.whole("intermediate_size")),
+        config.whole("first_k_dense_replace", low=0),
+    )
+    return [(attends if i + 1 in full else delta, dense if i < dense_first else routed) for i in range(count)]
 
 
 _NEMOTRON = {"M": "mamba", "E": "moe", "-": "mlp", "*": "attention"}
@@ -287,7 +395,14 @@ HYBRIDS = {
     "deepseek_v32": Hybrid(_sparse_latent, ("index_topk", "layer_types"), "mla"),
     "glm_moe_dsa": Hybrid(_sparse_latent, ("index_topk", "layer_types"), "mla"),
     "mimo_v2_flash": Hybrid(_mimo_v2, ("hybrid_layer_pattern", "sliding_window", "attention_chunk_size")),
+    "olmo3": Hybrid(_olmo3, ("layer_types", "sliding_window")),
+    "step3p5": Hybrid(_step, ("layer_types", "sliding_window")),
     "step3p7": Hybrid(_step, ("layer_types", "sliding_window")),
+    "falcon_h1": Hybrid(_falcon_h1, ("mamba_d_state",)),
+    "granitemoehybrid": Hybrid(_granite_h, ("layer_types", "mamba_d_state")),
+    "lfm2": Hybrid(_lfm2, ("layer_types",), tied=True),
+    "lfm2_moe": Hybrid(_lfm2, ("layer_types",), tied=True),
+    "kimi_linear": Hybrid(_kimi_linear, ("linear_attn_config",), "mla"),
     "nemotron_h": Hybrid(_nemotron_h, ("hybrid_override_pattern", "mamba_num_heads")),
     "nemotron-nas": Hybrid(_nemotron_nas, ("block_configs",)),
 }

@@ -22,7 +22,9 @@ __all__ = [
     "latent",
     "mamba",
     "mixture",
+    "parallel",
     "plain_ffn",
+    "short_conv",
 ]
 
 
@@ -174,10 +176,17 @@ def latent(d_model: int, heads: int, sizes: Latent, index: Index | None = None, 
     return Attention("latent", params, caches, 0, float(width), float(kv_lora + rope))
 
 
-def delta_net(d_model: int, *, key_heads: int, key: int, value_heads: int, value: int, kernel: int) -> Attention:
-    """Return a gated delta rule (linear attention): a matrix of key times value for each value head, nothing else."""
+def delta_net(
+    d_model: int, *, key_heads: int, key: int, value_heads: int, value: int, kernel: int, rank: int = 0
+) -> Attention:
+    """Return a gated delta rule (linear attention): a matrix of key times value for each value head, nothing else.
+
+    Its gates are one of the output, as wide as the values, and one of the decay for each head; with a `rank` both are
+    as wide as they can be, each through so few values (Kimi Delta Attention).
+    """
     keys, values = key_heads * key, value_heads * value
-    params = d_model * (2 * keys + 2 * values + 2 * value_heads) + values * d_model
+    gates = rank * (2 * d_model + keys + values) if rank else d_model * (values + value_heads)
+    params = d_model * (2 * keys + values + value_heads) + gates + values * d_model
     state = value_heads * key * value + (kernel - 1) * (2 * keys + values)
     return Attention("state", params, (), state, float(keys + values), float(keys))
 
@@ -188,6 +197,23 @@ def mamba(d_model: int, *, heads: int, head: int, groups: int, state: int, kerne
     mixed = inner + 2 * groups * state
     params = d_model * (inner + mixed + heads) + inner * d_model
     return Attention("state", params, (), inner * state + (kernel - 1) * mixed, float(2 * inner), float(mixed))
+
+
+def short_conv(d_model: int, kernel: int) -> Attention:
+    """Return a gated convolution over so few tokens (LFM2): its inputs and two gates in, one projection out."""
+    return Attention("state", 4 * d_model**2, (), (kernel - 1) * d_model, 2.0 * d_model, 1.0 * d_model)
+
+
+def parallel(one: Attention, other: Attention) -> Attention:
+    """Return two kinds of attention side by side in one layer."""
+    return Attention(
+        f"{one.kind} and {other.kind}",
+        one.params + other.params,
+        one.caches + other.caches,
+        one.state + other.state,
+        one.width + other.width,
+        one.kv_width + other.kv_width,
+    )
 
 
 def plain_ffn(d_model: int, width: int, *, gated: bool = True) -> Ffn:

@@ -60,7 +60,8 @@ def shape_of(model: Model, tp: int) -> Shape:
     routed = sum(layer.count for layer in model.layers if layer.ffn.experts)
     return {
         "n_layers": model.n_layers, "d_model": model.d_model, "params": dict(model.group_params),
-        "routed_params": model.routed_params, "head_params": model.lm_head_params, "vocab_params": model.vocab_params,
+        "routed_params": model.routed_params, "padded": model.expert_padding,
+        "head_params": model.lm_head_params, "vocab_params": model.vocab_params,
         "experts": ffn.experts if ffn else 0,
         "idle": 1 - ffn.active / ffn.experts if ffn else 0.0, "chosen": routed * ffn.active if ffn else 0,
         "fine": {name: model.precisions(name) for name in PRECISIONS},

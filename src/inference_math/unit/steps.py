@@ -84,7 +84,8 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         groups.append(group_of(rates, fine[name], shape["params"][name], tp))
     routed = shape["routed_params"] * VALUE_BYTES[fine["experts"]]
     head = shape["head_params"] * HALF_BYTES
-    held = dp * (common + shape["vocab_params"] * HALF_BYTES) + routed
+    padded = shape["padded"] if fine["experts"] == "mxfp4" else 1.0  # in memory; of what is read no fit knows
+    held = dp * (common + shape["vocab_params"] * HALF_BYTES) + padded * routed
     caches: list[CacheShape] = []
     for cache in shape["caches"]:
         own = cache.copy()

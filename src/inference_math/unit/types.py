@@ -43,6 +43,7 @@ class Shape(TypedDict):
     d_model: float
     params: dict[str, float]  # that a token uses: attention, ffn, experts
     routed_params: float  # of all routed experts
+    padded: float  # by how much experts in MXFP4 are longer in memory
     head_params: float
     vocab_params: float
     experts: float  # routed, of a layer

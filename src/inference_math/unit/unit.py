@@ -495,12 +495,19 @@ def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int],
         raise ValueError(f"ep must be 1 for {model.name}, which has no routed experts, not {ep}")
     if tp * dp % ep:
         raise ValueError(f"ep must divide tp x dp = {tp * dp}, not {ep}")
+    experts = model.expert_ffn.experts if model.expert_ffn else 1
+    if experts % ep:
+        able = ", ".join(str(n) for n in range(1, tp * dp + 1) if tp * dp % n == 0 and experts % n == 0)
+        raise ValueError(
+            f"ep must divide the {experts} experts of {model.name}, of which a group has whole ones, not "
+            f"{ep}: {able} do"
+        )
     if pp > model.n_layers:
         raise ValueError(f"pp must be at most n_layers = {model.n_layers}, not {pp}")
     copied = (dp - 1) * (model.weight_bytes(weights) - model.routed_bytes(weights))
-    needed, room = model.weight_bytes(weights) + copied, tp * dp * pp * gpu.room(memory)
+    needed, room = model.loaded_bytes(weights) + copied, tp * dp * pp * gpu.room(memory)
     if needed >= room:
-        least = -(-model.weight_bytes(weights) // gpu.room(memory)) if gpu.room(memory) else float("inf")
+        least = -(-model.loaded_bytes(weights) // gpu.room(memory)) if gpu.room(memory) else float("inf")
         # Of the sizes that exist: those that divide the heads.
         least = min((n for n in range(1, model.n_heads + 1) if model.n_heads % n == 0 and n >= least), default=least)
         raise ValueError(

@@ -16,7 +16,7 @@ import numpy as np
 
 from inference_math import catalogue, evidence
 from inference_math.catalogue import Model
-from inference_math.catalogue.engines import engines
+from inference_math.catalogue.engines import engines, usual_limits
 from inference_math.catalogue.links import USUAL, links
 from inference_math.catalogue.tiers import tiers
 from inference_math.evidence import numerals
@@ -36,6 +36,7 @@ from inference_math_planner.answers.deployment import ANSWERS, known_errors
 from inference_math_planner.answers.text import PRINTED
 from inference_math_planner.fleets import bench
 from inference_math_planner.fleets.benchmarks import habits_of
+from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import SHARED, chances
 
@@ -209,6 +210,12 @@ def _shorter(token: re.Match[str]) -> str:
     return said if said.startswith('"') else re.sub(r"^(-?)0(?=\.)", r"\1", re.sub(r"\.0$", "", said))
 
 
+def _usual(engine: str, gpu: str) -> list[int]:
+    """Return the tokens of a step and the requests at once that an engine takes on a GPU, for `bench_limits`."""
+    found = usual_limits(engine, catalogue.gpu(gpu))
+    return [found["tokens"], found["seqs"]]
+
+
 def data() -> dict[str, Any]:
     """Return the catalogue, the calibrations that ship with what draws them, and the tiers, as plain numbers."""
     return {
@@ -221,9 +228,10 @@ def data() -> dict[str, Any]:
         "operators": {name: _coefficients(Calibration.zero_shot(name)) for name in engines()},
         "levels": levels(),
         "kernels": _kernels(),
-        "budget": bench.BUDGET,
+        "budget": Habit.budget,
         "cadences": bench.CADENCES,
         "engines": dict(engines()),
+        "usual": {name: {gpu: _usual(name, gpu) for gpu in catalogue.GPUS} for name in engines()},
         "habits": {name: admission_of(habits_of(name)) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*mixing.FRONTS, "sd", "spread")},
         "normals": _normals(),

@@ -15,13 +15,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from sphinx.util.docutils import SphinxDirective
 
 from inference_math.unit.unit import ACCEPTED, MOST_DRAFTS
-from inference_math_planner.fleets.bench import BUDGET
 
 __all__ = ["Planner"]
 
 
 class Field(NamedTuple):
-    """A number of the form, `label` with its unit; `value` None: left out, `log` None: without a slider."""
+    """A number of the form, `label` with its unit; `value` None: left out, which is `empty`; `log` None: no slider."""
 
     name: str
     label: str
@@ -30,6 +29,7 @@ class Field(NamedTuple):
     step: float
     value: float | None
     log: bool | None = None
+    empty: str = ""
 
 
 class Select(NamedTuple):
@@ -64,7 +64,8 @@ BENCHMARK: tuple[Field, ...] = (
     Field("num-prompts", "Prompts in all", 1, 20_000, 1, 320),
     Field("random-range-ratio", "Lengths differ by ± (%)", 0, 99, 1, 10),
     Field("request-rate", "Requests/s, at most", 0.01, 10_000, 0.01, None),
-    Field("max-num-batched-tokens", "Tokens of a step", 16, 1_000_000, 1, BUDGET),
+    Field("max-num-batched-tokens", "Tokens of a step", 16, 1_000_000, 1, None, empty="as the engine does"),
+    Field("max-num-seqs", "Requests in the engine", 1, 1_000_000, 1, None, empty="as the engine does"),
 )
 
 # Named as `fleets.turns.Turns` and `catalogue.tiers` name them.

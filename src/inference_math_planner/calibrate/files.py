@@ -1,8 +1,9 @@
 """Measured runs of an engine, read from the result files of load generators, for calibrating the model.
 
 Formats are told apart by content. Field names were checked in the source, and, where marked †, also in files
-that the tool wrote: vLLM 0.10.2, 0.11.0 and 0.33.0 (`vllm bench serve`); GuideLLM 0.3.1† and 0.8.1†;
-AIPerf 0.7.0† and 0.13.0†; genai-perf 0.0.11 and 0.0.16.
+that the tool wrote: vLLM 0.10.2, 0.11.0 and 0.33.0 (`vllm bench serve`, and the array of `vllm bench sweep`); SGLang
+0.4.6† (`sglang.bench_serving`); GuideLLM 0.3.1† and 0.8.1†; AIPerf 0.7.0† and 0.13.0†; genai-perf 0.0.11 and 0.0.16;
+the CSV files of AIPerf 0.10† and of genai-perf†.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import csv
 import io
 import json
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +27,12 @@ from inference_math.evidence.checks import AT_LEAST_ZERO, as_number
 __all__ = ["Runs", "read"]
 
 _ACCEPTED = (
-    "accepted are JSON of `vllm bench serve` (--save-result, --append-result), GuideLLM, AIPerf and genai-perf, "
+    "accepted are JSON of `vllm bench serve` (--save-result, --append-result), `vllm bench sweep`, "
+    "sglang.bench_serving, GuideLLM, AIPerf and genai-perf, CSV of the last two, "
     "and CSV (UTF-8, commas) with the columns n_in, n_out, concurrency, and e2e or ttft and tpot, in seconds"
 )
 _MOST_OVER = 1.15  # of a closed loop: means of TTFT and TPOT do not make the mean latency exactly
+_ALONE = 1.05  # requests in the system: no other's prompt lengthens a step
 _LEAST_BUSY, _ROUNDS = 0.5, 4  # the last requests of a loop leave places empty, of few rounds many
 _FEWEST = 5  # completed requests; a mean of fewer says nothing
 _MOST_RUNS, _LARGEST = 10_000, 100_000_000  # of a file; its bytes: what tools write of thousands of requests each
@@ -58,11 +62,12 @@ class Runs:
 
 
 def read(*paths: str | Path) -> Runs:
-    """Return the runs in result files of vLLM, GuideLLM, AIPerf, genai-perf, and in CSV files.
+    """Return the runs in result files of vLLM, SGLang, GuideLLM, AIPerf, genai-perf, and in CSV files.
 
     `e2e` is the mean request latency that the file reports, else ttft + (n_out - 1) tpot. `concurrency` is that
-    of the closed loop where it was reached; else the mean that the tool counted (GuideLLM); else, by Little's
-    law, completed requests per second times `e2e`. genai-perf does not write down failed requests: taken as none.
+    of the closed loop where it was reached; else the mean that the tool counted (GuideLLM, SGLang); else, by Little's
+    law, completed requests per second times `e2e`: so, too, of the CSV files of AIPerf and genai-perf, which say no
+    concurrency. SGLang, genai-perf and these do not write down failed requests: taken as none.
     Of AIPerf give the file at the top of the artifact folder; those in `phases/` repeat it, or are the warm-up.
 
     Raises
@@ -136,10 +141,14 @@ def _row(run: _Run) -> dict[str, object]:
         raise _UnusableError("no request latency, nor TTFT and TPOT to work it out (was streaming off?)")
     if run.ttft > e2e:
         raise _UnusableError(f"ttft, {run.ttft:g} s, exceeds e2e, {e2e:g} s")
+    concurrency = _concurrency(run, e2e)
+    if concurrency < _ALONE and run.ttft < run.tpot:
+        both = f"ttft {run.ttft:g} s, tpot {run.tpot:g} s"
+        raise _UnusableError(f"a first token of one user came sooner than a next one: are they swapped? {both}")
     return {
         "n_in": run.n_in,
         "n_out": run.n_out,
-        "concurrency": _concurrency(run, e2e),
+        "concurrency": concurrency,
         "ttft": run.ttft,
         "tpot": run.tpot,
         "e2e": e2e,
@@ -184,7 +193,7 @@ def _runs_of(file: Path) -> list[_Found]:
         raise ValueError(f"{file} has {file.stat().st_size:,} bytes; accepted are at most {_LARGEST:,}: is it a trace?")
     try:
         text = file.read_text(encoding="utf-8-sig")
-        found = _from_json(text.strip()) if text.lstrip().startswith("{") else _from_csv(text)
+        found = _from_json(text.strip()) if text.lstrip().startswith(("{", "[")) else _from_csv(text)
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{file}: {error}; {_ACCEPTED}") from error
     except RecursionError:
@@ -198,7 +207,8 @@ def _runs_of(file: Path) -> list[_Found]:
 
 def _from_json(text: str) -> list[_Found]:
     found: list[tuple[Callable[[Any], _Run], Any]] = []
-    for number, value in enumerate(_values(text), start=1):
+    values = [one for value in _values(text) for one in (value if isinstance(value, list) else [value])]
+    for number, value in enumerate(values, start=1):
         if not isinstance(value, dict):
             raise ValueError(f"value {number} is no object of a known format")
         benchmarks = value.get("benchmarks")
@@ -206,7 +216,7 @@ def _from_json(text: str) -> list[_Found]:
         if isinstance(benchmarks, list) and all(isinstance(_at(run, "metrics"), dict) for run in benchmarks):
             found += [(_guidellm, run) for run in benchmarks]
         elif {"completed", "duration", "total_input_tokens"} <= value.keys():
-            found.append((_vllm, value))
+            found.append((_sglang if "total_output_tokens_retokenized" in value else _vllm, value))
         elif isinstance(value.get("input_config"), dict):
             found.append((_aiperf, value))
         else:
@@ -228,6 +238,8 @@ def _from_csv(text: str) -> list[_Found]:
     cells = csv.reader(io.StringIO(text), skipinitialspace=True)
     rows = [(number, [cell.strip() for cell in row]) for number, row in enumerate(cells, start=1)]
     (_, header), *rows = [(number, row) for number, row in rows if any(row)] or [(0, [])]
+    if header[:2] == ["Metric", "avg"]:
+        return [("", _aiperf, {"input_config": {}, **_statistics(row for _, row in rows)})]
     if not set(_COLUMNS) & set(header):
         raise ValueError("is empty or in no known format")
     missing = [name for name in _COLUMNS[:3] if name not in header]
@@ -238,6 +250,17 @@ def _from_csv(text: str) -> list[_Found]:
     if twice := [name for name in (*_COLUMNS, "requests") if header.count(name) > 1]:
         raise ValueError(f"columns occur twice: {', '.join(twice)}")
     return [(f"#{number}", _csv, (header, row)) for number, row in rows]
+
+
+def _statistics(rows: Iterable[list[str]]) -> dict[str, dict[str, object]]:
+    """Return the means of a CSV file of AIPerf or genai-perf as its JSON has them: "Request Latency (ms)", its mean."""
+    found: dict[str, dict[str, object]] = {}
+    for named, value, *_ in (row for row in rows if len(row) > 1):
+        name, unit = re.fullmatch(r"(.*?)(?: \((.*)\))?", named).groups()  # type: ignore[union-attr]
+        digits = value.replace(",", "")
+        if re.fullmatch(r"[\d.]+", digits):
+            found[name.lower().replace(" ", "_")] = {"unit": unit, "avg": float(digits)}
+    return found
 
 
 def _csv(data: tuple[list[str], list[str]]) -> _Run:
@@ -290,6 +313,26 @@ def _vllm(data: Mapping[str, object]) -> _Run:
         rate=completed / duration if duration > 0 else math.nan,
         model=model if isinstance(model, str) else None,
         tp=_number({"tp": _plain(data.get("tensor_parallel_size"))}, "tp"),
+    )
+
+
+def _sglang(data: Mapping[str, object]) -> _Run:
+    """Read one line of `sglang.bench_serving`, which counts requests in the system itself, but no failures."""
+    if _number(data, "accept_length") > 1:
+        raise _UnusableError("speculative decoding was on: a step yields more than one token")
+    completed, duration = _needed(data, "completed"), _number(data, "duration")
+    asked = _number(data, "num_prompts")
+    return _Run(
+        n_in=_needed(data, "total_input_tokens") / max(completed, 1),
+        n_out=_needed(data, "total_output_tokens") / max(completed, 1),
+        completed=completed,
+        failed=max(asked - completed, 0.0) if asked == asked else 0.0,
+        ttft=_streamed(data, "mean_ttft_ms") / 1e3,
+        tpot=_streamed(data, "mean_tpot_ms") / 1e3,
+        e2e=_number(data, "mean_e2e_latency_ms") / 1e3,
+        closed=_number(data, "max_concurrency") if data.get("request_rate") in ("inf", math.inf) else math.nan,
+        counted=_number(data, "concurrency"),
+        rate=completed / duration if duration > 0 else math.nan,
     )
 
 

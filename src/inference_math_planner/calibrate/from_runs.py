@@ -161,6 +161,15 @@ def _sorted_out(unit: Unit, runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
         quick[at] = unit.floor.e2e(Workload(float(n_in), float(n_out)), users) > e2e
     unusable.append(_left(rows[quick], "faster than the hardware allows: are the times in seconds, is it this unit?"))
     rows = rows[~quick]
+    first = rows["ttft"].to_numpy(dtype=float) < unit.floor.prefill_time(rows["n_in"].to_numpy(dtype=float), 1.0, 0.0)
+    unusable.append(
+        _left(
+            rows[first],
+            "a first token sooner than the hardware computes its prompt: is it ttft, is it "
+            "in seconds, are prompts stored?",
+        )
+    )
+    rows = rows[~first]
     lengths = rows["n_in"] + rows["n_out"]
     full = rows["concurrency"] * lengths > _FULL * lengths.map(unit.kv_tokens)
     reason = f"more than {_FULL:.0%} of the KV cache's {unit.kv_capacity:.0f} tokens: requests wait or are preempted"

@@ -53,7 +53,8 @@ class Window:
     in_flight
         Mean requests that ran at once while the engine was busy.
     ttft, queue, tpot
-        Mean seconds: to the first token, of these waiting for a place, and from token to token.
+        Mean seconds: to the first token, of these waiting for a place (NaN where the page does not say), and from token
+        to token.
     first
         Mean seconds from a place to the first token, by the engine's own clock; NaN where it does not say, and the TTFT
         holds what the server does before (tokenizer, messages).
@@ -102,8 +103,8 @@ class Window:
     def sampled(self, quantity: str) -> float:
         """Return by how many seconds the mean of "ttft" or "tpot" may be off for its requests were so many: 90 %.
 
-        From the spread over the page's buckets, each taken for its middle, the open one for its lower end, as if
-        requests were independent; those of one burst are not. NaN without buckets.
+        From the spread over the page's buckets, even within each, the open one taken for its lower end, as if requests
+        were independent; those of one burst are not. NaN without buckets.
         """
         counts = self.ttft_counts if quantity == "ttft" else self.tpot_counts
         ends = sorted(counts)
@@ -111,9 +112,10 @@ class Window:
         if not ends or not many.sum() > 0:
             return math.nan
         lower = np.array([0.0, *ends[:-1]])
-        middle = np.where(np.isinf(ends), lower, (lower + np.array(ends)) / 2)
-        mean = np.average(middle, weights=many)
-        return float(_NINETY * np.sqrt(np.average((middle - mean) ** 2, weights=many) / self.requests))
+        upper = np.where(np.isinf(ends), lower, ends)
+        middle = (lower + upper) / 2
+        spread = (middle - np.average(middle, weights=many)) ** 2 + (upper - lower) ** 2 / 12
+        return float(_NINETY * np.sqrt(np.average(spread, weights=many) / self.requests))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,10 +184,10 @@ def window(page: str | Path, earlier: str | Path | None = None, seconds: float |
 def watch(unit: Unit, seen: Window) -> Watched:
     """Return a window beside the unit's prediction for the same requests, as many at once, and what moved.
 
-    Compared are the time from a place to the first token and the TPOT. The law says both from mean lengths and mean
-    requests in flight, so a window over night and day is a mean over loads that the law does not see. Where one lies
-    outside of its interval, each coefficient moves alone, by maximum a posteriori as far as `fit` would let it: those
-    are named that explain both times, which of two times of one load may be several.
+    Compared are the TPOT and, where the page tells it, the time from a place to the first token. The law says both from
+    mean lengths and mean requests in flight, so a window over night and day is a mean over loads that the law does not
+    see. Where one lies outside of its interval, each coefficient moves alone, by maximum a posteriori as far as `fit`
+    would let it: those are named that explain both times, which of two times of one load may be several.
 
     Raises
     ------
@@ -206,6 +208,7 @@ def watch(unit: Unit, seen: Window) -> Watched:
     work, users = seen.work, max(seen.in_flight, 1.0)
     own = seen.first == seen.first
     measured = {"ttft": seen.first if own else seen.ttft - seen.queue, "tpot": seen.tpot}
+    measured = {name: value for name, value in measured.items() if not math.isnan(value)}
     rows = []
     for name, value in measured.items():
         said = unit.predict(name, work, users)
@@ -222,7 +225,7 @@ def watch(unit: Unit, seen: Window) -> Watched:
 
     def predicted(at: Calibration) -> NDArray[np.float64]:
         moved = unit.calibrated(at)
-        return np.array([moved.ttft(work, users), moved.tpot(work, users)], dtype=np.float64)
+        return np.array([getattr(moved, name)(work, users) for name in measured], dtype=np.float64)
 
     alone = [_alone(name, width, start, seconds, predicted) for name, width in widths.items()]
     known = [row for missed, row in sorted(alone, key=lambda one: abs(one[1][3])) if missed < _EXPLAINED]
@@ -319,12 +322,13 @@ def _window(
         key: counted[f"{key}_sum"] / counted[f"{key}_count"] if counted.get(f"{key}_count") else math.nan
         for key in ("ttft", "tpot", "queue", "first")
     }
-    queue = 0.0 if math.isnan(mean["queue"]) else mean["queue"]
+    first = mean["ttft"] - mean["queue"] if math.isnan(mean["first"]) else mean["first"]
     if seconds is None and "steps" not in counted:
         raise ValueError(f"seconds between two pages must be given: {name} does not count its steps")
     groups = len({labels.get("engine", "") for one in known.get("steps", []) for labels, _ in late.get(one, [])})
     busy = counted["steps"] * mean["tpot"] / groups if seconds is None else as_number("seconds", seconds, ANY_POSITIVE)
-    ran = requests * (mean["ttft"] - queue if math.isnan(mean["first"]) else mean["first"]) + counted["tpot_sum"]
+    # Of a page that does not tell a first token from the wait before it, decodes alone.
+    ran = (0.0 if math.isnan(first) else requests * first) + counted["tpot_sum"]
     models = {labels.get("model_name", "") for samples in late.values() for labels, _ in samples} - {""}
     if len(models) > 1:
         raise ValueError(f"a page must be of one model, not of {', '.join(sorted(models))}")
@@ -332,6 +336,6 @@ def _window(
         name, next(iter(models), ""), int(requests), counted["prompt"] / requests, counted["output"] / requests,
         counted.get("cached", 0.0) / max(counted.get("looked_up", 0.0), 1.0),
         int(counted.get("running", 0)), int(counted.get("waiting", 0)), counted.get("usage", math.nan),
-        ran / busy, mean["ttft"], queue, mean["first"], mean["tpot"], int(counted.get("preempted", 0)),
+        ran / busy, mean["ttft"], mean["queue"], mean["first"], mean["tpot"], int(counted.get("preempted", 0)),
         counts["ttft"], counts["tpot"],
     )  # fmt: skip

@@ -8,17 +8,19 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import entry_points
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 
 from inference_math import catalogue
-from inference_math.catalogue import Gpu, Model
+from inference_math.catalogue import PRECISIONS, Gpu, Model
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
 from inference_math.catalogue.links import Link, link
@@ -60,7 +62,18 @@ from inference_math_planner.fleets.turns import Turns
 __all__ = ["main"]
 
 _LONG = {"ttft": 60, "tpot": 1}  # seconds: whoever asks for more means milliseconds
+# Options of `plan` that change nothing where none of some others is given, and what they are then.
+_IDLE: dict[tuple[str, ...], dict[str, object]] = {
+    ("turns",): {
+        "users": None, "first": None, "message": None, "answer": None, "shared": 0, "think": 20.0, "cv": 1.0,
+        "tiers": [], "lifetime": None, "blocking": True,
+    },
+    ("rate", "have"): {"bursts": 1.0, "seed": 0},
+    ("drafts",): {"accepted": ACCEPTED},
+    ("alpha",): {"sessions": None},
+}  # fmt: skip
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
+_SIZES = (1, 2, 4, 8, 16)  # of TP that are tried where nobody names one
 _LINES = 5  # of a trace that are named where they are left out
 
 
@@ -85,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # what a shell says of a program that SIGPIPE ended
     except (ValueError, TypeError, OSError, ImportError) as error:
-        told = _of_a_file(error, options) if isinstance(error, OSError) else flagged(str(error))
+        told = _of_a_file(error, options) if isinstance(error, OSError) else flagged(str(error), given[0])
         print(f"error: {_short(told)}", file=sys.stderr)
         return 2
     return status
@@ -120,18 +133,24 @@ def _plan(options: argparse.Namespace) -> int:
     as_number("--bursts", options.bursts, Interval(0, 10))
     if options.search is not None:
         as_whole("--search", options.search, 1, 512)
+    _refuse_idle(options)
+    long = [name for name, most in _LONG.items() if getattr(options, name) > most]
+    if len(long) == len(_LONG):
+        said = f"--ttft {options.ttft:g} and --tpot {options.tpot:g} look like milliseconds"
+        raise ValueError(
+            f"limits must be in seconds: {said}. One of up to {_LONG['ttft']} and {_LONG['tpot']} s would do"
+        )
     if options.turns is not None:
         _put_sessions(options)
     work, mixed = _work(options)
     found, tried = _found(options, work)
-    for name, long in _LONG.items():
-        if (limit := getattr(options, name)) > long:
-            print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
     many = _fleet(options, found, mixed)
     others = None if options.gpus is None else _others(options.gpus, found)
     inputs = (options.model, options.gpu, options.calibration)
     full = options.full or options.report is not None
     record = as_record(found, many, tried, others, stores=full or options.json, runner_up=full)
+    noted = [f"limits are in seconds; --{name} {getattr(options, name):g} s is long" for name in long]
+    record = msgspec.structs.replace(record, cautions=[*noted, *record.cautions])
     if options.report is not None:
         _keep_inputs("--report", options.report, *inputs)
         write(options.report, text.as_markdown(record))
@@ -140,6 +159,24 @@ def _plan(options: argparse.Namespace) -> int:
         write(options.commands, text.as_script(record))
     print(record.as_json() if options.json else "\n".join(_lines(record, others, options.full)))
     return 0 if found.feasible else 1
+
+
+def _refuse_idle(options: argparse.Namespace) -> None:
+    """Refuse options that would change nothing."""
+    if options.turns is not None and options.sessions is not None:
+        raise ValueError("--sessions must be left out: it follows from --users and --turns")
+    given = {name for names in _IDLE for name in names if getattr(options, name)}
+    given |= set() if options.lengths in LENGTHS else {"alpha"}  # a file may say what is stored
+    for needed, usual in _IDLE.items():
+        if given & set(needed):
+            continue
+        for name, value in usual.items():
+            if getattr(options, name) != value:
+                option = {"blocking": "async-loads"}.get(name, name)
+                raise ValueError(f"--{option} must be left out: it changes nothing without --{' or --'.join(needed)}")
+    sizes = [f"--{name}" for name in ("tp", "ep", "dp", "pp") if getattr(options, name) is not None]
+    if options.search is not None and sizes:
+        raise ValueError(f"--search must be left out where {sizes[0]} names a layout: it tries all")
 
 
 def _lines(record: Record, others: pd.DataFrame | None, full: bool) -> Iterator[str]:
@@ -214,11 +251,13 @@ def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFr
         "price": options.price,
         "link": _link(options.link),
     }
-    asked["sessions"] = as_whole("--sessions", options.sessions, 0)
+    asked["sessions"] = 0 if options.sessions is None else as_whole("--sessions", options.sessions)
     asked["front"] = None if options.front is None else as_number("--front", options.front, AT_LEAST_ZERO)
     if named and options.search is None:
         return plan(unit, work, sla, **asked), None
     most = options.search or min(options.have or SEARCHED, SEARCHED)
+    if unit.gpus > most:
+        _refuse_few(unit, most, "--have" if options.have == most else "--search")
     return search(Case(unit, work, sla, **asked), most)
 
 
@@ -228,12 +267,26 @@ def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
     if any(size is not None for size in sizes) and options.search is None:
         return _unit(options), True
     refused = []
-    for tp in (1, 2, 4, 8, 16):
+    for tp in _SIZES:
         try:
             return _unit(options, tp=tp), False
         except ValueError as error:  # too few GPUs, or what no number of them mends
             refused.append(error)
     raise refused[0]
+
+
+def _refuse_few(unit: Unit, most: int, option: str) -> None:
+    """Raise ValueError where so many GPUs do not hold a unit's weights; say how many do, and which weights fit."""
+    fits = []
+    for weights in PRECISIONS:
+        for tp in (size for size in _SIZES if size <= most):
+            with suppress(ValueError):
+                fits.append(unit.resized(weights=weights, tp=tp).weights)
+                break
+    way = f": {most} hold it with --weights {', '.join(fits)}" if fits else ""
+    raise ValueError(
+        f"{option} must be at least {unit.gpus} for {unit.model.name} in {unit.weights} on {unit.gpu.name}{way}"
+    )
 
 
 def _link(name: str | None) -> Link | None:
@@ -260,18 +313,20 @@ def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
         return Workload(options.prompt, options.output, alpha or 0.0, named), None
     if options.prompt is not None or options.output is not None:
         raise ValueError(f"--prompt and --output must be left out: --lengths {named} has them")
-    if Path(named).suffix in traces.KINDS:
-        read = traces.read(named)
-        if len(read.problems):
-            lines = ", ".join(map(str, read.problems["line"].head(_LINES))) + (
-                ", …" if len(read.problems) > _LINES else ""
-            )
-            said = f"note: {len(read.problems)} of {named} left out, line {lines}: {read.problems['reason'][0]}"
-            print(said, file=sys.stderr)
-        mixed = read.trace() if alpha is None else replace(read.trace(), alpha=alpha)
-    else:
-        mixed = mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), alpha or 0.0)
+    mixed = _recorded(named, alpha)
     return Workload.from_trace(mixed), mixed
+
+
+def _recorded(named: str, alpha: float | None) -> Trace:
+    """Return the requests that `--lengths` names: a mix, or a file, whose lines that are left out are noted."""
+    if Path(named).suffix not in traces.KINDS:
+        return mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), alpha or 0.0)
+    read = traces.read(named)
+    if len(read.problems):
+        lines = ", ".join(map(str, read.problems["line"].head(_LINES))) + (", …" if len(read.problems) > _LINES else "")
+        said = f"note: {len(read.problems)} of {named} left out, line {lines}: {read.problems['reason'][0]}"
+        print(said, file=sys.stderr)
+    return read.trace() if alpha is None else replace(read.trace(), alpha=alpha)
 
 
 def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fleet | None:
@@ -289,17 +344,14 @@ def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fle
 
 
 def _benchmark(options: argparse.Namespace) -> int:
-    run = Benchmark(
-        options.input,
-        options.output,
-        options.prompts,
-        options.concurrency,
-        options.rate,
-        options.burstiness,
-        options.ratio,
-        options.budget,
-        options.seed,
-    )
+    if options.burstiness != 1 and options.rate == inf:
+        raise ValueError("--burstiness must be left out: it changes nothing without --request-rate")
+    if options.enforce_eager:
+        raise ValueError(
+            "--enforce-eager must be left out: no calibration here ran without CUDA graphs, where each kernel's launch "
+            "counts. Fit runs of such an engine (inference-math profile), and give --calibration"
+        )
+    run = _asked_benchmark(options)
     unit = _unit(options)
     if options.cadences:
         rows = cadences(unit, run, front=options.front)
@@ -316,6 +368,23 @@ def _benchmark(options: argparse.Namespace) -> int:
     found = foresee(unit, run, front=options.front)
     print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
     return 0
+
+
+def _asked_benchmark(options: argparse.Namespace) -> Benchmark:
+    """Return the benchmark that is asked for, of random lengths or of recorded ones."""
+    names = ("prompts", "concurrency", "rate", "burstiness", "budget", "seed", "seqs", "chunked")
+    asked: dict[str, Any] = {name: getattr(options, name) for name in names}
+    if options.link is not None and options.pools is None:
+        raise ValueError("--link must be left out: it changes nothing without --pools")
+    asked |= {"pools": options.pools and tuple(options.pools), "link": _link(options.link)}
+    if options.lengths is None:
+        n_in, n_out = (usual if one is None else one for one, usual in ((options.input, 1024), (options.output, 128)))
+        return Benchmark(n_in, n_out, range_ratio=options.ratio, alpha=options.alpha or 0.0, **asked)
+    if options.input is not None or options.output is not None or options.ratio:
+        raise ValueError(f"--random-… must be left out: --lengths {options.lengths} has the lengths")
+    if options.lengths in LENGTHS:
+        raise ValueError(f"--lengths must be one of {', '.join(MIXES)}, or a file, not {options.lengths!r}")
+    return Benchmark.like(_recorded(options.lengths, options.alpha), **asked)
 
 
 def _store(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from inference_math.catalogue.engines import engines
 from inference_math.unit.shapes import MEMORY
 from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS
-from inference_math_planner.fleets.benchmarks import BUDGET
+from inference_math_planner.fleets.benchmarks import MOST_PROMPTS
 from inference_math_planner.fleets.mixes import MIXES
 from inference_math_planner.fleets.traffic import SHARED
 
@@ -35,8 +35,13 @@ OPTIONS = {name: f"--{name}" for name in _ALIKE.split()} | {
     "rate": "--request-rate",
     "range_ratio": "--random-range-ratio",
     "budget": "--max-num-batched-tokens",
+    "seqs": "--max-num-seqs",
     "expert_imbalance": "--expert-imbalance",
+    "prefill_units": "--pools (for prefill)",
+    "decode_units": "--pools (for decode)",
+    "pools": "--pools",
 }
+_BENCHED = {"n_in": "--random-input-len", "n_out": "--random-output-len"}  # what `benchmark` calls them
 # Commands that another distribution brings, as entry points of this group: modules with `parser` and `run`.
 GROUP = "inference_math.commands"
 BENCH = {
@@ -47,10 +52,11 @@ SEARCHED = 8  # GPUs of a unit among which layouts are tried, where nobody names
 MEANS = "means"
 
 
-def flagged(message: str) -> str:
-    """Return an error by the name of the option that it is about."""
+def flagged(message: str, command: str = "") -> str:
+    """Return an error by the name of the option of a command that it is about."""
     name, _, rest = message.partition(" ")
-    return f"{OPTIONS[name]} {rest}" if name in OPTIONS and rest.startswith("must") else message
+    options = OPTIONS | (_BENCHED if command == "benchmark" else {})
+    return f"{options[name]} {rest}" if name in options and rest.startswith("must") else message
 
 
 def _promise(value: str) -> float | str:
@@ -155,9 +161,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         "--link",
         help="from the prefill to the decode pool: nvlink, rdma, pcie, tcp, or GB/s of each GPU (default rdma)",
     )
-    planner.add_argument(
-        "--sessions", type=int, default=0, help="whose stored part one unit keeps (default: not known)"
-    )
+    planner.add_argument("--sessions", type=int, help="whose stored part one unit keeps (default: not known)")
     _add_sessions(planner, required=False)
     planner.add_argument("--seed", type=int, default=0, help="of simulated arrivals (default 0)")
     planner.add_argument(
@@ -199,12 +203,8 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     bench = commands.add_parser(
         "benchmark", parents=[unit], help="what vllm bench serve will show, its options named as there"
     )
-    bench.add_argument(
-        "--random-input-len", dest="input", type=float, default=1024, help="prompt tokens (default 1024)"
-    )
-    bench.add_argument(
-        "--random-output-len", dest="output", type=float, default=128, help="output tokens (default 128)"
-    )
+    bench.add_argument("--random-input-len", dest="input", type=float, help="prompt tokens (default 1024)")
+    bench.add_argument("--random-output-len", dest="output", type=float, help="output tokens (default 128)")
     bench.add_argument(
         "--random-range-ratio",
         dest="ratio",
@@ -213,7 +213,17 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         metavar="R",
         help="lengths are uniform from 1 - R to 1 + R of these (default 0: all equal)",
     )
-    bench.add_argument("--num-prompts", dest="prompts", type=int, default=1000, help="requests in all (default 1000)")
+    bench.add_argument(
+        "--lengths", metavar="KIND", help=f"or recorded lengths: {', '.join(MIXES)}, or a file, as for plan"
+    )
+    bench.add_argument("--alpha", type=float, help="share of each prompt that is in the prefix cache (default 0)")
+    bench.add_argument(
+        "--num-prompts",
+        dest="prompts",
+        type=int,
+        default=1000,
+        help=f"requests in all, up to {MOST_PROMPTS} (default 1000)",
+    )
     bench.add_argument(
         "--max-concurrency",
         dest="concurrency",
@@ -226,9 +236,24 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         "--request-rate", dest="rate", type=float, default=float("inf"), help="requests per second (default inf)"
     )
     bench.add_argument("--burstiness", type=float, default=1.0, help="1 at random, less in bursts (default 1)")
+    usual = "of each group of attention (default: what the engine takes on the GPU)"
+    bench.add_argument("--max-num-batched-tokens", dest="budget", type=int, help=f"of a step {usual}")
+    bench.add_argument("--max-num-seqs", dest="seqs", type=int, metavar="SEQS", help=f"requests at once {usual}")
     bench.add_argument(
-        "--max-num-batched-tokens", dest="budget", type=int, default=BUDGET, help=f"of a step (default {BUDGET})"
+        "--enable-chunked-prefill",
+        dest="chunked",
+        action=argparse.BooleanOptionalAction,
+        help="whether prompts are cut (default: as the engine does)",
     )
+    bench.add_argument(
+        "--pools",
+        type=int,
+        nargs=2,
+        metavar=("PREFILL", "DECODE"),
+        help="units for prefill and for decode, each of --tp x --dp x --pp GPUs (default: one unit does both)",
+    )
+    bench.add_argument("--link", help="from the prefill to the decode pool, as for plan")
+    bench.add_argument("--enforce-eager", action="store_true", help="refused: it says what to do instead")
     bench.add_argument("--front", type=float, metavar="SECONDS", help="as for plan")
     bench.add_argument("--seed", type=int, default=0, help="of lengths and arrivals (default 0)")
     bench.add_argument(
@@ -248,7 +273,11 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     store.set_defaults(run=runs["store"])
 
     profile = commands.add_parser("profile", parents=[unit], help="fit coefficients to runs of your engine")
-    profile.add_argument("runs", nargs="+", help="result files: vllm bench serve, GuideLLM, genai-perf, CSV")
+    profile.add_argument(
+        "runs",
+        nargs="+",
+        help="result files: vllm bench serve or sweep, sglang.bench_serving, GuideLLM, AIPerf, genai-perf, CSV",
+    )
     profile.add_argument("--anchor", action="store_true", help="also move predictions by the runs of one user")
     profile.add_argument("--out", required=True, metavar="FILE", help="TOML file to write")
     profile.set_defaults(run=runs["profile"])

@@ -19,7 +19,7 @@ def as_plain(found: Watched) -> dict[str, object]:
     """Return everything as plain numbers and lists, for JSON."""
     seen = found.window
     told = {name: value for name, value in vars(seen).items() if not name.endswith("_counts")}
-    told |= {name: None for name in ("usage", "first") if getattr(seen, name) != getattr(seen, name)}
+    told |= {name: None for name in ("usage", "first", "queue") if getattr(seen, name) != getattr(seen, name)}
     return told | {
         "as_predicted": found.as_predicted,
         "times": found.table.astype(object).where(found.table.notna(), None).to_dict("records"),
@@ -64,7 +64,8 @@ def _planned(seen: Window, options: argparse.Namespace) -> Iterator[str]:
 
 def _promised(seen: Window, options: argparse.Namespace) -> Iterator[str]:
     whose = {"ttft": "requests", "tpot": "requests by their means"}
-    yield f"{'Waiting for a place:':22} {_ms(seen.queue)}"
+    unknown = "not on the page, so no first token is compared: it may hold the wait"
+    yield f"{'Waiting for a place:':22} {_ms(seen.queue) if seen.queue == seen.queue else unknown}"
     for name, who in whose.items():
         limit = getattr(options, name)
         if limit is not None:

@@ -10,12 +10,13 @@ from math import ceil, exp, floor, inf, log1p, nan
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from inference_math.simulate.engine import Request
-from inference_math.simulate.systems import engine_of, run_engine
+from inference_math.simulate.systems import engine_of, run_engine, run_pools
 from inference_math.simulate.types import Admission, StepTimes, System
 from inference_math.unit.asked import max_kv_seqs
+from inference_math.unit.steps import kv_sent, kv_tokens
 from inference_math.unit.types import Part, UnitNumbers
 from inference_math.workload.requests import Work
-from inference_math_planner.fleets.goodput import Client
+from inference_math_planner.fleets.goodput import Client, stored_of
 from inference_math_planner.fleets.queues import shuffled
 from inference_math_planner.laws import prompts_met as _prompts_met
 from inference_math_planner.laws import rounds_needed as _rounds_needed
@@ -24,18 +25,19 @@ if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
 
 __all__ = [
-    "BUDGET", "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_lengths", "bench_played", "bench_said",
-    "bench_system", "cadence_said", "ttft_ends",
+    "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_lengths", "bench_limits", "bench_played", "bench_pools",
+    "bench_refused",
+    "bench_said", "bench_system", "cadence_said", "ttft_ends",
 ]  # fmt: skip
 
 prompts_met, rounds_needed = _prompts_met.plain, _rounds_needed.plain
 
 CADENCES = [1, 2, 4, 8, 16]  # steps from prompts to prompts that are compared
-BUDGET = 8192  # tokens of a step that engines take unless they are told otherwise
 CLOSE = 0.05  # how near to the steady mean TTFT is near enough
 ENDLESS = 1e9  # requests of each user
 EACH = 9  # requests of each user, and of all, from which a steady mean is taken, at least
 ENOUGH = 2000
+MOST_PROMPTS = 100_000  # requests that are played: more take minutes, and their means are the same
 WORTH = 1.02  # by how much a larger cadence must be better to be called so
 SHARES = [0.5, 0.9, 0.99]  # of the quantiles that are told
 NINE_IN_TEN = 1.6448536269514722  # standard deviations to either side of a normal mean
@@ -44,12 +46,16 @@ NINE_IN_TEN = 1.6448536269514722  # standard deviations to either side of a norm
 class Bench(TypedDict):
     """What is run: mean lengths and how far they go from them, users, requests, requests/s, seconds before a step.
 
-    `gaps` are times between arrivals of mean 1, and `chances` numbers below 1, from which lengths are drawn.
+    Of each prompt the share `alpha` is stored. Where there are `rows` of prompt, output and stored tokens, each request
+    has one of these. `gaps` are times between arrivals of mean 1, and `chances` numbers below 1, from which lengths are
+    drawn.
     """
 
     n_in: float
     n_out: float
     span: float
+    alpha: float
+    rows: list[tuple[int, int, int]]
     users: int
     count: int
     rate: float
@@ -96,20 +102,54 @@ class Noted:
             self.tpot.append((finished - first_token) / (request.n_out - 1))
 
 
+def bench_limits(
+    engine: EngineRecord, usual: list[float], groups: int, budget: float, seqs: float, longest: float
+) -> list[float]:
+    """Return the tokens of a step, and the requests at once, that each of so many groups of attention may have.
+
+    Those that somebody set; where that is infinite, what the engine takes on the GPU, `usual`: of some for all groups
+    together. A prompt that is never cut needs a step as long as the `longest` request there is.
+    """
+    share = groups if engine["counts_together"] else 1
+    tokens = budget if budget < inf else floor(usual[0] / share)
+    return [max(tokens, longest), seqs if seqs < inf else floor(usual[1] / share)]
+
+
+def bench_refused(unit: UnitNumbers, longest: float) -> list[Part]:
+    """Say why no benchmark of this unit can be, nothing where one can: its `longest` request does not fit."""
+    room = kv_tokens(unit, longest)
+    return [{"key": "bench.memory", "needed": longest, "room": room}] if room < longest else []
+
+
 def bench_system(
-    unit: UnitNumbers, work: Work, engine: EngineRecord, budget: float, admission: Admission, ranks: int
+    unit: UnitNumbers, work: Work, engine: EngineRecord, limits: list[float], admission: Admission, ranks: int
 ) -> System:
-    """Return a unit's engine with a budget of tokens for each group of attention, as the simulator runs it.
+    """Return a unit's engine with the limits of `bench_limits`, as the simulator runs it.
 
     Of `ranks` above 1 each has prompts of its own, and all wait for the one with the most; of 1 prompts divide evenly.
     """
+    groups = unit["layout"]["dp"]
     return {
         "engines": 1, "prefill_units": 0, "groups": 1, "decode_units": 1, "transfer": 0.0,
-        "budget": budget * unit["layout"]["dp"],
-        "max_batch": max(1, max_kv_seqs(unit, work, engine)), "kv_capacity": inf, "grows": False, "load": 0.0,
+        "budget": limits[0] * groups,
+        "max_batch": max(1, min(max_kv_seqs(unit, work, engine), limits[1] * groups)),
+        "kv_capacity": inf, "grows": False, "load": 0.0,
         "gives": unit["gives"], "brings": ceil(1 + unit["drafts"]), "admission": admission,
         "ranks": ranks, "by_chance": False,
     }  # fmt: skip
+
+
+def bench_pools(system: System, unit: UnitNumbers, n_in: float, units: list[int], pool_bw: float) -> System:
+    """Return the same in pools: so many units prefill and so many decode, each sending or taking `pool_bw` bytes/s.
+
+    A group of a prefill unit's GPUs computes prompts of its own, as many as have a step's tokens.
+    """
+    other, groups = system.copy(), unit["layout"]["dp"] * unit["layout"]["pp"]
+    other["prefill_units"], other["decode_units"] = units[0], units[1]
+    other["groups"] = groups
+    other["budget"] = system["budget"] / unit["layout"]["dp"]
+    other["transfer"] = groups * kv_sent(unit, n_in) / n_in / pool_bw
+    return other
 
 
 def bench_lengths(mean: float, span: float, chances: list[float]) -> list[int]:
@@ -120,8 +160,9 @@ def bench_lengths(mean: float, span: float, chances: list[float]) -> list[int]:
 
 def bench_requests(asked: Bench) -> list[Request]:
     """Return the requests of a benchmark, none to be sent before its time."""
-    count, chances = asked["count"], asked["chances"]
-    n_in = bench_lengths(asked["n_in"], asked["span"], shuffled(chances, 1, count, 0.0))
+    count, chances, rows = asked["count"], asked["chances"], asked["rows"]
+    drawn = shuffled(chances, 1, count, 0.0)
+    n_in = bench_lengths(asked["n_in"], asked["span"], drawn)
     n_out = bench_lengths(asked["n_out"], asked["span"], shuffled(chances, 2, count, 0.0))
     since = shuffled(asked["gaps"], 3, count, 1.0) if asked["rate"] < inf else []
     found: list[Request] = []
@@ -129,15 +170,19 @@ def bench_requests(asked: Bench) -> list[Request]:
     for i in range(count):
         if asked["rate"] < inf:
             now += since[i] / asked["rate"]
-        found.append(Request(i, now, n_in[i], n_out[i], 0))
+        one = (n_in[i], n_out[i], stored_of(n_in[i], asked["alpha"]))
+        if len(rows) > 0:
+            one = rows[floor(drawn[i] * len(rows))]
+        found.append(Request(i, now, one[0], one[1], one[2]))
     return found
 
 
 def bench_played(system: System, cost: StepTimes, requests: list[Request], users: int, front: float) -> Any:
     """Return what the client noted (`Noted`), and the seconds that it took."""
-    noted = Noted()
-    seconds = run_engine(engine_of(system, cost, noted), Client(requests, users, front), noted, len(requests))
-    return [noted, seconds]
+    noted, client, count = Noted(), Client(requests, users, front), len(requests)
+    if system["prefill_units"] > 0:
+        return [noted, run_pools(system, cost, client, noted, count)]
+    return [noted, run_engine(engine_of(system, cost, noted), client, noted, count)]
 
 
 def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
@@ -145,7 +190,8 @@ def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
 
     rate (requests finished per second), seconds; burst, the mean TTFT of the first moment, and steady, that of users
     who have spread; enough, the prompts until the mean TTFT is within `CLOSE` of the latter: infinite for equal
-    answers, NaN where users wait for a place. Of arrivals at a rate these three are NaN. in_flight, requests at once.
+    answers, NaN where users wait for a place, and of pools. Of arrivals at a rate these three are NaN. in_flight,
+    requests at once.
     """
     users, count, together = asked["users"], asked["count"], asked["rate"] < inf
     noted, seconds = bench_played(system, cost, bench_requests(asked), users, asked["front"])
@@ -164,8 +210,10 @@ def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
     if not together:
         first = [noted.ttft[i] for i in range(count) if noted.sent[i] <= 0]
         told["burst"] = bench_summary(first)[0]
-        told["steady"] = bench_steady(system, cost, asked)
-        if users <= system["max_batch"]:  # else the queue for a place outweighs the burst
+        if users * EACH <= MOST_PROMPTS:
+            told["steady"] = bench_steady(system, cost, asked)
+        free = users <= system["max_batch"] and not system["prefill_units"] > 0
+        if free and told["steady"] > 0:  # else the queue for a place outweighs the burst
             told["enough"] = users * bench_rounds(system, cost, asked, told["burst"], told["steady"])
     return told
 
@@ -206,11 +254,14 @@ def bench_steady(system: System, cost: StepTimes, asked: Bench) -> float:
     """Return the mean TTFT of users who have spread: played with answers that forget the start, its later part."""
     users = asked["users"]
     count = users * max(EACH, floor(ENOUGH / users))
-    n_in, mean = max(1, floor(asked["n_in"] + 0.5)), asked["n_out"]
+    n_in, mean, rows = max(1, floor(asked["n_in"] + 0.5)), asked["n_out"], asked["rows"]
     requests: list[Request] = []
     for chance in shuffled(asked["chances"], 2, count, 0.0):
         n_out = max(ceil(log1p(-chance) / log1p(-1 / mean)), 1) if mean > 1 else 1
-        requests.append(Request(len(requests), 0.0, n_in, n_out, 0))
+        one = (n_in, n_out, stored_of(n_in, asked["alpha"]))
+        if len(rows) > 0:
+            one = rows[floor(chance * len(rows))]
+        requests.append(Request(len(requests), 0.0, one[0], one[1], one[2]))
     noted, _ = bench_played(system, cost, requests, users, asked["front"])
     order = list(range(count))
     order.sort(key=lambda i: noted.sent[i])
@@ -220,17 +271,31 @@ def bench_steady(system: System, cost: StepTimes, asked: Bench) -> float:
 
 def bench_rounds(system: System, cost: StepTimes, asked: Bench, burst: float, steady: float) -> float:
     """Return the requests of each user until neither the burst nor what phases keep matters to the mean TTFT."""
-    n_in, n_out = asked["n_in"], asked["n_out"]
-    ends = bench_lengths(n_out, asked["span"], [0.0, 0.9999999])
-    far = ends[1] - ends[0]  # lengths are whole
-    if far < 1:
+    n_in, n_out, cv = ceil(asked["n_in"]), asked["n_out"], bench_cv(asked)
+    if not cv > 0:
         return inf
-    cv = (((far + 1) ** 2 - 1) / 12) ** 0.5 / n_out
-    together = max(1, floor(system["budget"] / ceil(n_in)))
+    stored = stored_of(n_in, asked["alpha"])
+    fresh = n_in - stored
+    together = max(1, floor(system["budget"] / fresh))
     met = prompts_met(asked["users"], ENDLESS, together, n_out, cv)
-    more = cost.seconds(0, 0.0, 1.0, ceil(n_in), n_in * n_in / 2) - cost.seconds(1, n_in, 0.0, 0, 0.0)
+    prompt = cost.seconds(0, 0.0, 1.0, fresh, (n_in * n_in - stored * stored) / 2)
+    more = prompt - cost.seconds(1, asked["n_in"], 0.0, 0, 0.0)
     needed: float = rounds_needed(burst, steady, max(met, 0.0), max(more, 1e-9), 0.0, CLOSE)
     return ceil(needed)
+
+
+def bench_cv(asked: Bench) -> float:
+    """Return the coefficient of variation of the answers, whose lengths are whole."""
+    count, total, squares = len(asked["rows"]), 0.0, 0.0
+    for row in asked["rows"]:
+        total += row[1]
+        squares += row[1] ** 2
+    if count > 0:
+        found: float = max(count * squares / total**2 - 1, 0.0) ** 0.5
+        return found
+    ends = bench_lengths(asked["n_out"], asked["span"], [0.0, 0.9999999])
+    even: float = (((ends[1] - ends[0] + 1) ** 2 - 1) / 12) ** 0.5 / asked["n_out"]
+    return even
 
 
 def bench_summary(values: list[float]) -> list[float]:
@@ -287,10 +352,12 @@ def ttft_ends(mean: float, front: float, sd: float, spread: float) -> list[float
     return [(1 - part) / wide, wide]
 
 
-def bench_said(told: dict[str, Any], front: float, ends: list[float], late: list[float]) -> list[Part]:
-    """Say what a benchmark shows beside its table: pace, how sure its TTFT is, the front, the burst.
+def bench_said(
+    told: dict[str, Any], limits: list[float], front: float, ends: list[float], late: list[float]
+) -> list[Part]:
+    """Say what a benchmark shows beside its table: pace, how sure its TTFT is, the front, the burst, the engine's part.
 
-    `ends` are those of `ttft_ends`; `late` the same of latencies, or nothing.
+    `limits` are those of `bench_limits`, `ends` those of `ttft_ends`; `late` the same of latencies, or nothing.
     """
     mean, latency = told["ttft"][0], told["latency"][0]
     said: list[Part] = [
@@ -300,6 +367,7 @@ def bench_said(told: dict[str, Any], front: float, ends: list[float], late: list
     if len(late) > 0:
         said.append({"key": "bench.latency", "low": latency * late[0], "high": latency * late[1]})
     said.append({"key": "bench.front", "front": front})
+    said.append({"key": "bench.limits", "tokens": limits[0], "seqs": limits[1]})
     if told["enough"] > 0:
         said.append({"key": "bench.burst", "burst": told["burst"], "steady": told["steady"]})
         never: Part = {"key": "bench.never"}

@@ -9,32 +9,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
+from typing import Any
 
 import pandas as pd
 
-from inference_math.catalogue.engines import engine
-from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_whole
+from inference_math.catalogue.engines import engine, usual_limits
+from inference_math.catalogue.links import Link, as_link
+from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_bool, as_number, as_whole
 from inference_math.evidence.numerals import in_seconds
 from inference_math.evidence.sentences import say
 from inference_math.simulate.cost import Steps
 from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
-from inference_math.workload import RandomLengths, Workload
+from inference_math.workload import RandomLengths, Trace, Workload
 from inference_math_planner.fleets.bench import (
-    BUDGET,
     CADENCES,
     CLOSE,
+    EACH,
+    MOST_PROMPTS,
     Bench,
     bench,
     bench_cadence,
+    bench_lengths,
+    bench_limits,
+    bench_pools,
+    bench_refused,
     bench_said,
     bench_system,
     ttft_ends,
 )
 from inference_math_planner.fleets.traffic import chances
 
-__all__ = ["BUDGET", "CLOSE", "Benchmark", "Foreseen", "cadences", "foresee"]
+__all__ = ["CLOSE", "MOST_PROMPTS", "Benchmark", "Foreseen", "cadences", "foresee"]
 
+_MOST_UNITS = 512
+_MOST_STEPS = 2_000_000  # that compute prompts: some ten seconds
 _RATIO = Interval(0, 0.999)
 _BURSTINESS = Interval(1e-4, 1e4)
 _COLUMNS = ["mean", "P50", "P90", "P99"]
@@ -51,6 +60,8 @@ class Foreseen:
         Rows TTFT, TPOT, ITL and latency in seconds: mean, P50, P90, P99.
     rate, seconds
         Requests finished per second, and how long it takes.
+    limits
+        Tokens of a step and requests at once that each group of attention may have.
     front
         Seconds of each TTFT that no step takes.
     burst, steady
@@ -68,6 +79,7 @@ class Foreseen:
     table: pd.DataFrame
     rate: float
     seconds: float
+    limits: tuple[int, int]
     front: float
     burst: float
     steady: float
@@ -80,6 +92,8 @@ class Foreseen:
         told = {name: getattr(self, name) for name in ("rate", "seconds", "front", "burst", "steady", "enough")}
         plain = {name: value if isfinite(value) else None for name, value in told.items()}
         table = self.table.astype(object).where(self.table.notna(), None).to_dict("index")
+        tokens, seqs = self.limits
+        plain |= {"max_num_batched_tokens": tokens, "max_num_seqs": seqs}
         return plain | {"table": table, "spread": self.spread, "notes": list(self.notes)}
 
     def __str__(self) -> str:
@@ -89,7 +103,7 @@ class Foreseen:
             lines.append(f"{name:8}" + "".join(f"{in_seconds(value):>9}" for value in values))
         told = {"rate": self.rate, "seconds": self.seconds, "ttft": rows["TTFT"], "latency": rows["latency"]}
         told |= {"burst": self.burst, "steady": self.steady, "enough": self.enough}
-        said = bench_said(told, self.front, list(self.spread["ttft"]), list(self.spread["e2e"]))
+        said = bench_said(told, list(self.limits), self.front, list(self.spread["ttft"]), list(self.spread["e2e"]))
         return "\n".join([*lines, *map(say, said), *(f"note: {note}" for note in self.notes)])
 
 
@@ -102,17 +116,31 @@ class Benchmark:
     n_in, n_out
         ``--random-input-len``, ``--random-output-len`` in tokens.
     prompts
-        ``--num-prompts``: requests in all.
+        ``--num-prompts``: requests in all, up to `MOST_PROMPTS`.
     concurrency
         ``--max-concurrency``: users that send the next request when the last is answered; without a rate they begin
-        together. None: as many as there are prompts.
+        together. None: as many as there are prompts, and no more than these ever send.
     rate, burstiness
         ``--request-rate`` in 1/s, and ``--burstiness``: 1 for arrivals at random, less comes in bursts. A request that
         must wait for a user to be free is sent, and its clock starts, when one is: as that client has it.
     range_ratio
         ``--random-range-ratio`` r: lengths are uniform from 1 - r to 1 + r of their means.
-    budget
-        ``--max-num-batched-tokens``, for each group of attention.
+    budget, seqs
+        ``--max-num-batched-tokens`` and ``--max-num-seqs`` of the engine, for each group of attention. None: what it
+        takes on the unit's GPU unless it is told otherwise (`catalogue.engines.usual_limits`).
+    chunked
+        Whether it cuts prompts (``--enable-chunked-prefill``). None: as it does unless it is told otherwise. Without
+        chunks a step has room for the longest request, as engines ask for.
+    alpha
+        Share of each prompt whose KV cache is in HBM already.
+    lengths
+        Recorded requests, of which each prompt is one at random; in place of n_in, n_out, range_ratio and alpha: see
+        `like`.
+    pools
+        Units for prefill and units for decode, (1, 2) for example, each of them the unit that is asked about. None: one
+        unit that does both.
+    link
+        What KV caches travel over from the first to the second, by its name (`catalogue.links`); None: the usual one.
     seed
         Of lengths and arrivals.
 
@@ -120,6 +148,11 @@ class Benchmark:
     ------
     TypeError, ValueError
         For a number that is none of these.
+
+    Examples
+    --------
+    >>> Benchmark.like(Trace([100, 300], [20, 40]), prompts=50).n_in
+    200.0
     """
 
     n_in: float
@@ -129,28 +162,90 @@ class Benchmark:
     rate: float = inf
     burstiness: float = 1.0
     range_ratio: float = 0.0
-    budget: int = BUDGET
+    budget: int | None = None
     seed: int = 0
+    seqs: int | None = None
+    chunked: bool | None = None
+    alpha: float = 0.0
+    lengths: Trace | None = None
+    pools: tuple[int, int] | None = None
+    link: Link | str | None = None
 
     def __post_init__(self) -> None:
-        count = as_whole("prompts", self.prompts, 1, 1_000_000)
-        as_whole("concurrency", count if self.concurrency is None else self.concurrency, 1, count)
+        as_whole("prompts", self.prompts, 1, MOST_PROMPTS)
         if self.rate != inf:
             as_number("rate", self.rate, ANY_POSITIVE)
         as_number("burstiness", self.burstiness, _BURSTINESS)
         as_number("range_ratio", self.range_ratio, _RATIO)
-        as_whole("budget", self.budget)
+        for name in ("concurrency", "budget", "seqs"):
+            if getattr(self, name) is not None:
+                as_whole(name, getattr(self, name))
+        if self.chunked is not None:
+            as_bool("chunked", self.chunked)
+        as_number("alpha", self.alpha, SHARE)
+        for name, units in zip(("prefill_units", "decode_units"), self.pools or (1, 1), strict=True):
+            as_whole(name, units, 1, _MOST_UNITS)
+        as_link("link", self.link)
         as_whole("seed", self.seed, 0)
+
+    @classmethod
+    def like(cls, trace: Trace, prompts: int, **asked: Any) -> Benchmark:
+        """Return a benchmark of recorded requests; the arguments are those of the class."""
+        rows = trace.rows()
+        return cls(float(rows.n_in.mean()), float(rows.n_out.mean()), prompts, lengths=trace, **asked)
+
+    @property
+    def work(self) -> Workload:
+        """Its requests, as means."""
+        return (
+            Workload(self.n_in, self.n_out, self.alpha) if self.lengths is None else Workload.from_trace(self.lengths)
+        )
+
+    @property
+    def longest(self) -> tuple[int, int]:
+        """Tokens of its longest prompt, and of its longest request."""
+        if self.lengths is not None:
+            rows = self.lengths.rows()
+            return int(rows.n_in.max()), int((rows.n_in + rows.n_out).max())
+        n_in, n_out = (max(bench_lengths(mean, self.range_ratio, [0.0, 1 - 1e-9])) for mean in (self.n_in, self.n_out))
+        return n_in, n_in + n_out
+
+    def limits(self, unit: Unit) -> list[float]:
+        """Return the tokens of a step and the requests at once that a group of the unit's attention may have.
+
+        Raises
+        ------
+        ValueError
+            For a unit whose KV cache has no room for the longest request, and a play that would take minutes.
+        """
+        usual, (prompt, longest) = usual_limits(unit.engine, unit.gpu), self.longest
+        if refused := bench_refused(unit.numbers, longest):
+            raise ValueError(say(refused))
+        budget, seqs = (inf if one is None else float(one) for one in (self.budget, self.seqs))
+        whole = prompt if self.chunked is False else 0
+        both: list[float] = [usual["tokens"], usual["seqs"]]
+        found = bench_limits(engine(unit.engine), both, unit.dp, budget, seqs, whole)
+        requests = self.prompts if self.rate < inf else EACH * self.prompts
+        steps = requests * self.n_in * (1 - self.alpha) / (found[0] * unit.dp)
+        if steps > _MOST_STEPS:
+            raise ValueError(
+                f"budget must make at most {_MOST_STEPS:,} steps of the prompts, not {steps:,.0f}: more tokens a step, "
+                "or fewer prompts"
+            )
+        return found
 
     def played(self, front: float) -> Bench:
         """Return it as `fleets.bench` plays it, with what it draws lengths and arrivals from."""
         source = RandomLengths(self.n_in, self.n_out, self.range_ratio)
         gaps, lengths = chances(self.seed, self.burstiness**-0.5)
+        rows = () if self.lengths is None else zip(*(one.tolist() for one in self.lengths.rows()), strict=True)
         return {
             "n_in": source.n_in,
             "n_out": source.n_out,
             "span": source.span,
-            "users": self.prompts if self.concurrency is None else self.concurrency,
+            "alpha": self.alpha,
+            "rows": list(rows),
+            "users": min(self.prompts, self.concurrency or self.prompts),
             "count": self.prompts,
             "rate": self.rate,
             "front": front,
@@ -170,7 +265,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None) -> Forese
     Raises
     ------
     ValueError
-        For a `front` below 0.
+        For a `front` below 0, and a unit whose KV cache has no room for the longest request.
 
     Examples
     --------
@@ -183,24 +278,31 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None) -> Forese
     True
     """
     known = unit.front if front is None else replace(unit.front, seconds=as_number("front", front, AT_LEAST_ZERO), sd=0)
-    asked, work = run.played(known.seconds), Workload(run.n_in, run.n_out)
-    habits = admission_of(habits_of(unit.engine))
-    system = bench_system(unit.numbers, work.plain, engine(unit.engine), run.budget, habits, 1)
+    asked, work, limits = run.played(known.seconds), run.work, run.limits(unit)
+    habits = admission_of(habits_of(unit.engine, run.chunked))
+    system = bench_system(unit.numbers, work.plain, engine(unit.engine), limits, habits, 1)
+    if run.pools is not None:
+        pool_bw = unit.gpus * as_link("link", run.link).of(unit.gpu)
+        system = bench_pools(system, unit.numbers, work.n_in, list(run.pools), pool_bw)
     told = bench(system, Steps(unit.near(work)), asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
-    within = unit.predict("e2e", work, max(1.0, told["in_flight"]))
+    at_once, users = told["in_flight"], 1.0 * asked["users"]
+    if run.pools is not None:  # who waits for a prompt holds no place of a decode unit
+        at_once = users = told["rate"] * (told["latency"][0] - told["ttft"][0]) / run.pools[1]
+    within = unit.predict("e2e", work, max(1.0, at_once))
     low, high = ttft_ends(told["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
     spread = {"ttft": (low, high), "e2e": (within.low / within.value, within.high / within.value)}
     return Foreseen(
         table,
         told["rate"],
         told["seconds"],
+        (int(limits[0]), int(limits[1])),
         known.seconds,
         told["burst"],
         told["steady"],
         told["enough"],
         spread,
-        unit.outside(work, asked["users"]),
+        unit.outside(work, max(1.0, users)),
     )
 
 
@@ -238,18 +340,21 @@ def cadences(
     >>> bool(found.gap[1] < 0.8 * found.gap[0])
     True
     """
+    if run.pools is not None:
+        raise ValueError("pools must be left out: prompts that are computed apart need no cadence")
     steps = [as_whole("every", one) for one in every]
     if not steps:
         raise ValueError("every must name a number of steps at least")
     late = unit.front.seconds if front is None else as_number("front", front, AT_LEAST_ZERO)
-    asked, work = run.played(late), Workload(run.n_in, run.n_out)
-    habits = admission_of(replace(habits_of(unit.engine), ahead=engine(unit.engine)["ahead"]))
-    system = bench_system(unit.numbers, work.plain, engine(unit.engine), run.budget, habits, unit.dp)
+    asked, work = run.played(late), run.work
+    habits = admission_of(replace(habits_of(unit.engine, run.chunked), ahead=engine(unit.engine)["ahead"]))
+    system = bench_system(unit.numbers, work.plain, engine(unit.engine), run.limits(unit), habits, unit.dp)
     rows = [bench_cadence(system, Steps(unit.near(work)), asked, one) for one in steps]
     return pd.DataFrame(rows, columns=["every", "gap", "gap_p50", "gap_p90", "gap_p99", "ttft", "rate"])
 
 
-def habits_of(name: str) -> Habits:
-    """Return how an engine lets prompts into its steps unless it is told otherwise."""
+def habits_of(name: str, chunked: bool | None = None) -> Habits:
+    """Return how an engine lets prompts into its steps, unless it is told whether it shall cut them."""
     record = engine(name)
-    return Habits(whole=record["whole"], alone=record["alone"], since=record["since"])
+    whole = record["whole"] if chunked is None else not chunked
+    return Habits(whole=whole, alone=record["alone"], since=record["since"])

@@ -81,6 +81,34 @@ def phased(**changes):
     return {"phases": [{**PHASE, **changes}]}
 
 
+def sglang(**changes):
+    """A line of `sglang.bench_serving` (0.4.6), of which what is not read is left out."""
+    result = {
+        "backend": "sglang", "request_rate": math.inf, "max_concurrency": 8, "duration": 40.0, "completed": 100,
+        "total_input_tokens": 51200, "total_output_tokens": 12800, "total_output_tokens_retokenized": 12790,
+        "request_throughput": 2.5, "mean_e2e_latency_ms": 3000.0, "mean_ttft_ms": 250.0, "mean_tpot_ms": 20.0,
+        "mean_itl_ms": 19.0, "concurrency": 7.5, "accept_length": None,
+    }  # fmt: skip
+    return {name: value for name, value in {**result, **changes}.items() if value != "left out"}
+
+
+def statistics(latency="3,000.00", first="Time to First Token", count="", throughput="requests/sec", rate="2.50"):
+    """The CSV file of AIPerf (0.10), or with other names and units that of genai-perf (0.0.8)."""
+    return (
+        "Metric,avg,min,max,p99\n"
+        f"{first} (ms),250.00,75.04,693.93,687.62\n"
+        "Inter Token Latency (ms),20.00,7.49,23.31,23.27\n"
+        f'Request Latency (ms),"{latency}",399.38,"19,164.49","18,625.45"\n'
+        "Output Sequence Length (tokens),128.00,39.00,526.00,472.80\n"
+        'Input Sequence Length (tokens),512.00,394.00,"1,554.00","1,667.65"\n'
+        "\n"
+        "Metric,Value\n"
+        f"Request Throughput ({throughput}),{rate}\n"
+        f"Request Count{count},100.00\n"
+        "\n\nEndpoint,GPU_Index,GPU_Name,GPU_UUID,Metric,avg,min,max\n"
+    )
+
+
 def csv(*rows, header="n_in,n_out,concurrency,ttft,tpot,e2e,requests"):
     return "\n".join([header, *rows]) + "\n"
 
@@ -129,6 +157,7 @@ def reason(write):
 ALL = {
     "vllm": vllm(),
     "vllm 0.10": vllm(failed="left out", max_concurrent_requests="left out"),
+    "sglang": sglang(),
     "guidellm": report(guidellm(CONCURRENT)),
     "guidellm 0.3": {"benchmarks": [guidellm({"type_": "concurrent", "streams": 8}, old=True)]},
     "aiperf": aiperf(),
@@ -187,6 +216,36 @@ def test_without_streaming_the_latency_alone_is_known(content, row):
 def test_a_time_to_first_token_is_kept_where_the_latency_alone_is_beside_it(row):
     found = row(csv("512,128,8,0.25,,3,100"))
     assert (found["ttft"], found["e2e"]) == (0.25, 3.0)
+
+
+def test_a_sweep_of_vllm_is_an_array_of_results(write):
+    """As `vllm bench sweep` writes summary.json: each run with the settings that were swept."""
+    swept = [vllm(run_number=n, max_concurrency=users, duration=320 / users) for n, users in enumerate((4, 8))]
+    found = calibrate.read(write(json.dumps(swept, indent=4), "summary.json"))
+    assert found.table.concurrency.tolist() == [4, 8]
+    assert found.table.source.tolist() == ["summary.json#1", "summary.json#2"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [statistics(), statistics(first="Time To First Token", count=" (count)", throughput="per sec"),
+     statistics(count=" (requests)")],
+)  # fmt: skip
+def test_csv_of_aiperf_and_genai_perf_says_all_but_the_concurrency(content, row):
+    """Which is Little's: 2.5 requests/s of 3 s each; thousands have commas."""
+    found = row(content)
+    assert {name: found[name] for name in ("n_in", "n_out", "ttft", "tpot", "e2e", "requests")} == {
+        "n_in": 512.0, "n_out": 128.0, "ttft": 0.25, "tpot": 0.02, "e2e": 3.0, "requests": 100,
+    }  # fmt: skip
+    assert found["concurrency"] == 7.5
+    assert found["source"] == "a.json"
+
+
+def test_sglang_counts_who_is_there_itself_where_no_loop_is_closed(row):
+    assert row(sglang())["concurrency"] == 8
+    assert row(sglang(request_rate=2.5))["concurrency"] == 7.5
+    assert row(sglang(max_concurrency=None))["concurrency"] == 7.5
+    assert row(sglang(request_rate=2.5, concurrency="left out"))["concurrency"] == 2.5 * 3.0
 
 
 @pytest.mark.parametrize(
@@ -281,7 +340,7 @@ def test_files_of_all_formats_go_into_one_table(write):
     found = calibrate.read(*paths[:-1], str(paths[-1]))
     assert found.unusable.empty
     assert found.table.columns.tolist() == COLUMNS
-    assert found.table.source.tolist() == [*(f"{i}.txt" for i in range(8)), "8.txt#2"]
+    assert found.table.source.tolist() == [*(f"{i}.txt" for i in range(9)), "9.txt#2"]
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(write):
@@ -344,6 +403,12 @@ def test_without_a_usable_run_the_table_is_empty_and_keeps_its_types(write):
         (aiperf(output_sequence_length={"unit": "tokens"}), "output_sequence_length.avg is missing"),
         (csv("512,,8,0.25,0.02,3,100"), "n_out is missing"),
         # Times.
+        (sglang(accept_length=2.4), "speculative decoding was on"),
+        (sglang(num_prompts=103), "3 requests failed, 100 completed"),
+        (sglang(max_concurrency=8, concurrency=200, duration=20.0), "duration and latencies contradict each other"),
+        (statistics(rate="n/a"), "no concurrency above zero"),
+        (csv("1000,200,1,0.008,0.05,,50"), "came sooner than a next one: are they swapped? ttft 0.008 s, tpot 0.05 s"),
+        (vllm(max_concurrency=1, duration=300.0, mean_ttft_ms=8.0, mean_tpot_ms=23.6), "are they swapped?"),
         (vllm(mean_ttft_ms=0.0, mean_e2el_ms="left out"), "no request latency, nor TTFT and TPOT"),
         (csv("512,128,8,0.25,,,100"), "no request latency, nor TTFT and TPOT"),
         (vllm(mean_e2el_ms=0), "a time is not positive: ttft 0.25, tpot 0.02, e2e 0"),
@@ -373,6 +438,7 @@ def test_the_limits_themselves_are_usable(row):
     assert row(vllm(completed=5, max_concurrency=5, max_concurrent_requests=5))["requests"] == 5
     assert row(vllm(completed=99, failed=1, max_concurrency=100, max_concurrent_requests=100))["concurrency"] == 100
     assert row(csv("512,128,8,0.25,0.02,3,8"))["concurrency"] == 8
+    assert row(csv("512,128,8,0.01,0.0235,3,100"))["ttft"] == 0.01  # beside others' prompts a step may take longer
     assert row(vllm(total_output_tokens=200))["n_out"] == 2
 
 
@@ -381,7 +447,8 @@ def test_the_limits_themselves_are_usable(row):
     [
         ("", "is empty or in no known format"),
         ("hello\nworld\n", "in no known format"),
-        ("[1, 2]", "in no known format"),
+        ("[1, 2]", "value 1 is no object of a known format"),
+        ("[]", "holds no run"),
         ("{}", "object 1 is in no known format"),
         ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
         (json.dumps(vllm()) + "\n" + json.dumps({"mean_ttft_ms": 3}), "object 2 is in no known format"),

@@ -115,6 +115,19 @@ def test_a_saved_profile_predicts_the_same(tmp_path):
     assert again.predict("e2e", work, 16).low == pytest.approx(anchored.predict("e2e", work, 16).low)
 
 
+def test_a_first_token_sooner_than_any_prefill_is_none():
+    """TTFT and TPOT swapped add up to a latency that nothing forbids: the prompt alone says that it cannot be."""
+    unit, grid = UNITS["bf16"], [(1000, 200, users) for users in (1, 4, 16, 64)]
+    sound = made_by(unit, grid)
+    ttft = np.array([unit.ttft(Workload(*lengths), users) for *lengths, users in grid])
+    assert calibrate.fit((unit, replace(sound, table=sound.table.assign(ttft=ttft)))).unusable.empty
+    swapped = replace(sound, table=sound.table.assign(ttft=[0.008, 0.009, 0.01, 0.011]))
+    with pytest.raises(
+        ValueError, match=r"at least 3 usable runs \(there are 0\).*4 left out: a first token sooner than"
+    ):
+        calibrate.fit((unit, swapped))
+
+
 def test_anchored_predictions_stay_above_the_floor():
     """A run at the floor itself moves others to it, not beyond."""
     unit, work = UNITS["bf16"], Workload(2048, 128)

@@ -240,9 +240,12 @@ def test_a_mean_of_few_requests_is_sampled(usual, saved):
     fewer = replace(seen, requests=seen.requests // 4)
     assert fewer.sampled("ttft") == pytest.approx(2 * seen.sampled("ttft"), rel=0.01)
     assert np.isnan(replace(seen, ttft_counts={}).sampled("ttft"))
-    # Half of them at 0.5 s, half beyond the last end: ± 1.645 standard deviations of the mean of 100.
+    # Half of them up to 1 s, half beyond the last end: ± 1.645 standard deviations of the mean of 100.
     two = replace(seen, requests=100, ttft_counts={1.0: 50.0, 2.0: 50.0, float("inf"): 100.0})
-    assert two.sampled("ttft") == pytest.approx(1.645 * 0.75 / 10)
+    assert two.sampled("ttft") == pytest.approx(1.645 * (0.75**2 + 0.5 / 12) ** 0.5 / 10)
+    # All in one bucket are not all alike.
+    one = replace(seen, requests=100, ttft_counts={1.0: 0.0, 2.0: 100.0, float("inf"): 100.0})
+    assert one.sampled("ttft") == pytest.approx(1.645 / 12**0.5 / 10)
 
 
 def test_a_time_that_is_outside_by_less_than_was_sampled_did_not_move(usual, saved):
@@ -263,6 +266,32 @@ def test_a_server_s_own_ttft_has_its_front(usual, saved):
     assert row.high == pytest.approx(unit.predict("ttft", seen.work, seen.in_flight).high + unit.front.seconds)
     own = watch(UNIT, window(saved(page(usual)))).table.set_index("name").loc["ttft"]
     assert own.high == pytest.approx(UNIT.predict("ttft", seen.work, window(saved(page(usual))).in_flight).high)
+
+
+def test_an_older_page_of_sglang_counts_requests_by_their_latencies_and_tells_no_wait(usual, saved, capsys):
+    """It has no counter of requests and no queue: the first token, which holds the wait, is compared with nothing."""
+    new = page(usual, engine="sglang")
+    gone = ("sglang:num_requests", "sglang:queue_time", "sglang:cached_tokens")
+    kept = [line for line in new.splitlines() if not any(name in line for name in gone)]
+    own = 'sglang:e2e_request_latency_seconds_{}{{model_name="llama-3-8b"}} {}'
+    latencies = usual.requests.finished - usual.requests.arrival
+    kept += ["# TYPE sglang:e2e_request_latency_seconds histogram", own.format("sum", latencies.sum())]
+    kept += [own.format("count", float(len(latencies)))]
+    path = saved("\n".join(kept) + "\n")
+    with pytest.raises(ValueError, match="seconds between two pages must be given: sglang"):
+        window(path)
+    seen = window(path, seconds=usual.seconds)
+    assert seen.requests == len(usual.requests)
+    assert (seen.n_in, seen.n_out) == (pytest.approx(1500), pytest.approx(150))
+    assert np.isnan(seen.queue)
+    decoding = (usual.requests.finished - usual.requests.first_token).sum() / usual.seconds
+    assert seen.in_flight == pytest.approx(decoding, rel=0.02)
+    assert watch(replace(UNIT, engine="sglang"), seen).table.name.tolist() == ["tpot"]
+    asked = ["watch", str(path), *NAMED, "--engine", "sglang", "--seconds", str(usual.seconds)]
+    main(asked)
+    assert "not on the page, so no first token is compared" in capsys.readouterr().out
+    main([*asked, "--json"])
+    assert json.loads(capsys.readouterr().out)["queue"] is None
 
 
 def test_bad_pages_are_refused(usual, saved, tmp_path):

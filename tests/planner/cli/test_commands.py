@@ -80,14 +80,6 @@ def test_without_a_layout_the_best_one_is_the_plan(capsys):
     assert content["answer"]["tokens_per_gpu"] == pytest.approx(first["tokens_per_gpu"])
 
 
-def test_a_search_is_not_bound_to_the_layout_that_is_named(capsys):
-    """A layout that cannot be, or is not the best, does not stand in the way of the search that is asked for."""
-    asked = [*FREE, *split("--ttft 1 --tpot 0.05 --search 4")]
-    free, *bound = (said(capsys, *asked, *named).out for named in ([], ["--tp", "3"], ["--tp", "1"]))
-    assert bound == [free, free]
-    assert "Layout: " in free
-
-
 def test_a_layout_that_is_named_is_the_plan_s(capsys):
     found = told(capsys, *FREE, *split("--ttft 2 --tpot 0.1 --pp 2"))["answer"]["layout"]
     assert (found["tp"], found["pp"]) == (1, 2)
@@ -148,6 +140,20 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (ASKED, "--tier dram --store 9 --alpha 0.5", "--store must be left out where --tier"),
         (ASKED, "--gpus b200=free", "--gpus must be names, or GPU=USD, for example b200=5"),
         (ASKED, "--have 2 --rate 3", "--have must be left out"),
+        (ASKED, "--users 100", "--users must be left out: it changes nothing without --turns"),
+        (ASKED, "--tiers dram=100", "--tiers must be left out: it changes nothing without --turns"),
+        (ASKED, "--think 5", "--think must be left out: it changes nothing without --turns"),
+        (ASKED, "--async-loads", "--async-loads must be left out: it changes nothing without --turns"),
+        (ASKED, "--bursts 3", "--bursts must be left out: it changes nothing without --rate or --have"),
+        (ASKED, "--seed 3", "--seed must be left out: it changes nothing without --rate or --have"),
+        (ASKED, "--accepted 0.5", "--accepted must be left out: it changes nothing without --drafts"),
+        (ASKED, "--sessions 5", "--sessions must be left out: it changes nothing without --alpha"),
+        (ASKED, "--sessions 0 --alpha 0.5", "--sessions must be a whole number >= 1, not 0"),
+        (ASKED, "--search 8", "--search must be left out where --tp names a layout"),
+        (FREE, "--ttft 1 --tpot 0.1 --pp 2 --search 8", "--search must be left out where --pp names a layout"),
+        (ASKED, "--ttft 500 --tpot 50", "limits must be in seconds: --ttft 500 and --tpot 50 look like milliseconds"),
+        ([*PLAN, *SESSIONS], "--sessions 7", "--sessions must be left out: it follows from --users and --turns"),
+        (BENCH, "--burstiness 0.5", "--burstiness must be left out: it changes nothing without --request-rate"),
         (ASKED, "--expert-imbalance 1", "--expert-imbalance must be left out for llama-3-70b"),
         ([*PLAN, *SESSIONS], "--alpha 0.5", "--alpha must be left out: it follows from sessions"),
         (PLAN, "", "--users must be given with --turns"),
@@ -158,8 +164,18 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (BENCH, "--front -1", "--front must be"),
         (BENCH, "--random-range-ratio 1", "--random-range-ratio must be"),
         (BENCH, "--max-num-batched-tokens 0", "--max-num-batched-tokens must be"),
-        (BENCH, "--burstiness 0", "--burstiness must be"),
-        (BENCH, "--num-prompts 7", "--max-concurrency must be a whole number from 1 to 7, not 8"),
+        (BENCH, "--request-rate 3 --burstiness 0", "--burstiness must be"),
+        (BENCH, "--max-num-seqs 0", "--max-num-seqs must be"),
+        (BENCH, "--max-concurrency 0", "--max-concurrency must be a whole number >= 1, not 0"),
+        (BENCH, "--num-prompts 1000000", "--num-prompts must be a whole number from 1 to 100000, not 1000000"),
+        (BENCH, "--random-input-len 1000000", "a request needs 1,000,128 tokens of KV cache, 441,803 fit"),
+        (BENCH, "--enforce-eager", "--enforce-eager must be left out: no calibration here ran without CUDA graphs"),
+        (BENCH, "--lengths azure-code --random-output-len 5", "--random-… must be left out: --lengths azure-code has"),
+        (BENCH, "--pools 0 1", "--pools (for prefill) must be"),
+        (BENCH, "--link tcp", "--link must be left out: it changes nothing without --pools"),
+        (BENCH, "--pools 1 1 --cadences", "--pools must be left out: prompts that are computed apart need no cadence"),
+        (BENCH, "--random-input-len 0", "--random-input-len must be"),
+        (BENCH, "--lengths fixed", "--lengths must be one of azure-code"),
     ],
 )
 def test_bad_input_is_exit_status_2_by_the_option_s_name(command, more, words, capsys):
@@ -171,9 +187,38 @@ def test_an_error_does_not_repeat_a_long_input(capsys):
 
 
 @pytest.mark.parametrize("limit", ["ttft 400", "tpot 40"])
-def test_limits_that_look_like_milliseconds_are_noted(limit, capsys):
-    main([*ASKED, *f"--{limit}".split()])
-    assert capsys.readouterr().err == f"note: limits are in seconds; --{limit} s is long\n"
+def test_a_limit_that_looks_like_milliseconds_is_noted_in_json_and_text(limit, capsys):
+    noted = f"limits are in seconds; --{limit} s is long"
+    assert noted in told(capsys, *ASKED, *f"--{limit}".split())["cautions"]
+    assert f"! {noted}" in said(capsys, *ASKED, *f"--{limit}".split()).out
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "words"),
+    [
+        (
+            "llama-3-405b",
+            "",
+            "--search must be at least 16 for llama-3-405b in bf16 on h100-sxm: 8 hold it with --weights fp8",
+        ),
+        (
+            "llama-3-405b",
+            "--have 4",
+            "--have must be at least 16 for llama-3-405b in bf16 on h100-sxm: 4 hold it with --weights",
+        ),
+        ("llama-3-405b", "--search 2", "--search must be at least 16 for llama-3-405b in bf16 on h100-sxm\n"),
+        ("kimi-k2", "--have 64", "--search must be at least 16 for kimi-k2 in int4 on h100-sxm"),
+    ],
+)
+def test_too_few_gpus_for_a_model_are_told_how_many_it_takes(model, more, words, capsys):
+    asked = ["plan", "--model", model, "--gpu", "h100-sxm", *SENT, *more.split()]
+    assert f"error: {words}" in said(capsys, *asked, status=2).err
+
+
+def test_what_the_error_names_works(capsys):
+    asked = split("plan --model llama-3-405b --gpu h100-sxm --prompt 500 --output 50 --ttft 5 --tpot 0.2")
+    for way, gpus in (("--search 16", 16), ("--weights fp8", 8)):
+        assert told(capsys, *asked, *way.split())["answer"]["layout"]["tp"] <= gpus
 
 
 def test_the_options_default_to_what_the_package_defaults_to():
@@ -285,6 +330,18 @@ def test_a_benchmark_is_foreseen_under_the_names_of_its_own_command(capsys):
     assert printed.splitlines()[1].startswith("TTFT")
     assert "prompts bring the mean within 5% of the latter" in printed
     assert told(capsys, *BENCH)["enough"] is None  # equal lengths
+
+
+def test_a_benchmark_takes_the_engine_s_own_options(tmp_path, capsys):
+    path = tmp_path / "own.csv"
+    path.write_text("n_in,n_out\n8000,20\n12000,10\n")
+    asked = [*BENCH, "--lengths", str(path)]
+    ways = ("", "--no-enable-chunked-prefill", "--max-num-seqs 2", "--alpha 0.9", "--pools 1 1 --link 50")
+    plain, whole, few, stored, apart = (told(capsys, *asked, *more.split()) for more in ways)
+    assert apart["table"]["TPOT"]["mean"] < plain["table"]["TPOT"]["mean"]
+    assert (whole["max_num_batched_tokens"], few["max_num_seqs"]) == (12_000, 2)
+    assert stored["rate"] > 2 * plain["rate"]
+    assert few["table"]["TPOT"]["mean"] < plain["table"]["TPOT"]["mean"]
 
 
 def test_a_store_is_sized_for_sessions(capsys):

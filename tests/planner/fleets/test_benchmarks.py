@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from inference_math import Unit, Workload, simulate
+from inference_math.catalogue.links import link
 from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
 from inference_math.simulate.schedulers import system_of
-from inference_math.workload import Requests
+from inference_math.workload import Requests, Trace
 from inference_math_planner import Benchmark, cadences, foresee
 from inference_math_planner.fleets import bench, queues, traffic
 from inference_math_planner.fleets.bench import bench_lengths
@@ -139,7 +140,12 @@ def test_who_must_wait_for_a_user_is_sent_when_one_is_free():
     ("wrong", "words"),
     [
         ({"prompts": 0}, "prompts must be a whole number from 1"),
-        ({"concurrency": 11}, "concurrency must be a whole number from 1 to 10, not 11"),
+        ({"prompts": 100_001}, "prompts must be a whole number from 1 to 100000, not 100001"),
+        ({"concurrency": 0}, "concurrency must be a whole number >= 1, not 0"),
+        ({"seqs": 0}, "seqs must be a whole number >= 1, not 0"),
+        ({"alpha": 1.5}, "alpha must be"),
+        ({"pools": (0, 1)}, "prefill_units must be a whole number from 1 to 512, not 0"),
+        ({"pools": (1, 1), "link": "string"}, "link must be one of"),
         ({"range_ratio": 1.0}, "range_ratio must be"),
         ({"rate": -1.0}, "rate must be"),
         ({"burstiness": 0.0}, "burstiness must be"),
@@ -181,3 +187,142 @@ def test_lengths_of_a_benchmark_are_even_between_rounded_ends():
     assert bench_lengths(10, 0.0, [0.0, 0.999]) == [10, 10]
     assert bench_lengths(3, 0.99, [0.0, 0.999]) == [1, 6]
     assert sorted(set(bench_lengths(10, 0.2, [0.1, 0.3, 0.5, 0.7, 0.9]))) == [8, 9, 10, 11, 12]
+
+
+@pytest.mark.parametrize(
+    ("engine", "gpu", "groups", "limits"),
+    [
+        ("vllm", "a100-80gb", 1, (2048, 256)), ("vllm", "l40s", 1, (2048, 256)), ("vllm", "h100-sxm", 1, (8192, 1024)),
+        ("vllm", "mi300x", 1, (8192, 1024)), ("vllm", "h200-sxm", 8, (8192, 1024)), ("sglang", "l40s", 1, (4096, 2048)),
+        ("sglang", "a100-80gb", 1, (8192, 2048)), ("sglang", "b200", 1, (16384, 2048)),
+        ("sglang", "h200-sxm", 8, (1024, 256)), ("trtllm", "a100-80gb", 1, (8192, 2048)),
+    ],
+)  # fmt: skip
+def test_an_engine_that_is_told_nothing_takes_its_own_limits_of_the_gpu(engine, gpu, groups, limits):
+    """vLLM's of A100s are those of small cards; SGLang's are of all groups of attention together."""
+    model, precision = ("deepseek-v3", "fp8") if groups > 1 else ("llama-3-8b", None)
+    unit = Unit.of(model, gpu, weights=precision, engine=engine, dp=groups, ep=groups)
+    asked = {"prompts": 300, "concurrency": 300, "range_ratio": 0.1}
+    usual, said = (
+        foresee(unit, Benchmark(500, 50, **asked, **more))
+        for more in ({}, dict(zip(("budget", "seqs"), limits, strict=True)))
+    )
+    assert usual.limits == limits
+    assert usual.to_dict() == said.to_dict()
+    assert f"steps of at most {limits[0]:,} tokens, {limits[1]:,} requests at once" in str(usual)
+    assert usual.to_dict()["max_num_seqs"] == limits[1]
+
+
+def test_the_usual_budget_of_an_a100_is_not_that_of_an_h100():
+    """A thousand short prompts at once: of 8,192 tokens a step each gap is about as many times longer."""
+    unit = Unit.of("llama-3-8b", "a100-80gb")
+    usual, large = (foresee(unit, Benchmark(128, 4, prompts=1000, budget=budget)) for budget in (None, 8192))
+    assert large.table.loc["TPOT", "mean"] > 2.5 * usual.table.loc["TPOT", "mean"]
+
+
+def test_requests_beyond_what_the_engine_lets_in_wait():
+    free, bound = (foresee(UNIT, Benchmark(500, 100, 64, 32, range_ratio=0.2, seqs=seqs)) for seqs in (None, 4))
+    assert bound.table.loc["TPOT", "mean"] < 0.8 * free.table.loc["TPOT", "mean"]
+    assert bound.table.loc["TTFT", "mean"] > 5 * free.table.loc["TTFT", "mean"]
+    run = simulate.benchmark(
+        Same(500, 100, 0.2), simulate.Steps(UNIT), concurrency=32, requests=64, front=UNIT.front.seconds,
+        scheduler=simulate.Chunked(8192, max_batch=4),
+    )  # fmt: skip
+    assert bound.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean())
+
+
+def test_without_chunks_a_prompt_is_computed_in_one_step():
+    """Of prompts longer than a step each decode waits for a whole one, or for a part of it."""
+    asked = {"prompts": 60, "concurrency": 12, "range_ratio": 0.3, "budget": 2048}
+    cut, whole, as_usual = (foresee(UNIT, Benchmark(6000, 100, chunked=one, **asked)) for one in (True, False, None))
+    assert whole.limits[0] == 7800
+    assert whole.table.loc["ITL", "P99"] > 2 * cut.table.loc["ITL", "P99"]
+    assert as_usual.to_dict() == cut.to_dict()
+    own = Unit.of("llama-3-8b", "h100-sxm", engine="trtllm")  # which cuts no prompt unless it is told to
+    usual, told = (foresee(own, Benchmark(6000, 100, chunked=one, **asked)) for one in (None, True))
+    assert usual.table.loc["ITL", "P99"] > 2 * told.table.loc["ITL", "P99"]
+
+
+def test_what_is_stored_of_prompts_is_not_computed():
+    plain, stored = (foresee(UNIT, Benchmark(4000, 50, 80, 16, range_ratio=0.2, alpha=alpha)) for alpha in (0, 0.9))
+    assert stored.rate > 2 * plain.rate
+    assert stored.table.loc["TTFT", "mean"] < 0.4 * plain.table.loc["TTFT", "mean"]
+    assert stored.enough > 0
+    assert stored.steady < 0.5 * plain.steady
+
+
+def test_recorded_lengths_are_those_of_the_requests():
+    """All alike they are the benchmark of these lengths; of two kinds each request is one or the other."""
+    asked = {"prompts": 120, "concurrency": 8}
+    equal = foresee(UNIT, Benchmark.like(Trace([900] * 3, [150] * 3), **asked))
+    plain = foresee(UNIT, Benchmark(900, 150, **asked))
+    assert equal.table.loc["TTFT"].tolist() == pytest.approx(plain.table.loc["TTFT"].tolist())
+    assert equal.enough == inf
+    two = Benchmark.like(Trace([100, 3000], [20, 200], alpha=[0, 0.5]), **asked)
+    drawn = bench.bench_requests(two.played(0.0))
+    assert {(one.n_in, one.n_out, one.cached) for one in drawn} == {(100, 20, 0), (3000, 200, 1500)}
+    assert sum(one.n_in > 100 for one in drawn) == pytest.approx(60, abs=6)
+    assert bench.bench_cv(two.played(0.0)) == pytest.approx(Trace([100, 3000], [20, 200]).cv)
+    assert foresee(UNIT, two).enough % 8 == 0
+    assert two.longest == (3000, 3200)
+
+
+@pytest.mark.parametrize(
+    ("run", "needed"),
+    [
+        (Benchmark(1_000_000, 128, prompts=4), "1,000,128"),
+        (Benchmark(300_000, 1000, prompts=4, range_ratio=0.5), "451,500"),  # its longest, not its mean
+        (Benchmark.like(Trace([100, 500_000], [10, 10]), prompts=4), "500,010"),
+    ],
+)
+def test_requests_that_no_cache_holds_are_no_benchmark(run, needed):
+    for asked in (foresee, cadences):
+        with pytest.raises(ValueError, match=f"a request needs {needed} tokens of KV cache, 441,803 fit"):
+            asked(UNIT, run)
+
+
+def test_what_would_take_minutes_to_play_is_refused():
+    with pytest.raises(
+        ValueError, match="budget must make at most 2,000,000 steps of the prompts, not 14,062,500: more"
+    ):
+        foresee(UNIT, Benchmark(100_000, 10, prompts=1000, budget=64))
+    assert foresee(UNIT, Benchmark(100, 2, prompts=100, budget=1)).rate > 0
+
+
+def test_more_users_than_prompts_send_as_many_as_there_are():
+    every, more = (foresee(UNIT, Benchmark(500, 20, prompts=40, concurrency=many)) for many in (40, 512))
+    assert every.to_dict() == more.to_dict()
+
+
+def test_users_by_the_ten_thousand_are_played_without_their_steady_state():
+    """Whose prompts would be a million; so that the largest benchmark takes seconds."""
+    told = foresee(UNIT, Benchmark(100, 2, prompts=bench.MOST_PROMPTS // bench.EACH + 1))
+    assert told.to_dict()["steady"] is None
+    assert told.burst > 0
+
+
+def test_pools_are_those_of_the_simulator():
+    """Two units prefill, one decodes: each prompt's cache over the link of the unit that computed it."""
+    asked = {"prompts": 200, "concurrency": 24, "range_ratio": 0.3, "budget": 4096}
+    told = foresee(UNIT, Benchmark(2000, 120, pools=(2, 1), link="tcp", **asked))
+    sent = UNIT.model.kv_token("bf16") / link("tcp").of(UNIT.gpu)
+    run = simulate.benchmark(
+        Same(2000, 120, 0.3), simulate.Steps(UNIT), concurrency=24, requests=200, front=UNIT.front.seconds,
+        scheduler=simulate.Disaggregated(
+            prefill_units=2, decode_units=1, transfer=sent, max_batch=UNIT.places(Workload(2000, 120)), budget=4096
+        ),
+    )  # fmt: skip
+    for row, name in (("TTFT", "ttft"), ("TPOT", "tpot"), ("latency", "latency")):
+        assert told.table.loc[row, "mean"] == pytest.approx(run.summary()[f"{name}_mean"], rel=1e-6), row
+    assert told.rate == pytest.approx(run.request_rate)
+    assert told.to_dict()["enough"] is None
+
+
+def test_a_prefill_pool_that_is_too_small_is_where_first_tokens_wait():
+    asked = {"prompts": 300, "concurrency": 64, "range_ratio": 0.3}
+    both, one, two = (foresee(UNIT, Benchmark(4000, 100, pools=pools, **asked)) for pools in (None, (1, 1), (2, 1)))
+    assert one.table.loc["TTFT", "mean"] > 2 * both.table.loc["TTFT", "mean"]
+    assert one.table.loc["TPOT", "mean"] < 0.3 * both.table.loc["TPOT", "mean"]
+    assert two.table.loc["TTFT", "mean"] < 0.5 * one.table.loc["TTFT", "mean"]
+    with pytest.raises(ValueError, match="pools must be left out"):
+        cadences(UNIT, Benchmark(4000, 100, 10, pools=(1, 1)))
