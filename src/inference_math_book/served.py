@@ -18,10 +18,25 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from inference_math import evidence, simulate
+from inference_math import catalogue, evidence, simulate
+from inference_math.unit import costs
+from inference_math.unit.operators import Operators
 from inference_math.workload import RandomLengths
 
-__all__ = ["CASE", "Case", "Law", "case", "errors", "fit", "interval", "left_out", "played", "rows"]
+__all__ = [
+    "CASE",
+    "Case",
+    "Law",
+    "case",
+    "errors",
+    "fit",
+    "interval",
+    "kernels",
+    "left_out",
+    "played",
+    "rows",
+    "summed",
+]
 
 QUEUE = 3.0  # seconds to the first token: above, requests waited outside the batch, and B is not what was served
 # As the scripts of these rows have it: see `_vllm` in tools/research/recipes.py.
@@ -208,6 +223,16 @@ def _columns(of: pd.DataFrame, whole: bool = False) -> NDArray[np.float64]:
 def _law(of: pd.DataFrame, numbers: NDArray[np.floating[Any]]) -> Law:
     t_1, *prompts, h = map(float, numbers)
     return Law(t_1, tuple(map(float, np.unique(of.n_in))), tuple(prompts), h)
+
+
+def kernels(tp: int = 2, kv: str = "bf16") -> Operators:
+    """Return the measured kernels of Llama-3-70B with FP8 weights on `tp` H100."""
+    return Operators(catalogue.model("llama-3-70b"), tp, "fp8", kv)
+
+
+def summed(n_in: Any, n_out: Any, tp: int = 2, kv: str = "bf16") -> costs.WorkloadCosts:
+    """Return what a request of these lengths costs by those kernels, added up."""
+    return costs.measured(kernels(tp, kv), n_in, n_out)
 
 
 @dataclass(frozen=True)

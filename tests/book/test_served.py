@@ -12,8 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_math import Unit, catalogue, evidence, theory
-from inference_math.unit import costs
-from inference_math.unit.operators import Operators
 from inference_math_book import served
 
 # Mean errors of rows left out, in per cent: as found, and the bar that they may not pass.
@@ -145,8 +143,7 @@ def test_a_cost_of_each_request_would_not_show_in_the_rows():
 
 
 def test_kernels_find_four_fifths_of_both_times():
-    kernels = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="bf16")
-    found = costs.measured(kernels, served.CASE.n_in, served.CASE.n_out)
+    found = served.summed(served.CASE.n_in, served.CASE.n_out)
     assert found.delta_p / served.CASE.delta_p == pytest.approx(0.81, abs=0.02)
     assert found.delta_h / served.CASE.delta_h == pytest.approx(0.82, abs=0.02)
 
