@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from inference_math import catalogue, evidence, simulate
+from inference_math import catalogue, evidence, simulate, theory
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math.workload import RandomLengths
@@ -132,6 +132,13 @@ def left_out(of: pd.DataFrame) -> NDArray[np.float64]:
             raise ValueError(f"without row {one} the rows do not determine the law")
         found.append(errors(fit(rest), of.loc[[one]])[0])
     return np.array(found)
+
+
+def spread(law: Law, of: pd.DataFrame) -> pd.Series[float]:
+    """Return the mean TTFT of rows by chapter 3's law, for users who have spread."""
+    read = law.delta_h(of.n_in, of.n_out)
+    costs_of = {"ttft_1": law.prompt(of.n_in), "delta_h": read, "t_w": law.t_1 - read}
+    return pd.Series(theory.expected_ttft_full(B=of.users, n_out=of.n_out, **costs_of), index=of.index)
 
 
 def played(law: Law, of: pd.DataFrame, *, front: float = 0.0, kv_tokens: float = inf, seed: int = 1) -> pd.DataFrame:

@@ -184,11 +184,12 @@ def misses(law: served.Law, tp: int, front: float = 0.0) -> float:
 def test_first_tokens_are_those_of_a_common_start():
     """Chapter 4: of users who have spread the law is far too short; played from the start it is near."""
     rows, law = served.rows(2), served.fit(served.rows(2))
-    prompts, reads = law.prompt(rows.n_in), law.delta_h(rows.n_in, rows.n_out)
-    spread = theory.expected_ttft_full(
-        B=rows.users, n_out=rows.n_out, ttft_1=prompts, delta_h=reads, t_w=law.t_1 - reads
-    )
+    spread = served.spread(law, rows)
     assert (rows.ttft_s / spread).max() > 3.5
+    alone = served.spread(law, rows.assign(users=1))
+    assert alone.tolist() == pytest.approx(
+        (law.t_1 - law.delta_h(rows.n_in, rows.n_out) + law.prompt(rows.n_in)).tolist()
+    )
     assert misses(law, 2) < 0.1
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from inference_math import theory
 from inference_math_book import served
 from inference_math_book.explore.live import COLOURS
 
@@ -53,9 +52,7 @@ def first_tokens(axes: Mapping[int, Axes], front: float, tps: tuple[int, ...] = 
     found = []
     for tp in tps:
         law, rows = served.fit(served.rows(tp)), served.rows(tp).assign(h100=tp)
-        prompt, read = law.prompt(rows.n_in), law.delta_h(rows.n_in, rows.n_out)
-        spread = {"ttft_1": prompt, "delta_h": read, "t_w": law.t_1 - read}
-        rows["law"] = theory.expected_ttft_full(B=rows.users, n_out=rows.n_out, **spread)
+        rows["law"] = served.spread(law, rows)
         for name, form in {"played": law, "second form": law.even()}.items():
             for more, late in {"": 0.0, " + front": front}.items():
                 rows[name + more] = served.played(form, rows, front=late).ttft_s
