@@ -167,7 +167,8 @@ def played(law: Law, of: pd.DataFrame, *, front: float = 0.0, kv_tokens: float =
       0.169   0.018      0.722
     """
     found = []
-    for row in of.itertuples():
+    rows: Any = of.itertuples()
+    for row in rows:
         cost = simulate.StepCost(
             t_w=law.t_1 - law.delta_h(row.n_in, row.n_out),
             T=law.prompt(row.n_in) / row.n_in,

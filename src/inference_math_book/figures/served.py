@@ -5,7 +5,8 @@ Dots are measured, lines are the law with the numbers that were fitted to TPOT.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -83,6 +84,10 @@ def gap(ax: Axes, n_out: int, tp: int = 2) -> None:
     ends = np.array(law.lengths)
     for (name, of), colour in zip({"ΔP": served.Law.delta_p, "ΔH": served.Law.delta_h}.items(), COLOURS, strict=False):
         middle = 1e3 * of(law, ends, n_out)
-        bars = [served.interval(rows, lambda one, n=n, of=of: 1e3 * float(of(one, n, n_out))) for n in ends]
+        bars = [served.interval(rows, partial(_milliseconds, of, n_in, n_out)) for n_in in ends]
         ax.errorbar(ends, middle, abs(np.transpose(bars) - middle), fmt="o-", capsize=4, color=colour, label=name)
     ax.legend()
+
+
+def _milliseconds(of: Callable[..., float], n_in: float, n_out: float, law: served.Law) -> float:
+    return 1e3 * float(of(law, n_in, n_out))
