@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+import recipes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math import Unit, evidence, theory
-from inference_math.unit import costs
-from inference_math_book import case, served
+from inference_math import Unit, catalogue, evidence, theory
+from inference_math_book import served
 
 # Mean errors of rows left out, in per cent: as found, and the bar that they may not pass.
 LEFT_OUT = {2: (1.12, 1.5), 4: (2.89, 3.5), 8: (3.60, 4.0)}
@@ -141,17 +143,70 @@ def test_a_cost_of_each_request_would_not_show_in_the_rows():
 
 
 def test_kernels_find_four_fifths_of_both_times():
-    found = costs.measured(case.KERNELS, *case.LENGTHS)
+    found = served.summed(served.CASE.n_in, served.CASE.n_out)
     assert found.delta_p / served.CASE.delta_p == pytest.approx(0.81, abs=0.02)
     assert found.delta_h / served.CASE.delta_h == pytest.approx(0.82, abs=0.02)
 
 
-@pytest.mark.parametrize(("gpu", "tp", "kv"), [("h100-sxm", 2, case.UNIT.kv), ("h200-sxm", 1, "fp8")])
-def test_a_queue_tells_the_precision_of_the_cache(gpu, tp, kv):
-    """Chapter 4: so many users as are in the batch hold just the tokens for which one of the two has room."""
-    rows = evidence.load("served").frame.query("model == 'llama-3-70b' and engine == 'vllm' and n_in > 7000")
-    row = rows.query("gpu == @gpu and tp == @tp and users == 64").iloc[0]
-    decoding = (row.n_out - 1) * row.tpot_s
-    held = row.users * decoding / (decoding + row.ttft_s) * (row.n_in + row.n_out / 2)
-    unit = Unit.of("llama-3-70b", gpu, tp, "fp8", kv)
-    assert held == pytest.approx(unit.numbers["kv_room"] / unit.model.kv_token(kv), rel=0.04)
+def test_latencies_of_whole_requests_find_the_law_that_made_them():
+    made = as_told(TRUE)
+    prompt = TRUE.prompt(made.n_in)
+    told = made.assign(ttft_s=made.tpot_s + prompt)  # the law: a first token takes its prompt more than any other
+    found = served.fit(told, whole=True)
+    assert found.prompts == pytest.approx(TRUE.prompts, rel=1e-9)
+    assert (found.t_1, found.h) == pytest.approx((TRUE.t_1, TRUE.h), rel=1e-9)
+    low, high = served.interval(served.rows(2), bound, whole=True)
+    assert low < served.CASE.bound < bound(served.fit(served.rows(2), whole=True)) < high
+
+
+def test_the_recipe_is_that_of_the_scripts():
+    assert (served.EACH, served.SPAN) == (recipes.EACH, recipes.SPAN)
+    rows = evidence.load("served").frame.query("model == 'llama-3-70b' and engine == 'vllm' and gpu == 'h100-sxm'")
+    assert {recipes.recipe_of(row).budget for row in rows.to_dict("records")} == {served.BUDGET}
+
+
+def test_one_user_is_played_as_the_law_says():
+    one = pd.DataFrame({"n_in": [921.6], "n_out": [921.6], "users": [1]})
+    each = replace(TRUE, each=1e-4)  # the shortest step holds it: it is the read of the weights that is shorter
+    for law in (TRUE, each):
+        found = served.played(law, one, front=0.03).iloc[0]
+        assert found.tpot_s == pytest.approx(law.t_1, rel=1e-3)
+        t_w = law.t_1 - law.delta_h(921.6, 921.6)
+        assert found.ttft_s == pytest.approx(0.03 + t_w + law.prompt(921.6), rel=0.05)  # lengths scatter
+    assert each.tpot(2, 921.6, 921.6) - TRUE.tpot(2, 921.6, 921.6) == pytest.approx(1e-4)
+
+
+def misses(law: served.Law, tp: int, front: float = 0.0) -> float:
+    rows = served.rows(tp)
+    return float((served.played(law, rows, front=front).ttft_s / rows.ttft_s - 1).abs().mean())
+
+
+def test_first_tokens_are_those_of_a_common_start():
+    """Chapter 4: of users who have spread the law is far too short; played from the start it is near."""
+    rows, law = served.rows(2), served.fit(served.rows(2))
+    spread = served.spread(law, rows)
+    assert (rows.ttft_s / spread).max() > 3.5
+    alone = served.spread(law, rows.assign(users=1))
+    assert alone.tolist() == pytest.approx(
+        (law.t_1 - law.delta_h(rows.n_in, rows.n_out) + law.prompt(rows.n_in)).tolist()
+    )
+    assert misses(law, 2) < 0.1
+
+
+@pytest.mark.parametrize("tp", [4, 8])
+def test_first_tokens_want_shorter_prompts_and_a_cost_of_each_decode(tp):
+    law = served.fit(served.rows(tp))
+    for front in (0.0, 0.03):
+        assert misses(law.even(), tp, front) < misses(law, tp, front) / 2
+    served_ = served.rows(tp)
+    assert np.allclose(*(one.tpot(served_.users, served_.n_in, served_.n_out) for one in (law, law.even())))
+
+
+def test_a_queue_tells_the_precision_of_the_cache():
+    """Chapter 4: rows that nothing was fitted to have the first tokens of an engine with a cache in BF16."""
+    rows = served.rows(2, queued=True).query("ttft_s > @served.QUEUE")
+    law, model = served.fit(served.rows(2)), catalogue.model("llama-3-70b")
+    room = {kv: Unit.of(model, "h100-sxm", tp=2, weights="fp8", kv=kv).kv_capacity for kv in ("bf16", "fp8")}
+    found = {kv: served.played(law, rows, kv_tokens=tokens) for kv, tokens in room.items()}
+    assert (found["bf16"] / rows[["ttft_s", "tpot_s"]] - 1).abs().max(axis=None) < 0.1
+    assert (found["fp8"].ttft_s / rows.ttft_s).max() < 0.3
