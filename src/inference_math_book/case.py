@@ -156,7 +156,7 @@ def _e_of_the_plan() -> float:
 
 def numbers() -> dict[str, str]:
     """Return the case's numbers for the prose, by the keys under which every page glues them."""
-    told = {}
+    told: dict[str, str] = {}
     for stored, mark in ((False, ""), (True, "_stored")):
         rows = table(stored).set_index("quantity")
         for side in _SIDES:
