@@ -17,9 +17,7 @@ from matplotlib.axes import Axes
 from PIL import Image, PngImagePlugin
 
 import inference_math_planner as planner
-from inference_math import catalogue
 from inference_math.unit import costs
-from inference_math.unit.operators import Operators
 from inference_math_book import case
 from inference_math_book.colours import ROLES
 from inference_math_book.figures import engine
@@ -35,8 +33,7 @@ _COLOURS = 32  # a card's; few, for a small file
 
 def site(ax: Axes) -> dict[str, float]:
     """Draw the engine of the front page; return its longest gap between tokens by architecture (ms)."""
-    unit = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="bf16")
-    bars, tokens = engine.played(costs.step_cost(unit))
+    bars, tokens = engine.played(costs.step_cost(case.KERNELS))
     for kind, colour in KINDS.items():
         own = bars[bars["curve"] == kind]
         tall = own["y2"] - own["y"]

@@ -156,11 +156,11 @@ def _e_of_the_plan() -> float:
 
 def numbers() -> dict[str, str]:
     """Return the case's numbers for the prose, by the keys under which every page glues them."""
-    told = {}
+    told: dict[str, str] = {}
     for stored, mark in ((False, ""), (True, "_stored")):
         rows = table(stored).set_index("quantity")
         for side in _SIDES:
-            told |= {f"case{mark}_{side}_{key}": rows.loc[name, side] for key, name in _TOLD.items()}
+            told |= {f"case{mark}_{side}_{key}": str(rows.loc[name, side]) for key, name in _TOLD.items()}
         found = planned(stored)
         told |= {
             f"case{mark}_plan_bound": digits(found["gain_bound"]),
