@@ -173,7 +173,7 @@ def test_the_engine_plays_pauses_and_steps(kept_page):
     figure.get_by_role("button", name="Step").click()
     page.wait_for_function(f"{ENGINE}.view.signal('now') > {before}")
     assert page.evaluate(f"{ENGINE}.view.signal('now')") == pytest.approx(following)
-    assert "plain (ms): TTFT" in figure.locator("svg.marks").text_content()
+    assert "aggregated (ms): TTFT" in figure.locator("svg.marks").text_content()
 
 
 FRONT = "document.querySelector('#fig-front .live-figure')"

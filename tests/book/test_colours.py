@@ -84,7 +84,7 @@ def test_the_logo_has_two_of_them():
 
 
 def test_a_role_is_known_by_its_name_and_others_take_what_is_left():
-    assert colour_of("chunked, full overlap") == colour_of("in chunks") == ROLES["chunked"]
+    assert colour_of("chunked, full overlap") == colour_of("chunks") == ROLES["chunked"]
     assert colour_of("prefill | decode") == ROLES["disaggregated"]
     assert colour_of("TTFT") is None
     others = colours_of(["disaggregated", *"abcdefg"])

@@ -1,4 +1,4 @@
-"""The engine, seen: the same requests served plainly, in chunks and by two pools, played step by step."""
+"""The engine, seen: the same requests aggregated, chunked and disaggregated, played step by step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from inference_math_book.figures.interference import KINDS, segments
 
 __all__ = ["ARCHITECTURES", "SETTINGS", "opening", "played", "seen", "systems"]
 
-ARCHITECTURES = ("plain", "in chunks", "two pools")
+ARCHITECTURES = ("aggregated", "chunked", "disaggregated")
 SETTINGS: Mapping[str, tuple[str, float, float, float, float]] = {
     "rate": ("requests per second, of all units", 16, 2, 60, 1),
     "prompt": ("prompt (token)", 900, 100, 4000, 100),

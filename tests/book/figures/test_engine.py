@@ -30,7 +30,7 @@ def test_every_request_has_its_tokens_and_fills_its_time(rate, prompt, answer, b
     for _, own in bars.groupby(["architecture", "request"]):
         rows = own.sort_values(["start", "end"])
         assert rows.start.to_numpy()[1:] == pytest.approx(rows.end.to_numpy()[:-1], abs=0.003)
-    pools = bars[bars.architecture == "two pools"]
+    pools = bars[bars.architecture == "disaggregated"]
     assert pools[pools.curve == "bubble"].value.sum() < 0.01
     assert (tokens.gap.dropna() > 0).all()
 
