@@ -151,7 +151,11 @@ class Stored(Struct, frozen=True):
 
 
 class TriedLayout(Struct, frozen=True):
-    """A layout that was tried; see `planner.search`."""
+    """A layout that was tried; see `planner.search`.
+
+    Its `answer` to a question for a fleet: GPUs for the traffic, or requests/s of the GPUs; null where a layout before
+    it does as well. See `planner.size`.
+    """
 
     architecture: Name
     layout: str
@@ -169,6 +173,7 @@ class TriedLayout(Struct, frozen=True):
     decodes: Real
     ttft: Real
     tpot: Real
+    answer: Real = float("nan")
 
 
 class OtherGpu(Struct, frozen=True):

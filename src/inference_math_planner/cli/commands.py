@@ -7,15 +7,15 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import entry_points
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from tqdm import tqdm
 
 from inference_math import catalogue
 from inference_math.catalogue import Gpu, Model
@@ -33,10 +33,11 @@ from inference_math.workload import LENGTHS, SLA, Trace, Workload
 from inference_math_planner import (
     Benchmark,
     Case,
-    Fleet,
     Ladder,
+    NoFleet,
     Plan,
     Record,
+    Sized,
     across,
     as_record,
     cadences,
@@ -45,6 +46,7 @@ from inference_math_planner import (
     foresee,
     plan,
     search,
+    size,
     size_store,
 )
 from inference_math_planner.answers import text
@@ -123,11 +125,11 @@ def _plan(options: argparse.Namespace) -> int:
     if options.turns is not None:
         _put_sessions(options)
     work, mixed = _work(options)
-    found, tried = _found(options, work)
+    sized = _sized_by(options, work, mixed)
+    found, tried, many = sized.plan, sized.tried, sized.fleet
     for name, long in _LONG.items():
         if (limit := getattr(options, name)) > long:
             print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
-    many = _fleet(options, found, mixed)
     others = None if options.gpus is None else _others(options.gpus, found)
     inputs = (options.model, options.gpu, options.calibration)
     full = options.full or options.report is not None
@@ -196,8 +198,8 @@ def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | No
     return size_store(unit, turns, options.users, sizes, units, sla=sla, habit=habit)
 
 
-def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFrame | None]:
-    """Return the plan, of the best layout where none is named, and the layouts that were tried."""
+def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) -> Sized:
+    """Return the plan, of the best layout where none is named, the layouts that were tried, and a fleet if asked."""
     if options.tier is not None and options.store is not None:
         raise ValueError("--store must be left out where --tier names one")
     if (options.tier is not None or options.store is not None) and not work.alpha:
@@ -216,10 +218,32 @@ def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFr
     }
     asked["sessions"] = as_whole("--sessions", options.sessions, 0)
     asked["front"] = None if options.front is None else as_number("--front", options.front, AT_LEAST_ZERO)
-    if named and options.search is None:
-        return plan(unit, work, sla, **asked), None
-    most = options.search or min(options.have or SEARCHED, SEARCHED)
-    return search(Case(unit, work, sla, **asked), most)
+    if options.rate is None and options.have is None:
+        if named and options.search is None:
+            return Sized(plan(unit, work, sla, **asked), None)
+        return Sized(*search(Case(unit, work, sla, **asked), options.search or SEARCHED))
+    more: dict[str, Any] = {
+        "quantile": None if options.quantile == MEANS else options.quantile or SHARED,
+        "arrivals": Arrivals(options.bursts, mixed, options.seed),
+        "workers": min(os.cpu_count() or 1, 3),
+    }
+    if not named or options.search is not None:
+        asked["units"] = options.units or asked["units"]
+        most = options.search or min(options.have or SEARCHED, SEARCHED)
+        case = Case(unit, work, sla, **asked)
+        return size(case, most, rate=options.rate, have=options.have, shown=_shown, **more)
+    found = plan(unit, work, sla, **asked)
+    if not found.feasible:
+        return Sized(found, None)
+    try:
+        return Sized(found, fleet(found, options.rate, **more) if options.have is None else capacity(found, options.have, **more))
+    except NoFleet as none:
+        return Sized(found, None, short=none)
+
+
+def _shown(layouts: Iterable[Plan]) -> Iterable[Plan]:
+    """Return layouts as they are, with a bar on a terminal where they take more than a second."""
+    return tqdm(layouts, "layouts", leave=False, delay=1, disable=None, file=sys.stderr)
 
 
 def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
@@ -272,20 +296,6 @@ def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
     else:
         mixed = mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), alpha or 0.0)
     return Workload.from_trace(mixed), mixed
-
-
-def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fleet | None:
-    """Return the fleet for a traffic, or what the GPUs that somebody has can serve; None where neither is asked."""
-    if not found.feasible or (options.rate is None and options.have is None):
-        return None
-    share = None if options.quantile == MEANS else options.quantile or SHARED
-    sized = partial(capacity, found, options.have) if options.rate is None else partial(fleet, found, options.rate)
-    arrivals, workers = Arrivals(options.bursts, mixed, options.seed), min(os.cpu_count() or 1, 3)
-    try:
-        return sized(quantile=share, arrivals=arrivals, workers=workers)
-    except ValueError as error:  # the plan itself stands
-        print(f"note: no fleet: {error}", file=sys.stderr)
-        return None
 
 
 def _benchmark(options: argparse.Namespace) -> int:

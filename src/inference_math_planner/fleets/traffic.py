@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice
-from math import ceil
+from math import ceil, floor, inf
 
 import numpy as np
 import pandas as pd
@@ -42,14 +42,26 @@ from inference_math_planner.fleets import queues
 from inference_math_planner.fleets.goodput import Tally, goodput
 from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
 
-__all__ = ["RATES", "SHARED", "Arrivals", "Fleet", "as_record", "capacity", "chances", "fleet"]
+__all__ = [
+    "RATES", "SHARED", "Arrivals", "Fleet", "NoFleet", "as_record", "asked_of", "capacity", "chances", "first_look",
+    "fleet",
+]  # fmt: skip
 
 SHARED = 0.9
 """Of the requests that keep both limits in a fleet, where nobody says how many."""
+_ROOMY = 1.1  # times what an idle replica's requests see: limits that it keeps
 _SLICE = 50  # requests of a trace that a replica must get, to tell their share
 _BURSTS = Interval(0, 10)
 _GAPS = 2039  # times between arrivals that are drawn: a prime, so that each draw has them in another order
 RATES = Interval(1e-3, 1e6)  # requests/s
+
+
+class NoFleet(ValueError):
+    """No fleet keeps the promise. The message says why; `nearest` are promises, or GPUs, with which one would."""
+
+    def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.nearest = tuple(nearest)
 
 
 @dataclass(frozen=True)
@@ -233,11 +245,13 @@ def fleet(
     ------
     ValueError
         For a plan that meets its SLA nowhere, an unknown architecture, a trace without arrivals, requests that the KV
-        cache of a unit has no room for, and traffic whose tail no number of replicas brings within the SLA.
+        cache of a unit has no room for.
+    NoFleet
+        A ValueError, for traffic whose tail no number of replicas brings within the SLA.
     """
     rate = _rate(traffic)
     sent = traffic if isinstance(traffic, Trace) else rate
-    return _chosen(found, architecture, _asked(sent, quantile, arrivals, 0), rate, 0, workers)
+    return _chosen(found, architecture, asked_of(sent, quantile, arrivals, 0), rate, 0, workers)
 
 
 def capacity(
@@ -260,7 +274,7 @@ def capacity(
         As `fleet`, and for fewer GPUs than a replica of any architecture takes.
     """
     most = as_whole("gpus", gpus, 1, 1_000_000)
-    return _chosen(found, architecture, _asked(0.0, quantile, arrivals, most), 0.0, most, workers)
+    return _chosen(found, architecture, asked_of(0.0, quantile, arrivals, most), 0.0, most, workers)
 
 
 def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int, workers: int) -> Fleet:
@@ -272,16 +286,52 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
         names = [as_one_of("architecture", architecture, names)]
     least = min(found.case.unit.gpus * (2 if name == "disaggregated" else 1) for name in names)
     if have and have < least:
-        raise ValueError(f"gpus must be at least {least}, those of a replica, not {have}")
+        raise NoFleet(f"gpus must be at least {least}, those of a replica, not {have}", [f"--have {least}"])
     fleets = _standings(found, tuple(names), asked, rate, have, workers)
     crowd = queues.crowd(fleets, rate, float(have), len(host.places))
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
     if not ordered:
         keeps = [idle(name, fleets[name]["idle"]) for name in names]
         told = say(short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps))
-        raise ValueError(f"traffic must be what replicas can serve; {told}")
+        raise NoFleet(f"traffic must be what replicas can serve; {told}", _nearest(host, asked))
     first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))
+
+
+def _nearest(host: _Host, asked: _Asked) -> Iterator[str]:
+    """Yield promises that replicas keep in nine of ten draws with next to nothing to do: a share, and limits.
+
+    A share below one in ten is none; limits are those of equal prompts, of which all see as much.
+    """
+    count, case = len(host.places), host.case
+    slow, share, limits = queues.slow_places(count), 0.0, [(inf, inf)]
+    for name in host.settings:
+        units = queues.sizes_of(case.asked, name)[0]
+        told = [host.asked["play"](name, units, 0, place, queues.IDLE, 0.0) for place in range(count)]
+        share = max(share, asked.share * sorted((one[0] for one in told), reverse=True)[slow])
+        limits.append((sorted(one[1] for one in told)[slow], sorted(one[2] for one in told)[slow]))
+    if 0.1 <= share < asked.share:
+        yield f"--quantile {floor(100 * share) / 100:g} with these limits"
+    first, gap = min(limits, key=lambda one: max(one[0] / case.sla.ttft, one[1] / case.sla.tpot))
+    if asked.like or not first < inf:
+        return
+    looser = [max(limit, _ROOMY * seen) for limit, seen in ((case.sla.ttft, first), (case.sla.tpot, gap))]
+    yield f"--ttft {looser[0]:.2g} --tpot {looser[1]:.2g}, which a replica keeps that has little to do"
+
+
+def first_look(look: Plan, asked: _Asked, rate: float, have: int, bar: float) -> float:
+    """Return what the best architecture of a plan costs by its slowest draws, if that is less than a `bar`.
+
+    GPUs for the rate, or minus the requests/s that the GPUs serve, as `queues.cost`; infinity if it is not.
+    """
+    try:
+        host = _Host(look, asked)
+    except NoFleet:
+        return inf
+    least = bar
+    for name in host.settings:
+        least = queues.first_look(look.case.asked, host.asked, name, rate, float(have), len(host.places), least)
+    return least if least < bar else inf
 
 
 @lru_cache(maxsize=12)
@@ -347,7 +397,8 @@ def _three(ends: list[float]) -> tuple[float, float, float]:
     return value, low, high
 
 
-def _asked(traffic: float | Trace, quantile: float | None, arrivals: Arrivals, have: int) -> _Asked:
+def asked_of(traffic: float | Trace, quantile: float | None, arrivals: Arrivals, have: int) -> _Asked:
+    """Return what is asked of every replica; see `fleet` and `capacity` for the parameters and the errors."""
     mix, scatter = arrivals.mix, arrivals.cv_arrivals
     if mix is not None and (not isinstance(mix, Trace) or isinstance(traffic, Trace)):
         raise TypeError(f"mix must be a Trace, beside requests per second as traffic, not {mix!r:.80}")
@@ -411,12 +462,12 @@ class _Host:
 
     def __init__(self, found: Plan, asked: _Asked) -> None:
         # Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
-        self._case = replace(found.case, work=replace(found.case.work, lengths="geometric"))
+        self.case = replace(found.case, work=replace(found.case.work, lengths="geometric"))
         self._asked, self._solved = asked, found.solved
         pairs = found.pairs
-        self.places = queues.representative(self._case.asked, self._solved["costs"])
+        self.places = queues.representative(self.case.asked, self._solved["costs"])
         costs = self._solved["costs"]
-        paces = [queues.pace_of(self._case.asked, *pairs[i]) for i in self.places]
+        paces = [queues.pace_of(self.case.asked, *pairs[i]) for i in self.places]
         self._draws: list[Draw] = [
             {"pace": pace, "front": costs[i]["front"], "place": place}
             for place, (i, pace) in enumerate(zip(self.places, paces, strict=True))
@@ -428,10 +479,10 @@ class _Host:
             "like": asked.like,
             "share": asked.share,
         }
-        self.settings = queues.candidates(self._case.asked, self._solved)
+        self.settings = queues.candidates(self.case.asked, self._solved)
         for name, row in self.settings.items():
-            if not queues.longest_fits(asked.like, queues.system_for(self._case.asked, name, row)):
-                raise ValueError("traffic must have requests that a unit's KV cache holds; its longest is longer")
+            if not queues.longest_fits(asked.like, queues.system_for(self.case.asked, name, row)):
+                raise NoFleet("traffic must have requests that a unit's KV cache holds; its longest is longer")
         self.of = cache(self._rows)
         self.asked: Host = {
             "rows": lambda name, units: len(self.of(name, units)[1]),
@@ -444,7 +495,7 @@ class _Host:
         return self.of(name, units)[1][row]
 
     def _rows(self, name: str, units: int) -> tuple[Case, list[Row]]:
-        case = replace(self._case, units=units)
+        case = replace(self.case, units=units)
         return case, queues.trials(case.asked, name, self.settings[name])
 
     def _full(self, name: str, units: int, row: int, place: int) -> float:
