@@ -192,13 +192,12 @@ def _tried(looks: list[Plan], costs: list[float], order: list[int]) -> pd.DataFr
 
 
 def _look(case: Case) -> Plan:
-    """Return a plan of few draws, and what requests cost in those that fleets are sized by."""
+    """Return a plan of those draws alone that fleets are sized by."""
     pairs = case.pairs(DRAWS)
     costs = answers.drawn_costs(case.asked, pairs)
     places = queues.representative(case.asked, costs)
-    solved = answers.solve(case.asked, pairs[::LOOKED])
-    solved["costs"] = [costs[i] for i in places]
-    return Plan(case, tuple(pairs[i] for i in places), solved)
+    few = [pairs[i] for i in places]
+    return Plan(case, tuple(few), answers.solve(case.asked, few))
 
 
 def _first(looks: list[Plan], have: int) -> list[Plan]:

@@ -130,8 +130,8 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
 
     At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps: so as
     many decodes as the KV cache holds may do beside prompts, where at full load each step must keep the limit, or a
-    quantile of the gaps. Pools that are equally fast at full load are not at part load: prompts wait for a unit, and
-    decodes for a place. Of the prompts that a row has a unit compute together, each of the unit's groups has its part.
+    quantile of the gaps. Of pools none but these: a decode that waits for a place waits in its gaps. Pools that are
+    equally fast at full load are not at part load: prompts wait for a unit, and decodes for a place. Of the prompts that a row has a unit compute together, each of the unit's groups has its part.
     """
     n_in = asked["work"]["n_in"]
     found: list[Row] = []
@@ -147,7 +147,7 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
     if name == "disaggregated":
         chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
         for prefill in range(1, asked["units"], max(1, floor(asked["units"] / SPLITS))):
-            found.append(changed(asked, row, chunk, prefill))
+            found.append(seated(changed(asked, row, chunk, prefill), seats[len(seats) - 1]))
         return found
     whole = max(n_in, row["chunk"])
     chunks = [whole]
@@ -514,7 +514,9 @@ def best_of(
         if hope[0] >= least or (fits > 0 and no_better(name, fits, of, which, failed)):
             continue
         if have > 0:
-            wanted = BEATS * max(-least, 0.0) / fits if least < inf else 0.0
+            # Other settings of the same units must be better by more than simulations resolve.
+            more = RESOLVED if of == units and name != "disaggregated" else BEATS
+            wanted = more * max(-least, 0.0) / fits if least < inf else 0.0
             rate = sure_rate(host, name, of, which, wanted, count, looked, guess)
             guess = 0.0
             its = -rate * fits
