@@ -18,7 +18,7 @@ _NAMES = {
     "fleets.gpus": "across",
     "fleets.layouts": "Sized layouts search size",
     "fleets.stores": "Ladder size_store",
-    "fleets.traffic": "Arrivals Fleet NoFleet as_record capacity fleet",
+    "fleets.traffic": "Arrivals Fleet NoFleetError as_record capacity fleet",
 }
 
 __getattr__ = door(__name__, **_NAMES)

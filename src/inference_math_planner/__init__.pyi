@@ -22,7 +22,7 @@ from inference_math_planner.fleets.stores import Ladder as Ladder
 from inference_math_planner.fleets.stores import size_store as size_store
 from inference_math_planner.fleets.traffic import Arrivals as Arrivals
 from inference_math_planner.fleets.traffic import Fleet as Fleet
-from inference_math_planner.fleets.traffic import NoFleet as NoFleet
+from inference_math_planner.fleets.traffic import NoFleetError as NoFleetError
 from inference_math_planner.fleets.traffic import as_record as as_record
 from inference_math_planner.fleets.traffic import capacity as capacity
 from inference_math_planner.fleets.traffic import fleet as fleet

@@ -453,7 +453,7 @@ def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True) -> Re
         architectures=choices,
         one_unit=rows,
         none_in=found.solved["none_in"],
-        stores=[record.Store(row["where"], choices[0].units * row["rate"]) for row in stored],
+        stores=[record.Store(row["where"], row["rate"]) for row in stored],
         offloading=[record.Stored(**row) for row in stored],
         drafting=[record.Drafted(**row) for row in rows_of(found.drafting)],
         numbers=dict(found.answers),
@@ -475,6 +475,7 @@ def basis(found: Plan, name: str) -> record.Choice:
         architecture=name or None,
         best_in=0.0,
         layout=layout,
+        unit_gpus=case.unit.gpus,
         promise=case.sla.quantile or "means",
         store=tier if case.work.alpha else None,
         pools=pools,
@@ -483,18 +484,21 @@ def basis(found: Plan, name: str) -> record.Choice:
 
 
 def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
-    """Return what an architecture is at full load: of one unit, or of pools of all units of both."""
+    """Return what an architecture is at full load: of one unit, and of pools all units of both."""
     case, pools = found.case, row.architecture == "disaggregated"
-    units = case.units if pools else 1  # what is repeated, and all its GPUs
-    whole = record.Three(*[case.unit.gpus * units] * 3)
-    choice = changed(basis(found, row.architecture), best_in=row.best_in, expected_loss=row.loss, gpus=whole)
-    choice = changed(choice, units=units, kept=row.kept, options=row.options, commands=row.commands)
+    units = case.units if pools else 1  # what is repeated
+    choice = changed(basis(found, row.architecture), best_in=row.best_in, expected_loss=row.loss, units=units)
+    choice = changed(choice, kept=row.kept, options=row.options, commands=row.commands)
+    if pools:
+        choice = changed(choice, pools_gpus=units * case.unit.gpus)
     if not row.commands:
         return choice
     decoding = case.units - row.prefill_units if pools else np.nan
+    each = [row.rate, row.rate_low, row.rate_high]
     return changed(
         choice,
-        rate=record.Three(units * row.rate, units * row.rate_low, units * row.rate_high),
+        unit_rate=record.Three(*each),
+        pools_rate=record.Three(*(units * one for one in each)) if pools else None,
         ttft=record.Three(row.ttft, row.ttft_low, row.ttft_high),
         tpot=record.Three(row.tpot, row.tpot_low, row.tpot_high),
         tokens_per_gpu=row.rate * case.work.n_out / case.unit.gpus,

@@ -34,7 +34,7 @@ from inference_math_planner import (
     Benchmark,
     Case,
     Ladder,
-    NoFleet,
+    NoFleetError,
     Plan,
     Record,
     Sized,
@@ -113,6 +113,7 @@ def _short(message: str) -> str:
 
 
 def _plan(options: argparse.Namespace) -> int:
+    options.noted = []
     if options.rate is not None and options.have is not None:
         raise ValueError("--have must be left out where --rate asks how many GPUs it takes")
     if options.rate is not None:
@@ -129,19 +130,26 @@ def _plan(options: argparse.Namespace) -> int:
     found, tried, many = sized.plan, sized.tried, sized.fleet
     for name, long in _LONG.items():
         if (limit := getattr(options, name)) > long:
-            print(f"note: limits are in seconds; --{name} {limit:g} s is long", file=sys.stderr)
+            _note(options, f"limits are in seconds; --{name} {limit:g} s is long")
     others = None if options.gpus is None else _others(options.gpus, found)
     inputs = (options.model, options.gpu, options.calibration)
     full = options.full or options.report is not None
-    record = as_record(found, many, tried, others, stores=full or options.json, runner_up=full)
+    asked: dict[str, Any] = {"short": sized.short, "warnings": options.noted, "runner_up": full}
+    record = as_record(found, many, tried, others, stores=full or options.json, **asked)
     if options.report is not None:
         _keep_inputs("--report", options.report, *inputs)
         write(options.report, text.as_markdown(record))
-    if options.commands is not None and found.feasible:
+    if options.commands is not None and record.feasible:
         _keep_inputs("--commands", options.commands, *inputs)
         write(options.commands, text.as_script(record))
     print(record.as_json() if options.json else "\n".join(_lines(record, others, options.full)))
-    return 0 if found.feasible else 1
+    return 0 if record.feasible else 1
+
+
+def _note(options: argparse.Namespace, said: str) -> None:
+    """Say something beside the answer, and keep it for its JSON."""
+    options.noted.append(said)
+    print(f"note: {said}", file=sys.stderr)
 
 
 def _lines(record: Record, others: pd.DataFrame | None, full: bool) -> Iterator[str]:
@@ -183,7 +191,7 @@ def _put_sessions(options: argparse.Namespace) -> None:
         options.sessions = ceil(options.users / units)
     who = f"{digits(options.users)} users of {units} units of {unit.gpus} GPUs"
     said = f"{who} find {options.alpha:.0%} of their prompts of {digits(found.prompt)} tokens"
-    print(f"note: {said}, most of that in {options.tier or 'HBM'} (inference-math store)", file=sys.stderr)
+    _note(options, f"{said}, most of that in {options.tier or 'HBM'} (inference-math store)")
 
 
 def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | None = None) -> Ladder:
@@ -221,7 +229,8 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     if options.rate is None and options.have is None:
         if named and options.search is None:
             return Sized(plan(unit, work, sla, **asked), None)
-        return Sized(*search(Case(unit, work, sla, **asked), options.search or SEARCHED))
+        found, tried = search(Case(unit, work, sla, **asked), options.search or SEARCHED)
+        return Sized(found, None, tried)
     more: dict[str, Any] = {
         "quantile": None if options.quantile == MEANS else options.quantile or SHARED,
         "arrivals": Arrivals(options.bursts, mixed, options.seed),
@@ -236,14 +245,17 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     if not found.feasible:
         return Sized(found, None)
     try:
-        return Sized(found, fleet(found, options.rate, **more) if options.have is None else capacity(found, options.have, **more))
-    except NoFleet as none:
+        return Sized(
+            found, fleet(found, options.rate, **more) if options.have is None else capacity(found, options.have, **more)
+        )
+    except NoFleetError as none:
         return Sized(found, None, short=none)
 
 
 def _shown(layouts: Iterable[Plan]) -> Iterable[Plan]:
     """Return layouts as they are, with a bar on a terminal where they take more than a second."""
-    return tqdm(layouts, "layouts", leave=False, delay=1, disable=None, file=sys.stderr)
+    bar: Iterable[Plan] = tqdm(layouts, "layouts", leave=False, delay=1, disable=None, file=sys.stderr)
+    return bar
 
 
 def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
@@ -290,8 +302,7 @@ def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
             lines = ", ".join(map(str, read.problems["line"].head(_LINES))) + (
                 ", …" if len(read.problems) > _LINES else ""
             )
-            said = f"note: {len(read.problems)} of {named} left out, line {lines}: {read.problems['reason'][0]}"
-            print(said, file=sys.stderr)
+            _note(options, f"{len(read.problems)} of {named} left out, line {lines}: {read.problems['reason'][0]}")
         mixed = read.trace() if alpha is None else replace(read.trace(), alpha=alpha)
     else:
         mixed = mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), alpha or 0.0)

@@ -17,7 +17,7 @@ from inference_math.optimiser.draws import interval, median
 from inference_math.unit import Unit
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues, traffic
-from inference_math_planner.fleets.traffic import AT_RANDOM, SHARED, Arrivals, Fleet, NoFleet
+from inference_math_planner.fleets.traffic import AT_RANDOM, SHARED, Arrivals, Fleet, NoFleetError
 
 __all__ = ["Sized", "layouts", "search", "size"]
 
@@ -108,7 +108,7 @@ class Sized:
     plan: Plan
     fleet: Fleet | None
     tried: pd.DataFrame | None = None
-    short: NoFleet | None = None
+    short: NoFleetError | None = None
 
 
 def size(
@@ -168,7 +168,7 @@ def size(
         least = min(costs, default=inf)
         costs.append(traffic.first_look(one, asked, rate or 0.0, have or 0, least))
     order = sorted(range(len(looks)), key=lambda i: costs[i])  # of equal ones that which serves most at full load
-    short: NoFleet | None = None
+    short: NoFleetError | None = None
     for i in [order[0], *(i for i in order[1:] if costs[i] < inf)]:
         found = Plan.of(looks[i].case, DRAWS)
         if not found.feasible:
@@ -178,7 +178,7 @@ def size(
         try:
             many = traffic.capacity(found, have, **more) if have else traffic.fleet(found, rate or 0.0, **more)
             return Sized(found, many, tried)
-        except NoFleet as none:
+        except NoFleetError as none:
             short = short or none
     return Sized(found, None, _tried(looks, costs, order), short)
 

@@ -130,8 +130,9 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
 
     At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps: so as
     many decodes as the KV cache holds may do beside prompts, where at full load each step must keep the limit, or a
-    quantile of the gaps. Of pools none but these: a decode that waits for a place waits in its gaps. Pools that are
-    equally fast at full load are not at part load: prompts wait for a unit, and decodes for a place. Of the prompts that a row has a unit compute together, each of the unit's groups has its part.
+    quantile of the gaps. Pools have so many in any case: a decode that waits for a place waits in its gaps. Pools that
+    are equally fast at full load are not at part load: prompts wait for a unit. Of the prompts that a row has a unit
+    compute together, each of the unit's groups has its part.
     """
     n_in = asked["work"]["n_in"]
     found: list[Row] = []
@@ -630,7 +631,9 @@ def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[f
             top = host["top"](name, units, row, place)
             part = (place - before) / (after - before)
             either = min(low, high) > 0
-            found[place] = top * (low + part * (high - low)) if either else rate_at(host, name, units, row, place, GUESS)
+            found[place] = (
+                top * (low + part * (high - low)) if either else rate_at(host, name, units, row, place, GUESS)
+            )
     return found
 
 

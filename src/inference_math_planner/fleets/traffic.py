@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -43,12 +43,13 @@ from inference_math_planner.fleets.goodput import Tally, goodput
 from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
 
 __all__ = [
-    "RATES", "SHARED", "Arrivals", "Fleet", "NoFleet", "as_record", "asked_of", "capacity", "chances", "first_look",
-    "fleet",
+    "RATES", "SHARED", "Arrivals", "Fleet", "NoFleetError", "as_record", "asked_of", "capacity", "chances",
+    "first_look", "fleet",
 ]  # fmt: skip
 
 SHARED = 0.9
 """Of the requests that keep both limits in a fleet, where nobody says how many."""
+_NONE = "no fleet keeps the promise"
 _ROOMY = 1.1  # times what an idle replica's requests see: limits that it keeps
 _SLICE = 50  # requests of a trace that a replica must get, to tell their share
 _BURSTS = Interval(0, 10)
@@ -56,12 +57,17 @@ _GAPS = 2039  # times between arrivals that are drawn: a prime, so that each dra
 RATES = Interval(1e-3, 1e6)  # requests/s
 
 
-class NoFleet(ValueError):
-    """No fleet keeps the promise. The message says why; `nearest` are promises, or GPUs, with which one would."""
+class NoFleetError(ValueError):
+    """No fleet keeps the promise: `why`, and the `nearest` promises, or GPUs, with which one would."""
 
-    def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
-        super().__init__(message)
-        self.nearest = tuple(nearest)
+    def __init__(self, why: str, nearest: Iterable[str] = (), about: str = "") -> None:
+        super().__init__(f"{about}{why}")
+        self.why, self.nearest = why, tuple(nearest)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Both, as sentences of a record's advice."""
+        return (self.why, *(f"the nearest that would do: {one}" for one in self.nearest))
 
 
 @dataclass(frozen=True)
@@ -246,7 +252,7 @@ def fleet(
     ValueError
         For a plan that meets its SLA nowhere, an unknown architecture, a trace without arrivals, requests that the KV
         cache of a unit has no room for.
-    NoFleet
+    NoFleetError
         A ValueError, for traffic whose tail no number of replicas brings within the SLA.
     """
     rate = _rate(traffic)
@@ -286,14 +292,14 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
         names = [as_one_of("architecture", architecture, names)]
     least = min(found.case.unit.gpus * (2 if name == "disaggregated" else 1) for name in names)
     if have and have < least:
-        raise NoFleet(f"gpus must be at least {least}, those of a replica, not {have}", [f"--have {least}"])
+        raise NoFleetError(f"gpus must be at least {least}, those of a replica, not {have}", [f"--have {least}"])
     fleets = _standings(found, tuple(names), asked, rate, have, workers)
     crowd = queues.crowd(fleets, rate, float(have), len(host.places))
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
     if not ordered:
         keeps = [idle(name, fleets[name]["idle"]) for name in names]
         told = say(short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps))
-        raise NoFleet(f"traffic must be what replicas can serve; {told}", _nearest(host, asked))
+        raise NoFleetError(told, _nearest(host, asked), "traffic must be what replicas can serve; ")
     first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))
 
@@ -326,7 +332,7 @@ def first_look(look: Plan, asked: _Asked, rate: float, have: int, bar: float) ->
     """
     try:
         host = _Host(look, asked)
-    except NoFleet:
+    except NoFleetError:
         return inf
     least = bar
     for name in host.settings:
@@ -482,7 +488,7 @@ class _Host:
         self.settings = queues.candidates(self.case.asked, self._solved)
         for name, row in self.settings.items():
             if not queues.longest_fits(asked.like, queues.system_for(self.case.asked, name, row)):
-                raise NoFleet("traffic must have requests that a unit's KV cache holds; its longest is longer")
+                raise NoFleetError("traffic must have requests that a unit's KV cache holds; its longest is longer")
         self.of = cache(self._rows)
         self.asked: Host = {
             "rows": lambda name, units: len(self.of(name, units)[1]),
@@ -537,10 +543,15 @@ def as_record(
     layouts: pd.DataFrame | None = None,
     gpus: pd.DataFrame | None = None,
     *,
+    short: NoFleetError | None = None,
     stores: bool = True,
     runner_up: bool = False,
+    warnings: Iterable[str] = (),
 ) -> Record:
     """Return the record of a plan, and of a fleet for it, of what `search` tried, of what `across` compared.
+
+    Or why there is no fleet (`short`): such a record is not feasible, whatever a unit does at full load. `warnings` are
+    kept as they are.
 
     The record is what views print and ``inference-math plan --json`` writes: ``as_record(found).as_json()``. What each
     store brings (`stores`) is several plans, and what would make another architecture the first (`runner_up`) dozens.
@@ -553,7 +564,11 @@ def as_record(
     """
     tried = [] if layouts is None else [record.TriedLayout(**row) for row in rows_of(layouts)]
     others = [] if gpus is None else [record.OtherGpu(**row) for row in rows_of(gpus)]
-    whole = changed(record_of(found, stores=stores, runner_up=runner_up), layouts=tried, gpus=others)
+    whole = record_of(found, stores=stores and short is None, runner_up=runner_up and short is None)
+    whole = changed(whole, layouts=tried, gpus=others, warnings=list(warnings))
+    if short is not None:
+        none, advice = basis(found, ""), [*short.advice, *whole.advice]
+        return changed(whole, feasible=False, answer=none, architectures=[], verdict=_NONE, advice=advice)
     if fleet is None:
         return whole
     here = {row.where: row.rate for row in whole.offloading}
