@@ -124,10 +124,10 @@ def size(
 ) -> Sized:
     """Return the layout, and the fleet of it, that serves `rate` requests/s on the fewest GPUs, or most on those there.
 
-    Of each TP those layouts are sized that serve most at full load, on as many GPUs as there are: pools of two units
+    Of each TP those layouts are sized that serve most at full load on as many GPUs as there are: pools of two units
     that do not fit are none. What a layout serves at most without queues needs no simulation where another one does
-    more with them. A layout is looked at by its slowest draws; the best is sized by all of them, as `fleet` and
-    `capacity` do.
+    more with them; else it is simulated whether it does better. Settings are those of few draws; the best is sized
+    with those of all of them, as `fleet` and `capacity` do.
 
     Parameters
     ----------
@@ -163,11 +163,12 @@ def size(
         found, tried = search(case, gpus)
         return Sized(found, None, tried)
     asked = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
+    looks.sort(key=lambda one: _expected(one, rate or 0.0, float(have or 0)))
     costs: list[float] = []
     for one in shown(looks):
         least = min(costs, default=inf)
-        costs.append(traffic.first_look(one, asked, rate or 0.0, have or 0, least))
-    order = sorted(range(len(looks)), key=lambda i: costs[i])  # of equal ones that which serves most at full load
+        costs.append(traffic.least_of(one, asked, rate or 0.0, have or 0, least))
+    order = sorted(range(len(looks)), key=lambda i: costs[i])  # of equal ones that which is the best by usual queues
     short: NoFleetError | None = None
     for i in [order[0], *(i for i in order[1:] if costs[i] < inf)]:
         found = Plan.of(looks[i].case, DRAWS)
@@ -202,19 +203,30 @@ def _look(case: Case) -> Plan:
 
 def _first(looks: list[Plan], have: int) -> list[Plan]:
     """Return the first few layouts of each TP, those that serve most of a GPU first, as far as there are GPUs."""
-
-    def served(one: Plan) -> float:
-        own = one.case.unit.gpus
-        fit = [name for name in one.order if not have or own * (2 if name == "disaggregated" else 1) <= have]
-        return max([median(one.solved["rates"][name]) / own for name in fit], default=0.0)
-
-    rates = {id(one): served(one) for one in looks}
+    rates = {id(one): max([rate / one.case.unit.gpus for _, rate in _fitting(one, have)], default=0.0) for one in looks}
     able = sorted((one for one in looks if rates[id(one)] > 0), key=lambda one: -rates[id(one)])
     found: list[Plan] = []
     for one in able:
         if sum(one.case.unit.tp == other.case.unit.tp for other in found) < _FEW:
             found.append(one)
     return found
+
+
+def _fitting(one: Plan, have: float) -> list[tuple[int, float]]:
+    """Return the GPUs of the smallest replica, and the requests/s of a unit at full load, of what fits, if GPUs are."""
+    each = [
+        (one.case.unit.gpus * (2 if name == "disaggregated" else 1), one.solved["rates"][name]) for name in one.order
+    ]
+    return [(gpus, median(rates)) for gpus, rates in each if not have or gpus <= have]
+
+
+def _expected(one: Plan, rate: float, have: float) -> float:
+    """Return what a layout costs, as `queues.cost`, if queues leave as much as usual of full load within the limits."""
+    own = one.case.unit.gpus
+    return min(
+        (queues.cost(queues.GUESS * each * gpus / own, gpus, rate, have) for gpus, each in _fitting(one, have)),
+        default=inf,
+    )
 
 
 def _row(found: Plan, tokens: list[float], best_in: float, loss: float) -> dict[str, object]:

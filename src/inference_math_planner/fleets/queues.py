@@ -28,7 +28,7 @@ from inference_math.unit.asked import (
     verify_tokens,
     whole_prompt,
 )
-from inference_math.unit.batch import largest_whole
+from inference_math.unit.batch import largest_whole, round_trip
 from inference_math.unit.steps import (
     answer_steps,
     draft_yield,
@@ -180,6 +180,8 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     own, target = changed(asked, row, chunk, row["prefill_units"]), target_of(asked)
     if name == "disaggregated":
         return pools_rate(target, one["mixed"], own, row["prefill_units"]) * asked["units"]
+    if name == "aggregated":
+        return floor(row["batch"]) / round_trip(one["mixed"], floor(row["batch"]), target["steps"]) * asked["units"]
     if name == "chunked":
         own["batch"] = min(row["batch"], chunk * max(target["steps"] - 1, 1) / target["n_in"])
     return loaded(target, one, name, own)["rate"] * asked["units"]
@@ -468,7 +470,8 @@ def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     for units in sizes:
         gpus = units * asked["unit"]["gpus"]
         for row in range(host["rows"](name, units)):
-            top = sure_top(host, name, units, row, count)
+            alone = name != "disaggregated"  # units without pools serve as much as each of them does
+            top = units * sure_top(host, name, 1, row, count) if alone else sure_top(host, name, units, row, count)
             least = cost(FULL * top, gpus, traffic, have)
             if least < inf:
                 hopes.append([least, units, row, cost(GUESS * top, gpus, traffic, have)])
@@ -534,32 +537,29 @@ def best_of(
 
 
 def cheapest(
-    asked: Asked, host: Host, name: str, traffic: float, have: float, count: int
+    asked: Asked, host: Host, name: str, traffic: float, have: float, count: int, bar: float
 ) -> tuple[int, int, int, float]:
     """Return (units, row, replicas, requests/s of each) with which the fewest GPUs keep the promise for the traffic.
 
     Or with which the GPUs that there are serve most. What is more than that at full load needs no simulation, and of
     the rest each is asked once whether it would do better than the best so far. The slowest draws are asked first; all
-    of them about what is the best by these. No replicas where none keeps it.
+    of them about what is the best by these. No replicas where none keeps it at less than a `bar`; see `cost`.
     """
-    hopes = hopes_of(asked, host, name, traffic, have, count)
-    units, row, many, each = best_of(asked, host, name, hopes, traffic, have, count, min(FIRST, count), inf, 0.0)
+    hopes = [hope for hope in hopes_of(asked, host, name, traffic, have, count) if hope[0] < bar]
+    units, row, many, each = best_of(asked, host, name, hopes, traffic, have, count, min(FIRST, count), bar, 0.0)
     if many == 0:
-        return max(sizes_of(asked, name)[0], 1), 0, 0, 0.0
+        return sizes_of(asked, name)[0], 0, 0, 0.0
     first = [hope for hope in hopes if hope[1] == units and hope[2] == row]
     first.extend([hope for hope in hopes if hope[1] != units or hope[2] != row])
-    return best_of(asked, host, name, first, traffic, have, count, count, inf, each)
+    return best_of(asked, host, name, first, traffic, have, count, count, bar, each)
 
 
-def first_look(
-    asked: Asked, host: Host, name: str, traffic: float, have: float, count: int, bar: float
-) -> float:  # fmt: skip
-    """Return what an architecture costs by its slowest draws, as `cost` has it, if that is less than a `bar`; else it.
+def least_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int, bar: float) -> float:
+    """Return what an architecture costs, if that is less than a `bar`; else it.
 
     Minus requests/s where there are GPUs, or GPUs for the traffic: what another layout is held against.
     """
-    hopes = [hope for hope in hopes_of(asked, host, name, traffic, have, count) if hope[0] < bar]
-    units, _, many, each = best_of(asked, host, name, hopes, traffic, have, count, min(FIRST, count), bar, 0.0)
+    units, _, many, each = cheapest(asked, host, name, traffic, have, count, bar)
     if many == 0:
         return bar
     return -each * many if have > 0 else 1.0 * many * units * asked["unit"]["gpus"]
@@ -644,7 +644,7 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     `host` answers what was asked before from memory: rows(name, units), the number of `trials`; top(name, units, row,
     place), requests/s at full load; play(name, units, row, place, rate, enough), what is `played`.
     """
-    units, row, many, sure = cheapest(asked, host, name, traffic, have, count)
+    units, row, many, sure = cheapest(asked, host, name, traffic, have, count, inf)
     one: Standing = {
         "name": name,
         "units": units,

@@ -44,7 +44,7 @@ from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
 
 __all__ = [
     "RATES", "SHARED", "Arrivals", "Fleet", "NoFleetError", "as_record", "asked_of", "capacity", "chances",
-    "first_look", "fleet",
+    "fleet", "least_of",
 ]  # fmt: skip
 
 SHARED = 0.9
@@ -325,18 +325,18 @@ def _nearest(host: _Host, asked: _Asked) -> Iterator[str]:
     yield f"--ttft {looser[0]:.2g} --tpot {looser[1]:.2g}, which a replica keeps that has little to do"
 
 
-def first_look(look: Plan, asked: _Asked, rate: float, have: int, bar: float) -> float:
-    """Return what the best architecture of a plan costs by its slowest draws, if that is less than a `bar`.
+def least_of(found: Plan, asked: _Asked, rate: float, have: int, bar: float) -> float:
+    """Return what the best architecture of a plan costs, if that is less than a `bar`; else infinity.
 
-    GPUs for the rate, or minus the requests/s that the GPUs serve, as `queues.cost`; infinity if it is not.
+    GPUs for the rate, or minus the requests/s that the GPUs serve, as `queues.cost`.
     """
     try:
-        host = _Host(look, asked)
+        host = _Host(found, asked)
     except NoFleetError:
         return inf
-    least = bar
-    for name in host.settings:
-        least = queues.first_look(look.case.asked, host.asked, name, rate, float(have), len(host.places), least)
+    least, rates = bar, found.solved["rates"]
+    for name in sorted(host.settings, key=lambda name: -answers.median(rates[name])):
+        least = queues.least_of(found.case.asked, host.asked, name, rate, float(have), len(host.places), least)
     return least if least < bar else inf
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import ceil, floor, inf
 
 import numpy as np
 import pytest
@@ -79,12 +79,12 @@ def test_the_cheapest_is_that_of_all_candidates(seed):
     sure = {one: sorted(min(rate, queues.FULL * top) for rate, top in zip(kept[one], tops[one], strict=True))[1]
             for one in sizes}  # fmt: skip
     for traffic in (0.3, 5.0, 37.0, 400.0):
-        units, row, many, _ = queues.cheapest(asked, host, "disaggregated", traffic, 0.0, queues.DRAWN)
+        units, row, many, _ = queues.cheapest(asked, host, "disaggregated", traffic, 0.0, queues.DRAWN, inf)
         best = min(2 * size * ceil(traffic / sure[size, which] - 1e-12) for size, which in sizes)
         assert many * units * 2 == best
         assert many == ceil(traffic / sure[units, row] - 1e-12)
     for have in (4, 6, 9, 40):
-        units, row, many, each = queues.cheapest(asked, host, "disaggregated", 0.0, float(have), queues.DRAWN)
+        units, row, many, each = queues.cheapest(asked, host, "disaggregated", 0.0, float(have), queues.DRAWN, inf)
         most = max(floor(have / 2 / size) * sure[size, which] for size, which in sizes)
         assert most / 1.05 <= many * each <= most * (1 + 1e-9)
 
@@ -92,8 +92,9 @@ def test_the_cheapest_is_that_of_all_candidates(seed):
 def test_where_no_rate_is_kept_there_are_no_replicas():
     sizes, tops, _ = drawn_host(3)
     host = host_of(tops, {one: [0.0] * queues.DRAWN for one in sizes})
-    for asked in ((5.0, 0.0), (0.0, 8.0)):
-        _, _, *found = queues.cheapest({"units": 4, "unit": {"gpus": 2}}, host, "disaggregated", *asked, queues.DRAWN)
+    asked = {"units": 4, "unit": {"gpus": 2}}
+    for question in ((5.0, 0.0), (0.0, 8.0)):
+        _, _, *found = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
         assert found == [0, 0.0]
 
 
