@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from msgspec.structs import replace as changed
 
 from inference_math.catalogue.engines import engine
-from inference_math.catalogue.links import Link, as_link
+from inference_math.catalogue.links import Link, as_link, joined
 from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence import load
 from inference_math.evidence.sentences import say
@@ -390,6 +390,7 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     rows = known_errors()
     yield from notes.to_choose(case.asked, found.solved)
     yield from notes.slow_store(under(case), answers.whole_alone(case.asked, *case.pairs(0)[0]))
+    yield from notes.store_moves(case.asked, under(case), found["rate"] if found.best else 0.0)
     if unit.kv == "fp8":
         yield from notes.slow_cache(case.asked, under(case), under(replace(case, unit=unit.resized(kv="bf16"))))
     yield from notes.trusted(unit.numbers, rows)
@@ -432,6 +433,8 @@ def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
             try:
                 other = unit.resized(tp=tp, weights=precision, kv=kv)
             except ValueError:
+                continue
+            if other.tp * other.dp > joined(other.gpu):
                 continue
             yield tp, precision, other
 

@@ -23,11 +23,12 @@ from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
 from inference_math.catalogue.links import Link, link
 from inference_math.catalogue.tiers import Tier, tier
-from inference_math.evidence.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
+from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.numerals import digits, in_seconds
 from inference_math.evidence.sentences import say
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
+from inference_math.unit.steps import kv_sent
 from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS, SLA, Trace, Workload
 from inference_math_planner import (
@@ -125,6 +126,7 @@ def _plan(options: argparse.Namespace) -> int:
         as_whole("--search", options.search, 1, 512)
     if options.turns is not None:
         _put_sessions(options)
+    _hold_what_fits(options)
     work, mixed = _work(options)
     sized = _sized_by(options, work, mixed)
     found, tried, many = sized.plan, sized.tried, sized.fleet
@@ -194,6 +196,26 @@ def _put_sessions(options: argparse.Namespace) -> None:
     _note(options, f"{said}, most of that in {options.tier or 'HBM'} (inference-math store)")
 
 
+def _hold_what_fits(options: argparse.Namespace) -> None:
+    """Put in the place of the stored share what a store finds whose size was named: `--tier NAME=GB` of a unit.
+
+    Of sessions that come back in any order as much is found as fits of what they take.
+    """
+    if options.tier is None or "=" not in options.tier:
+        return
+    options.tier, size = _in_gb("--tier", options.tier)
+    if options.sessions < 1 or not options.alpha or options.prompt is None:
+        raise ValueError("--sessions must be given with a size of --tier, and --alpha, --prompt: what a unit keeps")
+    unit, _ = _laid_out(options)
+    needs = options.sessions * kv_sent(unit.numbers, options.prompt + (options.output or 0))
+    held = min(size / needs, 1.0)
+    if held < 1:
+        found = held * options.alpha
+        said = f"{size / 1e9:g} GB hold {held:.0%} of what {options.sessions} sessions of a unit take"
+        _note(options, f"{said}: {found:.0%} of each prompt is found there, not {options.alpha:.0%}")
+        options.alpha = found
+
+
 def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | None = None) -> Ladder:
     """Return what tiers find for the sessions of the options."""
     names = ("turns", "first", "message", "answer", "think", "cv", "shared")
@@ -201,7 +223,7 @@ def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | No
     if missing:
         raise ValueError(f"--{missing[0]} must be given with --turns")
     turns = Turns(**{name: getattr(options, name) for name in names})
-    sizes = dict(_sized(named) for named in options.tiers)
+    sizes = dict(_in_gb("--tiers", named) for named in options.tiers)
     habit = Habit(blocking=options.blocking, lifetime=options.lifetime)
     return size_store(unit, turns, options.users, sizes, units, sla=sla, habit=habit)
 
@@ -348,13 +370,13 @@ def _store(options: argparse.Namespace) -> int:
     return 0
 
 
-def _sized(named: str) -> tuple[str, float]:
+def _in_gb(option: str, named: str) -> tuple[str, float]:
     """Return a tier's name and bytes from NAME=GB."""
     name, _, size = named.partition("=")
     try:
-        return name, 1e9 * float(size)
+        return name, 1e9 * as_number(option, float(size), ANY_POSITIVE)
     except ValueError:
-        raise ValueError(f"--tiers must be NAME=GB, for example dram=2000, not {named!r:.80}") from None
+        raise ValueError(f"{option} must be NAME=GB, for example dram=2000, not {named!r:.80}") from None
 
 
 def _profile(options: argparse.Namespace) -> int:

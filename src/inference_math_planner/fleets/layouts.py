@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from inference_math.catalogue.links import joined
 from inference_math.evidence.checks import as_whole
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case
@@ -33,9 +34,10 @@ _FEW = 3  # layouts of each TP that a fleet is sized for, those that serve most 
 def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
     """Yield the layouts of a unit's model on at most so many GPUs: TP of 1 to 16, and of mixtures DP with EP.
 
-    Those that do not exist are left out: a TP that does not divide the heads, GPUs too few for the weights.
+    Those that do not exist are left out: a TP that does not divide the heads, GPUs too few for the weights; and those
+    whose groups lie on more GPUs than one node has, between which no link is known.
     """
-    most = as_whole("gpus", gpus, 1, _MOST)
+    most = min(as_whole("gpus", gpus, 1, _MOST), joined(unit.gpu))
     for tp in (size for size in _SIZES if size <= most):
         for dp in (size for size in _SIZES if tp * size <= most and (size == 1 or unit.model.is_mixture)):
             for ep in {1, tp * dp} if unit.model.is_mixture else {1}:

@@ -18,6 +18,7 @@ from inference_math.evidence.checks import SHARE, Interval, as_number, as_one_of
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
+from inference_math.optimiser.draws import median
 from inference_math.optimiser.starts import plain_settings
 from inference_math.optimiser.types import Solution
 from inference_math.simulate.engine import Request
@@ -335,7 +336,7 @@ def least_of(found: Plan, asked: _Asked, rate: float, have: int, bar: float) -> 
     except NoFleetError:
         return inf
     least, rates = bar, found.solved["rates"]
-    for name in sorted(host.settings, key=lambda name: -answers.median(rates[name])):
+    for name in sorted(host.settings, key=lambda name: -median(rates[name])):
         least = queues.least_of(found.case.asked, host.asked, name, rate, float(have), len(host.places), least)
     return least if least < bar else inf
 
