@@ -128,8 +128,7 @@ def size(
 
     Of each TP those layouts are sized that serve most at full load on as many GPUs as there are: pools of two units
     that do not fit are none. What a layout serves at most without queues needs no simulation where another one does
-    more with them; else it is simulated whether it does better. Settings are those of few draws; the best is sized
-    with those of all of them, as `fleet` and `capacity` do.
+    more with them; else it is simulated whether it does better. The best is sized as `fleet` and `capacity` do.
 
     Parameters
     ----------
@@ -179,7 +178,8 @@ def size(
         tried = _tried(looks, costs, [i, *(k for k in order if k != i)])
         more: dict[str, Any] = {"quantile": quantile, "arrivals": arrivals, "workers": workers}
         try:
-            many = traffic.capacity(found, have, **more) if have else traffic.fleet(found, rate or 0.0, **more)
+            sized = looks[i]  # what was simulated of it is known
+            many = traffic.capacity(sized, have, **more) if have else traffic.fleet(sized, rate or 0.0, **more)
             return Sized(found, many, tried)
         except NoFleetError as none:
             short = short or none

@@ -73,6 +73,7 @@ STEADY = 1e-6  # a squared CV: arrivals are as good as equally spaced
 IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
 BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
 APART = 4  # times as many places: between them another number is tried
+SMALLER = 1.5  # times as large: a chunk that is not told from whole prompts
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
 WIDE = 1.08  # rates in a row, where it is looked from which on limits are missed; their middle is `NARROW` to both
 NARROW = RESOLVED  # and how near two must be in the end, between which what is sustained is taken to lie
@@ -153,7 +154,7 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
     whole = max(n_in, row["chunk"])
     chunks = [whole]
     for factor in LARGER:
-        if factor * row["chunk"] < whole:
+        if SMALLER * factor * row["chunk"] < whole:
             chunks.append(factor * row["chunk"])
     if whole > row["chunk"]:
         chunks.append(row["chunk"])

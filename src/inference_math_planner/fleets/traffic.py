@@ -332,7 +332,7 @@ def least_of(found: Plan, asked: _Asked, rate: float, have: int, bar: float) -> 
     GPUs for the rate, or minus the requests/s that the GPUs serve, as `queues.cost`.
     """
     try:
-        host = _Host(found, asked)
+        host = _host(found, asked)
     except NoFleetError:
         return inf
     least, rates = bar, found.solved["rates"]
@@ -372,7 +372,7 @@ def _standing(question: _Question, name: str) -> Standing:
     return queues.standing(found.case.asked, host.asked, name, rate, float(have), len(host.places))
 
 
-@lru_cache(maxsize=12)
+@lru_cache(maxsize=32)
 def _host(found: Plan, asked: _Asked) -> _Host:
     """Return what plays replicas of a plan, kept: what one does does not hang on the traffic of all."""
     return _Host(found, asked)
@@ -486,7 +486,10 @@ class _Host:
             "like": asked.like,
             "share": asked.share,
         }
-        self.settings = queues.candidates(self.case.asked, self._solved)
+        # Settings are chosen under the draws that stand for all.
+        few = [pairs[i] for i in self.places]
+        chosen = self._solved if len(few) == len(pairs) else answers.solve(found.case.asked, few)
+        self.settings = queues.candidates(self.case.asked, chosen)
         for name, row in self.settings.items():
             if not queues.longest_fits(asked.like, queues.system_for(self.case.asked, name, row)):
                 raise NoFleetError("traffic must have requests that a unit's KV cache holds; its longest is longer")

@@ -16,8 +16,9 @@ import inference_math_planner as planner
 from inference_math import SLA, Unit, Workload
 from inference_math.catalogue.tiers import tiers
 from inference_math.evidence.numerals import digits
-from inference_math_planner import NoFleetError, as_markdown, as_record, capacity, fleet, plan, schema
+from inference_math_planner import Arrivals, NoFleetError, as_markdown, as_record, capacity, fleet, plan, schema
 from inference_math_planner.answers.text import as_html, as_script, as_short, as_text
+from inference_math_planner.fleets.mixes import mix
 
 SMALL = Unit.of("llama-3-8b", "h100-sxm")
 
@@ -120,10 +121,11 @@ def test_a_fleet_is_the_answer_where_there_is_traffic():
 @pytest.mark.usefixtures("few_draws")
 def test_a_record_without_a_fleet_has_no_number_of_one():
     """Whatever a unit does at full load: an answer to a question that has none is none."""
-    found = plan(SMALL, Workload(16_000, 40), SLA(0.62, 0.09))
+    come = Arrivals(mix=mix("azure-code"))
+    found = plan(SMALL, Workload.from_trace(come.mix), SLA(0.2, 0.05))
     assert found.feasible
-    with pytest.raises(NoFleetError, match="no architecture keeps 90%") as none:
-        fleet(found, 5)
+    with pytest.raises(NoFleetError, match="no architecture keeps 100%") as none:
+        fleet(found, 5, quantile=0.999, arrivals=come)
     record = as_record(found, short=none.value, warnings=["late"])
     content = written(record)
     assert not content["feasible"]
@@ -131,9 +133,9 @@ def test_a_record_without_a_fleet_has_no_number_of_one():
     assert content["architectures"] == []
     assert all(content["answer"][key] is None for key in ("architecture", "gpus", "rate", "unit_rate", "ttft", "tpot"))
     why, nearest = content["advice"]
-    assert why.startswith("with queues, no architecture keeps 90%")
-    ttft, tpot = map(float, re.search(r"--ttft (\S+) --tpot (\S+),", nearest).groups())
-    assert fleet(plan(SMALL, found.case.work, SLA(ttft, tpot)), 0.01).gpus[0] >= 1  # it can be kept
+    assert why.startswith("with queues, no architecture keeps 100%")
+    share = float(re.search(r"--quantile (\S+) with", nearest)[1])
+    assert fleet(found, 0.01, quantile=share, arrivals=come).gpus[0] >= 1  # it can be kept
     for view in (as_short, as_text, as_markdown, as_html):
         assert "o fleet keeps the promise" in view(record)
         assert why[1:] in view(record)
