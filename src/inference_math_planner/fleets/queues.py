@@ -502,7 +502,7 @@ def no_better(name: str, many: int, units: int, row: int, failed: list[list[int]
     return False
 
 
-def best_of(
+def best_among(
     asked: Asked, host: Host, name: str, hopes: list[list[float]], traffic: float, have: float, count: int, looked: int,
     bar: float, guess: float,
 ) -> tuple[int, int, int, float]:  # fmt: skip
@@ -547,12 +547,12 @@ def cheapest(
     of them about what is the best by these. No replicas where none keeps it at less than a `bar`; see `cost`.
     """
     hopes = [hope for hope in hopes_of(asked, host, name, traffic, have, count) if hope[0] < bar]
-    units, row, many, each = best_of(asked, host, name, hopes, traffic, have, count, min(FIRST, count), bar, 0.0)
+    units, row, many, each = best_among(asked, host, name, hopes, traffic, have, count, min(FIRST, count), bar, 0.0)
     if many == 0:
         return sizes_of(asked, name)[0], 0, 0, 0.0
     first = [hope for hope in hopes if hope[1] == units and hope[2] == row]
     first.extend([hope for hope in hopes if hope[1] != units or hope[2] != row])
-    return best_of(asked, host, name, first, traffic, have, count, count, bar, each)
+    return best_among(asked, host, name, first, traffic, have, count, count, bar, each)
 
 
 def least_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int, bar: float) -> float:

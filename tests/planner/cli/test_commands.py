@@ -148,6 +148,8 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (ASKED, "--tier dram --store 9 --alpha 0.5", "--store must be left out where --tier"),
         (ASKED, "--gpus b200=free", "--gpus must be names, or GPU=USD, for example b200=5"),
         (ASKED, "--have 2 --rate 3", "--have must be left out"),
+        (ASKED, "--alpha 0.5 --tier dram=9", "--sessions must be given with a size of --tier"),
+        (ASKED, "--alpha 0.5 --tier dram=much", "--tier must be NAME=GB, for example dram=2000, not 'dram=much'"),
         (ASKED, "--expert-imbalance 1", "--expert-imbalance must be left out for llama-3-70b"),
         ([*PLAN, *SESSIONS], "--alpha 0.5", "--alpha must be left out: it follows from sessions"),
         (PLAN, "", "--users must be given with --turns"),
@@ -174,6 +176,52 @@ def test_an_error_does_not_repeat_a_long_input(capsys):
 def test_limits_that_look_like_milliseconds_are_noted(limit, capsys):
     main([*ASKED, *f"--{limit}".split()])
     assert capsys.readouterr().err == f"note: limits are in seconds; --{limit} s is long\n"
+
+
+def test_what_is_noted_is_in_the_json_too(tmp_path, capsys):
+    path = tmp_path / "own.csv"
+    path.write_text("n_in,n_out\n100,20\n2000,x\n300,10\n")
+    main(["plan", *UNIT, *split("--ttft 400 --tpot 0.04 --json --lengths"), str(path)])
+    printed = capsys.readouterr()
+    assert [f"note: {one}" for one in json.loads(printed.out)["warnings"]] == printed.err.splitlines()
+    assert len(printed.err.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "why", "nearest"),
+    [("--have 1", "gpus must be at least 2", "--have 2"), ("--rate 5 --quantile 1 --ttft 0.2", "no architecture", "")],
+)
+def test_a_question_without_an_answer_gets_none(more, why, nearest, capsys):
+    """No number, no other question's answer: the status says so, and the advice why."""
+    asked = [*ASKED, *more.split()]
+    content = json.loads(said(capsys, *asked, "--json", status=1).out)
+    jsonschema.validate(content, schema())
+    assert not content["feasible"]
+    assert content["architectures"] == []
+    assert all(content["answer"][key] is None for key in ("architecture", "gpus", "rate", "served", "unit_rate"))
+    assert why in content["advice"][0]
+    assert any(nearest in one for one in content["advice"])
+    assert "No fleet keeps the promise.\n" in said(capsys, *asked, status=1).out
+
+
+def test_a_store_of_a_size_brings_what_it_holds(capsys):
+    """The rest of the sessions is not there: a share that no store of this size can find is not planned with."""
+    asked = [*ASKED, *split("--alpha 0.8 --sessions 500")]
+    whole, half = (told(capsys, *asked, "--tier", tier) for tier in ("dram=1000000", "dram=100"))
+    needs = 500 * Unit.of("llama-3-70b", "h100-sxm", 2, "fp8").model.kv_bytes(2370, "bf16")
+    assert whole["workload"]["alpha"] == 0.8
+    assert half["workload"]["alpha"] == pytest.approx(0.8 * 1e11 / needs)
+    assert "is found there, not 80%" in half["warnings"][0]
+    assert half["answer"]["unit_rate"]["value"] < whole["answer"]["unit_rate"]["value"]
+    assert any("writes" in one and "from its store" in one for one in whole["cautions"])
+
+
+def test_layouts_over_several_nodes_are_refused_with_the_nearest_within_one(capsys):
+    asked = ["plan", *UNIT[:4], *SENT]
+    assert re.search(
+        "error: --tp must be .* of which a node joins 8.* is tp 8$",
+        said(capsys, *asked, "--tp", "16", status=2).err.strip(),
+    )
 
 
 def test_the_options_default_to_what_the_package_defaults_to():

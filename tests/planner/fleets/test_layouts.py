@@ -10,7 +10,8 @@ from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import layouts_near, layouts_ranked
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
-from inference_math_planner import NoFleetError, capacity, fleet, layouts, plan, search, size
+from inference_math_planner import Arrivals, NoFleetError, capacity, fleet, layouts, plan, search, size
+from inference_math_planner.fleets.mixes import mix
 
 DENSE = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 CASE = Case(DENSE, Workload(2200, 170), SLA(1.0, 0.04))
@@ -70,7 +71,8 @@ def test_a_fleet_takes_the_layout_that_takes_the_fewest_gpus():
     found, busy = size(MIXTURE, 4, rate=2), search(MIXTURE, 4)[0]
     assert found.fleet.gpus[0] < busy.case.unit.gpus <= fleet(busy, 2).gpus[0]
     assert found.tried["answer"][0] == found.fleet.gpus[0]
-    assert found.plan.case.unit == MIXTURE.unit.resized(**found.tried.loc[0, ["tp", "dp", "ep", "pp"]].to_dict())
+    unit = found.plan.case.unit
+    assert found.tried.loc[0, ["tp", "dp", "ep", "pp"]].tolist() == [unit.tp, unit.dp, unit.ep, unit.pp]
     with pytest.raises(ValueError, match="rate must be given, or have: one of them"):
         size(MIXTURE, 4, rate=2, have=4)
 
@@ -90,9 +92,13 @@ def test_a_layout_whose_pools_do_not_fit_is_none():
 
 @pytest.mark.usefixtures("few_draws")
 def test_a_question_without_an_answer_has_no_fleet():
-    found = size(replace(CASE, sla=SLA(0.23, 0.04)), 4, rate=5, quantile=0.999)
+    come = Arrivals(mix=mix("azure-code"))
+    small = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload.from_trace(come.mix), SLA(0.2, 0.05), units=2)
+    found = size(small, 2, rate=5, quantile=0.999, arrivals=come)
     assert found.fleet is None
-    assert not found.plan.feasible or isinstance(found.short, NoFleetError)
+    assert found.plan.feasible
+    assert "no architecture keeps 100% of the requests" in found.short.why
+    assert found.tried["answer"].isna().all()
 
 
 RESOLVES = 1.04  # times a rate that simulations do not tell apart
