@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib.metadata import entry_points
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from tqdm import tqdm
@@ -34,7 +34,6 @@ from inference_math.workload import LENGTHS, SLA, Trace, Workload
 from inference_math_planner import (
     Benchmark,
     Case,
-    Ladder,
     NoFleetError,
     Plan,
     Record,
@@ -48,17 +47,17 @@ from inference_math_planner import (
     plan,
     search,
     size,
-    size_store,
 )
 from inference_math_planner.answers import text
 from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.bench import cadence_said
 from inference_math_planner.fleets.gpus import first_said
-from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import RATES, SHARED, Arrivals
-from inference_math_planner.fleets.turns import Turns
+
+if TYPE_CHECKING:
+    from inference_math_planner import Ladder
 
 __all__ = ["main"]
 
@@ -218,6 +217,11 @@ def _hold_what_fits(options: argparse.Namespace) -> None:
 
 def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | None = None) -> Ladder:
     """Return what tiers find for the sessions of the options."""
+    # SciPy's optimiser takes longer to load than most plans do without it.
+    from inference_math_planner.fleets.loops import Habit
+    from inference_math_planner.fleets.stores import size_store
+    from inference_math_planner.fleets.turns import Turns
+
     names = ("turns", "first", "message", "answer", "think", "cv", "shared")
     missing = [name for name in names if getattr(options, name) is None]
     if missing:
