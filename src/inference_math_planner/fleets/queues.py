@@ -80,7 +80,7 @@ NARROW = RESOLVED  # and how near two must be in the end, between which what is 
 BEATS = 1 + 1e-6  # as much as another, and more
 SPLITS = 64  # of a size that are tried, about
 ALL_TO = 32  # units of pools that are tried each; beyond, an eighth apart
-THIRD = 3  # every so many draws what is sustained is simulated
+APART_DRAWS = 5  # every so many draws what is sustained is simulated
 FIRST = 4  # draws, the slowest, that say whether more need be asked
 GUESS = 0.7  # of full load: where it is looked first for what is sustained, whoever was tried before
 STRIDE = 1.3  # from one number of replicas to the next, until one is enough
@@ -614,20 +614,20 @@ def fewest(
 def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[float]:
     """Return what a replica sustains in each draw, from the fastest at full load to the slowest.
 
-    Every third draw is simulated; between two of them the share of full load is taken to change evenly, where either
+    Every fifth draw is simulated, the slowest, too; between two of them the share of full load is taken to change evenly, where either
     sustains anything.
     """
     found: list[float] = [-1.0 for _ in range(count)]
     guess = GUESS
     for place in range(count):
-        if place % THIRD == 0 or place == count - 1:
+        if place % APART_DRAWS == 0 or place == count - 1:
             found[place] = rate_at(host, name, units, row, place, guess)
             share = found[place] / host["top"](name, units, row, place)
             guess = max(share, LEAST) if share > 0 else guess
     for place in range(count):
         if found[place] < 0:
-            before = place - place % THIRD
-            after = min(before + THIRD, count - 1)
+            before = place - place % APART_DRAWS
+            after = min(before + APART_DRAWS, count - 1)
             low, high = [found[at] / host["top"](name, units, row, at) for at in [before, after]]
             top = host["top"](name, units, row, place)
             part = (place - before) / (after - before)
