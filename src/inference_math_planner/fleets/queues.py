@@ -614,8 +614,8 @@ def fewest(
 def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[float]:
     """Return what a replica sustains in each draw, from the fastest at full load to the slowest.
 
-    Every fifth draw is simulated, the slowest, too; between two of them the share of full load is taken to change evenly, where either
-    sustains anything.
+    Every fifth draw is simulated, the slowest, too; between two of them the share of full load is taken to change
+    evenly, where either sustains anything.
     """
     found: list[float] = [-1.0 for _ in range(count)]
     guess = GUESS

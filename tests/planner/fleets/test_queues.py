@@ -186,3 +186,41 @@ def test_the_highest_rate_is_found_from_any_guess(true):
         assert low == pytest.approx(top, rel=0.04)
         assert high == low == 9.7 or top < high <= 1.04 * low
     assert queues.highest_rates(10.0, 0.7, 1.04, lambda rate: False) == (0.0, 0.0)
+
+
+def test_what_fails_rules_out_what_has_no_more_and_shares_no_better():
+    failed = [[2, 4, 0]]  # two replicas of four units
+    assert queues.no_better("chunked", 2, 3, 0, failed)
+    assert queues.no_better("chunked", 4, 2, 0, failed)
+    assert not queues.no_better("chunked", 2, 3, 1, failed)  # other settings
+    assert not queues.no_better("chunked", 1, 8, 0, failed)  # one queue
+    assert not queues.no_better("chunked", 3, 3, 0, failed)
+    assert queues.pools_of("disaggregated", 4, 0) == [1, 3]
+    assert queues.no_better("disaggregated", 2, 3, 0, failed)
+    assert not queues.no_better("disaggregated", 2, 3, 1, failed)  # two prefill units each
+
+
+def test_what_is_sustained_between_simulated_draws_is_a_share_of_their_full_load():
+    tops = [20.0 - place for place in range(16)]
+    asked, host = [], host_of({(2, 0): tops}, {(2, 0): [0.8 * top for top in tops]})
+
+    def played(*of):
+        asked.append(of[3])
+        return host["play"](*of)
+
+    found = queues.sustained(host | {"play": played}, "disaggregated", 2, 0, 16)
+    assert set(asked) == {0, 5, 10, 15}
+    assert found == pytest.approx([0.8 * top for top in tops], rel=0.05)
+    stuck = host_of({(2, 0): tops}, {(2, 0): [0.8 * top if place < 12 else 0.0 for place, top in enumerate(tops)]})
+    none = queues.sustained(stuck, "disaggregated", 2, 0, 16)
+    assert [rate == 0 for rate in none] == [False] * 12 + [True] * 4  # beside one of nothing each is asked
+
+
+def test_a_look_that_is_no_better_costs_what_there_is():
+    _, tops, kept = drawn_host(1)
+    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}}
+    least = queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, inf)
+    assert queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, least) == least
+    most = queues.least_of(asked, host, "disaggregated", 0.0, 8.0, queues.DRAWN, inf)
+    assert most < 0
+    assert queues.least_of(asked, host, "disaggregated", 0.0, 8.0, queues.DRAWN, 2 * most) == 2 * most
