@@ -224,9 +224,10 @@ def fleet(
     short ones wait for long ones; of pools the less, the longer the limit on TTFT is beside the longest prompts.
 
     Sixteen draws of the calibration stand for all, each with arrivals of its own, the same for all architectures. In
-    each of them one replica of each architecture is simulated at rates that are tried, up to nearly what it serves at
-    full load. A fleet is the fewest GPUs with which nine in ten of these draws keep the promise. `architecture` None:
-    the one that takes the fewest; of equal ones that which serves more in the mean over the draws.
+    every fifth of them one replica of each architecture is simulated at rates that are tried, up to nearly what it
+    serves at full load; what is between two of these is interpolated, as a share of full load. A fleet is the fewest
+    GPUs with which nine in ten of the sixteen keep the promise. `architecture` None: the one that takes the fewest; of
+    equal ones that which serves more in the mean over the draws.
 
     A chunked replica is tried with the plan's chunk and with larger ones: at part load they shorten the first token,
     and a request's mean TPOT bears some long steps. Pools are tried with every split. A replica may have as many units

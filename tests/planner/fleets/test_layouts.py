@@ -94,7 +94,7 @@ def test_a_layout_whose_pools_do_not_fit_is_none():
 def test_a_question_without_an_answer_has_no_fleet():
     come = Arrivals(mix=mix("azure-code"))
     small = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload.from_trace(come.mix), SLA(0.2, 0.05), units=2)
-    found = size(small, 2, rate=5, quantile=0.999, arrivals=come)
+    found = size(small, 1, rate=5, quantile=0.999, arrivals=come)
     assert found.fleet is None
     assert found.plan.feasible
     assert "no architecture keeps 100% of the requests" in found.short.why
