@@ -25,7 +25,7 @@ from inference_math.optimiser.draws import median
 from inference_math.optimiser.starts import plain_settings, settings
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit import Unit
-from inference_math.unit.asked import computed_tokens, sent_bytes
+from inference_math.unit.asked import computed_tokens, sent_bytes, target_of
 from inference_math.unit.types import DrawnCoefficients, Part, Row
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers import notes, record
@@ -415,12 +415,24 @@ def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
     met = False
     for tp, precision, other in _variants(case.unit):
         at = replace(case, unit=other)
-        solved = answers.solve(at.asked, at.pairs(DRAWS if len(pairs) > 1 else 0))
+        drawn = at.pairs(DRAWS if len(pairs) > 1 else 0)
+        if not _may_meet(at, drawn):  # which takes no search to see
+            continue
+        solved = answers.solve(at.asked, drawn)
         if solved["best"]:
             met = True
             yield notes.remedy(tp, other.gpus, precision, median(solved["rates"][solved["best"]]))
     if not met:
         yield {"key": "missed.nothing"}
+
+
+def _may_meet(case: Case, drawn: list[DrawnCoefficients]) -> bool:
+    """Tell whether a request alone meets both limits in half of the draws: else no architecture does in most."""
+    target, kept = target_of(case.asked), 0
+    for one in answers.drawn_costs(case.asked, drawn):
+        step = one["mixed"]
+        kept += step(1.0, 0.0) <= target["step"] and one["front"] + step(0.0, 1.0) <= target["ttft"]
+    return 2 * kept >= len(drawn)
 
 
 def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:

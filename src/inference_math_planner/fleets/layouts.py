@@ -161,8 +161,7 @@ def size(
         cases = [replace(one, units=min(one.units, max(have // one.unit.gpus, 2))) for one in cases]
     looks = _first(list(map(_look, cases)), have or 0)
     if not looks:
-        found, tried = search(case, gpus)
-        return Sized(found, None, tried)
+        return Sized(Plan.of(cases[0], DRAWS), None)
     asked = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
     looks.sort(key=lambda one: _expected(one, rate or 0.0, float(have or 0)))
     costs: list[float] = []
