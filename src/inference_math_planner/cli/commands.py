@@ -261,12 +261,13 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
         "quantile": None if options.quantile == MEANS else options.quantile or SHARED,
         "arrivals": Arrivals(options.bursts, mixed, options.seed),
         "workers": min(os.cpu_count() or 1, 3),
+        "shown": _shown,
     }
     if not named or options.search is not None:
         asked["units"] = options.units or asked["units"]
         most = options.search or min(options.have or SEARCHED, SEARCHED)
         case = Case(unit, work, sla, **asked)
-        return size(case, most, rate=options.rate, have=options.have, shown=_shown, **more)
+        return size(case, most, rate=options.rate, have=options.have, **more)
     found = plan(unit, work, sla, **asked)
     if not found.feasible:
         return Sized(found, None)
@@ -278,9 +279,9 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
         return Sized(found, None, short=none)
 
 
-def _shown(layouts: Iterable[Plan]) -> Iterable[Plan]:
-    """Return layouts as they are, with a bar on a terminal where they take more than a second."""
-    bar: Iterable[Plan] = tqdm(layouts, "layouts", leave=False, delay=1, disable=None, file=sys.stderr)
+def _shown(tried: Iterable[Any]) -> Iterable[Any]:
+    """Return what is tried as it is, with a bar on a terminal where it takes more than a second."""
+    bar: Iterable[Any] = tqdm(tried, "queues", leave=False, delay=1, disable=None, file=sys.stderr)
     return bar
 
 

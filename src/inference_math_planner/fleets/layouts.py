@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf, nan
 from typing import Any
@@ -18,7 +18,7 @@ from inference_math.optimiser.draws import interval, median
 from inference_math.unit import Unit
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues, traffic
-from inference_math_planner.fleets.traffic import AT_RANDOM, SHARED, Arrivals, Fleet, NoFleetError
+from inference_math_planner.fleets.traffic import AT_RANDOM, SHARED, Arrivals, Fleet, NoFleetError, Shown
 
 __all__ = ["Sized", "layouts", "search", "size"]
 
@@ -122,7 +122,7 @@ def size(
     quantile: float | None = SHARED,
     arrivals: Arrivals = AT_RANDOM,
     workers: int = 1,
-    shown: Callable[[Iterable[Plan]], Iterable[Plan]] = iter,
+    shown: Shown = iter,
 ) -> Sized:
     """Return the layout, and the fleet of it, that serves `rate` requests/s on the fewest GPUs, or most on those there.
 
@@ -139,7 +139,7 @@ def size(
     quantile, arrivals, workers
         As of `fleet`.
     shown
-        Passes the layouts on as they are tried, for a progress bar.
+        Passes layouts on as they are looked at and tried, then architectures, for a progress bar.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def size(
     cases = _cases(case.checked(), gpus)
     if have is not None:
         cases = [replace(one, units=min(one.units, max(have // one.unit.gpus, 2))) for one in cases]
-    looks = _first(list(map(_look, cases)), have or 0)
+    looks = _first([_look(one) for one in shown(cases)], have or 0)
     if not looks:
         return Sized(Plan.of(cases[0], DRAWS), None)
     asked = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
@@ -175,7 +175,7 @@ def size(
         if not found.feasible:
             continue
         tried = _tried(looks, costs, [i, *(k for k in order if k != i)])
-        more: dict[str, Any] = {"quantile": quantile, "arrivals": arrivals, "workers": workers}
+        more: dict[str, Any] = {"quantile": quantile, "arrivals": arrivals, "workers": workers, "shown": shown}
         try:
             sized = looks[i]  # what was simulated of it is known
             many = traffic.capacity(sized, have, **more) if have else traffic.fleet(sized, rate or 0.0, **more)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice
 from math import ceil, floor, inf
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,6 +53,7 @@ SHARED = 0.9
 """Of the requests that keep both limits in a fleet, where nobody says how many."""
 _NONE = "no fleet keeps the promise"
 _ROOMY = 1.1  # times what an idle replica's requests see: limits that it keeps
+Shown = Callable[[Iterable[Any]], Iterable[Any]]
 _SLICE = 50  # requests of a trace that a replica must get, to tell their share
 _BURSTS = Interval(0, 10)
 _GAPS = 2039  # times between arrivals that are drawn: a prime, so that each draw has them in another order
@@ -215,6 +217,7 @@ def fleet(
     quantile: float | None = SHARED,
     arrivals: Arrivals = AT_RANDOM,
     workers: int = 1,
+    shown: Shown = iter,
 ) -> Fleet:
     """Return how many replicas of a plan's architecture keep its limits for the share `quantile` of the requests.
 
@@ -248,6 +251,8 @@ def fleet(
         How requests come, and which; see `Arrivals`.
     workers
         Processes that simulate architectures at once, where the system can fork.
+    shown
+        Passes architectures on as they are sized, for a progress bar.
 
     Raises
     ------
@@ -259,7 +264,7 @@ def fleet(
     """
     rate = _rate(traffic)
     sent = traffic if isinstance(traffic, Trace) else rate
-    return _chosen(found, architecture, asked_of(sent, quantile, arrivals, 0), rate, 0, workers)
+    return _chosen(found, architecture, asked_of(sent, quantile, arrivals, 0), rate, 0, workers, shown)
 
 
 def capacity(
@@ -270,6 +275,7 @@ def capacity(
     quantile: float | None = SHARED,
     arrivals: Arrivals = AT_RANDOM,
     workers: int = 1,
+    shown: Shown = iter,
 ) -> Fleet:
     """Return the traffic that so many GPUs serve within a plan's SLA: `fleet`, asked the other way round.
 
@@ -282,10 +288,12 @@ def capacity(
         As `fleet`, and for fewer GPUs than a replica of any architecture takes.
     """
     most = as_whole("gpus", gpus, 1, 1_000_000)
-    return _chosen(found, architecture, asked_of(0.0, quantile, arrivals, most), 0.0, most, workers)
+    return _chosen(found, architecture, asked_of(0.0, quantile, arrivals, most), 0.0, most, workers, shown)
 
 
-def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int, workers: int) -> Fleet:
+def _chosen(
+    found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int, workers: int, shown: Shown
+) -> Fleet:  # fmt: skip
     if not found.feasible:
         raise ValueError("found must be a plan that some architecture meets: " + "; ".join(found.advice))
     host = _host(found, asked)
@@ -295,7 +303,7 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
     least = min(found.case.unit.gpus * (2 if name == "disaggregated" else 1) for name in names)
     if have and have < least:
         raise NoFleetError(f"gpus must be at least {least}, those of a replica, not {have}", [f"--have {least}"])
-    fleets = _standings(found, tuple(names), asked, rate, have, workers)
+    fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
     crowd = queues.crowd(fleets, rate, float(have), len(host.places))
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
     if not ordered:
@@ -344,7 +352,7 @@ def least_of(found: Plan, asked: _Asked, rate: float, have: int, bar: float) -> 
 
 @lru_cache(maxsize=12)
 def _standings(
-    found: Plan, names: tuple[str, ...], asked: _Asked, rate: float, have: int, workers: int
+    found: Plan, names: tuple[str, ...], asked: _Asked, rate: float, have: int, workers: int, shown: Shown
 ) -> dict[str, Standing]:
     """Return what `queues.standing` found for each architecture, by so many processes at once, and keep it."""
     question = (found, asked, rate, have)
@@ -352,8 +360,8 @@ def _standings(
         # What is asked holds functions, which only a process that is forked knows; the slowest comes first.
         slowest = sorted(names, key=lambda name: name != "chunked")
         with ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _ask, (question,)) as pool:
-            return dict(zip(slowest, pool.map(_answer, slowest), strict=True))
-    return {name: _standing(question, name) for name in names}
+            return dict(shown(zip(slowest, pool.map(_answer, slowest), strict=True)))
+    return {name: _standing(question, name) for name in shown(names)}
 
 
 _questions: list[_Question] = []  # what this process is asked, in a process that answers
