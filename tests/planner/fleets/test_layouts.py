@@ -115,7 +115,7 @@ QUESTIONS = st.tuples(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("few_draws")
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(QUESTIONS)
 def test_laws_of_what_is_chosen(asked):
     """More GPUs never serve less, what they serve needs no more of them, and no layout that is typed does better."""
