@@ -67,7 +67,7 @@ def test_the_core_needs_six_others_and_each_distribution_those_below_it(wheels):
         needs[name] = set(re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra ==)", told["METADATA"], re.M))
         commands[name] = told.get("entry_points.txt", "")
     assert needs["inference_math"] == {"numpy", "pandas", "scipy", "sympy", "tomli-w", "tqdm"}
-    assert needs["inference_math_planner"] == {"inference-math", "msgspec", "numpy", "pandas", "scipy", "sympy"}
+    assert needs["inference_math_planner"] == {"inference-math", "msgspec", "numpy", "pandas", "scipy", "sympy", "tqdm"}
     assert {"inference-math", "inference-math-planner"} < needs["inference_math_bench"]
     assert {"inference-math", "inference-math-planner", "inference-math-bench"} < needs["inference_math_book"]
     assert "inference-math = inference_math_planner.cli:main" in commands["inference_math_planner"]

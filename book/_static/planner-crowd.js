@@ -31,7 +31,8 @@ window.inferenceMathCrowd = (() => {
     const places = math.representative(asked, solved.costs);
     const draws = places.map((i, place) => ({ pace: math.pace_of(asked, ...drawn[i]), front: solved.costs[i].front, place }));
     const of = remembered((units) => math.of_units(asked, units));
-    const candidates = math.candidates(asked, solved);
+    // Settings are chosen under the draws that stand for all.
+    const candidates = math.candidates(asked, places.length === drawn.length ? solved : math.solve(planned, places.map((i) => drawn[i])));
     const rowsOf = remembered((name, units) => math.trials(of(units), name, candidates[name]));
     const host = {
       rows: (name, units) => rowsOf(name, units).length,

@@ -114,6 +114,8 @@
     const whole = given.experts === "whole";
     const layout = (size) => ({ tp: size, ep: whole ? size * dp : 1, dp, pp });
     const mixture = model.shape.routed_params > 0;
+    const scattered = math.say(math.scattered_over(layout(tp), rates.joined));
+    if (scattered) throw Object.assign(new Error(`${label("tp")} ${scattered}`), { short: "needs links between nodes, which are not modelled" });
     if (layout(tp).ep > 1 && !mixture) throw new Error(`${label("experts")}: ${given.model} has none`);
     if (mixture && model.shape.experts % layout(tp).ep) throw new Error(`${label("experts")}: ${layout(tp).ep} GPUs do not divide the ${model.shape.experts} experts of ${given.model}`);
     if (given.imbalance && !mixture) refuse("imbalance", `must be left empty: ${given.model} has no routed experts`);
@@ -247,7 +249,7 @@
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${say(math.hindered(asked, centre, name))}`) : [];
     const wide = { ...given, kv: "bf16", sessions: 0 };
     const cache = given.kv === "fp8" ? math.slow_cache(asked, centre, math.under(question(wide), coefficients(wide), [1, 1, 0])) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(centre, math.whole_alone(asked, coefficients(given), [1, 1, 0])), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, checked].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(centre, math.whole_alone(asked, coefficients(given), [1, 1, 0])), ...math.store_moves(asked, centre, best ? numbers.rate[0] : 0), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, checked].map(sentence);
   };
 
   const remedies = (given) => {

@@ -16,9 +16,9 @@ _NAMES = {
     "answers.text": "as_markdown",
     "fleets.benchmarks": "Benchmark Foreseen cadences foresee",
     "fleets.gpus": "across",
-    "fleets.layouts": "layouts search",
+    "fleets.layouts": "Sized layouts search size",
     "fleets.stores": "Ladder size_store",
-    "fleets.traffic": "Arrivals Fleet as_record capacity fleet",
+    "fleets.traffic": "Arrivals Fleet NoFleetError as_record capacity fleet",
 }
 
 __getattr__ = door(__name__, **_NAMES)

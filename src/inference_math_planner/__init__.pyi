@@ -14,12 +14,15 @@ from inference_math_planner.fleets.benchmarks import Foreseen as Foreseen
 from inference_math_planner.fleets.benchmarks import cadences as cadences
 from inference_math_planner.fleets.benchmarks import foresee as foresee
 from inference_math_planner.fleets.gpus import across as across
+from inference_math_planner.fleets.layouts import Sized as Sized
 from inference_math_planner.fleets.layouts import layouts as layouts
 from inference_math_planner.fleets.layouts import search as search
+from inference_math_planner.fleets.layouts import size as size
 from inference_math_planner.fleets.stores import Ladder as Ladder
 from inference_math_planner.fleets.stores import size_store as size_store
 from inference_math_planner.fleets.traffic import Arrivals as Arrivals
 from inference_math_planner.fleets.traffic import Fleet as Fleet
+from inference_math_planner.fleets.traffic import NoFleetError as NoFleetError
 from inference_math_planner.fleets.traffic import as_record as as_record
 from inference_math_planner.fleets.traffic import capacity as capacity
 from inference_math_planner.fleets.traffic import fleet as fleet

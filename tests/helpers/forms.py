@@ -85,7 +85,7 @@ def settings(count):
         if not catalogue.model(given["model"]).is_mixture:
             given["imbalance"] = ""
         try:
-            unit_of(given)
+            case_of(given).checked()
         except ValueError:
             continue
         found += 1

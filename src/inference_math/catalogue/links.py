@@ -13,10 +13,14 @@ from inference_math.catalogue.models import Gpu
 from inference_math.evidence import load
 from inference_math.evidence.checks import Interval, as_number, as_one_of
 
-__all__ = ["USUAL", "Link", "as_link", "link", "links"]
+__all__ = ["USUAL", "Link", "as_link", "joined", "link", "links"]
 
 USUAL = "rdma"
 """The link between pools where nobody names one: what clusters that serve in pools have, as it was measured."""
+
+
+_NODE = 8  # GPUs that a node joins
+_RACKS = {"gb200": 72, "gb300": 72}  # that the NVLink of a rack does: NVIDIA, GB200 NVL72 and GB300 NVL72
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,16 @@ class Link:
     def of(self, gpu: Gpu) -> float:
         """Return the bytes per second of one GPU."""
         return gpu.link_bw if self.bw is None else self.bw
+
+
+def joined(gpu: Gpu) -> int:
+    """Return how many GPUs the links reach that a step is computed over: those of a node, or of a rack.
+
+    >>> from inference_math import catalogue
+    >>> joined(catalogue.gpu("h100-sxm")), joined(catalogue.gpu("gb300"))
+    (8, 72)
+    """
+    return _RACKS.get(gpu.name, _NODE)
 
 
 @lru_cache

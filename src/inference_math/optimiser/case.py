@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from inference_math.catalogue.engines import engine
-from inference_math.catalogue.links import Link, as_link
+from inference_math.catalogue.links import Link, as_link, joined
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.starts import page_of
 from inference_math.unit import Unit
-from inference_math.unit.asked import crowded
+from inference_math.unit.asked import crowded, scattered_over
 from inference_math.unit.front import Front
 from inference_math.unit.rates import acceleration
 from inference_math.unit.types import Asked, DrawnCoefficients, StepCosts
@@ -58,6 +58,8 @@ class Case:
         )
         if not own.work.n_out > 1:
             raise ValueError(f"work.n_out must be more than one token, not {own.work.n_out:g}")
+        if wrong := say(scattered_over(own.unit.numbers["layout"], joined(own.unit.gpu))):
+            raise ValueError(f"tp {wrong}{_in_a_node(own.unit)}")
         if wrong := say(crowded(own.asked)):
             raise ValueError(f"sessions {wrong}, not {own.sessions}")
         return own
@@ -94,6 +96,21 @@ class Case:
     def pairs(self, count: int) -> list[DrawnCoefficients]:
         """Return so many draws, as coefficients and factors; of 0, the calibration itself, once."""
         return self.unit.draws(self.work, count) if count else [(self.unit.found(self.work), [1.0, 1.0, 0.0])]
+
+
+def _in_a_node(unit: Unit) -> str:
+    """Return in words the layout nearest to a unit's whose groups lie in a node; "" where none holds the model."""
+    tp = min(unit.tp, joined(unit.gpu))
+    dp = max(joined(unit.gpu) // tp, 1) if unit.dp > 1 else 1
+    for pp in (unit.pp, 2 * unit.pp, 4 * unit.pp, 8 * unit.pp):
+        try:
+            unit.resized(tp=tp, dp=dp, ep=tp * dp if unit.ep > 1 else 1, pp=pp)
+        except ValueError:
+            continue
+        sizes = {"tp": tp, "dp": dp, "ep": tp * dp if unit.ep > 1 else 1, "pp": pp}
+        told = ", ".join(f"{name} {size}" for name, size in sizes.items() if size > 1)
+        return f"; the nearest within one is {told or 'tp 1'}"
+    return ""
 
 
 def under(case: Case) -> StepCosts:

@@ -172,33 +172,40 @@ def served_beside(target: Target, drawn: list[StepCosts], chunk: float, share: f
 
 
 def allowed_beside(target: Target, drawn: list[StepCosts], chunk: float, share: float, halvings: int) -> float:
-    """Return the most decodes that a chunk feeds and that a share of the draws allow beside it; 0: none."""
-    n_in, steps, room = target["n_in"], target["steps"], target["room"]
-    needed = ceil(share * len(drawn) - 1e-9)
+    """Return the most decodes that a chunk feeds and that a share of the draws allow beside it; 0: none.
 
-    def good(b: float) -> bool:
+    The hardest draws come first: it is looked for among few of them, and the others are asked about what was found.
+    """
+    n_in, steps, room = target["n_in"], target["steps"], target["room"]
+    spare = len(drawn) - ceil(share * len(drawn) - 1e-9)
+
+    def good(b: float, some: list[StepCosts]) -> bool:
         balance, free = chunk_size_full(b, n_in, steps), room - b
         # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
         if balance > chunk or not free > 0 or balance > free * n_in or balance > free * chunk:
             return False
-        own, kept, left = settings_row(b, chunk, NEVER), 0, len(drawn)
-        for one in drawn:
-            left -= 1
-            kept += 1 if strain(target, one, "chunked", own) <= NEARLY else 0
-            if kept >= needed or kept + left < needed:
-                break
-        return kept >= needed
+        own, missed = settings_row(b, chunk, NEVER), 0
+        for one in some:
+            if strain(target, one, "chunked", own) > NEARLY:
+                missed += 1
+                if missed > spare:
+                    return False
+        return True
 
-    if not good(FEW):
+    def most_by(some: list[StepCosts]) -> float:
+        low, high = FEW, room
+        for _ in range(halvings):
+            middle = (low * high) ** 0.5
+            if good(middle, some):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    if not good(FEW, drawn):
         return 0.0
-    low, high = FEW, room
-    for _ in range(halvings):
-        middle = (low * high) ** 0.5
-        if good(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    found = most_by(drawn[: 2 * spare + 2])
+    return found if good(found, drawn) else most_by(drawn)
 
 
 def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from inference_math.unit.steps import EVERYTHING, floor_step, step
+from inference_math.unit.steps import EVERYTHING, floor_computed, floor_read, floor_spans, floor_step, step
 from inference_math.unit.types import FloorTerms, Terms
 
 UNASKED = (-1.0, -1.0, 0.0, 0.0)  # a line that nobody has asked for
@@ -32,8 +32,10 @@ class Pace:
                 self._kinks.append(cache["reach"])
         self._kinks.sort(key=lambda reach: reach)
         self._lines: list[list[tuple[float, float, float, float]]] = []
+        self._floors: list[list[tuple[float, float, float, float]]] = []  # both lines of the floor, by the same
         for _ in range(len(self._kinks) + 1):
             self._lines.append([])
+            self._floors.append([])
         # Where no layer forgets, what prompts add to a step does not hang on the context of its decodes.
         self._mixes: dict[tuple[int, float, int, float], float] = {}
         # Prefill units compute equal prompts over and over.
@@ -82,18 +84,46 @@ class Pace:
                 return False
         return True
 
-    def line(self, decodes: int, context: float) -> tuple[float, float, float, float] | None:
+    def line(self, decodes: int, context: float) -> tuple[float, float, float, float]:
         """Return (fixed, per token of context) of a step that only decodes, and from where to where that holds.
 
-        None where the floor may cut it. The floor is the larger of two lines there, so it stays below a third one that
-        is above it at both ends.
+        A step is the longest of three: its own line, what the floor reads, what it computes.
         """
         line = self._straight(decodes, context)
-        if not self._slow:
-            for end in [line[2], max(line[2], min(line[3], self._farthest))]:
-                if line[0] + line[1] * end < self._least(decodes, end, 0.0, 0, 0.0):
-                    return None
-        return line
+        if self._slow:
+            return line
+        read, read_slope, computed, computed_slope = self._floored(decodes, context)
+        fixed, slope, low, high = line
+        for other, steeper in [(read, read_slope), (computed, computed_slope)]:
+            ahead = other + steeper * context - fixed - slope * context
+            if ahead > 0 or (ahead == 0 and steeper > slope):
+                fixed, slope = other, steeper
+        for other, steeper in [(line[0], line[1]), (read, read_slope), (computed, computed_slope)]:
+            if steeper > slope:
+                high = min(high, max((fixed - other) / (steeper - slope), context))
+            elif steeper < slope:
+                low = max(low, min((other - fixed) / (slope - steeper), context))
+        return fixed, slope, low, high
+
+    def _floored(self, decodes: int, context: float) -> tuple[float, float, float, float]:
+        """Return (fixed, per token of context) of what the floor reads, and of what it computes; each once."""
+        floors = self._floors[self._segment(decodes, context)]
+        while len(floors) <= decodes:
+            floors.append(UNASKED)
+        if floors[decodes] is UNASKED:
+            _, _, low, high = self._straight(decodes, context)
+            width = min(high - low, max(self._farthest, 1.0 * decodes)) / 3  # within, for some layers forget at an end
+            near, far = [
+                floor_spans(self._floor, mean, mean, 0.0, 0.0, min)
+                for mean in [(low + width) / decodes, (low + 2 * width) / decodes]
+            ]
+            read = floor_read(self._floor, near, 1.0, 1.0, decodes, 0.0, 0.0)
+            computed = floor_computed(self._floor, near, decodes, decodes, decodes, 0.0, 0.0)
+            more = (floor_read(self._floor, far, 1.0, 1.0, decodes, 0.0, 0.0) - read) / width
+            longer = (floor_computed(self._floor, far, decodes, decodes, decodes, 0.0, 0.0) - computed) / width
+            at = low + width
+            floors[decodes] = (read - more * at, more, computed - longer * at, longer)
+        return floors[decodes]
 
     def _least(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         each, fresh, cached = prompts_of(prefills, tokens, pairs)
@@ -102,15 +132,19 @@ class Pace:
 
     def _straight(self, decodes: int, context: float) -> tuple[float, float, float, float]:
         """Return the same without a look at the floor; each line is composed once."""
-        segment = 0
-        while segment < len(self._kinks) and self._kinks[segment] * decodes <= context:
-            segment += 1
+        segment = self._segment(decodes, context)
         lines = self._lines[segment]
         while len(lines) <= decodes:
             lines.append(UNASKED)
         if lines[decodes] is UNASKED:
             lines[decodes] = self._composed(decodes, segment)
         return lines[decodes]
+
+    def _segment(self, decodes: int, context: float) -> int:
+        segment = 0
+        while segment < len(self._kinks) and self._kinks[segment] * decodes <= context:
+            segment += 1
+        return segment
 
     def _composed(self, decodes: int, segment: int) -> tuple[float, float, float, float]:
         low = self._kinks[segment - 1] if segment > 0 else 0.0

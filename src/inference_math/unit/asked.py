@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inference_math import theory
 from inference_math.unit.batch import MOST_TOGETHER
 from inference_math.unit.steps import answer_steps, kv_sent, kv_tokens, stored_tokens
-from inference_math.unit.types import Asked, Part, Row, Target, UnitNumbers
+from inference_math.unit.types import Asked, Layout, Part, Row, Target, UnitNumbers
 from inference_math.workload.requests import Work
 
 if TYPE_CHECKING:
@@ -83,6 +83,12 @@ def target_of(asked: Asked) -> Target:
 def sent_bytes(asked: Asked) -> float:
     """Return the bytes that go from a prefill unit to a decode unit with a prompt."""
     return kv_sent(asked["unit"], asked["work"]["n_in"])
+
+
+def scattered_over(layout: Layout, joined: float) -> list[Part]:
+    """Say that groups which share a layer lie on more GPUs than one node's links reach; nothing where they do not."""
+    together = layout["tp"] * layout["dp"]
+    return [{"key": "outside.nodes", "together": together, "joined": joined}] if together > joined else []
 
 
 def crowded(asked: Asked) -> list[Part]:

@@ -17,7 +17,7 @@ import numpy as np
 from inference_math import catalogue, evidence
 from inference_math.catalogue import Model
 from inference_math.catalogue.engines import engines, usual_limits
-from inference_math.catalogue.links import USUAL, links
+from inference_math.catalogue.links import USUAL, joined, links
 from inference_math.catalogue.tiers import tiers
 from inference_math.evidence import numerals
 from inference_math.evidence.sentences import HOLE, JOINS, templates
@@ -221,7 +221,8 @@ def data() -> dict[str, Any]:
     return {
         "models": {name: _record(model) for name, model in catalogue.MODELS.items()},
         "gpus": {
-            name: rates_of(gpu) | {"generation": gpu.generation, "maker": gpu.maker, "watts": gpu.tdp or 0}
+            name: rates_of(gpu)
+            | {"generation": gpu.generation, "maker": gpu.maker, "watts": gpu.tdp or 0, "joined": joined(gpu)}
             for name, gpu in catalogue.GPUS.items()
         },
         "coefficients": list(COEFFICIENTS),

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from msgspec.structs import replace as changed
 
 from inference_math.catalogue.engines import engine
-from inference_math.catalogue.links import Link, as_link
+from inference_math.catalogue.links import Link, as_link, joined
 from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence import load
 from inference_math.evidence.sentences import say
@@ -25,7 +25,7 @@ from inference_math.optimiser.draws import median
 from inference_math.optimiser.starts import plain_settings, settings
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit import Unit
-from inference_math.unit.asked import computed_tokens, sent_bytes
+from inference_math.unit.asked import computed_tokens, sent_bytes, target_of
 from inference_math.unit.types import DrawnCoefficients, Part, Row
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers import notes, record
@@ -390,6 +390,7 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     rows = known_errors()
     yield from notes.to_choose(case.asked, found.solved)
     yield from notes.slow_store(under(case), answers.whole_alone(case.asked, *case.pairs(0)[0]))
+    yield from notes.store_moves(case.asked, under(case), found["rate"] if found.best else 0.0)
     if unit.kv == "fp8":
         yield from notes.slow_cache(case.asked, under(case), under(replace(case, unit=unit.resized(kv="bf16"))))
     yield from notes.trusted(unit.numbers, rows)
@@ -414,12 +415,24 @@ def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
     met = False
     for tp, precision, other in _variants(case.unit):
         at = replace(case, unit=other)
-        solved = answers.solve(at.asked, at.pairs(DRAWS if len(pairs) > 1 else 0))
+        drawn = at.pairs(DRAWS if len(pairs) > 1 else 0)
+        if not _may_meet(at, drawn):  # which takes no search to see
+            continue
+        solved = answers.solve(at.asked, drawn)
         if solved["best"]:
             met = True
             yield notes.remedy(tp, other.gpus, precision, median(solved["rates"][solved["best"]]))
     if not met:
         yield {"key": "missed.nothing"}
+
+
+def _may_meet(case: Case, drawn: list[DrawnCoefficients]) -> bool:
+    """Tell whether a request alone meets both limits in half of the draws: else no architecture does in most."""
+    target, kept = target_of(case.asked), 0
+    for one in answers.drawn_costs(case.asked, drawn):
+        step = one["mixed"]
+        kept += step(1.0, 0.0) <= target["step"] and one["front"] + step(0.0, 1.0) <= target["ttft"]
+    return 2 * kept >= len(drawn)
 
 
 def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
@@ -432,6 +445,8 @@ def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
             try:
                 other = unit.resized(tp=tp, weights=precision, kv=kv)
             except ValueError:
+                continue
+            if other.tp * other.dp > joined(other.gpu):
                 continue
             yield tp, precision, other
 
@@ -453,7 +468,7 @@ def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True) -> Re
         architectures=choices,
         one_unit=rows,
         none_in=found.solved["none_in"],
-        stores=[record.Store(row["where"], choices[0].units * row["rate"]) for row in stored],
+        stores=[record.Store(row["where"], row["rate"]) for row in stored],
         offloading=[record.Stored(**row) for row in stored],
         drafting=[record.Drafted(**row) for row in rows_of(found.drafting)],
         numbers=dict(found.answers),
@@ -475,6 +490,7 @@ def basis(found: Plan, name: str) -> record.Choice:
         architecture=name or None,
         best_in=0.0,
         layout=layout,
+        unit_gpus=case.unit.gpus,
         promise=case.sla.quantile or "means",
         store=tier if case.work.alpha else None,
         pools=pools,
@@ -483,18 +499,21 @@ def basis(found: Plan, name: str) -> record.Choice:
 
 
 def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
-    """Return what an architecture is at full load: of one unit, or of pools of all units of both."""
+    """Return what an architecture is at full load: of one unit, and of pools all units of both."""
     case, pools = found.case, row.architecture == "disaggregated"
-    units = case.units if pools else 1  # what is repeated, and all its GPUs
-    whole = record.Three(*[case.unit.gpus * units] * 3)
-    choice = changed(basis(found, row.architecture), best_in=row.best_in, expected_loss=row.loss, gpus=whole)
-    choice = changed(choice, units=units, kept=row.kept, options=row.options, commands=row.commands)
+    units = case.units if pools else 1  # what is repeated
+    choice = changed(basis(found, row.architecture), best_in=row.best_in, expected_loss=row.loss, units=units)
+    choice = changed(choice, kept=row.kept, options=row.options, commands=row.commands)
+    if pools:
+        choice = changed(choice, pools_gpus=units * case.unit.gpus)
     if not row.commands:
         return choice
     decoding = case.units - row.prefill_units if pools else np.nan
+    each = [row.rate, row.rate_low, row.rate_high]
     return changed(
         choice,
-        rate=record.Three(units * row.rate, units * row.rate_low, units * row.rate_high),
+        unit_rate=record.Three(*each),
+        pools_rate=record.Three(*(units * one for one in each)) if pools else None,
         ttft=record.Three(row.ttft, row.ttft_low, row.ttft_high),
         tpot=record.Three(row.tpot, row.tpot_low, row.tpot_high),
         tokens_per_gpu=row.rate * case.work.n_out / case.unit.gpus,

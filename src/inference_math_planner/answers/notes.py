@@ -12,15 +12,15 @@ from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit.asked import places, sent_bytes, store_bytes, target_of
-from inference_math.unit.steps import kv_tokens
+from inference_math.unit.steps import kv_sent, kv_tokens, stored_tokens
 from inference_math.unit.types import Asked, Part, StepCosts, UnitNumbers
 from inference_math_planner.answers.types import ErrorRow, Sized
 
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
     "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "promised", "remedy", "runner_up",
-    "short", "sized", "sized_how", "slow_cache", "slow_store", "standing_of", "to_choose", "trusted", "used_of",
-    "verdict",
+    "short", "sized", "sized_how", "slow_cache", "slow_store", "standing_of", "store_moves", "to_choose", "trusted",
+    "used_of", "verdict",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
@@ -32,6 +32,7 @@ OURS = {"set aside": "checked.set_aside", "left out": "checked.left_out"}  # sou
 FRONT_MUCH = 0.1  # of a limit on TTFT that the front may take before it is spoken of
 TILE = 256  # rows of a tile of vLLM's FP8 products, the coarsest measured
 VISIBLE = 0.005  # of a rate: less is printed as nothing
+FEW_HELD = 0.5  # of some points: an interval that held fewer does not stand for nine in ten of such
 MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too small to matter
 
 
@@ -316,9 +317,16 @@ def off_on(rows: list[ErrorRow]) -> Part:
         "key": OURS.get(first["source"], "checked.published"),
         "off": off / count, "count": count, "source": first["source"], "engine": first["engine"],
         "first": [{"key": "checked.first", "early": early / count}] if early >= 0 else [],
-        "held": [{"key": "checked.held", "held": held / count}] if held >= 0 else [],
+        "held": held_by(held / count),
         "where": served_where(rows),
     }  # fmt: skip
+
+
+def held_by(share: float) -> list[Part]:
+    """Say which share of some points an interval held, and where that is few, what it is not; nothing if not known."""
+    if share < 0:
+        return []
+    return [{"key": "checked.held" if share >= FEW_HELD else "checked.held_few", "held": share}]
 
 
 def served_where(rows: list[ErrorRow]) -> Part:
@@ -385,6 +393,26 @@ def slow_store(each: StepCosts, whole: float) -> list[Part]:
     """Say that loading what is stored takes a prompt alone longer than computing it, which takes `whole` seconds."""
     alone = each["mixed"](0.0, 1.0)
     return [{"key": "stored.slow", "alone": alone, "whole": whole}] if each["load"] > 0 and alone > whole else []
+
+
+def store_moves(asked: Asked, each: StepCosts, rate: float) -> list[Part]:
+    """Say what a store loads and takes in at `rate` requests/s of a unit, and what hides it from rate and TTFT.
+
+    Of a prompt whatever is not stored is written, and its answer. Loads are counted, and hide beside what a prompt
+    alone computes in the same step; writes are not counted.
+    """
+    unit, work = asked["unit"], asked["work"]
+    if not (each["load"] > 0 and rate > 0):
+        return []
+    cached = stored_tokens(work["n_in"], work["alpha"])
+    written = kv_sent(unit, work["n_in"] + work["n_out"]) - kv_sent(unit, cached)
+    alone = each["mixed"](0.0, 1.0)
+    how: Part = {"key": "stored.beside" if each["load"] < alone else "stored.longer", "alone": alone}
+    return [{
+        "key": "stored.moves", "load": each["load"], "how": how,
+        "loaded": rate * kv_sent(unit, cached) / 1e9, "carries": asked["read_bw"] / 1e9,
+        "written": rate * written / 1e9,
+    }]  # fmt: skip
 
 
 def slow_cache(asked: Asked, eight: StepCosts, plain: StepCosts) -> list[Part]:

@@ -65,10 +65,12 @@ class Command(Struct, frozen=True):
 class Choice(Struct, frozen=True, kw_only=True):
     """An architecture: of a fleet where traffic or GPUs were named, else of a unit, or its pools, at full load.
 
-    `architecture` is null where nothing meets the limits. `expected_loss` is how much less is served in the mean over
-    the draws, as a share of what the one that serves most does; `none_in` the share of the draws in which no
-    architecture meets the limits; `kept` that in which this one does. `rate` is in requests/s of these GPUs, `served`
-    what they serve in the median where GPUs were given; `ttft` and `tpot` in seconds; `tokens_per_gpu` in output
+    `architecture` is null where nothing meets the limits, or no fleet keeps the promise. `gpus` and `rate` (requests/s)
+    are those of a whole fleet, null at full load; `unit_gpus` and `unit_rate` those of one unit at full load, of pools
+    their mean; `pools_gpus` and `pools_rate` those of all `units` of both pools at full load. `expected_loss` is how
+    much less is served in the mean over the draws, as a share of what the one that serves most does; `none_in` the
+    share of the draws in which no architecture meets the limits; `kept` that in which this one does. `served` is what a
+    fleet serves in the median where GPUs were given; `ttft` and `tpot` are in seconds; `tokens_per_gpu` in output
     tokens/s; `promise` the share of the requests within both limits, or "means"; `link_gb_s` in GB/s of KV caches into
     each decode unit. `options` are the settings in the engine's own words, `settings` those by our own names: null
     where there is no such limit. Of pools `split` has the units, and `pools` the layouts of each.
@@ -81,6 +83,10 @@ class Choice(Struct, frozen=True, kw_only=True):
     gpus: Three | None = None
     layout: Layout
     rate: Three | None = None
+    unit_gpus: Size
+    unit_rate: Three | None = None
+    pools_gpus: Size | None = None
+    pools_rate: Three | None = None
     ttft: Three | None = None
     tpot: Three | None = None
     tokens_per_gpu: Real | None = None
@@ -131,7 +137,7 @@ class OneUnit(Timed, frozen=True, kw_only=True):
 
 
 class Store(Struct, frozen=True):
-    """Where the stored share may lie, and the requests/s of the answer's GPUs with it."""
+    """Where the stored share may lie, and the requests/s of a fleet with it, or where there is none of a unit."""
 
     store: str
     rate: Real
@@ -151,7 +157,11 @@ class Stored(Struct, frozen=True):
 
 
 class TriedLayout(Struct, frozen=True):
-    """A layout that was tried; see `planner.search`."""
+    """A layout that was tried; see `planner.search`.
+
+    Its `answer` to a question for a fleet: GPUs for the traffic, or requests/s of the GPUs; null where a layout before
+    it does as well. See `planner.size`.
+    """
 
     architecture: Name
     layout: str
@@ -169,6 +179,7 @@ class TriedLayout(Struct, frozen=True):
     decodes: Real
     ttft: Real
     tpot: Real
+    answer: Real = float("nan")
 
 
 class OtherGpu(Struct, frozen=True):
@@ -215,7 +226,8 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inferen
     same draws of the calibration: a median with its 5 % and 95 % ends, or a share. `answer` is the recommendation,
     `architectures` are all of its kind; `one_unit`, `offloading`, `drafting` and `numbers` are those of one unit at
     full load, `none_in` the share of the draws in which it meets the limits with no architecture. `runner_up` is empty
-    where nobody asked for it.
+    where nobody asked for it; `warnings` are what a command notes beside its answer. `feasible` is false, too, where
+    no fleet keeps the promise that was asked for: then `advice` says why, and which promise one would keep.
     """
 
     unit: str
@@ -241,6 +253,7 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inferen
     outside: list[str]
     cautions: list[str]
     hindered: dict[str, str]
+    warnings: list[str] = []
 
     def as_json(self) -> str:
         """Return it as JSON, by `schema`."""

@@ -82,7 +82,7 @@ def _blocks(record: Record) -> Iterator[_Block]:
     for title, table in tables(record).items():
         yield _Table(table, title)
     yield _Table(_numbers(record), "All numbers")
-    for row in record.one_unit if record.fleets is None else ():
+    for row in record.one_unit if record.fleets is None and record.feasible else ():
         if row.commands:
             yield _Commands(f"{row.architecture} at full load", row.commands)
 
@@ -178,11 +178,23 @@ def as_short(record: Record) -> str:
 
 def _layout(record: Record) -> str:
     first, *others = record.layouts
+    if record.fleets is not None:
+        return _layout_of_a_fleet(record)
     following = f"; next {others[0].layout}, {digits(others[0].tokens_per_gpu)}" if others else ""
     return (
         f"Layout: {first.layout}, {digits(first.tokens_per_gpu)} output tokens/s of a GPU at full"
         f" load, the first in {first.best_in:.0%} of the draws{following}."
     )
+
+
+def _layout_of_a_fleet(record: Record) -> str:
+    """Return which layout answers best, and how many others were held against it."""
+    first, *others = record.layouts
+    if not others:
+        return f"Layout: {first.layout}."
+    names = in_line(one.layout if "," not in one.layout else f"({one.layout})" for one in others)
+    better = "serves more on these GPUs" if record.answer.served else "takes fewer GPUs"
+    return f"Layout: {first.layout}; none of the others {better}, queues counted: {names}."
 
 
 def _fleet(record: Record) -> Iterator[str]:
@@ -242,6 +254,8 @@ def layouts_table(record: Record) -> pd.DataFrame:
     """Return the first ten layouts as a table of text."""
     titles = {"tokens_per_gpu": "tokens/s of a GPU", "low": "5 %", "high": "95 %", "best_in": "first in (share)"}
     titles |= {"loss": "less than the most (share)", "decodes": "decodes", "ttft": "TTFT (s)", "tpot": "TPOT (s)"}
+    if record.fleets is not None:
+        titles |= {"answer": "requests/s of the GPUs" if record.answer.served else "GPUs for the traffic"}
     return pd.DataFrame(
         {"architecture": one.architecture, "layout of a unit": one.layout, "GPUs": str(one.gpus)}
         | {title: cell(getattr(one, name)) for name, title in titles.items()}

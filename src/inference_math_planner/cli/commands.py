@@ -7,17 +7,16 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import entry_points
 from math import ceil, inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pandas as pd
+from tqdm import tqdm
 
 from inference_math import catalogue
 from inference_math.catalogue import PRECISIONS, Gpu, Model
@@ -25,20 +24,21 @@ from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
 from inference_math.catalogue.links import Link, link
 from inference_math.catalogue.tiers import Tier, tier
-from inference_math.evidence.checks import AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
+from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.numerals import digits, in_seconds
 from inference_math.evidence.sentences import say
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
+from inference_math.unit.steps import kv_sent
 from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS, SLA, Trace, Workload
 from inference_math_planner import (
     Benchmark,
     Case,
-    Fleet,
-    Ladder,
+    NoFleetError,
     Plan,
     Record,
+    Sized,
     across,
     as_record,
     cadences,
@@ -47,17 +47,18 @@ from inference_math_planner import (
     foresee,
     plan,
     search,
-    size_store,
+    size,
 )
 from inference_math_planner.answers import text
 from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.bench import cadence_said
 from inference_math_planner.fleets.gpus import first_said
-from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import RATES, SHARED, Arrivals
-from inference_math_planner.fleets.turns import Turns
+
+if TYPE_CHECKING:
+    from inference_math_planner import Ladder
 
 __all__ = ["main"]
 
@@ -91,6 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {given[0]} needs inference-math-bench: pip install inference-math-bench", file=sys.stderr)
         return 2
     options = parser(given[0] if given else "", RUNS).parse_args(given)
+    options.noted = []
     try:
         status: int = options.run(options)
         sys.stdout.flush()
@@ -142,23 +144,31 @@ def _plan(options: argparse.Namespace) -> int:
         )
     if options.turns is not None:
         _put_sessions(options)
+    _hold_what_fits(options)
     work, mixed = _work(options)
-    found, tried = _found(options, work)
-    many = _fleet(options, found, mixed)
+    sized = _sized_by(options, work, mixed)
+    found, tried, many = sized.plan, sized.tried, sized.fleet
+    for name in long:
+        _note(options, f"limits are in seconds; --{name} {getattr(options, name):g} s is long")
     others = None if options.gpus is None else _others(options.gpus, found)
     inputs = (options.model, options.gpu, options.calibration)
     full = options.full or options.report is not None
-    record = as_record(found, many, tried, others, stores=full or options.json, runner_up=full)
-    noted = [f"limits are in seconds; --{name} {getattr(options, name):g} s is long" for name in long]
-    record = msgspec.structs.replace(record, cautions=[*noted, *record.cautions])
+    asked: dict[str, Any] = {"short": sized.short, "warnings": options.noted, "runner_up": full}
+    record = as_record(found, many, tried, others, stores=full or options.json, **asked)
     if options.report is not None:
         _keep_inputs("--report", options.report, *inputs)
         write(options.report, text.as_markdown(record))
-    if options.commands is not None and found.feasible:
+    if options.commands is not None and record.feasible:
         _keep_inputs("--commands", options.commands, *inputs)
         write(options.commands, text.as_script(record))
     print(record.as_json() if options.json else "\n".join(_lines(record, others, options.full)))
-    return 0 if found.feasible else 1
+    return 0 if record.feasible else 1
+
+
+def _note(options: argparse.Namespace, said: str) -> None:
+    """Say something beside the answer, and keep it for its JSON."""
+    options.noted.append(said)
+    print(f"note: {said}", file=sys.stderr)
 
 
 def _refuse_idle(options: argparse.Namespace) -> None:
@@ -218,23 +228,48 @@ def _put_sessions(options: argparse.Namespace) -> None:
         options.sessions = ceil(options.users / units)
     who = f"{digits(options.users)} users of {units} units of {unit.gpus} GPUs"
     said = f"{who} find {options.alpha:.0%} of their prompts of {digits(found.prompt)} tokens"
-    print(f"note: {said}, most of that in {options.tier or 'HBM'} (inference-math store)", file=sys.stderr)
+    _note(options, f"{said}, most of that in {options.tier or 'HBM'} (inference-math store)")
+
+
+def _hold_what_fits(options: argparse.Namespace) -> None:
+    """Put in the place of the stored share what a store finds whose size was named: `--tier NAME=GB` of a unit.
+
+    Of sessions that come back in any order as much is found as fits of what they take.
+    """
+    if options.tier is None or "=" not in options.tier:
+        return
+    options.tier, size = _in_gb("--tier", options.tier)
+    if options.sessions < 1 or not options.alpha or options.prompt is None:
+        raise ValueError("--sessions must be given with a size of --tier, and --alpha, --prompt: what a unit keeps")
+    unit, _ = _laid_out(options)
+    needs = options.sessions * kv_sent(unit.numbers, options.prompt + (options.output or 0))
+    held = min(size / needs, 1.0)
+    if held < 1:
+        found = held * options.alpha
+        said = f"{size / 1e9:g} GB hold {held:.0%} of what {options.sessions} sessions of a unit take"
+        _note(options, f"{said}: {found:.0%} of each prompt is found there, not {options.alpha:.0%}")
+        options.alpha = found
 
 
 def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | None = None) -> Ladder:
     """Return what tiers find for the sessions of the options."""
+    # SciPy's optimiser takes longer to load than most plans do without it.
+    from inference_math_planner.fleets.loops import Habit
+    from inference_math_planner.fleets.stores import size_store
+    from inference_math_planner.fleets.turns import Turns
+
     names = ("turns", "first", "message", "answer", "think", "cv", "shared")
     missing = [name for name in names if getattr(options, name) is None]
     if missing:
         raise ValueError(f"--{missing[0]} must be given with --turns")
     turns = Turns(**{name: getattr(options, name) for name in names})
-    sizes = dict(_sized(named) for named in options.tiers)
+    sizes = dict(_in_gb("--tiers", named) for named in options.tiers)
     habit = Habit(blocking=options.blocking, lifetime=options.lifetime)
     return size_store(unit, turns, options.users, sizes, units, sla=sla, habit=habit)
 
 
-def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFrame | None]:
-    """Return the plan, of the best layout where none is named, and the layouts that were tried."""
+def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) -> Sized:
+    """Return the plan, of the best layout where none is named, the layouts that were tried, and a fleet if asked."""
     if options.tier is not None and options.store is not None:
         raise ValueError("--store must be left out where --tier names one")
     if (options.tier is not None or options.store is not None) and not work.alpha:
@@ -253,12 +288,42 @@ def _found(options: argparse.Namespace, work: Workload) -> tuple[Plan, pd.DataFr
     }
     asked["sessions"] = 0 if options.sessions is None else as_whole("--sessions", options.sessions)
     asked["front"] = None if options.front is None else as_number("--front", options.front, AT_LEAST_ZERO)
-    if named and options.search is None:
-        return plan(unit, work, sla, **asked), None
-    most = options.search or min(options.have or SEARCHED, SEARCHED)
-    if unit.gpus > most:
-        _refuse_few(unit, most, "--have" if options.have == most else "--search")
-    return search(Case(unit, work, sla, **asked), most)
+    if options.rate is None and options.have is None:
+        if named and options.search is None:
+            return Sized(plan(unit, work, sla, **asked), None)
+        most = options.search or SEARCHED
+        if unit.gpus > most:
+            _refuse_few(unit, most, "--search")
+        found, tried = search(Case(unit, work, sla, **asked), most)
+        return Sized(found, None, tried)
+    more: dict[str, Any] = {
+        "quantile": None if options.quantile == MEANS else options.quantile or SHARED,
+        "arrivals": Arrivals(options.bursts, mixed, options.seed),
+        "workers": min(os.cpu_count() or 1, 3),
+        "shown": _shown,
+    }
+    if not named or options.search is not None:
+        asked["units"] = options.units or asked["units"]
+        most = options.search or min(options.have or SEARCHED, SEARCHED)
+        if unit.gpus > most:
+            _refuse_few(unit, most, "--have" if options.have == most else "--search")
+        case = Case(unit, work, sla, **asked)
+        return size(case, most, rate=options.rate, have=options.have, **more)
+    found = plan(unit, work, sla, **asked)
+    if not found.feasible:
+        return Sized(found, None)
+    try:
+        return Sized(
+            found, fleet(found, options.rate, **more) if options.have is None else capacity(found, options.have, **more)
+        )
+    except NoFleetError as none:
+        return Sized(found, None, short=none)
+
+
+def _shown(tried: Iterable[Any]) -> Iterable[Any]:
+    """Return what is tried as it is, with a bar on a terminal where it takes more than a second."""
+    bar: Iterable[Any] = tqdm(tried, "queues", leave=False, delay=1, disable=None, file=sys.stderr)
+    return bar
 
 
 def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
@@ -279,7 +344,7 @@ def _refuse_few(unit: Unit, most: int, option: str) -> None:
     """Raise ValueError where so many GPUs do not hold a unit's weights; say how many do, and which weights fit."""
     fits = []
     for weights in PRECISIONS:
-        for tp in (size for size in _SIZES if size <= most):
+        for tp in (few for few in _SIZES if few <= most):
             with suppress(ValueError):
                 fits.append(unit.resized(weights=weights, tp=tp).weights)
                 break
@@ -313,34 +378,19 @@ def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
         return Workload(options.prompt, options.output, alpha or 0.0, named), None
     if options.prompt is not None or options.output is not None:
         raise ValueError(f"--prompt and --output must be left out: --lengths {named} has them")
-    mixed = _recorded(named, alpha)
+    mixed = _recorded(options, named)
     return Workload.from_trace(mixed), mixed
 
 
-def _recorded(named: str, alpha: float | None) -> Trace:
+def _recorded(options: argparse.Namespace, named: str) -> Trace:
     """Return the requests that `--lengths` names: a mix, or a file, whose lines that are left out are noted."""
     if Path(named).suffix not in traces.KINDS:
-        return mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), alpha or 0.0)
+        return mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), options.alpha or 0.0)
     read = traces.read(named)
     if len(read.problems):
         lines = ", ".join(map(str, read.problems["line"].head(_LINES))) + (", …" if len(read.problems) > _LINES else "")
-        said = f"note: {len(read.problems)} of {named} left out, line {lines}: {read.problems['reason'][0]}"
-        print(said, file=sys.stderr)
-    return read.trace() if alpha is None else replace(read.trace(), alpha=alpha)
-
-
-def _fleet(options: argparse.Namespace, found: Plan, mixed: Trace | None) -> Fleet | None:
-    """Return the fleet for a traffic, or what the GPUs that somebody has can serve; None where neither is asked."""
-    if not found.feasible or (options.rate is None and options.have is None):
-        return None
-    share = None if options.quantile == MEANS else options.quantile or SHARED
-    sized = partial(capacity, found, options.have) if options.rate is None else partial(fleet, found, options.rate)
-    arrivals, workers = Arrivals(options.bursts, mixed, options.seed), min(os.cpu_count() or 1, 3)
-    try:
-        return sized(quantile=share, arrivals=arrivals, workers=workers)
-    except ValueError as error:  # the plan itself stands
-        print(f"note: no fleet: {error}", file=sys.stderr)
-        return None
+        _note(options, f"{len(read.problems)} of {named} left out, line {lines}: {read.problems['reason'][0]}")
+    return read.trace() if options.alpha is None else replace(read.trace(), alpha=options.alpha)
 
 
 def _benchmark(options: argparse.Namespace) -> int:
@@ -384,7 +434,7 @@ def _asked_benchmark(options: argparse.Namespace) -> Benchmark:
         raise ValueError(f"--random-… must be left out: --lengths {options.lengths} has the lengths")
     if options.lengths in LENGTHS:
         raise ValueError(f"--lengths must be one of {', '.join(MIXES)}, or a file, not {options.lengths!r}")
-    return Benchmark.like(_recorded(options.lengths, options.alpha), **asked)
+    return Benchmark.like(_recorded(options, options.lengths), **asked)
 
 
 def _store(options: argparse.Namespace) -> int:
@@ -396,13 +446,13 @@ def _store(options: argparse.Namespace) -> int:
     return 0
 
 
-def _sized(named: str) -> tuple[str, float]:
+def _in_gb(option: str, named: str) -> tuple[str, float]:
     """Return a tier's name and bytes from NAME=GB."""
     name, _, size = named.partition("=")
     try:
-        return name, 1e9 * float(size)
+        return name, 1e9 * as_number(option, float(size), ANY_POSITIVE)
     except ValueError:
-        raise ValueError(f"--tiers must be NAME=GB, for example dram=2000, not {named!r:.80}") from None
+        raise ValueError(f"{option} must be NAME=GB, for example dram=2000, not {named!r:.80}") from None
 
 
 def _profile(options: argparse.Namespace) -> int:

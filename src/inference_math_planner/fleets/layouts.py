@@ -1,21 +1,26 @@
-"""Which layout serves most per GPU: TP, DP and EP tried under the same draws."""
+"""Which layout serves most per GPU, or a question best: TP, DP and EP tried under the same draws."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf, nan
+from typing import Any
 
 import pandas as pd
 
+from inference_math.catalogue.links import joined
 from inference_math.evidence.checks import as_whole
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case
 from inference_math.optimiser.choice import LOOKED, layouts_near, layouts_ranked, tokens_of
-from inference_math.optimiser.draws import interval
+from inference_math.optimiser.draws import interval, median
 from inference_math.unit import Unit
 from inference_math_planner.answers.deployment import Plan
+from inference_math_planner.fleets import queues, traffic
+from inference_math_planner.fleets.traffic import AT_RANDOM, SHARED, Arrivals, Fleet, NoFleetError, Shown
 
-__all__ = ["layouts", "search"]
+__all__ = ["Sized", "layouts", "search", "size"]
 
 COLUMNS = [
     *("architecture", "layout", "tp", "ep", "dp", "pp", "gpus", "rate", "tokens_per_gpu", "low", "high", "best_in"),
@@ -23,14 +28,16 @@ COLUMNS = [
 ]
 _SIZES = (1, 2, 4, 8, 16)
 _MOST = 512  # GPUs among which layouts are tried
+_FEW = 3  # layouts of each TP that a fleet is sized for, those that serve most at full load
 
 
 def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
     """Yield the layouts of a unit's model on at most so many GPUs: TP of 1 to 16, and of mixtures DP with EP.
 
-    Those that do not exist are left out: a TP that does not divide the heads, GPUs too few for the weights.
+    Those that do not exist are left out: a TP that does not divide the heads, GPUs too few for the weights; and those
+    whose groups lie on more GPUs than one node has, between which no link is known.
     """
-    most = as_whole("gpus", gpus, 1, _MOST)
+    most = min(as_whole("gpus", gpus, 1, _MOST), joined(unit.gpu))
     for tp in (size for size in _SIZES if size <= most):
         for dp in (size for size in _SIZES if tp * size <= most and (size == 1 or unit.model.is_mixture)):
             for ep in {1, tp * dp} if unit.model.is_mixture else {1}:
@@ -65,11 +72,7 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     >>> bool(found.case.unit.tp == tried.tp[0])
     True
     """
-    own = case.checked()
-    cases = [replace(own, unit=one) for one in layouts(own.unit, gpus)]
-    if not cases:
-        unit = own.unit
-        raise ValueError(f"gpus must be enough for {unit.model.name} in {unit.weights} on {unit.gpu.name}, not {gpus}")
+    cases = _cases(case.checked(), gpus)
     looked = [tokens_of(one.asked, answers.solve(one.asked, one.pairs(DRAWS)[::LOOKED])) for one in cases]
     plans = [Plan.of(cases[i], DRAWS) for i in layouts_near(looked)]
     each = [tokens_of(one.case.asked, one.solved) for one in plans]
@@ -77,6 +80,154 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     order = ranked["order"]
     rows = [_row(plans[i], each[i], ranked["best_in"][i], ranked["loss"][i]) for i in order if plans[i].feasible]
     return plans[order[0]], pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _cases(own: Case, gpus: int) -> list[Case]:
+    found = [replace(own, unit=one) for one in layouts(own.unit, gpus)]
+    if not found:
+        unit = own.unit
+        raise ValueError(f"gpus must be enough for {unit.model.name} in {unit.weights} on {unit.gpu.name}, not {gpus}")
+    return found
+
+
+@dataclass(frozen=True)
+class Sized:
+    """What `size` found: the plan of the layout that answers best, its fleet, and all layouts that were tried.
+
+    Attributes
+    ----------
+    plan
+        Of the layout that was chosen; where no fleet keeps the promise, of that which serves most at full load.
+    fleet
+        None where no fleet keeps the promise, or no layout meets the limits at full load.
+    tried
+        As of `search`, under few draws, with `answer`: GPUs for the traffic, or requests/s of the GPUs, by the slowest
+        draws; NaN for a layout that does no better than those before it.
+    short
+        Why there is no fleet; None where there is one.
+    """
+
+    plan: Plan
+    fleet: Fleet | None
+    tried: pd.DataFrame | None = None
+    short: NoFleetError | None = None
+
+
+def size(
+    case: Case,
+    gpus: int = 8,
+    *,
+    rate: float | None = None,
+    have: int | None = None,
+    quantile: float | None = SHARED,
+    arrivals: Arrivals = AT_RANDOM,
+    workers: int = 1,
+    shown: Shown = iter,
+) -> Sized:
+    """Return the layout, and the fleet of it, that serves `rate` requests/s on the fewest GPUs, or most on those there.
+
+    Of each TP those layouts are sized that serve most at full load on as many GPUs as there are: pools of two units
+    that do not fit are none. What a layout serves at most without queues needs no simulation where another one does
+    more with them; else it is simulated whether it does better. The best is sized as `fleet` and `capacity` do.
+
+    Parameters
+    ----------
+    case, gpus
+        As of `search`.
+    rate, have
+        Requests per second to serve, or the GPUs that there are: one of them.
+    quantile, arrivals, workers
+        As of `fleet`.
+    shown
+        Passes layouts on as they are looked at and tried, then architectures, for a progress bar.
+
+    Raises
+    ------
+    ValueError
+        As `search`, and for what `fleet` refuses.
+
+    Examples
+    --------
+    >>> from inference_math import SLA, Unit, Workload
+    >>> from inference_math_planner import Case, size
+    >>> found = size(Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(500, 50), SLA(1.0, 0.05), units=2), 2, have=2)
+    >>> found.fleet.gpus[0] <= 2
+    True
+    """
+    if (rate is None) == (have is None):
+        raise ValueError("rate must be given, or have: one of them")
+    cases = _cases(case.checked(), gpus)
+    if have is not None:
+        cases = [replace(one, units=min(one.units, max(have // one.unit.gpus, 2))) for one in cases]
+    looks = _first([_look(one) for one in shown(cases)], have or 0)
+    if not looks:
+        return Sized(Plan.of(cases[0], DRAWS), None)
+    asked = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
+    looks.sort(key=lambda one: _expected(one, rate or 0.0, float(have or 0)))
+    costs: list[float] = []
+    for one in shown(looks):
+        least = min(costs, default=inf)
+        costs.append(traffic.least_of(one, asked, rate or 0.0, have or 0, least))
+    order = sorted(range(len(looks)), key=lambda i: costs[i])  # of equal ones that which is the best by usual queues
+    short: NoFleetError | None = None
+    for i in [order[0], *(i for i in order[1:] if costs[i] < inf)]:
+        found = Plan.of(looks[i].case, DRAWS)
+        if not found.feasible:
+            continue
+        tried = _tried(looks, costs, [i, *(k for k in order if k != i)])
+        more: dict[str, Any] = {"quantile": quantile, "arrivals": arrivals, "workers": workers, "shown": shown}
+        try:
+            sized = looks[i]  # what was simulated of it is known
+            many = traffic.capacity(sized, have, **more) if have else traffic.fleet(sized, rate or 0.0, **more)
+            return Sized(found, many, tried)
+        except NoFleetError as none:
+            short = short or none
+    return Sized(found, None, _tried(looks, costs, order), short)
+
+
+def _tried(looks: list[Plan], costs: list[float], order: list[int]) -> pd.DataFrame:
+    each = [tokens_of(one.case.asked, one.solved) for one in looks]
+    ranked = layouts_ranked(each, [one.case.unit.gpus for one in looks])
+    rows = [_row(looks[i], each[i], ranked["best_in"][i], ranked["loss"][i]) for i in order]
+    answer = [abs(costs[i]) if costs[i] < inf else nan for i in order]
+    return pd.DataFrame(rows, columns=COLUMNS).assign(answer=answer)
+
+
+def _look(case: Case) -> Plan:
+    """Return a plan of those draws alone that fleets are sized by."""
+    pairs = case.pairs(DRAWS)
+    costs = answers.drawn_costs(case.asked, pairs)
+    places = queues.representative(case.asked, costs)
+    few = [pairs[i] for i in places]
+    return Plan(case, tuple(few), answers.solve(case.asked, few))
+
+
+def _first(looks: list[Plan], have: int) -> list[Plan]:
+    """Return the first few layouts of each TP, those that serve most of a GPU first, as far as there are GPUs."""
+    rates = {id(one): max([rate / one.case.unit.gpus for _, rate in _fitting(one, have)], default=0.0) for one in looks}
+    able = sorted((one for one in looks if rates[id(one)] > 0), key=lambda one: -rates[id(one)])
+    found: list[Plan] = []
+    for one in able:
+        if sum(one.case.unit.tp == other.case.unit.tp for other in found) < _FEW:
+            found.append(one)
+    return found
+
+
+def _fitting(one: Plan, have: float) -> list[tuple[int, float]]:
+    """Return the GPUs of the smallest replica, and the requests/s of a unit at full load, of what fits, if GPUs are."""
+    each = [
+        (one.case.unit.gpus * (2 if name == "disaggregated" else 1), one.solved["rates"][name]) for name in one.order
+    ]
+    return [(gpus, median(rates)) for gpus, rates in each if not have or gpus <= have]
+
+
+def _expected(one: Plan, rate: float, have: float) -> float:
+    """Return what a layout costs, as `queues.cost`, if queues leave as much as usual of full load within the limits."""
+    own = one.case.unit.gpus
+    return min(
+        (queues.cost(queues.GUESS * each * gpus / own, gpus, rate, have) for gpus, each in _fitting(one, have)),
+        default=inf,
+    )
 
 
 def _row(found: Plan, tokens: list[float], best_in: float, loss: float) -> dict[str, object]:

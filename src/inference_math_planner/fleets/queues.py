@@ -11,7 +11,7 @@ from math import ceil, floor, inf, log, log1p
 
 from inference_math.optimiser.choice import CAREFUL, RESOLVED, chosen, leads, mean, scattered
 from inference_math.optimiser.draws import fixed, median
-from inference_math.optimiser.load import loaded, settings_row
+from inference_math.optimiser.load import loaded, pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES, NEVER
 from inference_math.optimiser.types import Solution
 from inference_math.simulate.chance import Dice, gamma_of
@@ -28,7 +28,7 @@ from inference_math.unit.asked import (
     verify_tokens,
     whole_prompt,
 )
-from inference_math.unit.batch import largest_whole
+from inference_math.unit.batch import largest_whole, round_trip
 from inference_math.unit.steps import (
     answer_steps,
     draft_yield,
@@ -73,13 +73,14 @@ STEADY = 1e-6  # a squared CV: arrivals are as good as equally spaced
 IDLE = 1e-6  # requests/s of a replica that has next to nothing to do
 BEYOND = 2  # times what a KV cache has room for: more tokens are never held, even where caches grow
 APART = 4  # times as many places: between them another number is tried
+SMALLER = 1.5  # times as large: a chunk that is not told from whole prompts
 LARGER = [2, 4]  # chunks, as multiples of a row's; and whole prompts
-FURTHER = [4, 3, 2, 1]  # times as far as simulations tell rates apart
 WIDE = 1.08  # rates in a row, where it is looked from which on limits are missed; their middle is `NARROW` to both
 NARROW = RESOLVED  # and how near two must be in the end, between which what is sustained is taken to lie
 BEATS = 1 + 1e-6  # as much as another, and more
 SPLITS = 64  # of a size that are tried, about
 ALL_TO = 32  # units of pools that are tried each; beyond, an eighth apart
+APART_DRAWS = 5  # every so many draws what is sustained is simulated
 FIRST = 4  # draws, the slowest, that say whether more need be asked
 GUESS = 0.7  # of full load: where it is looked first for what is sustained, whoever was tried before
 STRIDE = 1.3  # from one number of replicas to the next, until one is enough
@@ -130,8 +131,9 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
 
     At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps: so as
     many decodes as the KV cache holds may do beside prompts, where at full load each step must keep the limit, or a
-    quantile of the gaps. Pools that are equally fast at full load are not at part load: prompts wait for a unit, and
-    decodes for a place. Of the prompts that a row has a unit compute together, each of the unit's groups has its part.
+    quantile of the gaps. Pools have so many in any case: a decode that waits for a place waits in its gaps. Pools that
+    are equally fast at full load are not at part load: prompts wait for a unit. Of the prompts that a row has a unit
+    compute together, each of the unit's groups has its part.
     """
     n_in = asked["work"]["n_in"]
     found: list[Row] = []
@@ -147,12 +149,12 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
     if name == "disaggregated":
         chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
         for prefill in range(1, asked["units"], max(1, floor(asked["units"] / SPLITS))):
-            found.append(changed(asked, row, chunk, prefill))
+            found.append(seated(changed(asked, row, chunk, prefill), seats[len(seats) - 1]))
         return found
     whole = max(n_in, row["chunk"])
     chunks = [whole]
     for factor in LARGER:
-        if factor * row["chunk"] < whole:
+        if SMALLER * factor * row["chunk"] < whole:
             chunks.append(factor * row["chunk"])
     if whole > row["chunk"]:
         chunks.append(row["chunk"])
@@ -177,6 +179,10 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     """
     chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
     own, target = changed(asked, row, chunk, row["prefill_units"]), target_of(asked)
+    if name == "disaggregated":
+        return pools_rate(target, one["mixed"], own, row["prefill_units"]) * asked["units"]
+    if name == "aggregated":
+        return floor(row["batch"]) / round_trip(one["mixed"], floor(row["batch"]), target["steps"]) * asked["units"]
     if name == "chunked":
         own["batch"] = min(row["batch"], chunk * max(target["steps"] - 1, 1) / target["n_in"])
     return loaded(target, one, name, own)["rate"] * asked["units"]
@@ -454,140 +460,181 @@ def sure_top(host: Host, name: str, units: int, row: int, count: int) -> float:
 
 
 def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int) -> list[list[float]]:
-    """Return (cost, units, row) of the replicas to try, if queues cost nothing: of pools the cheapest first.
+    """Return (cost, units, row) of the replicas to try, if queues cost nothing.
 
-    Else those with most units come first, whose queues are the shortest, each with the row that is the best of one.
+    The cheapest comes first, before it what would be with queues as usual; of equal ones those of most units, whose
+    queues are the shortest.
     """
     hopes: list[list[float]] = []
     sizes = sizes_of(asked, name)
-    if name != "disaggregated":
-        sizes.reverse()
-        leads = leading(host, name, 1, count)
+    sizes.reverse()
     for units in sizes:
+        gpus = units * asked["unit"]["gpus"]
         for row in range(host["rows"](name, units)):
-            if name == "disaggregated" or row == leads:
-                top = sure_top(host, name, units, row, count)
-                hopes.append([cost(FULL * top, units * asked["unit"]["gpus"], traffic, have), units, row])
-    if name == "disaggregated":
-        hopes.sort(key=lambda hope: hope[0])
-    return hopes
+            alone = name != "disaggregated"  # units without pools serve as much as each of them does
+            top = units * sure_top(host, name, 1, row, count) if alone else sure_top(host, name, units, row, count)
+            least = cost(FULL * top, gpus, traffic, have)
+            if least < inf:
+                hopes.append([least, units, row, cost(GUESS * top, gpus, traffic, have)])
+    usual = inf
+    for hope in hopes:
+        usual = min(usual, hope[3])
+    first = [hope for hope in hopes if hope[3] == usual][:1]
+    hopes.sort(key=lambda hope: hope[0])
+    first.extend([hope for hope in hopes if hope[1] != first[0][1] or hope[2] != first[0][2]])
+    return first
 
 
-def leading(host: Host, name: str, units: int, count: int) -> int:
-    """Return the row with which replicas of so many units keep the promise at the highest rate; the first, if none.
+def pools_of(name: str, units: int, row: int) -> list[int]:
+    """Return the prefill units and the decode units of a replica with one of the rows that are tried; see `trials`."""
+    prefill = 1 + row * max(1, floor(units / SPLITS)) if name == "disaggregated" else 0
+    return [prefill, units - prefill]
 
-    Of rates that simulations do not tell apart the first one's; by a few slow draws, which decide most often.
+
+def no_better(name: str, many: int, units: int, row: int, failed: list[list[int]]) -> bool:
+    """Tell whether replicas have no more units, in either pool, than some that fail, and share queues no better."""
+    own = pools_of(name, units, row)
+    for more, of, which in failed:
+        theirs = pools_of(name, of, which)
+        alike = name == "disaggregated" or which == row
+        if alike and many >= more and many * own[0] <= more * theirs[0] and many * own[1] <= more * theirs[1]:
+            return True
+    return False
+
+
+def best_among(
+    asked: Asked, host: Host, name: str, hopes: list[list[float]], traffic: float, have: float, count: int, looked: int,
+    bar: float, guess: float,
+) -> tuple[int, int, int, float]:  # fmt: skip
+    """Return what `cheapest` does, as far as so many draws that are `looked` at tell: what costs less than a `bar`.
+
+    A `guess` at the rate of the first of them shortens the search.
     """
-    best, row = 0.0, 0
-    many, looked = host["rows"](name, units), min(FIRST, count)
-    if many < 2:
-        return 0
-
-    def reached(which: int, first: float) -> float:
-        top = sure_top(host, name, units, which, count)
-
-        def good(rate: float) -> bool:
-            return keeps(host, name, units, which, rate, count, looked)
-
-        if first > 0 and (first > FULL * top or not good(first)):
-            return 0.0
-        return highest_rates(top, first if first > 0 else GUESS * top, NARROW, good)[0]
-
-    for which in range(many):
-        rate = reached(which, RESOLVED * best)
-        if rate > best:
-            best, row = rate, which
-    return row
+    units, row, many, each, least = 0, 0, 0, 0.0, bar
+    failed: list[list[int]] = []
+    for hope in hopes:
+        of, which = floor(hope[1]), floor(hope[2])
+        gpus = of * asked["unit"]["gpus"]
+        fits = floor(have / gpus) if have > 0 else (ceil(least / gpus) - 1 if least < inf else 0)
+        if hope[0] >= least or (fits > 0 and no_better(name, fits, of, which, failed)):
+            continue
+        if have > 0:
+            # Other settings of the same units must be better by more than simulations resolve.
+            more = RESOLVED if of == units and name != "disaggregated" else BEATS
+            wanted = more * max(-least, 0.0) / fits if least < inf else 0.0
+            rate = sure_rate(host, name, of, which, wanted, count, looked, guess)
+            guess = 0.0
+            its = -rate * fits
+        else:
+            enough = fewest(host, name, of, which, traffic, fits, count, looked)
+            rate, its = traffic / max(enough, 1), enough * gpus
+            if enough > 0:
+                fits = enough
+        if rate > 0 and fits > 0 and its < least and (have > 0 or its > 0):
+            units, row, many, each, least = of, which, fits, rate, its
+        elif fits > 0:
+            failed.append([fits, of, which])
+    return units, row, many, each
 
 
 def cheapest(
-    asked: Asked, host: Host, name: str, traffic: float, have: float, count: int
+    asked: Asked, host: Host, name: str, traffic: float, have: float, count: int, bar: float
 ) -> tuple[int, int, int, float]:
     """Return (units, row, replicas, requests/s of each) with which the fewest GPUs keep the promise for the traffic.
 
     Or with which the GPUs that there are serve most. What is more than that at full load needs no simulation, and of
-    the rest each is asked once whether it would do better than the best so far. No replicas where none keeps it.
+    the rest each is asked once whether it would do better than the best so far. The slowest draws are asked first; all
+    of them about what is the best by these. No replicas where none keeps it at less than a `bar`; see `cost`.
     """
-    hopes = hopes_of(asked, host, name, traffic, have, count)
-    units, row, many, each, least = floor(hopes[0][1]), floor(hopes[0][2]), 0, 0.0, inf
-    for hope in hopes:
-        if hope[0] >= least:
-            continue
-        of, which = floor(hope[1]), floor(hope[2])
-        gpus = of * asked["unit"]["gpus"]
-        if have > 0:
-            fits = floor(have / gpus)
-            rate = sure_rate(host, name, of, which, BEATS * max(-least, 0.0) / fits if least < inf else 0.0, count)
-            its = -rate * fits
-        else:
-            fits = fewest(host, name, of, which, traffic, ceil(least / gpus) - 1 if least < inf else 0, count)
-            rate, its = traffic / max(fits, 1), fits * gpus
-        if rate > 0 and fits > 0 and its < least:
-            units, row, many, each, least = of, which, fits, rate, its
-    return units, row, many, each
+    hopes = [hope for hope in hopes_of(asked, host, name, traffic, have, count) if hope[0] < bar]
+    units, row, many, each = best_among(asked, host, name, hopes, traffic, have, count, min(FIRST, count), bar, 0.0)
+    if many == 0:
+        return sizes_of(asked, name)[0], 0, 0, 0.0
+    first = [hope for hope in hopes if hope[1] == units and hope[2] == row]
+    first.extend([hope for hope in hopes if hope[1] != units or hope[2] != row])
+    return best_among(asked, host, name, first, traffic, have, count, count, bar, each)
 
 
-def sure_rate(host: Host, name: str, units: int, row: int, least: float, count: int) -> float:
+def least_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int, bar: float) -> float:
+    """Return what an architecture costs, if that is less than a `bar`; else it.
+
+    Minus requests/s where there are GPUs, or GPUs for the traffic: what another layout is held against.
+    """
+    units, _, many, each = cheapest(asked, host, name, traffic, have, count, bar)
+    if many == 0:
+        return bar
+    return -each * many if have > 0 else 1.0 * many * units * asked["unit"]["gpus"]
+
+
+def sure_rate(
+    host: Host, name: str, units: int, row: int, least: float, count: int, looked: int, guess: float
+) -> float:  # fmt: skip
     """Return about the highest rate at which a replica keeps the promise in nine of ten draws: one that was tried.
 
-    0 where it is not `least`, if that is more than 0.
+    0 where it is not `least`, if that is more than 0. Looked for from a `guess`, if that is; only so many draws are
+    `looked` at, see `keeps`.
     """
     top = sure_top(host, name, units, row, count)
 
     def good(rate: float) -> bool:
-        return keeps(host, name, units, row, rate, count, count)
+        return keeps(host, name, units, row, rate, count, looked)
 
-    if least > 0 and not good(least):
+    if least > 0 and (least > FULL * top or not good(least)):
         return 0.0
-    rate, _ = highest_rates(top, GUESS * top, NARROW, good)
-    # Arrivals are a sample: somewhat more may keep the promise where a little more does not.
-    for more in FURTHER:
-        if rate > 0 and rate * NARROW**more <= FULL * top and good(rate * NARROW**more):
-            return rate * NARROW**more
-    return rate
+    return highest_rates(top, guess if guess > 0 else max(least, GUESS * top), NARROW, good)[0]
 
 
-def fewest(host: Host, name: str, units: int, row: int, traffic: float, most: int, count: int) -> int:
+def fewest(
+    host: Host, name: str, units: int, row: int, traffic: float, most: int, count: int, looked: int
+) -> int:  # fmt: skip
     """Return the fewest replicas that keep the promise for a traffic, at most so many if `most` is not 0; else 0.
 
-    A few slow draws say first how many it may be: fewer than these keep nothing.
+    Only so many draws are `looked` at; see `keeps`.
     """
     top = sure_top(host, name, units, row, count)
     if not top > 0:
         return 0
 
-    def kept(many: int, looked: int) -> bool:
+    def kept(many: int) -> bool:
         return keeps(host, name, units, row, traffic / many, count, looked)
 
     short = ceil(traffic / (FULL * top)) - 1
-    if most > 0 and (short >= most or not kept(most, count)):
+    if most > 0 and (short >= most or not kept(most)):
         return 0
     dearest = floor(traffic / (LEAST * top))
-    for looked in [min(FIRST, count), count]:
-        at = short + 1
-        while not kept(at, looked):
-            if at > dearest:
-                return 0
-            short = at
-            at = ceil(at * STRIDE) if most <= 0 else min(ceil(at * STRIDE), most)
-        short = edge_of(short, at, looked, kept)
-    return short + 1
-
-
-def edge_of(short: int, enough: int, looked: int, kept: Callable[[int, int], bool]) -> int:
-    """Return the largest number of replicas that is too small, between one that is and one that is not."""
-    return short + largest_whole(enough - short - 1, lambda many: not kept(short + many, looked))
+    at = short + 1
+    while not kept(at):
+        if at > dearest:
+            return 0
+        short = at
+        at = ceil(at * STRIDE) if most <= 0 else min(ceil(at * STRIDE), most)
+    return short + 1 + largest_whole(at - short - 1, lambda more: not kept(short + more))
 
 
 def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[float]:
-    """Return what a replica sustains in each draw, from the fastest at full load to the slowest."""
-    found: list[float] = []
+    """Return what a replica sustains in each draw, from the fastest at full load to the slowest.
+
+    Every fifth draw is simulated, the slowest, too; between two of them the share of full load is taken to change
+    evenly, where either sustains anything.
+    """
+    found: list[float] = [-1.0 for _ in range(count)]
     guess = GUESS
     for place in range(count):
-        each = rate_at(host, name, units, row, place, guess)
-        found.append(each)
-        top = host["top"](name, units, row, place)
-        guess = max(each / top, LEAST) if each > 0 else guess
+        if place % APART_DRAWS == 0 or place == count - 1:
+            found[place] = rate_at(host, name, units, row, place, guess)
+            share = found[place] / host["top"](name, units, row, place)
+            guess = max(share, LEAST) if share > 0 else guess
+    for place in range(count):
+        if found[place] < 0:
+            before = place - place % APART_DRAWS
+            after = min(before + APART_DRAWS, count - 1)
+            low, high = [found[at] / host["top"](name, units, row, at) for at in [before, after]]
+            top = host["top"](name, units, row, place)
+            part = (place - before) / (after - before)
+            either = min(low, high) > 0
+            found[place] = (
+                top * (low + part * (high - low)) if either else rate_at(host, name, units, row, place, GUESS)
+            )
     return found
 
 
@@ -598,7 +645,7 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     `host` answers what was asked before from memory: rows(name, units), the number of `trials`; top(name, units, row,
     place), requests/s at full load; play(name, units, row, place, rate, enough), what is `played`.
     """
-    units, row, many, sure = cheapest(asked, host, name, traffic, have, count)
+    units, row, many, sure = cheapest(asked, host, name, traffic, have, count, inf)
     one: Standing = {
         "name": name,
         "units": units,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice
-from math import ceil
+from math import ceil, floor, inf
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from inference_math.evidence.checks import SHARE, Interval, as_number, as_one_of
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
+from inference_math.optimiser.draws import median
 from inference_math.optimiser.starts import plain_settings
 from inference_math.optimiser.types import Solution
 from inference_math.simulate.engine import Request
@@ -42,14 +44,33 @@ from inference_math_planner.fleets import queues
 from inference_math_planner.fleets.goodput import Tally, goodput
 from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
 
-__all__ = ["RATES", "SHARED", "Arrivals", "Fleet", "as_record", "capacity", "chances", "fleet"]
+__all__ = [
+    "RATES", "SHARED", "Arrivals", "Fleet", "NoFleetError", "as_record", "asked_of", "capacity", "chances",
+    "fleet", "least_of",
+]  # fmt: skip
 
 SHARED = 0.9
 """Of the requests that keep both limits in a fleet, where nobody says how many."""
+_NONE = "no fleet keeps the promise"
+_ROOMY = 1.1  # times what an idle replica's requests see: limits that it keeps
+Shown = Callable[[Iterable[Any]], Iterable[Any]]
 _SLICE = 50  # requests of a trace that a replica must get, to tell their share
 _BURSTS = Interval(0, 10)
 _GAPS = 2039  # times between arrivals that are drawn: a prime, so that each draw has them in another order
 RATES = Interval(1e-3, 1e6)  # requests/s
+
+
+class NoFleetError(ValueError):
+    """No fleet keeps the promise: `why`, and the `nearest` promises, or GPUs, with which one would."""
+
+    def __init__(self, why: str, nearest: Iterable[str] = (), about: str = "") -> None:
+        super().__init__(f"{about}{why}")
+        self.why, self.nearest = why, tuple(nearest)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Both, as sentences of a record's advice."""
+        return (self.why, *(f"the nearest that would do: {one}" for one in self.nearest))
 
 
 @dataclass(frozen=True)
@@ -196,6 +217,7 @@ def fleet(
     quantile: float | None = SHARED,
     arrivals: Arrivals = AT_RANDOM,
     workers: int = 1,
+    shown: Shown = iter,
 ) -> Fleet:
     """Return how many replicas of a plan's architecture keep its limits for the share `quantile` of the requests.
 
@@ -205,9 +227,10 @@ def fleet(
     short ones wait for long ones; of pools the less, the longer the limit on TTFT is beside the longest prompts.
 
     Sixteen draws of the calibration stand for all, each with arrivals of its own, the same for all architectures. In
-    each of them one replica of each architecture is simulated at rates that are tried, up to nearly what it serves at
-    full load. A fleet is the fewest GPUs with which nine in ten of these draws keep the promise. `architecture` None:
-    the one that takes the fewest; of equal ones that which serves more in the mean over the draws.
+    every fifth of them one replica of each architecture is simulated at rates that are tried, up to nearly what it
+    serves at full load; what is between two of these is interpolated, as a share of full load. A fleet is the fewest
+    GPUs with which nine in ten of the sixteen keep the promise. `architecture` None: the one that takes the fewest; of
+    equal ones that which serves more in the mean over the draws.
 
     A chunked replica is tried with the plan's chunk and with larger ones: at part load they shorten the first token,
     and a request's mean TPOT bears some long steps. Pools are tried with every split. A replica may have as many units
@@ -228,16 +251,20 @@ def fleet(
         How requests come, and which; see `Arrivals`.
     workers
         Processes that simulate architectures at once, where the system can fork.
+    shown
+        Passes architectures on as they are sized, for a progress bar.
 
     Raises
     ------
     ValueError
         For a plan that meets its SLA nowhere, an unknown architecture, a trace without arrivals, requests that the KV
-        cache of a unit has no room for, and traffic whose tail no number of replicas brings within the SLA.
+        cache of a unit has no room for.
+    NoFleetError
+        A ValueError, for traffic whose tail no number of replicas brings within the SLA.
     """
     rate = _rate(traffic)
     sent = traffic if isinstance(traffic, Trace) else rate
-    return _chosen(found, architecture, _asked(sent, quantile, arrivals, 0), rate, 0, workers)
+    return _chosen(found, architecture, asked_of(sent, quantile, arrivals, 0), rate, 0, workers, shown)
 
 
 def capacity(
@@ -248,6 +275,7 @@ def capacity(
     quantile: float | None = SHARED,
     arrivals: Arrivals = AT_RANDOM,
     workers: int = 1,
+    shown: Shown = iter,
 ) -> Fleet:
     """Return the traffic that so many GPUs serve within a plan's SLA: `fleet`, asked the other way round.
 
@@ -260,10 +288,12 @@ def capacity(
         As `fleet`, and for fewer GPUs than a replica of any architecture takes.
     """
     most = as_whole("gpus", gpus, 1, 1_000_000)
-    return _chosen(found, architecture, _asked(0.0, quantile, arrivals, most), 0.0, most, workers)
+    return _chosen(found, architecture, asked_of(0.0, quantile, arrivals, most), 0.0, most, workers, shown)
 
 
-def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int, workers: int) -> Fleet:
+def _chosen(
+    found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int, workers: int, shown: Shown
+) -> Fleet:  # fmt: skip
     if not found.feasible:
         raise ValueError("found must be a plan that some architecture meets: " + "; ".join(found.advice))
     host = _host(found, asked)
@@ -272,21 +302,57 @@ def _chosen(found: Plan, architecture: str | None, asked: _Asked, rate: float, h
         names = [as_one_of("architecture", architecture, names)]
     least = min(found.case.unit.gpus * (2 if name == "disaggregated" else 1) for name in names)
     if have and have < least:
-        raise ValueError(f"gpus must be at least {least}, those of a replica, not {have}")
-    fleets = _standings(found, tuple(names), asked, rate, have, workers)
+        raise NoFleetError(f"gpus must be at least {least}, those of a replica, not {have}", [f"--have {least}"])
+    fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
     crowd = queues.crowd(fleets, rate, float(have), len(host.places))
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
     if not ordered:
         keeps = [idle(name, fleets[name]["idle"]) for name in names]
         told = say(short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps))
-        raise ValueError(f"traffic must be what replicas can serve; {told}")
+        raise NoFleetError(told, _nearest(host, asked), "traffic must be what replicas can serve; ")
     first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))
 
 
+def _nearest(host: _Host, asked: _Asked) -> Iterator[str]:
+    """Yield promises that replicas keep in nine of ten draws with next to nothing to do: a share, and limits.
+
+    A share below one in ten is none; limits are those of equal prompts, of which all see as much.
+    """
+    count, case = len(host.places), host.case
+    slow, share, limits = queues.slow_places(count), 0.0, [(inf, inf)]
+    for name in host.settings:
+        units = queues.sizes_of(case.asked, name)[0]
+        told = [host.asked["play"](name, units, 0, place, queues.IDLE, 0.0) for place in range(count)]
+        share = max(share, asked.share * sorted((one[0] for one in told), reverse=True)[slow])
+        limits.append((sorted(one[1] for one in told)[slow], sorted(one[2] for one in told)[slow]))
+    if 0.1 <= share < asked.share:
+        yield f"--quantile {floor(100 * share) / 100:g} with these limits"
+    first, gap = min(limits, key=lambda one: max(one[0] / case.sla.ttft, one[1] / case.sla.tpot))
+    if asked.like or not first < inf:
+        return
+    looser = [max(limit, _ROOMY * seen) for limit, seen in ((case.sla.ttft, first), (case.sla.tpot, gap))]
+    yield f"--ttft {looser[0]:.2g} --tpot {looser[1]:.2g}, which a replica keeps that has little to do"
+
+
+def least_of(found: Plan, asked: _Asked, rate: float, have: int, bar: float) -> float:
+    """Return what the best architecture of a plan costs, if that is less than a `bar`; else infinity.
+
+    GPUs for the rate, or minus the requests/s that the GPUs serve, as `queues.cost`.
+    """
+    try:
+        host = _host(found, asked)
+    except NoFleetError:
+        return inf
+    least, rates = bar, found.solved["rates"]
+    for name in sorted(host.settings, key=lambda name: -median(rates[name])):
+        least = queues.least_of(found.case.asked, host.asked, name, rate, float(have), len(host.places), least)
+    return least if least < bar else inf
+
+
 @lru_cache(maxsize=12)
 def _standings(
-    found: Plan, names: tuple[str, ...], asked: _Asked, rate: float, have: int, workers: int
+    found: Plan, names: tuple[str, ...], asked: _Asked, rate: float, have: int, workers: int, shown: Shown
 ) -> dict[str, Standing]:
     """Return what `queues.standing` found for each architecture, by so many processes at once, and keep it."""
     question = (found, asked, rate, have)
@@ -294,8 +360,8 @@ def _standings(
         # What is asked holds functions, which only a process that is forked knows; the slowest comes first.
         slowest = sorted(names, key=lambda name: name != "chunked")
         with ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _ask, (question,)) as pool:
-            return dict(zip(slowest, pool.map(_answer, slowest), strict=True))
-    return {name: _standing(question, name) for name in names}
+            return dict(shown(zip(slowest, pool.map(_answer, slowest), strict=True)))
+    return {name: _standing(question, name) for name in shown(names)}
 
 
 _questions: list[_Question] = []  # what this process is asked, in a process that answers
@@ -315,7 +381,7 @@ def _standing(question: _Question, name: str) -> Standing:
     return queues.standing(found.case.asked, host.asked, name, rate, float(have), len(host.places))
 
 
-@lru_cache(maxsize=12)
+@lru_cache(maxsize=32)
 def _host(found: Plan, asked: _Asked) -> _Host:
     """Return what plays replicas of a plan, kept: what one does does not hang on the traffic of all."""
     return _Host(found, asked)
@@ -347,7 +413,8 @@ def _three(ends: list[float]) -> tuple[float, float, float]:
     return value, low, high
 
 
-def _asked(traffic: float | Trace, quantile: float | None, arrivals: Arrivals, have: int) -> _Asked:
+def asked_of(traffic: float | Trace, quantile: float | None, arrivals: Arrivals, have: int) -> _Asked:
+    """Return what is asked of every replica; see `fleet` and `capacity` for the parameters and the errors."""
     mix, scatter = arrivals.mix, arrivals.cv_arrivals
     if mix is not None and (not isinstance(mix, Trace) or isinstance(traffic, Trace)):
         raise TypeError(f"mix must be a Trace, beside requests per second as traffic, not {mix!r:.80}")
@@ -411,12 +478,12 @@ class _Host:
 
     def __init__(self, found: Plan, asked: _Asked) -> None:
         # Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
-        self._case = replace(found.case, work=replace(found.case.work, lengths="geometric"))
+        self.case = replace(found.case, work=replace(found.case.work, lengths="geometric"))
         self._asked, self._solved = asked, found.solved
         pairs = found.pairs
-        self.places = queues.representative(self._case.asked, self._solved["costs"])
+        self.places = queues.representative(self.case.asked, self._solved["costs"])
         costs = self._solved["costs"]
-        paces = [queues.pace_of(self._case.asked, *pairs[i]) for i in self.places]
+        paces = [queues.pace_of(self.case.asked, *pairs[i]) for i in self.places]
         self._draws: list[Draw] = [
             {"pace": pace, "front": costs[i]["front"], "place": place}
             for place, (i, pace) in enumerate(zip(self.places, paces, strict=True))
@@ -428,10 +495,13 @@ class _Host:
             "like": asked.like,
             "share": asked.share,
         }
-        self.settings = queues.candidates(self._case.asked, self._solved)
+        # Settings are chosen under the draws that stand for all.
+        few = [pairs[i] for i in self.places]
+        chosen = self._solved if len(few) == len(pairs) else answers.solve(found.case.asked, few)
+        self.settings = queues.candidates(self.case.asked, chosen)
         for name, row in self.settings.items():
-            if not queues.longest_fits(asked.like, queues.system_for(self._case.asked, name, row)):
-                raise ValueError("traffic must have requests that a unit's KV cache holds; its longest is longer")
+            if not queues.longest_fits(asked.like, queues.system_for(self.case.asked, name, row)):
+                raise NoFleetError("traffic must have requests that a unit's KV cache holds; its longest is longer")
         self.of = cache(self._rows)
         self.asked: Host = {
             "rows": lambda name, units: len(self.of(name, units)[1]),
@@ -444,7 +514,7 @@ class _Host:
         return self.of(name, units)[1][row]
 
     def _rows(self, name: str, units: int) -> tuple[Case, list[Row]]:
-        case = replace(self._case, units=units)
+        case = replace(self.case, units=units)
         return case, queues.trials(case.asked, name, self.settings[name])
 
     def _full(self, name: str, units: int, row: int, place: int) -> float:
@@ -486,10 +556,15 @@ def as_record(
     layouts: pd.DataFrame | None = None,
     gpus: pd.DataFrame | None = None,
     *,
+    short: NoFleetError | None = None,
     stores: bool = True,
     runner_up: bool = False,
+    warnings: Iterable[str] = (),
 ) -> Record:
     """Return the record of a plan, and of a fleet for it, of what `search` tried, of what `across` compared.
+
+    Or why there is no fleet (`short`): such a record is not feasible, whatever a unit does at full load. `warnings` are
+    kept as they are.
 
     The record is what views print and ``inference-math plan --json`` writes: ``as_record(found).as_json()``. What each
     store brings (`stores`) is several plans, and what would make another architecture the first (`runner_up`) dozens.
@@ -502,7 +577,11 @@ def as_record(
     """
     tried = [] if layouts is None else [record.TriedLayout(**row) for row in rows_of(layouts)]
     others = [] if gpus is None else [record.OtherGpu(**row) for row in rows_of(gpus)]
-    whole = changed(record_of(found, stores=stores, runner_up=runner_up), layouts=tried, gpus=others)
+    whole = record_of(found, stores=stores and short is None, runner_up=runner_up and short is None)
+    whole = changed(whole, layouts=tried, gpus=others, warnings=list(warnings))
+    if short is not None:
+        none, advice = basis(found, ""), [*short.advice, *whole.advice]
+        return changed(whole, feasible=False, answer=none, architectures=[], verdict=_NONE, advice=advice)
     if fleet is None:
         return whole
     here = {row.where: row.rate for row in whole.offloading}

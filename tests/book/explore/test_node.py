@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from forms import case_of
 from forms import settings as forms_settings
@@ -12,14 +14,20 @@ from inference_math.evidence.sentences import HOLE, JOINS, say, templates
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.starts import settings
-from inference_math.workload import SLA
+from inference_math.unit import Unit
+from inference_math.workload import SLA, Workload
 from inference_math_book.explore.browser import script
+from inference_math_planner import capacity, fleet
 from inference_math_planner.answers import notes
+from inference_math_planner.answers.deployment import Plan
+from inference_math_planner.fleets.traffic import chances
+
+CROWD_JS = Path(__file__).parents[3] / "book" / "_static" / "planner-crowd.js"
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
-    return Node(script(), tmp_path_factory.mktemp("node"))
+    return Node(f"{script()}\n{CROWD_JS.read_text(encoding='utf-8')}", tmp_path_factory.mktemp("node"))
 
 
 MEANS = """(asked, drawn, users) => math.batch_curve(asked, math.under(asked, ...drawn).mixed, [users])[0]"""
@@ -101,3 +109,32 @@ def test_both_languages_say_the_same(node):
     said += [{"text": "{n|one|others}", "n": so} for so in (True, False)]
     said.append([{"text": "{a} ${LONGEST:-{b}} '{\"c\": {b}}'", "a": [{"key": "start.unit"}, "!"], "b": 7}, " ", []])
     assert node.ask("(said) => math.say(said)", [[one] for one in said]) == list(map(say, said))
+
+
+CROWD = """(asked, drawn, played, goal) => {
+    const run = window.inferenceMathCrowd.sized({ asked, solved: math.solve(asked, drawn), drawn }, played, goal);
+    for (;;) {
+        const { done, value } = run.next();
+        if (!done) continue;
+        const held = Object.values(value.fleets).filter((one) => one.replicas > 0);
+        return held.map((one) => [one.name, one.units, one.replicas, one.gpus_all, one.sold, one.ttft, one.tpot]);
+    }
+}"""
+
+
+def test_fleets_are_those_of_the_package(node):
+    """The same replicas, found by the same simulations: for a traffic, and for the GPUs that there are."""
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(1500, 120), SLA(0.5, 0.04), units=3).checked()
+    found = Plan.of(case, 20)
+    gaps, lengths = chances(0, 1.0)
+    played = {"gaps": gaps, "cv": 1, "lengths": lengths, "like": [], "share": 0.9}
+    goals = [{"traffic": 12.0, "have": 0, "cv": 1}, {"traffic": 0.0, "have": 8, "cv": 1}]
+    drawn = [list(pair) for pair in found.pairs]
+    told = node.ask(CROWD, [[case.asked, drawn, played, goal] for goal in goals])
+    for best, there in zip((fleet(found, 12.0), capacity(found, 8)), told, strict=True):
+        each = sorted((best, *best.others), key=lambda one: one.architecture)
+        here = [
+            [one.architecture, one.units, one.replicas, list(one.gpus), one.rate, list(one.ttft), list(one.tpot)]
+            for one in each
+        ]
+        assert close(here, sorted(there))

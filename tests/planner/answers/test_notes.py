@@ -8,10 +8,11 @@ from math import inf, nan
 import pytest
 
 from inference_math import SLA, Unit, Workload
+from inference_math.catalogue.tiers import Tier
 from inference_math.evidence import load
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
-from inference_math.optimiser.case import Case
+from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.choice import median_row
 from inference_math.unit.scope import outside
 from inference_math_planner.answers import notes
@@ -320,6 +321,24 @@ def test_a_store_slower_than_computing_is_said(load, said):
     each = {"load": load, "mixed": lambda decodes, prompts: max(0.03, load)}
     expected = [{"key": "stored.slow", "alone": 0.2, "whole": 0.1}] if said else []
     assert notes.slow_store(each, 0.1) == expected
+
+
+@pytest.mark.parametrize(("where", "hidden"), [("dram", True), (Tier.of_bandwidth(0.5e9), False)])
+def test_what_a_store_loads_and_writes_is_said(where, hidden):
+    unit, work = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2000, 300, 0.8)
+    case = Case(unit, work, SLA(5, 0.2), tier=where).checked()
+    (told,) = notes.store_moves(case.asked, under(case), 3.0)
+    each = unit.model.kv_bytes(1, "bf16")
+    assert told["loaded"] == pytest.approx(3 * 1600 * each / 1e9)
+    assert told["written"] == pytest.approx(3 * 700 * each / 1e9)  # of a prompt what is new, and the answer
+    assert told["how"]["key"] == ("stored.beside" if hidden else "stored.longer")
+    assert notes.store_moves(replace(case, tier=None).asked, under(replace(case, tier=None)), 3.0) == []
+
+
+def test_an_interval_that_held_few_points_is_not_called_nine_in_ten():
+    assert [one["key"] for one in notes.held_by(0.9)] == ["checked.held"]
+    assert "not as nine in ten" in say(notes.held_by(0.14))
+    assert notes.held_by(-1.0) == []
 
 
 def test_whether_drafts_pay_is_said():

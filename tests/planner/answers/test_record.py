@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 
 import jsonschema
 import pytest
@@ -15,8 +16,9 @@ import inference_math_planner as planner
 from inference_math import SLA, Unit, Workload
 from inference_math.catalogue.tiers import tiers
 from inference_math.evidence.numerals import digits
-from inference_math_planner import as_markdown, as_record, capacity, fleet, plan, schema
+from inference_math_planner import Arrivals, NoFleetError, as_markdown, as_record, capacity, fleet, plan, schema
 from inference_math_planner.answers.text import as_html, as_script, as_short, as_text
+from inference_math_planner.fleets.mixes import mix
 
 SMALL = Unit.of("llama-3-8b", "h100-sxm")
 
@@ -66,23 +68,33 @@ def test_an_answer_does_not_contradict_itself(asked):
         return
     assert answer["tie"] or answer["best_in"] == max(row["best_in"] for row in rows)
     assert answer["expected_loss"] == min(row["expected_loss"] for row in rows)
-    for key in ("rate", "ttft", "tpot"):
+    for key in ("unit_rate", "ttft", "tpot"):
         assert answer[key]["low"] <= answer[key]["value"] <= answer[key]["high"]
     if found.case.sla.quantile is None:  # means keep their limits in the median of the draws
         assert answer["ttft"]["value"] <= found.case.sla.ttft * (1 + 1e-9)
         assert answer["tpot"]["value"] <= found.case.sla.tpot * (1 + 1e-9)
-    gpus, n_out = answer["gpus"]["value"], found.case.work.n_out
-    assert answer["tokens_per_gpu"] == pytest.approx(answer["rate"]["value"] * n_out / gpus)
+    gpus, n_out = answer["unit_gpus"], found.case.work.n_out
+    assert answer["tokens_per_gpu"] == pytest.approx(answer["unit_rate"]["value"] * n_out / gpus)
+    assert (answer["gpus"], answer["rate"]) == (None, None)  # those of fleets
     stores = {row["store"]: row["rate"] for row in content["stores"]}
     assert bool(stores) == (found.case.work.alpha > 0)
     if stores:
         assert set(stores) == {"nowhere", *tiers()}
-        assert stores[answer["store"]] == pytest.approx(answer["rate"]["value"], rel=0.01)
+        assert stores[answer["store"]] == pytest.approx(answer["unit_rate"]["value"], rel=0.01)
     if answer["split"]:
         assert answer["split"]["prefill"] + answer["split"]["decode"] == found.case.units
         assert answer["link_gb_s"] <= found.case.pool_bw / 1e9 * (1 + 1e-9)
-    for row in rows:  # what is impossible is absent
-        assert (row["rate"] is None) == (not row["commands"])
+    of_units = {row["architecture"]: row["rate"] for row in content["one_unit"]}
+    for row in rows:  # what is impossible is absent; a name means the same of each architecture
+        assert (row["unit_rate"] is None) == (not row["commands"])
+        assert row["unit_gpus"] == found.case.unit.gpus
+        pools = row["architecture"] == "disaggregated"
+        assert (row["pools_gpus"] is not None) == pools
+        if row["commands"]:
+            assert row["unit_rate"]["value"] == of_units[row["architecture"]]
+            assert (row["pools_rate"] is not None) == pools
+            if pools:
+                assert row["pools_rate"]["value"] == pytest.approx(found.case.units * row["unit_rate"]["value"])
 
 
 @pytest.mark.usefixtures("few_draws")
@@ -104,6 +116,30 @@ def test_a_fleet_is_the_answer_where_there_is_traffic():
     owned = as_record(found, capacity(found, 4, quantile=None, architecture="aggregated")).answer
     assert owned.promise == "means"
     assert owned.served.low <= owned.rate.value <= owned.served.high
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_record_without_a_fleet_has_no_number_of_one():
+    """Whatever a unit does at full load: an answer to a question that has none is none."""
+    come = Arrivals(mix=mix("azure-code"))
+    found = plan(SMALL, Workload.from_trace(come.mix), SLA(0.2, 0.05))
+    assert found.feasible
+    with pytest.raises(NoFleetError, match="no architecture keeps 100%") as none:
+        fleet(found, 5, quantile=0.999, arrivals=come)
+    record = as_record(found, short=none.value, warnings=["late"])
+    content = written(record)
+    assert not content["feasible"]
+    assert content["warnings"] == ["late"]
+    assert content["architectures"] == []
+    assert all(content["answer"][key] is None for key in ("architecture", "gpus", "rate", "unit_rate", "ttft", "tpot"))
+    why, nearest = content["advice"]
+    assert why.startswith("with queues, no architecture keeps 100%")
+    share = float(re.search(r"--quantile (\S+) with", nearest)[1])
+    assert fleet(found, 0.01, quantile=share, arrivals=come).gpus[0] >= 1  # it can be kept
+    for view in (as_short, as_text, as_markdown, as_html):
+        assert "o fleet keeps the promise" in view(record)
+        assert why[1:] in view(record)
+        assert "vllm serve" not in view(record)
 
 
 def test_every_view_prints_the_record():

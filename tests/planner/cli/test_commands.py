@@ -154,6 +154,8 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (ASKED, "--ttft 500 --tpot 50", "limits must be in seconds: --ttft 500 and --tpot 50 look like milliseconds"),
         ([*PLAN, *SESSIONS], "--sessions 7", "--sessions must be left out: it follows from --users and --turns"),
         (BENCH, "--burstiness 0.5", "--burstiness must be left out: it changes nothing without --request-rate"),
+        (ASKED, "--alpha 0.5 --tier dram=9", "--sessions must be given with a size of --tier"),
+        (ASKED, "--alpha 0.5 --tier dram=much", "--tier must be NAME=GB, for example dram=2000, not 'dram=much'"),
         (ASKED, "--expert-imbalance 1", "--expert-imbalance must be left out for llama-3-70b"),
         ([*PLAN, *SESSIONS], "--alpha 0.5", "--alpha must be left out: it follows from sessions"),
         (PLAN, "", "--users must be given with --turns"),
@@ -187,10 +189,11 @@ def test_an_error_does_not_repeat_a_long_input(capsys):
 
 
 @pytest.mark.parametrize("limit", ["ttft 400", "tpot 40"])
-def test_a_limit_that_looks_like_milliseconds_is_noted_in_json_and_text(limit, capsys):
+def test_a_limit_that_looks_like_milliseconds_is_noted_in_json_too(limit, capsys):
     noted = f"limits are in seconds; --{limit} s is long"
-    assert noted in told(capsys, *ASKED, *f"--{limit}".split())["cautions"]
-    assert f"! {noted}" in said(capsys, *ASKED, *f"--{limit}".split()).out
+    printed = said(capsys, *ASKED, *f"--{limit}".split(), "--json")
+    assert json.loads(printed.out)["warnings"] == [noted]
+    assert printed.err == f"note: {noted}\n"
 
 
 @pytest.mark.parametrize(
@@ -219,6 +222,50 @@ def test_what_the_error_names_works(capsys):
     asked = split("plan --model llama-3-405b --gpu h100-sxm --prompt 500 --output 50 --ttft 5 --tpot 0.2")
     for way, gpus in (("--search 16", 16), ("--weights fp8", 8)):
         assert told(capsys, *asked, *way.split())["answer"]["layout"]["tp"] <= gpus
+
+
+def test_what_is_noted_is_in_the_json_too(tmp_path, capsys):
+    path = tmp_path / "own.csv"
+    path.write_text("n_in,n_out\n100,20\n2000,x\n300,10\n")
+    main(["plan", *UNIT, *split("--ttft 400 --tpot 0.04 --json --lengths"), str(path)])
+    printed = capsys.readouterr()
+    assert [f"note: {one}" for one in json.loads(printed.out)["warnings"]] == printed.err.splitlines()
+    assert len(printed.err.splitlines()) == 2
+
+
+def test_a_question_without_an_answer_gets_none(capsys):
+    """No number, no other question's answer: the status says so, and the advice why."""
+    asked = [*ASKED, "--have", "1"]
+    content = json.loads(said(capsys, *asked, "--json", status=1).out)
+    jsonschema.validate(content, schema())
+    assert not content["feasible"]
+    assert content["architectures"] == []
+    assert all(content["answer"][key] is None for key in ("architecture", "gpus", "rate", "served", "unit_rate"))
+    assert content["advice"] == [
+        "gpus must be at least 2, those of a replica, not 1",
+        "the nearest that would do: --have 2",
+    ]
+    assert "No fleet keeps the promise.\n" in said(capsys, *asked, status=1).out
+
+
+def test_a_store_of_a_size_brings_what_it_holds(capsys):
+    """The rest of the sessions is not there: a share that no store of this size can find is not planned with."""
+    asked = [*ASKED, *split("--alpha 0.8 --sessions 500")]
+    whole, half = (told(capsys, *asked, "--tier", tier) for tier in ("dram=1000000", "dram=100"))
+    needs = 500 * Unit.of("llama-3-70b", "h100-sxm", 2, "fp8").model.kv_bytes(2370, "bf16")
+    assert whole["workload"]["alpha"] == 0.8
+    assert half["workload"]["alpha"] == pytest.approx(0.8 * 1e11 / needs)
+    assert "is found there, not 80%" in half["warnings"][0]
+    assert half["answer"]["unit_rate"]["value"] < whole["answer"]["unit_rate"]["value"]
+    assert any("writes" in one and "from its store" in one for one in whole["cautions"])
+
+
+def test_layouts_over_several_nodes_are_refused_with_the_nearest_within_one(capsys):
+    asked = ["plan", *UNIT[:4], *SENT]
+    assert re.search(
+        "error: --tp must be .* of which a node joins 8.* is tp 8$",
+        said(capsys, *asked, "--tp", "16", status=2).err.strip(),
+    )
 
 
 def test_the_options_default_to_what_the_package_defaults_to():
@@ -311,7 +358,6 @@ def test_the_gpus_that_there_are_bound_the_pools(capsys):
         content = told(capsys, *ASKED, "--have", "6", *more)
         assert content["units"] == units
         assert content["answer"]["gpus"]["value"] <= 6
-    assert "note: no fleet: gpus must be at least 2" in said(capsys, *ASKED, "--have", "1").err
 
 
 def test_a_report_goes_through_a_link_and_over_no_device(tmp_path, capsys):

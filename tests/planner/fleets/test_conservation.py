@@ -134,11 +134,12 @@ def scheduler(system):
 
 
 def tried(case, row):
-    """Return a row as a fleet tries it: of a pool's prompts each group of GPUs has its part."""
+    """Return a row as a fleet tries it, with its own places: of a pool's prompts each group of GPUs has its part."""
     if row["architecture"] != "disaggregated":
         return row
     rows = queues.trials(case.asked, row["architecture"], row)
-    return next(one for one in rows if one["prefill_units"] == row["prefill_units"])
+    own = next(one for one in rows if one["prefill_units"] == row["prefill_units"])
+    return queues.seated(own, row["batch"])
 
 
 @each(CASES, name_of, parts=3)

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import layouts_near, layouts_ranked
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
-from inference_math_planner import layouts, plan, search
+from inference_math_planner import Arrivals, NoFleetError, capacity, fleet, layouts, plan, search, size
+from inference_math_planner.fleets.mixes import mix
 
 DENSE = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 CASE = Case(DENSE, Workload(2200, 170), SLA(1.0, 0.04))
@@ -55,6 +60,101 @@ def test_layouts_are_ranked_by_what_they_serve_in_the_mean():
     assert often["loss"] == pytest.approx([1 - 4 / 3.9, 0.0])
     assert layouts_ranked([[0.0, 0.0]], [1]) == {"order": [0], "loss": [1.0], "best_in": [0.0]}
     assert layouts_near([[1.0], [0.7], [0.8]]) == [0, 2]
+
+
+MIXTURE = Case(Unit.of("gpt-oss-120b", "h100-sxm"), Workload(3000, 400), SLA(2.0, 0.03))
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_fleet_takes_the_layout_that_takes_the_fewest_gpus():
+    """Of two layouts that serve as much with a GPU when all are busy, that of whole experts comes in fours."""
+    found, busy = size(MIXTURE, 4, rate=2), search(MIXTURE, 4)[0]
+    assert found.fleet.gpus[0] < busy.case.unit.gpus <= fleet(busy, 2).gpus[0]
+    assert found.tried["answer"][0] == found.fleet.gpus[0]
+    unit = found.plan.case.unit
+    assert found.tried.loc[0, ["tp", "dp", "ep", "pp"]].tolist() == [unit.tp, unit.dp, unit.ep, unit.pp]
+    with pytest.raises(ValueError, match="rate must be given, or have: one of them"):
+        size(MIXTURE, 4, rate=2, have=4)
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_layout_whose_pools_do_not_fit_is_none():
+    """At full load pools of eight GPUs a unit serve most; on eight GPUs there is one unit."""
+    large = Case(Unit.of("qwen3-235b-a22b", "h100-sxm", 4, "fp8"), Workload(3000, 400), SLA(2, 0.04))
+    found = size(large, 8, have=8)
+    assert found.fleet.gpus[0] <= 8
+    for tp in (4, 8):
+        typed = replace(large, unit=large.unit.resized(tp=tp), units=max(8 // tp, 2))
+        assert (
+            RESOLVES * found.fleet.rate >= capacity(plan(typed.unit, typed.work, typed.sla, units=typed.units), 8).rate
+        )
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_question_without_an_answer_has_no_fleet():
+    come = Arrivals(mix=mix("azure-code"))
+    small = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload.from_trace(come.mix), SLA(0.2, 0.05), units=2)
+    found = size(small, 1, rate=5, quantile=0.999, arrivals=come)
+    assert found.fleet is None
+    assert found.plan.feasible
+    assert "no architecture keeps 100% of the requests" in found.short.why
+    assert found.tried["answer"].isna().all()
+
+
+RESOLVES = 1.04  # times a rate that simulations do not tell apart
+QUESTIONS = st.tuples(
+    st.sampled_from([
+        ("llama-3-8b", "h100-sxm", "bf16"), ("qwen3-14b", "mi300x", "fp8"), ("llama-3-70b", "h200-sxm", "fp8"),
+        ("gpt-oss-120b", "h100-sxm", None), ("qwen3-235b-a22b", "h200-sxm", "fp8"), ("minimax-m2", "mi355x", "fp8"),
+        ("qwen3-30b-a3b", "h100-sxm", "fp8"),
+    ]),
+    st.sampled_from([200, 1000, 4000, 12_000]), st.sampled_from([30, 200, 800]), st.sampled_from([0.6, 2.0, 6.0]),
+    st.sampled_from([0.02, 0.04, 0.1]), st.sampled_from([2, 4, 8, 16]),
+)  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("few_draws")
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(QUESTIONS)
+def test_laws_of_what_is_chosen(asked):
+    """More GPUs never serve less, what they serve needs no more of them, and no layout that is typed does better."""
+    (model, gpu, weights), n_in, n_out, ttft, tpot, have = asked
+    base = None
+    for tp in (1, 2, 4, 8):
+        try:
+            base = base or Unit.of(model, gpu, tp, weights)
+        except ValueError:
+            continue
+    case = Case(base, Workload(n_in, n_out), SLA(ttft, tpot))
+    if base.gpus > have:
+        return
+    first, more = (size(case, min(many, 8), have=many) for many in (have, have + base.gpus))
+    if first.fleet is None:
+        return
+    assert RESOLVES * more.fleet.rate >= first.fleet.rate
+    back = size(case, min(have, 8), rate=0.999 * first.fleet.rate)
+    assert back.fleet.gpus[0] <= have
+    for one in layouts(base, min(have, 8)):
+        typed = plan(one, case.work, case.sla, units=max(min(8, have // one.gpus), 2))
+        if not typed.feasible:
+            continue
+        try:
+            assert RESOLVES * first.fleet.rate >= capacity(typed, have).rate, one.name
+            assert fleet(typed, 0.999 * first.fleet.rate).gpus[0] >= back.fleet.gpus[0], one.name
+        except NoFleetError:
+            continue
+
+
+@pytest.mark.parametrize(("gpu", "many"), [("h100-sxm", 8), ("gb300", 72)])
+def test_no_layout_lies_on_several_nodes(gpu, many):
+    found = list(layouts(Unit.of("qwen3-235b-a22b", gpu, 8, "fp8"), 512))
+    assert max(one.gpus for one in found) == min(many, 64)
+    wide = Unit.of("qwen3-235b-a22b", gpu, 8, "fp8", dp=16, ep=128)
+    with pytest.raises(
+        ValueError, match=f"tp must be .* 128 GPUs, of which a node joins {many}, .* nearest within one"
+    ):
+        plan(wide, CASE.work, CASE.sla)
 
 
 def test_too_few_gpus_are_refused():

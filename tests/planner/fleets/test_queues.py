@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import ceil, floor, inf
 
 import numpy as np
 import pytest
@@ -79,12 +79,12 @@ def test_the_cheapest_is_that_of_all_candidates(seed):
     sure = {one: sorted(min(rate, queues.FULL * top) for rate, top in zip(kept[one], tops[one], strict=True))[1]
             for one in sizes}  # fmt: skip
     for traffic in (0.3, 5.0, 37.0, 400.0):
-        units, row, many, _ = queues.cheapest(asked, host, "disaggregated", traffic, 0.0, queues.DRAWN)
+        units, row, many, _ = queues.cheapest(asked, host, "disaggregated", traffic, 0.0, queues.DRAWN, inf)
         best = min(2 * size * ceil(traffic / sure[size, which] - 1e-12) for size, which in sizes)
         assert many * units * 2 == best
         assert many == ceil(traffic / sure[units, row] - 1e-12)
     for have in (4, 6, 9, 40):
-        units, row, many, each = queues.cheapest(asked, host, "disaggregated", 0.0, float(have), queues.DRAWN)
+        units, row, many, each = queues.cheapest(asked, host, "disaggregated", 0.0, float(have), queues.DRAWN, inf)
         most = max(floor(have / 2 / size) * sure[size, which] for size, which in sizes)
         assert most / 1.05 <= many * each <= most * (1 + 1e-9)
 
@@ -92,8 +92,9 @@ def test_the_cheapest_is_that_of_all_candidates(seed):
 def test_where_no_rate_is_kept_there_are_no_replicas():
     sizes, tops, _ = drawn_host(3)
     host = host_of(tops, {one: [0.0] * queues.DRAWN for one in sizes})
-    for asked in ((5.0, 0.0), (0.0, 8.0)):
-        _, _, *found = queues.cheapest({"units": 4, "unit": {"gpus": 2}}, host, "disaggregated", *asked, queues.DRAWN)
+    asked = {"units": 4, "unit": {"gpus": 2}}
+    for question in ((5.0, 0.0), (0.0, 8.0)):
+        _, _, *found = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
         assert found == [0, 0.0]
 
 
@@ -185,3 +186,41 @@ def test_the_highest_rate_is_found_from_any_guess(true):
         assert low == pytest.approx(top, rel=0.04)
         assert high == low == 9.7 or top < high <= 1.04 * low
     assert queues.highest_rates(10.0, 0.7, 1.04, lambda rate: False) == (0.0, 0.0)
+
+
+def test_what_fails_rules_out_what_has_no_more_and_shares_no_better():
+    failed = [[2, 4, 0]]  # two replicas of four units
+    assert queues.no_better("chunked", 2, 3, 0, failed)
+    assert queues.no_better("chunked", 4, 2, 0, failed)
+    assert not queues.no_better("chunked", 2, 3, 1, failed)  # other settings
+    assert not queues.no_better("chunked", 1, 8, 0, failed)  # one queue
+    assert not queues.no_better("chunked", 3, 3, 0, failed)
+    assert queues.pools_of("disaggregated", 4, 0) == [1, 3]
+    assert queues.no_better("disaggregated", 2, 3, 0, failed)
+    assert not queues.no_better("disaggregated", 2, 3, 1, failed)  # two prefill units each
+
+
+def test_what_is_sustained_between_simulated_draws_is_a_share_of_their_full_load():
+    tops = [20.0 - place for place in range(16)]
+    asked, host = [], host_of({(2, 0): tops}, {(2, 0): [0.8 * top for top in tops]})
+
+    def played(*of):
+        asked.append(of[3])
+        return host["play"](*of)
+
+    found = queues.sustained(host | {"play": played}, "disaggregated", 2, 0, 16)
+    assert set(asked) == {0, 5, 10, 15}
+    assert found == pytest.approx([0.8 * top for top in tops], rel=0.05)
+    stuck = host_of({(2, 0): tops}, {(2, 0): [0.8 * top if place < 12 else 0.0 for place, top in enumerate(tops)]})
+    none = queues.sustained(stuck, "disaggregated", 2, 0, 16)
+    assert [rate == 0 for rate in none] == [False] * 12 + [True] * 4  # beside one of nothing each is asked
+
+
+def test_a_look_that_is_no_better_costs_what_there_is():
+    _, tops, kept = drawn_host(1)
+    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}}
+    least = queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, inf)
+    assert queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, least) == least
+    most = queues.least_of(asked, host, "disaggregated", 0.0, 8.0, queues.DRAWN, inf)
+    assert most < 0
+    assert queues.least_of(asked, host, "disaggregated", 0.0, 8.0, queues.DRAWN, 2 * most) == 2 * most

@@ -91,7 +91,7 @@ def test_no_smaller_fleet_keeps_the_promise():
     """All splits of all sizes, with every number of replicas that takes fewer GPUs, asked one by one."""
     found = planner.plan(UNIT, WORK, SLA(0.4, 0.04), units=4)
     best = fleet(found, 12, architecture="disaggregated")
-    host = traffic._host(found, traffic._asked(12.0, 0.9, Arrivals(), 0)).asked
+    host = traffic._host(found, traffic.asked_of(12.0, 0.9, Arrivals(), 0)).asked
 
     def kept(units, row, replicas):
         return queues.keeps(host, "disaggregated", units, row, 12 / replicas, queues.DRAWN, queues.DRAWN)
