@@ -101,7 +101,7 @@ class Case:
 def _in_a_node(unit: Unit) -> str:
     """Return in words the layout nearest to a unit's whose groups lie in a node; "" where none holds the model."""
     tp = min(unit.tp, joined(unit.gpu))
-    dp = max(joined(unit.gpu) // tp, 1) if unit.dp > 1 else 1
+    dp = 1 << (joined(unit.gpu) // tp).bit_length() - 1 if unit.dp > 1 else 1  # a power of two, which divides experts
     for pp in (unit.pp, 2 * unit.pp, 4 * unit.pp, 8 * unit.pp):
         try:
             unit.resized(tp=tp, dp=dp, ep=tp * dp if unit.ep > 1 else 1, pp=pp)

@@ -303,7 +303,7 @@ def chosen(rates: dict[str, list[float]]) -> Solution:
     placed = ranks(served, lost)
     loss, rank = {}, {}
     for i in range(len(ARCHITECTURES)):
-        loss[ARCHITECTURES[i]] = lost[i]
+        loss[ARCHITECTURES[i]] = told_loss(placed[i])
         rank[ARCHITECTURES[i]] = placed[i]
     names = list(ARCHITECTURES)
     names.sort(key=lambda name: rank[name])
@@ -343,6 +343,11 @@ def ranks(served: list[list[float]], lost: list[float]) -> list[float]:
     An option is forbidden where most draws do not allow it.
     """
     return [lost[i] if median(served[i]) > 0 else lost[i] + LAST for i in range(len(served))]
+
+
+def told_loss(rank: float) -> float:
+    """Return the loss to tell of an option by its rank: all of it where most draws forbid it."""
+    return rank if rank <= 1 else 1.0
 
 
 def leads(first: list[float], second: list[float]) -> list[float]:
@@ -443,8 +448,8 @@ def layouts_ranked(tokens: list[list[float]], gpus: list[int]) -> Ranking:
 
     By tokens of a GPU under each draw; of equal ones the smaller unit comes first.
     """
-    best, loss, best_in = most_in(tokens), losses(tokens), [0.0 for _ in tokens]
-    rank = ranks(tokens, loss)
+    best, best_in = most_in(tokens), [0.0 for _ in tokens]
+    rank = ranks(tokens, losses(tokens))
     for d in range(len(best)):
         firsts = [i for i in range(len(tokens)) if best[d] > 0 and tokens[i][d] * NEARLY >= best[d]]
         if len(firsts) > 0:
@@ -452,4 +457,4 @@ def layouts_ranked(tokens: list[list[float]], gpus: list[int]) -> Ranking:
     order = list(range(len(tokens)))
     order.sort(key=lambda i: gpus[i])
     order.sort(key=lambda i: rank[i])  # of equal ones the first stays the first
-    return {"order": order, "loss": loss, "best_in": best_in}
+    return {"order": order, "loss": [told_loss(one) for one in rank], "best_in": best_in}

@@ -22,7 +22,7 @@ from inference_math import catalogue
 from inference_math.catalogue import PRECISIONS, Gpu, Model
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
-from inference_math.catalogue.links import Link, link
+from inference_math.catalogue.links import Link, joined, link
 from inference_math.catalogue.tiers import Tier, tier
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.numerals import digits, in_seconds
@@ -54,6 +54,7 @@ from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, fl
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.bench import cadence_said
 from inference_math_planner.fleets.gpus import first_said
+from inference_math_planner.fleets.layouts import STAGES
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import RATES, SHARED, Arrivals
 
@@ -239,7 +240,7 @@ def _hold_what_fits(options: argparse.Namespace) -> None:
     if options.tier is None or "=" not in options.tier:
         return
     options.tier, size = _in_gb("--tier", options.tier)
-    if options.sessions < 1 or not options.alpha or options.prompt is None:
+    if not options.sessions or not options.alpha or options.prompt is None:
         raise ValueError("--sessions must be given with a size of --tier, and --alpha, --prompt: what a unit keeps")
     unit, _ = _laid_out(options)
     needs = options.sessions * kv_sent(unit.numbers, options.prompt + (options.output or 0))
@@ -331,10 +332,11 @@ def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
     sizes = [options.tp, options.ep, options.dp, options.pp]
     if any(size is not None for size in sizes) and options.search is None:
         return _unit(options), True
-    refused = []
-    for tp in _SIZES:
+    refused, node = [], joined(_gpu(options.gpu))
+    in_a_node = [tp for tp in _SIZES if tp <= node]
+    for tp, pp in [*((tp, 1) for tp in in_a_node), *((in_a_node[-1], stages) for stages in STAGES)]:
         try:
-            return _unit(options, tp=tp), False
+            return _unit(options, tp=tp, pp=pp), False
         except ValueError as error:  # too few GPUs, or what no number of them mends
             refused.append(error)
     raise refused[0]
@@ -346,7 +348,7 @@ def _refuse_few(unit: Unit, most: int, option: str) -> None:
     for weights in PRECISIONS:
         for tp in (few for few in _SIZES if few <= most):
             with suppress(ValueError):
-                fits.append(unit.resized(weights=weights, tp=tp).weights)
+                fits.append(unit.resized(weights=weights, tp=tp, pp=1).weights)
                 break
     way = f": {most} hold it with --weights {', '.join(fits)}" if fits else ""
     raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, nan
 from typing import Any
@@ -27,6 +28,7 @@ COLUMNS = [
     *("loss", "decodes", "ttft", "tpot"),
 ]
 _SIZES = (1, 2, 4, 8, 16)
+STAGES = (2, 4, 8)  # nodes among which layers are divided, where one does not hold them
 _MOST = 512  # GPUs among which layouts are tried
 _FEW = 3  # layouts of each TP that a fleet is sized for, those that serve most at full load
 
@@ -35,18 +37,29 @@ def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
     """Yield the layouts of a unit's model on at most so many GPUs: TP of 1 to 16, and of mixtures DP with EP.
 
     Those that do not exist are left out: a TP that does not divide the heads, GPUs too few for the weights; and those
-    whose groups lie on more GPUs than one node has, between which no link is known.
+    whose groups lie on more GPUs than one node has, between which no link is known. Where no node holds the model, its
+    layers lie on as few nodes as hold it.
     """
-    most = min(as_whole("gpus", gpus, 1, _MOST), joined(unit.gpu))
+    node, found = joined(unit.gpu), False
+    most = min(as_whole("gpus", gpus, 1, _MOST), node)
     for tp in (size for size in _SIZES if size <= most):
         for dp in (size for size in _SIZES if tp * size <= most and (size == 1 or unit.model.is_mixture)):
             for ep in {1, tp * dp} if unit.model.is_mixture else {1}:
                 if dp > 1 and ep == 1:
                     continue  # attention in groups goes with whole experts
                 try:
-                    yield unit.resized(tp=tp, dp=dp, ep=ep, pp=1)
+                    one = unit.resized(tp=tp, dp=dp, ep=ep, pp=1)
                 except ValueError:
                     continue
+                found = True
+                yield one
+    whole = max(size for size in _SIZES if size <= node)
+    for pp in STAGES:
+        if found or whole * pp > gpus:
+            return
+        with suppress(ValueError):
+            yield unit.resized(tp=whole, dp=1, ep=1, pp=pp)
+            return
 
 
 def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
