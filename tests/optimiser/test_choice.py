@@ -54,7 +54,9 @@ def test_the_rule_on_any_rates(drawn):
         assert (found["best"], found["tie"]) == ("", False)
         return
     assert mean[found["best"]] == pytest.approx(max(mean[name] for name in able))
-    assert found["loss"] == pytest.approx({name: 1 - one / mean[found["best"]] for name, one in mean.items()})
+    assert found["loss"] == pytest.approx(
+        {name: 1 - one / mean[found["best"]] if name in able else 1.0 for name, one in mean.items()}
+    )
     first, second, _ = found["order"]
     if not isnan(found["lead"]):
         assert found["lead"] == pytest.approx(1 - mean[second] / mean[first], abs=1e-9)

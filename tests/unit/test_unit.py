@@ -272,7 +272,6 @@ def test_an_anchor_that_asks_for_more_than_the_hardware_gets_the_floor():
     run = simulate.closed_loop(Workload(2048, 170), simulate.Steps(fast), concurrency=2, requests=20)
     assert run.gaps.mean >= fast.floor.step_time(1, 2048)
     quick = simulate.Steps(TALK, 0.3)
-    assert quick.line(4, 1000) is None
     assert quick(4, 8192) >= TALK.floor.step_time(4, 2048)
 
 
