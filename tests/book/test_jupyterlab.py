@@ -19,7 +19,7 @@ import pytest
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("jupyterlab")]
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb"))
-PATIENCE = 600  # seconds; a busy machine is slow, not wrong
+PATIENCE = 300  # seconds; a busy machine is slow, not wrong
 SOON = ("02", "07")  # the others before a release
 RAW = re.compile(r"\{(?:glue|formula|eq|numref|ref|cite|badge|prf)\b|^:::|\(\)$", re.M)  # what only a page understands
 SETTINGS = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
@@ -100,7 +100,7 @@ def opened(lab, browser):
         page.get_by_text("Run All Cells", exact=True).click()
         page.wait_for_function(
             "n => document.querySelectorAll('.jp-CodeCell').length === n && "
-            "[...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]"
+            "[...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt:not(.jp-Placeholder-prompt)')]"
             ".every(one => /\\[\\d+\\]/.test(one.textContent))",
             arg=sum(cell.cell_type == "code" for cell in nbformat.read(ROOT / "notebooks" / name, 4).cells),
         )
