@@ -15,7 +15,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -295,22 +295,14 @@ def _vllm(data: Mapping[str, object]) -> _Run:
     if any(name.startswith("spec_decode_") and value is not None for name, value in data.items()):
         raise _UnusableError("speculative decoding was on: a step yields more than one token")
     model = data.get("model_id")
-    completed, failed, duration = _needed(data, "completed"), _number(data, "failed"), _number(data, "duration")
+    completed, failed = _needed(data, "completed"), _number(data, "failed")
     if math.isnan(failed):  # not written down up to 0.11
         failed = _needed(data, "num_prompts") - completed
     if failed < 0:
         raise _UnusableError(f"{completed:g} requests completed of {completed + failed:g} in num_prompts")
-    return _Run(
-        n_in=_needed(data, "total_input_tokens") / max(completed, 1),
-        n_out=_needed(data, "total_output_tokens") / max(completed, 1),
-        completed=completed,
-        failed=failed,
-        ttft=_streamed(data, "mean_ttft_ms") / 1e3,
-        tpot=_streamed(data, "mean_tpot_ms") / 1e3,
-        e2e=_number(data, "mean_e2el_ms") / 1e3,
-        closed=_number(data, "max_concurrency") if data.get("request_rate") in ("inf", math.inf) else math.nan,
+    return replace(
+        _served(data, failed, "mean_e2el_ms"),
         peak=_number(data, "max_concurrent_requests"),
-        rate=completed / duration if duration > 0 else math.nan,
         model=model if isinstance(model, str) else None,
         tp=_number({"tp": _plain(data.get("tensor_parallel_size"))}, "tp"),
     )
@@ -320,18 +312,23 @@ def _sglang(data: Mapping[str, object]) -> _Run:
     """Read one line of `sglang.bench_serving`, which counts requests in the system itself, but no failures."""
     if _number(data, "accept_length") > 1:
         raise _UnusableError("speculative decoding was on: a step yields more than one token")
+    asked, completed = _number(data, "num_prompts"), _needed(data, "completed")
+    failed = max(asked - completed, 0.0) if asked == asked else 0.0
+    return replace(_served(data, failed, "mean_e2e_latency_ms"), counted=_number(data, "concurrency"))
+
+
+def _served(data: Mapping[str, object], failed: float, latency: str) -> _Run:
+    """Read what results of vLLM's and SGLang's benchmarks call by the same names."""
     completed, duration = _needed(data, "completed"), _number(data, "duration")
-    asked = _number(data, "num_prompts")
     return _Run(
         n_in=_needed(data, "total_input_tokens") / max(completed, 1),
         n_out=_needed(data, "total_output_tokens") / max(completed, 1),
         completed=completed,
-        failed=max(asked - completed, 0.0) if asked == asked else 0.0,
+        failed=failed,
         ttft=_streamed(data, "mean_ttft_ms") / 1e3,
         tpot=_streamed(data, "mean_tpot_ms") / 1e3,
-        e2e=_number(data, "mean_e2e_latency_ms") / 1e3,
+        e2e=_number(data, latency) / 1e3,
         closed=_number(data, "max_concurrency") if data.get("request_rate") in ("inf", math.inf) else math.nan,
-        counted=_number(data, "concurrency"),
         rate=completed / duration if duration > 0 else math.nan,
     )
 

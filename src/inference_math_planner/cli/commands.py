@@ -54,7 +54,7 @@ from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, fl
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.bench import cadence_said
 from inference_math_planner.fleets.gpus import first_said
-from inference_math_planner.fleets.layouts import STAGES
+from inference_math_planner.fleets.layouts import SIZES, STAGES
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import RATES, SHARED, Arrivals
 
@@ -75,7 +75,6 @@ _IDLE: dict[tuple[str, ...], dict[str, object]] = {
     ("alpha",): {"sessions": None},
 }  # fmt: skip
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
-_SIZES = (1, 2, 4, 8, 16)  # of TP that are tried where nobody names one
 _LINES = 5  # of a trace that are named where they are left out
 
 
@@ -333,7 +332,7 @@ def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
     if any(size is not None for size in sizes) and options.search is None:
         return _unit(options), True
     refused, node = [], joined(_gpu(options.gpu))
-    in_a_node = [tp for tp in _SIZES if tp <= node]
+    in_a_node = [tp for tp in SIZES if tp <= node]
     for tp, pp in [*((tp, 1) for tp in in_a_node), *((in_a_node[-1], stages) for stages in STAGES)]:
         try:
             return _unit(options, tp=tp, pp=pp), False
@@ -346,7 +345,7 @@ def _refuse_few(unit: Unit, most: int, option: str) -> None:
     """Raise ValueError where so many GPUs do not hold a unit's weights; say how many do, and which weights fit."""
     fits = []
     for weights in PRECISIONS:
-        for tp in (few for few in _SIZES if few <= most):
+        for tp in (few for few in SIZES if few <= most):
             with suppress(ValueError):
                 fits.append(unit.resized(weights=weights, tp=tp, pp=1).weights)
                 break

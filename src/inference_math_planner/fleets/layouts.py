@@ -27,7 +27,7 @@ COLUMNS = [
     *("architecture", "layout", "tp", "ep", "dp", "pp", "gpus", "rate", "tokens_per_gpu", "low", "high", "best_in"),
     *("loss", "decodes", "ttft", "tpot"),
 ]
-_SIZES = (1, 2, 4, 8, 16)
+SIZES = (1, 2, 4, 8, 16)  # of TP and DP that are tried
 STAGES = (2, 4, 8)  # nodes among which layers are divided, where one does not hold them
 _MOST = 512  # GPUs among which layouts are tried
 _FEW = 3  # layouts of each TP that a fleet is sized for, those that serve most at full load
@@ -42,8 +42,8 @@ def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
     """
     node, found = joined(unit.gpu), False
     most = min(as_whole("gpus", gpus, 1, _MOST), node)
-    for tp in (size for size in _SIZES if size <= most):
-        for dp in (size for size in _SIZES if tp * size <= most and (size == 1 or unit.model.is_mixture)):
+    for tp in (size for size in SIZES if size <= most):
+        for dp in (size for size in SIZES if tp * size <= most and (size == 1 or unit.model.is_mixture)):
             for ep in {1, tp * dp} if unit.model.is_mixture else {1}:
                 if dp > 1 and ep == 1:
                     continue  # attention in groups goes with whole experts
@@ -53,7 +53,7 @@ def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
                     continue
                 found = True
                 yield one
-    whole = max(size for size in _SIZES if size <= node)
+    whole = max(size for size in SIZES if size <= node)
     for pp in STAGES:
         if found or whole * pp > gpus:
             return
@@ -255,5 +255,5 @@ def _row(found: Plan, tokens: list[float], best_in: float, loss: float) -> dict[
 
 
 def _words(unit: Unit) -> str:
-    sizes = {name: getattr(unit, name) for name in ("dp", "ep")}
+    sizes = {name: getattr(unit, name) for name in ("pp", "dp", "ep")}
     return ", ".join([f"TP {unit.tp}"] + [f"{name.upper()} {size}" for name, size in sizes.items() if size > 1])

@@ -222,6 +222,7 @@ def test_what_the_error_names_works(capsys):
     asked = split("plan --model llama-3-405b --gpu h100-sxm --prompt 500 --output 50 --ttft 5 --tpot 0.2")
     for way, gpus in (("--search 16", 16), ("--weights fp8", 8)):
         assert told(capsys, *asked, *way.split())["answer"]["layout"]["tp"] <= gpus
+    assert "Layout: TP 8, PP 2, " in said(capsys, *asked, "--search", "16").out
 
 
 def test_what_is_noted_is_in_the_json_too(tmp_path, capsys):
