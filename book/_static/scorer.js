@@ -6,8 +6,9 @@ var Scorer = {
     const said = title.toLowerCase();
     const words = asked.split(/\s+/).filter((word) => word.length > 2);
     const found = words.filter((word) => said.includes(word.replace(/s$/, ""))).length;
+    const counts = /book\/planner$/.test(file) && /how many|gpus for|calculat/.test(asked);  // a number is asked for: the planner computes it
     const lists = /reference\/(api|changelog|contributing|bibliography|formulas)/.test(file);
-    return score + (asked && said.includes(asked) ? 40 : 0) + 12 * found - (lists ? 15 : 0);
+    return score + (asked && said.includes(asked) ? 40 : 0) + 12 * found + (counts ? 200 : 0) - (lists ? 15 : 0);
   },
   objNameMatch: 11,
   objPartialMatch: 6,
@@ -19,9 +20,11 @@ var Scorer = {
   partialTerm: 2,
 };
 
-// A result shows what a page says, not its folded code.
+// A result shows what a page says, not its folded code; one of which nothing is to be shown has an empty line, where
+// Sphinx would append null and throw.
 {
-  const { htmlToText } = Search;
+  const { htmlToText, makeSearchSummary } = Search;
+  Search.makeSearchSummary = (...asked) => makeSearchSummary(...asked) ?? document.createElement("p");
   Search.htmlToText = (html, anchor) => {
     const page = new DOMParser().parseFromString(html, "text/html");
     page.querySelectorAll("details.hide").forEach((folded) => folded.remove());

@@ -71,17 +71,25 @@ _LARGE = 10_000  # in a table
 class Shown:
     """A table of a page: rounded for reading, the same bytes in every run, whatever the last digits of a fit are.
 
-    Readers can filter one with a `search` by words; that is what it is called to whoever cannot see it.
+    Readers can filter one with a `search` by words; that is what it is called to whoever cannot see it. A table that is
+    `folded` opens at a click on these words.
     """
 
     def __init__(
-        self, frame: pd.DataFrame, name: str, numbers: str = "{:,.1f}", index: bool = False, search: str = ""
+        self,
+        frame: pd.DataFrame,
+        name: str,
+        numbers: str = "{:,.1f}",
+        index: bool = False,
+        search: str = "",
+        folded: str = "",
     ) -> None:
         self.frame = frame
         self.name = name
         self.numbers = re.sub(r"\{:([+ -]?)", r"{:\1z", numbers)  # nothing is printed as -0
         self.index = index
         self.search = search
+        self.folded = folded
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         decimals = self.frame.select_dtypes("float").columns
@@ -91,10 +99,12 @@ class Shown:
         table = self.frame.style.set_uuid(self.name).set_table_styles(left)
         table = table.format(self._printed, subset=decimals, na_rep="–")
         html = (table if self.index else table.hide()).to_html()
+        if self.search:
+            html = f'<div class="table-search" data-label="{escape(self.search)}">{html}</div>'
+        if self.folded:
+            html = f'<details class="folded-table"><summary>{escape(self.folded)}</summary>{html}</details>'
         return {
-            "text/html": f'<div class="table-search" data-label="{escape(self.search)}">{html}</div>'
-            if self.search
-            else html,
+            "text/html": html,
             "text/plain": self.frame.to_string(index=self.index, float_format=self._printed, na_rep="–"),
         }
 
