@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -71,3 +72,12 @@ def test_gaps_that_are_longer_are_counted_by_whole_buckets():
     assert replace(seen, gap_counts={}).longer(0.1) == 0
     found = watch(UNIT, seen)
     assert found.step(1024) < found.step(2048) < found.step(4096)
+
+
+def test_the_handbook_s_answers_are_the_engines_faults():
+    text = (FOLDER.parent / "watch.md").read_text(encoding="utf-8")
+    said = dict(re.findall(r'^    "([A-E])": \("([^"]+)", f?"', text, re.M))
+    assert {f"engine-{letter.lower()}": fault for letter, fault in said.items()} == {
+        name: fault for name, (fault, _) in ENGINES.items() if fault != "nothing"
+    }
+    assert f'PLAN = "{" ".join(PLANNED)}"' in text
