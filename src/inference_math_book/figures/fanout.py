@@ -133,11 +133,15 @@ def play(fan: Fan, cost: simulate.StepCost, tasks: int, rounds: int, seed: int =
 def draw(
     axes: Sequence[Axes], cost: simulate.StepCost, fans: Sequence[Fan], tasks: Sequence[int], rounds: int
 ) -> pd.DataFrame:
-    """Draw the answers under way of a task, and the time of a round, against its requests: law and simulated."""
+    """Draw the answers under way of a task, and the time of a round, against its requests: law and simulated.
+
+    So many `rounds` of tasks with one request are simulated, and fewer of others.
+    """
     rows = []
     for k, many in enumerate(tasks):
         said = [law(fan, cost, many) for fan in fans]
-        seen = [play(fan, cost, many, rounds) for fan in fans]
+        # The longest of many answers varies less than one answer does.
+        seen = [play(fan, cost, many, int(rounds / fan.requests**0.5)) for fan in fans]
         numbers = [fan.requests for fan in fans]
         for ax, name in zip(axes, ("alive", "round"), strict=True):
             label = f"{many} task{'s' if many > 1 else ''}"
