@@ -6,10 +6,10 @@ import re
 from dataclasses import replace
 
 import pytest
+from watch_pages import ENGINES, FOLDER, PLANNED, REQUESTS, UNIT, page
 
 from inference_math_planner.calibrate.metrics import watch, window
 from inference_math_planner.cli import main
-from watch_pages import ENGINES, FOLDER, PLANNED, REQUESTS, UNIT, page
 
 TOLD = {
     "nothing": None,

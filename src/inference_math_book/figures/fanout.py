@@ -40,7 +40,7 @@ class Fan:
     equal: bool = False
 
     def work(self, cost: simulate.StepCost, copies: int = 1) -> float:
-        """Return the seconds of the engine beside weight reads: prompts, the shared part computed in `copies`, reads."""
+        """Return the engine's seconds beside weight reads: prompts, the shared part in `copies`, and reads."""
         prompts = cost.T * (copies * self.shared + self.requests * self.own)
         held = self.shared + self.own + self.answer * (0.5 if self.equal else 1.0)
         return prompts + self.requests * self.answer * cost.kv_read * held
@@ -148,7 +148,9 @@ def draw(
             ax.plot(numbers, [one[name] for one in said], "-", color=explore.COLOURS[k], label=f"{label}, law")
             ax.plot(numbers, [one[name] for one in seen], "osD"[k], color=explore.COLOURS[k], mfc="none")
         for fan, one, other in zip(fans, said, seen, strict=True):
-            rows.append({"tasks": many, "requests": fan.requests} | {f"{name}_law": v for name, v in one.items()} | other)
+            rows.append(
+                {"tasks": many, "requests": fan.requests} | {f"{name}_law": v for name, v in one.items()} | other
+            )
     axes[0].plot(numbers, numbers, ":", color="0.5", label="all that were sent")
     axes[0].set(xlabel="requests that a task sends at once", ylabel="answers under way of a task", ylim=(0, 12))
     axes[1].set(xlabel="requests that a task sends at once", ylabel="from sending to the last answer (s)")

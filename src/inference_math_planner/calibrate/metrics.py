@@ -155,7 +155,7 @@ class Watched:
         return bool(self.table["inside"].all())
 
     def step(self, budget: float) -> float:
-        """Return the seconds that a step with so many prompt tokens takes at most (95 %), by what explains the window."""
+        """Return the seconds of a step with so many prompt tokens, at most (95 %), by what explains the window."""
         seen, unit = self.window, self.unit.calibrated(self.calibration)
         wide = float((self.table["high"] / self.table["value"]).iloc[0])
         return wide * float(unit.step_time(max(seen.in_flight, 1.0), seen.n_in + seen.n_out / 2, budget, seen.n_in))
@@ -202,10 +202,11 @@ def window(page: str | Path, earlier: str | Path | None = None, seconds: float |
 def watch(unit: Unit, seen: Window) -> Watched:
     """Return a window beside the unit's prediction for the same requests, as many at once, and what moved.
 
-    Of an engine that drafts, the prediction is made with the drafts that it accepted. Compared are the TPOT and, where the page tells it, the time from a place to the first token. The law says both from
+    Compared are the TPOT and, where the page tells it, the time from a place to the first token. The law says both from
     mean lengths and mean requests in flight, so a window over night and day is a mean over loads that the law does not
-    see. Where one lies outside of its interval, each coefficient moves alone, by maximum a posteriori as far as `fit`
-    would let it: those are named that explain both times, which of two times of one load may be several.
+    see. Of an engine that drafts, it is asked with the drafts that were accepted. Where one lies outside of its
+    interval, each coefficient moves alone, by maximum a posteriori as far as `fit` would let it: those are named that
+    explain both times, which of two times of one load may be several.
 
     Raises
     ------
@@ -367,7 +368,7 @@ def _window(
 
 
 def _accepted(drafted: float, gives: float) -> float:
-    """Return the chance that a draft is accepted whose predecessors were, from the tokens that a step gives; else NaN."""
+    """Return the chance that a draft is accepted whose predecessors were, by the tokens of a step; else NaN."""
     if not drafted:
         return math.nan
     low, high = 0.0, 1.0

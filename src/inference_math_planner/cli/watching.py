@@ -20,7 +20,9 @@ def as_plain(found: Watched) -> dict[str, object]:
     """Return everything as plain numbers and lists, for JSON."""
     seen = found.window
     told = {name: value for name, value in vars(seen).items() if not name.endswith("_counts")}
-    told |= {name: None for name in ("usage", "first", "queue", "accepted") if getattr(seen, name) != getattr(seen, name)}
+    told |= {
+        name: None for name in ("usage", "first", "queue", "accepted") if getattr(seen, name) != getattr(seen, name)
+    }
     return told | {
         "as_predicted": found.as_predicted,
         "times": found.table.astype(object).where(found.table.notna(), None).to_dict("records"),
