@@ -510,6 +510,8 @@ def _watch(options: argparse.Namespace) -> int:
     if options.out is not None:
         _keep_inputs("--out", options.out, options.page, options.since, options.calibration)
     unit = _unit(options)
+    if options.drafts:
+        unit = unit.resized(drafts=options.drafts)  # which of them were accepted the page says
     found = metrics.watch(unit, metrics.window(options.page, options.since, options.seconds))
     plain = json.dumps(watching.as_plain(found), indent=2, allow_nan=False) if options.json else ""
     print(plain or watching.as_text(found, options))

@@ -291,6 +291,11 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     watch.add_argument("--prompt", type=float, help="mean prompt tokens that were planned with")
     watch.add_argument("--output", type=float, help="mean output tokens that were planned with")
     watch.add_argument("--alpha", type=float, help="share of the prompts that was planned to be cached")
+    watch.add_argument("--budget", type=int, help="tokens of a step that were planned with (max-num-batched-tokens)")
+    watch.add_argument("--drafts", type=int, default=0, help="tokens drafted in each step (MTP, EAGLE; default 0)")
+    watch.add_argument(
+        "--accepted", type=float, help="chance that was planned with that a draft is accepted whose predecessors were"
+    )
     watch.add_argument("--ttft", type=float, help="limit in seconds, to count who keeps it")
     watch.add_argument("--tpot", type=float, help="limit in seconds, to count who keeps it in the mean")
     watch.add_argument("--out", metavar="FILE", help="TOML file for the calibration as it moved, if it did")
