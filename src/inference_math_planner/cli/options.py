@@ -29,7 +29,6 @@ OPTIONS = {name: f"--{name}" for name in _ALIKE.split()} | {
     "n_out": "--output",
     "work.n_out": "--output",
     "traffic": "--rate",
-    "read_bw": "--store (in bytes/s)",
     "prompts": "--num-prompts",
     "concurrency": "--max-concurrency",
     "rate": "--request-rate",

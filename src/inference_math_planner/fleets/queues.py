@@ -33,7 +33,7 @@ from inference_math.unit.steps import (
     answer_steps,
     draft_yield,
     floor_terms,
-    kv_loaded,
+    kv_moved,
     kv_tokens,
     stored_tokens,
     unit_terms,
@@ -194,7 +194,8 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     ranks = ranks_of(asked)
     n_in, batch = work["n_in"], ceil(row["batch"])
     cached = stored_tokens(n_in, work["alpha"])
-    waits = kv_loaded(unit, cached, asked["read_bw"]) / cached if asked["read_bw"] > 0 and cached > 0 else 0.0
+    # What is written waits with what is loaded: of recorded requests as much with each stored token.
+    waits = kv_moved(unit, work, asked["read_bw"]) / cached if cached > 0 else 0.0
     prefill = row["prefill_units"] if name == "disaggregated" else 0
     budget, most = inf, batch
     if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
