@@ -487,9 +487,7 @@ def loading(seconds: float, load: float, prompts: float, groups: float) -> float
     return seconds + begun * max(0.0, load * max(prompts / groups, 1.0) - seconds)
 
 
-def costs(
-    unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: float, prompt_factor: float
-) -> StepCosts:
+def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: float, prompt_factor: float) -> StepCosts:
     """Return the talks' numbers of a workload (n_in, n_out, alpha, cv): t_w, ttft_1, cache_read, own, and `mixed`.
 
     `mixed` gives the seconds of a step with so many decodes and prompts, a chunk counting as its share of one, and the
