@@ -189,7 +189,7 @@ def window(page: str | Path, earlier: str | Path | None = None, seconds: float |
         raise ValueError(f"{page} must be a later page than {earlier}, of an engine that was not started in between")
     if missing := [key for key in ("requests", "prompt", "output", "ttft_sum", "tpot_sum") if key not in counted]:
         raise ValueError(
-            f"{page} lacks {', '.join(known[key.removesuffix('_sum')][0] for key in missing)}; {_ACCEPTED}"
+            f"{page} lacks {', '.join(' or '.join(known[key.removesuffix('_sum')]) for key in missing)}; {_ACCEPTED}"
         )
     requests = counted["requests"]
     if requests < _FEWEST:
