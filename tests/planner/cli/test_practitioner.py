@@ -284,7 +284,7 @@ SESSIONS = "--model llama-3-8b --gpu h100-sxm --users 100 --first 1000 --message
             "--sessions must be left out: it changes nothing without --alpha",
         ),
         (
-            "plan --model mixtral-8x7b --gpu h100-sxm --tp 2 --ep 16 --dp 8 --prompt 1000 --output 20 --ttft 1 --tpot 1",
+            "plan --model mixtral-8x7b --gpu h100-sxm --tp 2 --ep 16 --dp 8 --prompt 900 --output 20 --ttft 1 --tpot 1",
             "--ep must divide the 8 experts of mixtral-8x7b",
         ),
     ],
