@@ -170,7 +170,7 @@ def as_short(record: Record) -> str:
         lines += [_sentence(record.verdict), f"{start(record)}."]
     lines += [_sentence(one) for one in _hindered(record)]
     notes = [f"not calibrated: {'; '.join(record.outside)}"] if record.outside else []
-    lines += [f"! {one}" for one in [*notes, *record.cautions[:3]]]
+    lines += [f"! {one}" for one in [*record.advice, *notes, *record.cautions[:3]]]
     return "\n".join(
         [*lines, "Commands: --commands FILE writes them. All numbers: --full. Your own engine: inference-math profile."]
     )

@@ -189,7 +189,7 @@ def window(page: str | Path, earlier: str | Path | None = None, seconds: float |
         raise ValueError(f"{page} must be a later page than {earlier}, of an engine that was not started in between")
     if missing := [key for key in ("requests", "prompt", "output", "ttft_sum", "tpot_sum") if key not in counted]:
         raise ValueError(
-            f"{page} lacks {', '.join(known[key.removesuffix('_sum')][0] for key in missing)}; {_ACCEPTED}"
+            f"{page} lacks {', '.join(' or '.join(known[key.removesuffix('_sum')]) for key in missing)}; {_ACCEPTED}"
         )
     requests = counted["requests"]
     if requests < _FEWEST:
@@ -347,7 +347,7 @@ def _window(
     }
     first = mean["ttft"] - mean["queue"] if math.isnan(mean["first"]) else mean["first"]
     if seconds is None and "steps" not in counted:
-        raise ValueError(f"seconds between two pages must be given: {name} does not count its steps")
+        raise ValueError(f"seconds must be given, those between two pages: {name} does not count its steps")
     groups = len({labels.get("engine", "") for one in known.get("steps", []) for labels, _ in late.get(one, [])})
     busy = counted["steps"] * mean["tpot"] / groups if seconds is None else as_number("seconds", seconds, ANY_POSITIVE)
     # Of a page that does not tell a first token from the wait before it, decodes alone.

@@ -153,6 +153,9 @@ def ladder_notes(
     most = groups * turns_held(law, asked["tokens"][0] / groups)
     if len([row for row in rows if MOSTLY * most < row["in_flight"] < BRIM * most]) > 0:
         found.append({"key": "ladder.brim"})
+    if len(rows) > 1:
+        fresh = prompt_of(law) * (1 - last["together"]) + asked["turns"]["answer"]
+        found.append({"key": "ladder.writes", "written": last["rate"] * fresh * asked["bytes"] / 1e9})
     dropped = last["ttft"] > asked["habits"]["lifetime"]
     if dropped:
         found.append({"key": "ladder.dropped"})

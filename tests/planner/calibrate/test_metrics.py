@@ -212,7 +212,7 @@ def test_a_limit_lies_between_its_buckets(usual, saved):
 
 def test_an_engine_that_counts_no_steps_needs_a_clock(usual, saved):
     path = saved(page(usual, engine="sglang", cached=0.4))
-    with pytest.raises(ValueError, match="seconds between two pages must be given: sglang"):
+    with pytest.raises(ValueError, match="seconds must be given, those between two pages: sglang"):
         window(path)
     seen = window(path, seconds=usual.seconds)
     assert (seen.engine, seen.requests, seen.alpha) == ("sglang", len(usual.requests), pytest.approx(0.4))
@@ -278,7 +278,7 @@ def test_an_older_page_of_sglang_counts_requests_by_their_latencies_and_tells_no
     kept += ["# TYPE sglang:e2e_request_latency_seconds histogram", own.format("sum", latencies.sum())]
     kept += [own.format("count", float(len(latencies)))]
     path = saved("\n".join(kept) + "\n")
-    with pytest.raises(ValueError, match="seconds between two pages must be given: sglang"):
+    with pytest.raises(ValueError, match="seconds must be given, those between two pages: sglang"):
         window(path)
     seen = window(path, seconds=usual.seconds)
     assert seen.requests == len(usual.requests)
