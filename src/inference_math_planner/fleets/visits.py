@@ -75,10 +75,10 @@ def visits(
 
 def unlike(found: list[float], before: list[float]) -> bool:
     """Tell whether any tier finds another share than before."""
+    moved = 0.0
     for k in range(len(found)):
-        if found[k] != before[k]:
-            return True
-    return False
+        moved += abs(found[k] - before[k])
+    return moved > 0
 
 
 def store_for(

@@ -210,7 +210,7 @@ def test_a_limit_that_looks_like_milliseconds_is_noted_in_json_too(limit, capsys
             "--have must be at least 16 for llama-3-405b in bf16 on h100-sxm: 4 hold it with --weights",
         ),
         ("llama-3-405b", "--search 2", "--search must be at least 16 for llama-3-405b in bf16 on h100-sxm\n"),
-        ("kimi-k2", "--have 64", "--search must be at least 16 for kimi-k2 in int4 on h100-sxm"),
+        ("kimi-k2", "--rate 5", "--search must be at least 16 for kimi-k2 in int4 on h100-sxm"),
     ],
 )
 def test_too_few_gpus_for_a_model_are_told_how_many_it_takes(model, more, words, capsys):
