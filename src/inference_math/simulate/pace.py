@@ -7,7 +7,7 @@ from math import inf
 from inference_math.unit.steps import EVERYTHING, floor_computed, floor_read, floor_spans, floor_step, step
 from inference_math.unit.types import FloorTerms, Terms
 
-BEFORE = 1 - 1e-12  # times a kink: on its other side
+JUST_BEFORE = 1 - 1e-12  # times a kink: on its other side
 UNASKED = (-1.0, -1.0, 0.0, 0.0)  # a line that nobody has asked for
 
 
@@ -83,7 +83,7 @@ class Pace:
         ends = [0.0, self._farthest]
         for reach in self._kinks:
             ends.append(reach * decodes)
-            ends.append(reach * decodes * BEFORE)
+            ends.append(reach * decodes * JUST_BEFORE)
         for context in ends:
             if self._bare(decodes, context) + added < self._least(decodes, context, prefills, tokens, pairs):
                 return False

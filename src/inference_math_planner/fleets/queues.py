@@ -550,11 +550,11 @@ def cheapest(
     """
     hopes = [hope for hope in hopes_of(asked, host, name, traffic, have, count) if hope[0] < bar]
     units, row, many, each = best_among(asked, host, name, hopes, traffic, have, count, min(FIRST, count), bar, 0.0)
-    if many == 0:
-        return sizes_of(asked, name)[0], 0, 0, 0.0
-    first = [hope for hope in hopes if hope[1] == units and hope[2] == row]
-    first.extend([hope for hope in hopes if hope[1] != units or hope[2] != row])
-    return best_among(asked, host, name, first, traffic, have, count, count, bar, each)
+    if many > 0:
+        first = [hope for hope in hopes if hope[1] == units and hope[2] == row]
+        first.extend([hope for hope in hopes if hope[1] != units or hope[2] != row])
+        units, row, many, each = best_among(asked, host, name, first, traffic, have, count, count, bar, each)
+    return (units, row, many, each) if many > 0 else (sizes_of(asked, name)[0], 0, 0, 0.0)
 
 
 def least_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int, bar: float) -> float:

@@ -89,13 +89,14 @@ def test_the_cheapest_is_that_of_all_candidates(seed):
         assert most / 1.05 <= many * each <= most * (1 + 1e-9)
 
 
-def test_where_no_rate_is_kept_there_are_no_replicas():
+@pytest.mark.parametrize("slow", [0.0, 99.0])  # those that are asked first may keep it, and all do not
+def test_where_no_rate_is_kept_there_are_no_replicas(slow):
     sizes, tops, _ = drawn_host(3)
-    host = host_of(tops, {one: [0.0] * queues.DRAWN for one in sizes})
-    asked = {"units": 4, "unit": {"gpus": 2}}
+    rates = [0.0] * (queues.DRAWN - queues.FIRST) + [slow] * queues.FIRST
+    host, asked = host_of(tops, dict.fromkeys(sizes, rates)), {"units": 4, "unit": {"gpus": 2}}
     for question in ((5.0, 0.0), (0.0, 8.0)):
-        _, _, *found = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
-        assert found == [0, 0.0]
+        found = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
+        assert found == (2, 0, 0, 0.0)
 
 
 def standing(name, gpus, each):
