@@ -36,7 +36,12 @@ ASKED = {
     "03-what-one-more-request-costs": ("what does one more request cost",),
 }
 # Words that have a place of their own, which comes first.
-FIRST = [("how many GPUs", "book/planner.html"), ("MoE", "glossary.html#term-MoE"), ("C27", "claims.html#c27"), ("NVMe", "glossary.html#term-NVMe")]
+FIRST = [
+    ("how many GPUs", "book/planner.html"),
+    ("MoE", "glossary.html#term-MoE"),
+    ("C27", "claims.html#c27"),
+    ("NVMe", "glossary.html#term-NVMe"),
+]
 FOUND = [(queries[0], part) for part, queries in ASKED.items()]
 FOUND += [(query, part) for part, queries in ASKED.items() for query in queries[1:]]
 

@@ -22,7 +22,7 @@ from inference_math import catalogue
 from inference_math.catalogue import PRECISIONS, Gpu, Model
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
-from inference_math.catalogue.links import Link, joined, link
+from inference_math.catalogue.links import Link, link
 from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.numerals import digits, in_seconds
@@ -54,7 +54,7 @@ from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, fl
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.bench import cadence_said
 from inference_math_planner.fleets.gpus import first_said
-from inference_math_planner.fleets.layouts import SIZES, STAGES
+from inference_math_planner.fleets.layouts import SIZES, groups
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import RATES, SHARED, Arrivals
 
@@ -313,6 +313,8 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     if not named or options.search is not None:
         asked["units"] = options.units or asked["units"]
         most = options.search or min(options.have or SEARCHED, SEARCHED)
+        if not options.search and unit.gpus <= (options.have or 0):
+            most = max(most, unit.gpus)  # whole nodes are there, and no one holds the model
         if unit.gpus > most:
             _refuse_few(unit, most, "--have" if options.have == most else "--search")
         case = Case(unit, work, sla, **asked)
@@ -339,11 +341,10 @@ def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
     sizes = [options.tp, options.ep, options.dp, options.pp]
     if any(size is not None for size in sizes) and options.search is None:
         return _unit(options), True
-    refused, node = [], joined(_gpu(options.gpu))
-    in_a_node = [tp for tp in SIZES if tp <= node]
-    for tp, pp in [*((tp, 1) for tp in in_a_node), *((in_a_node[-1], stages) for stages in STAGES)]:
+    refused = []
+    for tp, stages in groups(_gpu(options.gpu)):
         try:
-            return _unit(options, tp=tp, pp=pp), False
+            return _unit(options, tp=tp, pp=stages), False
         except ValueError as error:  # too few GPUs, or what no number of them mends
             refused.append(error)
     raise refused[0]

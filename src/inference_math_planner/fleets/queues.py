@@ -233,7 +233,9 @@ def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pac
 def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
     """Return draws that stand for all, evenly spread: by what one more request costs, from the least to the most.
 
-    Limits and units do not count, so that what is asked with others of these is asked under the same draws.
+    Limits and units do not count, so that what is asked with others of these is asked under the same draws. Another
+    unit puts the draws in another order, so that others stand for all: between two units whose costs lie close together
+    fleets may differ by a unit for that alone.
     """
     steps = answer_steps(asked["unit"], asked["work"]["n_out"])
     needs = [one["ttft_1"] + steps * (one["cache_read"] + one["own"]) for one in each]

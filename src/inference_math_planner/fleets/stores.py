@@ -211,7 +211,7 @@ def size_store(
     rows.insert(0, "tier", ["hbm", *tiers])
     rows.insert(1, "gb", [count * held * each / 1e9 for held in asked["tokens"]])
     rows.insert(2, "tokens", [count * held for held in asked["tokens"]])
-    rows["kept"] = [users_kept(asked, cost, k, sla.ttft, sla.tpot) if sla else nan for k in range(len(found))]
+    rows["kept"] = users_kept(asked, cost, sla.ttft, sla.tpot) if sla else nan
     sizes = sizes_for(asked, cost)
     # Whoever looks at HBM alone asks for nothing that would stand for it.
     many = units_alone(asked, cost, found[-1]["rate"]) if places else count
