@@ -85,7 +85,8 @@ def widths(steps: pd.DataFrame) -> pd.DataFrame:
     fitted to. model, tp: each one left out of the fit to operators. engine: between sources to which nothing was
     fitted (`by_source`). concurrency, n_out: the larger batches and longer contexts left out. n_in: prompts beyond the
     tables (vLLM's blog, one H100). gpu: SARATHI's steps on an A6000, and Splitwise's on A100s beside those on H100s.
-    kind: a judgement.
+    dp, kind: judgements. Wide expert parallelism of DeepSeek (LMSYS, 32 and 72 groups) was predicted further off, but
+    across nodes, which are refused.
     """
     others = accuracy.published()
     error = np.log(others["predicted"] / others["measured"])
@@ -98,7 +99,10 @@ def widths(steps: pd.DataFrame) -> pd.DataFrame:
         for name, column in (("concurrency", "batch"), ("n_out", "context"))
     }
     found = left | further | {"n_in": long, "gpu": _root([a6000, _root(_a100())])}
-    rows = [(name, width, "fitted") for name, width in found.items()] + [("kind", _KIND, "judged")]
+    rows = [(name, width, "fitted") for name, width in found.items()] + [
+        ("dp", _KIND, "judged"),
+        ("kind", _KIND, "judged"),
+    ]
     return pd.DataFrame(rows, columns=["name", "width", "evidence"])
 
 
