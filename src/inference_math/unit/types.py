@@ -176,6 +176,8 @@ class UnitNumbers(TypedDict):
     caches: list[CacheShape]
     state_bytes: float
     kv_room: float  # bytes that are left for KV caches, all GPUs together
+    workspace: float  # of a GPU, that were taken off for what an engine needs itself
+    vocab: float  # tokens that it knows
     n_layers: float
     layer_bytes: float
     sum_bytes: float

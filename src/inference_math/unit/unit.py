@@ -444,11 +444,14 @@ class Unit:
         least = ask(self.floor)
         return np.maximum(low, least), np.maximum(high, least)
 
-    def outside(self, work: Workload, concurrency: ArrayLike) -> tuple[str, ...]:
-        """Return a sentence for each input that the calibration does not cover, or that the KV cache cannot hold."""
+    def outside(self, work: Workload, concurrency: ArrayLike, places: int | None = None) -> tuple[str, ...]:
+        """Return a sentence for each input that the calibration does not cover, or that the KV cache cannot hold.
+
+        It holds `places` requests; None: those of `Unit.places`.
+        """
         found = self.calibration.outside(**self._inputs(work, concurrency))
         found += tuple(map(say, too_long(self.model.name, self.model.context, longest_request(work.plain))))
-        fits = self.places(work)
+        fits = self.places(work) if places is None else places
         if np.max(concurrency) > fits:
             found += (
                 f"concurrency {np.max(concurrency):g} is more than the {fits:g} requests that the KV cache holds",
