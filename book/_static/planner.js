@@ -188,7 +188,7 @@
   // What a calibration's scope names; numbers as both ends of a range.
   const inputs = (given, concurrency) => ({
     engine: given.engine, model: given.model, kind: data.models[given.model].kind, gpu: given.gpu,
-    tp: [Number(given.tp), Number(given.tp)], dp: [Number(given.dp), Number(given.dp)], weights: given.weights, kv: given.kv,
+    tp: [Number(given.tp), Number(given.tp)], dp: [Number(given.dp), Number(given.dp)], nodes: "one", weights: given.weights, kv: given.kv,
     n_in: [Number(given.prompt), Number(given.prompt)], n_out: [Number(given.output), Number(given.output)],
     concurrency: [concurrency, concurrency],
   });

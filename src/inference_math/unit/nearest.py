@@ -142,6 +142,7 @@ SERVED_SCOPE: dict[str, tuple[object, ...]] = {
     "model": _MODELS,
     "gpu": ("h100-sxm", "h200-sxm", "b200", "b300"),
     "kind": ("dense", "mixture of experts", "MLA", "hybrid"),
+    "nodes": ("one",),
     "tp": (1, 8),
     "dp": (1, 8),
     "n_in": (1, 8_192),

@@ -20,6 +20,7 @@ from inference_math import catalogue, theory
 from inference_math.catalogue import Gpu, Model, as_precision
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.engines import engines
+from inference_math.catalogue.links import joined
 from inference_math.catalogue.precisions import as_kv_precision
 from inference_math.evidence.checks import (
     AT_LEAST_ONE,
@@ -75,6 +76,7 @@ _MOST_GPUS = 4096  # that share anything
 MOST_DRAFTS = 16  # that a request has verified in a step
 ACCEPTED = 0.8  # of the drafts whose predecessors were, unless somebody says how many
 _MEMORY = Interval(0.01, 1)
+SEVERAL = "more than one"  # nodes: of several no calibration knows the links
 _DRAWS = 128  # of coefficients, for an interval
 
 
@@ -479,6 +481,7 @@ class Unit:
             "gpu": self.gpu.name,
             "tp": self.tp,
             "dp": self.dp,
+            "nodes": "one" if self.tp * self.dp <= joined(self.gpu) else SEVERAL,
             "weights": self.weights,
             "kv": self.kv,
             "n_in": work.n_in,

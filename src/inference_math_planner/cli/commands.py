@@ -482,6 +482,10 @@ def _profile(options: argparse.Namespace) -> int:
     print(f"mean error on {len(found.table)} runs: {found.mape:.1%}; written to {options.out}")
     if measured.table["tp"].isna().any():
         print(f"taken on trust: runs do not say how many GPUs shared the model; TP {unit.tp} was assumed")
+    if unit.tp * unit.dp > joined(unit.gpu):
+        print(
+            "taken on trust: the GPUs lie on several nodes, whose links the fit counts as a node's: it holds for them"
+        )
     for row in found.unusable.to_dict("records"):
         print(f"not used: {row['source']}: {row['reason']}")
     return 0

@@ -18,6 +18,7 @@ from inference_math.catalogue.links import Link, as_link
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_bool, as_number, as_whole
 from inference_math.evidence.numerals import in_seconds
 from inference_math.evidence.sentences import say
+from inference_math.optimiser.case import refuse_nodes
 from inference_math.simulate.cost import Steps
 from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
@@ -218,8 +219,10 @@ class Benchmark:
         Raises
         ------
         ValueError
-            For a unit whose KV cache has no room for the longest request, and a play that would take minutes.
+            For a unit on several nodes or whose KV cache has no room for the longest request, and a play that would
+            take minutes.
         """
+        refuse_nodes(unit)
         usual, (prompt, longest) = usual_limits(unit.engine, unit.gpu), self.longest
         budget, seqs = (inf if one is None else float(one) for one in (self.budget, self.seqs))
         whole = prompt if self.chunked is False else 0
