@@ -295,7 +295,7 @@ def lacking(table: pd.DataFrame) -> pd.Series[float]:
     """
     off = np.log(table["e2e_s"] / table["e2e"])
     half = np.log(np.where(off > 0, table["high"] / table["e2e"], table["e2e"] / table["low"]))
-    return np.sqrt(np.maximum(off**2 - half**2, 0)) / NormalDist().inv_cdf(0.95)
+    return pd.Series(np.sqrt(np.maximum(off**2 - half**2, 0)) / NormalDist().inv_cdf(0.95), table.index)
 
 
 def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -122,8 +123,9 @@ def levels() -> Levels:
 def known_errors() -> list[ErrorRow]:
     """Return how far off predictions are known to be, table `served_error`: what was not scored is -1."""
     frame = load("served_error").frame.fillna({"ttft": -1.0, "inside": -1.0, "lacked": 0.0})
-    rows: list[ErrorRow] = frame.assign(generation=[GPUS[name].generation for name in frame["gpu"]]).to_dict("records")
-    return rows
+    rows: Any = frame.assign(generation=[GPUS[name].generation for name in frame["gpu"]]).to_dict("records")
+    found: list[ErrorRow] = rows
+    return found
 
 
 _MODELS = (

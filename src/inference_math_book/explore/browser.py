@@ -271,7 +271,7 @@ def _record(model: Model) -> dict[str, Any]:
 
 def _errors() -> dict[str, Any]:
     """Return how far off predictions are known to be, as lists: three digits, and not what models and GPUs tell."""
-    rows = known_errors()
+    rows: list[dict[str, Any]] = [dict(row) for row in known_errors()]
     names = [name for name in rows[0] if name not in ("kind", "maker", "generation")]
     short = [
         [float(f"{row[name]:.3g}") if isinstance(row[name], float) else row[name] for name in names] for row in rows
