@@ -13,29 +13,28 @@ from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit.asked import NEARLY, places, sent_bytes, store_bytes, target_of
+from inference_math.unit.scope import CALIBRATED, FEW_HELD, few_of, lacking
 from inference_math.unit.steps import kv_held, kv_loaded, kv_tokens, kv_written, stored_tokens
-from inference_math.unit.types import Asked, Part, StepCosts, UnitNumbers
-from inference_math_planner.answers.types import ErrorRow, Sized
+from inference_math.unit.types import Asked, ErrorRow, Part, Stand, StepCosts, UnitNumbers
+from inference_math_planner.answers.types import Sized
 
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
     "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "promised", "remedy", "runner_up",
     "short", "sized", "sized_how", "slow_cache", "slow_store", "standing_of", "store_moves", "to_choose", "trusted",
-    "used_of", "verdict",
+    "used_of", "verdict", "widened",
 ]  # fmt: skip
 
 crossover_shared_link = theory.crossover_shared_link.plain
 
 GUESSED = "a guess: none of this maker is calibrated"
 OPERATED = "h100-sxm"  # whose operators were measured one by one
-CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
 LEFT_OUT = "left out"  # the source of points that were, with all of their engine on their GPU, for this error alone
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
 OURS = {"set aside": "checked.set_aside", "left out": "checked.left_out"}  # sources of our own, and what says so
 FRONT_MUCH = 0.1  # of a limit on TTFT that the front may take before it is spoken of
 TILE = 256  # rows of a tile of vLLM's FP8 products, the coarsest measured
 VISIBLE = 0.005  # of a rate: less is printed as nothing
-FEW_HELD = 0.5  # of some points: an interval that held fewer does not stand for nine in ten of such
 MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too small to matter
 
 
@@ -330,6 +329,17 @@ def held_by(share: float) -> list[Part]:
     if share < 0:
         return []
     return [{"key": "checked.held" if share >= FEW_HELD else "checked.held_few", "held": share}]
+
+
+def widened(at: Stand, rows: list[ErrorRow]) -> list[Part]:
+    """Say that intervals are wider than the calibration's own, and by which points; nothing where they are not."""
+    if not lacking(at, rows) > 0:
+        return []
+    few, count, held = few_of(at, rows), 0.0, 0.0
+    for row in few:
+        count += row["points"]
+        held += row["points"] * row["inside"]
+    return [{"key": "checked.widened", "count": count, "held": held / count, "where": served_where(few)}]
 
 
 def served_where(rows: list[ErrorRow]) -> Part:

@@ -13,20 +13,3 @@ class Sized(TypedDict):
     units: float
     gpus: list[float]
     rate: list[float]
-
-
-class ErrorRow(TypedDict):
-    """How far predictions were off on some served points; see `notes.checked`."""
-
-    model: str
-    gpu: str
-    kind: str
-    engine: str
-    maker: str
-    weights: str
-    source: str
-    drafts: str
-    points: float
-    error: float
-    ttft: float  # -1 where it was not scored, as for `inside`
-    inside: float

@@ -408,9 +408,12 @@ def _benchmark(options: argparse.Namespace) -> int:
     if options.burstiness != 1 and options.rate == inf:
         raise ValueError("--burstiness must be left out: it changes nothing without --request-rate")
     if options.enforce_eager:
+        # A step of one user, eager over graphs: 1.3 (arXiv 2605.30571, H100), 1.8 and 4.3 (vllm-omni issue 7960), 2
+        # (vllm issue 20469), 7 (Akamas), 0.8 (tonyd2wild's GLM-5.3-Flash, pull request 2).
         raise ValueError(
-            "--enforce-eager must be left out: no calibration here ran without CUDA graphs, where each kernel's launch "
-            "counts. Fit runs of such an engine (inference-math profile), and give --calibration"
+            "--enforce-eager must be left out: no calibration here ran without CUDA graphs. The host launches each "
+            "kernel then, so the host sets the pace: for one user published steps took 0.8 to 7 times as long, too far "
+            "apart to predict. Fit runs of such an engine (inference-math profile), and give --calibration instead"
         )
     run = _asked_benchmark(options)
     unit = _unit(options)
@@ -483,6 +486,10 @@ def _profile(options: argparse.Namespace) -> int:
     print(f"mean error on {len(found.table)} runs: {found.mape:.1%}; written to {options.out}")
     if measured.table["tp"].isna().any():
         print(f"taken on trust: runs do not say how many GPUs shared the model; TP {unit.tp} was assumed")
+    if unit.tp * unit.dp > joined(unit.gpu):
+        print(
+            "taken on trust: the GPUs lie on several nodes, whose links the fit counts as a node's: it holds for them"
+        )
     for row in found.unusable.to_dict("records"):
         print(f"not used: {row['source']}: {row['reason']}")
     return 0

@@ -14,7 +14,7 @@ from inference_math.catalogue.tiers import tier
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.evidence.numerals import as_gb, digits, percent
 from inference_math.evidence.sentences import say
-from inference_math.optimiser.case import DRAWS, Case
+from inference_math.optimiser.case import DRAWS, Case, refuse_nodes
 from inference_math.simulate.cost import Steps
 from inference_math.simulate.types import StepTimes
 from inference_math.unit import Unit
@@ -187,6 +187,7 @@ def size_store(
     places = [(name, tier(name), as_number(f"size of {name}", size, AT_LEAST_ZERO)) for name, size in tiers.items()]
     if any(size > _MOST for _, _, size in places):
         raise ValueError(f"tiers must have at most {_MOST:g} bytes each")
+    refuse_nodes(unit)
     if unit.kv_tokens(turns.longest) < unit.dp * turns.longest:
         told = f"{turns.longest:,} tokens" + (f" in each of {unit.dp} groups of attention" if unit.dp > 1 else "")
         raise ValueError(f"unit must hold the longest request, {told}, beside its weights")

@@ -14,6 +14,7 @@ from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.choice import median_row
+from inference_math.unit.nearest import known_errors
 from inference_math.unit.scope import outside
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import plan
@@ -354,8 +355,15 @@ def test_what_a_store_loads_and_writes_is_said(where, hidden):
 
 def test_an_interval_that_held_few_points_is_not_called_nine_in_ten():
     assert [one["key"] for one in notes.held_by(0.9)] == ["checked.held"]
-    assert "not as nine in ten" in say(notes.held_by(0.14))
+    assert "14%, not nine in ten" in say(notes.held_by(0.14))
     assert notes.held_by(-1.0) == []
+
+
+def test_intervals_that_are_wider_than_the_calibration_s_own_are_said_with_their_points():
+    unit = Unit.of("llama-3-8b", "h100-sxm")
+    told = say(notes.widened(unit.stand, known_errors())[0])
+    assert "held 14% of 7 scored points (llama-3-8b in bf16 on h100-sxm)" in told
+    assert notes.widened(unit.stand | {"model": "llama-3-70b"}, known_errors()) == []
 
 
 def test_whether_drafts_pay_is_said():
