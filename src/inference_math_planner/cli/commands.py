@@ -22,7 +22,7 @@ from inference_math import catalogue
 from inference_math.catalogue import PRECISIONS, Gpu, Model
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
-from inference_math.catalogue.links import Link, link
+from inference_math.catalogue.links import Link, joined, link
 from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.numerals import digits, in_seconds
