@@ -122,6 +122,23 @@ def test_every_page_names_its_edition_links_to_its_text_and_says_what_it_is_when
         assert soup.title.get_text(strip=True)
 
 
+LOOKED_UP = ("handbook/*.html", "questions.html", "planner*.html")  # the handbook, whose pages are looked up
+UNSEEN = "details, .dropdown, .toggle, script, style, math, nav, footer, .prev-next-area, .headerlink, .hidden"
+
+
+def test_the_handbook_is_short():
+    """Of the words that are seen before anything is opened; questions are many short pages in one."""
+    seen = {}
+    for path in (path for pattern in LOOKED_UP for path in sorted((SITE / "book").glob(pattern))):
+        article = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").find(class_="bd-article")
+        for part in article.select(UNSEEN):
+            part.decompose()
+        seen[path.stem] = len(article.get_text(" ").split())
+    assert len(seen) >= 20
+    assert max(n for name, n in seen.items() if name != "questions") <= 1500, seen
+    assert sum(seen.values()) <= 25_000, seen
+
+
 def test_the_door_has_a_title_and_a_lost_reader_finds_back():
     base = urlsplit(yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["html"]["baseurl"]).path
     door, lost = ((SITE / name).read_text("utf-8") for name in ("index.html", "404.html"))
