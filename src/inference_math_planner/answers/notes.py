@@ -1,4 +1,4 @@
-"""What a plan has to say, and its numbers: the verdict, what is missed and what would help, what was never calibrated.
+"""What a plan has to say beside its card: what is missed and what would help, what was never calibrated.
 
 A sentence is a part, or parts in a row, of which `evidence.sentences` has the words. Nothing to say is an empty list.
 """
@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from math import isfinite
 
-from inference_math.optimiser.choice import RESOLVED, median_row
+from inference_math.optimiser.choice import median_row
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit.asked import places, sent_bytes, store_bytes, target_of
 from inference_math.unit.steps import kv_sent, kv_tokens, stored_tokens
 from inference_math.unit.types import Asked, Part, StepCosts, UnitNumbers
-from inference_math_planner.answers.types import ErrorRow, Sized
+from inference_math_planner.answers.types import ErrorRow
 
 __all__ = [
-    "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
-    "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "promised", "remedy", "runner_up",
-    "short", "sized", "sized_how", "slow_cache", "slow_store", "standing_of", "store_moves", "to_choose", "trusted",
-    "used_of", "verdict",
+    "CALIBRATED", "LEFT_OUT", "MATTERS", "OURS", "SET_ASIDE", "VISIBLE", "apart", "as_good", "checked",
+    "drafting_pays", "drafts_said", "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed",
+    "nearest_of", "promised", "remedy", "runner_up", "served_where", "short", "sized_how", "slow_cache", "slow_store",
+    "standing_of", "store_moves", "to_choose", "trusted",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
@@ -34,30 +34,6 @@ TILE = 256  # rows of a tile of vLLM's FP8 products, the coarsest measured
 VISIBLE = 0.005  # of a rate: less is printed as nothing
 FEW_HELD = 0.5  # of some points: an interval that held fewer does not stand for nine in ten of such
 MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too small to matter
-
-
-def verdict(solved: Solution, rate: float) -> list[Part]:
-    """Name the architecture that serves most in the mean, in how many draws it does, and the next one, or a tie.
-
-    `rate` is its requests/s, a unit's, in the median.
-    """
-    best, second, lead, none = solved["best"], solved["order"][1], solved["lead"], solved["none_in"]
-    if best == "":
-        return [{"key": "verdict.none"} if none >= 1 else {"key": "verdict.mostly_none", "none": none}]
-    said: list[Part] = [{"key": "verdict.best", "best": best, "rate": rate, "ahead": solved["best_in"][best]}]
-    if none >= VISIBLE:
-        said.append({"key": "verdict.unmet", "none": none})
-    if not isfinite(lead):
-        return said
-    if lead >= VISIBLE:
-        said.append({"key": "verdict.next", "second": second, "lead": lead})
-    else:
-        said.append({"key": "verdict.next_too", "second": second})
-    if solved["tie"]:
-        said.append({"key": "verdict.tie", "scatter": solved["scatter"]})
-    elif lead < MATTERS:
-        said.append({"key": "verdict.either"})
-    return said
 
 
 def to_choose(asked: Asked, solved: Solution) -> list[Part]:
@@ -130,41 +106,6 @@ def runner_up(best: str, second: str, rate: float, swings: list[Swing], even: bo
     if len(turns) < 1:
         turns.append({"key": "runner_up.stays"})
     return {"key": "runner_up.is", "second": second, "rate": rate, "turns": turns}
-
-
-def sized(first: Sized, others: list[Sized], have: float, tie: bool, ahead: float, lost: float) -> list[Part]:
-    """Say what a fleet serves, and what follows it, the nearest first: by its GPUs, or if there are `have` by its rate.
-
-    It is the best in `ahead` of the draws, and in the mean another serves `lost` more of a GPU.
-    """
-    owned = have > 0
-    name, gpus, rate = first["name"], first["gpus"], first["rate"][0]
-    said: list[Part] = [{"key": "fleet.traffic", "gpus": gpus[0], "low": gpus[1], "high": gpus[2], "rate": rate}]
-    if owned:
-        said = [{"key": "fleet.owned", "rate": rate, "used": used_of(gpus[0], have)}]
-    said.append({"key": "fleet.replicas", "name": name, "replicas": first["replicas"], "units": first["units"]})
-    if len(others) < 1:
-        return said
-    own, near = rate if owned else gpus[0], RESOLVED if owned else 1.0
-    ends = [one["rate"] if owned else one["gpus"] for one in others]
-    equal = [others[i]["name"] for i in range(len(others)) if ends[i][0] <= near * own and own <= near * ends[i][0]]
-    second = ends[0]
-    if len(equal) > 0:
-        said.append({"key": "fleet.as_much" if owned else "fleet.as_few", "equal": equal})
-    else:
-        takes = "fleet.serves" if owned else "fleet.takes"
-        said.append({"key": takes, "name": others[0]["name"], "size": second[0], "low": second[1], "high": second[2]})
-    said.append({"key": "fleet.best", "name": name, "ahead": ahead})
-    if lost >= VISIBLE:
-        said.append({"key": "fleet.loses", "lost": lost})
-    if tie and len(equal) == 0:
-        said.append({"key": "fleet.unsure"})
-    return said
-
-
-def used_of(many: float, have: float) -> Part:
-    """Say how many GPUs are used of those that there are."""
-    return {"key": "fleet.used_of" if many < have else "fleet.used", "gpus": many, "have": have}
 
 
 def apart(name: str, best: str, pools: float, have: float) -> list[Part]:
