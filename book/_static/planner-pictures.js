@@ -46,13 +46,14 @@ window.inferenceMathPictures = (() => {
       const solved = math.solve({ ...asked, tpot }, drawn);
       for (const architecture of solved.order) {
         const [middle, low, high] = math.median_row(solved.each[architecture]).rate.map((rate) => rate * scale);
-        if (middle > 0) rows.push({ architecture, user: 1 / tpot, gpu: middle, low, high, chosen: i === 0 && architecture === best, named: false });
+        if (middle > 0) rows.push({ architecture, user: 1 / tpot, gpu: middle, low, high, chosen: i === 0 && architecture === best });
       }
     }
-    // A line is named where its users are slowest, names of lines that end together one below the other.
-    for (const name of new Set(rows.map((row) => row.architecture))) {
-      rows.filter((row) => row.architecture === name).reduce((a, b) => (a.user > b.user ? a : b)).named = true;
-    }
+    // A line is named where its users are slowest, names of lines that begin together one above the other.
+    const slowest = [...new Set(rows.map((row) => row.architecture))].map((name) => rows.filter((row) => row.architecture === name).at(-1));
+    slowest.sort((a, b) => a.gpu - b.gpu).forEach((row, i) => {
+      row.at = Math.max(row.gpu, i ? slowest[i - 1].at + 0.08 * slowest.at(-1).gpu : 0);
+    });
     return rows;
   };
   // Rows for what was decided; what a fifth less or more of each input brings is returned for words, too.

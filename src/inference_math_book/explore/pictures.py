@@ -1,6 +1,6 @@
 """The planner's pictures: Vega-Lite specifications without data, which the page fills in.
 
-Each takes rows of one named data set: `step` (what, part, ms, order), `speeds` (architecture, user, gpu, low, high).
+Each takes rows of one named data set: `step` (what, part, ms, order), `speeds` (architecture, user, gpu, low, high; at: where its name stands).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _coloured(field: str, names: tuple[str, ...], legend: alt.Legend | None) -> 
 
 
 def _step() -> Any:
-    legend = alt.Legend(orient="bottom", columns=2, labelLimit=0)
+    legend = alt.Legend(orient="bottom", columns=1, labelLimit=0)
     return (
         alt.Chart(_rows("step"))
         .mark_bar()
@@ -68,10 +68,8 @@ def _speeds() -> Any:
         x=alt.X("user", type="quantitative", title="least tokens/s of a user"),
         y=alt.Y("gpu", type="quantitative", title="tokens/s of a GPU"),
         color=_coloured("architecture", names, None),
-        order=alt.Order("user", type="quantitative"),
-        detail="architecture:N",
     )
     band = base.mark_area(opacity=0.18).encode(y=alt.Y("low", type="quantitative"), y2="high")
-    last = base.transform_filter("datum.named").mark_text(align="left", dx=6, fontSize=13, fontWeight=600)
+    called = base.transform_filter("isValid(datum.at)").mark_text(align="left", dy=-9, fontSize=13, fontWeight=600)
     chosen = base.transform_filter("datum.chosen").mark_point(size=130, filled=True)
-    return (band + base.mark_line(strokeWidth=3) + chosen + last.encode(text="architecture:N")).properties(height=300)
+    return (band + base.mark_line(strokeWidth=3) + chosen + called.encode(text="architecture:N", y="at:Q")).properties(height=300)
