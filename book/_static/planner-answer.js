@@ -85,7 +85,7 @@ window.inferenceMathAnswer = (() => {
     compare(card, names);
     measure(card);
     bold("card-sure", capital(card.sure), ` ${say(card.why)}.`);
-    at("card-evidence").textContent = [card.evidence, ...card.start].map(sentence).join(" ");
+    at("card-evidence").textContent = [card.evidence[0], ...card.start].map(sentence).join(" ");
     at("planner-said").textContent = sentence(card.headline);
     return sentence(card.headline);
   };
@@ -104,7 +104,11 @@ window.inferenceMathAnswer = (() => {
   const bar = at("card-open");
   const open = (so) => { box.toggleAttribute("data-open", so); bar.setAttribute("aria-expanded", String(so)); };
   bar.addEventListener("click", () => open(!box.hasAttribute("data-open")));
-  at("planner-form").addEventListener("focusin", () => open(false));
+  at("planner-form").addEventListener("focusin", ({ target }) => {
+    open(false);
+    const covered = target.getBoundingClientRect().bottom - box.getBoundingClientRect().top;
+    if (getComputedStyle(box).position === "sticky" && covered > 0) window.scrollBy(0, covered + 16);
+  });
   new IntersectionObserver(([{ isIntersecting, boundingClientRect }]) => {
     box.toggleAttribute("data-placed", isIntersecting || boundingClientRect.top < 0);
   }).observe(at("card-place"));

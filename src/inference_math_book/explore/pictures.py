@@ -1,6 +1,7 @@
 """The planner's pictures: Vega-Lite specifications without data, which the page fills in.
 
-Each takes rows of one named data set: `step` (what, part, ms, order), `speeds` (architecture, user, gpu, low, high; at: where its name stands).
+Each takes rows of one named data set: `step` (what, part, ms, order) and `speeds` (architecture, user, gpu, low, high,
+and where its name stands: at).
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ __all__ = ["PICTURES", "pictures"]
 
 # By name: a heading, and what to see.
 PICTURES = {
-    "step": ("What a step is made of", "Above without a prompt, below with the prompt tokens that the plan puts into it."),
+    "step": (
+        "What a step is made of",
+        "Above without a prompt, below with the prompt tokens that the plan puts into it.",
+    ),
     "speeds": (
         "What a GPU gives when answers must be faster",
-        "Each line is an architecture under tighter limits on TPOT, at full load; its band holds nine in ten draws, the "
-        "dot is your limit.",
+        "Each line is an architecture under tighter limits on TPOT, at full load. Its band holds nine in ten draws, "
+        "the dot is your limit.",
     ),
 }
 _PARTS = ("weights and matrices", *PARTS[2:])
@@ -72,4 +76,6 @@ def _speeds() -> Any:
     band = base.mark_area(opacity=0.18).encode(y=alt.Y("low", type="quantitative"), y2="high")
     called = base.transform_filter("isValid(datum.at)").mark_text(align="left", dy=-9, fontSize=13, fontWeight=600)
     chosen = base.transform_filter("datum.chosen").mark_point(size=130, filled=True)
-    return (band + base.mark_line(strokeWidth=3) + chosen + called.encode(text="architecture:N", y="at:Q")).properties(height=300)
+    return (band + base.mark_line(strokeWidth=3) + chosen + called.encode(text="architecture:N", y="at:Q")).properties(
+        height=300
+    )

@@ -14,8 +14,8 @@ from inference_math.optimiser.choice import CAREFUL, median_row, regret
 from inference_math.optimiser.starts import paged
 from inference_math.optimiser.types import Solution
 from inference_math.unit.types import Asked, Layout, Part, Row
-from inference_math_planner.answers.notes import MATTERS, OURS, SET_ASIDE, VISIBLE, nearest_of, served_where
-from inference_math_planner.answers.types import About, Card, Sized
+from inference_math_planner.answers.notes import LEFT_OUT, MATTERS, SET_ASIDE, VISIBLE, nearest_of, served_where
+from inference_math_planner.answers.types import About, Card, CardRow, ErrorRow, Sized
 
 if TYPE_CHECKING:
     from inference_math_planner.fleets.types import Standing
@@ -44,7 +44,7 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
     """Return the card of a choice among `options`, the chosen one first: fleets, or units at full load."""
     best, goal = options[0], about["goal"]
     word = confidence(choice, best["name"], about["never"])
-    rows = [{"name": one["name"], "value": counted(one, goal)} for one in options]
+    rows: list[CardRow] = [{"name": one["name"], "value": counted(one, goal)} for one in options]
     others: list[Part] = [told(row["name"], row["value"], goal) for row in rows[1:]]
     tail = about["tail"]
     of: Part = {"key": "card.tail", "percent": 100 * tail} if tail > 0 else {"key": "card.mean"}
@@ -170,26 +170,47 @@ def hundredths(share: float) -> int:
     return floor(100 * share + 0.5)
 
 
-def evidence(about: About) -> Part:
-    """Return how far off predictions were on served points of this kind of model on this very GPU, or that none is."""
+def evidence(about: About) -> list[Part]:
+    """Say how far off predictions were on points of this kind of model on this very GPU, by source, or that none is.
+
+    First those that set no coefficient, or were left out of the fit; then what others published.
+    """
     if about["own"]:
-        return {"key": "card.own"}
-    here = []
+        return [{"key": "card.own"}]
+    here: list[ErrorRow] = []
     for row in about["rows"]:
         same = row["gpu"] == about["gpu"] and row["kind"] == about["kind"] and row["engine"] == about["engine"]
-        if same and row["drafts"] == "none" and row["source"] in OURS:
+        if same and row["drafts"] == "none":  # what does not say whether tokens were drafted tells nothing
             here.append(row)
     aside = [row for row in here if row["source"] == SET_ASIDE]
-    near = nearest_of(about["model"], about["gpu"], about["weights"], aside if len(aside) > 0 else here)
-    if len(near) == 0:
-        return {"key": "card.unchecked", "kind": about["kind"], "gpu": about["gpu"], "engine": about["engine"]}
-    count, off = 0.0, 0.0
-    for row in near:
+    found: list[Part] = []
+    sources = [SET_ASIDE if len(aside) > 0 else LEFT_OUT]
+    for row in here:
+        if row["source"] not in sources and row["source"] not in [SET_ASIDE, LEFT_OUT]:
+            sources.append(row["source"])
+    for source in sources:
+        own = [row for row in here if row["source"] == source]
+        if len(own) > 0:
+            found.append(off_on(nearest_of(about["model"], about["gpu"], about["weights"], own), about["scaled"]))
+    if len(found) == 0:
+        found.append({"key": "card.unchecked", "kind": about["kind"], "gpu": about["gpu"], "engine": about["engine"]})
+    return found
+
+
+def off_on(rows: list[ErrorRow], scaled: bool) -> Part:
+    """Say how far off predictions were on the points of one source."""
+    source, count, off, held, early = rows[0]["source"], 0.0, 0.0, 0.0, 0.0
+    for row in rows:
         count += row["points"]
         off += row["points"] * row["error"]
+        held += row["points"] * row["inside"]
+        early += row["points"] * row["ttft"]
+    ours = source in [SET_ASIDE, LEFT_OUT]
     return {
-        "key": "card.older" if about["scaled"] else "card.checked", "off": off / count, "count": count,
-        "where": served_where(near), "engine": about["engine"],
+        "key": ("card.older" if scaled else "card.checked") if ours else "card.published", "off": off / count,
+        "count": count, "source": source, "engine": rows[0]["engine"], "where": served_where(rows),
+        "first": [{"key": "card.first", "early": early / count}] if early >= 0 else [],
+        "held": [{"key": "card.held", "held": held / count}] if held >= 0 else [],
     }  # fmt: skip
 
 

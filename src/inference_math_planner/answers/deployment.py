@@ -420,9 +420,7 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
         yield notes.linked(case.asked, each, over.title, over.measured)
     if unit.drafts and found.best:
         yield notes.drafting_pays(found["rate"], best_rate(found.undrafted))
-    if (mode := unit.calibration.mode) in ("served", "zero-shot"):
-        whose = (unit.model.name, unit.gpu.name, unit.weights, unit.kind, unit.engine, unit.gpu.maker)
-        yield notes.checked(*whose, mode == "zero-shot", rows)
+    yield from card.evidence(found.about())
 
 
 def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:

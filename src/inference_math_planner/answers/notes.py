@@ -17,10 +17,10 @@ from inference_math.unit.types import Asked, Part, StepCosts, UnitNumbers
 from inference_math_planner.answers.types import ErrorRow
 
 __all__ = [
-    "CALIBRATED", "LEFT_OUT", "MATTERS", "OURS", "SET_ASIDE", "VISIBLE", "apart", "as_good", "checked",
-    "drafting_pays", "drafts_said", "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed",
-    "nearest_of", "promised", "remedy", "runner_up", "served_where", "short", "sized_how", "slow_cache", "slow_store",
-    "standing_of", "store_moves", "to_choose", "trusted",
+    "CALIBRATED", "LEFT_OUT", "MATTERS", "SET_ASIDE", "VISIBLE", "apart", "as_good", "drafting_pays", "drafts_said",
+    "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "nearest_of", "promised",
+    "remedy", "runner_up", "served_where", "short", "sized_how", "slow_cache", "slow_store", "standing_of",
+    "store_moves", "to_choose", "trusted",
 ]  # fmt: skip
 
 GUESSED = "a guess: none of this maker is calibrated"
@@ -28,11 +28,9 @@ OPERATED = "h100-sxm"  # whose operators were measured one by one
 CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
 LEFT_OUT = "left out"  # the source of points that were, with all of their engine on their GPU, for this error alone
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
-OURS = {"set aside": "checked.set_aside", "left out": "checked.left_out"}  # sources of our own, and what says so
 FRONT_MUCH = 0.1  # of a limit on TTFT that the front may take before it is spoken of
 TILE = 256  # rows of a tile of vLLM's FP8 products, the coarsest measured
 VISIBLE = 0.005  # of a rate: less is printed as nothing
-FEW_HELD = 0.5  # of some points: an interval that held fewer does not stand for nine in ten of such
 MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too small to matter
 
 
@@ -179,52 +177,6 @@ def hindered(asked: Asked, each: StepCosts, name: str) -> Part:
     return {"key": "hindered.beside" if name == "aggregated" else "hindered.room"}
 
 
-def checked(
-    model: str, gpu: str, weights: str, kind: str, engine: str, maker: str, scaled: bool, rows: list[ErrorRow]
-) -> list[Part]:
-    """Say how far predictions were off on served points that set no coefficient, of what is nearest to a unit.
-
-    `rows` have model, gpu, weights, kind (of model), engine, maker (of the GPU), source, drafts, points, error (mean,
-    of end-to-end latency; of TPOT elsewhere), ttft and inside (share within the 90 % interval). Sources are points set
-    aside that chose neither a term nor a width, calibration points that were left out of the fit with their group, and
-    whoever else published some. Those of the model on the GPU in the precision count, else on the GPU, else another
-    model's on the GPU, else of the model, else of its kind; where none is on the GPU, that is said. On GPUs of a maker
-    whose points set nothing, any engine's tell something. Points that do not say whether tokens were drafted tell
-    nothing of a unit of which that is known. `scaled`: the unit's steps are not those of served points, but of
-    operators, so older versions' are all that there is.
-    """
-    told = [row for row in rows if row["drafts"] == "none"]
-    known = [row for row in told if row["kind"] == kind and row["maker"] == maker]
-    same = [row for row in known if row["engine"] == engine]
-    others = [row for row in known if row["engine"] != engine]
-    own = nearest_of(model, gpu, weights, [row for row in same if row["source"] in OURS])
-    aside = [row for row in own if row["source"] == SET_ASIDE]
-    own = aside if len(aside) > 0 else own
-    elsewhere: list[Part] = []
-    for part in [same, others if maker != CALIBRATED else []]:
-        for first in firsts_of([row for row in part if row["source"] not in OURS]):
-            of = [row for row in part if row["source"] == first["source"] and row["engine"] == first["engine"]]
-            elsewhere.append(off_on(nearest_of(model, gpu, weights, of)))
-    if len(own) > 0:
-        each = [off_on(own)]
-        each.extend(elsewhere)
-        told_of: list[Part] = [{"key": "checked.older" if scaled else "checked.is", "engine": engine, "each": each}]
-        if len([row for row in known if row["gpu"] == gpu]) < 1:
-            told_of.append({"key": "checked.not_here", "gpu": gpu})
-        return told_of
-    none = "checked.none" if maker == CALIBRATED else "checked.none_of"
-    said: list[Part] = [{"key": none, "kind": kind, "engine": engine, "maker": maker}]
-    if len(elsewhere) > 0:
-        said.append({"key": "checked.elsewhere", "each": elsewhere})
-    worst = 0.0
-    for row in others:
-        if row["source"] in OURS:
-            worst = max(worst, row["error"])
-    if worst > 0:
-        said.append({"key": "checked.worst", "worst": worst})
-    return said
-
-
 def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list[ErrorRow]:
     """Return the rows of the model on the GPU in the precision; else on the GPU, of any model there, of it, or all."""
     like = [row for row in rows if row["model"] == model]
@@ -235,39 +187,6 @@ def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list
         if len(found) > 0:
             return found
     return rows
-
-
-def firsts_of(rows: list[ErrorRow]) -> list[ErrorRow]:
-    """Return the first row of each source under each engine."""
-    found: list[ErrorRow] = []
-    for row in rows:
-        if len([one for one in found if one["source"] == row["source"] and one["engine"] == row["engine"]]) == 0:
-            found.append(row)
-    return found
-
-
-def off_on(rows: list[ErrorRow]) -> Part:
-    """Say how far off predictions were on the points of one source under one engine."""
-    first, count, off, held, early = rows[0], 0.0, 0.0, 0.0, 0.0
-    for row in rows:
-        count += row["points"]
-        off += row["points"] * row["error"]
-        held += row["points"] * row["inside"]
-        early += row["points"] * row["ttft"]
-    return {
-        "key": OURS.get(first["source"], "checked.published"),
-        "off": off / count, "count": count, "source": first["source"], "engine": first["engine"],
-        "first": [{"key": "checked.first", "early": early / count}] if early >= 0 else [],
-        "held": held_by(held / count),
-        "where": served_where(rows),
-    }  # fmt: skip
-
-
-def held_by(share: float) -> list[Part]:
-    """Say which share of some points an interval held, and where that is few, what it is not; nothing if not known."""
-    if share < 0:
-        return []
-    return [{"key": "checked.held" if share >= FEW_HELD else "checked.held_few", "held": share}]
 
 
 def served_where(rows: list[ErrorRow]) -> Part:
@@ -311,7 +230,7 @@ def gpus_said(names: list[str], rates: list[float], costs: list[float]) -> list[
 def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[Part]:
     """Say what a plan takes on trust of a unit: what drafts bring and cost, and a link that nobody calibrated.
 
-    `rows` as of `checked`.
+    `rows` as of `types.About`.
     """
     found: list[Part] = []
     drafts, layout = unit["drafts"], unit["layout"]
@@ -434,7 +353,7 @@ def standing_of(
     """Return what a unit's numbers stand on: "calibrated" (served points), "measured" (kernels), "scaled", or a guess.
 
     `mode` is of its calibration: "operators" of the H100 for all, "served" points where there are such, or one's own,
-    which never saw the inputs `unseen`. `like` is the GPU whose kernels stand for it; `rows` as of `checked`, which
+    which never saw the inputs `unseen`. `like` is the GPU whose kernels stand for it; `rows` as of `types.About`, which
     have each group that was fitted.
     """
     if maker != CALIBRATED:

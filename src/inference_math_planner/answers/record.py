@@ -255,7 +255,7 @@ class Card(Struct, frozen=True, kw_only=True):
     meters: list[Metered] = []
     sure: Literal["sure", "likely", "open"] | None = None
     why: str = ""
-    evidence: str = ""
+    evidence: list[str] = []
     cost: list[str] = []
     start: list[str] = []
     next: str = ""
@@ -304,16 +304,17 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inferen
 
 def carded(card: types.Card) -> Card:
     """Return a card in words."""
-    return Card(
-        headline=say(card["headline"]),
-        value=Three(*card["value"]),
-        ranged=card["ranged"],
-        rows=[Counted(one["name"], Three(*one["value"])) for one in card["rows"]],
-        meters=[Metered(m["name"], Three(*m["value"]), say(m["of"]), m["limit"]) for m in card["meters"]],
-        sure=card["sure"],  # type: ignore[arg-type]  # one of the three words
-        **{name: say(card[name]) for name in ("noun", "axis", "what", "why", "evidence", "next")},  # type: ignore[literal-required]
-        **{name: list(map(say, card[name])) for name in ("others", "cost", "start")},  # type: ignore[literal-required]
-    )
+    parts: dict[str, Any] = {**card}
+    said: dict[str, Any] = {name: say(parts[name]) for name in _SAID}
+    said |= {name: list(map(say, parts[name])) for name in _LISTS}
+    rows = [Counted(one["name"], Three(*one["value"])) for one in card["rows"]]
+    meters = [Metered(one["name"], Three(*one["value"]), say(one["of"]), one["limit"]) for one in card["meters"]]
+    told: dict[str, Any] = {"value": Three(*card["value"]), "ranged": card["ranged"], "sure": card["sure"]}
+    return Card(rows=rows, meters=meters, **told, **said)
+
+
+_LISTS = ("others", "cost", "start", "evidence")
+_SAID = ("headline", "noun", "axis", "what", "why", "next")
 
 
 def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:

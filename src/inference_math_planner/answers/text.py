@@ -29,7 +29,17 @@ from inference_math_planner.answers.record import (
     Timed,
 )
 
-__all__ = ["PRINTED", "as_html", "as_markdown", "as_script", "as_short", "as_text", "fleets_table", "gpus_table", "sentence"]
+__all__ = [
+    "PRINTED",
+    "as_html",
+    "as_markdown",
+    "as_script",
+    "as_short",
+    "as_text",
+    "fleets_table",
+    "gpus_table",
+    "sentence",
+]
 
 
 @dataclass(frozen=True)
@@ -107,9 +117,12 @@ def card_lines(record: Record) -> list[str]:
         f"{card.sure} {card.why}",
         "; ".join(card.cost),
         ". ".join(
-            [f"start {'each replica' if answer.replicas > 1 else 'it'} with {in_line(answer.options)}", *map(_capital, card.start)]
+            [
+                f"start {'each replica' if answer.replicas > 1 else 'it'} with {in_line(answer.options)}",
+                *map(_capital, card.start),
+            ]
         ),
-        card.evidence,
+        card.evidence[0],
     ]
     return [sentence(one) for one in lines if one]
 

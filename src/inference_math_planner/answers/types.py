@@ -27,7 +27,11 @@ class Sized(TypedDict):
 
 
 class ErrorRow(TypedDict):
-    """How far predictions were off on some served points; see `notes.checked`."""
+    """How far predictions were off on some served points: in the mean, of latency, and of TPOT elsewhere.
+
+    Sources are points set aside that chose neither a term nor a width, calibration points that were left out of the fit
+    with their group, and whoever else published some.
+    """
 
     model: str
     gpu: str
@@ -49,7 +53,7 @@ class About(TypedDict):
     `goal`: "gpus" for the requests/s of `traffic`, "rate" of the GPUs that there are (`have`), or one "unit" of `gpus`.
     `price`: USD for a GPU and hour, 0 where none is known. `tail`: the quantile of TTFT and of gaps, 0 for means.
     `never`: whether the GPU, the model or a length was never calibrated; `own`: whether coefficients are one's own;
-    `scaled`: whether they are operators', of today's engine, and no served points'. `rows` as of `notes.checked`.
+    `scaled`: whether they are operators', of today's engine, and no served points'. `rows`: how far off points were.
     """
 
     goal: str
@@ -85,7 +89,7 @@ class Card(TypedDict):
     meters: list[CardMeter]
     sure: str
     why: list[Part]
-    evidence: Part
+    evidence: list[Part]
     cost: list[Part]
     start: list[Part]
     next: Part

@@ -27,6 +27,7 @@ from inference_math.unit.asked import sent_bytes
 from inference_math.unit.types import Row
 from inference_math.workload import Trace
 from inference_math_planner.answers import record
+from inference_math_planner.answers.card import card_of, fleet_sized
 from inference_math_planner.answers.deployment import (
     Plan,
     as_commands,
@@ -36,7 +37,6 @@ from inference_math_planner.answers.deployment import (
     lines_for,
     record_of,
 )
-from inference_math_planner.answers.card import card_of, fleet_sized
 from inference_math_planner.answers.notes import idle, short, sized_how
 from inference_math_planner.answers.record import Card, Choice, Record, Three, carded, rows_of
 from inference_math_planner.answers.text import in_line, sentence
@@ -164,7 +164,9 @@ class Fleet:
         return say(sized_how(*told, self.rate, self.full, self.replicas > 1))
 
     def __str__(self) -> str:
-        said = map(sentence, (self.card.headline, f"{self.architecture}: {self.card.what}", self.how) if self.card else ())
+        said = map(
+            sentence, (self.card.headline, f"{self.architecture}: {self.card.what}", self.how) if self.card else ()
+        )
         return "\n".join([*said, f"Start each replica with: {in_line(as_options(self.settings))}"])
 
 
