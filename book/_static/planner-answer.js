@@ -12,15 +12,15 @@ window.inferenceMathAnswer = (() => {
   const sentence = (said) => `${capital(say(said))}.`;
   const made = (tag, name, words) => Object.assign(document.createElement(tag), { className: name, textContent: words ?? "" });
   const bold = (id, first, rest) => at(id).replaceChildren(made("strong", "", first), rest);
-  const upTo = (low, high) => (Number.isFinite(high) ? `${digits(low)} to ${digits(high)}` : `${digits(low)} or more`);
+  const span = (low, high) => (Number.isFinite(high) ? `${digits(low)}–${digits(high)}` : `${digits(low)}+`);
 
   // Words alone: what is waited for, or what is wrong; the rest of the card keeps its place while it waits.
-  const words = (said, state) => {
+  const words = (said, state, more = "") => {
     box.dataset.state = state;
     at("card-value").textContent = state === "waiting" ? "…" : "";
     at("card-noun").textContent = "";
     at("planner-headline").textContent = said;
-    at("card-cost").textContent = "";
+    at("card-cost").textContent = more;
     if (state !== "waiting") at("planner-said").textContent = said;
   };
 
@@ -54,7 +54,7 @@ window.inferenceMathAnswer = (() => {
       const end = Number.isFinite(high) ? high : 1e9;
       const bar = track(["card-span", place(low), `calc(${place(end)} - ${place(low)})`], ["card-middle", place(value), ""]);
       bar.style.setProperty("--own", `var(--${name})`);
-      return line(name, bar, digits(value), low < high ? upTo(low, high) : "");
+      return line(name, bar, digits(value), low < high ? span(low, high) : "");
     });
     const none = names.filter((name) => !rows.some((row) => row.name === name)).map((name) => line(name, track(), "none", "within the limits"));
     const scale = made("li", "card-scale");
@@ -78,7 +78,7 @@ window.inferenceMathAnswer = (() => {
     const [value, low, high] = card.value;
     box.dataset.state = "answer";
     box.dataset.ranged = card.ranged;
-    at("card-value").textContent = !card.ranged ? digits(value) : Number.isFinite(high) ? `${digits(low)}–${digits(high)}` : `${digits(low)}+`;
+    at("card-value").textContent = card.ranged ? span(low, high) : digits(value);
     at("card-noun").textContent = say(card.noun);
     bold("planner-headline", capital(card.name), `, ${say(card.what)}`);
     at("card-cost").textContent = capital(card.cost.map(say).join("; "));
@@ -102,7 +102,7 @@ window.inferenceMathAnswer = (() => {
 
   // The bar of a narrow screen.
   const bar = at("card-open");
-  const open = (so) => { box.toggleAttribute("data-open", so); bar.setAttribute("aria-expanded", String(so)); };
+  const open = (so) => { box.toggleAttribute("data-open", so); bar.setAttribute("aria-expanded", String(so)); bar.textContent = so ? "Less" : "More"; };
   bar.addEventListener("click", () => open(!box.hasAttribute("data-open")));
   at("planner-form").addEventListener("focusin", ({ target }) => {
     open(false);

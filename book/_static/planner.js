@@ -311,9 +311,9 @@
     architectures(found, null);
     const unit = best ? unitCard(found) : null;
     text("planner-verdict", best ? `${sentence(unit.headline)} ${sentence([unit.sure, " ", ...unit.why])}` : "");
-    if (!best) card.words(sentence(noneSaid(found)), "none");
+    if (!best) card.words(sentence(noneSaid(found)), "none", document.querySelector("#planner-notes li").textContent);
     else if (given.goal === "unit") card.show(unit, solved.order);
-    else card.words(`${given.goal === "have" ? `What ${given.have} GPUs serve` : `GPUs for ${given.traffic} requests/s`}: simulating queues …`, "waiting");
+    else card.words(`${given.goal === "have" ? `What ${given.have} GPUs serve` : `GPUs for ${given.traffic} requests/s`}: simulating queues …`, "waiting", sentence(unit.headline));
   };
 
   // What the reader asked for, queues counted: GPUs for the traffic, or traffic for the GPUs.
