@@ -25,25 +25,33 @@ __all__ = ["card_of", "confidence", "evidence", "fleet_sized", "hundredths", "un
 SURE = 2.0  # times what a lead falls short by from draw to draw, its standard deviation to the bad side
 THIRD = 0.25  # of the draws, or more: one of three that win as often
 HALF = 0.4  # of the draws, or more: one of two
+FEW_HELD = 0.5  # of some points: an interval that held fewer does not stand for nine in ten of such
 
 
-def confidence(choice: Solution, name: str, never: bool) -> str:
+def confidence(choice: Solution, name: str, doubted: bool) -> str:
     """Return how sure a choice is by its draws: "sure", "likely" or "open".
 
     Open is what the rule of choice calls a tie, a lead no longer than what it falls short by from draw to draw
     (`choice.scattered`), and a lead that is too small to matter. Sure is a lead of twice that at least, whose winner is
-    the same in nine of ten draws, of a set-up that was calibrated; `never`: of one that was not.
+    the same in nine of ten draws, unless the draws are `doubted`: of a set-up that was never calibrated, or whose
+    nearest points the intervals mostly missed.
     """
     if choice["tie"] or choice["lead"] < MATTERS:
         return "open"
     short = choice["lead"] < SURE * choice["scatter"] or choice["best_in"][name] < CAREFUL
-    return "likely" if short or never else "sure"
+    return "likely" if short or doubted else "sure"
+
+
+def few_held(seen: Part) -> bool:
+    """Tell whether intervals held fewer than half of the points that stand behind an answer."""
+    return len([one for one in seen.get("held", []) if one["held"] < FEW_HELD]) > 0
 
 
 def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) -> Card:
     """Return the card of a choice among `options`, the chosen one first: fleets, or units at full load."""
     best, goal = options[0], about["goal"]
-    word = confidence(choice, best["name"], about["never"])
+    seen = evidence(about)
+    word = confidence(choice, best["name"], about["never"] or few_held(seen[0]))
     rows: list[CardRow] = [{"name": one["name"], "value": counted(one, goal)} for one in options]
     others: list[Part] = [told(row["name"], row["value"], goal) for row in rows[1:]]
     tail = about["tail"]
@@ -57,7 +65,7 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
             {"name": "TTFT", "of": of, "value": best["ttft"], "limit": asked["ttft"]},
             {"name": "TPOT", "of": of, "value": best["tpot"], "limit": asked["tpot"]},
         ],
-        "sure": word, "why": why(choice, best["name"], word), "evidence": evidence(about),
+        "sure": word, "why": why(choice, best["name"], word), "evidence": seen,
         "cost": priced(asked, best, about), "start": steps_of(best), "next": {"key": "card.next_" + word},
     }  # fmt: skip
 
@@ -173,7 +181,8 @@ def hundredths(share: float) -> int:
 def evidence(about: About) -> list[Part]:
     """Say how far off predictions were on points of this kind of model on this very GPU, by source, or that none is.
 
-    First those that set no coefficient, or were left out of the fit; then what others published.
+    Sources that have this very model come first; of those points that set no coefficient, or were left out of the fit,
+    come before what others published.
     """
     if about["own"]:
         return [{"key": "card.own"}]
@@ -188,10 +197,12 @@ def evidence(about: About) -> list[Part]:
     for row in here:
         if row["source"] not in sources and row["source"] not in [SET_ASIDE, LEFT_OUT]:
             sources.append(row["source"])
-    for source in sources:
-        own = [row for row in here if row["source"] == source]
-        if len(own) > 0:
-            found.append(off_on(nearest_of(about["model"], about["gpu"], about["weights"], own), about["scaled"]))
+    for known in [True, False]:
+        for source in sources:
+            own = [row for row in here if row["source"] == source]
+            same = len([row for row in own if row["model"] == about["model"]]) > 0
+            if len(own) > 0 and same == known:
+                found.append(off_on(nearest_of(about["model"], about["gpu"], about["weights"], own), about["scaled"]))
     if len(found) == 0:
         found.append({"key": "card.unchecked", "kind": about["kind"], "gpu": about["gpu"], "engine": about["engine"]})
     return found

@@ -30,10 +30,10 @@ def choice(lead=0.2, scatter=0.05, shares=(0.95, 0.05, 0.0), tie=False, none=0.0
 
 
 @pytest.mark.parametrize(
-    ("given", "never", "word"),
+    ("given", "doubted", "word"),
     [
         ({}, False, "sure"),
-        ({}, True, "likely"),  # what was never calibrated is never sure
+        ({}, True, "likely"),  # what was never calibrated, or held few points, is never sure
         ({"scatter": 0.11}, False, "likely"),  # less than twice what the lead falls short by
         ({"shares": (0.89, 0.11, 0.0)}, False, "likely"),
         ({"lead": 0.01, "scatter": 0.001}, False, "open"),  # sure, and too small to matter
@@ -41,8 +41,17 @@ def choice(lead=0.2, scatter=0.05, shares=(0.95, 0.05, 0.0), tie=False, none=0.0
         ({"lead": nan}, False, "sure"),  # nobody else meets the limits
     ],
 )
-def test_how_sure_a_choice_is(given, never, word):
-    assert card.confidence(choice(**given), "disaggregated", never) == word
+def test_how_sure_a_choice_is(given, doubted, word):
+    assert card.confidence(choice(**given), "disaggregated", doubted) == word
+
+
+def test_draws_are_doubted_where_intervals_missed_most_points():
+    assert [card.few_held({"held": [{"held": share}]}) for share in (0.14, 0.89)] == [True, False]
+    assert not card.few_held({"key": "card.unchecked"})
+    for model, sure in (("llama-3-8b", False), ("llama-3-70b", True)):  # of which our own run held 14 %
+        unit = Unit.of(model, "h100-sxm", 2, "fp8" if sure else "bf16")
+        found = planner.plan(unit, Workload(2200, 170), SLA(0.4, 0.04))
+        assert (found.card.sure == "sure") == sure
 
 
 @pytest.mark.parametrize(
@@ -92,6 +101,7 @@ ROWS = [
         ("m", "h", "bf16", "trtllm", [(30 / 180, 180), (0.6, 3)]),  # both precisions, where neither is the one
         ("m", "h", "fp8", "vllm", [(0.3, 4)]),  # set aside, where there is left out, too
         ("m", "b", "fp8", "vllm", [(0.05, 8)]),
+        ("n", "h", "fp8", "trtllm", [(0.6, 3), (30 / 180, 180)]),  # who has the model comes first
         ("o", "h", "fp8", "sglang", [(0.2, 10)]),  # another model there
         ("m", "b", "fp8", "trtllm", []),  # points of other GPUs tell nothing of this one
     ],
