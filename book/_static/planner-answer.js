@@ -85,7 +85,7 @@ window.inferenceMathAnswer = (() => {
     compare(card, names);
     measure(card);
     bold("card-sure", capital(card.sure), ` ${say(card.why)}.`);
-    at("card-evidence").textContent = [card.evidence[0], ...card.start].map(sentence).join(" ");
+    at("card-evidence").textContent = [...card.start, card.evidence[0]].map(sentence).join(" ");
     at("planner-said").textContent = sentence(card.headline);
     return sentence(card.headline);
   };

@@ -34,7 +34,7 @@ window.inferenceMathPictures = (() => {
     };
     const share_ = best === "chunked" ? row.chunk / work.n_in : 1;
     const decodes = best === "disaggregated" ? 0 : row.batch;
-    const names = [`${digits(row.batch)} decodes`, best === "chunked" ? "with its chunk" : (decodes ? "with a prompt" : "a prompt alone")];
+    const names = [`${digits(Math.round(row.batch))} decodes`, best === "chunked" ? "with its chunk" : (decodes ? "with a prompt" : "a prompt alone")];
     return [...one(names[0], row.batch, 0), ...one(names[1], decodes, share_)];
   };
   const speedRows = function* ({ asked, drawn, best }) {

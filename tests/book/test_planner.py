@@ -62,7 +62,9 @@ def assert_card(page, card):
     assert page.locator("#planner-said").text_content() == text.sentence(card.headline)
     assert page.locator("#planner-headline").text_content().endswith(card.what)
     assert page.locator("#card-sure").text_content() == f"{card.sure.capitalize()} {card.why}."
-    assert page.locator("#card-evidence").text_content().startswith(text.sentence(card.evidence[0]))
+    assert page.locator("#card-evidence").text_content() == " ".join(
+        map(text.sentence, [*card.start, card.evidence[0]])
+    )
     rows = page.locator("#card-rows li:not(.card-scale)")
     assert rows.locator(".card-name").all_inner_texts()[: len(card.rows)] == [row.name for row in card.rows]
     assert rows.locator("b").all_inner_texts()[: len(card.rows)] == [digits(row.value.value) for row in card.rows]

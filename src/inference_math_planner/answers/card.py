@@ -65,7 +65,7 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
             {"name": "TTFT", "of": of, "value": best["ttft"], "limit": asked["ttft"]},
             {"name": "TPOT", "of": of, "value": best["tpot"], "limit": asked["tpot"]},
         ],
-        "sure": word, "why": why(choice, best["name"], word), "evidence": seen,
+        "sure": word, "why": why(choice, best["name"], word, goal), "evidence": seen,
         "cost": priced(asked, best, about), "start": steps_of(best), "next": {"key": "card.next_" + word},
     }  # fmt: skip
 
@@ -146,7 +146,7 @@ def told(name: str, ends: list[float], goal: str) -> Part:
     return {"key": "card.other_" + goal, "name": name, "count": count, "span": [span] if low < high else []}
 
 
-def why(choice: Solution, name: str, word: str) -> list[Part]:
+def why(choice: Solution, name: str, word: str, goal: str) -> list[Part]:
     """Return how often the choice wins over the draws, what it costs to choose without knowing, and if none does."""
     best_in = choice["best_in"]
     others = [one for one in choice["order"] if one != name]
@@ -164,6 +164,8 @@ def why(choice: Solution, name: str, word: str) -> list[Part]:
         said["key"] = "card.thirds"
     elif best_in[name] >= HALF and best_in[second] >= HALF:
         said["key"] = "card.halves"
+    elif best_in[second] > best_in[name]:
+        said["key"] = "card.tie_" + goal
     found: list[Part] = [{"key": "card.by_draws"}, said]
     lost = regret(choice["rates"], name)
     if lost >= VISIBLE:
