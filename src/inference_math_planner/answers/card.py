@@ -7,7 +7,7 @@ The page prints this module: both languages make the same card of the same choic
 from __future__ import annotations
 
 from math import ceil, floor, isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inference_math.optimiser.answers import usd_per_million
 from inference_math.optimiser.choice import CAREFUL, median_row, regret
@@ -18,7 +18,7 @@ from inference_math_planner.answers.notes import LEFT_OUT, MATTERS, SET_ASIDE, V
 from inference_math_planner.answers.types import About, Card, CardRow, ErrorRow, Sized
 
 if TYPE_CHECKING:
-    from inference_math_planner.fleets.types import Standing
+    from collections.abc import Mapping
 
 __all__ = ["card_of", "confidence", "evidence", "fleet_sized", "hundredths", "unit_card"]
 
@@ -58,15 +58,15 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
     of: Part = {"key": "card.tail", "percent": 100 * tail} if tail > 0 else {"key": "card.mean"}
     return {
         "name": best["name"], "goal": goal, "value": rows[0]["value"], "ranged": about["never"],
-        "headline": headline(best, about), "noun": {"key": "card.noun_" + goal, "gpu": short_name(about["gpu"])},
-        "axis": {"key": "card.axis_" + goal, "rate": about["traffic"], "gpus": about["have"]},
+        "headline": headline(best, about), "noun": {"key": "noun." + goal, "gpu": short_name(about["gpu"])},
+        "axis": {"key": "axis." + goal, "rate": about["traffic"], "gpus": about["have"]},
         "what": what(best, asked["unit"]["layout"], asked["unit"]["gpus"]), "others": others, "rows": rows,
         "meters": [
             {"name": "TTFT", "of": of, "value": best["ttft"], "limit": asked["ttft"]},
             {"name": "TPOT", "of": of, "value": best["tpot"], "limit": asked["tpot"]},
         ],
         "sure": word, "why": why(choice, best["name"], word, goal), "evidence": seen,
-        "cost": priced(asked, best, about), "start": steps_of(best), "next": {"key": "card.next_" + word},
+        "cost": priced(asked, best, about), "start": steps_of(best), "next": {"key": "next." + word},
     }  # fmt: skip
 
 
@@ -93,8 +93,8 @@ def sized_as(asked: Asked, name: str, units: float, row: Row) -> Sized:
     }  # fmt: skip
 
 
-def fleet_sized(asked: Asked, one: Standing, row: Row) -> Sized:
-    """Return a fleet as a size; `asked` and `row` are those of its replicas."""
+def fleet_sized(asked: Asked, one: Mapping[str, Any], row: Row) -> Sized:
+    """Return a fleet, a `fleets.types.Standing`, as a size; `asked` and `row` are those of its replicas."""
     size = sized_as(asked, one["name"], one["units"], row)
     size["replicas"], size["gpus"], size["rate"] = one["replicas"], one["gpus_all"], one["rate"]
     size["ttft"], size["tpot"] = one["ttft"], one["tpot"]
@@ -114,7 +114,7 @@ def short_name(gpu: str) -> str:
 def headline(best: Sized, about: About) -> Part:
     """Return the number as a sentence; of a set-up that was never calibrated its ends."""
     goal, ends = about["goal"], counted(best, about["goal"])
-    key = "card." + goal
+    key = "headline." + goal
     if about["never"]:
         key = key + "_range" if isfinite(ends[2]) else key + "_more"
     used = best["gpus"][0] if goal == "rate" else 0.0
@@ -130,11 +130,11 @@ def what(best: Sized, layout: Layout, gpus: float) -> Part:
     units: Part = {"key": "card.units", "units": best["units"]}
     if best["prefill"] > 0:
         units = {"key": "card.pools", "prefill": best["prefill"], "decode": best["units"] - best["prefill"]}
-    shares: list[Part] = [{"key": "card.tp", "size": layout["tp"]}]
-    sizes = {"dp": layout["dp"], "ep": layout["ep"], "pp": layout["pp"]}
-    for name in ["dp", "ep", "pp"]:
-        if sizes[name] > 1:
-            shares.append({"key": "card." + name, "size": sizes[name]})
+    sizes = {"tp": layout["tp"], "dp": layout["dp"], "ep": layout["ep"], "pp": layout["pp"]}
+    shares: list[Part] = []
+    for name in ["tp", "dp", "ep", "pp"]:
+        if name == "tp" or sizes[name] > 1:
+            shares.append({"key": "layout." + name, "size": sizes[name]})
     of: Part = {"key": "card.replicas", "replicas": best["replicas"], "units": units}
     return {"key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": gpus, "shares": shares}
 
@@ -143,7 +143,7 @@ def told(name: str, ends: list[float], goal: str) -> Part:
     """Return what another architecture takes, or serves."""
     count, low, high = ends
     span: Part = {"key": "card.span" if isfinite(high) else "card.span_up", "low": low, "high": high}
-    return {"key": "card.other_" + goal, "name": name, "count": count, "span": [span] if low < high else []}
+    return {"key": "other." + goal, "name": name, "count": count, "span": [span] if low < high else []}
 
 
 def why(choice: Solution, name: str, word: str, goal: str) -> list[Part]:
@@ -165,7 +165,7 @@ def why(choice: Solution, name: str, word: str, goal: str) -> list[Part]:
     elif best_in[name] >= HALF and best_in[second] >= HALF:
         said["key"] = "card.halves"
     elif best_in[second] > best_in[name]:
-        said["key"] = "card.tie_" + goal
+        said["key"] = "undecided." + goal
     found: list[Part] = [{"key": "card.by_draws"}, said]
     lost = regret(choice["rates"], name)
     if lost >= VISIBLE:
