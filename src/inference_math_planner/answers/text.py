@@ -74,14 +74,15 @@ class _Commands:
 _Block = _Title | _Sentence | _Notes | _Table | _Commands
 
 
-def _blocks(record: Record) -> Iterator[_Block]:
-    """Yield everything that is printed: the card, then why, then all numbers."""
+def _blocks(record: Record, card: bool = True) -> Iterator[_Block]:
+    """Yield everything that is printed: the card, if it is not printed already, then why, then all numbers."""
     what, sent = _heading(record)
     yield _Title(what, 1)
     yield _Sentence(sent)
     head, *lines = card_lines(record)
-    yield _Sentence("", head)
-    yield from map(_Sentence, lines)
+    if card:
+        yield _Sentence("", head)
+        yield from map(_Sentence, lines)
     if record.fleets is not None:
         yield _Title("Why")
         yield _Sentence(sentence(record.fleets.how))
@@ -133,9 +134,9 @@ def _metered(one: Metered, ranged: bool) -> str:
     return f"a {one.of} {one.name} of {seen} ms (limit {1e3 * one.limit:g})"
 
 
-def as_text(record: Record) -> str:
-    """Return everything as lines for a terminal."""
-    return "\n".join(line for block in _blocks(record) for line in _in_text(block))
+def as_text(record: Record, *, card: bool = True) -> str:
+    """Return everything as lines for a terminal, or all but the card."""
+    return "\n".join(line for block in _blocks(record, card) for line in _in_text(block))
 
 
 def _in_text(block: _Block) -> list[str]:
