@@ -252,6 +252,7 @@
 
   const notes = ({ given, asked, solved, undrafted, rows, best, numbers, first }) => {
     const centre = math.under(asked, coefficients(given), [1, 1, 0]);
+    const whole = math.whole_alone(asked, coefficients(given), [1, 1, 0]);
     const missed = best ? [] : math.missed(asked, centre);
     const never = outsideOf(given, solved, first).map((one) => `not calibrated: ${say(one)}`);
     const long = tooLong(given, asked);
@@ -262,7 +263,7 @@
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${say(math.hindered(asked, centre, name))}`) : [];
     const wide = { ...given, kv: "bf16", sessions: 0 };
     const cache = given.kv === "fp8" ? math.slow_cache(asked, centre, math.under(question(wide), coefficients(wide), [1, 1, 0])) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(centre, math.whole_alone(asked, coefficients(given), [1, 1, 0])), ...math.store_moves(asked, centre, best ? numbers.rate[0] : 0), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...math.evidence(about({ given, asked, solved, first }, "unit"))].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(asked, centre, whole), ...math.store_moves(asked, centre, whole, best ? numbers.rate[0] : 0), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...math.evidence(about({ given, asked, solved, first }, "unit"))].map(sentence);
   };
 
   const remedies = (given) => {

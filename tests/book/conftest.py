@@ -43,9 +43,10 @@ COMPLAINED = """window.addEventListener("error", () => { window.complained = tru
     const complain = console.error;
     console.error = (...what) => { window.complained = true; complain(...what); };"""
 
-# A figure is drawn when somebody scrolls there.
+# A figure is drawn when somebody scrolls there, and opens what folds it.
 SCROLLED = """() => {
     const next = document.querySelector(".live-figure:not([data-drawn])");
+    for (let fold = next?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     next?.scrollIntoView();
     return !next;
 }"""

@@ -100,30 +100,12 @@ def test_choosing_a_model_changes_the_token_time(kept_page):
 
 @pytest.mark.parametrize(("B", "n_out"), [(1, 170), (192, 8)])
 def test_the_gap_figure_draws_the_binomial_law(kept_page, B, n_out):
-    page = kept_page("book/interference/02-delta-p-and-delta-h.html")
+    page = kept_page("book/handbook/promise-a-percentile.html")
     set_slider(page, "fig-gaps-live", "B", B)
     set_slider(page, "fig-gaps-live", "n_out", n_out)
     points = values(page, "fig-gaps-live")["tokens"]
     expected = latency.prefills_beside(B, n_out).pmf(points[:, 0])
     np.testing.assert_allclose(points[:, 1], expected, rtol=1e-7, atol=1e-9)
-
-
-def test_the_plan_figure_is_the_closed_form(kept_page):
-    """Rates of a chosen unit, stored prompts among them, as theory.unit_time_* with the unit's own costs."""
-    page = kept_page("book/predictions/03-plan-a-deployment.html")
-    page.locator("#fig-plan-live .vega-bind", has_text="unit").locator("select").select_option("Qwen3-32B FP8, 1 H100")
-    set_slider(page, "fig-plan-live", "prompt", 4000)
-    set_slider(page, "fig-plan-live", "output", 300)
-    drawn = values(page, "fig-plan-live")["aggregated"]
-    costs = Unit.of("qwen3-32b", "h100-sxm", 1, "fp8").costs(Workload(4000, 300))
-    limits = drawn[drawn[:, 0] > 1.2 * costs.t_w]
-    expected = 1 / (300 * theory.unit_time_aggregated(
-        delta_p=costs.delta_p, delta_h=costs.delta_h, t_w=costs.t_w, sla_tpot=limits[:, 0]
-    ))  # fmt: skip
-    assert len(limits) > 50
-    np.testing.assert_allclose(limits[:, 1], expected, rtol=0.03)  # the figure has one price a token, and a pair
-    set_slider(page, "fig-plan-live", "stored", 0.9)
-    assert (values(page, "fig-plan-live")["aggregated"][-50:, 1] > drawn[-50:, 1]).all()
 
 
 ENGINE = "document.querySelector('#fig-play .live-figure')"

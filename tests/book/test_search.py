@@ -15,7 +15,6 @@ ASKED = {
         "does disaggregation help",
         "P99 gap",
         "chunk size 405B",
-        "how many GPUs",
         "when does offloading stop helping",
         "refuted claims",
         "MFU",
@@ -24,20 +23,25 @@ ASKED = {
         "cache hit rate",
     ),
     "02-load-or-recompute": ("crossover",),
-    "prefill/02": ("prefix caching",),
-    "interference/05": ("TTFT under load",),
-    "predictions/06": ("accuracy",),
+    "handbook/choose-a-tier": ("prefix caching",),
+    "handbook/read-a-benchmark": ("TTFT under load",),
+    "handbook/accuracy": ("accuracy",),
     "reference/errata": ("errata",),
     "reference/citing": ("how to cite",),
-    "architectures/03b": ("how big a store",),
-    "architectures/03d": ("which replica",),
+    "handbook/size-a-store": ("how big a store",),
+    "handbook/route": ("which replica",),
     "06-chunked-prefill": ("chunked prefill",),
     "glossary": ("goodput", "bubble", "roofline"),
     "book/planner": ("planner",),
     "03-what-one-more-request-costs": ("what does one more request cost",),
 }
 # Words that have a place of their own, which comes first.
-FIRST = [("MoE", "glossary.html#term-MoE"), ("C27", "claims.html#c27"), ("NVMe", "glossary.html#term-NVMe")]
+FIRST = [
+    ("how many GPUs", "book/planner.html"),
+    ("MoE", "glossary.html#term-MoE"),
+    ("C27", "claims.html#c27"),
+    ("NVMe", "glossary.html#term-NVMe"),
+]
 FOUND = [(queries[0], part) for part, queries in ASKED.items()]
 FOUND += [(query, part) for part, queries in ASKED.items() for query in queries[1:]]
 

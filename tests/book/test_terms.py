@@ -6,7 +6,7 @@ import pytest
 
 from inference_math_book.extension.terms import pattern_of
 
-PAGE = "book/interference/02-delta-p-and-delta-h.html"
+PAGE = "book/handbook/promise-a-percentile.html"
 pytestmark = pytest.mark.browser
 
 

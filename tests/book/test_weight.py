@@ -38,7 +38,7 @@ def plain(browser, site):
 
 
 @pytest.mark.parametrize(
-    "name", ["02-load-or-recompute", "architectures/02-disaggregation", "reference/formulas", "reference/claims"]
+    "name", ["02-load-or-recompute", "handbook/split-pools", "reference/formulas", "reference/claims"]
 )
 def test_a_page_is_light_before_anybody_scrolls(plain, site, name):
     page = plain(name)

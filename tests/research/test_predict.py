@@ -57,5 +57,5 @@ def test_served_rows_have_the_errors_of_the_table_of_groups():
 
 
 def test_the_chapter_says_how_many_drafts_are_taken_to_be_accepted(root):
-    text = (root / "book" / "predictions" / "05-what-the-field-runs.md").read_text(encoding="utf-8")
-    assert f"{10 * predict.served.plays.ACCEPTED:.0f} of ten of a draft" in text
+    text = (root / "book" / "handbook" / "speculative-decoding.md").read_text(encoding="utf-8")
+    assert f"{10 * predict.served.plays.ACCEPTED:.0f} of 10 is assumed" in text

@@ -51,8 +51,9 @@ def test_one_number_and_arrays_of_them_agree(unit, decodes, context, fresh, cach
 
 @given(st.floats(1e6, 1e12))
 def test_a_slow_store_makes_prefills_wait_and_a_fast_one_hides(read_bw):
-    in_hbm, loaded = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, bw, 1.0, 1.0) for bw in (0.0, read_bw))
     load = UNIT.numbers["caches"][0]["bytes"] / read_bw * 0.5 * 2200
+    assert steps.kv_loaded(UNIT.numbers, 0.5 * 2200, read_bw) == pytest.approx(load)
+    in_hbm, loaded = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, one, 1.0, 1.0) for one in (0.0, load))
     for decodes in (0, 8, 200):  # it hides under all that the step does, weight read and decodes with it
         assert loaded["mixed"](decodes, 1) == pytest.approx(max(load, in_hbm["mixed"](decodes, 1)))
 
@@ -73,10 +74,20 @@ def test_a_chunk_waits_for_its_share_of_the_prompts_that_begin(seconds, load, gr
 )
 def test_every_gpu_loads_its_own_copy_and_every_group_over_its_own_links(layout, copies, at_once):
     deep, work = Unit.of("deepseek-v3", "h200-sxm", weights="fp8", kv="fp8", **layout), Workload(2200, 170, 0.9)
-    slow = steps.costs(deep.numbers, terms(deep), work.plain, 8 * 1e8, 1.0, 1.0)
+    loaded = steps.kv_loaded(deep.numbers, 0.9 * 2200, 8 * 1e8)
+    slow = steps.costs(deep.numbers, terms(deep), work.plain, loaded, 1.0, 1.0)
     alone = copies * deep.model.kv_token("fp8") * 0.9 * 2200 / (8 / at_once * 1e8)
     assert slow["load"] == slow["mixed"](0, 1) == pytest.approx(alone)
     assert slow["mixed"](0, 16) == pytest.approx(16 / at_once * alone)
+
+
+def test_a_request_keeps_the_links_of_its_store_for_what_it_loads_and_writes():
+    """Of the prompt's other half and of the answer one copy is written; without links, or anything stored, nothing."""
+    each, work = UNIT.numbers["caches"][0]["bytes"], WORK.plain | {"n_in": 2000.0, "n_out": 300.0, "alpha": 0.5}
+    assert steps.kv_written(UNIT.numbers, work) == pytest.approx(1300 * each)
+    assert steps.kv_moved(UNIT.numbers, work, 1e9) == pytest.approx((1000 + 1300) * each / 1e9)
+    assert steps.kv_moved(UNIT.numbers, work, 0.0) == 0
+    assert steps.kv_moved(UNIT.numbers, work | {"alpha": 0.0}, 1e9) == 0
 
 
 @pytest.mark.parametrize("unit", [UNIT, MIXTURE, Unit.of("deepseek-v3", "b200", 8, "fp8", "fp8")])

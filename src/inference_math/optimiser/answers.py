@@ -16,7 +16,7 @@ from inference_math.optimiser.search import ALWAYS, NEVER
 from inference_math.optimiser.types import Solution, StoreGain, Swing
 from inference_math.unit.asked import NEARLY, computed_tokens, crowded, target_of
 from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch, mean_seen, round_trip
-from inference_math.unit.steps import costs, drafting, unit_terms
+from inference_math.unit.steps import costs, drafting, kv_moved, unit_terms
 from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, Step, StepCosts, Target
 from inference_math.workload.requests import Work
 
@@ -32,7 +32,8 @@ chunked_gain_sla_serial = theory.chunked_gain_sla_serial.plain
 def under(asked: Asked, found: CoefficientValues, factors: list[float]) -> StepCosts:
     """Return `steps.costs` under the coefficients `found`, a step, its prompts' part and the front stretched."""
     unit, work = asked["unit"], asked["work"]
-    each = costs(unit, unit_terms(unit, found), work, asked["read_bw"], factors[0], factors[1])
+    moved = kv_moved(unit, work, asked["read_bw"])
+    each = costs(unit, unit_terms(unit, found), work, moved, factors[0], factors[1])
     each["front"] = asked["front"] * exp(asked["front_sd"] * factors[2])
     return each
 

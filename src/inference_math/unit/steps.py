@@ -167,8 +167,10 @@ def kv_held(unit: UnitNumbers, tokens: float) -> float:
 def kv_loaded(unit: UnitNumbers, tokens: float, read_bw: float) -> float:
     """Return the seconds in which stored tokens of a request come, over links that bring a unit `read_bw` bytes/s.
 
-    A group of GPUs loads over its own links, every GPU its own copy.
+    A group of GPUs loads over its own links, every GPU its own copy. Without links (0) all lies in HBM, and none come.
     """
+    if not (read_bw > 0 and tokens > 0):
+        return 0.0
     return kv_load_time(kv_held(unit, tokens), read_bw / unit["layout"]["dp"])
 
 
@@ -178,6 +180,22 @@ def kv_sent(unit: UnitNumbers, tokens: float) -> float:
     for cache in unit["caches"]:
         sent += cache["bytes"] * (min(tokens, cache["reach"]) if cache["evicts"] else tokens)
     return sent
+
+
+def kv_moved(unit: UnitNumbers, work: Work, read_bw: float) -> float:
+    """Return the seconds for which a request keeps the links to its store: what it loads, and what it writes.
+
+    Links carry `read_bw` bytes/s of a unit. What is loaded and what is written share them, as on a drive, whichever
+    way it goes.
+    """
+    loaded = kv_loaded(unit, stored_tokens(work["n_in"], work["alpha"]), read_bw)
+    return loaded + kv_load_time(kv_written(unit, work), read_bw / unit["layout"]["dp"]) if loaded > 0 else 0.0
+
+
+def kv_written(unit: UnitNumbers, work: Work) -> float:
+    """Return the bytes that go to a store with a request: one copy of what it had not, new prompt tokens and answer."""
+    cached = kv_sent(unit, stored_tokens(work["n_in"], work["alpha"]))
+    return kv_sent(unit, work["n_in"] + work["n_out"]) - cached
 
 
 def kv_tokens(unit: UnitNumbers, tokens: float) -> float:
@@ -469,18 +487,15 @@ def loading(seconds: float, load: float, prompts: float, groups: float) -> float
     return seconds + begun * max(0.0, load * max(prompts / groups, 1.0) - seconds)
 
 
-def costs(
-    unit: UnitNumbers, terms: Terms, work: Work, read_bw: float, factor: float, prompt_factor: float
-) -> StepCosts:
+def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: float, prompt_factor: float) -> StepCosts:
     """Return the talks' numbers of a workload (n_in, n_out, alpha, cv): t_w, ttft_1, cache_read, own, and `mixed`.
 
     `mixed` gives the seconds of a step with so many decodes and prompts, a chunk counting as its share of one, and the
     others are read off it: `t_w` what a step takes however little it does; `ttft_1` what a prompt adds to it, net of
     t_w; `cache_read` the KV read of one more decode, `own` what else it adds, on average up to 64: ΔH is both.
-    The share alpha of the prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by
-    layer, every GPU its own copy, `load` seconds a prompt, for which a step waits where it is shorter; see `loading`. A
-    step is `factor` times as long, what prompts add to it and what they load `prompt_factor` times; neither is below
-    the floor.
+    The share alpha of the prompts lies in HBM, or in a store whose links a prompt keeps for `moved` seconds, layer by
+    layer: a step waits for it where it is shorter; see `loading`. A step is `factor` times as long, what prompts add to
+    it and what they move, `load`, `prompt_factor` times; neither is below the floor.
     A chunk counts as its share of the prompt's cached read; an engine reads all before it in each chunk, which the
     simulator counts.
     """
@@ -488,7 +503,7 @@ def costs(
     context = context_of(work)
     cached = stored_tokens(n_in, work["alpha"])
     fresh = n_in - cached
-    load = prompt_factor * kv_loaded(unit, cached, read_bw) if read_bw > 0 and cached > 0 else 0.0
+    load = prompt_factor * moved
     groups = unit["layout"]["dp"]
     floor = floor_terms(unit)
     spans, least = (

@@ -53,6 +53,7 @@ from inference_math.unit.steps import (
     floor_spans,
     floor_terms,
     kv_held,
+    kv_loaded,
     kv_tokens,
     longest_request,
     most_uneven,
@@ -360,14 +361,15 @@ class Unit:
         """Return the talks' numbers of a workload: t_w, TTFT(1), KV read, what else a decode adds, KV capacity.
 
         What is stored of the prompts lies in HBM, or is loaded with `read_bw` bytes/s where that is above 0: layer by
-        layer, waiting where that takes longer than computing the rest [C05].
+        layer, waiting where that takes longer than computing the rest [C05]. Storing what is new costs nothing here.
         """
         bandwidth = as_number("read_bw", read_bw, AT_LEAST_ZERO)
         if self.drafts:
             raise ValueError(
                 f"drafts must be 0 for the talks' numbers, in which a step gives a token, not {self.drafts}: see plan"
             )
-        each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, bandwidth, 1.0, 1.0)
+        load = kv_loaded(self.numbers, stored_tokens(work.n_in, work.alpha), bandwidth)
+        each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, load, 1.0, 1.0)
         sent = sent_seconds(self.numbers, self.gpu, work.n_in)
         return WorkloadCosts.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work), self.dp, sent)
 

@@ -207,8 +207,8 @@ class Plan:
 
     @cached_property
     def advice(self) -> tuple[str, ...]:
-        """Where the SLA cannot be met: by how much it is missed, and what would meet it."""
-        return () if self.best else tuple(map(say, _advice(self.case, self.pairs)))
+        """Why a store is slower than computing; where the SLA cannot be met, by how much, and what would meet it."""
+        return tuple(map(say, _advice(self.case, () if self.best else self.pairs)))
 
     @cached_property
     def outside(self) -> tuple[str, ...]:
@@ -405,8 +405,7 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     case, unit = found.case, found.case.unit
     rows = known_errors()
     yield from notes.to_choose(case.asked, found.solved)
-    yield from notes.slow_store(under(case), answers.whole_alone(case.asked, *case.pairs(0)[0]))
-    yield from notes.store_moves(case.asked, under(case), found["rate"] if found.best else 0.0)
+    yield from notes.store_moves(case.asked, under(case), _whole(case), found["rate"] if found.best else 0.0)
     if unit.kv == "fp8":
         yield from notes.slow_cache(case.asked, under(case), under(replace(case, unit=unit.resized(kv="bf16"))))
     yield from notes.trusted(unit.numbers, rows)
@@ -424,7 +423,10 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
 
 
 def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
-    """Yield by how much a request alone misses each limit, and which changes would meet them all."""
+    """Yield why a store is slower than computing, and under the draws of a plan that meets no limits what would."""
+    yield from notes.slow_store(case.asked, under(case), _whole(case))
+    if not pairs:
+        return
     yield from notes.missed(case.asked, under(case))
     met = False
     for tp, precision, other in _variants(case.unit):
@@ -438,6 +440,11 @@ def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
             yield notes.remedy(tp, other.gpus, precision, median(solved["rates"][solved["best"]]))
     if not met:
         yield {"key": "missed.nothing"}
+
+
+def _whole(case: Case) -> float:
+    """Return the seconds of a prompt alone of which nothing is stored, under the calibration itself."""
+    return answers.whole_alone(case.asked, *case.pairs(0)[0])
 
 
 def _may_meet(case: Case, drawn: list[DrawnCoefficients]) -> bool:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from math import isfinite
 
+from inference_math import theory
 from inference_math.optimiser.choice import median_row
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
-from inference_math.unit.asked import places, sent_bytes, store_bytes, target_of
-from inference_math.unit.steps import kv_sent, kv_tokens, stored_tokens
+from inference_math.unit.asked import NEARLY, places, sent_bytes, store_bytes, target_of
+from inference_math.unit.steps import kv_held, kv_loaded, kv_tokens, kv_written, stored_tokens
 from inference_math.unit.types import Asked, Part, StepCosts, UnitNumbers
 from inference_math_planner.answers.types import ErrorRow
 
@@ -22,6 +23,8 @@ __all__ = [
     "remedy", "runner_up", "served_where", "short", "sized_how", "slow_cache", "slow_store", "standing_of",
     "store_moves", "to_choose", "trusted",
 ]  # fmt: skip
+
+crossover_shared_link = theory.crossover_shared_link.plain
 
 GUESSED = "a guess: none of this maker is calibrated"
 OPERATED = "h100-sxm"  # whose operators were measured one by one
@@ -249,29 +252,48 @@ def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[Part]:
     return found
 
 
-def slow_store(each: StepCosts, whole: float) -> list[Part]:
-    """Say that loading what is stored takes a prompt alone longer than computing it, which takes `whole` seconds."""
-    alone = each["mixed"](0.0, 1.0)
-    return [{"key": "stored.slow", "alone": alone, "whole": whole}] if each["load"] > 0 and alone > whole else []
+def slow_store(asked: Asked, each: StepCosts, whole: float) -> list[Part]:
+    """Say that and why a store keeps a prompt alone for longer than computing all of it, which takes `whole` seconds.
+
+    And from which bandwidth on, and up to which share of a prompt, it does not.
+    """
+    if not each["load"] > 0 or each["mixed"](0.0, 1.0) <= whole:
+        return []
+    work, unit = asked["work"], asked["unit"]
+    token, fresh = whole / work["n_in"], work["n_in"] - stored_tokens(work["n_in"], work["alpha"])
+    e = whole / kv_loaded(unit, work["n_in"], asked["read_bw"])
+    write = kv_written(unit, work) / (asked["read_bw"] / unit["layout"]["dp"]) / fresh
+    share = crossover_shared_link(e, token, write)
+    less: list[Part] = [{"key": "stored.less", "share": share}] if share >= VISIBLE else []
+    return [{
+        "key": "stored.slow", "load": each["load"], "whole": whole, "e": e, "less": less,
+        "has": asked["read_bw"] / unit["gpus"] / 1e9, "needed": needed_gb(asked, each, whole),
+    }]  # fmt: skip
 
 
-def store_moves(asked: Asked, each: StepCosts, rate: float) -> list[Part]:
+def needed_gb(asked: Asked, each: StepCosts, whole: float) -> float:
+    """Return the GB/s of each GPU at which a store keeps a prompt for the `whole` seconds of computing it."""
+    return asked["read_bw"] / asked["unit"]["gpus"] / 1e9 * each["load"] / whole
+
+
+def store_moves(asked: Asked, each: StepCosts, whole: float, rate: float) -> list[Part]:
     """Say what a store loads and takes in at `rate` requests/s of a unit, and what hides it from rate and TTFT.
 
-    Of a prompt whatever is not stored is written, and its answer. Loads are counted, and hide beside what a prompt
-    alone computes in the same step; writes are not counted.
+    Both keep its links, and hide beside what a prompt alone computes in the same step; see `slow_store` for `whole`.
     """
     unit, work = asked["unit"], asked["work"]
     if not (each["load"] > 0 and rate > 0):
         return []
     cached = stored_tokens(work["n_in"], work["alpha"])
-    written = kv_sent(unit, work["n_in"] + work["n_out"]) - kv_sent(unit, cached)
     alone = each["mixed"](0.0, 1.0)
-    how: Part = {"key": "stored.beside" if each["load"] < alone else "stored.longer", "alone": alone}
+    how: Part = {"key": "stored.longer"}
+    if each["load"] * NEARLY < alone:
+        how = {"key": "stored.beside", "alone": alone, "needed": needed_gb(asked, each, whole)}
+    endless: list[Part] = [] if asked["sessions"] > 0 else [{"key": "stored.endless"}]
     return [{
         "key": "stored.moves", "load": each["load"], "how": how,
-        "loaded": rate * kv_sent(unit, cached) / 1e9, "carries": asked["read_bw"] / 1e9,
-        "written": rate * written / 1e9,
+        "loaded": rate * kv_held(unit, cached) / 1e9, "carries": asked["read_bw"] / 1e9,
+        "written": rate * kv_written(unit, work) / 1e9, "endless": endless,
     }]  # fmt: skip
 
 

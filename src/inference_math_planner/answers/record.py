@@ -269,7 +269,8 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inferen
     `architectures` are all of its kind; `one_unit`, `offloading`, `drafting` and `numbers` are those of one unit at
     full load, `none_in` the share of the draws in which it meets the limits with no architecture. `runner_up` is empty
     where nobody asked for it; `warnings` are what a command notes beside its answer. `feasible` is false, too, where
-    no fleet keeps the promise that was asked for: then `advice` says why, and which promise one would keep.
+    no fleet keeps the promise that was asked for: then `advice` says why, and which promise one would keep. It also
+    says why a store is slower than computing.
     """
 
     unit: str

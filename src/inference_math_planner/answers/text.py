@@ -116,7 +116,7 @@ def card_lines(record: Record) -> list[str]:
         "; ".join(card.others) or "no other architecture keeps the limits",
         f"{sent} see {' and '.join(_metered(one, card.ranged) for one in card.meters)}",
         f"{card.sure} {card.why}",
-        "; ".join(card.cost),
+        record.advice[0] if record.advice else "; ".join(card.cost),  # a store that does not pay comes first
         ". ".join(
             [
                 f"start {'each replica' if answer.replicas > 1 else 'it'} with {in_line(answer.options)}",

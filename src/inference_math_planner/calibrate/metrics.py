@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from inference_math.catalogue.engines import engines
 from inference_math.evidence.checks import ANY_POSITIVE, as_number
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
+from inference_math.unit.steps import draft_yield
 from inference_math.workload import Workload
 from inference_math_planner.calibrate.fitting import moved_to
 from inference_math_planner.calibrate.from_runs import refuse_others, start_of
@@ -62,6 +63,11 @@ class Window:
         Requests that lost their place.
     ttft_counts, tpot_counts
         Upper ends in seconds and how many lay below, of the page's histograms.
+    gap_counts
+        The same of the times from step to step of a request; empty where the page has none.
+    drafted, accepted
+        Tokens that a request drafted in a step, and the chance that one was accepted whose predecessors were (NaN
+        without drafts).
     """
 
     engine: str
@@ -81,6 +87,9 @@ class Window:
     preempted: int
     ttft_counts: Mapping[float, float]
     tpot_counts: Mapping[float, float]
+    gap_counts: Mapping[float, float] = field(default_factory=dict)
+    drafted: float = 0.0
+    accepted: float = math.nan
 
     @property
     def work(self) -> Workload:
@@ -99,6 +108,11 @@ class Window:
         below = max((count for end, count in counts.items() if end <= limit), default=0.0)
         above = min((count for end, count in counts.items() if end >= limit), default=total)
         return below / total, above / total
+
+    def longer(self, seconds: float) -> float:
+        """Return how many gaps between two steps of a request were certainly longer than so many seconds."""
+        known = [count for end, count in self.gap_counts.items() if end >= seconds]
+        return self.gap_counts[math.inf] - min(known) if known else 0.0
 
     def sampled(self, quantity: str) -> float:
         """Return by how many seconds the mean of "ttft" or "tpot" may be off for its requests were so many: 90 %.
@@ -140,6 +154,12 @@ class Watched:
         """Whether every time lies in its interval."""
         return bool(self.table["inside"].all())
 
+    def step(self, budget: float) -> float:
+        """Return the seconds of a step with so many prompt tokens, at most (95 %), by what explains the window."""
+        seen, unit = self.window, self.unit.calibrated(self.calibration)
+        wide = float((self.table["high"] / self.table["value"]).iloc[0])
+        return wide * float(unit.step_time(max(seen.in_flight, 1.0), seen.n_in + seen.n_out / 2, budget, seen.n_in))
+
 
 def window(page: str | Path, earlier: str | Path | None = None, seconds: float | None = None) -> Window:
     """Return what an engine counted until `page` was taken, since its start or since an `earlier` page.
@@ -167,11 +187,9 @@ def window(page: str | Path, earlier: str | Path | None = None, seconds: float |
     counted = {key: value - before.get(key, 0.0) for key, value in _totals(late, known).items()}
     if any(value < 0 for value in counted.values()):
         raise ValueError(f"{page} must be a later page than {earlier}, of an engine that was not started in between")
-    if counted.get("drafts", 0.0) > 0:
-        raise ValueError(f"{page} must be of an engine without drafts: a step gives a request several tokens")
     if missing := [key for key in ("requests", "prompt", "output", "ttft_sum", "tpot_sum") if key not in counted]:
         raise ValueError(
-            f"{page} lacks {', '.join(known[key.removesuffix('_sum')][0] for key in missing)}; {_ACCEPTED}"
+            f"{page} lacks {', '.join(' or '.join(known[key.removesuffix('_sum')]) for key in missing)}; {_ACCEPTED}"
         )
     requests = counted["requests"]
     if requests < _FEWEST:
@@ -186,13 +204,14 @@ def watch(unit: Unit, seen: Window) -> Watched:
 
     Compared are the TPOT and, where the page tells it, the time from a place to the first token. The law says both from
     mean lengths and mean requests in flight, so a window over night and day is a mean over loads that the law does not
-    see. Where one lies outside of its interval, each coefficient moves alone, by maximum a posteriori as far as `fit`
-    would let it: those are named that explain both times, which of two times of one load may be several.
+    see. Of an engine that drafts, it is asked with the drafts that were accepted. Where one lies outside of its
+    interval, each coefficient moves alone, by maximum a posteriori as far as `fit` would let it: those are named that
+    explain both times, which of two times of one load may be several.
 
     Raises
     ------
     ValueError
-        For a window of another engine than the unit's, or a calibration that no fit starts from.
+        For a window of another engine than the unit's, with other drafts, or a calibration that no fit starts from.
 
     Examples
     --------
@@ -204,6 +223,10 @@ def watch(unit: Unit, seen: Window) -> Watched:
     """
     if seen.engine != unit.engine:
         raise ValueError(f"engine must be {seen.engine}, whose page it is, not {unit.engine}")
+    if round(seen.drafted) != unit.drafts:
+        raise ValueError(f"drafts must be {seen.drafted:.0f}, as many as on the page, not {unit.drafts}")
+    if unit.drafts:
+        unit = unit.resized(accepted=seen.accepted)
     refuse_others(unit, pd.DataFrame([{"source": "the page", "model": seen.model or None, "tp": math.nan}]))
     work, users = seen.work, max(seen.in_flight, 1.0)
     own = seen.first == seen.first
@@ -297,10 +320,10 @@ def _counts(
     early: Mapping[str, list[tuple[dict[str, str], float]]],
     known: Mapping[str, list[str]],
 ) -> dict[str, dict[float, float]]:
-    """Return cumulative counts of the window by upper end, for TTFT and for times between tokens."""
-    found: dict[str, dict[float, float]] = {"ttft": {}, "tpot": {}}
+    """Return cumulative counts of the window by upper end: TTFT, requests' times between tokens, gaps between steps."""
+    found: dict[str, dict[float, float]] = {"ttft": {}, "tpot": {}, "gap": {}}
     for key, counts in found.items():
-        names = [*(known.get("each", []) if key == "tpot" else []), *known[key]]
+        names = [*(known.get("each", []) if key == "tpot" else []), *known["ttft" if key == "ttft" else "tpot"]]
         name = next((f"{one}_bucket" for one in names if f"{one}_bucket" in late), "")
         for sign, samples in ((1.0, late), (-1.0, early)):
             for labels, value in samples.get(name, []):
@@ -324,11 +347,14 @@ def _window(
     }
     first = mean["ttft"] - mean["queue"] if math.isnan(mean["first"]) else mean["first"]
     if seconds is None and "steps" not in counted:
-        raise ValueError(f"seconds between two pages must be given: {name} does not count its steps")
+        raise ValueError(f"seconds must be given, those between two pages: {name} does not count its steps")
     groups = len({labels.get("engine", "") for one in known.get("steps", []) for labels, _ in late.get(one, [])})
     busy = counted["steps"] * mean["tpot"] / groups if seconds is None else as_number("seconds", seconds, ANY_POSITIVE)
     # Of a page that does not tell a first token from the wait before it, decodes alone.
     ran = (0.0 if math.isnan(first) else requests * first) + counted["tpot_sum"]
+    drafts, accepted = counted.get("drafts", 0.0), counted.get("accepted", 0.0)
+    gives = 1 + accepted / drafts if drafts else 1.0  # tokens of a step and request; the page's gaps are of steps
+    drafted = counted.get("drafted", 0.0) / drafts if drafts else 0.0
     models = {labels.get("model_name", "") for samples in late.values() for labels, _ in samples} - {""}
     if len(models) > 1:
         raise ValueError(f"a page must be of one model, not of {', '.join(sorted(models))}")
@@ -336,6 +362,17 @@ def _window(
         name, next(iter(models), ""), int(requests), counted["prompt"] / requests, counted["output"] / requests,
         counted.get("cached", 0.0) / max(counted.get("looked_up", 0.0), 1.0),
         int(counted.get("running", 0)), int(counted.get("waiting", 0)), counted.get("usage", math.nan),
-        ran / busy, mean["ttft"], mean["queue"], mean["first"], mean["tpot"], int(counted.get("preempted", 0)),
-        counts["ttft"], counts["tpot"],
+        ran / busy, mean["ttft"], mean["queue"], mean["first"], mean["tpot"] / gives, int(counted.get("preempted", 0)),
+        counts["ttft"], counts["tpot"], counts["gap"], drafted, _accepted(drafted, gives),
     )  # fmt: skip
+
+
+def _accepted(drafted: float, gives: float) -> float:
+    """Return the chance that a draft is accepted whose predecessors were, by the tokens of a step; else NaN."""
+    if not drafted:
+        return math.nan
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if draft_yield(drafted, middle) < gives else (low, middle)
+    return (low + high) / 2

@@ -23,7 +23,7 @@ from inference_math.catalogue import PRECISIONS, Gpu, Model
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
 from inference_math.catalogue.links import Link, joined, link
-from inference_math.catalogue.tiers import Tier, tier
+from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.numerals import digits, in_seconds
 from inference_math.evidence.sentences import say
@@ -72,8 +72,9 @@ _IDLE: dict[tuple[str, ...], dict[str, object]] = {
     },
     ("rate", "have"): {"bursts": 1.0, "seed": 0},
     ("drafts",): {"accepted": ACCEPTED},
-    ("alpha",): {"sessions": None},
 }  # fmt: skip
+_PLACES = ("page", "runs", "table")  # files that are named without an option
+_GB_PER_S = Interval(1e-3, 1e6)  # that a GPU moves
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
 _LINES = 5  # of a trace that are named where they are left out
 
@@ -116,7 +117,7 @@ def _of_a_file(error: OSError, options: argparse.Namespace) -> str:
             own = Path(one)
             beside = name in ("report", "commands", "out") and at.name.startswith(f".{own.name}.")
             if at in (own, own.resolve()) or beside:
-                return f"--{name} {one}: {error.strerror}"
+                return f"{one if name in _PLACES else f'--{name} {one}'}: {error.strerror or error}"
     return str(error)
 
 
@@ -175,8 +176,8 @@ def _refuse_idle(options: argparse.Namespace) -> None:
     """Refuse options that would change nothing."""
     if options.turns is not None and options.sessions is not None:
         raise ValueError("--sessions must be left out: it follows from --users and --turns")
-    given = {name for names in _IDLE for name in names if getattr(options, name)}
-    given |= set() if options.lengths in LENGTHS else {"alpha"}  # a file may say what is stored
+    given = {name for names in _IDLE for name in names if getattr(options, name) is not None}
+    given -= set() if options.drafts else {"drafts"}  # which is 0 where none are named
     for needed, usual in _IDLE.items():
         if given & set(needed):
             continue
@@ -205,7 +206,7 @@ def _others(named: Sequence[str], found: Plan) -> pd.DataFrame:
     """Return what other GPUs do, named as GPU or GPU=USD."""
     asked = [one.partition("=") for one in named]
     try:
-        prices = {name: float(price) for name, sign, price in asked if sign}
+        prices = {name: as_number("--gpus", float(price), ANY_POSITIVE) for name, sign, price in asked if sign}
     except ValueError:
         raise ValueError(f"--gpus must be names, or GPU=USD, for example b200=5, not {' '.join(named)!r:.80}") from None
     return across(found, [_gpu(name) for name, _, _ in asked] or None, prices)
@@ -228,7 +229,8 @@ def _put_sessions(options: argparse.Namespace) -> None:
         options.sessions = ceil(options.users / units)
     who = f"{digits(options.users)} users of {units} units of {unit.gpus} GPUs"
     said = f"{who} find {options.alpha:.0%} of their prompts of {digits(found.prompt)} tokens"
-    _note(options, f"{said}, most of that in {options.tier or 'HBM'} (inference-math store)")
+    where = f", most of that in {options.tier or 'HBM'}" if options.alpha else ""
+    _note(options, f"{said}{where} (inference-math store)")
 
 
 def _hold_what_fits(options: argparse.Namespace) -> None:
@@ -239,6 +241,8 @@ def _hold_what_fits(options: argparse.Namespace) -> None:
     if options.tier is None or "=" not in options.tier:
         return
     options.tier, size = _in_gb("--tier", options.tier)
+    if options.tier == "hbm":
+        raise ValueError("--tier hbm must have no size: --memory says how much there is")
     if not options.sessions or not options.alpha or options.prompt is None:
         raise ValueError("--sessions must be given with a size of --tier, and --alpha, --prompt: what a unit keeps")
     unit, _ = _laid_out(options)
@@ -262,6 +266,8 @@ def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | No
     missing = [name for name in names if getattr(options, name) is None]
     if missing:
         raise ValueError(f"--{missing[0]} must be given with --turns")
+    if not (options.blocking or options.tiers):
+        raise ValueError("--async-loads must be left out: it changes nothing without --tiers")
     turns = Turns(**{name: getattr(options, name) for name in names})
     sizes = dict(_in_gb("--tiers", named) for named in options.tiers)
     habit = Habit(blocking=options.blocking, lifetime=options.lifetime)
@@ -274,8 +280,10 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
         raise ValueError("--store must be left out where --tier names one")
     if (options.tier is not None or options.store is not None) and not work.alpha:
         raise ValueError("--tier and --store need --alpha above 0: without it, nothing is stored there")
-    own = None if options.store is None else Tier.of_bandwidth(1e9 * options.store)
-    place = own if options.tier is None else tier(options.tier)
+    if options.sessions is not None and not work.alpha:  # of the options, or of a file
+        raise ValueError("--sessions must be left out: it changes nothing without --alpha")
+    own = None if options.store is None else Tier.of_bandwidth(1e9 * as_number("--store", options.store, _GB_PER_S))
+    place = own if options.tier is None else as_tier("tier", options.tier)
     unit, named = _laid_out(options)
     if options.drafts or options.accepted != ACCEPTED:
         unit = unit.resized(drafts=options.drafts, accepted=options.accepted)
@@ -359,9 +367,10 @@ def _link(name: str | None) -> Link | None:
     if name is None:
         return None
     try:
-        return Link.of_bandwidth(1e9 * float(name))
+        speed = float(name)
     except ValueError:
         return link(name)
+    return Link.of_bandwidth(1e9 * as_number("--link", speed, _GB_PER_S))
 
 
 def _units(options: argparse.Namespace, unit: Unit) -> int:
@@ -510,6 +519,8 @@ def _watch(options: argparse.Namespace) -> int:
     if options.out is not None:
         _keep_inputs("--out", options.out, options.page, options.since, options.calibration)
     unit = _unit(options)
+    if options.drafts:
+        unit = unit.resized(drafts=options.drafts)  # which of them were accepted the page says
     found = metrics.watch(unit, metrics.window(options.page, options.since, options.seconds))
     plain = json.dumps(watching.as_plain(found), indent=2, allow_nan=False) if options.json else ""
     print(plain or watching.as_text(found, options))

@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from inference_math import __version__
 from inference_math.catalogue import PRECISIONS
 from inference_math.catalogue.engines import engines
+from inference_math.catalogue.tiers import tiers
 from inference_math.unit.shapes import MEMORY
 from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS
@@ -22,14 +23,13 @@ DESCRIPTION = "The mathematics of LLM serving: plan a deployment, foresee a benc
 # What arguments are called on the command line.
 _ALIKE = (
     "alpha ttft tpot quantile units price tp ep dp pp weights kv memory engine model gpu drafts accepted link sessions "
-    "seed front burstiness users turns first message answer shared cv seconds"
+    "seed front burstiness users turns first message answer shared cv seconds tier"
 )
 OPTIONS = {name: f"--{name}" for name in _ALIKE.split()} | {
     "n_in": "--prompt",
     "n_out": "--output",
     "work.n_out": "--output",
     "traffic": "--rate",
-    "read_bw": "--store (in bytes/s)",
     "prompts": "--num-prompts",
     "concurrency": "--max-concurrency",
     "rate": "--request-rate",
@@ -132,8 +132,18 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     planner.add_argument("--prompt", type=float, help="prompt tokens")
     planner.add_argument("--output", type=float, help="output tokens")
     planner.add_argument("--alpha", type=float, help="share of the prompt that is stored (default 0)")
-    planner.add_argument("--tier", help="where it is stored: dram, local_ssd, ... (default: in HBM)")
-    planner.add_argument("--store", type=float, metavar="GB/S", help="or in a store that each GPU reads so fast")
+    planner.add_argument(
+        "--tier",
+        metavar="NAME[=GB]",
+        help=f"where it is stored: {', '.join(tiers())} (default hbm); with a unit's GB no more is found than they "
+        "hold of --sessions",
+    )
+    planner.add_argument(
+        "--store",
+        type=float,
+        metavar="GB/S",
+        help="or in a store that moves so much for each GPU, read and written together",
+    )
     planner.add_argument(
         "--lengths",
         default="fixed",
@@ -291,6 +301,11 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     watch.add_argument("--prompt", type=float, help="mean prompt tokens that were planned with")
     watch.add_argument("--output", type=float, help="mean output tokens that were planned with")
     watch.add_argument("--alpha", type=float, help="share of the prompts that was planned to be cached")
+    watch.add_argument("--budget", type=int, help="tokens of a step that were planned with (max-num-batched-tokens)")
+    watch.add_argument("--drafts", type=int, default=0, help="tokens drafted in each step (MTP, EAGLE; default 0)")
+    watch.add_argument(
+        "--accepted", type=float, help="chance that was planned with that a draft is accepted whose predecessors were"
+    )
     watch.add_argument("--ttft", type=float, help="limit in seconds, to count who keeps it")
     watch.add_argument("--tpot", type=float, help="limit in seconds, to count who keeps it in the mean")
     watch.add_argument("--out", metavar="FILE", help="TOML file for the calibration as it moved, if it did")

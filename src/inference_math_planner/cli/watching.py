@@ -13,13 +13,16 @@ __all__ = ["as_plain", "as_text"]
 
 _TIMES = {"ttft": "TTFT after the wait", "tpot": "TPOT"}
 _APART = 0.1  # of a number that was planned with: less is not spoken of
+_LOST = 0.01  # of the requests: if fewer lose their place, the cache is not called too small
 
 
 def as_plain(found: Watched) -> dict[str, object]:
     """Return everything as plain numbers and lists, for JSON."""
     seen = found.window
     told = {name: value for name, value in vars(seen).items() if not name.endswith("_counts")}
-    told |= {name: None for name in ("usage", "first", "queue") if getattr(seen, name) != getattr(seen, name)}
+    told |= {
+        name: None for name in ("usage", "first", "queue", "accepted") if getattr(seen, name) != getattr(seen, name)
+    }
     return told | {
         "as_predicted": found.as_predicted,
         "times": found.table.astype(object).where(found.table.notna(), None).to_dict("records"),
@@ -30,7 +33,7 @@ def as_plain(found: Watched) -> dict[str, object]:
 def as_text(found: Watched, options: argparse.Namespace) -> str:
     """Return what was counted, what was predicted of it, what was promised, what moved."""
     seen = found.window
-    lines = [*_counted(seen), *_planned(seen, options), ""]
+    lines = [*_counted(seen), *_planned(found, options), ""]
     for name, measured, sampled, value, low, high, inside in found.table.to_numpy().tolist():
         label, ends = f"{_TIMES[name]}:", f"{_ms(value)} predicted ({_ms(low)} to {_ms(high)})"
         verdict = "as predicted" if inside else f"{digits(measured / value)} times that"
@@ -54,12 +57,28 @@ def _counted(seen: Window) -> Iterator[str]:
     yield f"Now {seen.running} running, {seen.waiting} waiting{usage}{lost}."
 
 
-def _planned(seen: Window, options: argparse.Namespace) -> Iterator[str]:
-    """Say where the requests are others than those that were planned with."""
-    for name, measured in (("prompt", seen.n_in), ("output", seen.n_out), ("alpha", seen.alpha)):
+def _planned(found: Watched, options: argparse.Namespace) -> Iterator[str]:
+    """Say where requests or settings are others than those that were planned with."""
+    seen = found.window
+    counted = {"prompt": seen.n_in, "output": seen.n_out, "alpha": seen.alpha}
+    counted |= {"accepted": seen.accepted} if seen.drafted else {}
+    for name, measured in counted.items():
         planned = getattr(options, name)
         if planned is not None and abs(measured - planned) > _APART * max(planned, measured if name == "alpha" else 0):
             yield f"! planned with --{name} {digits(planned)}, counted {digits(measured)}: plan again"
+    if seen.preempted > _LOST * seen.requests:
+        yield (
+            f"! {digits(seen.preempted)} of {digits(seen.requests)} requests lost their place and were computed again: "
+            "the KV cache is too small for what runs at once"
+        )
+    if options.budget is not None:
+        most = found.step(options.budget)
+        longer = seen.longer(most) - seen.preempted  # who loses its place has one long gap
+        if longer > 0:
+            yield (
+                f"! planned with --budget {digits(options.budget)}, whose steps take at most {_ms(most)}; "
+                f"{digits(longer)} gaps or more were longer: is the engine's budget larger?"
+            )
 
 
 def _promised(seen: Window, options: argparse.Namespace) -> Iterator[str]:

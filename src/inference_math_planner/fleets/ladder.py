@@ -148,13 +148,15 @@ def ladder_notes(
     if units != asked["units"]:
         found.append({"key": "ladder.alone", "units": units, "gpus": (units - asked["units"]) * asked["gpus"]})
     found.append({"key": "ladder.rows", "low": ends[0], "high": ends[1]})
-    found.append({"key": "ladder.columns"})
     common = law["shared"] / prompt_of(law)
     if ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
         found.append({"key": "ladder.small"})
     most = groups * turns_held(law, asked["tokens"][0] / groups)
     if len([row for row in rows if MOSTLY * most < row["in_flight"] < BRIM * most]) > 0:
         found.append({"key": "ladder.brim"})
+    if len(rows) > 1:
+        fresh = prompt_of(law) * (1 - last["together"]) + asked["turns"]["answer"]
+        found.append({"key": "ladder.writes", "written": last["rate"] * fresh * asked["bytes"] / 1e9})
     dropped = last["ttft"] > asked["habits"]["lifetime"]
     if dropped:
         found.append({"key": "ladder.dropped"})

@@ -33,7 +33,7 @@ from inference_math.unit.steps import (
     answer_steps,
     draft_yield,
     floor_terms,
-    kv_loaded,
+    kv_moved,
     kv_tokens,
     stored_tokens,
     unit_terms,
@@ -194,7 +194,8 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     ranks = ranks_of(asked)
     n_in, batch = work["n_in"], ceil(row["batch"])
     cached = stored_tokens(n_in, work["alpha"])
-    waits = kv_loaded(unit, cached, asked["read_bw"]) / cached if asked["read_bw"] > 0 and cached > 0 else 0.0
+    # What is written waits with what is loaded: of recorded requests as much with each stored token.
+    waits = kv_moved(unit, work, asked["read_bw"]) / cached if cached > 0 else 0.0
     prefill = row["prefill_units"] if name == "disaggregated" else 0
     budget, most = inf, batch
     if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
@@ -548,11 +549,11 @@ def cheapest(
     """
     hopes = [hope for hope in hopes_of(asked, host, name, traffic, have, count) if hope[0] < bar]
     units, row, many, each = best_among(asked, host, name, hopes, traffic, have, count, min(FIRST, count), bar, 0.0)
-    if many == 0:
-        return sizes_of(asked, name)[0], 0, 0, 0.0
-    first = [hope for hope in hopes if hope[1] == units and hope[2] == row]
-    first.extend([hope for hope in hopes if hope[1] != units or hope[2] != row])
-    return best_among(asked, host, name, first, traffic, have, count, count, bar, each)
+    if many > 0:
+        first = [hope for hope in hopes if hope[1] == units and hope[2] == row]
+        first.extend([hope for hope in hopes if hope[1] != units or hope[2] != row])
+        units, row, many, each = best_among(asked, host, name, first, traffic, have, count, count, bar, each)
+    return (units, row, many, each) if many > 0 else (sizes_of(asked, name)[0], 0, 0, 0.0)
 
 
 def least_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int, bar: float) -> float:

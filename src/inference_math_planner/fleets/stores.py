@@ -129,7 +129,7 @@ class Ladder:
             shown["within limits"] = rows["kept"].map(digits)
             said.append(say({"key": "ladder.limits"}))
         said.append(say({"key": "ladder.alpha", "alpha": f"{rows['together'].iloc[-1]:.2f}"}))
-        return "\n".join([*said, "", shown.to_string(index=False)])
+        return "\n".join([*said, "", shown.to_string(index=False), say({"key": "ladder.columns"})])
 
 
 def size_store(

@@ -190,23 +190,40 @@ def test_a_chunk_above_a_tile_is_said(chunk, said):
         assert notes.to_choose(case.asked, solved) == []
 
 
-@pytest.mark.parametrize(("load", "said"), [(0.0, False), (0.05, False), (0.2, True)])
-def test_a_store_slower_than_computing_is_said(load, said):
-    each = {"load": load, "mixed": lambda decodes, prompts: max(0.03, load)}
-    expected = [{"key": "stored.slow", "alone": 0.2, "whole": 0.1}] if said else []
-    assert notes.slow_store(each, 0.1) == expected
+@pytest.mark.parametrize("alpha", [0.3, 0.8])
+def test_a_store_slower_than_computing_is_said_with_what_would_do(alpha):
+    """At the bandwidth that is named, and with the share, it is as fast; a little beyond, it is not."""
+    unit, work = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2000, 10, alpha)
+
+    def said(gb, work):
+        case = Case(unit, work, SLA(9, 0.9), tier=Tier.of_bandwidth(1e9 * gb)).checked()
+        return notes.slow_store(case.asked, under(case), answers.whole_alone(case.asked, *case.pairs(0)[0]))
+
+    ((told),) = said(0.9, work)
+    assert told["has"] == pytest.approx(0.9)
+    assert told["e"] < 1
+    assert told["load"] > told["whole"]
+    for factor, slow in ((0.99, True), (1.01, False)):
+        assert bool(said(factor * told["needed"], work)) == slow
+    if told["less"]:
+        assert said(0.9, replace(work, alpha=told["less"][0]["share"])) == []
+    whole = Case(unit, replace(work, alpha=0.0), SLA(9, 0.9), tier=Tier.of_bandwidth(1e9)).checked()
+    assert notes.slow_store(whole.asked, under(whole), 0.1) == []
 
 
 @pytest.mark.parametrize(("where", "hidden"), [("dram", True), (Tier.of_bandwidth(0.5e9), False)])
 def test_what_a_store_loads_and_writes_is_said(where, hidden):
     unit, work = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2000, 300, 0.8)
     case = Case(unit, work, SLA(5, 0.2), tier=where).checked()
-    (told,) = notes.store_moves(case.asked, under(case), 3.0)
+    (told,) = notes.store_moves(case.asked, under(case), 0.2, 3.0)
     each = unit.model.kv_bytes(1, "bf16")
     assert told["loaded"] == pytest.approx(3 * 1600 * each / 1e9)
     assert told["written"] == pytest.approx(3 * 700 * each / 1e9)  # of a prompt what is new, and the answer
     assert told["how"]["key"] == ("stored.beside" if hidden else "stored.longer")
-    assert notes.store_moves(replace(case, tier=None).asked, under(replace(case, tier=None)), 3.0) == []
+    assert told["endless"] == [{"key": "stored.endless"}]
+    (told,) = notes.store_moves(replace(case, sessions=9).asked, under(case), 0.2, 3.0)
+    assert told["endless"] == []  # how many come back is said, and what they take
+    assert notes.store_moves(replace(case, tier=None).asked, under(replace(case, tier=None)), 0.2, 3.0) == []
 
 
 def test_whether_drafts_pay_is_said():

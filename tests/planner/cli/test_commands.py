@@ -141,18 +141,6 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (ASKED, "--tier dram --store 9 --alpha 0.5", "--store must be left out where --tier"),
         (ASKED, "--gpus b200=free", "--gpus must be names, or GPU=USD, for example b200=5"),
         (ASKED, "--have 2 --rate 3", "--have must be left out"),
-        (ASKED, "--users 100", "--users must be left out: it changes nothing without --turns"),
-        (ASKED, "--tiers dram=100", "--tiers must be left out: it changes nothing without --turns"),
-        (ASKED, "--think 5", "--think must be left out: it changes nothing without --turns"),
-        (ASKED, "--async-loads", "--async-loads must be left out: it changes nothing without --turns"),
-        (ASKED, "--bursts 3", "--bursts must be left out: it changes nothing without --rate or --have"),
-        (ASKED, "--seed 3", "--seed must be left out: it changes nothing without --rate or --have"),
-        (ASKED, "--accepted 0.5", "--accepted must be left out: it changes nothing without --drafts"),
-        (ASKED, "--sessions 5", "--sessions must be left out: it changes nothing without --alpha"),
-        (ASKED, "--sessions 0 --alpha 0.5", "--sessions must be a whole number >= 1, not 0"),
-        (ASKED, "--search 8", "--search must be left out where --tp names a layout"),
-        (FREE, "--ttft 1 --tpot 0.1 --pp 2 --search 8", "--search must be left out where --pp names a layout"),
-        (ASKED, "--ttft 500 --tpot 50", "limits must be in seconds: --ttft 500 and --tpot 50 look like milliseconds"),
         ([*PLAN, *SESSIONS], "--sessions 7", "--sessions must be left out: it follows from --users and --turns"),
         (BENCH, "--burstiness 0.5", "--burstiness must be left out: it changes nothing without --request-rate"),
         (ASKED, "--alpha 0.5 --tier dram=9", "--sessions must be given with a size of --tier"),
@@ -170,8 +158,6 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (BENCH, "--request-rate 3 --burstiness 0", "--burstiness must be"),
         (BENCH, "--max-num-seqs 0", "--max-num-seqs must be"),
         (BENCH, "--max-concurrency 0", "--max-concurrency must be a whole number >= 1, not 0"),
-        (BENCH, "--num-prompts 1000000", "--num-prompts must be a whole number from 1 to 100000, not 1000000"),
-        (BENCH, "--random-input-len 1000000", "a request needs 1,000,128 tokens of KV cache, 441,803 fit"),
         (BENCH, "--enforce-eager", "--enforce-eager must be left out: no calibration here ran without CUDA graphs"),
         (BENCH, "--lengths azure-code --random-output-len 5", "--random-… must be left out: --lengths azure-code has"),
         (BENCH, "--pools 0 1", "--pools (for prefill) must be"),
@@ -197,35 +183,6 @@ def test_a_limit_that_looks_like_milliseconds_is_noted_in_json_too(limit, capsys
     assert printed.err == f"note: {noted}\n"
 
 
-@pytest.mark.parametrize(
-    ("model", "more", "words"),
-    [
-        (
-            "llama-3-405b",
-            "",
-            "--search must be at least 16 for llama-3-405b in bf16 on h100-sxm: 8 hold it with --weights fp8",
-        ),
-        (
-            "llama-3-405b",
-            "--have 4",
-            "--have must be at least 16 for llama-3-405b in bf16 on h100-sxm: 4 hold it with --weights",
-        ),
-        ("llama-3-405b", "--search 2", "--search must be at least 16 for llama-3-405b in bf16 on h100-sxm\n"),
-        ("kimi-k2", "--have 64", "--search must be at least 16 for kimi-k2 in int4 on h100-sxm"),
-    ],
-)
-def test_too_few_gpus_for_a_model_are_told_how_many_it_takes(model, more, words, capsys):
-    asked = ["plan", "--model", model, "--gpu", "h100-sxm", *SENT, *more.split()]
-    assert f"error: {words}" in said(capsys, *asked, status=2).err
-
-
-def test_what_the_error_names_works(capsys):
-    asked = split("plan --model llama-3-405b --gpu h100-sxm --prompt 500 --output 50 --ttft 5 --tpot 0.2")
-    for way, gpus in (("--search 16", 16), ("--weights fp8", 8)):
-        assert told(capsys, *asked, *way.split())["answer"]["layout"]["tp"] <= gpus
-    assert "(TP 8, PP 2)" in said(capsys, *asked, "--search", "16").out
-
-
 def test_what_is_noted_is_in_the_json_too(tmp_path, capsys):
     path = tmp_path / "own.csv"
     path.write_text("n_in,n_out\n100,20\n2000,x\n300,10\n")
@@ -233,41 +190,6 @@ def test_what_is_noted_is_in_the_json_too(tmp_path, capsys):
     printed = capsys.readouterr()
     assert [f"note: {one}" for one in json.loads(printed.out)["warnings"]] == printed.err.splitlines()
     assert len(printed.err.splitlines()) == 2
-
-
-def test_a_question_without_an_answer_gets_none(capsys):
-    """No number, no other question's answer: the status says so, and the advice why."""
-    asked = [*ASKED, "--have", "1"]
-    content = json.loads(said(capsys, *asked, "--json", status=1).out)
-    jsonschema.validate(content, schema())
-    assert not content["feasible"]
-    assert content["architectures"] == []
-    assert all(content["answer"][key] is None for key in ("architecture", "gpus", "rate", "served", "unit_rate"))
-    assert content["advice"] == [
-        "gpus must be at least 2, those of a replica, not 1",
-        "the nearest that would do: --have 2",
-    ]
-    assert "No fleet keeps the promise.\n" in said(capsys, *asked, status=1).out
-
-
-def test_a_store_of_a_size_brings_what_it_holds(capsys):
-    """The rest of the sessions is not there: a share that no store of this size can find is not planned with."""
-    asked = [*ASKED, *split("--alpha 0.8 --sessions 500")]
-    whole, half = (told(capsys, *asked, "--tier", tier) for tier in ("dram=1000000", "dram=100"))
-    needs = 500 * Unit.of("llama-3-70b", "h100-sxm", 2, "fp8").model.kv_bytes(2370, "bf16")
-    assert whole["workload"]["alpha"] == 0.8
-    assert half["workload"]["alpha"] == pytest.approx(0.8 * 1e11 / needs)
-    assert "is found there, not 80%" in half["warnings"][0]
-    assert half["answer"]["unit_rate"]["value"] < whole["answer"]["unit_rate"]["value"]
-    assert any("writes" in one and "from its store" in one for one in whole["cautions"])
-
-
-def test_layouts_over_several_nodes_are_refused_with_the_nearest_within_one(capsys):
-    asked = ["plan", *UNIT[:4], *SENT]
-    assert re.search(
-        "error: --tp must be .* of which a node joins 8.* is tp 8$",
-        said(capsys, *asked, "--tp", "16", status=2).err.strip(),
-    )
 
 
 def test_the_options_default_to_what_the_package_defaults_to():

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -75,19 +73,6 @@ def test_a_fleet_takes_the_layout_that_takes_the_fewest_gpus():
     assert found.tried.loc[0, ["tp", "dp", "ep", "pp"]].tolist() == [unit.tp, unit.dp, unit.ep, unit.pp]
     with pytest.raises(ValueError, match="rate must be given, or have: one of them"):
         size(MIXTURE, 4, rate=2, have=4)
-
-
-@pytest.mark.usefixtures("few_draws")
-def test_a_layout_whose_pools_do_not_fit_is_none():
-    """At full load pools of eight GPUs a unit serve most; on eight GPUs there is one unit."""
-    large = Case(Unit.of("qwen3-235b-a22b", "h100-sxm", 4, "fp8"), Workload(3000, 400), SLA(2, 0.04))
-    found = size(large, 8, have=8)
-    assert found.fleet.gpus[0] <= 8
-    for tp in (4, 8):
-        typed = replace(large, unit=large.unit.resized(tp=tp), units=max(8 // tp, 2))
-        assert (
-            RESOLVES * found.fleet.rate >= capacity(plan(typed.unit, typed.work, typed.sla, units=typed.units), 8).rate
-        )
 
 
 @pytest.mark.usefixtures("few_draws")

@@ -89,13 +89,16 @@ def test_the_cheapest_is_that_of_all_candidates(seed):
         assert most / 1.05 <= many * each <= most * (1 + 1e-9)
 
 
-def test_where_no_rate_is_kept_there_are_no_replicas():
+@pytest.mark.parametrize("kept", [[0.0] * 16, [0.0] * 12 + [9.0] * 4], ids=["in no draw", "in those looked at first"])
+def test_where_no_rate_is_kept_there_are_no_replicas(kept):
+    """Of a size that there is: what its replica does in single draws is asked for next."""
     sizes, tops, _ = drawn_host(3)
-    host = host_of(tops, {one: [0.0] * queues.DRAWN for one in sizes})
+    host = host_of(tops, dict.fromkeys(sizes, kept))
     asked = {"units": 4, "unit": {"gpus": 2}}
     for question in ((5.0, 0.0), (0.0, 8.0)):
-        _, _, *found = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
+        units, row, *found = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
         assert found == [0, 0.0]
+        assert (units, row) in sizes
 
 
 def standing(name, gpus, each):
