@@ -19,10 +19,11 @@
     const pace = math.pace_of({ ...question, work }, page.coefficients(given), [1, 1, 0]);
     const [engine, span] = [data.engines[given.engine], plan["random-range-ratio"] / 100];
     const longest = [work.n_in, work.n_out].map((mean) => Math.max(...math.bench_lengths(mean, span, [1 - 1e-9])));
-    const refused = math.bench_refused(question.unit, longest[0] + longest[1]);
-    if (refused.length) throw new Error(math.say(refused));
     const limits = math.bench_limits(engine, data.usual[given.engine][given.gpu], Number(given.dp), plan["max-num-batched-tokens"], plan["max-num-seqs"] ?? Infinity, 0);
-    const system = math.bench_system(question.unit, work, engine, limits, habits, ranks);
+    const unit = math.bench_unit(question.unit, engine, limits[1]);
+    const refused = math.bench_refused(unit, longest[0] + longest[1]);
+    if (refused.length) throw new Error(math.say(refused));
+    const system = math.bench_system(unit, work, engine, limits, habits, ranks);
     return { question, pace, system, limits, asked: {
       n_in: work.n_in, n_out: work.n_out, alpha: 0, rows: [], span, users: Math.min(plan["max-concurrency"], plan["num-prompts"]),
       count: plan["num-prompts"], rate: plan["request-rate"], front: question.front, gaps: data.crowd.gaps, chances: data.crowd.lengths,

@@ -41,7 +41,8 @@
     const { own, question, below, asked } = asks(given, plan);
     const cost = math.pace_of(question, page.coefficients(own), [1, 1, 0]);
     const rows = math.ladder(asked, cost);
-    rows.forEach((row, k) => { row.kept = math.users_kept(asked, cost, k, own.ttft / 1000, own.tpot / 1000); });
+    const kept = math.users_kept(asked, cost, own.ttft / 1000, own.tpot / 1000);
+    rows.forEach((row, k) => { row.kept = kept[k]; });
     const last = rows[rows.length - 1];
     const sizes = math.sizes_for(asked, cost);
     const units = below.length ? math.units_alone(asked, cost, last.rate) : asked.units;

@@ -168,7 +168,7 @@
     : Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, named(inner)])));
   const errors = data.errors.rows.map((row) => {
     const told = Object.fromEntries(data.errors.names.map((name, i) => [name, row[i]]));
-    return { ...told, kind: data.models[told.model].kind, maker: data.gpus[told.gpu].maker };
+    return { ...told, kind: data.models[told.model].kind, maker: data.gpus[told.gpu].maker, generation: data.gpus[told.gpu].generation };
   });
   const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
   const normals = data.normals.rows.map((row) => row.map((place) => data.normals.values[place]));
@@ -180,7 +180,7 @@
     const at = math.standpoint_of(engine, engine, { ...given, generation }, given.tp * given.dp, { ...operators, fine: shape.fine });
     if (math.by_operators(data.engines[given.engine].kernels, at.levels)) return { ...data.operators[given.engine], scope: data.scopes.operators, mode: "operators" };
     const { values, widths } = math.composed(data.levels, kernels, at);
-    const seen = math.precisions_seen(data.levels, generation, kind);
+    const seen = math.precisions_known(data.levels, at.levels);
     const precisions = seen.length ? { weights: seen } : {};
     if (given.imbalance) [values.expert_imbalance, widths.expert_imbalance] = [Number(given.imbalance), 0];
     return { mode: "served", found: values, root: math.own_root(data.coefficients, widths), spread: data.levels.spread[kind], scope: { ...data.scopes.served, ...precisions } };
@@ -189,11 +189,16 @@
   // What a calibration's scope names; numbers as both ends of a range.
   const inputs = (given, concurrency) => ({
     engine: given.engine, model: given.model, kind: data.models[given.model].kind, gpu: given.gpu,
-    tp: [Number(given.tp), Number(given.tp)], weights: given.weights, kv: given.kv,
+    tp: [Number(given.tp), Number(given.tp)], dp: [Number(given.dp), Number(given.dp)], nodes: "one", weights: given.weights, kv: given.kv,
     n_in: [Number(given.prompt), Number(given.prompt)], n_out: [Number(given.output), Number(given.output)],
     concurrency: [concurrency, concurrency],
   });
-  const spreadOf = (given) => math.wider(calibration(given).spread, data.widths, calibration(given).scope, inputs(given, 1));
+  // Which scored points are a unit's own.
+  const stand = (given) => ({
+    model: given.model, gpu: given.gpu, generation: data.gpus[given.gpu].generation, maker: data.gpus[given.gpu].maker,
+    engine: data.engines[given.engine].like || given.engine, weights: given.weights,
+  });
+  const spreadOf = (given) => Math.hypot(math.wider(calibration(given).spread, data.widths, calibration(given).scope, inputs(given, 1)), math.lacking(stand(given), errors));
   const draws = (given) => math.drawn(data.coefficients, coefficients(given), calibration(given).root, normals, spreadOf(given));
   const solve = (given, asked) => math.solve(asked, draws(given));
 
@@ -263,7 +268,7 @@
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${say(math.hindered(asked, centre, name))}`) : [];
     const wide = { ...given, kv: "bf16", sessions: 0 };
     const cache = given.kv === "fp8" ? math.slow_cache(asked, centre, math.under(question(wide), coefficients(wide), [1, 1, 0])) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.to_choose(asked, solved), ...math.slow_store(asked, centre, whole), ...math.store_moves(asked, centre, whole, best ? numbers.rate[0] : 0), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...math.evidence(about({ given, asked, solved, first }, "unit"))].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...math.widened(stand(given), errors), ...math.to_choose(asked, solved), ...math.slow_store(asked, centre, whole), ...math.store_moves(asked, centre, whole, best ? numbers.rate[0] : 0), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...math.evidence(about({ given, asked, solved, first }, "unit"))].map(sentence);
   };
 
   const remedies = (given) => {

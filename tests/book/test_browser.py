@@ -16,8 +16,6 @@ from grids import rest_long
 
 from inference_math import catalogue, theory
 from inference_math.simulate import StepCost
-from inference_math.unit import Unit
-from inference_math.workload import Workload
 from inference_math_book.figures import engine
 from inference_math_planner.laws import latency
 

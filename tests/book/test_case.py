@@ -6,11 +6,8 @@ import re
 
 import pytest
 from forms import DEFAULT, case_of
-from glued import glued
 
-import inference_math_planner as planner
 from inference_math import evidence
-from inference_math.optimiser.architectures import compare
 from inference_math_book import case, served
 from inference_math_book.extension.planner import inputs, presets
 
@@ -48,19 +45,8 @@ def test_the_planner_s_page_opens_with_the_case():
     assert next(iter(presets().values())) == {}  # the page's own values, as of a link that names nothing
 
 
-def test_all_pages_have_the_same_numbers(root):
-    twins = sorted([*(root / "notebooks").rglob("*.ipynb"), *(root / "_build" / "pages").rglob("*.ipynb")])
-    found = {twin.stem: {k: v for k, v in glued(twin).items() if k.startswith("case_")} for twin in twins}
-    found = {page: numbers for page, numbers in found.items() if numbers}
-    assert {"01-one-unit", "03-plan-a-deployment"} < set(found)
-    for page, numbers in found.items():
-        assert numbers == case.numbers(), page
-
-
-def test_one_winner():
-    """By the kernels, by the fitted form and by the plan; with a store less is won by it."""
-    numbers = case.numbers()
-    assert {numbers[f"case_{side}_best"] for side in ("kernels", "fitted", "plan")} == {case.planned().best}
+def test_the_plan_of_the_case_is_no_tie():
+    """And a store brings the architectures nearer to each other."""
     assert not case.planned().tie
     assert case.planned(stored=True).solved["lead"] < case.planned().solved["lead"]
 
@@ -71,25 +57,3 @@ def test_pages_that_name_the_case_s_winner_take_it_from_there(root):
         for paragraph in re.split(r"\n\s*\n", path.read_text(encoding="utf-8")):
             if "2,200" in paragraph and re.search(r"\*\*(chunked|disaggregated|aggregated)\*\*", paragraph):
                 pytest.fail(f"{path.name}: {paragraph[:80]}")
-
-
-def test_the_table_is_that_of_the_rooms_it_names():
-    fitted = case.table().set_index("quantity")["fitted"]
-    costs = case.UNIT.costs(case.WORK)
-    rows = compare(costs, case.LIMITS.tpot, case.WAIT).set_index("architecture")
-    assert float(fitted["chunked (requests/s of a unit)"]) == pytest.approx(rows.rate["chunked"], rel=5e-3)
-    assert float(fitted["prompt alone (ms)"]) == pytest.approx(1e3 * case.UNIT.prefill_time(2200), rel=5e-3)
-    plain = planner.plan(case.UNIT, case.WORK, case.LIMITS, intervals=False)
-    assert float(fitted["batch, step by step"]) == plain["batch"]
-    assert float(fitted["1 + ΔP/ΔH"]) == pytest.approx(plain["gain_bound"], rel=5e-3)
-
-
-def test_what_a_decode_adds_has_a_name_for_each_account_of_it():
-    """The read of the cache, that with a decode's rows by kernels, and an engine's increment are three quantities."""
-    rows = case.table().set_index("quantity")
-    read, with_rows = rows.loc["KV read (ms)"], rows.loc["read of a decode with its rows (ms)"]
-    increment = rows.loc["ΔH, an engine's increment (ms)"]
-    assert list(rows.columns[with_rows != ""]) == ["datasheet", "kernels"]
-    assert list(rows.columns[increment != ""]) == ["fitted", "plan"]
-    assert float(read["kernels"]) < float(with_rows["kernels"]) < float(increment["fitted"]) < float(increment["plan"])
-    assert float(increment["plan"]) == pytest.approx(1e3 * case.planned()["delta_h"], rel=5e-3)

@@ -22,7 +22,7 @@ NUMBERS = glued(ROOT / "_build" / "pages" / "questions.ipynb")
 
 
 def test_there_are_questions_of_every_kind():
-    assert len(QUESTIONS) >= 60
+    assert len(QUESTIONS) >= 100
     assert len({question for question, _ in QUESTIONS}) == len(QUESTIONS)
 
 
@@ -62,6 +62,26 @@ def test_a_number_is_that_of_the_link_beside_it(key, answer):
     (line,) = (line for line in PAGE.splitlines() if f"`{key}`" in line)
     link = re.findall(r'planner\.html#plan:([^"]+)">', line)[-1]
     assert digits(of(link)[answer]) == NUMBERS[key]
+
+
+def test_a_flag_is_asked_for_by_its_name():
+    """Those of the engines that settings are given by, where an answer or its question has them."""
+    flags = [
+        "--max-num-seqs",
+        "--max-num-batched-tokens",
+        "--gpu-memory-utilization",
+        "--kv-cache-dtype",
+        "--enable-chunked-prefill",
+        "--prefill-schedule-interval",
+        "--prefill-decode-interval",
+        "--chunked-prefill-size",
+        "--max-running-requests",
+        "--schedule-conservativeness",
+        "--max_batch_size",
+        "--max_num_tokens",
+    ]
+    said = " ".join(part for both in QUESTIONS for part in both)
+    assert [flag for flag in flags if f"`{flag}" not in said] == []
 
 
 def test_every_number_is_glued():

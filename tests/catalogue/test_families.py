@@ -273,3 +273,30 @@ def test_a_malformed_configuration_is_read_or_refused_in_words(name: str, data: 
         return
     assert read.n_params_total >= 0
     assert read.kv_bytes(1000, "bf16") >= 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "blocks"),
+    [
+        ("MiMo-7B-Base", None, False),
+        ("MiMo-7B-Base", {"quant_method": "fp8", "weight_block_size": [128, 128]}, True),
+        ("MiMo-7B-Base", {"quant_method": "fp8", "weight_block_size": None}, False),
+        ("MiMo-7B-Base", {"quant_algo": "FP8"}, False),
+    ],
+)
+def test_whether_fp8_has_scales_for_blocks_is_read(kind, said, blocks):
+    config = CONFIGS[kind] | ({} if said is None else {"quantization_config": said})
+    assert Model.from_config(config, "m").blocks is blocks
+
+
+def test_families_that_publish_fp8_in_blocks_have_it():
+    blocks = {name for name, one in MODELS.items() if one.blocks}
+    assert blocks == {
+        "deepseek-v3", "glm-5", "kimi-k2", "minimax-m2", "qwen3-235b-a22b", "qwen3-30b-a3b", "qwen3.5-397b-a17b",
+    }  # fmt: skip
+    channels = {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {
+        "num_bits": 8, "type": "float", "strategy": "channel"}}}}  # fmt: skip
+    config = dict(CONFIGS["MiMo-7B-Base"], quantization_config=channels)
+    assert not Model.from_config(config, "m").blocks
+    channels["config_groups"]["g"]["weights"]["strategy"] = "block"
+    assert Model.from_config(config, "m").blocks

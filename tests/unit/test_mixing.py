@@ -44,8 +44,12 @@ FINE = {
     "bf16": dict.fromkeys(("attention", "ffn", "experts"), "bf16"),
     "mxfp4": {"attention": "bf16", "ffn": "mxfp4", "experts": "mxfp4"},
 }
-DENSE = {"name": "a", "kind": "dense", "heads": "head 128", "products": 4.0, "mixed": 0.0, "fine": FINE}
-SPARSE = DENSE | {"name": "b", "kind": "mixture of experts", "products": 3.0, "mixed": 0.5}
+DENSE = {
+    "name": "a", "kind": "dense", "heads": "head 128", "products": 4.0, "mixed": 0.0, "blocks": "fp8", "fine": FINE,
+}  # fmt: skip
+SPARSE = DENSE | {
+    "name": "b", "kind": "mixture of experts", "products": 3.0, "mixed": 0.5, "blocks": "fp8 blocks",
+}  # fmt: skip
 GENERATION = {"generation": "Hopper", "kind": "dense", "weights": "fp8"}
 
 
@@ -98,6 +102,46 @@ def test_levels_multiply_what_an_engine_adds_comes_on_top_and_the_unseen_is_wide
     assert stranger["widths"]["layer"] == pytest.approx((0.01 + 0.16) ** 0.5 * added / (launch + added))
     assert stranger["values"]["bf16"] == known["values"]["bf16"]
     assert set(known["values"]) == set(CENTRE)
+
+
+def test_fp8_with_one_scale_for_a_tensor_stands_at_a_level_that_nobody_served():
+    here = at(SPARSE | {"blocks": "fp8"})
+    assert (here["levels"]["weights"], here["common"], here["routed"]) == (calibrate.ONE_SCALE, "fp8", "fp8")
+    assert at(DENSE)["levels"]["weights"] == "fp8"  # of dense models both were
+    known = LEVELS | {"moves": LEVELS["moves"] | {"weights": {"fp8": NONE | {"fp8": 0.2}}}}
+    one, blocks = (calibrate.composed(known, KERNELS, at(SPARSE | {"blocks": way})) for way in ("fp8", "fp8 blocks"))
+    assert blocks["values"]["fp8"] == pytest.approx(one["values"]["fp8"] * exp(0.2) * 0.3 / 0.5)
+    assert one["widths"]["fp8"] > blocks["widths"]["fp8"]
+    told = LEVELS | {"together": [["Hopper", "dense", "fp8"], ["Hopper", "dense", "nvfp4"]]}
+    given = at()["levels"]
+    assert calibrate.precisions_known(told, given) == ["fp8", "nvfp4"]
+    assert calibrate.precisions_known(told, given | {"weights": calibrate.ONE_SCALE}) == ["fp8 in blocks", "nvfp4"]
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_a_mixture_in_bf16_that_nobody_served_is_no_faster_than_its_own_in_fp8(served):
+    slow = {"layer": 1.0, "grouped": -1.0}
+    centre = {"vllm": CENTRE | {"expert_imbalance": 1.0}}
+    none = NONE | {"expert_imbalance": 0.0}
+    moves = {factor: {level: none | move for level, move in each.items()} for factor, each in LEVELS["moves"].items()}
+    moves["weights"] = {"fp8": none | slow | {"expert_imbalance": 0.5}, "bf16": none | {"expert_imbalance": -0.5}}
+    if served:
+        moves["model"]["vllm/b"] = none
+    wide = {name: dict(each, expert_imbalance=0.1) for name, each in LEVELS["unseen"].items()}
+    levels = {
+        "centre": centre, "moves": moves, "seen": LEVELS["seen"] | {"expert_imbalance": 0.1}, "unseen": wide,
+        "together": [["Hopper", SPARSE["kind"], "fp8"], ["Hopper", SPARSE["kind"], "bf16"]], "spread": {},
+    }  # fmt: skip
+    plain, fp8 = (calibrate.composed(levels, KERNELS, at(SPARSE, weights=way))["values"] for way in ("bf16", "fp8"))
+    rates = plain["bf16"] * plain["grouped"], 2 * fp8["fp8"] * fp8["grouped"]
+    if served:
+        assert plain["layer"] < fp8["layer"]
+        assert plain["expert_imbalance"] < fp8["expert_imbalance"]
+        assert rates[0] > rates[1]
+    else:
+        assert plain["layer"] == fp8["layer"]
+        assert plain["expert_imbalance"] == fp8["expert_imbalance"]
+        assert rates[0] == pytest.approx(rates[1])
 
 
 def test_no_share_reaches_the_datasheet():

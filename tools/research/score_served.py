@@ -26,7 +26,7 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, default=Path("data"))
     options = arguments.parse_args()
     found = served.errors(accuracy.watched_results())
-    write(found, options.out / "served_error.csv", "error", "ttft", "inside")
+    write(found, options.out / "served_error.csv", "error", "ttft", "inside", "lacked")
     print(found.to_string(index=False))
     points = served.scored(served.points("validation").query("left_out != 'queue'"))
     table = scores.by_group(points)

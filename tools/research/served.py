@@ -162,7 +162,9 @@ def _answered(loop: Loop, level: float, change: Callable[[Unit], Unit] | None, d
     told = plays.played(rows, unit, work, front.seconds)
     least = unit.floor.e2e(work, rows["users"].to_numpy(float))
     table = loop.rows.assign(**told, floor=least, kind=unit.kind)
-    found = unit.predict("e2e", work, users, level)  # most of it is TPOT, whose relative error is the same
+    found = unit.predict(
+        "e2e", work, users, level, widened=False
+    )  # most of it is TPOT, whose relative error is the same
     for name, low, high in (("e2e", "low", "high"), ("tpot", "tpot_low", "tpot_high")):
         table[low], table[high] = told[name] * found.low / found.value, told[name] * found.high / found.value
     table["low"] = np.maximum(table["low"], least)
@@ -203,7 +205,9 @@ def external_results(
         own = unit_of(row, engine=ENGINES[0]) if foreign else unit_of(row)
         asked = unit(own) if unit else own
         asked = _as_foreign(asked) if foreign else asked
-        told = asked.predict("tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level)
+        told = asked.predict(
+            "tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level, widened=False
+        )
         found.append({"tpot": told.value, "low": told.low, "high": told.high, "kind": asked.kind})
     return frame.assign(**pd.DataFrame(found))
 
@@ -260,14 +264,16 @@ def errors(more: pd.DataFrame | None = None) -> pd.DataFrame:
 
     By e2e, with TTFT, of the part "blind" of the points set aside ("set aside"), and of the calibration rows of each
     group left out of the fit with its engine on its GPU ("left out"); by TPOT of other sources. By source, model,
-    engine, GPU, precision and drafts. `more` are rows as `external_results` has them.
+    engine, GPU, precision and drafts. `lacked`: what nine in ten of them lacked at most; see `lacking`.
+    `more` are rows as `external_results` has them.
     """
     aside = scored(points("validation").query("left_out != 'queue' and part == 'blind'")).assign(source=SET_ASIDE)
     others = external_results() if more is None else pd.concat([external_results(), more], ignore_index=True)
     others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"], drafts="none")
     table = pd.concat([aside, others], ignore_index=True)
     by = ["kind", "engine", "maker", "source", "model", "gpu", "weights", "drafts"]
-    found = score(table.assign(maker=[GPUS[name].maker for name in table["gpu"]]), by)
+    table = table.assign(maker=[GPUS[name].maker for name in table["gpu"]])
+    found = score(table, by)
     left = load("served_left_out").frame
     left = left.assign(
         kind=[kind_of(catalogue.model(name)) for name in left["model"]],
@@ -277,7 +283,19 @@ def errors(more: pd.DataFrame | None = None) -> pd.DataFrame:
         inside=np.nan,
     )
     known = pd.concat([found, left], ignore_index=True).sort_values(by, ignore_index=True)
-    return known[[*by, "points", "e2e", "ttft", "inside"]].rename(columns={"e2e": "error"})
+    lacked = table.assign(lacked=lacking(table)).groupby(by)["lacked"].quantile(0.9, interpolation="higher")
+    known["lacked"] = lacked.reindex(pd.MultiIndex.from_frame(known[by])).to_numpy()
+    return known[[*by, "points", "e2e", "ttft", "inside", "lacked"]].rename(columns={"e2e": "error"})
+
+
+def lacking(table: pd.DataFrame) -> pd.Series[float]:
+    """Return for each row the standard deviation of the logarithm that its 90 % interval lacks to hold the measured.
+
+    Beside half the width of the interval on that side, in quadrature: 0 for a row inside.
+    """
+    off = np.log(table["e2e_s"] / table["e2e"])
+    half = np.log(np.where(off > 0, table["high"] / table["e2e"], table["e2e"] / table["low"]))
+    return pd.Series(np.sqrt(np.maximum(off**2 - half**2, 0)) / NormalDist().inv_cdf(0.95), table.index)
 
 
 def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:

@@ -7,6 +7,7 @@ fitted. Of these silybench is one: no interval of its engine is any wider for it
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import NormalDist
 
 import accuracy
 import from_operators
@@ -32,6 +33,9 @@ KV = (1.0, 0.5)
 # For kinds of models of which no operator was fitted, a judgement: DeepSeek-R1 on 8 H200 under SGLang took 1.1 to 1.4
 # times the predicted TPOT at 8 to 64 users (InferenceX), and another predictor has 0.3 to 0.6 of our rates.
 _KIND = float(np.log(2))
+# For links between nodes: TP 16 on two H100 nodes was predicted 4 times too fast (tt-inference-server issue 356), wide
+# expert parallelism of DeepSeek on 4 and 9 nodes 8 times too slow (LMSYS): nine in ten are to lie within that.
+_NODES = float(np.log(8)) / NormalDist().inv_cdf(0.95)
 _TABLED = 8  # how far beyond: tables end at 8 times the batch and the context that the narrow fit sees
 
 
@@ -85,7 +89,7 @@ def widths(steps: pd.DataFrame) -> pd.DataFrame:
     fitted to. model, tp: each one left out of the fit to operators. engine: between sources to which nothing was
     fitted (`by_source`). concurrency, n_out: the larger batches and longer contexts left out. n_in: prompts beyond the
     tables (vLLM's blog, one H100). gpu: SARATHI's steps on an A6000, and Splitwise's on A100s beside those on H100s.
-    kind: a judgement.
+    dp, nodes, kind: judgements.
     """
     others = accuracy.published()
     error = np.log(others["predicted"] / others["measured"])
@@ -98,7 +102,11 @@ def widths(steps: pd.DataFrame) -> pd.DataFrame:
         for name, column in (("concurrency", "batch"), ("n_out", "context"))
     }
     found = left | further | {"n_in": long, "gpu": _root([a6000, _root(_a100())])}
-    rows = [(name, width, "fitted") for name, width in found.items()] + [("kind", _KIND, "judged")]
+    rows = [(name, width, "fitted") for name, width in found.items()] + [
+        ("dp", _KIND, "judged"),
+        ("nodes", _NODES, "judged"),
+        ("kind", _KIND, "judged"),
+    ]
     return pd.DataFrame(rows, columns=["name", "width", "evidence"])
 
 

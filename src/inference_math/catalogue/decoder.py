@@ -39,6 +39,7 @@ class Model:
     Where layers differ in more than that, `stack` says what each is made of, and the sizes above are those of the
     layers with full attention. `context` is the longest sequence (0: not stated), `stored` the precision of the
     checkpoint, `fine` which of `GROUPS` are in four bits where the weights are; the others are then in `coarse`.
+    `blocks` tells whether FP8 has a scale for each block of 128 x 128 weights; else one for a tensor, or a row.
 
     Raises
     ------
@@ -72,6 +73,7 @@ class Model:
     stored: str = "bf16"
     fine: tuple[str, ...] = ()
     coarse: str = "bf16"
+    blocks: bool = False
     source: str = "the user"
     url: str = ""
 

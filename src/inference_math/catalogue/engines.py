@@ -54,6 +54,9 @@ class EngineRecord(TypedDict):
     seqs: str
     tokens: str
     usual: list[Usual]
+    workspace: float
+    sampled: float
+    windows: float
     kv_fp8: dict[str, str]
     cadence: str
     program: str
@@ -146,6 +149,8 @@ def parsed(text: str) -> Mapping[str, EngineRecord]:
             raise ValueError(f"{name} must have the keys of an engine's record: {', '.join(sorted(wrong))} differ")
         for key, value in record.items():
             kind = getattr(expected[key], "__origin__", expected[key])
+            if kind is float and type(value) is int:
+                record[key] = value = float(value)
             if not isinstance(value, kind):
                 raise ValueError(f"{name}.{key} must be {kind.__name__}, not {value!r:.80}")
             if isinstance(value, str):

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from inference_math.catalogue.hybrids import HYBRIDS
-from inference_math.catalogue.quantisation import stored
+from inference_math.catalogue.quantisation import in_blocks, stored
 from inference_math.catalogue.stated import Config
 from inference_math.evidence.checks import as_one_of
 
@@ -120,7 +120,11 @@ def model_fields(content: Mapping[str, object], file: str) -> dict[str, Any]:
         raise ValueError(f"{file}: model_type = {kind!r:.80} is not known. {_way_out(config, kind)}")
     as_one_of(f"{file}: model_type", kind, FAMILIES)
     _refuse_special(config, kind)
-    common = {"context": config.whole("max_position_embeddings", 0, low=0), **stored(config)}
+    common = {
+        "context": config.whole("max_position_embeddings", 0, low=0),
+        "blocks": in_blocks(config, kind),
+        **stored(config),
+    }
     return common | _sizes(config, kind)
 
 

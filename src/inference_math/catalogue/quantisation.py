@@ -8,10 +8,16 @@ from typing import Any
 
 from inference_math.catalogue.stated import Config
 
-__all__ = ["stored"]
+__all__ = ["in_blocks", "stored"]
 
 _METHODS = {"fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp4": "mxfp4", "awq": "int4", "gptq": "int4"}
 _TYPES = ("auto", "bfloat16", "float16", "half", "float32", "float", "float64", "float8_e4m3fn", "float8_e5m2")
+# Families whose publishers' own FP8 checkpoints have a scale for each block of 128 x 128 weights (weight_block_size).
+# FP8 of any other has one for a tensor, or for each of its rows.
+_IN_BLOCKS = (
+    "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "glm_moe_dsa", "minimax_m2", "mimo_v2_flash", "qwen3_moe",
+    "qwen3_vl_moe_text", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text",
+)  # fmt: skip
 _ALGORITHMS = {"FP8": "fp8", "NVFP4": "nvfp4", "W4A16_NVFP4": "nvfp4", "MXFP4": "mxfp4", "W4A16_AWQ": "int4"}
 
 
@@ -34,6 +40,20 @@ def stored(config: Config) -> dict[str, object]:
     if precision in ("bf16", "fp8"):
         return {"stored": precision}
     return {"stored": precision, **_groups(said)}
+
+
+def in_blocks(config: Config, kind: str) -> bool:
+    """Return whether FP8 weights of a model have a scale for each block: as stated, else as its family's have."""
+    said = config.get("quantization_config")
+    if isinstance(said, Mapping) and _precision(said) == "fp8":
+        if "weight_block_size" in said:
+            return bool(said["weight_block_size"])
+        groups = said.get("config_groups")
+        if isinstance(groups, Mapping):
+            return any("block" in str(group) for group in groups.values())
+        if said.get("quant_method") != "fp8":
+            return False
+    return kind in _IN_BLOCKS
 
 
 def _check_type(config: Config) -> None:

@@ -58,8 +58,7 @@ class Case:
         )
         if not own.work.n_out > 1:
             raise ValueError(f"work.n_out must be more than one token, not {own.work.n_out:g}")
-        if wrong := say(scattered_over(own.unit.numbers["layout"], joined(own.unit.gpu))):
-            raise ValueError(f"tp {wrong}{_in_a_node(own.unit)}")
+        refuse_nodes(own.unit)
         if wrong := say(crowded(own.asked)):
             raise ValueError(f"sessions {wrong}, not {own.sessions}")
         return own
@@ -96,6 +95,12 @@ class Case:
     def pairs(self, count: int) -> list[DrawnCoefficients]:
         """Return so many draws, as coefficients and factors; of 0, the calibration itself, once."""
         return self.unit.draws(self.work, count) if count else [(self.unit.found(self.work), [1.0, 1.0, 0.0])]
+
+
+def refuse_nodes(unit: Unit) -> None:
+    """Raise ValueError for a unit whose groups share a layer beyond a node: nobody calibrated links between nodes."""
+    if wrong := say(scattered_over(unit.numbers["layout"], joined(unit.gpu))):
+        raise ValueError(f"tp {wrong}{_in_a_node(unit)}")
 
 
 def _in_a_node(unit: Unit) -> str:

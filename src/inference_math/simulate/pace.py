@@ -7,6 +7,7 @@ from math import inf
 from inference_math.unit.steps import EVERYTHING, floor_computed, floor_read, floor_spans, floor_step, step
 from inference_math.unit.types import FloorTerms, Terms
 
+JUST_BEFORE = 1 - 1e-12  # times a kink: on its other side
 UNASKED = (-1.0, -1.0, 0.0, 0.0)  # a line that nobody has asked for
 
 
@@ -36,7 +37,7 @@ class Pace:
         for _ in range(len(self._kinks) + 1):
             self._lines.append([])
             self._floors.append([])
-        # Where no layer forgets, what prompts add to a step does not hang on the context of its decodes.
+        # What prompts add to a step does not hang on the context of its decodes.
         self._mixes: dict[tuple[int, float, int, float], float] = {}
         # Prefill units compute equal prompts over and over.
         self._alone = UNASKED  # prompts, tokens, pairs, seconds
@@ -57,6 +58,8 @@ class Pace:
 
     def _seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         bare = self._bare(decodes, context)
+        if tokens == 0 and self._slow:
+            return bare
         key = (decodes, prefills, tokens, pairs)
         added = self._mixes.get(key, -1.0)
         if added >= 0:
@@ -66,7 +69,7 @@ class Pace:
             mixed = self._factor * self._sum(decodes, context, prefills, tokens, pairs)
             added = self._prompt_factor / self._factor * (mixed - bare)
         if self._slow or self._above_floor(key, added):
-            if len(self._kinks) == 0 and added >= 0:
+            if added >= 0:
                 self._mixes[key] = added
             return bare + added
         return max(bare + added, self._least(decodes, context, prefills, tokens, pairs))
@@ -74,12 +77,14 @@ class Pace:
     def _above_floor(self, key: tuple[int, float, int, float], added: float) -> bool:
         """Tell whether a step to which prompts add so much is never below the floor, whatever its decodes see.
 
-        The floor is the larger of two lines of that, where no layer forgets, so a look at both ends is enough.
+        The floor is the larger of two lines of that, between two kinks, so a look at the ends is enough.
         """
         decodes, prefills, tokens, pairs = key
-        if len(self._kinks) > 0:
-            return False
-        for context in [0.0, self._farthest]:
+        ends = [0.0, self._farthest]
+        for reach in self._kinks:
+            ends.append(reach * decodes)
+            ends.append(reach * decodes * JUST_BEFORE)
+        for context in ends:
             if self._bare(decodes, context) + added < self._least(decodes, context, prefills, tokens, pairs):
                 return False
         return True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_math import theory
 from inference_math.unit.batch import MOST_TOGETHER
-from inference_math.unit.steps import answer_steps, kv_sent, kv_tokens, stored_tokens
+from inference_math.unit.steps import answer_steps, kv_pooled, kv_sent, kv_tokens, stored_tokens
 from inference_math.unit.types import Asked, Layout, Part, Row, Target, UnitNumbers
 from inference_math.workload.requests import Work
 
@@ -27,7 +27,7 @@ def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
     that fits is held, however much answers scatter.
     """
     held = max_batch_growing if engine["kv_grows"] else max_batch_reserved
-    prompt, room = work["n_in"] * work["pairing"], kv_tokens(unit, work["n_in"] + work["n_out"])
+    prompt, room = work["n_in"] * work["pairing"], kv_pooled(unit, work["n_in"] + work["n_out"], engine["windows"])
     fits = floor(held(room, prompt, work["n_out"], work["cv"]))
     return max(fits, 1) if room >= prompt + work["n_out"] else fits
 

@@ -53,8 +53,8 @@ _LARGEST = 1_000_000  # bytes of a file
 _WIDEST = 10.0  # variance of a logarithm: nobody knows so little
 SHARES = tuple(SHARE_NAMES)  # of a rate; the others are seconds, or a ratio
 MODES = ("datasheet", "zero-shot", "served", "profile", "measured")
-_NAMES = ("engine", "model", "kind", "gpu", "weights", "kv")
-_RANGES = ("tp", "n_in", "n_out", "concurrency")
+_NAMES = ("engine", "model", "kind", "gpu", "weights", "kv", "nodes")
+_RANGES = ("tp", "dp", "n_in", "n_out", "concurrency")
 _ANCHOR = Interval(-0.1, 1)  # seconds a token: an engine's overhead, or what it hides
 _LEAST_SHARE, _LONGEST = 1e-3, 10.0  # that a file may have: share, seconds
 _COVARIANCE = Interval(-_WIDEST, _WIDEST)
@@ -132,8 +132,8 @@ class Calibration:
     spread
         Standard deviation of log(measured / predicted) that no coefficient explains.
     scope
-        Names and ranges of what it was found on: names of "engine", "model", "kind", "gpu", "weights" and "kv"; ranges
-        of "n_in", "n_out", "concurrency" and "tp". What is not listed is not restricted.
+        Names and ranges of what it was found on: names of "engine", "model", "kind", "gpu", "weights", "kv" and
+        "nodes"; ranges of "n_in", "n_out", "concurrency", "tp" and "dp". What is not listed is not restricted.
     anchors
         Measured minus predicted for one user at a time, per output token.
     """
@@ -338,6 +338,7 @@ ZERO_SHOT_SCOPE: Mapping[str, tuple[object, ...]] = {
     "engine": ("vllm", "trtllm"),
     "gpu": ("h100-sxm",),
     "kind": ("dense",),
+    "nodes": ("one",),
     "tp": (1, 8),
     "n_in": (1, 16_384),
     "concurrency": (1, 512),

@@ -17,6 +17,7 @@ from inference_math.unit.types import CoefficientValues, DrawnCoefficients, Kern
 FACTORS = ["engine", "model", "generation", "kind", "weights"]
 # What moves the front of a request, from what all share to what one set-up has of its own.
 FRONTS = ["base", "kind", "model", "engine", "engine, model", "engine, model, gpu"]
+ONE_SCALE = "fp8 without blocks"
 MOST = 0.995  # of a share: nothing reaches all of the datasheet
 # Coefficients that are shares of a rate.
 SHARE_NAMES = [
@@ -35,15 +36,19 @@ def by_operators(kernels: bool, given: dict[str, str]) -> bool:
     return kernels and given["kind"] == "dense" and plain and given["generation"] != "Blackwell"
 
 
+def level_of(weights: str, of: Operators) -> str:
+    """Return the level of "weights": the precision, but of FP8 experts with one scale, which no served point had."""
+    return ONE_SCALE if weights == "fp8" and of["kind"] != "dense" and of["blocks"] == "fp8" else weights
+
+
 def standpoint_of(engine: str, newest: str, given: dict[str, str], together: float, of: Operators) -> Standpoint:
     """Return where a unit stands: the level of each of `FACTORS`, and which of the measured kernels are its own.
 
     `engine` is the name of the engine's generation, `newest` that of its newest one; `given` names gpu, generation,
     weights and kv; `together` are the GPUs that add up one sum, `of` the operators of the model.
     """
-    weights = given["weights"]
+    weights, blocks = given["weights"], of["blocks"]
     fine, common, routed = of["fine"][weights], "bf16", ""
-    blocks = "fp8" if of["kind"] == "dense" else "fp8 blocks"  # whose scales FP8 checkpoints have
     if fine["attention"] == "fp8" or fine["attention"] == "nvfp4":
         common = blocks if fine["attention"] == "fp8" else "nvfp4"
     if of["mixed"] > 0:
@@ -55,7 +60,7 @@ def standpoint_of(engine: str, newest: str, given: dict[str, str], together: flo
             "model": engine + "/" + of["name"],
             "generation": given["generation"],
             "kind": of["kind"],
-            "weights": weights,
+            "weights": level_of(weights, of),
         },
         "kernels": newest,
         "gpu": given["gpu"],
@@ -106,8 +111,39 @@ def composed(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, Coef
     """Return the coefficients (`values`), and the standard deviations of their logarithms (`widths`).
 
     `levels` has what engines start from (`centre`), the moves by factor and level, the widths of what was seen, and for
-    each factor those of a level that was not. What an engine adds to a layer is added to its launches.
+    each factor those of a level that was not. What an engine adds to a layer is added to its launches. A mixture in
+    BF16 that was not served is no faster than its own in FP8.
     """
+    found, given = moved(levels, kernels, at), at["levels"]
+    served = given["model"] in levels["moves"]["model"] and given["weights"] in precisions_seen(
+        levels, given["generation"], given["kind"]
+    )
+    if given["weights"] == "bf16" and at["mixed"] > 0 and not served:
+        other = at.copy()
+        other["levels"] = given.copy()
+        other["levels"]["weights"] = "fp8" if at["blocks"] == "fp8 blocks" else ONE_SCALE
+        other["common"] = at["blocks"]
+        other["routed"] = at["blocks"]
+        return no_faster(found, moved(levels, kernels, other)["values"])
+    return found
+
+
+def no_faster(found: dict[str, CoefficientValues], fp8: CoefficientValues) -> dict[str, CoefficientValues]:
+    """Return what was found of a mixture in BF16, in no term faster than the same in FP8.
+
+    Levels of precision tell one from another only where both were served. So a layer and its sums take as long at
+    least, experts are chosen alike, and their products run at no higher rate; the datasheet's of FP8 is twice BF16's.
+    """
+    values = found["values"].copy()
+    for name in ["layer", "collective_latency"]:
+        values[name] = max(values[name], fp8[name])
+    values["expert_imbalance"] = fp8["expert_imbalance"]
+    values["grouped"] = min(values["grouped"], 2 * fp8["fp8"] * fp8["grouped"] / values["bf16"])
+    return {"values": values, "widths": found["widths"]}
+
+
+def moved(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, CoefficientValues]:
+    """Return the same for a precision by itself."""
     values: CoefficientValues = {}
     widths: CoefficientValues = {}
     given = at["levels"]
@@ -135,6 +171,13 @@ def composed(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, Coef
 def precisions_seen(levels: Levels, generation: str, kind: str) -> list[str]:
     """Return the precisions in which models of a kind were served on a generation of GPUs."""
     return [row[2] for row in levels["together"] if row[0] == generation and row[1] == kind]
+
+
+def precisions_known(levels: Levels, given: dict[str, str]) -> list[str]:
+    """Return the same for the levels of a unit, in words: FP8 that was served had its scales for blocks."""
+    one = given["weights"] == ONE_SCALE
+    seen = precisions_seen(levels, given["generation"], given["kind"])
+    return ["fp8 in blocks" if one and name == "fp8" else name for name in seen]
 
 
 def own_root(names: list[str], widths: CoefficientValues) -> list[list[float]]:

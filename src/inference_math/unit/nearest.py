@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from inference_math.catalogue import Gpu, Model
+from inference_math.catalogue import GPUS, Gpu, Model
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.evidence import load
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients
 from inference_math.unit.kernels import kernels, like
-from inference_math.unit.mixing import FACTORS, by_operators, composed, precisions_seen, standpoint_of
+from inference_math.unit.mixing import FACTORS, by_operators, composed, precisions_known, standpoint_of
 from inference_math.unit.shapes import operators_of
-from inference_math.unit.types import CoefficientValues, Levels, Standpoint
+from inference_math.unit.types import CoefficientValues, ErrorRow, Levels, Standpoint
 
 __all__ = [
     "SERVED_SCOPE",
@@ -22,6 +23,7 @@ __all__ = [
     "alike",
     "as_dated",
     "engine_generation",
+    "known_errors",
     "levels",
     "select_calibration",
     "served",
@@ -95,7 +97,7 @@ def served(found: Levels, at: Standpoint) -> Calibration:
     widths = np.array([mixed["widths"][name] for name in COEFFICIENTS])
     spread = found["spread"].get(given["kind"], 0.0)
     values = Coefficients(**mixed["values"])
-    precisions = tuple(precisions_seen(found, given["generation"], given["kind"]))
+    precisions = tuple(precisions_known(found, given))
     scope = SERVED_SCOPE | ({"weights": precisions} if precisions else {})
     return Calibration("served", values, np.diag(widths**2), spread, scope)
 
@@ -117,6 +119,15 @@ def levels() -> Levels:
     }
 
 
+@lru_cache(maxsize=1)
+def known_errors() -> list[ErrorRow]:
+    """Return how far off predictions are known to be, table `served_error`: what was not scored is -1."""
+    frame = load("served_error").frame.fillna({"ttft": -1.0, "inside": -1.0, "lacked": 0.0})
+    rows: Any = frame.assign(generation=[GPUS[name].generation for name in frame["gpu"]]).to_dict("records")
+    found: list[ErrorRow] = rows
+    return found
+
+
 _MODELS = (
     "deepseek-v3",
     "glm-5",
@@ -133,7 +144,9 @@ SERVED_SCOPE: dict[str, tuple[object, ...]] = {
     "model": _MODELS,
     "gpu": ("h100-sxm", "h200-sxm", "b200", "b300"),
     "kind": ("dense", "mixture of experts", "MLA", "hybrid"),
+    "nodes": ("one",),
     "tp": (1, 8),
+    "dp": (1, 8),
     "n_in": (1, 8_192),
     "n_out": (1, 8_192),
     "concurrency": (1, 1024),

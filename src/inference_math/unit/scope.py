@@ -5,13 +5,19 @@ H100's operators they are vLLM and TensorRT-LLM; of served points these two and 
 ran. Kernels of one's own GPU know no engine, and a version whose age nobody can tell is foreign to all. The spread of a
 foreign plan grows by what sources differ by to which nothing was fitted: the width of "engine" in the table `widths`.
 So intervals hold what they say within our sources.
+
+Where intervals were seen to hold fewer than they say, of points that set no coefficient, they are wider by what was
+missing: `lacking`.
 """
 
 from __future__ import annotations
 
-from inference_math.unit.types import Part, Scope
+from inference_math.unit.types import ErrorRow, Part, Scope, Stand
 
-__all__ = ["missing", "outside", "too_long", "wider"]
+__all__ = ["CALIBRATED", "FEW_HELD", "few_of", "lacking", "missing", "outside", "own_rows", "too_long", "wider"]
+
+FEW_HELD = 0.75  # of some points: an interval that held fewer is not printed as nine in ten
+CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
 
 
 def missing(scope: Scope, inputs: Scope) -> list[str]:
@@ -61,3 +67,40 @@ def wider(spread: float, widths: dict[str, float], scope: Scope, inputs: Scope) 
             variance += widths[name] * widths[name]
     root: float = variance**0.5
     return root
+
+
+def own_rows(at: Stand, rows: list[ErrorRow]) -> list[ErrorRow]:
+    """Return the scored points that tell how wide a unit's intervals must be: of its model on its GPU and engine.
+
+    Those in its precision, where there are some. GPUs of a maker of which no point set a coefficient have no kernels of
+    their own either: there the points of any model on that generation tell, under any engine.
+    """
+    told = [row for row in rows if row["drafts"] == "none" and row["inside"] >= 0]
+    if at["maker"] != CALIBRATED:
+        return [row for row in told if row["generation"] == at["generation"]]
+    own = [row for row in told if row["model"] == at["model"] and row["gpu"] == at["gpu"]]
+    own = [row for row in own if row["engine"] == at["engine"]]
+    same = [row for row in own if row["weights"] == at["weights"]]
+    return same if len(same) > 0 else own
+
+
+def few_of(at: Stand, rows: list[ErrorRow]) -> list[ErrorRow]:
+    """Return those of them of which the calibration's own intervals held fewer than `FEW_HELD`."""
+    return [row for row in own_rows(at, rows) if row["inside"] < FEW_HELD]
+
+
+def lacking(at: Stand, rows: list[ErrorRow]) -> float:
+    """Return the standard deviation of the logarithm by which a unit's intervals are wider than its calibration's.
+
+    Where its 90 % intervals held fewer than `FEW_HELD` of its own scored points: as much as would have made them hold
+    nine in ten of the group that it fits least. Variances add up, as in `wider`.
+    """
+    count, held, most = 0.0, 0.0, 0.0
+    for row in own_rows(at, rows):
+        count += row["points"]
+        held += row["points"] * row["inside"]
+    if not held < FEW_HELD * count:
+        return 0.0
+    for row in few_of(at, rows):
+        most = max(most, row["lacked"])
+    return most

@@ -117,5 +117,7 @@ def operators_of(model: Model) -> Operators:
         "heads": "sparse" if sparse else "MLA" if latent else "head 64" if model.head_size == 64 else "head 128",
         "products": products / model.n_layers,
         "mixed": mixed / model.n_layers,
+        # Of dense models vLLM's kernels for blocks were timed with their host: those for tensors stand for both.
+        "blocks": "fp8 blocks" if model.blocks and kind_of(model) != "dense" else "fp8",
         "fine": {name: model.precisions(name) for name in PRECISIONS},
     }

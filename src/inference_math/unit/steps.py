@@ -104,6 +104,7 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "busiest": busiest(layout["ep"], shape["experts"]), "caches": caches,
         "state_bytes": shape["state_bytes"],
         "kv_room": max(0.0, gpus * (memory * rates["driver_bytes"] - rates["workspace"]) - held),
+        "workspace": rates["workspace"], "vocab": shape["head_params"] / shape["d_model"],
         "n_layers": shape["n_layers"], "layer_bytes": shape["layer_bytes"], "sum_bytes": shape["sum_bytes"],
         "spread_bytes": away * shape["d_model"] * (1 + HALF_BYTES), "half_flops": tp * rates["flops"]["bf16"],
         "best_flops": gpus * best_of(rates),
@@ -201,6 +202,17 @@ def kv_written(unit: UnitNumbers, work: Work) -> float:
 def kv_tokens(unit: UnitNumbers, tokens: float) -> float:
     """Return the tokens whose KV caches fit, in requests of `tokens` each: [C15], where all layers see everything."""
     held: float = kv_held(unit, tokens)
+    return unit["kv_room"] / held * tokens if held > 0 else EVERYTHING
+
+
+def kv_pooled(unit: UnitNumbers, tokens: float, windows: float) -> float:
+    """Return the same where layers with windows have a pool of their own, of the share `windows` of all tokens."""
+    if not windows > 0:
+        return kv_tokens(unit, tokens)
+    held = unit["state_bytes"]
+    for cache in unit["caches"]:
+        seen = max(min(tokens, cache["reach"]), windows * tokens) if cache["evicts"] else tokens
+        held += cache["bytes"] * cache["copies"] * seen
     return unit["kv_room"] / held * tokens if held > 0 else EVERYTHING
 
 

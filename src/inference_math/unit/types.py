@@ -108,6 +108,7 @@ class Operators(TypedDict):
     heads: str  # of the attention: "MLA", "sparse" where an index chooses, or the size of its heads
     products: float  # matrix products of a layer, on average
     mixed: float  # share of the layers that have routed experts
+    blocks: str  # how FP8 is scaled: "fp8 blocks", or "fp8" where one scale is a tensor's or a row's
     fine: dict[str, dict[str, str]]
 
 
@@ -175,6 +176,8 @@ class UnitNumbers(TypedDict):
     caches: list[CacheShape]
     state_bytes: float
     kv_room: float  # bytes that are left for KV caches, all GPUs together
+    workspace: float  # of a GPU, that were taken off for what an engine needs itself
+    vocab: float  # tokens that it knows
     n_layers: float
     layer_bytes: float
     sum_bytes: float
@@ -331,3 +334,33 @@ CoefficientValues: TypeAlias = dict[str, float]
 DrawnCoefficients: TypeAlias = tuple[CoefficientValues, list[float]]
 # By the names of what a calibration was fitted to: names, or the ends of a range.
 Scope: TypeAlias = dict[str, Any]
+
+
+class ErrorRow(TypedDict):
+    """How far predictions were off on some served points; a row of `served_error`."""
+
+    model: str
+    gpu: str
+    kind: str
+    engine: str
+    maker: str
+    generation: str
+    weights: str
+    source: str
+    drafts: str
+    points: float
+    error: float
+    ttft: float  # -1 where it was not scored, as for `inside`
+    inside: float
+    lacked: float  # standard deviation of the logarithm that nine in ten inside would have needed besides
+
+
+class Stand(TypedDict):
+    """What of a unit says which rows of `served_error` are its own; see `unit.scope.own_rows`."""
+
+    model: str
+    gpu: str
+    generation: str
+    maker: str
+    engine: str
+    weights: str

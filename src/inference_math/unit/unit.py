@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
+from math import hypot
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from inference_math import catalogue, theory
 from inference_math.catalogue import Gpu, Model, as_precision
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.engines import engines
+from inference_math.catalogue.links import joined
 from inference_math.catalogue.precisions import as_kv_precision
 from inference_math.evidence.checks import (
     AT_LEAST_ONE,
@@ -38,9 +40,9 @@ from inference_math.unit.costs import WorkloadCosts, sent_seconds
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
 from inference_math.unit.mean import as_scalar, mean_seen
-from inference_math.unit.nearest import as_dated, select_calibration
+from inference_math.unit.nearest import alike, as_dated, known_errors, select_calibration
 from inference_math.unit.rates import rates_of
-from inference_math.unit.scope import too_long
+from inference_math.unit.scope import lacking, too_long
 from inference_math.unit.shapes import MEMORY, kind_of, shape_of
 from inference_math.unit.steps import (
     PARTS,
@@ -63,7 +65,7 @@ from inference_math.unit.steps import (
     unit_numbers,
     unit_terms,
 )
-from inference_math.unit.types import CoefficientValues, DrawnCoefficients, Layout, Terms, UnitNumbers
+from inference_math.unit.types import CoefficientValues, DrawnCoefficients, Layout, Stand, Terms, UnitNumbers
 from inference_math.workload import Workload
 
 __all__ = ["Unit"]
@@ -74,6 +76,7 @@ _MOST_GPUS = 4096  # that share anything
 MOST_DRAFTS = 16  # that a request has verified in a step
 ACCEPTED = 0.8  # of the drafts whose predecessors were, unless somebody says how many
 _MEMORY = Interval(0.01, 1)
+SEVERAL = "more than one"  # nodes: of several no calibration knows the links
 _DRAWS = 128  # of coefficients, for an interval
 
 
@@ -397,17 +400,34 @@ class Unit:
         """Return the mean latency of a request: its TTFT, and its TPOT for each token after the first."""
         return self.ttft(work, concurrency) + (work.n_out - 1) * self.tpot(work, concurrency)
 
-    def predict(self, quantity: str, work: Workload, concurrency: ArrayLike, level: float = 0.9) -> Prediction:
+    @property
+    def stand(self) -> Stand:
+        """What says which scored points are its own; see `unit.scope.lacking`."""
+        return {
+            "model": self.model.name, "gpu": self.gpu.name, "generation": self.gpu.generation, "maker": self.gpu.maker,
+            "engine": alike(self.engine), "weights": self.weights,
+        }  # fmt: skip
+
+    @property
+    def lacking(self) -> float:
+        """What the intervals of a calibration that ships lacked on scored points of this unit; 0 for one's own."""
+        return lacking(self.stand, known_errors()) if self.calibration.mode in SHIPPED else 0.0
+
+    def predict(
+        self, quantity: str, work: Workload, concurrency: ArrayLike, level: float = 0.9, *, widened: bool = True
+    ) -> Prediction:
         """Return `quantity` ("ttft", "tpot" or "e2e") with an interval, and what was never calibrated.
 
         The interval holds the mean over many requests with probability `level`, as far as the calibration's
-        covariance and spread go; its low end is never below the floor.
+        covariance and spread go; its low end is never below the floor. `widened`: and as the points ask for that were
+        scored with the unit's model on its GPU; see `unit.scope.lacking`.
         """
         asked = as_one_of("quantity", quantity, ("ttft", "tpot", "e2e"))
         value = getattr(self, asked)(work, concurrency)
         users = np.asarray(concurrency, dtype=np.float64)
         spread = self.calibration.spread
-        wide = self.calibration.spread_for(**self._inputs(work, users)) / spread if spread else 1.0
+        own = self.calibration.spread_for(**self._inputs(work, users))
+        wide = np.hypot(own, self.lacking if widened else 0.0) / spread if spread else 1.0
         within = as_number("level", level, SHARE)
         low, high = self.near(work).spread(lambda unit: getattr(unit, asked)(work, concurrency), within, wide=wide)
         # At small levels the value may lie beside the quantiles of so many draws.
@@ -426,11 +446,14 @@ class Unit:
         least = ask(self.floor)
         return np.maximum(low, least), np.maximum(high, least)
 
-    def outside(self, work: Workload, concurrency: ArrayLike) -> tuple[str, ...]:
-        """Return a sentence for each input that the calibration does not cover, or that the KV cache cannot hold."""
+    def outside(self, work: Workload, concurrency: ArrayLike, places: int | None = None) -> tuple[str, ...]:
+        """Return a sentence for each input that the calibration does not cover, or that the KV cache cannot hold.
+
+        It holds `places` requests; None: those of `Unit.places`.
+        """
         found = self.calibration.outside(**self._inputs(work, concurrency))
         found += tuple(map(say, too_long(self.model.name, self.model.context, longest_request(work.plain))))
-        fits = self.places(work)
+        fits = self.places(work) if places is None else places
         if np.max(concurrency) > fits:
             found += (
                 f"concurrency {np.max(concurrency):g} is more than the {fits:g} requests that the KV cache holds",
@@ -446,7 +469,7 @@ class Unit:
 
         They are wider for a model, GPU or lengths that were never calibrated.
         """
-        wide = self.calibration.widest(**self._inputs(work, 1.0))
+        wide = hypot(self.calibration.widest(**self._inputs(work, 1.0)), self.lacking)
         return self.calibration.draws(count, self.found(work)["anchor"], wide)
 
     def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, ArrayLike]:
@@ -457,6 +480,8 @@ class Unit:
             "kind": self.kind,
             "gpu": self.gpu.name,
             "tp": self.tp,
+            "dp": self.dp,
+            "nodes": "one" if self.tp * self.dp <= joined(self.gpu) else SEVERAL,
             "weights": self.weights,
             "kv": self.kv,
             "n_in": work.n_in,

@@ -27,12 +27,12 @@ from inference_math.unit import mixing, rates_of, steps
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals
 from inference_math.unit.front import moves
 from inference_math.unit.kernels import kernels
-from inference_math.unit.nearest import SERVED_SCOPE, levels
+from inference_math.unit.nearest import SERVED_SCOPE, known_errors, levels
 from inference_math.unit.shapes import MEMORY, kind_of, operators_of, shape_of
 from inference_math_book.explore.pictures import pictures
 from inference_math_planner import laws
 from inference_math_planner.answers import notes
-from inference_math_planner.answers.deployment import ANSWERS, known_errors
+from inference_math_planner.answers.deployment import ANSWERS
 from inference_math_planner.answers.text import PRINTED
 from inference_math_planner.fleets import bench
 from inference_math_planner.fleets.benchmarks import habits_of
@@ -272,8 +272,8 @@ def _record(model: Model) -> dict[str, Any]:
 
 def _errors() -> dict[str, Any]:
     """Return how far off predictions are known to be, as lists: three digits, and not what models and GPUs tell."""
-    rows = known_errors()
-    names = [name for name in rows[0] if name not in ("kind", "maker")]
+    rows: list[dict[str, Any]] = [dict(row) for row in known_errors()]
+    names = [name for name in rows[0] if name not in ("kind", "maker", "generation")]
     short = [
         [float(f"{row[name]:.3g}") if isinstance(row[name], float) else row[name] for name in names] for row in rows
     ]

@@ -13,9 +13,10 @@ from inference_math.optimiser.answers import usd_per_million
 from inference_math.optimiser.choice import CAREFUL, median_row, regret
 from inference_math.optimiser.starts import paged
 from inference_math.optimiser.types import Solution
-from inference_math.unit.types import Asked, Layout, Part, Row
+from inference_math.unit.scope import FEW_HELD
+from inference_math.unit.types import Asked, ErrorRow, Layout, Part, Row
 from inference_math_planner.answers.notes import LEFT_OUT, MATTERS, SET_ASIDE, VISIBLE, nearest_of, served_where
-from inference_math_planner.answers.types import About, Card, CardRow, ErrorRow, Sized
+from inference_math_planner.answers.types import About, Card, CardRow, Sized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,6 @@ __all__ = ["card_of", "confidence", "evidence", "fleet_sized", "hundredths", "un
 SURE = 2.0  # times what a lead falls short by from draw to draw, its standard deviation to the bad side
 THIRD = 0.25  # of the draws, or more: one of three that win as often
 HALF = 0.4  # of the draws, or more: one of two
-FEW_HELD = 0.5  # of some points: an interval that held fewer does not stand for nine in ten of such
 
 
 def confidence(choice: Solution, name: str, doubted: bool) -> str:
@@ -43,7 +43,7 @@ def confidence(choice: Solution, name: str, doubted: bool) -> str:
 
 
 def few_held(seen: Part) -> bool:
-    """Tell whether intervals held fewer than half of the points that stand behind an answer."""
+    """Tell whether the calibration's intervals held few of the points that stand behind an answer."""
     return len([one for one in seen.get("held", []) if one["held"] < FEW_HELD]) > 0
 
 

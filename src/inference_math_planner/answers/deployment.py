@@ -15,7 +15,6 @@ from msgspec.structs import replace as changed
 from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link, joined
 from inference_math.catalogue.tiers import Tier, as_tier
-from inference_math.evidence import load
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.answers import best_rate
@@ -26,6 +25,7 @@ from inference_math.optimiser.starts import plain_settings, settings
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit import Unit
 from inference_math.unit.asked import computed_tokens, sent_bytes, target_of
+from inference_math.unit.nearest import known_errors
 from inference_math.unit.types import DrawnCoefficients, Part, Row
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers import card, notes, record
@@ -34,7 +34,7 @@ from inference_math_planner.answers.record import Answer, Record, carded, rows_o
 from inference_math_planner.answers.text import as_html, as_text
 from inference_math_planner.answers.types import About
 
-__all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "known_errors", "plan", "record_of"]
+__all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "plan", "record_of"]
 
 
 @dataclass(frozen=True)
@@ -395,15 +395,11 @@ def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
         yield name, Answer(name, title, value, low, high, measure, by, formula, formulas.get(name, np.nan), meaning)
 
 
-def known_errors() -> list[Any]:
-    """Return how far off predictions are known to be, as `answers.notes` takes it: what was not scored is -1."""
-    rows: list[Any] = load("served_error").frame.fillna({"ttft": -1.0, "inside": -1.0}).to_dict("records")
-    return rows
-
-
 def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     case, unit = found.case, found.case.unit
     rows = known_errors()
+    if unit.lacking > 0:
+        yield from notes.widened(unit.stand, rows)
     yield from notes.to_choose(case.asked, found.solved)
     yield from notes.store_moves(case.asked, under(case), _whole(case), found["rate"] if found.best else 0.0)
     if unit.kv == "fp8":

@@ -13,22 +13,21 @@ from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit.asked import NEARLY, places, sent_bytes, store_bytes, target_of
+from inference_math.unit.scope import CALIBRATED, few_of, lacking
 from inference_math.unit.steps import kv_held, kv_loaded, kv_tokens, kv_written, stored_tokens
-from inference_math.unit.types import Asked, Part, StepCosts, UnitNumbers
-from inference_math_planner.answers.types import ErrorRow
+from inference_math.unit.types import Asked, ErrorRow, Part, Stand, StepCosts, UnitNumbers
 
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "MATTERS", "SET_ASIDE", "VISIBLE", "apart", "as_good", "drafting_pays", "drafts_said",
     "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "nearest_of", "promised",
     "remedy", "runner_up", "served_where", "short", "sized_how", "slow_cache", "slow_store", "standing_of",
-    "store_moves", "to_choose", "trusted",
+    "store_moves", "to_choose", "trusted", "widened",
 ]  # fmt: skip
 
 crossover_shared_link = theory.crossover_shared_link.plain
 
 GUESSED = "a guess: none of this maker is calibrated"
 OPERATED = "h100-sxm"  # whose operators were measured one by one
-CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
 LEFT_OUT = "left out"  # the source of points that were, with all of their engine on their GPU, for this error alone
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
 FRONT_MUCH = 0.1  # of a limit on TTFT that the front may take before it is spoken of
@@ -190,6 +189,17 @@ def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list
         if len(found) > 0:
             return found
     return rows
+
+
+def widened(at: Stand, rows: list[ErrorRow]) -> list[Part]:
+    """Say that intervals are wider than the calibration's own, and by which points; nothing where they are not."""
+    if not lacking(at, rows) > 0:
+        return []
+    few, count, held = few_of(at, rows), 0.0, 0.0
+    for row in few:
+        count += row["points"]
+        held += row["points"] * row["inside"]
+    return [{"key": "checked.widened", "count": count, "held": held / count, "where": served_where(few)}]
 
 
 def served_where(rows: list[ErrorRow]) -> Part:

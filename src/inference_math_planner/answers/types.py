@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from inference_math.unit.types import Part
+from inference_math.unit.types import ErrorRow, Part
 
 
 class Sized(TypedDict):
@@ -24,27 +24,6 @@ class Sized(TypedDict):
     rate: list[float]
     ttft: list[float]
     tpot: list[float]
-
-
-class ErrorRow(TypedDict):
-    """How far predictions were off on some served points: in the mean, of latency, and of TPOT elsewhere.
-
-    Sources are points set aside that chose neither a term nor a width, calibration points that were left out of the fit
-    with their group, and whoever else published some.
-    """
-
-    model: str
-    gpu: str
-    kind: str
-    engine: str
-    maker: str
-    weights: str
-    source: str
-    drafts: str
-    points: float
-    error: float
-    ttft: float  # -1 where it was not scored, as for `inside`
-    inside: float
 
 
 class About(TypedDict):

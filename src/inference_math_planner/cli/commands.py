@@ -54,7 +54,7 @@ from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, fl
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.bench import cadence_said
 from inference_math_planner.fleets.gpus import first_said
-from inference_math_planner.fleets.layouts import SIZES, STAGES
+from inference_math_planner.fleets.layouts import SIZES, groups
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import RATES, SHARED, Arrivals
 
@@ -313,6 +313,8 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     if not named or options.search is not None:
         asked["units"] = options.units or asked["units"]
         most = options.search or min(options.have or SEARCHED, SEARCHED)
+        if not options.search and unit.gpus <= (options.have or 0):
+            most = max(most, unit.gpus)  # whole nodes are there, and no one holds the model
         if unit.gpus > most:
             _refuse_few(unit, most, "--have" if options.have == most else "--search")
         case = Case(unit, work, sla, **asked)
@@ -339,11 +341,10 @@ def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
     sizes = [options.tp, options.ep, options.dp, options.pp]
     if any(size is not None for size in sizes) and options.search is None:
         return _unit(options), True
-    refused, node = [], joined(_gpu(options.gpu))
-    in_a_node = [tp for tp in SIZES if tp <= node]
-    for tp, pp in [*((tp, 1) for tp in in_a_node), *((in_a_node[-1], stages) for stages in STAGES)]:
+    refused = []
+    for tp, stages in groups(_gpu(options.gpu)):
         try:
-            return _unit(options, tp=tp, pp=pp), False
+            return _unit(options, tp=tp, pp=stages), False
         except ValueError as error:  # too few GPUs, or what no number of them mends
             refused.append(error)
     raise refused[0]
@@ -407,9 +408,12 @@ def _benchmark(options: argparse.Namespace) -> int:
     if options.burstiness != 1 and options.rate == inf:
         raise ValueError("--burstiness must be left out: it changes nothing without --request-rate")
     if options.enforce_eager:
+        # A step of one user, eager over graphs: 1.3 (arXiv 2605.30571, H100), 1.8 and 4.3 (vllm-omni issue 7960), 2
+        # (vllm issue 20469), 7 (Akamas), 0.8 (tonyd2wild's GLM-5.3-Flash, pull request 2).
         raise ValueError(
-            "--enforce-eager must be left out: no calibration here ran without CUDA graphs, where each kernel's launch "
-            "counts. Fit runs of such an engine (inference-math profile), and give --calibration"
+            "--enforce-eager must be left out: no calibration here ran without CUDA graphs. The host launches each "
+            "kernel then, so the host sets the pace: for one user published steps took 0.8 to 7 times as long, too far "
+            "apart to predict. Fit runs of such an engine (inference-math profile), and give --calibration instead"
         )
     run = _asked_benchmark(options)
     unit = _unit(options)
@@ -482,6 +486,10 @@ def _profile(options: argparse.Namespace) -> int:
     print(f"mean error on {len(found.table)} runs: {found.mape:.1%}; written to {options.out}")
     if measured.table["tp"].isna().any():
         print(f"taken on trust: runs do not say how many GPUs shared the model; TP {unit.tp} was assumed")
+    if unit.tp * unit.dp > joined(unit.gpu):
+        print(
+            "taken on trust: the GPUs lie on several nodes, whose links the fit counts as a node's: it holds for them"
+        )
     for row in found.unusable.to_dict("records"):
         print(f"not used: {row['source']}: {row['reason']}")
     return 0

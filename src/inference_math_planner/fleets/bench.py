@@ -115,6 +115,14 @@ def bench_limits(
     return [max(tokens, longest), seqs if seqs < inf else floor(usual[1] / share)]
 
 
+def bench_unit(unit: UnitNumbers, engine: EngineRecord, seqs: float) -> UnitNumbers:
+    """Return a unit without the memory that the engine keeps to sample so many requests at once, of each group."""
+    needed = engine["workspace"] + engine["sampled"] * seqs * unit["vocab"]
+    other = unit.copy()
+    other["kv_room"] = max(0.0, unit["kv_room"] - unit["gpus"] * max(0.0, needed - unit["workspace"]))
+    return other
+
+
 def bench_refused(unit: UnitNumbers, longest: float) -> list[Part]:
     """Say why no benchmark of this unit can be, nothing where one can: its `longest` request does not fit."""
     room = kv_tokens(unit, longest)

@@ -18,9 +18,11 @@ from inference_math.catalogue.links import Link, as_link
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_bool, as_number, as_whole
 from inference_math.evidence.numerals import in_seconds
 from inference_math.evidence.sentences import say
+from inference_math.optimiser.case import refuse_nodes
 from inference_math.simulate.cost import Steps
 from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
+from inference_math.unit.asked import max_kv_seqs
 from inference_math.workload import RandomLengths, Trace, Workload
 from inference_math_planner.fleets.bench import (
     CADENCES,
@@ -36,6 +38,7 @@ from inference_math_planner.fleets.bench import (
     bench_refused,
     bench_said,
     bench_system,
+    bench_unit,
     ttft_ends,
 )
 from inference_math_planner.fleets.traffic import chances
@@ -216,15 +219,17 @@ class Benchmark:
         Raises
         ------
         ValueError
-            For a unit whose KV cache has no room for the longest request, and a play that would take minutes.
+            For a unit on several nodes or whose KV cache has no room for the longest request, and a play that would
+            take minutes.
         """
+        refuse_nodes(unit)
         usual, (prompt, longest) = usual_limits(unit.engine, unit.gpu), self.longest
-        if refused := bench_refused(unit.numbers, longest):
-            raise ValueError(say(refused))
         budget, seqs = (inf if one is None else float(one) for one in (self.budget, self.seqs))
         whole = prompt if self.chunked is False else 0
         both: list[float] = [usual["tokens"], usual["seqs"]]
         found = bench_limits(engine(unit.engine), both, unit.dp, budget, seqs, whole)
+        if refused := bench_refused(bench_unit(unit.numbers, engine(unit.engine), found[1]), longest):
+            raise ValueError(say(refused))
         requests = self.prompts if self.rate < inf else EACH * self.prompts
         steps = requests * self.n_in * (1 - self.alpha) / (found[0] * unit.dp)
         if steps > _MOST_STEPS:
@@ -280,7 +285,8 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None) -> Forese
     known = unit.front if front is None else replace(unit.front, seconds=as_number("front", front, AT_LEAST_ZERO), sd=0)
     asked, work, limits = run.played(known.seconds), run.work, run.limits(unit)
     habits = admission_of(habits_of(unit.engine, run.chunked))
-    system = bench_system(unit.numbers, work.plain, engine(unit.engine), limits, habits, 1)
+    held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
+    system = bench_system(held, work.plain, engine(unit.engine), limits, habits, 1)
     if run.pools is not None:
         pool_bw = unit.gpus * as_link("link", run.link).of(unit.gpu)
         system = bench_pools(system, unit.numbers, work.n_in, list(run.pools), pool_bw)
@@ -302,7 +308,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None) -> Forese
         told["steady"],
         told["enough"],
         spread,
-        unit.outside(work, max(1.0, users)),
+        unit.outside(work, max(1.0, users), max_kv_seqs(held, work.plain, engine(unit.engine))),
     )
 
 
@@ -348,7 +354,9 @@ def cadences(
     late = unit.front.seconds if front is None else as_number("front", front, AT_LEAST_ZERO)
     asked, work = run.played(late), run.work
     habits = admission_of(replace(habits_of(unit.engine, run.chunked), ahead=engine(unit.engine)["ahead"]))
-    system = bench_system(unit.numbers, work.plain, engine(unit.engine), run.limits(unit), habits, unit.dp)
+    limits = run.limits(unit)
+    held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
+    system = bench_system(held, work.plain, engine(unit.engine), limits, habits, unit.dp)
     rows = [bench_cadence(system, Steps(unit.near(work)), asked, one) for one in steps]
     return pd.DataFrame(rows, columns=["every", "gap", "gap_p50", "gap_p90", "gap_p99", "ttft", "rate"])
 

@@ -18,9 +18,9 @@ from inference_math.optimiser.case import DRAWS
 from inference_math.optimiser.draws import interval
 from inference_math.unit import Unit
 from inference_math.unit.kernels import like
-from inference_math.unit.nearest import alike
+from inference_math.unit.nearest import alike, known_errors
 from inference_math.workload import Workload
-from inference_math_planner.answers.deployment import Plan, known_errors
+from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.answers.notes import GUESSED, gpus_said, standing_of
 
 __all__ = ["across", "first_said", "standing"]

@@ -57,12 +57,23 @@ def tier_row(asked: LadderNumbers, cost: StepTimes, below: int) -> TierRow:
     }
 
 
-def users_kept(asked: LadderNumbers, cost: StepTimes, below: int, ttft: float, tpot: float) -> float:
-    """Return how many users with the tiers down to one have means within limits, up to the first that miss them.
+def users_kept(asked: LadderNumbers, cost: StepTimes, ttft: float, tpot: float) -> list[float]:
+    """Return how many users have means within limits, with HBM alone and with each tier below and all above it."""
+    units, last = asked["units"], 0
+    found: list[float] = []
+    for below in range(len(asked["tokens"])):
+        last = kept_with(asked, cost, below, ttft, tpot, last)
+        found.append(units * last)
+    return found
 
-    Behind a cliff limits may hold again, since HBM caps who is served: so it looks in small steps.
+
+def kept_with(asked: LadderNumbers, cost: StepTimes, below: int, ttft: float, tpot: float, above: int) -> int:
+    """Return how many users of a unit with the tiers down to one keep limits, up to the first that miss them.
+
+    Behind a cliff limits may hold again, since HBM caps who is served: so it looks in small steps, but not below what
+    is kept without the last tier, if that is kept with it.
     """
-    units, last, ahead = asked["units"], 0, 1
+    units = asked["units"]
 
     def keeps(users: int) -> bool:
         other = asked.copy()
@@ -70,10 +81,12 @@ def users_kept(asked: LadderNumbers, cost: StepTimes, below: int, ttft: float, t
         row = tier_row(other, cost, below)
         return row["ttft"] <= ttft and row["tpot"] <= tpot
 
+    last = above if above > 0 and keeps(above) else 0
+    ahead = max(last + 1, floor(GROWS * last))
     while last < MOST_USERS and keeps(ahead):
         last = ahead
         ahead = max(ahead + 1, floor(GROWS * ahead))
-    return units * (last + largest_whole(ahead - last - 1, lambda more: keeps(last + more)))
+    return last + largest_whole(ahead - last - 1, lambda more: keeps(last + more))
 
 
 def ladder(asked: LadderNumbers, cost: StepTimes) -> list[TierRow]:

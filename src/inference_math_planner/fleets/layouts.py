@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, nan
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from inference_math.catalogue.links import joined
+from inference_math.catalogue.models import Gpu
 from inference_math.evidence.checks import as_whole
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case
@@ -21,7 +21,7 @@ from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues, traffic
 from inference_math_planner.fleets.traffic import AT_RANDOM, SHARED, Arrivals, Fleet, NoFleetError, Shown
 
-__all__ = ["Sized", "layouts", "search", "size"]
+__all__ = ["Sized", "groups", "layouts", "search", "size"]
 
 COLUMNS = [
     *("architecture", "layout", "tp", "ep", "dp", "pp", "gpus", "rate", "tokens_per_gpu", "low", "high", "best_in"),
@@ -33,6 +33,18 @@ _MOST = 512  # GPUs among which layouts are tried
 _FEW = 3  # layouts of each TP that a fleet is sized for, those that serve most at full load
 
 
+def groups(gpu: Gpu) -> Iterator[tuple[int, int]]:
+    """Yield TP and stages of one group of GPUs, from the fewest: those of a node, then as many whole nodes as stages.
+
+    >>> from inference_math import catalogue
+    >>> list(groups(catalogue.gpu("h100-sxm")))
+    [(1, 1), (2, 1), (4, 1), (8, 1), (8, 2), (8, 4), (8, 8)]
+    """
+    within = [tp for tp in SIZES if tp <= joined(gpu)]
+    yield from ((tp, 1) for tp in within)
+    yield from ((within[-1], stages) for stages in STAGES)
+
+
 def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
     """Yield the layouts of a unit's model on at most so many GPUs: TP of 1 to 16, and of mixtures DP with EP.
 
@@ -40,26 +52,21 @@ def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
     whose groups lie on more GPUs than one node has, between which no link is known. Where no node holds the model, its
     layers lie on as few nodes as hold it.
     """
-    node, found = joined(unit.gpu), False
-    most = min(as_whole("gpus", gpus, 1, _MOST), node)
-    for tp in (size for size in SIZES if size <= most):
-        for dp in (size for size in SIZES if tp * size <= most and (size == 1 or unit.model.is_mixture)):
-            for ep in {1, tp * dp} if unit.model.is_mixture else {1}:
-                if dp > 1 and ep == 1:
-                    continue  # attention in groups goes with whole experts
-                try:
-                    one = unit.resized(tp=tp, dp=dp, ep=ep, pp=1)
-                except ValueError:
-                    continue
-                found = True
-                yield one
-    whole = max(size for size in SIZES if size <= node)
-    for pp in STAGES:
-        if found or whole * pp > gpus:
+    most, found = as_whole("gpus", gpus, 1, _MOST), False
+    node = min(most, joined(unit.gpu))
+    for tp, stages in groups(unit.gpu):
+        if tp * stages > most or (stages > 1 and found):
             return
-        with suppress(ValueError):
-            yield unit.resized(tp=whole, dp=1, ep=1, pp=pp)
-            return
+        shared = [(1, 1)]  # DP and EP
+        if unit.model.is_mixture and stages == 1:  # attention in groups goes with whole experts
+            shared += [(dp, tp * dp) for dp in SIZES if 1 < tp * dp <= node]
+        for dp, ep in shared:
+            try:
+                one = unit.resized(tp=tp, dp=dp, ep=ep, pp=stages)
+            except ValueError:
+                continue
+            found = True
+            yield one
 
 
 def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:

@@ -34,7 +34,7 @@ from inference_math.unit.steps import (
     draft_yield,
     floor_terms,
     kv_moved,
-    kv_tokens,
+    kv_pooled,
     stored_tokens,
     unit_terms,
 )
@@ -209,7 +209,8 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         "engines": 1 if name == "disaggregated" else asked["units"],
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
         "transfer": ranks * sent_bytes(asked) / n_in / asked["pool_bw"], "budget": budget, "max_batch": most,
-        "kv_capacity": kv_tokens(unit, n_in + work["n_out"]), "grows": asked["engine"]["kv_grows"], "load": waits,
+        "kv_capacity": kv_pooled(unit, n_in + work["n_out"], asked["engine"]["windows"]),
+        "grows": asked["engine"]["kv_grows"], "load": waits,
         "gives": unit["gives"], "brings": verify_tokens(asked), "admission": AT_ONCE,
         "ranks": 1, "by_chance": False,
     }  # fmt: skip
@@ -226,14 +227,16 @@ def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
 def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
     """Return the steps of a unit under the coefficients `found`, a step and its prompts' part stretched."""
     unit, work = asked["unit"], asked["work"]
-    room = BEYOND * kv_tokens(unit, work["n_in"] + work["n_out"])
+    room = BEYOND * kv_pooled(unit, work["n_in"] + work["n_out"], asked["engine"]["windows"])
     return Pace(unit_terms(unit, found), floor_terms(unit), factors[0], factors[1], room)
 
 
 def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
     """Return draws that stand for all, evenly spread: by what one more request costs, from the least to the most.
 
-    Limits and units do not count, so that what is asked with others of these is asked under the same draws.
+    Limits and units do not count, so that what is asked with others of these is asked under the same draws. Another
+    unit puts the draws in another order, so that others stand for all: between two units whose costs lie close together
+    fleets may differ by a unit for that alone.
     """
     steps = answer_steps(asked["unit"], asked["work"]["n_out"])
     needs = [one["ttft_1"] + steps * (one["cache_read"] + one["own"]) for one in each]

@@ -13,7 +13,7 @@ from inference_math.catalogue.tiers import tier
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.evidence.numerals import as_gb, digits, percent
 from inference_math.evidence.sentences import say
-from inference_math.optimiser.case import DRAWS, Case
+from inference_math.optimiser.case import DRAWS, Case, refuse_nodes
 from inference_math.simulate.cost import Steps
 from inference_math.simulate.types import StepTimes
 from inference_math.unit import Unit
@@ -182,6 +182,7 @@ def size_store(
     places = [(name, tier(name), as_number(f"size of {name}", size, AT_LEAST_ZERO)) for name, size in tiers.items()]
     if any(size > _MOST for _, _, size in places):
         raise ValueError(f"tiers must have at most {_MOST:g} bytes each")
+    refuse_nodes(unit)
     if unit.kv_tokens(turns.longest) < unit.dp * turns.longest:
         told = f"{turns.longest:,} tokens" + (f" in each of {unit.dp} groups of attention" if unit.dp > 1 else "")
         raise ValueError(f"unit must hold the longest request, {told}, beside its weights")
@@ -206,7 +207,7 @@ def size_store(
     rows.insert(0, "tier", ["hbm", *tiers])
     rows.insert(1, "gb", [count * held * each / 1e9 for held in asked["tokens"]])
     rows.insert(2, "tokens", [count * held for held in asked["tokens"]])
-    rows["kept"] = [users_kept(asked, cost, k, sla.ttft, sla.tpot) if sla else nan for k in range(len(found))]
+    rows["kept"] = users_kept(asked, cost, sla.ttft, sla.tpot) if sla else nan
     sizes = sizes_for(asked, cost)
     # Whoever looks at HBM alone asks for nothing that would stand for it.
     many = units_alone(asked, cost, found[-1]["rate"]) if places else count

@@ -64,12 +64,21 @@ def visits(
     times = [seen["waits"], seen["holds"]]
     for _ in range(ROUNDS):
         found = tiers_find(turns, users / parts, times, sizes, habits["lifetime"])
-        seen = served.seen(users, found, loads)
+        if unlike(found, seen["found"]):  # a store that holds all, or nothing, finds the same in each round
+            seen = served.seen(users, found, loads)
         moved = [seen["waits"] - times[0], seen["holds"] - times[1]]
         if abs(moved[0]) + abs(moved[1]) <= SETTLED * (seen["waits"] + seen["holds"]):
             break
         times = [times[0] + HALFWAY * moved[0], times[1] + HALFWAY * moved[1]]
     return seen
+
+
+def unlike(found: list[float], before: list[float]) -> bool:
+    """Tell whether any tier finds another share than before."""
+    moved = 0.0
+    for k in range(len(found)):
+        moved += abs(found[k] - before[k])
+    return moved > 0
 
 
 def store_for(

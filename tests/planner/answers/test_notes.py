@@ -13,6 +13,7 @@ from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.choice import median_row
+from inference_math.unit.nearest import known_errors
 from inference_math.unit.scope import outside
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import plan
@@ -224,6 +225,13 @@ def test_what_a_store_loads_and_writes_is_said(where, hidden):
     (told,) = notes.store_moves(replace(case, sessions=9).asked, under(case), 0.2, 3.0)
     assert told["endless"] == []  # how many come back is said, and what they take
     assert notes.store_moves(replace(case, tier=None).asked, under(replace(case, tier=None)), 0.2, 3.0) == []
+
+
+def test_intervals_that_are_wider_than_the_calibration_s_own_are_said_with_their_points():
+    unit = Unit.of("llama-3-8b", "h100-sxm")
+    told = say(notes.widened(unit.stand, known_errors())[0])
+    assert "held 14% of 7 scored points (llama-3-8b in bf16 on h100-sxm)" in told
+    assert notes.widened(unit.stand | {"model": "llama-3-70b"}, known_errors()) == []
 
 
 def test_whether_drafts_pay_is_said():

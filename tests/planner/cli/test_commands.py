@@ -159,6 +159,12 @@ def test_an_impossible_sla_is_exit_status_1(capsys):
         (BENCH, "--max-num-seqs 0", "--max-num-seqs must be"),
         (BENCH, "--max-concurrency 0", "--max-concurrency must be a whole number >= 1, not 0"),
         (BENCH, "--enforce-eager", "--enforce-eager must be left out: no calibration here ran without CUDA graphs"),
+        (
+            BENCH,
+            "--tp 16",
+            "--tp must be smaller, or dp: together they share each layer among 16 GPUs, of which a node",
+        ),
+        ([*STORE, *SESSIONS], "--tp 16", "--tp must be smaller, or dp: together they share each layer among 16 GPUs"),
         (BENCH, "--lengths azure-code --random-output-len 5", "--random-… must be left out: --lengths azure-code has"),
         (BENCH, "--pools 0 1", "--pools (for prefill) must be"),
         (BENCH, "--link tcp", "--link must be left out: it changes nothing without --pools"),

@@ -277,7 +277,7 @@ def test_recorded_lengths_are_those_of_the_requests():
 )
 def test_requests_that_no_cache_holds_are_no_benchmark(run, needed):
     for asked in (foresee, cadences):
-        with pytest.raises(ValueError, match=f"a request needs {needed} tokens of KV cache, 441,803 fit"):
+        with pytest.raises(ValueError, match=f"a request needs {needed} tokens of KV cache, 440,460 fit"):
             asked(UNIT, run)
 
 
@@ -326,3 +326,12 @@ def test_a_prefill_pool_that_is_too_small_is_where_first_tokens_wait():
     assert two.table.loc["TTFT", "mean"] < 0.5 * one.table.loc["TTFT", "mean"]
     with pytest.raises(ValueError, match="pools must be left out"):
         cadences(UNIT, Benchmark(4000, 100, 10, pools=(1, 1)))
+
+
+@pytest.mark.parametrize("more", [{"tp": 16}, {"tp": 1, "dp": 32, "ep": 32}])
+def test_no_benchmark_crosses_nodes_unasked(more):
+    wide = Unit.of("deepseek-v3", "h100-sxm", **more)
+    for asked in (foresee, cadences):
+        with pytest.raises(ValueError, match="of which a node joins 8, and links between nodes are not modelled"):
+            asked(wide, Benchmark(1000, 100, prompts=8))
+    assert foresee(wide.resized(gpu="gb300"), Benchmark(1000, 100, prompts=8)).rate > 0  # a rack is one

@@ -171,6 +171,18 @@ def test_prompts_that_differ_need_more_than_equal_ones_of_the_same_mean(name):
     assert (equal.played, recorded.played) == ("", "mix")
 
 
+def test_a_smaller_cache_takes_no_more_gpus_under_the_same_draws(monkeypatch):
+    """Of two precisions other draws stand for all, of which a slower one may cost a unit (12 GPUs with 16 bits, 14)."""
+    monkeypatch.setattr(queues, "representative", lambda asked, each: list(range(0, len(each), 8)))
+    code = mix("azure-code")
+    pools = []
+    for kv in ("bf16", "fp8"):
+        unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", kv)
+        found = planner.plan(unit, Workload.from_trace(code), SLA(1.0, 0.04))
+        pools.append(fleet(found, 20, architecture="disaggregated", arrivals=Arrivals(mix=code)).gpus[0])
+    assert pools[1] <= pools[0]
+
+
 @pytest.mark.parametrize(
     ("traffic_", "more", "error", "words"),
     [
