@@ -34,32 +34,26 @@ window.inferenceMathPictures = (() => {
     };
     const share_ = best === "chunked" ? row.chunk / work.n_in : 1;
     const decodes = best === "disaggregated" ? 0 : row.batch;
-    const names = [`${digits(row.batch)} decodes`, best === "chunked" ? "with its chunk" : (decodes ? "with a prompt" : "a prompt alone")];
+    const names = [`${digits(Math.round(row.batch))} decodes`, best === "chunked" ? "with its chunk" : (decodes ? "with a prompt" : "a prompt alone")];
     return [...one(names[0], row.batch, 0), ...one(names[1], decodes, share_)];
   };
-  const memoryRows = (asked, given, row) => {
-    const { unit, work } = asked;
-    const rates = data.gpus[given.gpu];
-    const [all, room] = [rates.driver_bytes, unit.kv_room / unit.gpus];
-    const used = Math.min(room, (math.kv_held(unit, work.n_in + work.n_out / 2) * row.batch) / unit.gpus);
-    const parts = [["weights", data.memory * all - rates.workspace - room], ["KV caches in use", used], ["KV caches, free", room - used], ["engine's own", rates.workspace], ["left to others", (1 - data.memory) * all]];
-    return parts.map(([part, bytes], order) => ({ part, order, GB: bytes / 1e9 }));
-  };
   const speedRows = function* ({ asked, drawn, best }) {
-    const { n_out } = asked.work;
+    const scale = asked.work.n_out / asked.unit.gpus;
     const rows = [];
     for (let i = -6; i <= 8; i += 1) {
       yield;
       const tpot = asked.tpot * 1.25 ** i;
       const solved = math.solve({ ...asked, tpot }, drawn);
       for (const architecture of solved.order) {
-        const rate = math.median(solved.rates[architecture]);
-        if (!(rate > 0)) continue;
-        const point = { architecture, user: 1 / tpot, gpu: (rate * n_out) / asked.unit.gpus };
-        rows.push({ ...point, chosen: false });
-        if (i === 0 && architecture === best) rows.push({ ...point, chosen: true });
+        const [middle, low, high] = math.median_row(solved.each[architecture]).rate.map((rate) => rate * scale);
+        if (middle > 0) rows.push({ architecture, user: 1 / tpot, gpu: middle, low, high, chosen: i === 0 && architecture === best });
       }
     }
+    // A line is named where its users are slowest, names of lines that begin together one above the other.
+    const slowest = [...new Set(rows.map((row) => row.architecture))].map((name) => rows.filter((row) => row.architecture === name).at(-1));
+    slowest.sort((a, b) => a.gpu - b.gpu).forEach((row, i) => {
+      row.at = Math.max(row.gpu, i ? slowest[i - 1].at + 0.08 * slowest.at(-1).gpu : 0);
+    });
     return rows;
   };
   // Rows for what was decided; what a fifth less or more of each input brings is returned for words, too.
@@ -72,11 +66,7 @@ window.inferenceMathPictures = (() => {
       swung.push(math.swing_of(asked, drawn, name));
     }
     swung.sort((a, b) => b.swing - a.swing);
-    Object.assign(rowsOf, {
-      step: stepRows(asked, math.unit_terms(asked.unit, coefficients), row, best), memory: memoryRows(asked, found.given, row),
-      speeds: yield* speedRows(found),
-      swings: swung.map((one) => ({ ...one, input: math.say({ key: `input.${one.input}` }), rate: rows[best].rate[0] })),
-    });
+    Object.assign(rowsOf, { step: stepRows(asked, math.unit_terms(asked.unit, coefficients), row, best), speeds: yield* speedRows(found) });
     document.getElementById("planner-pictures").hidden = false;
     first();
     holders.forEach(({ dataset }) => redraw(dataset.name));

@@ -76,7 +76,7 @@
       digits(row.ttft), digits(1000 * row.tpot), kept(row) ? "yes" : "no", digits(row.kept), percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
     ]));
     head.replaceChildren(...share.cells("li", found.head));
-    notes.replaceChildren(...share.cells("li", found.notes));
+    notes.replaceChildren(...share.cells("li", [...found.notes, math.say({ key: "ladder.columns" })]));
     table.hidden = planned.hidden = false;
     page.remember(); // in the link, too
   };

@@ -6,6 +6,7 @@
   const share = window.inferenceMathShare;
   const pictures = window.inferenceMathPictures;
   const crowd = window.inferenceMathCrowd;
+  const card = window.inferenceMathAnswer;
   const { data } = math;
   const form = document.getElementById("planner-form");
   const sheet = form.closest(".planner-table");
@@ -228,7 +229,7 @@
     section.querySelector("table").replaceChildren(thead, tbody);
   };
 
-  const sentence = (said) => { const words = say(said); return `${words[0].toUpperCase()}${words.slice(1)}.`; };
+  const { sentence } = card;
 
   // What was decided for a question, as `planner.plan` has it: every number a statistic over the same draws.
   const decided = (given) => {
@@ -241,13 +242,25 @@
     return { given, asked, drawn, solved, undrafted, rows, first, second, best: solved.best, numbers: math.numbers_of(asked, solved) };
   };
 
+  const outsideOf = (given, solved, first) => math.outside(calibration(given).scope, inputs(given, Math.max(solved.settings[first].batch, 1)));
+  const tooLong = (given, asked) => math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
+  // Of what an answer is a card; see `answers.card`.
+  const about = ({ given, asked, solved, first }, goal) => ({
+    goal, traffic: goal === "gpus" ? Number(given.traffic) : 0, have: goal === "rate" ? Number(given.have) : 0,
+    gpus: asked.unit.gpus, price: asked.price, tail: goal === "unit" ? asked.quantile : 0,
+    never: outsideOf(given, solved, first).length + tooLong(given, asked).length > 0,
+    own: false, scaled: calibration(given).mode === "operators", rows: errors, kind: data.models[given.model].kind,
+    model: given.model, gpu: given.gpu, weights: given.weights, engine: given.engine,
+  });
+  const unitCard = (found) => math.unit_card(found.asked, found.solved, about(found, "unit"));
+  const noneSaid = ({ solved }) => ({ key: solved.none_in >= 1 ? "card.none" : "card.mostly_none", none: math.hundredths(solved.none_in) });
+
   const notes = ({ given, asked, solved, undrafted, rows, best, numbers, first }) => {
     const centre = math.under(asked, coefficients(given), [1, 1, 0]);
     const whole = math.whole_alone(asked, coefficients(given), [1, 1, 0]);
     const missed = best ? [] : math.missed(asked, centre);
-    const never = math.outside(calibration(given).scope, inputs(given, Math.max(solved.settings[first].batch, 1))).map((one) => `not calibrated: ${say(one)}`);
-    const long = math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
-    const checked = math.checked(given.model, given.gpu, given.weights, data.models[given.model].kind, given.engine, data.gpus[given.gpu].maker, calibration(given).mode === "operators", errors);
+    const never = outsideOf(given, solved, first).map((one) => `not calibrated: ${say(one)}`);
+    const long = tooLong(given, asked);
     const prefill = solved.settings.disaggregated.prefill_units;
     const { title, measured } = data.links[given.link];
     const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / (asked.units - prefill), title, measured)] : [];
@@ -255,7 +268,7 @@
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${say(math.hindered(asked, centre, name))}`) : [];
     const wide = { ...given, kv: "bf16", sessions: 0 };
     const cache = given.kv === "fp8" ? math.slow_cache(asked, centre, math.under(question(wide), coefficients(wide), [1, 1, 0])) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.widened(stand(given), errors), ...math.to_choose(asked, solved), ...math.slow_store(asked, centre, whole), ...math.store_moves(asked, centre, whole, best ? numbers.rate[0] : 0), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, checked].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...math.widened(stand(given), errors), ...math.to_choose(asked, solved), ...math.slow_store(asked, centre, whole), ...math.store_moves(asked, centre, whole, best ? numbers.rate[0] : 0), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...math.evidence(about({ given, asked, solved, first }, "unit"))].map(sentence);
   };
 
   const remedies = (given) => {
@@ -298,35 +311,20 @@
       cell("said", name, known && Number.isFinite(said) ? withSpan(said, said, said, ...printed) : "");
     }
     if (!given.imbalance) at("imbalance").placeholder = digits(coefficients(given).expert_imbalance);
-    const of = rows[first].rate[0];
-    text("planner-verdict", sentence(math.verdict(solved, of)));
     text("planner-settings", best ? `Start with (keeps the SLA in ${percent(solved.kept[best])} of the draws): ${told(asked, given, best, solved.settings[best])}` : "");
     document.getElementById("planner-notes").replaceChildren(...list(notes(found)));
+    document.getElementById("planner-why").open ||= !best; // which says what would do
     architectures(found, null);
-    const verdict = document.getElementById("planner-verdict").textContent;
-    const waits = given.goal === "have" ? `What ${given.have} GPUs serve: simulating its queues …` : `GPUs for ${given.traffic} requests/s: simulating their queues …`;
-    text("planner-headline", given.goal === "unit" || !best ? verdict : waits);
-    document.getElementById("planner-verdict").hidden = !best; // the headline says it
-    const sized = given.goal === "unit" ? [] : [["…", "simulating queues"]];
-    numbers(best ? [...sized, ...ofUnit(found), ...(asked.price > 0 ? [[`$${digits(told_.usd_per_million[0])}`, "a million output tokens, all busy"]] : [])] : []);
-  };
-
-  const ofUnit = ({ asked, numbers: told_ }) => [
-    [digits(told_.rate[0]), "requests/s of a unit, at full load"], [`${digits(1000 * told_.ttft[0])} ms`, asked.quantile ? `P${100 * asked.quantile} of TTFT` : "mean TTFT"],
-    [`${digits(1000 * told_.tpot[0])} ms`, asked.quantile ? `P${100 * asked.quantile} of the gaps` : "mean TPOT"],
-  ];
-  const numbers = (shown) => {
-    document.getElementById("planner-big").replaceChildren(...shown.map(([value, name]) => {
-      const made = document.createElement("div");
-      made.append(Object.assign(document.createElement("dd"), { textContent: value }), Object.assign(document.createElement("dt"), { textContent: name }));
-      return made;
-    }));
+    const unit = best ? unitCard(found) : null;
+    text("planner-verdict", best ? `${sentence(unit.headline)} ${sentence([unit.sure, " ", ...unit.why])}` : "");
+    if (!best) card.words(sentence(noneSaid(found)), "none", document.querySelector("#planner-notes li").textContent);
+    else if (given.goal === "unit") card.show(unit, solved.order);
+    else card.words(`${given.goal === "have" ? `What ${given.have} GPUs serve` : `GPUs for ${given.traffic} requests/s`}: simulating queues …`, "waiting", sentence(unit.headline));
   };
 
   // What the reader asked for, queues counted: GPUs for the traffic, or traffic for the GPUs.
   const shareOf = (given) => (given.promise === "mean" ? data.crowd.share : Number(given.promise) || 0);
   const goalOf = (given) => ({ traffic: given.goal === "serve" ? Number(given.traffic) : 0, have: given.goal === "have" ? Number(given.have) : 0, cv: Number(given.arrivals) });
-  const sizeOf = ({ name, replicas, units, gpus_all, rate }) => ({ name, replicas, units, gpus: gpus_all, rate });
   const answerGoal = (found, crowded) => {
     const { given, asked, solved } = found;
     const { fleets } = crowded;
@@ -335,28 +333,20 @@
     if (!held.length) {
       const all = Object.values(fleets);
       const draws_ = all[0].each.length;
-      text("planner-headline", sentence(math.short(shareOf(given), draws_, math.slow_places(draws_) + 1, all.map((one) => math.idle(one.name, one.idle)))));
+      card.words(sentence(math.short(shareOf(given), draws_, math.slow_places(draws_) + 1, all.map((one) => math.idle(one.name, one.idle)))), "none");
       text("planner-settings", "");
-      numbers(ofUnit(found));
       return;
     }
     const { have, cv } = goalOf(given);
     const owned = have > 0;
-    const [first, ...others] = held.map((name) => fleets[name]);
-    others.sort((a, b) => (owned ? b.sold - a.sold : a.gpus_all[0] - b.gpus_all[0]));
+    const first = fleets[held[0]];
     starts(found, [first.name], { [first.name]: first });
     text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.asked, given, first.name, first.settings)}`);
-    text("planner-headline", sentence(math.sized(sizeOf(first), others.map(sizeOf), have, crowded.tie && held.length > 1, crowded.best_in[first.name], crowded.loss[first.name])));
+    const sizes = held.map((name) => math.fleet_sized(fleets[name].asked, fleets[name], fleets[name].settings));
+    card.show(math.card_of(asked, sizes, crowded, about(found, owned ? "rate" : "gpus")), solved.order);
     const apart = found.best ? say(math.apart(first.name, found.best, 2 * asked.unit.gpus, have)) : "";
     if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
-    const usd = math.usd_per_million(first.gpus_all[0], asked.price, first.sold * asked.work.n_out);
-    text("planner-how", sentence(math.sized_how(shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1)));
-    numbers([
-      owned ? [digits(first.sold), `requests/s on ${say(math.used_of(first.gpus_all[0], have))}`] : [digits(first.gpus_all[0]), `GPU${first.gpus_all[0] === 1 ? "" : "s"} for ${given.traffic} requests/s`],
-      ...(asked.price > 0 ? [[`$${digits(usd)}`, `a million output tokens at ${digits(first.sold)} requests/s`]] : []),
-      [`${digits(1000 * first.ttft[0])} ms`, "mean TTFT, with queues"], [`${digits(1000 * first.tpot[0])} ms`, "mean TPOT, with queues"],
-      ...(asked.watts > 0 ? [[`${digits(first.gpus_all[0] * asked.watts / 1000)} kW`, "at rated power"]] : []),
-    ]);
+    text("planner-how", `${sentence(math.sized_how(shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1))} ${sentence({ key: "card.unscored" })}`);
   };
 
   // How to start architectures, a fleet's replica or a unit at full load: the first one open, the others folded.
@@ -517,13 +507,11 @@
     } catch (error) {
       if (error.field) at(error.field).setAttribute("aria-invalid", "true");
       text("planner-verdict", "");
-      text("planner-headline", `${error.message}.`);
-      text("planner-said", `${error.message}.`);
+      card.words(`${error.message}.`, "refused");
       text("planner-settings", "");
       document.getElementById("planner-notes").replaceChildren();
       data.answers.forEach(([name]) => { cell("value", name, "–"); ["why", "by", "said"].forEach((kind) => cell(kind, name, "")); });
       [...TABLES, document.getElementById("planner-pictures")].forEach((section) => { section.hidden = true; });
-      document.getElementById("planner-big").replaceChildren();
       return;
     }
     const work = function* () {
@@ -538,13 +526,11 @@
       remember();
       const like = (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
       if (best && !math.longest_fits(like, math.system_for(asked, best, solved.settings[best]))) {
-        text("planner-headline", "The longest of the requests does not fit the KV cache of a unit.");
-        numbers(ofUnit(found));
+        card.words("The longest of the requests does not fit the KV cache of a unit.", "none");
       } else if (best && given.goal !== "unit") {
         const played = { gaps: data.crowd.gaps, cv: Number(given.arrivals), lengths: data.crowd.lengths, like, share: shareOf(given) };
         answerGoal(found, yield* crowd.sized(found, played, goalOf(given)));
       }
-      text("planner-said", document.getElementById("planner-headline").textContent);
       form.dataset.sized = "true";
       yield;
       const swung = best ? yield* pictures.pictured(found, coefficients(given)) : pictures.none();
@@ -607,17 +593,16 @@
     const sections = TABLES.filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`bash\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => sheet.querySelector(`[data-${kind}="${name}"]`).textContent)])];
-    return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour; ` : ""}${asked_.gpus} GPUs a unit`, ...(given.goal === "unit" ? [] : [`**${lines("planner-headline")}** ${lines("planner-how")}`]), `**${lines("planner-verdict")}** ${lines("planner-runner")}`, lines("planner-settings"),
+    return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour; ` : ""}${asked_.gpus} GPUs a unit`, `**${lines("planner-said")}** ${[lines("planner-headline"), lines("card-cost"), lines("card-sure"), lines("card-evidence")].filter(Boolean).join(" ")}`, lines("planner-how"), `${lines("planner-verdict")} ${lines("planner-runner")}`, lines("planner-settings"),
       [...document.querySelectorAll("#planner-notes li")].map((one) => `* ${one.textContent}`).join("\n"),
       ...sections.map((one) => [`## ${one.querySelector("h3").textContent}`, one.querySelector("p").textContent, rows(tableOf(one))].filter(Boolean).join("\n\n")), "## All numbers", rows(answers), ...started,
       `Made with the planner of Inference Math: ${share.link("plan", linked())}`].filter(Boolean).join("\n\n") + "\n";
   };
 
   const tools = form.querySelector(".planner-tools");
+  card.tools(share.copier("Copy link", () => share.link("plan", linked())), share.copier("Copy as report", asMarkdown));
   tools.append(
-    share.copier("Copy link", () => share.link("plan", linked())),
     share.copier("Copy as Python", asPython),
-    share.copier("Copy as report", asMarkdown),
     share.button("Download tables (CSV)", () => {
       share.download("plan.csv", "text/csv", share.csv(TABLES.filter((one) => !one.hidden).flatMap((one) => [[one.querySelector("h3").textContent], ...tableOf(one), []])));
     }),

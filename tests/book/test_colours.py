@@ -107,10 +107,9 @@ def scales(spec: object) -> list[dict]:
 
 
 def test_the_planner_and_the_engine_draw_roles_in_their_colours():
-    (scale,) = scales(pictures()["speeds"])
-    assert dict(zip(scale["domain"], scale["range"], strict=True)) == {
-        name: ROLES[name] for name in ("aggregated", "chunked", "disaggregated")
-    }
+    roles = {name: ROLES[name] for name in ("aggregated", "chunked", "disaggregated")}
+    layers = scales(pictures()["speeds"])  # bands, lines, the dot, names
+    assert [dict(zip(scale["domain"], scale["range"], strict=True)) for scale in layers] == [roles] * 4
     found = scales(seen(StepCost(t_w=0.017, T=8e-5, kv_read=7e-8)).to_dict())
     drawn = dict(zip(found[0]["domain"], found[0]["range"], strict=True))
     assert drawn == {"waits": GREY} | {kind: ROLES[kind] for kind in ("prefill", "decode", "bubble")}

@@ -398,6 +398,15 @@ def most_in(served: list[list[float]]) -> list[float]:
     return found
 
 
+def regret(rates: dict[str, list[float]], name: str) -> float:
+    """Return by how much more the best one of each draw serves in the mean than one that is always chosen, as a share.
+
+    That is what it costs not to know the draw.
+    """
+    own = mean(rates[name])
+    return mean(best_rates(rates)) / own - 1 if own > 0 else 0.0
+
+
 def shares_best(rates: dict[str, list[float]]) -> dict[str, float]:
     """Return the share of the draws in which each architecture is the best; equal ones share a draw."""
     best, told = best_rates(rates), {}

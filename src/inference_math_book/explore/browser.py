@@ -67,6 +67,7 @@ PRINTED_MODULES = (
     "inference_math.unit.steps",
     "inference_math.simulate.systems",
     "inference_math_planner.fleets.visits",
+    "inference_math_planner.answers.card",
     "inference_math_planner.answers.notes",
 )
 """What is printed: modules whose functions are plain Python, numbers in and out."""

@@ -78,7 +78,7 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
             app.add_js_file(script, loading_method="defer")
     if 'id="planner-form"' in context.get("body", ""):
         context["metatags"] = context.get("metatags", "") + f"<style>{css()}</style>"
-        parts = [f"planner{part}.js" for part in ("-pictures", "-crowd", "", "-bench", "-sessions")]
+        parts = [f"planner{part}.js" for part in ("-pictures", "-crowd", "-answer", "", "-bench", "-sessions")]
         for script in ("inference_math.js", "share.js", *parts):
             app.add_js_file(script, loading_method="defer")
     # Docutils calls the bibliography a list, but not its entries list items.

@@ -28,10 +28,11 @@ from inference_math.unit.asked import computed_tokens, sent_bytes, target_of
 from inference_math.unit.nearest import known_errors
 from inference_math.unit.types import DrawnCoefficients, Part, Row
 from inference_math.workload import SLA, Workload
-from inference_math_planner.answers import notes, record
+from inference_math_planner.answers import card, notes, record
 from inference_math_planner.answers.commands import commands
-from inference_math_planner.answers.record import Answer, Record, rows_of
+from inference_math_planner.answers.record import Answer, Record, carded, rows_of
 from inference_math_planner.answers.text import as_html, as_text
+from inference_math_planner.answers.types import About
 
 __all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "plan", "record_of"]
 
@@ -165,9 +166,24 @@ class Plan:
         return pd.DataFrame(rows)
 
     @cached_property
-    def verdict(self) -> str:
-        """The best architecture in a sentence, and whether the calibration is sure enough to say so."""
-        return say(notes.verdict(self.solved, self.compared["rate"].iloc[0]))
+    def card(self) -> record.Card:
+        """The answer of one unit at full load: its best architecture, how sure that is, what stands behind it."""
+        none = self.solved["none_in"]
+        if not self.best:
+            few = {"key": "card.mostly_none", "none": card.hundredths(none)}
+            return record.Card(headline=say({"key": "card.none"} if none >= 1 else few))
+        return carded(card.unit_card(self.case.asked, self.solved, self.about()))
+
+    def about(self, goal: str = "unit", traffic: float = 0.0, have: float = 0.0) -> About:
+        """Return what a card is of: this plan's unit, or a fleet of it."""
+        unit, mode = self.case.unit, self.case.unit.calibration.mode
+        quantile = self.case.sla.quantile if goal == "unit" else None
+        return About(
+            goal=goal, traffic=traffic, have=have, gpus=unit.gpus, price=self.case.price or 0.0, tail=quantile or 0.0,
+            never=len(self.outside) > 0, own=mode not in ("served", "zero-shot"), scaled=mode == "zero-shot",
+            model=unit.model.name, gpu=unit.gpu.name, weights=unit.weights, kind=unit.kind, engine=unit.engine,
+            rows=known_errors(),
+        )  # fmt: skip
 
     @cached_property
     def runner_up(self) -> str:
@@ -399,9 +415,7 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
         yield notes.linked(case.asked, each, over.title, over.measured)
     if unit.drafts and found.best:
         yield notes.drafting_pays(found["rate"], best_rate(found.undrafted))
-    if (mode := unit.calibration.mode) in ("served", "zero-shot"):
-        whose = (unit.model.name, unit.gpu.name, unit.weights, unit.kind, unit.engine, unit.gpu.maker)
-        yield notes.checked(*whose, mode == "zero-shot", rows)
+    yield from card.evidence(found.about())
 
 
 def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
@@ -467,6 +481,7 @@ def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True) -> Re
         sla=case.sla,
         units=case.units,
         feasible=found.feasible,
+        card=found.card,
         answer=changed(choices[0] if found.feasible else basis(found, ""), tie=found.tie),
         architectures=choices,
         one_unit=rows,
@@ -475,7 +490,6 @@ def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True) -> Re
         offloading=[record.Stored(**row) for row in stored],
         drafting=[record.Drafted(**row) for row in rows_of(found.drafting)],
         numbers=dict(found.answers),
-        verdict=found.verdict,
         runner_up=found.runner_up if runner_up else "",
         advice=list(found.advice),
         outside=list(found.outside),

@@ -1,4 +1,4 @@
-"""What a plan has to say, and its numbers: the verdict, what is missed and what would help, what was never calibrated.
+"""What a plan has to say beside its card: what is missed and what would help, what was never calibrated.
 
 A sentence is a part, or parts in a row, of which `evidence.sentences` has the words. Nothing to say is an empty list.
 """
@@ -8,21 +8,20 @@ from __future__ import annotations
 from math import isfinite
 
 from inference_math import theory
-from inference_math.optimiser.choice import RESOLVED, median_row
+from inference_math.optimiser.choice import median_row
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit.asked import NEARLY, places, sent_bytes, store_bytes, target_of
-from inference_math.unit.scope import CALIBRATED, FEW_HELD, few_of, lacking
+from inference_math.unit.scope import CALIBRATED, few_of, lacking
 from inference_math.unit.steps import kv_held, kv_loaded, kv_tokens, kv_written, stored_tokens
 from inference_math.unit.types import Asked, ErrorRow, Part, Stand, StepCosts, UnitNumbers
-from inference_math_planner.answers.types import Sized
 
 __all__ = [
-    "CALIBRATED", "LEFT_OUT", "SET_ASIDE", "apart", "as_good", "checked", "drafting_pays", "drafts_said",
-    "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "promised", "remedy", "runner_up",
-    "short", "sized", "sized_how", "slow_cache", "slow_store", "standing_of", "store_moves", "to_choose", "trusted",
-    "used_of", "verdict", "widened",
+    "CALIBRATED", "LEFT_OUT", "MATTERS", "SET_ASIDE", "VISIBLE", "apart", "as_good", "drafting_pays", "drafts_said",
+    "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "nearest_of", "promised",
+    "remedy", "runner_up", "served_where", "short", "sized_how", "slow_cache", "slow_store", "standing_of",
+    "store_moves", "to_choose", "trusted", "widened",
 ]  # fmt: skip
 
 crossover_shared_link = theory.crossover_shared_link.plain
@@ -31,35 +30,10 @@ GUESSED = "a guess: none of this maker is calibrated"
 OPERATED = "h100-sxm"  # whose operators were measured one by one
 LEFT_OUT = "left out"  # the source of points that were, with all of their engine on their GPU, for this error alone
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
-OURS = {"set aside": "checked.set_aside", "left out": "checked.left_out"}  # sources of our own, and what says so
 FRONT_MUCH = 0.1  # of a limit on TTFT that the front may take before it is spoken of
 TILE = 256  # rows of a tile of vLLM's FP8 products, the coarsest measured
 VISIBLE = 0.005  # of a rate: less is printed as nothing
 MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too small to matter
-
-
-def verdict(solved: Solution, rate: float) -> list[Part]:
-    """Name the architecture that serves most in the mean, in how many draws it does, and the next one, or a tie.
-
-    `rate` is its requests/s, a unit's, in the median.
-    """
-    best, second, lead, none = solved["best"], solved["order"][1], solved["lead"], solved["none_in"]
-    if best == "":
-        return [{"key": "verdict.none"} if none >= 1 else {"key": "verdict.mostly_none", "none": none}]
-    said: list[Part] = [{"key": "verdict.best", "best": best, "rate": rate, "ahead": solved["best_in"][best]}]
-    if none >= VISIBLE:
-        said.append({"key": "verdict.unmet", "none": none})
-    if not isfinite(lead):
-        return said
-    if lead >= VISIBLE:
-        said.append({"key": "verdict.next", "second": second, "lead": lead})
-    else:
-        said.append({"key": "verdict.next_too", "second": second})
-    if solved["tie"]:
-        said.append({"key": "verdict.tie", "scatter": solved["scatter"]})
-    elif lead < MATTERS:
-        said.append({"key": "verdict.either"})
-    return said
 
 
 def to_choose(asked: Asked, solved: Solution) -> list[Part]:
@@ -134,41 +108,6 @@ def runner_up(best: str, second: str, rate: float, swings: list[Swing], even: bo
     return {"key": "runner_up.is", "second": second, "rate": rate, "turns": turns}
 
 
-def sized(first: Sized, others: list[Sized], have: float, tie: bool, ahead: float, lost: float) -> list[Part]:
-    """Say what a fleet serves, and what follows it, the nearest first: by its GPUs, or if there are `have` by its rate.
-
-    It is the best in `ahead` of the draws, and in the mean another serves `lost` more of a GPU.
-    """
-    owned = have > 0
-    name, gpus, rate = first["name"], first["gpus"], first["rate"][0]
-    said: list[Part] = [{"key": "fleet.traffic", "gpus": gpus[0], "low": gpus[1], "high": gpus[2], "rate": rate}]
-    if owned:
-        said = [{"key": "fleet.owned", "rate": rate, "used": used_of(gpus[0], have)}]
-    said.append({"key": "fleet.replicas", "name": name, "replicas": first["replicas"], "units": first["units"]})
-    if len(others) < 1:
-        return said
-    own, near = rate if owned else gpus[0], RESOLVED if owned else 1.0
-    ends = [one["rate"] if owned else one["gpus"] for one in others]
-    equal = [others[i]["name"] for i in range(len(others)) if ends[i][0] <= near * own and own <= near * ends[i][0]]
-    second = ends[0]
-    if len(equal) > 0:
-        said.append({"key": "fleet.as_much" if owned else "fleet.as_few", "equal": equal})
-    else:
-        takes = "fleet.serves" if owned else "fleet.takes"
-        said.append({"key": takes, "name": others[0]["name"], "size": second[0], "low": second[1], "high": second[2]})
-    said.append({"key": "fleet.best", "name": name, "ahead": ahead})
-    if lost >= VISIBLE:
-        said.append({"key": "fleet.loses", "lost": lost})
-    if tie and len(equal) == 0:
-        said.append({"key": "fleet.unsure"})
-    return said
-
-
-def used_of(many: float, have: float) -> Part:
-    """Say how many GPUs are used of those that there are."""
-    return {"key": "fleet.used_of" if many < have else "fleet.used", "gpus": many, "have": have}
-
-
 def apart(name: str, best: str, pools: float, have: float) -> list[Part]:
     """Say that queues choose another architecture than full load does; nothing where they do not.
 
@@ -240,52 +179,6 @@ def hindered(asked: Asked, each: StepCosts, name: str) -> Part:
     return {"key": "hindered.beside" if name == "aggregated" else "hindered.room"}
 
 
-def checked(
-    model: str, gpu: str, weights: str, kind: str, engine: str, maker: str, scaled: bool, rows: list[ErrorRow]
-) -> list[Part]:
-    """Say how far predictions were off on served points that set no coefficient, of what is nearest to a unit.
-
-    `rows` have model, gpu, weights, kind (of model), engine, maker (of the GPU), source, drafts, points, error (mean,
-    of end-to-end latency; of TPOT elsewhere), ttft and inside (share within the 90 % interval). Sources are points set
-    aside that chose neither a term nor a width, calibration points that were left out of the fit with their group, and
-    whoever else published some. Those of the model on the GPU in the precision count, else on the GPU, else another
-    model's on the GPU, else of the model, else of its kind; where none is on the GPU, that is said. On GPUs of a maker
-    whose points set nothing, any engine's tell something. Points that do not say whether tokens were drafted tell
-    nothing of a unit of which that is known. `scaled`: the unit's steps are not those of served points, but of
-    operators, so older versions' are all that there is.
-    """
-    told = [row for row in rows if row["drafts"] == "none"]
-    known = [row for row in told if row["kind"] == kind and row["maker"] == maker]
-    same = [row for row in known if row["engine"] == engine]
-    others = [row for row in known if row["engine"] != engine]
-    own = nearest_of(model, gpu, weights, [row for row in same if row["source"] in OURS])
-    aside = [row for row in own if row["source"] == SET_ASIDE]
-    own = aside if len(aside) > 0 else own
-    elsewhere: list[Part] = []
-    for part in [same, others if maker != CALIBRATED else []]:
-        for first in firsts_of([row for row in part if row["source"] not in OURS]):
-            of = [row for row in part if row["source"] == first["source"] and row["engine"] == first["engine"]]
-            elsewhere.append(off_on(nearest_of(model, gpu, weights, of)))
-    if len(own) > 0:
-        each = [off_on(own)]
-        each.extend(elsewhere)
-        told_of: list[Part] = [{"key": "checked.older" if scaled else "checked.is", "engine": engine, "each": each}]
-        if len([row for row in known if row["gpu"] == gpu]) < 1:
-            told_of.append({"key": "checked.not_here", "gpu": gpu})
-        return told_of
-    none = "checked.none" if maker == CALIBRATED else "checked.none_of"
-    said: list[Part] = [{"key": none, "kind": kind, "engine": engine, "maker": maker}]
-    if len(elsewhere) > 0:
-        said.append({"key": "checked.elsewhere", "each": elsewhere})
-    worst = 0.0
-    for row in others:
-        if row["source"] in OURS:
-            worst = max(worst, row["error"])
-    if worst > 0:
-        said.append({"key": "checked.worst", "worst": worst})
-    return said
-
-
 def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list[ErrorRow]:
     """Return the rows of the model on the GPU in the precision; else on the GPU, of any model there, of it, or all."""
     like = [row for row in rows if row["model"] == model]
@@ -296,39 +189,6 @@ def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list
         if len(found) > 0:
             return found
     return rows
-
-
-def firsts_of(rows: list[ErrorRow]) -> list[ErrorRow]:
-    """Return the first row of each source under each engine."""
-    found: list[ErrorRow] = []
-    for row in rows:
-        if len([one for one in found if one["source"] == row["source"] and one["engine"] == row["engine"]]) == 0:
-            found.append(row)
-    return found
-
-
-def off_on(rows: list[ErrorRow]) -> Part:
-    """Say how far off predictions were on the points of one source under one engine."""
-    first, count, off, held, early = rows[0], 0.0, 0.0, 0.0, 0.0
-    for row in rows:
-        count += row["points"]
-        off += row["points"] * row["error"]
-        held += row["points"] * row["inside"]
-        early += row["points"] * row["ttft"]
-    return {
-        "key": OURS.get(first["source"], "checked.published"),
-        "off": off / count, "count": count, "source": first["source"], "engine": first["engine"],
-        "first": [{"key": "checked.first", "early": early / count}] if early >= 0 else [],
-        "held": held_by(held / count),
-        "where": served_where(rows),
-    }  # fmt: skip
-
-
-def held_by(share: float) -> list[Part]:
-    """Say which share of some points an interval held, and where that is few, what it is not; nothing if not known."""
-    if share < 0:
-        return []
-    return [{"key": "checked.held" if share >= FEW_HELD else "checked.held_few", "held": share}]
 
 
 def widened(at: Stand, rows: list[ErrorRow]) -> list[Part]:
@@ -383,7 +243,7 @@ def gpus_said(names: list[str], rates: list[float], costs: list[float]) -> list[
 def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[Part]:
     """Say what a plan takes on trust of a unit: what drafts bring and cost, and a link that nobody calibrated.
 
-    `rows` as of `checked`.
+    `rows` as of `types.About`.
     """
     found: list[Part] = []
     drafts, layout = unit["drafts"], unit["layout"]
@@ -525,7 +385,7 @@ def standing_of(
     """Return what a unit's numbers stand on: "calibrated" (served points), "measured" (kernels), "scaled", or a guess.
 
     `mode` is of its calibration: "operators" of the H100 for all, "served" points where there are such, or one's own,
-    which never saw the inputs `unseen`. `like` is the GPU whose kernels stand for it; `rows` as of `checked`, which
+    which never saw the inputs `unseen`. `like` is the GPU whose kernels stand for it; `rows` as of `types.About`, which
     have each group that was fitted.
     """
     if maker != CALIBRATED:

@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta, Struct
 
+from inference_math.evidence.sentences import say
 from inference_math.unit.types import Layout
 from inference_math.workload import SLA, Workload
+from inference_math_planner.answers import types
 
-__all__ = ["Answer", "Choice", "Command", "Fleets", "OneUnit", "Record", "Three", "rows_of", "schema"]
+__all__ = ["Answer", "Card", "Choice", "Command", "Fleets", "OneUnit", "Record", "Three", "carded", "rows_of", "schema"]
 
 if TYPE_CHECKING:  # always a number here; what is NaN or infinite is null in JSON
     Real = float
@@ -212,11 +214,51 @@ class Drafted(Timed, frozen=True, kw_only=True):
 
 
 class Fleets(Struct, frozen=True):
-    """What is said of a fleet: the answer, under what it holds; US dollars for a million output tokens."""
+    """What is said of a fleet: under what it holds; US dollars for a million output tokens."""
 
-    headline: str
     how: str
     usd_per_million: Real
+
+
+class Counted(Struct, frozen=True):
+    """What an architecture takes, or serves, and what its requests see: a name, a number with both ends."""
+
+    name: str
+    value: Three
+
+
+class Metered(Counted, frozen=True):
+    """TTFT or TPOT in seconds, the mean or a quantile (`of`), and its limit."""
+
+    of: str
+    limit: Real
+
+
+class Card(Struct, frozen=True, kw_only=True):
+    """The answer as all views show it; see `card.card_of`.
+
+    `value` counts GPUs, or requests/s, as `noun` says, and is null where nothing is an answer; `ranged` where only its
+    ends should be told, for the GPU, the model or a length was never calibrated. `rows` are the architectures, the
+    chosen one first, on the axis `axis`. `sure` is "sure", "likely" or "open": by the draws of the calibration alone,
+    unscored, for no deployment has checked such a choice; `why` says so. `what` is started, `others` are what else
+    would do, `start` is why a step is as long as it is, `evidence` how far off predictions were on this very GPU.
+    """
+
+    headline: str
+    value: Three | None = None
+    ranged: bool = False
+    noun: str = ""
+    axis: str = ""
+    what: str = ""
+    others: list[str] = []
+    rows: list[Counted] = []
+    meters: list[Metered] = []
+    sure: Literal["sure", "likely", "open"] | None = None
+    why: str = ""
+    evidence: list[str] = []
+    cost: list[str] = []
+    start: list[str] = []
+    next: str = ""
 
 
 class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inference-math/plan/1"):
@@ -237,6 +279,7 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inferen
     sla: SLA
     units: int
     feasible: bool
+    card: Card
     answer: Choice
     architectures: list[Choice]
     one_unit: list[OneUnit]
@@ -248,7 +291,6 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inferen
     drafting: list[Drafted]
     fleets: Fleets | None = None
     numbers: dict[str, Answer]
-    verdict: str
     runner_up: str
     advice: list[str]
     outside: list[str]
@@ -259,6 +301,21 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inferen
     def as_json(self) -> str:
         """Return it as JSON, by `schema`."""
         return json.dumps(json.loads(msgspec.json.encode(self, enc_hook=np.generic.item)), indent=2)
+
+
+def carded(card: types.Card) -> Card:
+    """Return a card in words."""
+    parts: dict[str, Any] = {**card}
+    said: dict[str, Any] = {name: say(parts[name]) for name in _SAID}
+    said |= {name: list(map(say, parts[name])) for name in _LISTS}
+    rows = [Counted(one["name"], Three(*one["value"])) for one in card["rows"]]
+    meters = [Metered(one["name"], Three(*one["value"]), say(one["of"]), one["limit"]) for one in card["meters"]]
+    told: dict[str, Any] = {"value": Three(*card["value"]), "ranged": card["ranged"], "sure": card["sure"]}
+    return Card(rows=rows, meters=meters, **told, **said)
+
+
+_LISTS = ("others", "cost", "start", "evidence")
+_SAID = ("headline", "noun", "axis", "what", "why", "next")
 
 
 def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:

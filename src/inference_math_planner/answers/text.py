@@ -14,11 +14,13 @@ from math import isnan
 import pandas as pd
 
 from inference_math.evidence.numerals import digits, most_of
+from inference_math.evidence.sentences import say
 from inference_math.workload import SLA
 from inference_math_planner.answers.record import (
     Answer,
     Choice,
     Command,
+    Metered,
     OneUnit,
     OtherGpu,
     Record,
@@ -27,7 +29,17 @@ from inference_math_planner.answers.record import (
     Timed,
 )
 
-__all__ = ["PRINTED", "as_html", "as_markdown", "as_script", "as_short", "as_text", "fleets_table", "gpus_table"]
+__all__ = [
+    "PRINTED",
+    "as_html",
+    "as_markdown",
+    "as_script",
+    "as_short",
+    "as_text",
+    "fleets_table",
+    "gpus_table",
+    "sentence",
+]
 
 
 @dataclass(frozen=True)
@@ -62,22 +74,26 @@ class _Commands:
 _Block = _Title | _Sentence | _Notes | _Table | _Commands
 
 
-def _blocks(record: Record) -> Iterator[_Block]:
-    """Yield everything that is printed: what a fleet needs, where that was asked, then one unit at full load."""
+def _blocks(record: Record, card: bool = True) -> Iterator[_Block]:
+    """Yield everything that is printed: the card, if it is not printed already, then why, then all numbers."""
     what, sent = _heading(record)
     yield _Title(what, 1)
     yield _Sentence(sent)
+    head, *lines = card_lines(record)
+    if card:
+        yield _Sentence("", head)
+        yield from map(_Sentence, lines)
     if record.fleets is not None:
-        yield _Sentence(_sentence(record.fleets.how), _sentence(record.fleets.headline))
-        yield _Sentence(f"At that rate {_seen(record.answer)}.")
+        yield _Title("Why")
+        yield _Sentence(sentence(record.fleets.how))
+        yield _Sentence(sentence(say({"key": "card.unscored"})))
         yield _Table(fleets_table(record))
         yield _Commands(f"a replica of these, {record.answer.architecture}", record.answer.commands)
         yield _Title("One unit at full load, without queues")
-    yield _Sentence("", _sentence(record.verdict))
+        if record.one_unit[0].rate > 0:
+            yield _Sentence(sentence(start(record)))
     if record.runner_up:
-        yield _Sentence(_sentence(record.runner_up))
-    if record.feasible:
-        yield _Sentence(start(record))
+        yield _Sentence(sentence(record.runner_up))
     yield _Notes([*record.advice, *_hindered(record), *_outside(record), *record.cautions])
     for title, table in tables(record).items():
         yield _Table(table, title)
@@ -87,9 +103,40 @@ def _blocks(record: Record) -> Iterator[_Block]:
             yield _Commands(f"{row.architecture} at full load", row.commands)
 
 
-def as_text(record: Record) -> str:
-    """Return everything as lines for a terminal."""
-    return "\n".join(line for block in _blocks(record) for line in _in_text(block))
+def card_lines(record: Record) -> list[str]:
+    """Return the card as sentences: number, what it is, others, what requests see, how sure, cost, start, evidence."""
+    card, answer, work = record.card, record.answer, record.workload
+    if card.value is None:
+        return [sentence(card.headline)]
+    kept = "" if isinstance(answer.promise, str) or record.fleets is None else answer.promise
+    sent = f"requests of {digits(work.n_in)} tokens in and {digits(work.n_out)} out"
+    lines = [
+        card.headline + (f"; {kept:.0%} of the requests keep both limits" if kept else ""),
+        f"{answer.architecture} serving takes {card.what}",
+        "; ".join(card.others) or "no other architecture keeps the limits",
+        f"{sent} see {' and '.join(_metered(one, card.ranged) for one in card.meters)}",
+        f"{card.sure} {card.why}",
+        record.advice[0] if record.advice else "; ".join(card.cost),  # a store that does not pay comes first
+        ". ".join(
+            [
+                f"start {'each replica' if answer.replicas > 1 else 'it'} with {in_line(answer.options)}",
+                *map(_capital, card.start),
+            ]
+        ),
+        card.evidence[0],
+    ]
+    return [sentence(one) for one in lines if one]
+
+
+def _metered(one: Metered, ranged: bool) -> str:
+    low, high = digits(1e3 * one.value.low), digits(1e3 * one.value.high)
+    seen = f"{low} to {high}" if ranged else digits(1e3 * one.value.value)
+    return f"a {one.of} {one.name} of {seen} ms (limit {1e3 * one.limit:g})"
+
+
+def as_text(record: Record, *, card: bool = True) -> str:
+    """Return everything as lines for a terminal, or all but the card."""
+    return "\n".join(line for block in _blocks(record, card) for line in _in_text(block))
 
 
 def _in_text(block: _Block) -> list[str]:
@@ -126,7 +173,7 @@ def _in_html(block: _Block) -> str:
             first = f"<strong>{escape(strong)}</strong>" if strong else ""
             return f"<p>{' '.join(filter(None, (first, escape(text))))}</p>"
         case _Notes(items):
-            return "".join(f"<p>{escape(_sentence(one))}</p>" for one in items)
+            return "".join(f"<p>{escape(sentence(one))}</p>" for one in items)
         case _Table(frame, title):
             above = f"<p>{escape(title)}</p>" if title else ""
             return above + frame.to_html(index=False, border=0)
@@ -147,7 +194,7 @@ def _in_markdown(block: _Block) -> str:
         case _Sentence(text, strong):
             return f"**{strong}** {text}".rstrip() if strong else text
         case _Notes(items):
-            return "\n".join(f"* {_sentence(one)}" for one in items)
+            return "\n".join(f"* {sentence(one)}" for one in items)
         case _Table(frame, title):
             rows = [list(frame.columns), ["---"] * frame.shape[1], *frame.to_numpy().tolist()]
             piped = "\n".join(f"| {' | '.join(one.replace('|', '/') for one in row)} |" for row in rows)
@@ -158,57 +205,11 @@ def _in_markdown(block: _Block) -> str:
 
 
 def as_short(record: Record) -> str:
-    """Return the answer in a few lines: what, how many, how sure, what if it is wrong, how to start, what is next."""
-    lines = _heading(record)
+    """Return the card in at most nine lines, the last of which says what is next."""
     if not record.feasible:
-        return "\n".join([*lines, *map(_sentence, [record.verdict, *record.advice])])
-    if record.layouts:
-        lines.append(_layout(record))
-    if record.fleets is not None:
-        lines += _fleet(record)
-    else:
-        lines += [_sentence(record.verdict), f"{start(record)}."]
-    lines += [_sentence(one) for one in _hindered(record)]
-    notes = [f"not calibrated: {'; '.join(record.outside)}"] if record.outside else []
-    lines += [f"! {one}" for one in [*record.advice, *notes, *record.cautions[:3]]]
-    return "\n".join(
-        [*lines, "Commands: --commands FILE writes them. All numbers: --full. Your own engine: inference-math profile."]
-    )
-
-
-def _layout(record: Record) -> str:
-    first, *others = record.layouts
-    if record.fleets is not None:
-        return _layout_of_a_fleet(record)
-    following = f"; next {others[0].layout}, {digits(others[0].tokens_per_gpu)}" if others else ""
-    return (
-        f"Layout: {first.layout}, {digits(first.tokens_per_gpu)} output tokens/s of a GPU at full"
-        f" load, the first in {first.best_in:.0%} of the draws{following}."
-    )
-
-
-def _layout_of_a_fleet(record: Record) -> str:
-    """Return which layout answers best, and how many others were held against it."""
-    first, *others = record.layouts
-    if not others:
-        return f"Layout: {first.layout}."
-    names = in_line(one.layout if "," not in one.layout else f"({one.layout})" for one in others)
-    better = "serves more on these GPUs" if record.answer.served else "takes fewer GPUs"
-    return f"Layout: {first.layout}; none of the others {better}, queues counted: {names}."
-
-
-def _fleet(record: Record) -> Iterator[str]:
-    answer, fleets = record.answer, record.fleets
-    assert fleets is not None
-    yield _sentence(fleets.headline)
-    yield _sentence(fleets.how)
-    yield f"At that rate {_seen(answer)}."
-    cost = "" if isnan(fleets.usd_per_million) else f" {digits(fleets.usd_per_million)} USD per million output tokens."
-    if answer.link_gb_s is not None:
-        cost += f" Each decode unit takes {digits(answer.link_gb_s)} GB/s of KV caches."
-    yield f"Start each replica with: {in_line(answer.options)}.{cost}"
-    means = "means" if record.sla.quantile is None else f"P{100 * record.sla.quantile:g}"
-    yield f"One unit at full load, without queues, {means}: {record.verdict}."
+        return "\n".join([*card_lines(record), *map(sentence, record.advice)])
+    options = "--commands FILE writes the commands, --full prints why."
+    return "\n".join([*card_lines(record), f"Next, {record.card.next}. {options}"])
 
 
 def as_script(record: Record) -> str:
@@ -355,12 +356,6 @@ def _ends(row: Timed | Stored | OtherGpu, name: str, scale: float = 1.0) -> str:
     return cell(middle, low, high, scale)
 
 
-def _seen(answer: Choice) -> str:
-    first, gap = _three(answer.ttft, 1e3), _three(answer.tpot, 1e3)
-    seen = f"requests see a mean TTFT of {first} ms and a mean TPOT of {gap} ms"
-    return f"{seen}; the promise holds in {answer.kept:.0%} of the draws"
-
-
 def _hindered(record: Record) -> list[str]:
     return [f"no {name} at full load: {reason}" for name, reason in record.hindered.items()]
 
@@ -384,7 +379,8 @@ def _promised(sla: SLA) -> str:
     return f"{which} of TTFT within {first}, {which} of the gaps between tokens within {gap}"
 
 
-def _sentence(words: str) -> str:
+def sentence(words: str) -> str:
+    """Return words as a sentence."""
     return f"{_capital(words)}."
 
 

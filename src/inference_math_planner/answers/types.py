@@ -4,12 +4,87 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from inference_math.unit.types import ErrorRow, Part
+
 
 class Sized(TypedDict):
-    """A fleet's size; GPUs that its traffic takes and requests/s that it serves, each with both ends."""
+    """What a card compares: replicas of an architecture, or a unit of it; what is a list has both ends.
+
+    GPUs of all, requests/s, seconds of TTFT and TPOT; of a replica its units, those that prefill where there are pools,
+    and of chunks the prompt tokens of a step and the decodes beside them: 0 elsewhere.
+    """
 
     name: str
     replicas: float
     units: float
+    prefill: float
+    chunk: float
+    decodes: float
     gpus: list[float]
     rate: list[float]
+    ttft: list[float]
+    tpot: list[float]
+
+
+class About(TypedDict):
+    """Of what an answer is a card; see `card.card_of`.
+
+    `goal`: "gpus" for the requests/s of `traffic`, "rate" of the GPUs that there are (`have`), or one "unit" of `gpus`.
+    `price`: USD for a GPU and hour, 0 where none is known. `tail`: the quantile of TTFT and of gaps, 0 for means.
+    `never`: whether the GPU, the model or a length was never calibrated; `own`: whether coefficients are one's own;
+    `scaled`: whether they are operators', of today's engine, and no served points'. `rows`: how far off points were.
+    """
+
+    goal: str
+    traffic: float
+    have: float
+    gpus: float
+    price: float
+    tail: float
+    never: bool
+    own: bool
+    scaled: bool
+    model: str
+    gpu: str
+    weights: str
+    kind: str
+    engine: str
+    rows: list[ErrorRow]
+
+
+class Card(TypedDict):
+    """An answer: its number with both ends, its sentences as parts, and the same of each architecture."""
+
+    name: str
+    goal: str
+    value: list[float]
+    ranged: bool
+    headline: Part
+    noun: Part
+    axis: Part
+    what: Part
+    others: list[Part]
+    rows: list[CardRow]
+    meters: list[CardMeter]
+    sure: str
+    why: list[Part]
+    evidence: list[Part]
+    cost: list[Part]
+    start: list[Part]
+    next: Part
+
+
+class CardRow(TypedDict):
+    """An architecture, and what it takes or serves."""
+
+    name: str
+    value: list[float]
+
+
+class CardMeter(TypedDict):
+    """TTFT or TPOT, of means or of a quantile, in seconds, and its limit."""
+
+    name: str
+    of: Part
+    value: list[float]
+    limit: float

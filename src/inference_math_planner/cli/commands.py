@@ -199,7 +199,7 @@ def _lines(record: Record, others: pd.DataFrame | None, full: bool) -> Iterator[
     if full and record.layouts:
         yield from ("\nLayouts at full load:", *text.lines_of(text.layouts_table(record)))
     if full:
-        yield f"\n{text.as_text(record)}"
+        yield f"\n{text.as_text(record, card=False)}"
 
 
 def _others(named: Sequence[str], found: Plan) -> pd.DataFrame:

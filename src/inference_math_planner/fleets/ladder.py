@@ -157,9 +157,10 @@ def ladder_notes(
     """Say what the rows mean, and what follows: `units` with HBM alone would do as much; `ends` are the latencies'."""
     first, last, law = rows[0], rows[len(rows) - 1], session_of(asked["turns"], 1.0)
     ceiling, groups = ceiling_of(asked), asked["habits"]["groups"]
-    found: list[Part] = [{"key": "ladder.rows", "low": ends[0], "high": ends[1], "budget": asked["habits"]["budget"]}]
+    found: list[Part] = []
     if units != asked["units"]:
         found.append({"key": "ladder.alone", "units": units, "gpus": (units - asked["units"]) * asked["gpus"]})
+    found.append({"key": "ladder.rows", "low": ends[0], "high": ends[1]})
     common = law["shared"] / prompt_of(law)
     if ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
         found.append({"key": "ladder.small"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import exp, nan
-from textwrap import fill
 
 import numpy as np
 import pandas as pd
@@ -125,16 +124,12 @@ class Ladder:
                 "in flight": rows["in_flight"].map(digits) + rows["full"].map({True: " (all)", False: ""}),
             }
         )
-        meaning, *follows = self.notes
-        meaning += say({"key": "ladder.alpha", "alpha": f"{rows['together'].iloc[-1]:.2f}"})
+        said = [*self.head, *self.notes]
         if rows["kept"].notna().all():
             shown["within limits"] = rows["kept"].map(digits)
-            follows = [say({"key": "ladder.limits"}), *follows]
-        parts = [*self.head, shown.to_string(index=False), meaning, *follows]
-        return "\n\n".join(part if "\n" in part else fill(part, _WIDTH) for part in parts)
-
-
-_WIDTH = 84
+            said.append(say({"key": "ladder.limits"}))
+        said.append(say({"key": "ladder.alpha", "alpha": f"{rows['together'].iloc[-1]:.2f}"}))
+        return "\n".join([*said, "", shown.to_string(index=False), say({"key": "ladder.columns"})])
 
 
 def size_store(

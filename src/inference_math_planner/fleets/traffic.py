@@ -27,6 +27,7 @@ from inference_math.unit.asked import sent_bytes
 from inference_math.unit.types import Row
 from inference_math.workload import Trace
 from inference_math_planner.answers import record
+from inference_math_planner.answers.card import card_of, fleet_sized
 from inference_math_planner.answers.deployment import (
     Plan,
     as_commands,
@@ -36,10 +37,10 @@ from inference_math_planner.answers.deployment import (
     lines_for,
     record_of,
 )
-from inference_math_planner.answers.notes import idle, short, sized, sized_how
-from inference_math_planner.answers.record import Choice, Record, Three, rows_of
-from inference_math_planner.answers.text import in_line
-from inference_math_planner.answers.types import Sized
+from inference_math_planner.answers.notes import idle, short, sized_how
+from inference_math_planner.answers.record import Card, Choice, Record, Three, carded, rows_of
+from inference_math_planner.answers.text import in_line, sentence
+from inference_math_planner.answers.types import Sized as Size
 from inference_math_planner.fleets import queues
 from inference_math_planner.fleets.goodput import Tally, goodput
 from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
@@ -118,6 +119,8 @@ class Fleet:
         The GPUs that there are; 0 where traffic was given.
     most_units
         The units that a replica may have, both pools of a disaggregated one together: those of the plan.
+    card
+        The answer, as all views show it; None of the others.
     """
 
     architecture: str
@@ -146,6 +149,7 @@ class Fleet:
     others: tuple[Fleet, ...] = ()
     have: int = 0
     most_units: int = 2
+    card: Card | None = None
 
     @property
     def owned(self) -> bool:
@@ -159,20 +163,11 @@ class Fleet:
         told = (self.share or 0.0, cvs, self.played, self.most_units)
         return say(sized_how(*told, self.rate, self.full, self.replicas > 1))
 
-    @property
-    def headline(self) -> str:
-        """The answer in a sentence, as on the planner's page."""
-        first, *others = (one.size for one in (self, *self.others))
-        return say(sized(first, others, self.have, self.tie, self.best_in, self.expected_loss))
-
-    @property
-    def size(self) -> Sized:
-        """Its size in numbers, for a sentence."""
-        gpus, rate = list(self.gpus), list(self.span)
-        return Sized(name=self.architecture, replicas=self.replicas, units=self.units, gpus=gpus, rate=rate)
-
     def __str__(self) -> str:
-        return f"{self.headline}; {self.how}.\nStart each replica with: {in_line(as_options(self.settings))}"
+        said = map(
+            sentence, (self.card.headline, f"{self.architecture}: {self.card.what}", self.how) if self.card else ()
+        )
+        return "\n".join([*said, f"Start each replica with: {in_line(as_options(self.settings))}"])
 
 
 @dataclass(frozen=True)
@@ -311,7 +306,16 @@ def _chosen(
         told = say(short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps))
         raise NoFleetError(told, _nearest(host, asked), "traffic must be what replicas can serve; ")
     first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
-    return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others))
+    sizes = [_size(host, fleets[name]) for name in ordered]
+    about = found.about("rate" if have else "gpus", rate, have)
+    card = carded(card_of(found.case.asked, sizes, crowd, about))
+    return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others), card=card)
+
+
+def _size(host: _Host, one: Standing) -> Size:
+    """Return what a card compares of an architecture's fleet."""
+    name, units = one["name"], int(one["units"])
+    return fleet_sized(host.of(name, units)[0].asked, one, host.row(name, units, int(one["row"])))
 
 
 def _nearest(host: _Host, asked: _Asked) -> Iterator[str]:
@@ -581,7 +585,8 @@ def as_record(
     whole = changed(whole, layouts=tried, gpus=others, warnings=list(warnings))
     if short is not None:
         none, advice = basis(found, ""), [*short.advice, *whole.advice]
-        return changed(whole, feasible=False, answer=none, architectures=[], verdict=_NONE, advice=advice)
+        card = Card(headline=_NONE)
+        return changed(whole, feasible=False, card=card, answer=none, architectures=[], advice=advice)
     if fleet is None:
         return whole
     here = {row.where: row.rate for row in whole.offloading}
@@ -592,7 +597,8 @@ def as_record(
         answer=_choice(found, fleet, fleet.tie),
         architectures=[_choice(found, one, fleet.tie) for one in (fleet, *fleet.others)],
         stores=scaled,  # in proportion to what units do at full load
-        fleets=record.Fleets(fleet.headline, fleet.how, fleet.usd_per_million),
+        card=fleet.card or whole.card,
+        fleets=record.Fleets(fleet.how, fleet.usd_per_million),
     )
 
 

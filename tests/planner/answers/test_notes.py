@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf, nan
+from math import nan
 
 import pytest
 
 from inference_math import SLA, Unit, Workload
 from inference_math.catalogue.tiers import Tier
-from inference_math.evidence import load
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case, under
@@ -19,104 +18,10 @@ from inference_math.unit.scope import outside
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import plan
 
-FIELDS = ("kind", "engine", "maker", "source", "model", "gpu", "weights", "drafts", "points", "error", "ttft", "inside")
-ROWS = [
-    dict(zip(FIELDS, row, strict=True))
-    for row in [
-        ("dense", "atom", "AMD", "recipes", "m", "x1", "fp8", "none", 6, 0.4, -1, 0.8),
-        ("dense", "sglang", "AMD", "book", "n", "x1", "fp8", "none", 5, 0.1, -1, 0.9),
-        ("dense", "sglang", "NVIDIA", "book", "m", "h", "fp8", "none", 10, 0.2, -1, 0.7),
-        ("dense", "sglang", "NVIDIA", "book", "n", "h", "fp8", "none", 30, 0.4, -1, 0.3),
-        ("dense", "vllm", "NVIDIA", "set aside", "m", "h", "fp8", "none", 4, 0.3, 0.5, 1),
-        ("dense", "vllm", "NVIDIA", "left out", "m", "h", "fp8", "none", 9, 0.7, 0.7, -1),
-        ("dense", "vllm", "NVIDIA", "left out", "m", "b", "fp8", "none", 8, 0.05, 0.25, -1),
-        ("dense", "trtllm", "NVIDIA", "book", "n", "b", "fp8", "none", 3, 0.6, -1, 0),
-        ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", "fp8", "none", 140, 0.1, 0.2, 0.5),
-        ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", "nvfp4", "none", 40, 0.4, 0.6, 0.5),
-        ("dense", "trtllm", "NVIDIA", "set aside", "m", "b", "fp8", "none", 60, 0.2, 0.2, 0.5),
-        ("dense", "trtllm", "NVIDIA", "set aside", "m", "h", "fp8", "unknown", 999, 0.9, 0.9, 0.1),
-    ]
-]
-
 
 def keys(said):
     """Return what is said, by its keys."""
     return [part["key"] for part in said]
-
-
-def offs(said):
-    """Return (error, points) of all sources that parts in a row name, in their order."""
-    return [(pytest.approx(one["off"]), one["count"]) for part in said for one in part.get("each", [])]
-
-
-@pytest.mark.parametrize(
-    ("asked", "key", "each"),
-    [
-        # The model on the GPU in the precision; of the other source another model.
-        (("m", "h", "fp8", "dense", "trtllm", "NVIDIA"), "checked.is", [(0.1, 140), (0.6, 3)]),
-        # Both precisions, where neither is the one that is asked for.
-        (("m", "h", "bf16", "dense", "trtllm", "NVIDIA"), "checked.is", [(30 / 180, 180), (0.6, 3)]),
-        # Left out with its engine on that GPU, which is nearer than what was set aside on another.
-        (("m", "b", "fp8", "dense", "vllm", "NVIDIA"), "checked.is", [(0.05, 8)]),
-        # Set aside, where there is both.
-        (("m", "h", "fp8", "dense", "vllm", "NVIDIA"), "checked.is", [(0.3, 4)]),
-        # Another model of its kind.
-        (("o", "h", "fp8", "dense", "sglang", "NVIDIA"), "checked.none", [(0.35, 40)]),
-        # The same engine first.
-        (("m", "x1", "fp8", "dense", "sglang", "AMD"), "checked.none_of", [(0.1, 5), (0.4, 6)]),
-        (("m", "h", "fp8", "hybrid", "sglang", "NVIDIA"), "checked.none", []),
-    ],
-)
-def test_what_was_checked_is_said_of_what_is_nearest(asked, key, each):
-    said = notes.checked(*asked, False, ROWS)
-    assert said[0]["key"] == key
-    assert offs(said) == each
-
-
-def test_what_was_checked_reads_as_a_sentence():
-    said = say(notes.checked("m", "h", "fp8", "dense", "vllm", "NVIDIA", True, ROWS))
-    assert said == (
-        "no served points check operators under today's vllm; of older ones predictions were 30% off in latency, 50% in"
-        " TTFT, on 4 served points that chose nothing (m in fp8 on h under vllm), and the 90 % interval held 100%"
-    )
-    *_, worst = notes.checked("o", "h", "fp8", "dense", "sglang", "NVIDIA", False, ROWS)
-    assert worst == {"key": "checked.worst", "worst": 0.7}
-
-
-def sizes(following="", *others, have=0, tie=False, ahead=0.8, lost=0.04, gpus=(6, 4, 9), rate=40):
-    first = {"name": "chunked", "replicas": 3, "units": 1, "gpus": list(gpus), "rate": [rate] * 3}
-    rest = zip(following.split(), map(list, others), strict=True)
-    return notes.sized(first, [first | {"name": n, "gpus": e, "rate": e} for n, e in rest], have, tie, ahead, lost)
-
-
-def test_a_fleet_in_a_sentence():
-    assert say(sizes("aggregated", (8, 6, inf))) == (
-        "6 GPUs (4 to 9) for 40 requests/s: chunked, 3 replicas of one unit; aggregated takes 8 GPUs (6 to no number);"
-        " chunked is the best in 80% of the draws; in the mean over the draws another serves 4% more"
-        " with each GPU"
-    )
-
-
-@pytest.mark.parametrize(
-    ("said", "next_one", "last"),
-    [
-        (sizes(), "fleet.replicas", "fleet.replicas"),
-        (sizes("split", (8, 8, 8)), "fleet.takes", "fleet.loses"),
-        (sizes("split", (8, 8, 8), tie=True), "fleet.takes", "fleet.unsure"),
-        (sizes("split", (6, 6, 6), tie=True), "fleet.as_few", "fleet.loses"),
-        (sizes("split", (7.249, 7, 8), have=6, rate=7.251), "fleet.as_much", "fleet.loses"),
-        (sizes("split whole", (6, 6, 6), (6, 5, 8), tie=True, lost=0), "fleet.as_few", "fleet.best"),
-    ],
-)
-def test_what_follows_a_fleet(said, next_one, last):
-    assert keys(said)[min(2, len(said) - 1)] == next_one
-    assert keys(said)[-1] == last
-
-
-def test_what_takes_as_few_gpus_and_how_many_are_used_is_named():
-    assert sizes("split whole", (6, 6, 6), (6, 5, 8))[2]["equal"] == ["split", "whole"]
-    assert sizes("split whole", (6, 6, 6), (8, 5, 8))[2]["equal"] == ["split"]
-    assert [sizes(have=have)[0]["used"]["key"] for have in (6, 8)] == ["fleet.used", "fleet.used_of"]
 
 
 @pytest.mark.parametrize(
@@ -151,37 +56,6 @@ def test_which_gpu_is_first_is_said_by_cost_where_two_have_a_price_else_by_rate(
     assert keys(notes.gpus_said(["b200", "gb200"], [3.0, 0.0], [nan, nan])) == ["gpus.rate"]
 
 
-def verdict(lead, ahead=0.9, tie=False, none=0.0, best="split"):
-    sure = {"lead": lead, "best_in": {"split": ahead}, "scatter": 0.09, "tie": tie}
-    return notes.verdict({"best": best, "order": ["split", "chunked"], "none_in": none, **sure}, 3.9)
-
-
-def test_a_verdict_reads_as_a_sentence():
-    assert say(verdict(0.12)) == (
-        "split serves 3.9 requests/s per unit at full load, the best in 90% of the draws of the calibration; chunked"
-        " serves 12% less in the mean"
-    )
-
-
-@pytest.mark.parametrize(
-    ("lead", "ahead", "tie", "none", "said"),
-    [
-        (0.05, 0.9, True, 0.0, ["next", "tie"]),
-        (0.001, 1.0, False, 0.0, ["next_too", "either"]),
-        (0.01, 1.0, False, 0.0, ["next", "either"]),
-        (0.2, 0.9, False, 0.05, ["unmet", "next"]),
-        (nan, 1.0, False, 0.0, []),
-    ],
-)
-def test_a_verdict_says_how_often_and_what_it_costs_elsewhere(lead, ahead, tie, none, said):
-    assert keys(verdict(lead, ahead, tie=tie, none=none)) == ["verdict.best", *(f"verdict.{name}" for name in said)]
-
-
-def test_no_verdict_is_said_of_most_draws_or_of_all():
-    for none, key in ((1.0, "verdict.none"), (0.7, "verdict.mostly_none")):
-        assert keys(verdict(nan, none=none, best="")) == [key]
-
-
 def test_the_runner_up_says_what_would_turn_the_order():
     rows = [
         {"input": "tpot", "best_low": "disaggregated", "best_high": "chunked"},
@@ -201,21 +75,6 @@ def test_the_runner_up_says_what_would_turn_the_order():
         None,
     ]
     assert notes.runner_up("chunked", "aggregated", 0.0, rows, False) == {"key": "runner_up.none"}
-
-
-@pytest.mark.parametrize(
-    ("model", "gpu", "where", "none"),
-    [
-        ("qwen3-14b", "h200-sxm", "llama-3-70b in fp8 on h200-sxm", False),  # another model there, before one elsewhere
-        ("llama-3-70b", "h200-sxm", "llama-3-70b in fp8 on h200-sxm", False),
-        ("qwen3-14b", "l40s", "llama-3-70b in fp8 on h100-sxm", True),
-    ],
-)
-def test_the_evidence_is_of_the_gpu_asked_about_or_there_is_said_to_be_none(model, gpu, where, none):
-    rows = load("served_error").frame.fillna({"ttft": -1.0, "inside": -1.0}).to_dict("records")
-    said = say(notes.checked(model, gpu, "fp8", "dense", "vllm", "NVIDIA", True, rows))
-    assert where in said
-    assert (f"no served point on the {gpu}" in said) is none
 
 
 def test_an_input_that_turns_the_order_either_way_is_named_once():
@@ -265,13 +124,28 @@ def test_two_winners_are_told_apart():
     ],
 )
 def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
-    rows = [*ROWS, ROWS[0] | {"model": "d", "gpu": "b", "engine": "t", "drafts": "mtp", "points": 11, "error": 0.16}]
+    fields = (
+        "kind",
+        "engine",
+        "maker",
+        "source",
+        "model",
+        "gpu",
+        "weights",
+        "drafts",
+        "points",
+        "error",
+        "ttft",
+        "inside",
+    )
+    drafted = ("dense", "t", "AMD", "recipes", "d", "b", "fp8", "mtp", 11, 0.16, -1, 0.8)
+    rows = [dict(zip(fields, one, strict=True)) for one in (drafted, (*drafted[:7], "none", 6, 0.4, -1, 0.8))]
     found = notes.trusted(Unit.of("llama-3-8b", gpu, tp, **more).numbers, rows)
     assert keys(found) == [f"trusted.{name}" for name in said]
     if more:
-        drafts, drafted, mtp, *_ = found
+        drafts, told, mtp, *_ = found
         assert drafts["gives"] == pytest.approx({1: 1.8, 2: 1.75}[drafts["drafts"]])
-        assert say(drafted) == "with drafts predictions were 16% off on 11 served points (d in fp8 on b under t)"
+        assert say(told) == "with drafts predictions were 16% off on 11 served points (d in fp8 on b under t)"
         assert mtp["stages"] == ("pp" in more)
 
 
@@ -351,12 +225,6 @@ def test_what_a_store_loads_and_writes_is_said(where, hidden):
     (told,) = notes.store_moves(replace(case, sessions=9).asked, under(case), 0.2, 3.0)
     assert told["endless"] == []  # how many come back is said, and what they take
     assert notes.store_moves(replace(case, tier=None).asked, under(replace(case, tier=None)), 0.2, 3.0) == []
-
-
-def test_an_interval_that_held_few_points_is_not_called_nine_in_ten():
-    assert [one["key"] for one in notes.held_by(0.9)] == ["checked.held"]
-    assert "14%, not nine in ten" in say(notes.held_by(0.14))
-    assert notes.held_by(-1.0) == []
 
 
 def test_intervals_that_are_wider_than_the_calibration_s_own_are_said_with_their_points():

@@ -52,8 +52,9 @@ def told(capsys, *arguments):
 
 def test_a_plan_prints(capsys):
     short, everything = (said(capsys, *ASKED, *more).out for more in ([], ["--full"]))
-    assert len(short.splitlines()) <= 15
-    assert "requests/s per unit at full load, the best in " in short
+    assert len(short.splitlines()) <= 9
+    assert "requests/s from each unit of 2 H100 GPUs." in short
+    assert all(line.endswith(".") for line in short.splitlines())
     assert everything.startswith(short)
     assert "All numbers\n" in everything
 
@@ -112,7 +113,7 @@ def test_a_plan_of_recorded_requests(tmp_path, capsys):
     path = tmp_path / "own.csv"
     path.write_text("n_in,n_out\n100,20\n2000,x\n300,10\n")
     own = said(capsys, "plan", *UNIT, *SENT[4:], "--lengths", str(path))
-    assert "200 prompt and 15 output tokens" in own.out
+    assert "Requests of 200 tokens in and 15 out" in own.out
     assert re.search("note: 1 of .* left out, line 3: ", own.err)
 
 
@@ -213,7 +214,7 @@ def test_from_runs_to_a_plan(tmp_path, capsys):
     source.write_text("\n".join([*lines, "512,128,4,"]))
     assert "not used: runs.csv#10" in said(capsys, "profile", *UNIT, str(source), "--anchor", "--out", out).out
     assert len(Calibration.load(out).anchors) == 2
-    assert "profile coefficients" in said(capsys, *ASKED, "--calibration", out).out
+    assert "fitted to your own runs" in said(capsys, *ASKED, "--calibration", out).out
 
 
 @pytest.mark.parametrize("module", ["inference_math_planner measure", "inference_math_bench.measure"])
@@ -279,7 +280,7 @@ def test_from_a_measurement_of_one_s_own_gpu_to_a_plan(tmp_path, capsys):
     assert f"written to {out}" in printed
     assert "mixed steps: the sum of their parts is " in printed
     planned = said(capsys, "plan", "--model", "llama-3-8b", "--gpu", "h200-sxm", "--calibration", out, *SENT)
-    assert "measured coefficients" in planned.out
+    assert "fitted to your own runs" in planned.out
 
 
 def test_the_gpus_that_there_are_bound_the_pools(capsys):
@@ -356,7 +357,7 @@ def test_counted_experts_are_an_option(capsys):
 
 
 def test_cadences_are_compared(capsys):
-    assert re.search("gap_p99.*least median gap: N = ", said(capsys, *BENCH, "--cadences").out, re.S)
+    assert re.search("gap_p99.*N = .* has the least median gap", said(capsys, *BENCH, "--cadences").out, re.S)
     assert [row["every"] for row in told(capsys, *BENCH, "--cadences")] == [1, 2, 4, 8, 16]
 
 

@@ -92,7 +92,7 @@ def test_it_is_the_simulator_with_the_front():
 def test_equal_answers_never_reach_the_steady_state_and_it_says_so(n_out, span):
     told = foresee(UNIT, Benchmark(1000, n_out, prompts=64, concurrency=16, range_ratio=span))
     assert told.enough == inf
-    assert "equal answers never spread users who began together" in str(told)
+    assert "Equal answers never spread users who began together" in str(told)
     assert told.to_dict()["enough"] is None
 
 
@@ -209,7 +209,7 @@ def test_an_engine_that_is_told_nothing_takes_its_own_limits_of_the_gpu(engine, 
     )
     assert usual.limits == limits
     assert usual.to_dict() == said.to_dict()
-    assert f"steps of at most {limits[0]:,} tokens, {limits[1]:,} requests at once" in str(usual)
+    assert f"A step holds at most {limits[0]:,} tokens, the engine {limits[1]:,} requests at once." in str(usual)
     assert usual.to_dict()["max_num_seqs"] == limits[1]
 
 

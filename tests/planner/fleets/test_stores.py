@@ -86,7 +86,7 @@ def test_a_ladder_stands_for_units():
     rates = [size_store(UNIT, AGENTS, 40, {}, units=n).tiers.rate[0] for n in range(2, 6)]
     enough = [n for n, rate in enumerate(rates, 2) if rate >= 0.98 * found.tiers.rate.iloc[-1]]
     assert found.alone == enough[0] > 2
-    assert f"as many turns per second take {found.alone} units:" in " ".join(str(found).split())
+    assert f"HBM alone needs {found.alone} units for as many turns per second" in " ".join(str(found).split())
     assert found.gpus == 8
     assert found.stands_for == (found.alone - 2) * 4
     assert size_store(UNIT, AGENTS, 40, {}, units=2).stands_for == 0
@@ -133,7 +133,7 @@ def test_more_users_find_less_and_all_is_written():
     assert few.tiers.together[0] > 0.9 > 0.01 > many.tiers.together[0]
     assert json.loads(json.dumps(many.to_dict(), allow_nan=False))["tiers"][1]["tier"] == "dram"
     text = str(many)
-    assert "200 users who think for 20 s; prompts of 74,000 tokens, 12.1 GB." in text
+    assert "200 users think for 20 s between turns; a prompt has 74,000 tokens, 12.1 GB of KV cache." in text
     assert "HBM alone finds next to nothing of what was said before" in text
     assert "These sizes lie close together" in text
     assert "HBM alone" not in str(few)

@@ -10,6 +10,7 @@ from grids import rest_long
 import inference_math_planner as planner
 from inference_math.catalogue.links import Link
 from inference_math.catalogue.tiers import tier
+from inference_math.evidence.numerals import digits
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.starts import settings
@@ -240,7 +241,7 @@ def test_what_gpus_serve_is_the_fleet_asked_the_other_way_round():
     back = fleet(FOUND, 0.999 * many.rate, architecture=many.architecture)
     assert back.gpus[0] <= 1.3 * many.gpus[0]
     assert planner.capacity(FOUND, 32).rate > many.rate
-    assert f"on {many.gpus[0]:.0f} GPUs: {many.architecture}" in many.headline
+    assert f"{many.gpus[0]:.0f} H100 GPUs serve {digits(many.rate)} requests/s" in str(many)
     with pytest.raises(ValueError, match="gpus must be at least 2, those of a replica, not 1"):
         planner.capacity(FOUND, 1)
 

@@ -1,0 +1,244 @@
+"""The answer as a card: one number, what it is, the architectures, the limits, how sure, what stands behind it.
+
+The page prints this module: both languages make the same card of the same choice. Every sentence is a part, of which
+`evidence.sentences` has the words.
+"""
+
+from __future__ import annotations
+
+from math import ceil, floor, isfinite
+from typing import TYPE_CHECKING, Any
+
+from inference_math.optimiser.answers import usd_per_million
+from inference_math.optimiser.choice import CAREFUL, median_row, regret
+from inference_math.optimiser.starts import paged
+from inference_math.optimiser.types import Solution
+from inference_math.unit.scope import FEW_HELD
+from inference_math.unit.types import Asked, ErrorRow, Layout, Part, Row
+from inference_math_planner.answers.notes import LEFT_OUT, MATTERS, SET_ASIDE, VISIBLE, nearest_of, served_where
+from inference_math_planner.answers.types import About, Card, CardRow, Sized
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["card_of", "confidence", "evidence", "fleet_sized", "hundredths", "unit_card"]
+
+SURE = 2.0  # times what a lead falls short by from draw to draw, its standard deviation to the bad side
+THIRD = 0.25  # of the draws, or more: one of three that win as often
+HALF = 0.4  # of the draws, or more: one of two
+
+
+def confidence(choice: Solution, name: str, doubted: bool) -> str:
+    """Return how sure a choice is by its draws: "sure", "likely" or "open".
+
+    Open is what the rule of choice calls a tie, a lead no longer than what it falls short by from draw to draw
+    (`choice.scattered`), and a lead that is too small to matter. Sure is a lead of twice that at least, whose winner is
+    the same in nine of ten draws, unless the draws are `doubted`: of a set-up that was never calibrated, or whose
+    nearest points the intervals mostly missed.
+    """
+    if choice["tie"] or choice["lead"] < MATTERS:
+        return "open"
+    short = choice["lead"] < SURE * choice["scatter"] or choice["best_in"][name] < CAREFUL
+    return "likely" if short or doubted else "sure"
+
+
+def few_held(seen: Part) -> bool:
+    """Tell whether the calibration's intervals held few of the points that stand behind an answer."""
+    return len([one for one in seen.get("held", []) if one["held"] < FEW_HELD]) > 0
+
+
+def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) -> Card:
+    """Return the card of a choice among `options`, the chosen one first: fleets, or units at full load."""
+    best, goal = options[0], about["goal"]
+    seen = evidence(about)
+    word = confidence(choice, best["name"], about["never"] or few_held(seen[0]))
+    rows: list[CardRow] = [{"name": one["name"], "value": counted(one, goal)} for one in options]
+    others: list[Part] = [told(row["name"], row["value"], goal) for row in rows[1:]]
+    tail = about["tail"]
+    of: Part = {"key": "card.tail", "percent": 100 * tail} if tail > 0 else {"key": "card.mean"}
+    return {
+        "name": best["name"], "goal": goal, "value": rows[0]["value"], "ranged": about["never"],
+        "headline": headline(best, about), "noun": {"key": "noun." + goal, "gpu": short_name(about["gpu"])},
+        "axis": {"key": "axis." + goal, "rate": about["traffic"], "gpus": about["have"]},
+        "what": what(best, asked["unit"]["layout"], asked["unit"]["gpus"]), "others": others, "rows": rows,
+        "meters": [
+            {"name": "TTFT", "of": of, "value": best["ttft"], "limit": asked["ttft"]},
+            {"name": "TPOT", "of": of, "value": best["tpot"], "limit": asked["tpot"]},
+        ],
+        "sure": word, "why": why(choice, best["name"], word, goal), "evidence": seen,
+        "cost": priced(asked, best, about), "start": steps_of(best), "next": {"key": "next." + word},
+    }  # fmt: skip
+
+
+def unit_card(asked: Asked, solved: Solution, about: About) -> Card:
+    """Return the card of one unit at full load, of pools the mean of all units."""
+    options: list[Sized] = []
+    for name in solved["order"]:
+        row, own = median_row(solved["each"][name]), solved["settings"][name]
+        if row["rate"][0] > 0:
+            units = asked["units"] if name == "disaggregated" else 1
+            size = sized_as(asked, name, units, own)
+            size["rate"], size["ttft"], size["tpot"] = row["rate"], row["ttft"], row["tpot"]
+            options.append(size)
+    return card_of(asked, options, solved, about)
+
+
+def sized_as(asked: Asked, name: str, units: float, row: Row) -> Sized:
+    """Return one replica's settings as a size, without what it serves."""
+    chunked = name == "chunked"
+    return {
+        "name": name, "replicas": 1, "units": units, "gpus": [], "rate": [], "ttft": [], "tpot": [],
+        "prefill": row["prefill_units"] if name == "disaggregated" else 0.0,
+        "chunk": paged(asked, row) if chunked else 0.0, "decodes": ceil(row["batch"]) if chunked else 0.0,
+    }  # fmt: skip
+
+
+def fleet_sized(asked: Asked, one: Mapping[str, Any], row: Row) -> Sized:
+    """Return a fleet, a `fleets.types.Standing`, as a size; `asked` and `row` are those of its replicas."""
+    size = sized_as(asked, one["name"], one["units"], row)
+    size["replicas"], size["gpus"], size["rate"] = one["replicas"], one["gpus_all"], one["rate"]
+    size["ttft"], size["tpot"] = one["ttft"], one["tpot"]
+    return size
+
+
+def counted(one: Sized, goal: str) -> list[float]:
+    """Return what a card counts of an option, with both ends: GPUs, or requests/s."""
+    return one["gpus"] if goal == "gpus" else one["rate"]
+
+
+def short_name(gpu: str) -> str:
+    """Return a GPU's name as people say it."""
+    return gpu.replace("-sxm", "").upper()
+
+
+def headline(best: Sized, about: About) -> Part:
+    """Return the number as a sentence; of a set-up that was never calibrated its ends."""
+    goal, ends = about["goal"], counted(best, about["goal"])
+    key = "headline." + goal
+    if about["never"]:
+        key = key + "_range" if isfinite(ends[2]) else key + "_more"
+    used = best["gpus"][0] if goal == "rate" else 0.0
+    of: list[Part] = [{"key": "card.of", "have": about["have"]}] if used < about["have"] else []
+    return {
+        "key": key, "count": ends[0], "low": ends[1], "high": ends[2], "rate": about["traffic"], "used": used,
+        "of": of, "gpu": short_name(about["gpu"]), "name": best["name"], "gpus": about["gpus"],
+    }  # fmt: skip
+
+
+def what(best: Sized, layout: Layout, gpus: float) -> Part:
+    """Return what is started: replicas, their units, and how many GPUs each has in which layout."""
+    units: Part = {"key": "card.units", "units": best["units"]}
+    if best["prefill"] > 0:
+        units = {"key": "card.pools", "prefill": best["prefill"], "decode": best["units"] - best["prefill"]}
+    sizes = {"tp": layout["tp"], "dp": layout["dp"], "ep": layout["ep"], "pp": layout["pp"]}
+    shares: list[Part] = []
+    for name in ["tp", "dp", "ep", "pp"]:
+        if name == "tp" or sizes[name] > 1:
+            shares.append({"key": "layout." + name, "size": sizes[name]})
+    of: Part = {"key": "card.replicas", "replicas": best["replicas"], "units": units}
+    return {"key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": gpus, "shares": shares}
+
+
+def told(name: str, ends: list[float], goal: str) -> Part:
+    """Return what another architecture takes, or serves."""
+    count, low, high = ends
+    span: Part = {"key": "card.span" if isfinite(high) else "card.span_up", "low": low, "high": high}
+    return {"key": "other." + goal, "name": name, "count": count, "span": [span] if low < high else []}
+
+
+def why(choice: Solution, name: str, word: str, goal: str) -> list[Part]:
+    """Return how often the choice wins over the draws, what it costs to choose without knowing, and if none does."""
+    best_in = choice["best_in"]
+    others = [one for one in choice["order"] if one != name]
+    others.sort(key=lambda one: -best_in[one])
+    second, third = others[0], others[1]
+    said: Part = {
+        "key": "card.tie", "name": name, "won": hundredths(best_in[name]), "second": second,
+        "seconds": hundredths(best_in[second]), "most": MATTERS,
+    }  # fmt: skip
+    if word != "open":
+        said["key"] = "card.wins"
+    elif best_in[name] >= CAREFUL:
+        said["key"] = "card.close"
+    elif best_in[name] >= THIRD and best_in[second] >= THIRD and best_in[third] >= THIRD:
+        said["key"] = "card.thirds"
+    elif best_in[name] >= HALF and best_in[second] >= HALF:
+        said["key"] = "card.halves"
+    elif best_in[second] > best_in[name]:
+        said["key"] = "undecided." + goal
+    found: list[Part] = [{"key": "card.by_draws"}, said]
+    lost = regret(choice["rates"], name)
+    if lost >= VISIBLE:
+        found.append({"key": "card.regret", "lost": lost})
+    if choice["none_in"] >= VISIBLE:
+        found.append({"key": "card.none_in", "none": hundredths(choice["none_in"])})
+    return found
+
+
+def hundredths(share: float) -> int:
+    """Return a share as so many of a hundred."""
+    return floor(100 * share + 0.5)
+
+
+def evidence(about: About) -> list[Part]:
+    """Say how far off predictions were on points of this kind of model on this very GPU, by source, or that none is.
+
+    Sources that have this very model come first; of those points that set no coefficient, or were left out of the fit,
+    come before what others published.
+    """
+    if about["own"]:
+        return [{"key": "card.own"}]
+    here: list[ErrorRow] = []
+    for row in about["rows"]:
+        same = row["gpu"] == about["gpu"] and row["kind"] == about["kind"] and row["engine"] == about["engine"]
+        if same and row["drafts"] == "none":  # what does not say whether tokens were drafted tells nothing
+            here.append(row)
+    aside = [row for row in here if row["source"] == SET_ASIDE]
+    found: list[Part] = []
+    sources = [SET_ASIDE if len(aside) > 0 else LEFT_OUT]
+    for row in here:
+        if row["source"] not in sources and row["source"] not in [SET_ASIDE, LEFT_OUT]:
+            sources.append(row["source"])
+    for known in [True, False]:
+        for source in sources:
+            own = [row for row in here if row["source"] == source]
+            same = len([row for row in own if row["model"] == about["model"]]) > 0
+            if len(own) > 0 and same == known:
+                found.append(off_on(nearest_of(about["model"], about["gpu"], about["weights"], own), about["scaled"]))
+    if len(found) == 0:
+        found.append({"key": "card.unchecked", "kind": about["kind"], "gpu": about["gpu"], "engine": about["engine"]})
+    return found
+
+
+def off_on(rows: list[ErrorRow], scaled: bool) -> Part:
+    """Say how far off predictions were on the points of one source."""
+    source, count, off, held, early = rows[0]["source"], 0.0, 0.0, 0.0, 0.0
+    for row in rows:
+        count += row["points"]
+        off += row["points"] * row["error"]
+        held += row["points"] * row["inside"]
+        early += row["points"] * row["ttft"]
+    ours = source in [SET_ASIDE, LEFT_OUT]
+    return {
+        "key": ("card.older" if scaled else "card.checked") if ours else "card.published", "off": off / count,
+        "count": count, "source": source, "engine": rows[0]["engine"], "where": served_where(rows),
+        "first": [{"key": "card.first", "early": early / count}] if early >= 0 else [],
+        "held": [{"key": "card.held", "held": held / count}] if held >= 0 else [],
+    }  # fmt: skip
+
+
+def priced(asked: Asked, best: Sized, about: About) -> list[Part]:
+    """Return what a million output tokens cost, where there is a price, and the rated power, where it is known."""
+    gpus = best["gpus"][0] if about["goal"] != "unit" else about["gpus"]
+    said: list[Part] = []
+    if about["price"] > 0:
+        rate = best["rate"][0] * asked["work"]["n_out"]
+        said.append({"key": "card.usd", "usd": usd_per_million(gpus, about["price"], rate)})
+    if asked["watts"] > 0:
+        said.append({"key": "card.power", "kw": gpus * asked["watts"] / 1000})
+    return said
+
+
+def steps_of(best: Sized) -> list[Part]:
+    """Return why a step has as many tokens as it has, where it holds chunks."""
+    return [{"key": "card.step", "chunk": best["chunk"], "decodes": best["decodes"]}] if best["chunk"] > 0 else []
