@@ -18,19 +18,16 @@ from typing import Any
 
 import accuracy
 import arrivals
-import numpy as np
 import pandas as pd
 import scores
 import served
 import splits
 import support
-import transfer
 from scipy.optimize import brentq
 from tables import write
 
 from inference_math.evidence import load
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import Calibration
 from inference_math.unit.front import front_of
 from inference_math_planner import calibrate
 
@@ -101,45 +98,22 @@ def queue_times() -> pd.DataFrame:
     return pd.concat(tables)[["links", "model", "time", "mean", *names]].rename(columns=names)
 
 
-@cache
-def _profile(fitted: str) -> calibrate.Profile:
-    return calibrate.fit((accuracy.qwen()[fitted], accuracy.silybench_runs(fitted, KEPT)))
-
-
 def silybench() -> pd.DataFrame:
-    """Return what is predicted for the used points of `silybench`: by each form, and by profiles of some of them."""
-    zero_shot = Calibration.zero_shot("vllm")
-    zero = accuracy.silybench(accuracy.qwen())
-    of_011 = transfer.requests(zero_shot.coefficients).set_index(["engine", "version"])["seconds"]["vllm", "0.11"]
-    release = replace(zero_shot, coefficients=replace(zero_shot.coefficients, per_sequence_overhead=float(of_011)))
+    """Return what is predicted for the used points of `silybench`: as shipped, and by a profile."""
     tables = []
     for precision, other in (("bf16", "fp8"), ("fp8", "bf16")):
         runs = accuracy.silybench_runs(precision)
-        chosen = accuracy.silybench_runs(precision, KEPT).table["source"]
-        crossed, own = (accuracy.qwen(_profile(name).calibration)[precision] for name in (other, precision))
-        forms = {
-            "e2e": accuracy.qwen()[precision],
-            "kernels": accuracy.qwen(zero_shot.kernels)[precision],
-            "vllm_011": accuracy.qwen(release)[precision],
-            "profile": crossed,
-            "own": own,
-            "anchored": calibrate.anchored(crossed, runs),
-        }
-        said = {name: accuracy.silybench({precision: unit}) for name, unit in forms.items()}
+        fitted = calibrate.fit((accuracy.qwen()[other], accuracy.silybench_runs(other, KEPT)))
+        shipped, crossed = (
+            accuracy.silybench({precision: units[precision]})
+            for units in (accuracy.qwen(), accuracy.qwen(fitted.calibration))
+        )
+        assert (shipped["measured"].to_numpy() == runs.table["e2e"].to_numpy()).all()
         table = pd.DataFrame({"row": [int(source.partition("#")[2]) for source in runs.table["source"]]})
-        assert (said["e2e"]["measured"].to_numpy() == runs.table["e2e"].to_numpy()).all()
-        for name, frame in said.items():
-            table[name] = frame["predicted"]
-            if name in ("e2e", "profile", "own"):
-                table[f"{name}_low"], table[f"{name}_high"] = frame["low"], frame["high"]
-        table.loc[runs.table["source"].isin(chosen), ["own", "own_low", "own_high"]] = np.nan
-        alone = forms["kernels"]
-        sizes = runs.table[["n_in", "n_out", "concurrency"]].itertuples(index=False)
-        ladder = pd.DataFrame([accuracy.ladder(alone, *size) for size in sizes])
-        tables.append(table.assign(**{f"talk_{i}": ladder[name] for i, name in enumerate(accuracy.LADDER[:-1])}))
-    tails = accuracy.silybench_tails(accuracy.qwen())
-    found = pd.concat(tables, ignore_index=True)
-    return found.assign(datasheet=zero["datasheet"], ttft_p95=tails["ttft"], tpot_p95=tails["tpot"])
+        ends = {"e2e": "predicted", "e2e_low": "low", "e2e_high": "high"}
+        table = table.assign(**{name: shipped[column] for name, column in ends.items()})
+        tables.append(table.assign(profile=crossed["predicted"]))
+    return pd.concat(tables, ignore_index=True)
 
 
 def mlenergy() -> pd.DataFrame:
