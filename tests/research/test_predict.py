@@ -1,4 +1,4 @@
-"""The tables that chapters read are what the package predicts today."""
+"""The tables that pages read are what the package predicts today."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ def test_served_rows_have_the_errors_of_the_table_of_groups():
     assert off.groupby(key)["ttft_inside"].mean().to_dict() == pytest.approx(groups["ttft_inside"].to_dict(), abs=1e-3)
 
 
-def test_the_chapter_says_how_many_drafts_are_taken_to_be_accepted(root):
+def test_the_page_says_how_many_drafts_are_taken_to_be_accepted(root):
     text = (root / "book" / "handbook" / "speculative-decoding.md").read_text(encoding="utf-8")
     assert f"{10 * predict.served.plays.ACCEPTED:.0f} of 10 is assumed" in text
